@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import logging
 from collections.abc import Iterator
 from contextlib import closing
 from urllib.parse import urlsplit
@@ -49,6 +50,13 @@ def live() -> Iterator[str]:
     """Lend a server of routes that this project does not have."""
     with serving_app(Starlette(routes=ROUTES)) as base:
         yield base
+
+
+@pytest.fixture(autouse=True)
+def no_errors(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Fail if the server logs an error."""
+    yield
+    assert [record.getMessage() for record in caplog.get_records("call") if record.levelno >= logging.ERROR] == []
 
 
 def request(method: str, target: str, *fields: str) -> bytes:

@@ -1,7 +1,7 @@
-"""The connections of a worker: how many there may be, and how long each may keep the worker waiting.
+"""The open connections of a worker, and the limit on their number.
 
-Without a limit, clients that keep their connections open take every file descriptor. The worker can then neither accept
-another client, not even a probe, nor connect to the database.
+Without a limit, clients that keep their connections open take every file descriptor. The worker then can't accept
+another client, not even a probe, or connect to the database.
 """
 
 import asyncio
@@ -21,10 +21,10 @@ from localidades_api.server.deadlines import Timeouts
 _log = logging.getLogger(__name__)
 
 _DEFAULT_LIMIT = 4096  # or fewer, if the limit of open files is lower
-_PROBE_RESERVE = 16  # connections beyond the limit: probes are answered on them, other requests refused with a reason
+_PROBE_RESERVE = 16  # connections beyond the limit, on which probes are answered and other requests refused
 _OWN_FILES = 96  # listening sockets, log, metrics, static files being sent, connections to a tracer
 _FILES_PER_DATABASE_CONNECTION = 2  # asyncpg opens a second one to cancel a statement
-_BATCHES = 64  # a part of the limit that makes room at a time
+_ROOM_FRACTION = 64  # one connection in so many is closed to make room
 _SWEEP_INTERVAL = 1.0  # seconds
 _SWEEPS_PER_LOG = 10  # between two log lines about closed connections
 
@@ -71,7 +71,7 @@ class Connection(Protocol):
 
     @property
     def idle_since(self) -> float:
-        """The time of the event loop when the client was last heard of."""
+        """When the wait for the client began, on the event loop's clock."""
 
     def close_if_late(self, now: float) -> None:
         """Close the connection if its client takes too long."""
@@ -79,23 +79,23 @@ class Connection(Protocol):
 
 @dataclass(eq=False)
 class Connections:
-    """The connections of a worker: closes those that are too many or too slow.
+    """Closes the idlest connections of a worker beyond `maximum`, and those whose clients are too slow.
 
-    uvicorn's supervisor hands it to every worker.
+    The supervisor hands each worker a copy.
     """
 
     maximum: int
     timeouts: Timeouts
-    is_draining: bool = field(default=False, init=False)  # during shutdown, each response is the last on its connection
+    is_draining: bool = field(default=False, init=False)  # at shutdown each response is the last on its connection
     _open: set[Connection] = field(default_factory=set, init=False)
     _closed: Counter[str] = field(default_factory=Counter, init=False)  # since the last log line
     _is_sweeping: bool = field(default=False, init=False)
     _sweeps: int = field(default=0, init=False)  # since the last log line
 
     def admit(self, connection: Connection) -> bool:
-        """Add a new connection, and return whether there is room for it, after closing the idlest beyond the limit.
+        """Add a new connection and return whether there is room for it, once the idlest have been closed if need be.
 
-        A few that find none stay open: probes are answered on them, other requests refused.
+        A few connections without room stay open, for probes.
         """
         if not self._is_sweeping:
             self._is_sweeping = True
@@ -108,11 +108,11 @@ class Connections:
             return True
         if len(self._open) > self.maximum + _PROBE_RESERVE:
             connection.transport.abort()
-            self.count("refused")
+            self.count_closed("refused")
         return False
 
     def remove(self, connection: Connection) -> None:
-        """Remove a connection that is closed."""
+        """Remove a closed connection."""
         self._open.discard(connection)
 
     @property
@@ -120,22 +120,22 @@ class Connections:
         """Whether more connections are open than the limit allows."""
         return len(self._open) > self.maximum
 
-    def count(self, reason: Literal["idle", "refused"]) -> None:
-        """Count a connection that was closed, for one of two reasons."""
+    def count_closed(self, reason: Literal["idle", "refused"]) -> None:
+        """Count a connection that was closed because of the limit."""
         COUNTERS.connections_closed[reason] += 1
         self._closed[reason] += 1
 
     def _make_room(self, new: Connection) -> bool:
-        """Close some of the connections that have been idle longest: looking for them takes a while."""
+        """Close the connections that have been idle longest, several at once because finding them takes a while."""
         idle = [one for one in self._open if one.is_idle and one is not new]
-        for connection in heapq.nsmallest(max(1, self.maximum // _BATCHES), idle, key=attrgetter("idle_since")):
+        for connection in heapq.nsmallest(max(1, self.maximum // _ROOM_FRACTION), idle, key=attrgetter("idle_since")):
             connection.transport.close()
             self.remove(connection)  # the event loop calls `connection_lost` later
-            self.count("idle")
+            self.count_closed("idle")
         return bool(idle)
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Close the connections of clients that take too long, now and once a second."""
+        """Close the connections of clients that are too slow, now and once a second."""
         now = loop.time()
         for connection in list(self._open):
             connection.close_if_late(now)

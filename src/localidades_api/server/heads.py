@@ -17,7 +17,7 @@ _MAX_HOST = 300  # bytes: up to 253 for the name (RFC 1035 §2.3.4), and the por
 _END_OF_AUTHORITY = re.compile(rb"[/?#]")
 
 
-def malformed() -> RequestError:
+def malformed_request() -> RequestError:
     """Return the error for bytes that can't be parsed as a request."""
     return RequestError("This is not a valid HTTP/1.1 request.")
 
@@ -25,7 +25,7 @@ def malformed() -> RequestError:
 def check_head(method: bytes, target: bytes, version: str, fields: RawHeaders) -> None:
     """Raise RequestError for a head that is too large, or that another server might read differently."""
     if version not in _VERSIONS:
-        raise malformed()
+        raise malformed_request()
     sizes = (len(name) + len(value) + _FIELD for name, value in fields)
     if len(method) + len(target) + _REQUEST_LINE + sum(sizes) > MAX_HEAD:
         raise HeaderFieldsTooLargeError

@@ -1,11 +1,12 @@
-"""HTTP/1.1 on one connection: uvicorn's protocol, which asks the response cache first and bounds what a client may do.
+"""uvicorn's HTTP/1.1 protocol, which asks the response cache first and limits what a client may send and how slowly.
 
-All that it uses of uvicorn's inside (docs/decisions/responses.md):
+The uvicorn internals that it uses (docs/decisions/responses.md):
 
 - of `HttpToolsProtocol` the callbacks of asyncio and the parser, `on_response_complete`, `_start_asgi_task` and
   `shutdown`; `client`, `cycle`, `expect_100_continue`, `flow`, `headers`, `logger`, `loop`, `parser`, `pipeline`,
-  `root_path`, `scope`, `server`, `server_state`, `transport` and `url`;
-- of `RequestResponseCycle` what it knows of its request, its response and its transport;
+  `root_path`, `server`, `server_state`, `transport` and `url`;
+- of `RequestResponseCycle` `chunked_encoding`, `disconnected`, `expected_content_length`, `keep_alive`,
+  `message_event`, `response_complete`, `response_started`, `scope`, `transport` and `waiting_for_100_continue`;
 - `ServerState.default_headers` and `total_requests`, and `STATUS_LINE`.
 """
 
@@ -38,29 +39,29 @@ from localidades_api.observability.metrics import COUNTERS
 from localidades_api.response_cache import HeldResponse, spelling
 from localidades_api.server.connections import Connections
 from localidades_api.server.deadlines import DRAIN_TIMEOUT, ReadProgress, bytes_unread
-from localidades_api.server.heads import MAX_HEAD, MAX_TARGET, check_head, has_body, malformed
+from localidades_api.server.heads import MAX_HEAD, MAX_TARGET, check_head, has_body, malformed_request
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
     from uvicorn import Config
 
-_WITHOUT_BODY = frozenset({b"GET", b"HEAD", b"OPTIONS", b"TRACE", b"CONNECT"})  # methods, whose bodies mean nothing
-_MAX_UNREAD = 1024**2  # bytes discarded while a response is sent that may take minutes
-_MAX_REQUESTS = 1000  # on a connection; as nginx does, so that connections move to workers that have fewer
-_MAPPED = "::ffff:"  # before the IPv4 address of a client at a socket for both (RFC 4291 §2.5.5.2)
+_WITHOUT_BODY = frozenset({b"GET", b"HEAD", b"OPTIONS", b"TRACE", b"CONNECT"})  # RFC 9110 §9.3
+_MAX_DISCARDED = 1024**2  # bytes after the last request while its response is sent, which may take minutes
+_MAX_REQUESTS = 1000  # on a connection; then the client connects again, perhaps to a worker that has less to do
+_MAPPED = "::ffff:"  # before the address of an IPv4 client on an IPv6 socket (RFC 4291 §2.5.5.2)
 _OPERATIONAL = frozenset(path.encode() for path in OPERATIONAL)
-_encode = lru_cache(maxsize=1)(on_wire)  # uvicorn's default headers, which change once a second, with Date
+_encode = lru_cache(maxsize=1)(on_wire)  # for uvicorn's default headers, whose Date changes once a second
 
 
-class _NothingFollowsError(Exception):
-    """Stops the parser behind a connection's last request."""
+class _LastRequestError(Exception):
+    """Raised in a callback of the parser to stop it after the last request of a connection."""
 
 
 class HttpProtocol(HttpToolsProtocol):
-    """Writes held responses at once, and closes the connections of clients that send too much or take too long.
+    """Writes held responses without a task, and closes connections whose clients send too much or are too slow.
 
-    A request with a body or an Upgrade is the last on its connection, so that a proxy and the server can't disagree on
-    where the next one begins; what follows it is discarded.
+    A request with a body or an Upgrade is the last on its connection: a proxy and this server could disagree on where
+    the next one begins. Anything after it is discarded.
     """
 
     def __init__(
@@ -75,31 +76,30 @@ class HttpProtocol(HttpToolsProtocol):
         self._limits = limits
         self._early: EarlyAnswers | None = app_state.get("early_answers")
         self._port: int | None = None  # that the client connected to
-        self._since = 0.0  # when the connection, its unfinished request, or its silence began
-        self._must_refuse = False  # there are too many connections
+        self._is_over_limit = False  # there were too many connections when this one was made
         self._requests = 0
-        self._is_reading = False  # a request has begun that has not been received completely
-        self._is_held = False  # it has been answered with a held response
-        self._is_last = False  # it is the connection's last one
-        self._has_progressed = False  # the parser has finished a head or received a part of a body
-        self._unparsed = 0  # bytes since it did
-        self._running: RequestResponseCycle | None = None  # the one that the application was called with last
-        self._refusal: bytes | None = None  # to be sent once the responses before it are complete
-        self._is_leaving = False  # further bytes are discarded
-        self._has_left = False
-        self._reading = ReadProgress()
+        self._is_receiving = False  # a request has begun and is not complete
+        self._is_answered = False  # its response has been written without the application
+        self._is_last_request = False
+        self._has_progressed = False  # the parser has finished a head or got a part of a body
+        self._unparsed = 0  # bytes since then, or bytes discarded
+        self._running: RequestResponseCycle | None = None  # the latest that the application was called with
+        self._refusal = b""  # to send once the responses before it are complete
+        self._discards_input = False
+        self._waiting_since = 0.0  # for the client: since connecting, the start of its request, or the last response
+        self._read_progress = ReadProgress()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        """Make room for the connection, or refuse what it will ask for."""
+        """Make room for the connection; without room, refuse its requests."""
         super().connection_made(transport)
         if self.client:
             self.client = (self.client[0].removeprefix(_MAPPED), self.client[1])
         self._port = self.server[1] if self.server else None
-        self._since = self.loop.time()
-        self._must_refuse = not self._limits.admit(self)
+        self._waiting_since = self.loop.time()
+        self._is_over_limit = not self._limits.admit(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell the running request; uvicorn tells only the newest one, which may still be queued behind it."""
+        """Tell the running request; uvicorn tells only the newest one, which may be queued behind it."""
         if self._running:
             self._running.disconnected = True
             self._running.message_event.set()
@@ -109,35 +109,35 @@ class HttpProtocol(HttpToolsProtocol):
     # -- Requests
 
     def data_received(self, data: bytes) -> None:
-        """Parse the data in pieces, none of which is longer than a head may be."""
-        if self._is_leaving:
+        """Parse the data, in pieces no longer than a head may be."""
+        if self._discards_input:
             self._unparsed += len(data)
-            if self._unparsed > _MAX_UNREAD and self.is_answering:
+            if self._unparsed > _MAX_DISCARDED and self.is_answering:
                 self.transport.abort()
-        while data and not self._is_leaving:
+        while data and not self._discards_input:
             piece, data = data[:MAX_HEAD], data[MAX_HEAD:]
             self._has_progressed = False
             try:
                 self.parser.feed_data(piece)
             except httptools.HttpParserUpgrade:
-                self._read_no_more()
+                self._complete_last_request()
             except httptools.HttpParserError as error:
-                self._stop_reading(error.__context__)  # raised by a callback
+                self._handle_parser_error(error.__context__)  # raised by a callback
             else:
                 self._unparsed = 0 if self._has_progressed else self._unparsed + len(piece)
                 if self._unparsed > MAX_HEAD:
-                    self._stop_reading(HeaderFieldsTooLargeError())
+                    self._handle_parser_error(HeaderFieldsTooLargeError())
 
     def on_message_begin(self) -> None:
-        """Prepare for a request; its scope is made once it is known that the cache does not hold its response."""
-        if self._is_last:
-            raise _NothingFollowsError
+        """Prepare for a request; it needs no scope unless the application is called."""
+        if self._is_last_request:
+            raise _LastRequestError
         self.url = b""
         self.headers = []
         self.expect_100_continue = False
-        self._is_reading = True
+        self._is_receiving = True
         self._requests += 1
-        self._since = self.loop.time()
+        self._waiting_since = self.loop.time()
 
     def on_url(self, url: bytes) -> None:
         """Add a part of the request target; raise UriTooLongError beyond 8 KiB."""
@@ -146,34 +146,39 @@ class HttpProtocol(HttpToolsProtocol):
             raise UriTooLongError
 
     def on_headers_complete(self) -> None:
-        """Write the response that is held, or have the application called."""
+        """Write a held response, or call the application."""
         began = perf_counter()
         self._has_progressed = True
-        if held := self._find_held():
-            self._write(held, began)
+        if held := self._find_cached_response():
+            self._write_held(held, began)
             return
         check_head(self.parser.get_method(), self.url, self.parser.get_http_version(), self.headers)
-        if self._must_refuse and self._limits.is_exceeded and self.url.partition(b"?")[0] not in _OPERATIONAL:
-            self._limits.count("refused")
+        if self._is_over_limit and self._limits.is_exceeded and self.url.partition(b"?")[0] not in _OPERATIONAL:
+            self._limits.count_closed("refused")
             raise OverloadedError
-        self._is_last = has_body(self.headers) or self.parser.should_upgrade()
-        if refusal := self._find_refusal():
-            self._write(refusal, began)
+        body_follows = has_body(self.headers)
+        self._is_last_request = body_follows or self.parser.should_upgrade()
+        if refusal := self._find_overload_refusal():
+            self._write_held(refusal, began)
             return
+        self._make_scope()
+        super().on_headers_complete()  # makes a cycle, and starts or queues it
+        if self._requests >= _MAX_REQUESTS:
+            self.cycle.keep_alive = False
+        if body_follows and self._passes_body_on():
+            self.headers = []  # trailers are discarded (RFC 9112 §7.1.2)
+        elif self._is_last_request or not self.cycle.keep_alive:
+            raise _LastRequestError
+
+    def _make_scope(self) -> None:
+        """Make the scope of the request, which uvicorn does before it has the head."""
         url, fields, expects = self.url, self.headers, self.expect_100_continue
         super().on_message_begin()
         self.url, self.expect_100_continue = url, expects
         self.headers.extend(fields)
-        super().on_headers_complete()
-        if self._requests >= _MAX_REQUESTS:
-            self.cycle.keep_alive = False
-        if has_body(fields) and self._may_read_body():
-            self.headers = []  # trailers are discarded (RFC 9112 §7.1.2)
-        elif self._is_last or not self.cycle.keep_alive:
-            raise _NothingFollowsError
 
-    def _may_read_body(self) -> bool:
-        """Return whether the application gets the body of the request; any other is discarded."""
+    def _passes_body_on(self) -> bool:
+        """Return whether the application gets the body of the request, which is discarded otherwise."""
         return self.parser.get_method() not in _WITHOUT_BODY and not self.parser.should_upgrade()
 
     def on_body(self, body: bytes) -> None:
@@ -182,32 +187,37 @@ class HttpProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Note that the request has been received completely."""
-        self._is_reading = False
-        if self._is_held:
-            self._is_held = False
+        """Mark the request as complete."""
+        self._is_receiving = False
+        if self._is_answered:
+            self._is_answered = False
         else:
             super().on_message_complete()
 
-    def _stop_reading(self, reason: BaseException | None) -> None:
-        if isinstance(reason, _NothingFollowsError):
-            self._read_no_more()
-        elif self._is_last and self._is_reading:
-            self._refuse_body()
+    def _handle_parser_error(self, error: BaseException | None) -> None:
+        """Complete or refuse the request; `error` was raised in a callback, or is None if the parser can't go on."""
+        if isinstance(error, _LastRequestError):
+            self._complete_last_request()
+        elif self._is_last_request and self._is_receiving:
+            self._refuse_malformed_body()
         else:
-            self._refuse(reason if isinstance(reason, LocalidadesError) else malformed())
+            self._refuse(error if isinstance(error, LocalidadesError) else malformed_request())
 
-    def _read_no_more(self) -> None:
-        """Answer the connection's last request, and discard the bytes that follow it."""
-        if self._is_reading:
+    def _complete_last_request(self) -> None:
+        """Answer the last request of the connection without its body."""
+        if self._is_receiving:
             self.on_message_complete()
-        self._unparsed = 0
-        self._is_leaving = True
-        if not self.is_answering:
-            self._leave()
+        self._end_input()
 
-    def _refuse_body(self) -> None:
-        """End a request whose body is framed wrongly; those before it are still answered."""
+    def _end_input(self) -> None:
+        """Discard all further input, and half-close once every response is complete."""
+        self._discards_input = True
+        self._unparsed = 0
+        if not self.is_answering:
+            self._half_close()
+
+    def _refuse_malformed_body(self) -> None:
+        """Refuse a request whose body is malformed, after the responses to the requests before it."""
         self.cycle.disconnected = True
         self.cycle.message_event.set()
         if self.cycle.response_started and not self.cycle.response_complete:
@@ -216,29 +226,29 @@ class HttpProtocol(HttpToolsProtocol):
         self.cycle.response_complete = True
         if self.cycle is not self._running:
             self.pipeline.popleft()
-        self._refuse(malformed())
+        self._refuse(malformed_request())
 
     # -- Responses
 
-    def _find_held(self) -> HeldResponse | None:
-        """Return what the cache holds for a GET request, if it can be written at once."""
-        if self._early is None or not self._may_write_at_once():
-            return None
-        return self._early.cache.get(spelling(self._port, self.url, self.headers))
+    def _find_cached_response(self) -> HeldResponse | None:
+        """Return the response that the cache holds for a GET request."""
+        if self._early is not None and self._can_respond_early():
+            return self._early.cache.get(spelling(self._port, self.url, self.headers))
+        return None
 
-    def _find_refusal(self) -> HeldResponse | None:
-        """Return the refusal of a GET request where the service has as much to do as it may."""
-        if self._early is None or self._is_last or not self._may_write_at_once():
-            return None
-        return self._early.refuse(self.url, self.headers)
+    def _find_overload_refusal(self) -> HeldResponse | None:
+        """Return the refusal of a GET request if the service is at capacity."""
+        if self._early is not None and not self._is_last_request and self._can_respond_early():
+            return self._early.refuse(self.url, self.headers)
+        return None
 
-    def _may_write_at_once(self) -> bool:
-        """Return whether this is a GET request, nothing comes first, and its response does not end the connection."""
+    def _can_respond_early(self) -> bool:
+        """Return whether this is a GET request whose response is next and leaves the connection open."""
         return not (
             self.is_answering
             or self.flow.write_paused
             or self._limits.is_draining
-            or self._must_refuse
+            or self._is_over_limit
             or self._requests >= _MAX_REQUESTS
             or self.parser.get_method() != b"GET"
             or self.parser.get_http_version() != "1.1"
@@ -246,11 +256,11 @@ class HttpProtocol(HttpToolsProtocol):
             or self.transport.is_closing()
         )
 
-    def _write(self, held: HeldResponse, began: float) -> None:
+    def _write_held(self, held: HeldResponse, began: float) -> None:
         defaults = _encode(tuple(self.server_state.default_headers))
         self.transport.write(b"".join((STATUS_LINE[held.status], defaults, held.lines, b"\r\n", held.body)))
-        self._is_held = True
-        self._since = self.loop.time()
+        self._is_answered = True
+        self._waiting_since = self.loop.time()
         self.server_state.total_requests += 1
         COUNTERS.count(held.operation, held.status, perf_counter() - began)
 
@@ -259,7 +269,7 @@ class HttpProtocol(HttpToolsProtocol):
         cast("Scope", cycle.scope)[TRANSPORT] = self.transport
         if self._limits.is_draining:
             cycle.keep_alive = False
-        if self._is_last and cycle is self.cycle:
+        if self._is_last_request and cycle is self.cycle:
             cycle.keep_alive = False
             cycle.transport = cast("asyncio.Transport", _LingeringTransport(self))
         if cycle.scope["http_version"] == "1.0":
@@ -267,16 +277,16 @@ class HttpProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
-        """Start the next pipelined request as uvicorn does, but without a keep-alive timer for each response."""
+        """Start the next pipelined request, as uvicorn does, but without a timer for each response."""
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
-        self._since = self.loop.time()
+        self._waiting_since = self.loop.time()
         self.flow.resume_reading()
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
-        elif self._is_leaving:
-            self._leave()
+        elif self._discards_input:
+            self._half_close()
 
     @property
     def is_answering(self) -> bool:
@@ -284,35 +294,36 @@ class HttpProtocol(HttpToolsProtocol):
         return bool(self.pipeline) or (self._running is not None and not self._running.response_complete)
 
     def _refuse(self, error: LocalidadesError) -> None:
-        """Discard further bytes, and send the problem once the responses before it are complete."""
+        """Send a problem once the responses before it are complete, and close the connection."""
         if isinstance(error, RequestError):
             self.logger.info("Refused a request: %s %s", error.status, error.slug)
         COUNTERS.refused[error.slug] += 1
         problem = problem_of(error, ResponsePreferences(root=self.root_path))
         fields = [*self.server_state.default_headers, *problem.raw_headers, *API_HEADERS, (b"connection", b"close")]
         self._refusal = b"".join((STATUS_LINE[problem.status_code], on_wire(fields), b"\r\n", bytes(problem.body)))
-        self._unparsed = 0
-        self._is_leaving = True
-        if not self.is_answering:
-            self._leave()
+        self._end_input()
 
-    def _leave(self) -> None:
-        """Send a refusal and half-close: a full close may reset the connection before it is read (RFC 9112 §9.6)."""
-        self._is_leaving = True
-        self._since = self.loop.time()
-        if self.transport.is_closing() or self._has_left:
+    def _half_close(self) -> None:
+        """Send the refusal, if there is one, and end the output.
+
+        A full close while the client is still sending would reset the connection, and many clients would then never
+        read the response (RFC 9112 §9.6).
+        """
+        self._discards_input = True
+        self._waiting_since = self.loop.time()
+        if self.transport.is_closing():
             return
-        self._has_left = True
         if self._refusal:
             self.transport.write(self._refusal)
+            self._refusal = b""
         self.transport.write_eof()
 
     # -- Limits
 
     @property
     def idle_since(self) -> float:
-        """When the client was last heard of; a second earlier where it has never asked for anything."""
-        return self._since - (not self._requests)
+        """When the wait for the client began; a second earlier if it has never sent a request."""
+        return self._waiting_since - (0 if self._requests else 1)
 
     @property
     def is_idle(self) -> bool:
@@ -322,48 +333,48 @@ class HttpProtocol(HttpToolsProtocol):
     def close_if_late(self, now: float) -> None:
         """Close the connection if its client takes too long to read, to send a request, or to close.
 
-        uvicorn waits for ever for the rest of a request, and for a client that does not read.
+        uvicorn has a timeout for the next request only.
         """
-        stalled = self._reading.stalled_for(bytes_unread(self.transport), now)
+        stalled = self._read_progress.stalled_for(bytes_unread(self.transport), now)
         if stalled is not None:
             if stalled >= self._limits.timeouts.client:
                 self.transport.abort()
-        elif not self.is_answering and now - self._since >= self._timeout:
-            if self._is_reading and not self._is_leaving:
+        elif not self.is_answering and now - self._waiting_since >= self._timeout:
+            if self._is_receiving and not self._discards_input:
                 self._refuse(RequestTimeoutError())
-            self.transport.close()  # a client that has sent so little can read the refusal even without lingering
+            self.transport.close()  # the client is not sending, so it can read the refusal
 
     @property
     def _timeout(self) -> float:
-        """Seconds to wait for the client to close, or to send a head or its next request."""
+        """Seconds to wait for the client to close, to send a head, or to send its next request."""
         timeouts = self._limits.timeouts
-        if self._is_leaving:
+        if self._discards_input:
             return timeouts.lingering
-        return timeouts.head if self._is_reading or not self._requests else timeouts.keep_alive
+        return timeouts.head if self._is_receiving or not self._requests else timeouts.keep_alive
 
     def shutdown(self) -> None:
         """Close after the next response, which says so, or after a second without a request.
 
-        A connection that looks idle may have a request on its way. Closing it at once would lose that request.
+        A request may be on its way on an idle connection, and would be lost if that were closed at once.
         """
         self._limits.is_draining = True
         self.loop.call_later(DRAIN_TIMEOUT, super().shutdown)
 
 
 class _LingeringTransport:
-    """The transport of a connection's last response: closing it waits for a client that is still sending."""
+    """The transport of the last response: closing it only ends the output, as the client may still be sending."""
 
     def __init__(self, protocol: HttpProtocol) -> None:
         self.write = protocol.transport.write
         self.is_closing = protocol.transport.is_closing
-        self.close = protocol._leave  # noqa: SLF001  # of this module
+        self.close = protocol._half_close  # noqa: SLF001  # of this module
 
 
 class _CloseDelimited:
-    """Ends a response of unknown length to HTTP/1.0, which has neither chunks nor interim responses, by closing.
+    """Ends a response of unknown length by closing the connection, for HTTP/1.0 clients.
 
-    The client can't tell such an end from that of a response that breaks off, so the latter resets the connection
-    (RFC 9112 §6.1, RFC 9110 §10.1.1).
+    They know neither chunks (RFC 9112 §6.1) nor 100 Continue (RFC 9110 §10.1.1). A response that breaks off resets the
+    connection; otherwise they would take it for a whole one.
     """
 
     def __init__(self, app: ASGI3Application, cycle: RequestResponseCycle, transport: asyncio.Transport) -> None:

@@ -179,7 +179,7 @@ def _described(row: type[BaseModel], example: Mapping[str, str | float]) -> dict
 
 
 class _Subject(NamedTuple):
-    """What rows are about: what their columns can be, and the columns of their answers in CSV."""
+    """A kind of rows: the roles that their columns can have, and the columns of their answers in CSV."""
 
     roles: Roles
     columns: AnswerColumns

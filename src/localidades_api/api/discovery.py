@@ -1,4 +1,4 @@
-"""What crawlers, assistants and programs look for at addresses that everybody knows.
+"""Files at well-known addresses for crawlers, assistants and programs.
 
 Where a file has addresses, they are absolute, made from the Host header, so no shared cache may keep it for others.
 """
@@ -55,7 +55,7 @@ def _answer(text: str | bytes, media_type: str) -> Response:
 
 @router.get("/robots.txt")
 async def get_robots(request: Request) -> Response:
-    """Tell crawlers what not to ask for, and where the sitemap is."""
+    """List the paths that crawlers should leave out, and the address of the sitemap."""
     root = root_of(request.scope)
     lines = ["User-agent: *", *(f"Disallow: {root}{path}" for path in _NOT_FOR_CRAWLERS)]
     lines += ["", f"Sitemap: {_base_of(request)}/sitemap.xml", ""]
@@ -100,7 +100,7 @@ async def get_api_catalog(request: Request) -> Response:
 
 @router.get("/llms.txt")
 async def get_llms(request: Request, services: ServicesDep) -> Response:
-    """Tell an assistant what is here and how to ask for it (llmstxt.org)."""
+    """Describe the service and its look-ups to assistants (llmstxt.org)."""
     release, base = await services.releases.current(), _base_of(request)
     text = f"""# Localidades de México
 
@@ -140,7 +140,7 @@ async def get_llms(request: Request, services: ServicesDep) -> Response:
 
 @router.get("/.well-known/security.txt")
 async def get_security(request: Request) -> Response:
-    """Say whom to tell of a vulnerability (RFC 9116), if the operator has set a contact."""
+    """Return the contact for reports of vulnerabilities (RFC 9116), if the operator has set one."""
     contact = request.app.state.security_contact
     if contact is None:
         raise NotFoundError("The operator of this service has set no contact for reports on its security.")

@@ -48,7 +48,7 @@ from localidades_api.http.negotiation import CODINGS, choose_coding, compress
 from localidades_api.http.paths import OGC, PREFIX
 
 MAX_LIMIT = 10_000  # features of a page, 5 MB
-DEFAULT_LIMIT = 10  # as the standard has it
+DEFAULT_LIMIT = 10  # the default of the standard
 _GEOJSON = "application/geo+json"
 _OPENAPI = "application/vnd.oai.openapi+json;version=3.0"
 _CRS84 = "http://www.opengis.net/def/crs/OGC/1.3/CRS84"
@@ -169,7 +169,7 @@ class FeaturesQuery(CollectionQuery):
 
     @property
     def boxes(self) -> list[Box]:
-        """The boxes that features are within; none stands for everywhere."""
+        """The boxes that features are within; an empty list means everywhere."""
         return [] if self.bbox is None else _read_boxes(self.bbox)
 
 

@@ -51,8 +51,7 @@ _EXAMPLES = frozenset({"example", "examples"})
 def describe(app: FastAPI) -> None:
     """Extend `app.openapi()`, and give it a language.
 
-    The document of a language is made when it is first asked for, and again when the releases in its examples have
-    changed.
+    The document of a language is made for its first request, and again when the releases in its examples change.
     """
     generate = app.openapi
 
@@ -90,7 +89,7 @@ def _complete_responses(responses: Mapping[str, dict[str, Any]], allow: str | No
 
 
 def _complete_parameters(parameters: list[dict[str, Any]], releases: tuple[str, str] | None) -> None:
-    """Put the required parameters first, and use releases that exist as examples.
+    """Put the required parameters first, and give existing releases as examples.
 
     The fields of a query model are no parameters of FastAPI's, so the examples that /docs fills in can't be declared.
     """

@@ -248,8 +248,8 @@ def parameters_of(query: BaseModel) -> dict[str, str]:
 async def check_request(request: Request) -> None:
     """Refuse a query that parsers may read in different ways, and a path that ends in a newline.
 
-    A parameter that is ignored or overruled without a word gives a client other data than it asked for, so
-    InvalidParametersError is raised for one that is repeated, and for a query that isn't UTF-8 or has a NUL.
+    A repeated parameter is overruled silently by most parsers, and the client gets the wrong data. Raises
+    InvalidParametersError for one, and for a query that isn't UTF-8 or has a NUL.
     Raises NotFoundError for a path that ends in a newline, which routes match (`$` in their patterns).
     """
     if request.scope["path"].endswith("\n"):

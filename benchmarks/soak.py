@@ -113,7 +113,7 @@ async def _client(base: str, targets: Sequence[str], number: int, rate: float, r
             fault = None if status == HTTPStatus.OK else f"{status} {json.loads(body)['title']}"
             writer = _still_open(writer, headers)
         except (OSError, EOFError) as error:  # a time-out is an OSError
-            fault = type(error).__name__
+            fault = f"{error!r} after {time.time() - due:.1f} s"
             if writer:
                 writer.close()
             writer = None
@@ -132,7 +132,7 @@ async def _download(base: str, rows: int, run: _Run) -> None:
                 lines = (await client.get(f"{PATH}download/?format=csv")).text.count("\r\n")
                 fault = None if lines == rows + 1 else f"{lines} lines"
             except httpx.HTTPError as error:
-                fault = type(error).__name__
+                fault = f"{error!r} after {time.time() - started:.1f} s"
             run.downloads.append(_Sample(started, time.time() - started, fault))
             await asyncio.sleep(_DOWNLOAD_INTERVAL)
 

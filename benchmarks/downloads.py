@@ -17,7 +17,7 @@ from benchmarks.contenders import OURS_COLD
 from benchmarks.lab import Lab
 from benchmarks.processes import PATH, BenchmarkError, Server
 from benchmarks.series import Series
-from localidades_api.database.queries.exports import COLUMNS
+from localidades_api.database.queries.downloads import COLUMNS
 
 CSV, NDJSON = "csv", "ndjson"
 COPY_CSV, COPY_JSON = "COPY as CSV", "COPY of row_to_json"

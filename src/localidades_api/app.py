@@ -14,10 +14,8 @@ from localidades_api import __version__
 from localidades_api.api import Services, census, discovery, ogc, openapi, probes, site, wscatgeo
 from localidades_api.api.exception_handlers import add_exception_handlers
 from localidades_api.api.params import TrackingParametersMiddleware
-from localidades_api.caches.names import NameIndexes
 from localidades_api.caches.pages import PageCache
 from localidades_api.caches.positions import LONG_TIMEOUT, MAX_LONG_SEARCHES, PositionCache
-from localidades_api.caches.release_poller import ReleasePoller
 from localidades_api.caches.tiles import TileCache
 from localidades_api.database.pool import Database
 from localidades_api.database.queries import (
@@ -45,8 +43,10 @@ from localidades_api.middleware import (
     RequestLimit,
     Telemetry,
 )
+from localidades_api.name_indexes.open_indexes import NameIndexes
 from localidades_api.observability.metrics import Sampler
 from localidades_api.observability.tracing import traced_statements
+from localidades_api.release_poller import ReleasePoller
 from localidades_api.releases.tracker import ReleaseTracker
 from localidades_api.response_cache import MAX_BYTES, ResponseCache, ResponseCacheMiddleware
 from localidades_api.settings import Settings

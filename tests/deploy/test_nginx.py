@@ -21,9 +21,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from localidades_api.errors import NotAcceptableError
-from localidades_api.html.i18n import choose_language
 from localidades_api.html.renderer import FORMATS
 from localidades_api.http.negotiation import choose_media_type
+from localidades_api.languages.translators import choose_language
 from tests.support.accept import ACCEPTS, BROWSERS, CHROME, LANGUAGES, PROGRAMS, REPRESENTATIVE
 from tests.support.downloads import DOWNLOAD
 from tests.support.http_server import Request, Respond, Response, http_server

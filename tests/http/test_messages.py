@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from localidades_api.app import create_app
-from localidades_api.html.i18n import lenient_translator
+from localidades_api.languages.translators import lenient_translator
 from localidades_api.settings import Settings
 from tests.support.messages import REGULAR_EXPRESSION
 from tests.support.wire import LOCALIDADES

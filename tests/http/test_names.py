@@ -15,10 +15,10 @@ from typing import Any
 import httpx
 import pytest
 
-from localidades_api.caches import names
-from localidades_api.caches.name_builder import fingerprint
 from localidades_api.catalogue.mercator import Tile
 from localidades_api.catalogue.schemas import Release
+from localidades_api.name_indexes import open_indexes
+from localidades_api.name_indexes.build import fingerprint
 from localidades_api.names.layout import META
 from tests.support.application import (
     await_release,
@@ -350,7 +350,7 @@ async def test_index_of_a_release_that_is_gone_is_removed_though_it_was_in_use(
         await eventually_async(is_removed)
 
 
-async def is_closing(indexes: names.NameIndexes, release: Release) -> bool:
+async def is_closing(indexes: open_indexes.NameIndexes, release: Release) -> bool:
     return indexes.held(release) is None
 
 
@@ -438,7 +438,7 @@ async def test_index_in_use_stays_open_while_another_takes_its_place(
 async def test_index_of_a_whole_catalogue_is_built_by_a_process_of_its_own(
     seeded_database: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(names, "MAX_IN_THREAD", 0)
+    monkeypatch.setattr(open_indexes, "MAX_IN_THREAD", 0)
     monkeypatch.setenv("TMPDIR", str(folder.parent))
     async with running_app(seeded_database) as app, client_of(app) as client:
         assert (await suggested(client, "asientos"))[0]["nombre"] == "Asientos"
@@ -448,7 +448,7 @@ async def test_index_of_a_whole_catalogue_is_built_by_a_process_of_its_own(
 async def test_requests_do_not_wait_for_the_index_of_a_whole_catalogue(
     seeded_database: str, folder: Path, unindexed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(names, "MAX_IN_THREAD", 0)
+    monkeypatch.setattr(open_indexes, "MAX_IN_THREAD", 0)
     await publish_again(seeded_database, "2021-01")
     with unfinished(folder, unindexed):
         async with (
@@ -470,14 +470,14 @@ async def test_requests_do_not_wait_for_the_index_of_a_whole_catalogue(
 async def test_index_that_a_retirement_overtakes_is_built_once_it_is_noticed(
     seeded_database: str, next_catalogue: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(names, "MAX_IN_THREAD", 0)
+    monkeypatch.setattr(open_indexes, "MAX_IN_THREAD", 0)
     monkeypatch.setenv("TMPDIR", str(folder.parent))
     await import_into(seeded_database, next_catalogue)
     async with running_app(seeded_database, in_background=False) as app:
         services = app.state.services
         release = await services.releases.current()
         await retire(seeded_database, "2020-01")
-        with pytest.raises(names.OutdatedIndexError):
+        with pytest.raises(open_indexes.OutdatedIndexError):
             await services.names.prepare(release)
         await services.releases.refresh()
         await services.names.prepare(release)

@@ -312,7 +312,7 @@ def test_document_printed_by_the_command_is_the_one_served(document: Document) -
 
 def in_catalogue() -> dict[str, str]:
     """Return the translations of the document's texts, which the reference has, too."""
-    with (files("localidades_api.html") / "translations" / "openapi.es.po").open("rb") as file:
+    with (files("localidades_api.languages") / "openapi.es.po").open("rb") as file:
         return {str(message.id): str(message.string) for message in read_po(file, abort_invalid=True) if message.id}
 
 

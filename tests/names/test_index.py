@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import localidades_api
-from localidades_api.caches.name_builder import fingerprint
 from localidades_api.catalogue.schemas import Release
+from localidades_api.name_indexes.build import fingerprint
 from localidades_api.names import layout
 from localidades_api.names.build import build_index
 from localidades_api.names.index import NameIndex
@@ -41,7 +41,7 @@ RELEASE = Release(id=1, name="2020-01", source="x.csv", sha256="ab", published_a
 
 def fingerprint_by(package: Path) -> str:
     """Return what the code of a package calls the index of a release."""
-    spec = spec_from_file_location("name_builder", package / "caches" / "name_builder.py")
+    spec = spec_from_file_location("name_builder", package / "name_indexes" / "build.py")
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
@@ -56,7 +56,7 @@ def fingerprint_by(package: Path) -> str:
         ("names/everyday_names.tsv", True),
         ("catalogue/folding.py", True),
         ("database/queries/names.py", True),
-        ("caches/name_builder.py", True),
+        ("name_indexes/build.py", True),
         ("api/index.py", False),
     ],
 )

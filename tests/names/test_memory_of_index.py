@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from localidades_api.caches.name_folders import OpenIndex
+from localidades_api.name_indexes.folders import OpenIndex
 from tests.support.embedded import only_linux
 from tests.support.names import open_index
 

@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from pydantic_core import to_json
 
 import localidades_api
-from localidades_api.html.i18n import lenient_translator
+from localidades_api.languages.translators import lenient_translator
 from tests.support.application import client_of, import_into, running_app
 from tests.support.catalogue import many, write_catalogue
 from tests.support.pages import BROWSER, ERRORS, INDEX, PAGES, Page, Shown

@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from playwright.async_api import Browser, Page, ViewportSize, expect
 from playwright.sync_api import sync_playwright
 
-from localidades_api.html.i18n import Language, translator
+from localidades_api.languages.translators import Language, translator
 from tests.support.application import import_file
 from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, chromium, visit
 from tests.support.catalogue import many, write_catalogue

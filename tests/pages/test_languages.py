@@ -17,11 +17,11 @@ from pydantic import TypeAdapter, ValidationError
 import localidades_api
 from localidades_api import errors
 from localidades_api.catalogue.messages import SENTENCES, refuse_parameter, refuse_value, several_of
-from localidades_api.html.i18n import (
+from localidades_api.files.kinds import KINDS
+from localidades_api.languages.match_words import FAULTS, OUTCOMES
+from localidades_api.languages.translators import (
     choose_language,
 )
-from localidades_api.html.match_words import FAULTS, OUTCOMES
-from localidades_api.importer.file_kinds import KINDS
 from localidades_api.names.rows import FaultCode, Outcome
 from tests.support.pages import ERRORS, PAGES, Page
 
@@ -43,7 +43,7 @@ def in_templates() -> set[str]:
 
 
 def in_catalogue() -> dict[str, str]:
-    with (files("localidades_api.html") / "translations" / "es.po").open("rb") as file:
+    with (files("localidades_api.languages") / "es.po").open("rb") as file:
         return {str(message.id): str(message.string) for message in read_po(file, abort_invalid=True) if message.id}
 
 
@@ -54,7 +54,7 @@ def test_every_text_of_a_template_is_in_spanish() -> None:
 
 
 def test_text_stands_once_in_the_catalogue() -> None:
-    lines = (HTML / "translations" / "es.po").read_text(encoding="utf-8").splitlines()
+    lines = (PACKAGE / "languages" / "es.po").read_text(encoding="utf-8").splitlines()
     entries = Counter(line for line in lines if line.startswith("msgid"))
     assert [line for line, count in entries.items() if count > 1] == []
 
@@ -119,7 +119,7 @@ _OF_TABLES = re.compile(r"It is not JSON|It has no \{\}|It has `\{\}` twice|It i
 def of_rows() -> set[str]:
     """Return what the service says of a file or a row in it, as the source has it: `{}` for what differs."""
     found = {f"The file is {what}." for _, what in KINDS}
-    for path in (*(PACKAGE / "bulk").glob("*.py"), PACKAGE / "importer" / "workbook.py"):
+    for path in (*(PACKAGE / "bulk").glob("*.py"), PACKAGE / "files" / "workbook.py"):
         tree = ast.parse(path.read_text())
         docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}

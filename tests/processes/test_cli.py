@@ -22,7 +22,7 @@ import pytest
 import typer
 
 from localidades_api import __version__
-from localidades_api.cli.errors import errors_as_sentences
+from localidades_api.cli.exit_codes import errors_as_sentences
 from localidades_api.database.dsn import Dsn
 from localidades_api.database.pool import Database
 from localidades_api.errors import ConfigurationError

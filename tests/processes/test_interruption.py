@@ -18,7 +18,7 @@ import asyncpg
 import pytest
 import typer
 
-from localidades_api.cli.errors import errors_as_sentences
+from localidades_api.cli.exit_codes import errors_as_sentences
 from localidades_api.errors import DatabaseUnavailableError
 from tests.support.catalogue import many, write_catalogue
 from tests.support.database import assert_nothing_left, connected, photograph

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from playwright.async_api import Browser, ConsoleMessage, Page, Request, Route, ViewportSize, async_playwright, expect
 
-from localidades_api.html.i18n import translator
+from localidades_api.languages.translators import translator
 from tests.support.machine import needed
 from tests.support.waiting import PATIENCE
 from tests.support.wire import ROOT

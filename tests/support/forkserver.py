@@ -26,7 +26,7 @@ from typing import Any
 # Not `localidades_api.cli`: what it prints depends on the streams that it finds when it is imported.
 PRELOADED = (
     "localidades_api.app",
-    "localidades_api.caches.name_builder",
+    "localidades_api.name_indexes.build",
     "localidades_api.importer",
     "localidades_api.releases.retire",
     "localidades_api.server.protocol",

@@ -20,8 +20,8 @@ from pyarrow import parquet
 
 from localidades_api.catalogue.locality import ATTRIBUTES
 from localidades_api.errors import CatalogueError
+from localidades_api.files.kinds import describe_kind
 from localidades_api.importer.extract import open_table, split_line, split_lines
-from localidades_api.importer.file_kinds import describe_kind
 from localidades_api.importer.transform import Catalogue, transform
 from tests.support.catalogue import HEADER, TRAPS, Place, lines_of, many, read_catalogue, unwatched, write_catalogue
 

@@ -13,7 +13,7 @@ from localidades_api.api.services import ServicesDep
 from localidades_api.catalogue.locality import ATTRIBUTES
 from localidades_api.catalogue.mercator import MEXICO_BOX
 from localidades_api.catalogue.schemas import Release
-from localidades_api.database.queries.exports import COLUMNS
+from localidades_api.database.queries.downloads import COLUMNS
 from localidades_api.downloads.formats import FILE_TYPES, MEANINGS, ORIGIN, TERMS, credit
 from localidades_api.html.renderer import JSON
 from localidades_api.http.paths import LOCALIDADES, PREFIX

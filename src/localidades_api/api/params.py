@@ -29,7 +29,8 @@ from localidades_api.catalogue.pagination import PAGE_SIZE, PageNumber, PageSize
 from localidades_api.catalogue.schemas import ChangeKind
 from localidades_api.downloads.formats import DownloadFormat
 from localidades_api.errors import InvalidParametersError, NotFoundError
-from localidades_api.html import i18n, renderer
+from localidades_api.html import renderer
+from localidades_api.languages import translators
 
 # What newsletters and social networks add to links (docs/decisions/api.md).
 _TRACKING = re.compile(
@@ -39,7 +40,7 @@ _TRACKING = re.compile(
 )
 
 # Named types: the OpenAPI document has each of them once, and generated clients give it that name.
-Language = TypeAliasType("Language", i18n.Language)
+Language = TypeAliasType("Language", translators.Language)
 Format = TypeAliasType("Format", renderer.Format)
 
 LanguageParam = Annotated[

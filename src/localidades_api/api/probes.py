@@ -11,8 +11,8 @@ from pydantic import BaseModel, Field
 from localidades_api.api.responses import problem
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.schemas import Problem
+from localidades_api.database.failures import sqlstate_of
 from localidades_api.database.pool import Database
-from localidades_api.database.sqlstate import sqlstate_of
 from localidades_api.errors import DatabaseUnavailableError, SearchUnavailableError
 from localidades_api.observability.metrics import COUNTERS, exposition
 from localidades_api.releases.tracker import ReleaseTracker

@@ -29,8 +29,8 @@ from localidades_api.errors import (
     RequestError,
     StatusError,
 )
-from localidades_api.html.i18n import LANGUAGES, Language, preferred_language
 from localidades_api.html.renderer import Format, Renderer, View, root_of, select_renderer
+from localidades_api.languages.translators import LANGUAGES, Language, preferred_language
 from localidades_api.observability.faults import FAULTS, cause
 from localidades_api.observability.metrics import COUNTERS
 

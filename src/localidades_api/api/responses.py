@@ -47,11 +47,11 @@ from localidades_api.errors import (
     NotAcceptableError,
     NotFoundError,
 )
-from localidades_api.html.i18n import Language, preferred_language
 from localidades_api.html.renderer import FORMATS, JSON, Renderer, View, root_of, select_renderer
 from localidades_api.http.caching import CACHE_CONTROL, entity_tag, freshness_headers, is_fresh
 from localidades_api.http.headers import link_header
 from localidades_api.http.negotiation import CODINGS, choose_coding, compress
+from localidades_api.languages.translators import Language, preferred_language
 
 
 @dataclass(frozen=True, slots=True)

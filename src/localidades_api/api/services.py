@@ -6,7 +6,6 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from localidades_api.caches.names import NameIndexes
 from localidades_api.caches.pages import PageCache
 from localidades_api.caches.positions import PositionCache
 from localidades_api.caches.tiles import TileCache
@@ -22,6 +21,7 @@ from localidades_api.database.queries import (
 )
 from localidades_api.downloads.response import Downloads
 from localidades_api.http.transfers import Transfers
+from localidades_api.name_indexes.open_indexes import NameIndexes
 from localidades_api.releases.tracker import ReleaseTracker
 
 

@@ -25,14 +25,14 @@ from localidades_api.catalogue.mercator import MAX_ZOOM
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries import Overview
 from localidades_api.errors import CommandError, LocalidadesError, StatusError
-from localidades_api.html.i18n import LANGUAGES, Language, document_translator, preferred_language
-from localidades_api.html.match_words import FAULTS, OUTCOMES, name_outcome
 from localidades_api.html.reference import describe_reference
 from localidades_api.html.renderer import HTML, View, root_of, select_renderer
 from localidades_api.html.static_files import STATIC
 from localidades_api.html.svg import draw_country
 from localidades_api.http.caching import CACHE_CONTROL
 from localidades_api.http.paths import LOCALIDADES, MAP_PAGE, MATCH, MATCH_PAGE, PREFIX
+from localidades_api.languages.match_words import FAULTS, OUTCOMES, name_outcome
+from localidades_api.languages.translators import LANGUAGES, Language, document_translator, preferred_language
 
 SWAGGER_UI = "/static-swagger-ui"
 # Swagger UI has its icons as `data:` addresses.

@@ -31,9 +31,9 @@ from localidades_api.bulk.rows import (
     unique,
 )
 from localidades_api.errors import CatalogueError, UnreadableBodyError
-from localidades_api.importer.archive import frugal
-from localidades_api.importer.file_kinds import START, describe_kind
-from localidades_api.importer.workbook import DAMAGE, WORKBOOK, SheetRow, Workbook, WorkbookError
+from localidades_api.files.archive import frugal
+from localidades_api.files.kinds import START, describe_kind
+from localidades_api.files.workbook import DAMAGE, WORKBOOK, SheetRow, Workbook, WorkbookError
 
 MAX_ROW = 1024**2  # characters of a row
 _SLICE = 0.004  # seconds

@@ -18,10 +18,10 @@ from localidades_api.bulk.readers import MAX_SHEET_ROWS, XLSX, Dialect, MediaTyp
 from localidades_api.bulk.rows import Answer, Row, unique
 from localidades_api.catalogue.keys import written
 from localidades_api.errors import UnreadableBodyError
-from localidades_api.html.i18n import LANGUAGES, Language, lenient_translator
-from localidades_api.html.match_words import name_fault, name_outcome
+from localidades_api.files.workbook import MAX_COLUMNS, SheetRow, column_name, escape_controls
 from localidades_api.http.sink import Sink
-from localidades_api.importer.workbook import MAX_COLUMNS, SheetRow, column_name, escape_controls
+from localidades_api.languages.match_words import name_fault, name_outcome
+from localidades_api.languages.translators import LANGUAGES, Language, lenient_translator
 
 # The names of an answer's columns, without their prefix, and how each cell is written.
 AnswerColumns: TypeAlias = Mapping[str, Callable[[Answer], str]]

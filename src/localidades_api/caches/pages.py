@@ -7,12 +7,12 @@ requests for a page that is not cached share one fetch.
 import asyncio
 import time
 
-from localidades_api.caches.single_flight import SingleFlight
 from localidades_api.catalogue.locality import encode_envelope
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries import CatalogueRepository
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.observability.metrics import COUNTERS, Series
+from localidades_api.single_flight import SingleFlight
 
 _BATCH_PAGES = 48  # pages per statement, some 200 kB; with fewer, a release is served before it is all cached
 _OVERHEAD = 100  # bytes per page besides its body

@@ -14,16 +14,16 @@ from typing import NamedTuple
 
 from cachetools import LRUCache
 
-from localidades_api.caches.names import NameIndexes
-from localidades_api.caches.single_flight import SingleFlight
 from localidades_api.catalogue.filters import DEFAULT_SORT, LocalityFilters, Sort
 from localidades_api.catalogue.keys import STATE_KEYS
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import already_waited
 from localidades_api.database.queries import CatalogueRepository, ChangesRepository
 from localidades_api.errors import ComparisonRunningError, DatabaseUnavailableError
+from localidades_api.name_indexes.open_indexes import NameIndexes
 from localidades_api.names.find import searched
 from localidades_api.names.index import NameIndex
+from localidades_api.single_flight import SingleFlight
 
 _log = logging.getLogger(__name__)
 

@@ -10,7 +10,6 @@ from contextlib import suppress
 
 from cachetools import LRUCache
 
-from localidades_api.caches.single_flight import SingleFlight
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, state_of, written
 from localidades_api.catalogue.mercator import MEXICO, MEXICO_BOX, Box, Tile, runs
 from localidades_api.catalogue.schemas import Release
@@ -19,6 +18,7 @@ from localidades_api.database.queries.tiles import CELLS, EXTENT, TileContent, T
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.html.svg import draw_backdrop
 from localidades_api.http.mvt import PointLayer, Value, encode_rows
+from localidades_api.single_flight import SingleFlight
 
 MAX_TILE_BYTES = 60_000  # of a tile as it is sent, compressed
 # Half of all cells at random, the backdrop that compresses worst, take less than the difference.

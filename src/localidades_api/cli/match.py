@@ -25,7 +25,6 @@ from localidades_api.bulk.answers import describe_problem, match_row, with_note
 from localidades_api.bulk.readers import XLSX, MediaType, reader
 from localidades_api.bulk.rows import ROLES, Answer, Row
 from localidades_api.bulk.writers import MATCH_COLUMNS, in_language, writer
-from localidades_api.caches.names import NameIndexes
 from localidades_api.catalogue.schemas import Match
 from localidades_api.cli.console import console, show_progress, writing
 from localidades_api.cli.database import ready_database
@@ -34,10 +33,11 @@ from localidades_api.client import BUSY, Backoff
 from localidades_api.database.pool import Database
 from localidades_api.database.queries import ReleasesRepository
 from localidades_api.errors import OutputError, ServiceError
-from localidades_api.html.i18n import LANGUAGES, Language
+from localidades_api.files.kinds import START, describe_kind
 from localidades_api.http.paths import MATCH
-from localidades_api.importer.file_kinds import START, describe_kind
 from localidades_api.importer.source import interruptible
+from localidades_api.languages.translators import LANGUAGES, Language
+from localidades_api.name_indexes.open_indexes import NameIndexes
 from localidades_api.names.certainty import SURE
 from localidades_api.names.index import NameIndex
 from localidades_api.observability.progress import Counting, Step, StepProgress

@@ -7,7 +7,7 @@ import typer
 from rich.table import Table
 
 from localidades_api.cli.console import print_json, print_table, print_text
-from localidades_api.cli.errors import examples
+from localidades_api.cli.exit_codes import examples
 
 if TYPE_CHECKING:
     from localidades_api.catalogue.schemas import Publication, Release

@@ -16,15 +16,15 @@ from sqlalchemy.util import greenlet_spawn
 
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.dsn import Dsn
-from localidades_api.database.hosts import ServerConnection, Servers
-from localidades_api.database.models import releases
-from localidades_api.database.sessions import refuse_pooler, require_own_session, session_settings, transaction_settings
-from localidades_api.database.sqlstate import (
+from localidades_api.database.failures import (
     error_kind,
     translate,
     translate_connecting,
     translate_refusal,
 )
+from localidades_api.database.hosts import ServerConnection, Servers
+from localidades_api.database.models import releases
+from localidades_api.database.sessions import refuse_pooler, require_own_session, session_settings, transaction_settings
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError, OverloadedError
 from localidades_api.observability.metrics import COUNTERS, Series
 

@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 from sqlalchemy import Select, func, select
 
-from localidades_api.database.sqlstate import NO_POOLER_EXPECTED
+from localidades_api.database.failures import NO_POOLER_EXPECTED
 from localidades_api.errors import ConfigurationError
 
 # The server cancels a statement a little before the deadline, so the connection stays usable.

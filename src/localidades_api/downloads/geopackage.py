@@ -14,7 +14,7 @@ from sqlalchemy import Row
 
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries import RecordsRepository
-from localidades_api.database.queries.exports import COLUMNS
+from localidades_api.database.queries.downloads import COLUMNS
 from localidades_api.downloads.chunks import rows_of
 from localidades_api.downloads.formats import credit
 from localidades_api.errors import UnavailableError

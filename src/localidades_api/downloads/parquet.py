@@ -11,7 +11,7 @@ from pyarrow import parquet as pq
 
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries import RecordsRepository
-from localidades_api.database.queries.exports import COLUMNS
+from localidades_api.database.queries.downloads import COLUMNS
 from localidades_api.downloads.chunks import rows_of
 from localidades_api.http.sink import Sink
 

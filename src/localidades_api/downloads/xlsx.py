@@ -15,11 +15,11 @@ from xlsxwriter.worksheet import Worksheet
 
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries import RecordsRepository
-from localidades_api.database.queries.exports import COLUMNS
+from localidades_api.database.queries.downloads import COLUMNS
 from localidades_api.downloads.chunks import check_whole
 from localidades_api.downloads.formats import MEANINGS, ORIGIN, credit
+from localidades_api.files.workbook import escape_controls
 from localidades_api.http.sink import Sink
-from localidades_api.importer.workbook import escape_controls
 
 _SHEET = "xl/worksheets/sheet1.xml"
 _CHUNK = 1000  # records: a statement of some 25 ms, and a megabyte

@@ -1,1 +1,1 @@
-"""HTML pages: templates, translations, SVG drawings and static files."""
+"""HTML pages: templates, SVG drawings and static files."""

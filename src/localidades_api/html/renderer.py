@@ -14,8 +14,8 @@ from starlette.types import Scope
 
 from localidades_api import __version__
 from localidades_api.catalogue.schemas import Release
-from localidades_api.html.i18n import Language, lenient_translator, translator
 from localidades_api.http.negotiation import accept_header, choose_media_type
+from localidades_api.languages.translators import Language, lenient_translator, translator
 
 Format = Literal["json", "api"]
 

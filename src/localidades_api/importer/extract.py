@@ -20,7 +20,7 @@ from typing import IO
 
 from localidades_api.catalogue.locality import ATTRIBUTES, POINT
 from localidades_api.errors import CatalogueError
-from localidades_api.importer.archive import open_text
+from localidades_api.files.archive import open_text
 from localidades_api.observability.progress import Counting
 
 # Bounds to what a file that is no catalogue can make the importer hold in memory.

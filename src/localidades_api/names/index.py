@@ -22,7 +22,7 @@ class NameIndex(IndexReader):
     def __init__(self, folder: Path) -> None:
         """Open it; raise IndexUnreadableError if the folder holds no index, or not all of one."""
         super().__init__(folder)
-        self.digest = folder.name[:12]  # of all that the index is made from, as `caches.names` calls the folder
+        self.digest = folder.name[:12]  # of all that the index is made from: `name_indexes` calls the folder so
         self._suggester = Suggester(self)
         self._finder = Finder(self)
         self._matcher = Matcher(self)

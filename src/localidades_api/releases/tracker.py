@@ -22,7 +22,7 @@ class ReleaseTracker:
 
     A request asks once and keeps the release that it gets, so no answer mixes two releases. `refresh` reads the newest
     release; requests get it after a call of `serve`, once its pages are in the cache (`caches.pages`), and those that
-    search by name after a call of `search_served`, once its names are indexed (`caches.names`).
+    search by name after a call of `search_served`, once its names are indexed (`name_indexes.open_indexes`).
     """
 
     def __init__(self, repository: ReleasesRepository) -> None:

@@ -23,9 +23,9 @@ from localidades_api.catalogue.messages import whole_number
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities, municipalities, states
 from localidades_api.errors import GoneError, LocalidadesError
-from localidades_api.html.i18n import preferred_language
 from localidades_api.html.renderer import HTML, JSON, View, root_of
 from localidades_api.http.paths import RECONCILE
+from localidades_api.languages.translators import preferred_language
 from localidades_api.names.places import Suggested
 
 _PAGE = 10

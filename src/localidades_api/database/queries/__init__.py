@@ -3,7 +3,7 @@
 from localidades_api.database.queries.areas import AreasRepository
 from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.database.queries.changes import ChangesRepository, count_changes
-from localidades_api.database.queries.exports import RecordsRepository
+from localidades_api.database.queries.downloads import RecordsRepository
 from localidades_api.database.queries.names import NamesRepository
 from localidades_api.database.queries.nearest import NearestRepository
 from localidades_api.database.queries.releases import ChangeCounts, ReleaseSnapshot, ReleasesRepository

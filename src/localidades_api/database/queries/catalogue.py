@@ -35,7 +35,7 @@ from localidades_api.database.models import (
 )
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.conditions import ORDERS, at_positions, conditions, filtered_by, in_order, values
-from localidades_api.database.queries.exports import json_object
+from localidades_api.database.queries.downloads import json_object
 from localidades_api.database.queries.places import KEY_IS_NEW, SAME_PLACE
 
 # Postgres writes the JSON: that takes the work off the worker, and sends one value in place of two hundred

@@ -9,7 +9,7 @@ from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, STATE_KEYS, municipalities_of
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
-from localidades_api.database.queries.exports import escaped
+from localidades_api.database.queries.downloads import escaped
 from localidades_api.database.queries.places import has_localities
 
 Version = Literal["v1", "v2"]

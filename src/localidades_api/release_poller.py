@@ -9,12 +9,12 @@ until it is built.
 import asyncio
 import logging
 
-from localidades_api.caches.names import NameIndexes, OutdatedIndexError
 from localidades_api.caches.pages import PageCache, ReleasePages
 from localidades_api.caches.positions import PositionCache
 from localidades_api.caches.tiles import PREWARMED_ZOOM, TileCache
 from localidades_api.catalogue.schemas import Release
 from localidades_api.errors import DatabaseUnavailableError, UnavailableError
+from localidades_api.name_indexes.open_indexes import NameIndexes, OutdatedIndexError
 from localidades_api.observability.faults import FAULTS
 from localidades_api.releases.tracker import ReleaseTracker
 

@@ -5,7 +5,7 @@ Tables in English have the codes themselves.
 
 from collections.abc import Mapping
 
-from localidades_api.html.i18n import LANGUAGES, Language, translator
+from localidades_api.languages.translators import LANGUAGES, Language, translator
 
 OUTCOMES: Mapping[str, str] = {
     "exact": "exact match",

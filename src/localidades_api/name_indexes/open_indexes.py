@@ -18,8 +18,11 @@ from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from localidades_api.caches.name_builder import OUTDATED, build, digest_of_code, fingerprint
-from localidades_api.caches.name_folders import (
+from localidades_api.catalogue.schemas import Release
+from localidades_api.database.pool import already_waited
+from localidades_api.errors import SearchUnavailableError, UnavailableError
+from localidades_api.name_indexes.build import OUTDATED, build, digest_of_code, fingerprint
+from localidades_api.name_indexes.folders import (
     OpenIndex,
     index_root,
     locked,
@@ -27,13 +30,10 @@ from localidades_api.caches.name_folders import (
     remove_unreachable,
     try_open,
 )
-from localidades_api.caches.single_flight import SingleFlight
-from localidades_api.catalogue.schemas import Release
-from localidades_api.database.pool import already_waited
-from localidades_api.errors import SearchUnavailableError, UnavailableError
 from localidades_api.names.index import NameIndex
 from localidades_api.observability.faults import FAULTS
 from localidades_api.releases.tracker import ReleaseTracker
+from localidades_api.single_flight import SingleFlight
 
 _log = logging.getLogger(__name__)
 
@@ -201,7 +201,7 @@ class NameIndexes:
 async def _run_builder(url: str, release: Release, folder: Path) -> None:
     """Build an index in another process; raise OutdatedIndexError, or RuntimeError with what it said if it fails."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "localidades_api.caches.name_builder", release.name, str(folder)),
+        *(sys.executable, "-m", "localidades_api.name_indexes.build", release.name, str(folder)),
         env={**os.environ, "DATABASE_URL": url},
         stdin=DEVNULL,
         stdout=DEVNULL,

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import IO, cast
 
 from localidades_api.errors import CatalogueError
-from localidades_api.importer.file_kinds import START, describe_kind
-from localidades_api.importer.workbook import DAMAGE, WORKBOOK, WorkbookError, write_csv
+from localidades_api.files.kinds import START, describe_kind
+from localidades_api.files.workbook import DAMAGE, WORKBOOK, WorkbookError, write_csv
 
 MAX_TEXT_BYTES = 2 * 1024**3  # 3 million rows are 0.6 GB
 _GIGABYTES = MAX_TEXT_BYTES // 1024**3

@@ -1,0 +1,1 @@
+"""Translations, and the words for the codes of a match."""

@@ -1,0 +1,1 @@
+"""The indexes of names on this machine: opened, built and removed."""

@@ -18,17 +18,7 @@ from localidades_api.caches.pages import PageCache
 from localidades_api.caches.positions import LONG_TIMEOUT, MAX_LONG_SEARCHES, PositionCache
 from localidades_api.caches.tiles import TileCache
 from localidades_api.database.pool import Database
-from localidades_api.database.queries import (
-    AreasRepository,
-    CatalogueRepository,
-    ChangesRepository,
-    MapRepository,
-    NearestRepository,
-    RecordsRepository,
-    ReleasesRepository,
-    TilesRepository,
-    WscatgeoRepository,
-)
+from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.downloads.response import Downloads
 from localidades_api.errors import ConfigurationError
 from localidades_api.html.static_files import STATIC as STATIC_FOLDER
@@ -96,26 +86,20 @@ async def _lifespan(
 
 def _build_services(settings: Settings, url: str, database: Database, comparing: Database) -> Services:
     repository = CatalogueRepository(database)
-    releases = ReleaseTracker(ReleasesRepository(database))
-    changes = ChangesRepository(database, comparing)
+    releases = ReleaseTracker(database)
     names = NameIndexes(url, releases, settings.database_timeout)
     transfers = Transfers(settings.max_transfers, settings.transfer_timeout)
     return Services(
+        database,
         releases,
         PageCache(repository, settings.page_cache_bytes),
-        PositionCache(repository, CatalogueRepository(comparing), changes, names, settings.database_timeout),
+        PositionCache(repository, CatalogueRepository(comparing), comparing, names, settings.database_timeout),
         repository,
-        AreasRepository(database),
         names,
-        NearestRepository(database),
-        MapRepository(database),
-        changes,
-        RecordsRepository(database),
         transfers,
         Downloads(transfers),
         asyncio.Lock(),
-        TileCache(TilesRepository(database)),
-        WscatgeoRepository(database),
+        TileCache(database),
     )
 
 

@@ -313,7 +313,7 @@ async def test_choice_that_is_too_large_to_be_kept_is_found_all_the_same(app: Fa
     release, rural = await services.releases.current(), LocalityFilters(ambito="R")
     expected = list(await services.positions.get(release, rural))
     repository = services.repository
-    small = PositionCache(repository, repository, services.changes, services.names, timeout=5, limit=500)
+    small = PositionCache(repository, repository, services.database, services.names, timeout=5, limit=500)
     for _ in range(2):
         assert list(await small.get(release, rural)) == expected
     assert 4 * len(expected) > 500
@@ -323,7 +323,7 @@ async def test_boxes_evict_no_other_choice(app: FastAPI) -> None:
     services = app.state.services
     release, rural = await services.releases.current(), LocalityFilters(ambito="R")
     repository = services.repository
-    cache = PositionCache(repository, repository, services.changes, services.names, timeout=5, limit=20_000)
+    cache = PositionCache(repository, repository, services.database, services.names, timeout=5, limit=20_000)
     await cache.get(release, rural)
     for west in range(100):
         await cache.get(release, LocalityFilters(bbox=f"{-118 + west / 100},14,-86,33"))

@@ -17,7 +17,7 @@ from localidades_api.database import pool
 from localidades_api.database.dsn import Dsn
 from localidades_api.database.hosts import Servers
 from localidades_api.database.pool import Database, already_waited
-from localidades_api.database.queries import ReleasesRepository
+from localidades_api.database.queries.releases import get_release_snapshot
 from localidades_api.embedded_postgres import run_embedded
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
 from tests.support.machine import reachable_folder
@@ -162,7 +162,7 @@ async def release_of(url: str) -> Release:
     """Return the current release."""
     database = Database.for_reading(url, pool_size=1, timeout=5)
     try:
-        release = (await ReleasesRepository(database).list_releases()).current
+        release = (await get_release_snapshot(database)).current
         assert release is not None
         return release
     finally:

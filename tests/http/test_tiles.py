@@ -16,7 +16,6 @@ from pydantic_core import to_json
 
 from localidades_api.caches.tiles import MAX_TILE_BYTES, TileCache, encode_tile
 from localidades_api.catalogue.mercator import MAX_ZOOM, MEXICO, Tile, project
-from localidades_api.database.queries import TilesRepository
 from localidades_api.database.queries.tiles import CELLS, EXTENT, TileContent, TilePlace
 from tests.support.application import await_release, client_of, import_file, running_app
 from tests.support.catalogue import TRAPS, Place, write_catalogue
@@ -253,7 +252,7 @@ async def test_backdrop_is_drawn_where_there_are_places(client: httpx.AsyncClien
 async def test_cache_keeps_to_its_room(app: FastAPI) -> None:
     services = app.state.services
     release = await services.releases.current()
-    cache = TileCache(TilesRepository(app.state.database), limit=40_000)
+    cache = TileCache(app.state.database, limit=40_000)
     tiles = [Tile(7, column, row) for column in range(24, 36) for row in range(54, 60)]
     sizes = [len(await cache.get(release, tile)) for tile in tiles]
     held = [body for tile in tiles if (body := cache.held(release, tile)) is not None]

@@ -34,6 +34,7 @@ from localidades_api.catalogue.schemas import (
     PublishedReleasePage,
     Release,
 )
+from localidades_api.database.queries.changes import list_localities_of_both
 from localidades_api.downloads.formats import FILE_TYPES, NDJSON
 from localidades_api.downloads.response import range_headers
 from localidades_api.errors import DatabaseUnavailableError
@@ -169,7 +170,7 @@ async def _describe(services: Services, old: Release, new: Release, changes: "ar
     """Return changes with the locality's record in each of the two releases."""
     if not changes:
         return []
-    records = await services.changes.list_records(old, new, sorted(set(changes[1::2])))
+    records = await list_localities_of_both(services.database, old, new, sorted(set(changes[1::2])))
     if lost := [id_ for id_ in changes[1::2] if (old.id, id_) not in records and (new.id, id_) not in records]:
         raise DatabaseUnavailableError(f"The database has lost {len(lost)} records of a comparison.")
     return [

@@ -9,7 +9,7 @@ import time
 
 from localidades_api.catalogue.locality import encode_envelope
 from localidades_api.catalogue.schemas import Release
-from localidades_api.database.queries import CatalogueRepository
+from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.observability.metrics import COUNTERS, Series
 from localidades_api.single_flight import SingleFlight

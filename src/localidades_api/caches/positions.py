@@ -17,8 +17,9 @@ from cachetools import LRUCache
 from localidades_api.catalogue.filters import DEFAULT_SORT, LocalityFilters, Sort
 from localidades_api.catalogue.keys import STATE_KEYS
 from localidades_api.catalogue.schemas import Release
-from localidades_api.database.pool import already_waited
-from localidades_api.database.queries import CatalogueRepository, ChangesRepository
+from localidades_api.database.pool import Database, already_waited
+from localidades_api.database.queries.catalogue import CatalogueRepository
+from localidades_api.database.queries.changes import find_changes
 from localidades_api.errors import ComparisonRunningError, DatabaseUnavailableError
 from localidades_api.name_indexes.open_indexes import NameIndexes
 from localidades_api.names.find import searched
@@ -43,14 +44,14 @@ class PositionCache:
         self,
         repository: CatalogueRepository,
         sorting: CatalogueRepository,
-        changes: ChangesRepository,
+        comparing: Database,
         names: NameIndexes,
         timeout: float,
         limit: int = _MAX_BYTES,
     ) -> None:
         self._repository = repository
         self._sorting = sorting
-        self._changes = changes
+        self._comparing = comparing
         self._names = names
         self._timeout = timeout
         self._slots = asyncio.Semaphore(MAX_LONG_SEARCHES)
@@ -111,7 +112,7 @@ class PositionCache:
         key = (new, old)
 
         async def fetch() -> "array[int]":
-            return await self._fetch(key, self._changes.find_changes(old, new))
+            return await self._fetch(key, find_changes(self._comparing, old, new))
 
         try:
             return await self._find_long(key, fetch)

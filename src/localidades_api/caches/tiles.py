@@ -13,8 +13,16 @@ from cachetools import LRUCache
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, state_of, written
 from localidades_api.catalogue.mercator import MEXICO, MEXICO_BOX, Box, Tile, runs
 from localidades_api.catalogue.schemas import Release
-from localidades_api.database.queries import TilesRepository
-from localidades_api.database.queries.tiles import CELLS, EXTENT, TileContent, TilePlace
+from localidades_api.database.pool import Database
+from localidades_api.database.queries.tiles import (
+    CELLS,
+    EXTENT,
+    TileContent,
+    TilePlace,
+    get_backdrop,
+    get_bounds,
+    get_tile,
+)
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.html.svg import draw_backdrop
 from localidades_api.http.mvt import PointLayer, Value, encode_rows
@@ -36,8 +44,8 @@ _Key = tuple[Release, Tile | None]  # None is the backdrop of the whole country
 class TileCache:
     """Caches tiles, up to `limit` bytes; concurrent requests for one share its query."""
 
-    def __init__(self, repository: TilesRepository, limit: int = _MAX_CACHE) -> None:
-        self._repository = repository
+    def __init__(self, database: Database, limit: int = _MAX_CACHE) -> None:
+        self._database = database
         self._kept: LRUCache[_Key, bytes] = LRUCache(limit, getsizeof=_size)
         self._drawing: SingleFlight[_Key, bytes] = SingleFlight()
         self._bounds: LRUCache[Release, Box | None] = LRUCache(8)
@@ -61,7 +69,7 @@ class TileCache:
     async def bounds(self, release: Release) -> Box | None:
         """Return the smallest box with all places of a release; None if none has coordinates."""
         if release not in self._bounds:
-            self._bounds[release] = await self._repository.read_bounds(release)
+            self._bounds[release] = await get_bounds(self._database, release)
         bounds: Box | None = self._bounds[release]
         return bounds
 
@@ -82,13 +90,13 @@ class TileCache:
         await self._drawing.close()
 
     async def _draw(self, release: Release, tile: Tile) -> bytes:
-        content = await self._repository.read_tile(release, tile, _MAX_PLACES)
+        content = await get_tile(self._database, release, tile, _MAX_PLACES)
         # Some milliseconds of work, for which the event loop does not wait.
         body = self._kept[release, tile] = await asyncio.to_thread(lambda: _compress(encode_tile(content)))
         return body
 
     async def _draw_backdrop(self, release: Release) -> bytes:
-        cells = _unpack(await self._repository.read_backdrop(release, MEXICO))
+        cells = _unpack(await get_backdrop(self._database, release, MEXICO))
         body = self._kept[release, None] = _compress(draw_backdrop(cells, MEXICO))
         return body
 

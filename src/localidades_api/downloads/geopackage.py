@@ -13,7 +13,7 @@ from typing import Any, Self
 from sqlalchemy import Row
 
 from localidades_api.catalogue.schemas import Release
-from localidades_api.database.queries import RecordsRepository
+from localidades_api.database.pool import Database
 from localidades_api.database.queries.downloads import COLUMNS
 from localidades_api.downloads.chunks import rows_of
 from localidades_api.downloads.formats import credit
@@ -119,9 +119,7 @@ _TRIGGERS = """
 """
 
 
-async def write_geopackage(
-    records: RecordsRepository, release: Release, places: Sequence[int]
-) -> AsyncGenerator[bytes, None]:
+async def write_geopackage(database: Database, release: Release, places: Sequence[int]) -> AsyncGenerator[bytes, None]:
     """Write a temporary file, yielding empty parts so that a client that has gone is noticed; then yield its parts.
 
     The file has no name, so its space is free again however the process ends. Raises DatabaseUnavailableError if
@@ -129,7 +127,7 @@ async def write_geopackage(
     """
     try:
         with _GeoPackage() as package:
-            async for rows in rows_of(records, release, places):
+            async for rows in rows_of(database, release, places):
                 await asyncio.to_thread(package.insert, rows)
                 yield b""
             await asyncio.to_thread(package.finish, release)

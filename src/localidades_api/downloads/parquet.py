@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import parquet as pq
 
 from localidades_api.catalogue.schemas import Release
-from localidades_api.database.queries import RecordsRepository
+from localidades_api.database.pool import Database
 from localidades_api.database.queries.downloads import COLUMNS
 from localidades_api.downloads.chunks import rows_of
 from localidades_api.http.sink import Sink
@@ -40,16 +40,14 @@ _WGS_84 = {
 }
 
 
-async def write_parquet(
-    records: RecordsRepository, release: Release, places: Sequence[int]
-) -> AsyncGenerator[bytes, None]:
+async def write_parquet(database: Database, release: Release, places: Sequence[int]) -> AsyncGenerator[bytes, None]:
     """Write row groups as they are read; raise DatabaseUnavailableError if one is incomplete."""
     sink = Sink()
     corners: list[_Point] = []
     try:
         # With Arrow's schema in the file, pyarrow would read its metadata from there, and not find those written last.
         with pq.ParquetWriter(sink, _SCHEMA, compression="zstd", store_schema=False) as writer:
-            async for rows in rows_of(records, release, places):
+            async for rows in rows_of(database, release, places):
                 points = [None if row.longitud is None else (row.longitud, row.latitud) for row in rows]
                 corners += _corners([point for point in points if point])
                 geometry = [point and _WKB.pack(1, 1, *point) for point in points]

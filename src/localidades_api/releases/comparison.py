@@ -7,7 +7,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.catalogue.schemas import DEMO_RELEASE
-from localidades_api.database.queries import count_changes
+from localidades_api.database.queries.changes import count_changes
 
 # The demo is invented, so no release is compared with it.
 _PREVIOUS = text(

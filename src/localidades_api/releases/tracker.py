@@ -6,7 +6,8 @@ import time
 from collections.abc import Mapping, Sequence
 
 from localidades_api.catalogue.schemas import Publication, Release
-from localidades_api.database.queries import ChangeCounts, ReleaseSnapshot, ReleasesRepository
+from localidades_api.database.pool import Database
+from localidades_api.database.queries.releases import ChangeCounts, ReleaseSnapshot, get_release_snapshot
 from localidades_api.errors import DatabaseUnavailableError, NoReleaseError, NotFoundError
 from localidades_api.observability.metrics import Series
 
@@ -25,8 +26,8 @@ class ReleaseTracker:
     search by name after a call of `search_served`, once its names are indexed (`name_indexes.open_indexes`).
     """
 
-    def __init__(self, repository: ReleasesRepository) -> None:
-        self._repository = repository
+    def __init__(self, database: Database) -> None:
+        self._database = database
         self._by_name: Mapping[str, Release] = {}
         self.changes: Mapping[str, ChangeCounts] = {}  # since the release before, by name, where counted
         self.publications: Sequence[Publication] = ()  # the latest, newest first
@@ -89,7 +90,7 @@ class ReleaseTracker:
 
         An older state than the one known is ignored, or the pointer would move back and forth between servers.
         """
-        reading = await self._repository.list_releases()
+        reading = await get_release_snapshot(self._database)
         if self._is_older(reading):
             self._behind_since = self._behind_since or time.monotonic()
             return True

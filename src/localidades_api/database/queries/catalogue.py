@@ -171,7 +171,7 @@ class CatalogueRepository:
         rows = await self._database.fetch_from(release, statement, parameters)
         return bytes(rows[0][0] or b"")
 
-    async def list_places(self, release: Release, places: Sequence[int], fields: Sequence[str] = ()) -> str:
+    async def list_at_positions(self, release: Release, places: Sequence[int], fields: Sequence[str] = ()) -> str:
         """Return the localities at these positions as JSON text, without the brackets.
 
         `fields` are their columns; without any, they are those of the list.
@@ -228,7 +228,7 @@ class CatalogueRepository:
         parameters = {"release_id": release.id, "ids": list(ids), "limit": limit}
         return await self._database.fetch_from(release, _DETAILS_AMONG, parameters)
 
-    async def name_municipalities(self, release: Release, ids: Collection[int]) -> dict[int, Row[Any]]:
+    async def list_municipalities_by_key(self, release: Release, ids: Collection[int]) -> dict[int, Row[Any]]:
         """Return these municipios with their estados, by key."""
         statement = (
             select(

@@ -60,25 +60,18 @@ async def count_changes(connection: AsyncConnection, old_id: int, new_id: int) -
     return dict(zip(map(str, CHANGE_KINDS), counts, strict=True))
 
 
-class ChangesRepository:
-    """Compares releases; a database that does not answer raises DatabaseUnavailableError.
+async def find_changes(database: Database, old: Release, new: Release) -> bytes:
+    """Return every change, by kind, then id: each a pair of big-endian integers of four bytes."""
+    rows = await database.fetch_from((old, new), _CHANGES, {"old": old.id, "new": new.id})
+    if not rows[0].stand:  # its rows may be gone, and then every locality would count as added
+        raise NotFoundError("There is no such release.")
+    return bytes(rows[0].changes or b"")
 
-    `comparing` is a pool for comparisons alone, which may take longer than other statements.
-    """
 
-    def __init__(self, database: Database, comparing: Database) -> None:
-        self._database = database
-        self._comparing = comparing
-
-    async def find_changes(self, old: Release, new: Release) -> bytes:
-        """Return every change, by kind, then id: each a pair of big-endian integers of four bytes."""
-        rows = await self._comparing.fetch_from((old, new), _CHANGES, {"old": old.id, "new": new.id})
-        if not rows[0].stand:  # its rows may be gone, and then every locality would count as added
-            raise NotFoundError("There is no such release.")
-        return bytes(rows[0].changes or b"")
-
-    async def list_records(self, old: Release, new: Release, ids: Sequence[int]) -> dict[tuple[int, int], Row[Any]]:
-        """Return the localities with these keys in both releases, by release and key."""
-        parameters = {"old": old.id, "new": new.id, "ids": list(ids)}
-        rows = await self._database.fetch_from((old, new), _RECORDS, parameters)
-        return {(row.release_id, row.id): row for row in rows}
+async def list_localities_of_both(
+    database: Database, old: Release, new: Release, ids: Sequence[int]
+) -> dict[tuple[int, int], Row[Any]]:
+    """Return the localities with these keys in both releases, by release and key."""
+    parameters = {"old": old.id, "new": new.id, "ids": list(ids)}
+    rows = await database.fetch_from((old, new), _RECORDS, parameters)
+    return {(row.release_id, row.id): row for row in rows}

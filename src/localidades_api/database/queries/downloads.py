@@ -125,61 +125,60 @@ def _cell(sql: str, kind: str) -> str:
 _SHEET_ROW = _sheet_row()
 
 
-class RecordsRepository:
-    """Reads records in chunks; a database that does not answer raises DatabaseUnavailableError."""
+async def list_lines(
+    database: Database, release: Release, places: Sequence[int], format_: LineFormat
+) -> tuple[int, bytes]:
+    """Return how many localities are at these positions, and their lines in UTF-8."""
+    line, between = _LINES[format_]
+    chosen, parameters = at_positions(release, places)
+    rows = await database.fetch_from(
+        release,
+        text(
+            f"""
+            SELECT count(*) AS quantity,
+                   coalesce(convert_to(string_agg({escaped(line)}, :between ORDER BY l.position), 'UTF8'), '')
+                   AS lines
+            {_FROM} {chosen}
+            """
+        ),
+        {**parameters, "between": between},
+    )
+    return rows[0].quantity, bytes(rows[0].lines)
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
-    async def list_lines(self, release: Release, places: Sequence[int], format_: LineFormat) -> tuple[int, bytes]:
-        """Return how many localities are at these positions, and their lines in UTF-8."""
-        line, between = _LINES[format_]
-        chosen, parameters = at_positions(release, places)
-        rows = await self._database.fetch_from(
-            release,
-            text(
-                f"""
-                SELECT count(*) AS quantity,
-                       coalesce(convert_to(string_agg({escaped(line)}, :between ORDER BY l.position), 'UTF8'), '')
-                       AS lines
-                {_FROM} {chosen}
-                """
-            ),
-            {**parameters, "between": between},
-        )
-        return rows[0].quantity, bytes(rows[0].lines)
+async def list_sheet_rows(database: Database, release: Release, places: Sequence[int], after: int) -> tuple[int, bytes]:
+    """Return how many localities are at these positions, and their rows of a sheet below row `after`, in UTF-8."""
+    chosen, parameters = at_positions(release, places)
+    rows = await database.fetch_from(
+        release,
+        text(
+            f"""
+            SELECT count(*) AS quantity,
+                   coalesce(convert_to(string_agg(line, '' ORDER BY position), 'UTF8'), '') AS lines
+            FROM (SELECT l.position, {_SHEET_ROW} AS line {_FROM} {chosen}) AS rows
+            """
+        ),
+        {**parameters, "after": after},
+    )
+    return rows[0].quantity, bytes(rows[0].lines)
 
-    async def list_sheet_rows(self, release: Release, places: Sequence[int], after: int) -> tuple[int, bytes]:
-        """Return how many localities are at these positions, and their rows of a sheet below row `after`, in UTF-8."""
-        chosen, parameters = at_positions(release, places)
-        rows = await self._database.fetch_from(
-            release,
-            text(
-                f"""
-                SELECT count(*) AS quantity,
-                       coalesce(convert_to(string_agg(line, '' ORDER BY position), 'UTF8'), '') AS lines
-                FROM (SELECT l.position, {_SHEET_ROW} AS line {_FROM} {chosen}) AS rows
-                """
-            ),
-            {**parameters, "after": after},
-        )
-        return rows[0].quantity, bytes(rows[0].lines)
 
-    async def list_rows(self, release: Release, places: Sequence[int]) -> Sequence[Row[Any]]:
-        """Return the localities at these positions, with every column."""
-        columns = ", ".join(f"{sql} AS {name}" for name, (sql, _) in COLUMNS.items())
-        chosen, parameters = at_positions(release, places)
-        statement = f"SELECT {columns} {_FROM} {chosen} ORDER BY l.position"
-        return await self._database.fetch_from(release, text(statement), parameters)
+async def list_records(database: Database, release: Release, places: Sequence[int]) -> Sequence[Row[Any]]:
+    """Return the localities at these positions, with every column."""
+    columns = ", ".join(f"{sql} AS {name}" for name, (sql, _) in COLUMNS.items())
+    chosen, parameters = at_positions(release, places)
+    statement = f"SELECT {columns} {_FROM} {chosen} ORDER BY l.position"
+    return await database.fetch_from(release, text(statement), parameters)
 
-    async def list_by_key(self, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:
-        """Return the localities that have these keys, with every column, in any order."""
-        columns = ", ".join(f"{sql} AS {name}" for name, (sql, _) in COLUMNS.items())
-        return await self._database.fetch_from(
-            release,
-            text(f"SELECT {columns} {_FROM} l.id = ANY(:ids)"),
-            {"release_id": release.id, "ids": list(ids)},
-        )
+
+async def list_records_with_keys(database: Database, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:
+    """Return the localities that have these keys, with every column, in any order."""
+    columns = ", ".join(f"{sql} AS {name}" for name, (sql, _) in COLUMNS.items())
+    return await database.fetch_from(
+        release,
+        text(f"SELECT {columns} {_FROM} l.id = ANY(:ids)"),
+        {"release_id": release.id, "ids": list(ids)},
+    )
 
 
 def escaped(sql: str) -> str:

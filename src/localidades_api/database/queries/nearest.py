@@ -125,27 +125,22 @@ _NEAREST_TO_EACH = text(
 )
 
 
-class NearestRepository:
-    """Finds places by where they are; a database that does not answer raises DatabaseUnavailableError."""
+async def find_nearest(database: Database, release: Release, lat: float, lon: float, limit: int) -> Sequence[Row[Any]]:
+    """Return the places nearest to a point in degrees, with `distance` in metres."""
+    parameters = {"release_id": release.id, "limit": limit, "lat": _rounded(lat), "lon": _rounded(lon)}
+    return await database.fetch_from(release, NEAREST, parameters)
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
-    async def list_nearest(self, release: Release, lat: float, lon: float, limit: int) -> Sequence[Row[Any]]:
-        """Return the places nearest to a point in degrees, with `distance` in metres."""
-        parameters = {"release_id": release.id, "limit": limit, "lat": _rounded(lat), "lon": _rounded(lon)}
-        return await self._database.fetch_from(release, NEAREST, parameters)
-
-    async def list_nearest_to_each(
-        self, release: Release, points: Sequence[tuple[float, float]], limit: int
-    ) -> list[list[Row[Any]]]:
-        """Return the same for each of some points, latitude and longitude, in one statement."""
-        lats, lons = ([_rounded(point[axis]) for point in points] for axis in (0, 1))
-        parameters = {"release_id": release.id, "limit": limit, "lats": lats, "lons": lons}
-        found: list[list[Row[Any]]] = [[] for _ in points]
-        for row in await self._database.fetch_from(release, _NEAREST_TO_EACH, parameters):
-            found[row.number - 1].append(row)
-        return found
+async def find_nearest_to_each(
+    database: Database, release: Release, points: Sequence[tuple[float, float]], limit: int
+) -> list[list[Row[Any]]]:
+    """Return the same for each of some points, latitude and longitude, in one statement."""
+    lats, lons = ([_rounded(point[axis]) for point in points] for axis in (0, 1))
+    parameters = {"release_id": release.id, "limit": limit, "lats": lats, "lons": lons}
+    found: list[list[Row[Any]]] = [[] for _ in points]
+    for row in await database.fetch_from(release, _NEAREST_TO_EACH, parameters):
+        found[row.number - 1].append(row)
+    return found
 
 
 def _rounded(degrees: float) -> float:

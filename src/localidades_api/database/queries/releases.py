@@ -59,30 +59,25 @@ class ReleaseSnapshot(NamedTuple):
     is_behind: bool
 
 
-class ReleasesRepository:
-    """Reads the list of releases; a database that does not answer raises DatabaseUnavailableError."""
+async def get_release_snapshot(database: Database) -> ReleaseSnapshot:
+    """Return the releases as the server that answers shows them."""
+    rows = await database.fetch(_RELEASES)
+    every = [Release.model_validate(row) for row in rows]
+    pointed_at = [
+        (release, row.publication, _LOG.validate_python(row.publications or []))
+        for release, row in zip(every, rows, strict=True)
+        if row.publication is not None
+    ]
+    current, publication, log = pointed_at[0] if pointed_at else (None, 0, [])
+    names = {row.id: row.name for row in rows}
+    changes = {
+        row.name: ChangeCounts(names[row.previous_id], {kind: getattr(row, kind) for kind in CHANGE_KINDS})
+        for row in rows
+        if row.previous_id in names  # a comparison with a retired release is stale
+    }
+    return ReleaseSnapshot(every, current, changes, publication, log, any(row.is_behind for row in rows))
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
-    async def list_releases(self) -> ReleaseSnapshot:
-        """Return the releases as the server that answers shows them."""
-        rows = await self._database.fetch(_RELEASES)
-        every = [Release.model_validate(row) for row in rows]
-        pointed_at = [
-            (release, row.publication, _LOG.validate_python(row.publications or []))
-            for release, row in zip(every, rows, strict=True)
-            if row.publication is not None
-        ]
-        current, publication, log = pointed_at[0] if pointed_at else (None, 0, [])
-        names = {row.id: row.name for row in rows}
-        changes = {
-            row.name: ChangeCounts(names[row.previous_id], {kind: getattr(row, kind) for kind in CHANGE_KINDS})
-            for row in rows
-            if row.previous_id in names  # a comparison with a retired release is stale
-        }
-        return ReleaseSnapshot(every, current, changes, publication, log, any(row.is_behind for row in rows))
-
-    async def list_publications(self) -> list[Publication]:
-        """Return the whole log of publications, newest first."""
-        return [Publication.model_validate(row) for row in await self._database.fetch(_PUBLICATIONS)]
+async def list_publications(database: Database) -> list[Publication]:
+    """Return the whole log of publications, newest first."""
+    return [Publication.model_validate(row) for row in await database.fetch(_PUBLICATIONS)]

@@ -23,31 +23,25 @@ class Overview(NamedTuple):
     largest: list[Row[Any]]
 
 
-class MapRepository:
-    """Reads what a map begins with; a database that does not answer raises DatabaseUnavailableError."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def overview(self, release: Release, filters: LocalityFilters) -> Overview:
-        """Return the overview of the places that the filters choose; without coordinates there is none."""
-        chosen = [_COLUMNS.release_id == release.id, _COLUMNS.latitud.is_not(None), *conditions(filtered_by(filters))]
-        east, north = _COLUMNS.longitud, _COLUMNS.latitud
-        box = select(func.min(east), func.min(north), func.max(east), func.max(north)).where(*chosen).subquery()
-        largest = (
-            select(_COLUMNS.id, _COLUMNS.nombre, _COLUMNS.poblacion, north, east)
-            .where(*chosen)
-            .order_by(_COLUMNS.prominence, _COLUMNS.id)
-            .limit(_LARGEST)
-            .subquery()
-        )
-        statement = (
-            select(largest, box)
-            .select_from(box.join(largest, true()))
-            .order_by(largest.c.poblacion.desc().nulls_last(), largest.c.id)
-        )
-        rows = await self._database.fetch_from(release, statement, values(filters))
-        return Overview(tuple(rows[0][-4:]) if rows else None, list(rows))
+async def get_overview(database: Database, release: Release, filters: LocalityFilters) -> Overview:
+    """Return the overview of the places that the filters choose; without coordinates there is none."""
+    chosen = [_COLUMNS.release_id == release.id, _COLUMNS.latitud.is_not(None), *conditions(filtered_by(filters))]
+    east, north = _COLUMNS.longitud, _COLUMNS.latitud
+    box = select(func.min(east), func.min(north), func.max(east), func.max(north)).where(*chosen).subquery()
+    largest = (
+        select(_COLUMNS.id, _COLUMNS.nombre, _COLUMNS.poblacion, north, east)
+        .where(*chosen)
+        .order_by(_COLUMNS.prominence, _COLUMNS.id)
+        .limit(_LARGEST)
+        .subquery()
+    )
+    statement = (
+        select(largest, box)
+        .select_from(box.join(largest, true()))
+        .order_by(largest.c.poblacion.desc().nulls_last(), largest.c.id)
+    )
+    rows = await database.fetch_from(release, statement, values(filters))
+    return Overview(tuple(rows[0][-4:]) if rows else None, list(rows))
 
 
 EXTENT = 4096  # units along a side of a tile
@@ -125,36 +119,32 @@ class TileContent(NamedTuple):
         return [TilePlace(*place) for place in from_json(self.listed)]
 
 
-class TilesRepository:
-    """Reads the tiles of a release; a database that does not answer raises DatabaseUnavailableError."""
+async def get_tile(database: Database, release: Release, tile: Tile, most: int) -> TileContent:
+    """Return the places of a tile, at most `most`."""
+    box = tile.box
+    parameters: dict[str, Any] = {
+        "release_id": release.id,
+        "scale": float(2**tile.zoom * EXTENT),
+        "column": tile.column,
+        "row": tile.row,
+        "most": most,
+        "west": box.west - _MARGIN,
+        "south": box.south - _MARGIN,
+        "east": box.east + _MARGIN,
+        "north": box.north + _MARGIN,
+    }
+    rows = await database.fetch_from(release, _TILE, parameters)
+    return TileContent(rows[0].places or "[]", bytes(rows[0].cells or b""))
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
-    async def read_tile(self, release: Release, tile: Tile, most: int) -> TileContent:
-        """Return the places of a tile, at most `most`."""
-        box = tile.box
-        parameters: dict[str, Any] = {
-            "release_id": release.id,
-            "scale": float(2**tile.zoom * EXTENT),
-            "column": tile.column,
-            "row": tile.row,
-            "most": most,
-            "west": box.west - _MARGIN,
-            "south": box.south - _MARGIN,
-            "east": box.east + _MARGIN,
-            "north": box.north + _MARGIN,
-        }
-        rows = await self._database.fetch_from(release, _TILE, parameters)
-        return TileContent(rows[0].places or "[]", bytes(rows[0].cells or b""))
+async def get_backdrop(database: Database, release: Release, frame: Frame) -> bytes:
+    """Return the cells of a frame that hold any place, as those of a tile."""
+    parameters = {"release_id": release.id, **frame._asdict()}
+    rows = await database.fetch_from(release, _BACKDROP, parameters)
+    return bytes(rows[0][0] or b"")
 
-    async def read_backdrop(self, release: Release, frame: Frame) -> bytes:
-        """Return the cells of a frame that hold any place, as those of a tile."""
-        parameters = {"release_id": release.id, **frame._asdict()}
-        rows = await self._database.fetch_from(release, _BACKDROP, parameters)
-        return bytes(rows[0][0] or b"")
 
-    async def read_bounds(self, release: Release) -> Box | None:
-        """Return the smallest box with all places; None if none has coordinates."""
-        rows = await self._database.fetch_from(release, _BOUNDS, {"release_id": release.id})
-        return None if None in rows[0] else Box._make(rows[0])
+async def get_bounds(database: Database, release: Release) -> Box | None:
+    """Return the smallest box with all places; None if none has coordinates."""
+    rows = await database.fetch_from(release, _BOUNDS, {"release_id": release.id})
+    return None if None in rows[0] else Box._make(rows[0])

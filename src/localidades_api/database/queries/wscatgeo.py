@@ -129,56 +129,59 @@ _FOUND_FOLDED = "strpos(area.folded, :folded) > 0 AND "
 _FOUND = f"strpos(lower(translate(area.nombre, '{_UPPER}', '{_LOWER}')), :words) > 0"
 
 
-class WscatgeoRepository:
-    """Reads a release as wscatgeo does; a database that does not answer raises DatabaseUnavailableError."""
+async def list_areas(
+    database: Database,
+    release: Release,
+    version: Version,
+    level: Level,
+    first: int,
+    last: int,
+    *,
+    ambito: str | None = None,
+) -> Rows:
+    """Return the areas whose keys are in a range, by key; of localities, those of an ámbito if one is given."""
+    parameters: dict[str, object] = {"first": first, "last": last}
+    condition = _IN_RANGE
+    if level == "localidades":
+        condition, parameters = condition + _OF_AMBITO, parameters | {"ambito": ambito}
+    return await _list(database, release, version, level, condition, parameters, _municipios(level, first, last))
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
-    async def list_areas(
-        self, release: Release, version: Version, level: Level, first: int, last: int, *, ambito: str | None = None
-    ) -> Rows:
-        """Return the areas whose keys are in a range, by key; of localities, those of an ámbito if one is given."""
-        parameters: dict[str, object] = {"first": first, "last": last}
-        condition = _IN_RANGE
-        if level == "localidades":
-            condition, parameters = condition + _OF_AMBITO, parameters | {"ambito": ambito}
-        return await self._list(release, version, level, condition, parameters, _municipios(level, first, last))
+async def find_areas(database: Database, release: Release, version: Version, level: Level, words: str) -> Rows:
+    """Return the areas whose names have the words, by key: at most one more than `MAX_FOUND`.
 
-    async def find_areas(self, release: Release, version: Version, level: Level, words: str) -> Rows:
-        """Return the areas whose names have the words, by key: at most one more than `MAX_FOUND`.
+    Upper and lower case are the same, letters with and without marks are not.
+    """
+    every = municipalities_of(STATE_KEYS[0])[0], municipalities_of(STATE_KEYS[-1])[1]
+    condition, parameters = _FOUND, {"words": words.lower()}
+    if level == "localidades":
+        condition, parameters = _FOUND_FOLDED + condition, parameters | {"folded": fold(words)}
+    return await _list(database, release, version, level, condition, parameters, every)
 
-        Upper and lower case are the same, letters with and without marks are not.
-        """
-        every = municipalities_of(STATE_KEYS[0])[0], municipalities_of(STATE_KEYS[-1])[1]
-        condition, parameters = _FOUND, {"words": words.lower()}
-        if level == "localidades":
-            condition, parameters = _FOUND_FOLDED + condition, parameters | {"folded": fold(words)}
-        return await self._list(release, version, level, condition, parameters, every)
 
-    async def _list(
-        self,
-        release: Release,
-        version: Version,
-        level: Level,
-        condition: str,
-        parameters: Mapping[str, object],
-        municipios: tuple[int, int],
-    ) -> Rows:
-        first, last = municipios
-        rows = await self._database.fetch_from(
-            release,
-            text(
-                f"""
-                SELECT count(*) AS quantity, coalesce(string_agg(row, ',' ORDER BY id), '') AS members
-                  FROM (SELECT area.id, {escaped(_ROWS[version, level])} AS row
-                          FROM {_FROM[level]} AND {condition}
-                         LIMIT {MAX_FOUND + 1}) AS rows
-                """
-            ),
-            {"release_id": release.id, "first_municipio": first, "last_municipio": last, **parameters},
-        )
-        return Rows(rows[0].quantity, rows[0].members)
+async def _list(
+    database: Database,
+    release: Release,
+    version: Version,
+    level: Level,
+    condition: str,
+    parameters: Mapping[str, object],
+    municipios: tuple[int, int],
+) -> Rows:
+    first, last = municipios
+    rows = await database.fetch_from(
+        release,
+        text(
+            f"""
+            SELECT count(*) AS quantity, coalesce(string_agg(row, ',' ORDER BY id), '') AS members
+              FROM (SELECT area.id, {escaped(_ROWS[version, level])} AS row
+                      FROM {_FROM[level]} AND {condition}
+                     LIMIT {MAX_FOUND + 1}) AS rows
+            """
+        ),
+        {"release_id": release.id, "first_municipio": first, "last_municipio": last, **parameters},
+    )
+    return Rows(rows[0].quantity, rows[0].members)
 
 
 def _municipios(level: Level, first: int, last: int) -> tuple[int, int]:

@@ -15,6 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database import pool
 from localidades_api.database.dsn import Dsn
+from localidades_api.database.failures import error_kind, sqlstate_of
 from localidades_api.database.hosts import Servers
 from localidades_api.database.pool import Database, already_waited
 from localidades_api.database.queries.releases import get_release_snapshot
@@ -199,6 +200,71 @@ async def test_statement_that_the_server_refuses_is_unavailable_and_no_fault_tha
         assert caught.value.is_unforeseen
     finally:
         await database.dispose()
+
+
+@pytest.mark.parametrize(
+    ("sqlstate", "sentence", "is_passing"),
+    [
+        ("08006", "connection to the database was lost", False),
+        ("25006", "is read-only", False),
+        ("28P01", "refuses this user or password", False),
+        ("3D000", "does not exist", False),
+        ("40001", "because of a conflict", True),
+        ("42P01", "run `localidades-api migrate`", False),
+        ("53100", "run out of connections, memory or disk", False),
+        ("55000", "does not accept connections", False),
+        ("55P03", "locked the database's tables for too long", False),
+        ("57014", "starting, stopping, or has cancelled", False),
+        ("58030", "system error", False),
+        ("XX001", "its files are damaged", False),
+    ],
+)
+async def test_error_that_can_pass_is_unavailable_and_says_what_to_do(
+    seeded: str, sqlstate: str, sentence: str, *, is_passing: bool
+) -> None:
+    database = Database.for_reading(seeded, pool_size=1, timeout=5)
+    try:
+        with pytest.raises(DatabaseUnavailableError) as caught:
+            await database.fetch(text(f"DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '{sqlstate}'; END $$"))
+    finally:
+        await database.dispose()
+    assert sentence in str(caught.value)
+    assert f"({sqlstate})" in str(caught.value)
+    assert (caught.value.is_passing, caught.value.is_unforeseen) == (is_passing, False)
+
+
+@pytest.mark.parametrize(
+    ("sqlstate", "sentence", "is_unforeseen"),
+    [
+        ("42501", "run `localidades-api roles`", False),
+        ("42703", "from another version of the service", False),
+        ("42601", "rejects one of the service's statements", True),
+    ],
+)
+async def test_refusal_of_a_statement_says_whether_it_was_foreseen(
+    seeded: str, sqlstate: str, sentence: str, *, is_unforeseen: bool
+) -> None:
+    database = Database.for_reading(seeded, pool_size=1, timeout=5)
+    try:
+        with pytest.raises(DatabaseUnavailableError) as caught:
+            await database.fetch(text(f"DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '{sqlstate}'; END $$"))
+    finally:
+        await database.dispose()
+    assert f"{sqlstate})" in str(caught.value)
+    assert sentence in str(caught.value)
+    assert caught.value.is_unforeseen == is_unforeseen
+
+
+@pytest.mark.parametrize("sqlstate", ["22012", "P0001"])
+async def test_error_of_a_statement_alone_is_not_unavailable(seeded: str, sqlstate: str) -> None:
+    database = Database.for_reading(seeded, pool_size=1, timeout=5)
+    try:
+        with pytest.raises(DBAPIError) as caught:
+            await database.fetch(text(f"DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '{sqlstate}'; END $$"))
+    finally:
+        await database.dispose()
+    assert sqlstate_of(caught.value) == sqlstate
+    assert error_kind(caught.value) == sqlstate[:2]
 
 
 async def test_table_that_was_altered_meanwhile_is_read_on(seeded_database: str) -> None:

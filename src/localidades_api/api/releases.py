@@ -121,7 +121,7 @@ def _choose_format(query: ChangesQuery, request: Request) -> str:
 
 async def _find(services: Services, old: Release, new: Release, query: ChangesQuery) -> tuple["array[int]", Paging]:
     """Return all changes of the requested kind, and their paging; raise InvalidPageError for a page past the last."""
-    found = _of_kind(await services.positions.compare(old, new), query.change)
+    found = _of_kind(await services.changes.get(old, new), query.change)
     chosen = {"since": old.name, **({"change": query.change} if query.change else {})}
     return found, Paging(len(found) // 2, query.page, query.page_size, chosen).check()
 

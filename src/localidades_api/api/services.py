@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from localidades_api.caches.changes import ChangeCache
 from localidades_api.caches.pages import PageCache
 from localidades_api.caches.positions import PositionCache
 from localidades_api.caches.tiles import TileCache
@@ -26,6 +27,7 @@ class Services:
     releases: ReleaseTracker
     pages: PageCache
     positions: PositionCache
+    changes: ChangeCache
     repository: CatalogueRepository
     names: NameIndexes
     transfers: Transfers

@@ -2,7 +2,6 @@
 
 import asyncio
 import gzip
-import sys
 import time
 from array import array
 from collections.abc import Iterator, Sequence
@@ -96,7 +95,7 @@ class TileCache:
         return body
 
     async def _draw_backdrop(self, release: Release) -> bytes:
-        cells = _unpack(await get_backdrop(self._database, release, MEXICO))
+        cells = await get_backdrop(self._database, release, MEXICO)
         body = self._kept[release, None] = _compress(draw_backdrop(cells, MEXICO))
         return body
 
@@ -111,13 +110,6 @@ def _tiles_within(box: Box) -> Iterator[Tile]:
 
 def _compress(body: bytes) -> bytes:
     return gzip.compress(body, _GZIP_LEVEL, mtime=0)
-
-
-def _unpack(cells: bytes) -> "array[int]":
-    numbers = array("i", cells)
-    if sys.byteorder == "little":
-        numbers.byteswap()
-    return numbers
 
 
 def encode_tile(content: TileContent) -> bytes:
@@ -152,12 +144,11 @@ def _properties(place: TilePlace) -> dict[str, Value]:
     return {name: value for name, value in properties.items() if value is not None}
 
 
-def _encode_backdrop(places: Sequence[TilePlace], holding: bytes) -> bytes:
+def _encode_backdrop(places: Sequence[TilePlace], cells: "array[int]") -> bytes:
     """Return a layer of rectangles, which cover the cells that hold a place."""
-    cells = _unpack(holding)
-    if not cells:  # all places are listed, but there is no room for them
+    if not cells:  # all places are listed, but not all of them fit
         size = EXTENT // CELLS
-        cells.extend(sorted({place.y // size * CELLS + place.x // size for place in places}))
+        cells = array("i", sorted({place.y // size * CELLS + place.x // size for place in places}))
     return encode_rows("backdrop", CELLS, runs(cells, CELLS))
 
 

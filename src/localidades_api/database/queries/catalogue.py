@@ -1,5 +1,6 @@
 """Reads the records of a release: pages of the list, estados, municipios, and single ones."""
 
+from array import array
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Any
@@ -36,6 +37,7 @@ from localidades_api.database.models import (
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.conditions import ORDERS, at_positions, conditions, filtered_by, in_order, values
 from localidades_api.database.queries.downloads import json_object
+from localidades_api.database.queries.packed import unpack
 from localidades_api.database.queries.places import KEY_IS_NEW, SAME_PLACE
 
 # Postgres writes the JSON: that takes the work off the worker, and sends one value in place of two hundred
@@ -156,8 +158,8 @@ class CatalogueRepository:
 
     async def find_positions(
         self, release: Release, filters: LocalityFilters, sort: Sort = DEFAULT_SORT, among: Sequence[int] | None = None
-    ) -> bytes:
-        """Return the positions of the localities that match, in order, as big-endian integers of four bytes.
+    ) -> "array[int]":
+        """Return the positions of the localities that match, in order.
 
         `among` are the only positions to sort, of what a search found with all filters; its text is folded.
         """
@@ -169,7 +171,7 @@ class CatalogueRepository:
             parameters["searched"] = filters.search or ""
         parameters["release_id"] = release.id
         rows = await self._database.fetch_from(release, statement, parameters)
-        return bytes(rows[0][0] or b"")
+        return unpack(rows[0][0])
 
     async def list_at_positions(self, release: Release, places: Sequence[int], fields: Sequence[str] = ()) -> str:
         """Return the localities at these positions as JSON text, without the brackets.

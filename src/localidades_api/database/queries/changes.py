@@ -1,5 +1,6 @@
 """The changes between two releases."""
 
+from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from localidades_api.catalogue.locality import ATTRIBUTES, POINT
 from localidades_api.catalogue.schemas import CHANGE_KINDS, Release
 from localidades_api.database.pool import Database
+from localidades_api.database.queries.packed import pack, unpack
 from localidades_api.database.queries.places import has_localities
 from localidades_api.errors import NotFoundError
 
@@ -35,7 +37,7 @@ _COMPARED = f"""
 _COUNTS = text(f"SELECT {', '.join(f'count(*) FILTER (WHERE {kind})' for kind in CHANGE_KINDS)} FROM {_COMPARED}")
 _CHANGES = text(
     f"""
-    SELECT string_agg(int4send(kind) || int4send(id), ''::bytea ORDER BY kind, id) AS changes,
+    SELECT {pack("kind", "id", order="kind, id")} AS changes,
            NOT EXISTS (SELECT FROM unnest(ARRAY[CAST(:old AS integer), CAST(:new AS integer)]) AS asked (id)
                         WHERE NOT EXISTS (SELECT FROM releases AS r WHERE r.id = asked.id AND r.retired_at IS NULL))
            AS stand
@@ -60,12 +62,12 @@ async def count_changes(connection: AsyncConnection, old_id: int, new_id: int) -
     return dict(zip(map(str, CHANGE_KINDS), counts, strict=True))
 
 
-async def find_changes(database: Database, old: Release, new: Release) -> bytes:
-    """Return every change, by kind, then id: each a pair of big-endian integers of four bytes."""
+async def find_changes(database: Database, old: Release, new: Release) -> "array[int]":
+    """Return every change, by kind, then id: the number of its kind and its key in turn."""
     rows = await database.fetch_from((old, new), _CHANGES, {"old": old.id, "new": new.id})
     if not rows[0].stand:  # its rows may be gone, and then every locality would count as added
         raise NotFoundError("There is no such release.")
-    return bytes(rows[0].changes or b"")
+    return unpack(rows[0].changes)
 
 
 async def list_localities_of_both(

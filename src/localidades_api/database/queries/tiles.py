@@ -1,5 +1,6 @@
 """The points of vector tiles and of the map of the whole country."""
 
+from array import array
 from typing import Any, NamedTuple
 
 from pydantic_core import from_json
@@ -11,6 +12,7 @@ from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.conditions import conditions, filtered_by, values
+from localidades_api.database.queries.packed import pack, unpack
 
 _LARGEST = 20
 _COLUMNS = localities.c
@@ -72,14 +74,14 @@ _TILE = text(
               FROM (SELECT * FROM inside ORDER BY prominence, id LIMIT :most) AS shown
               JOIN (SELECT id, nombre, ambito, poblacion FROM localities WHERE release_id = :release_id) AS named
              USING (id)) AS places,
-           (SELECT string_agg(int4send(cell), ''::bytea ORDER BY cell)
+           (SELECT {pack("cell", order="cell")}
               FROM (SELECT DISTINCT (y >> {_CELL_BITS}) * {CELLS} + (x >> {_CELL_BITS}) AS cell FROM inside) AS cells
              WHERE (SELECT places FROM total) > :most) AS cells
     """
 )
 _BACKDROP = text(
-    """
-    SELECT string_agg(int4send(cell), ''::bytea ORDER BY cell)
+    f"""
+    SELECT {pack("cell", order="cell")}
       FROM (SELECT DISTINCT y * :columns + x AS cell
               FROM (SELECT floor((longitud / 360 + 0.5 - :left) * :scale)::int AS x,
                            floor((0.5 - atanh(sin(radians(latitud))) / (2 * pi()) - :top) * :scale)::int AS y
@@ -108,11 +110,11 @@ class TilePlace(NamedTuple):
 class TileContent(NamedTuple):
     """The most prominent places of a tile, and the cells that hold any place: empty if all places are listed.
 
-    Cells are counted eastwards, row by row from the north, as big-endian integers of four bytes in order.
+    Cells are numbered eastwards, row by row from the north, and sorted.
     """
 
     listed: str  # JSON, which takes milliseconds to read
-    cells: bytes
+    cells: "array[int]"
 
     def places(self) -> list[TilePlace]:
         """Read the places."""
@@ -134,14 +136,14 @@ async def get_tile(database: Database, release: Release, tile: Tile, most: int) 
         "north": box.north + _MARGIN,
     }
     rows = await database.fetch_from(release, _TILE, parameters)
-    return TileContent(rows[0].places or "[]", bytes(rows[0].cells or b""))
+    return TileContent(rows[0].places or "[]", unpack(rows[0].cells))
 
 
-async def get_backdrop(database: Database, release: Release, frame: Frame) -> bytes:
+async def get_backdrop(database: Database, release: Release, frame: Frame) -> "array[int]":
     """Return the cells of a frame that hold any place, as those of a tile."""
     parameters = {"release_id": release.id, **frame._asdict()}
     rows = await database.fetch_from(release, _BACKDROP, parameters)
-    return bytes(rows[0][0] or b"")
+    return unpack(rows[0][0])
 
 
 async def get_bounds(database: Database, release: Release) -> Box | None:

@@ -4,7 +4,7 @@
 
 asks all of them the same in one run, and prints how often what is meant comes first and among five, and the processor
 or statement time of a query. The peers get the labels (name, municipio, estado), folded; trigrams in a temporary table,
-which needs the extension pg_trgm. A peer that is slow answers every tenth query.
+for which the extension pg_trgm is created. A peer that is slow answers every tenth query.
 """
 
 import argparse
@@ -57,6 +57,7 @@ def ours(index: NameIndex) -> Ask:
 async def trigrams(url: str, labels: Sequence[tuple[int, str]]) -> Ask:
     """Ask Postgres for the labels that a text is most like a part of."""
     connection = await asyncpg.connect(url)
+    await connection.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm")
     await connection.execute("CREATE TEMPORARY TABLE labels (id integer, label text)")
     await connection.copy_records_to_table("labels", records=labels)
     await connection.execute("CREATE INDEX ON labels USING gist (label gist_trgm_ops (siglen=256)); ANALYZE labels")

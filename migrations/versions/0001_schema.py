@@ -11,7 +11,6 @@ depends_on: None = None
 
 def upgrade() -> None:
     """Create the tables and their indexes."""
-    op.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm")
     op.create_table(
         "releases",
         sa.Column("id", sa.Integer, sa.Identity(always=True), nullable=False),
@@ -167,7 +166,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop the tables, and with them every release; the extension stays, since others may use it."""
+    """Drop the tables, and with them every release."""
     for table in (
         "localities",
         "municipalities",

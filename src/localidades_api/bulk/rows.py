@@ -160,7 +160,7 @@ _LONGITUD = """
 _CVEGEO = "cvegeo cve_geo clave_geoestadistica cve_geoestadistica clave_inegi cve_inegi clavegeo clave_geo mapa"
 _CLAVE = "cve_loc clave_localidad clave_de_la_localidad clave_loc cve_localidad cveloc clave id_localidad loc"
 
-# What a row to be matched can have (search.rows.MatchRow).
+# The columns of a row to be matched (`names.rows.MatchRow`).
 ROLES = Roles(
     {
         "nombre": Role(_NOMBRE.split(), read_text),

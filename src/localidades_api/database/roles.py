@@ -80,7 +80,7 @@ async def _let_own(connection: AsyncConnection, importer: str, database: str, sc
     """Make the importer the owner of the tables: only the owner of a table can attach a partition to it."""
     if not await connection.scalar(text("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")):
         await connection.execute(text(f'GRANT "{importer}" TO CURRENT_USER'))  # required to give a table away
-    await connection.execute(text(f'GRANT CONNECT, CREATE, TEMPORARY ON DATABASE {database} TO "{importer}"'))
+    await connection.execute(text(f'GRANT CONNECT ON DATABASE {database} TO "{importer}"'))
     await connection.execute(text(f'GRANT USAGE, CREATE ON SCHEMA {schema} TO "{importer}"'))
     others = await connection.execute(
         text(

@@ -82,7 +82,7 @@ def make_cluster(binaries: Path, data_dir: Path, account: Account | None) -> Pat
     partial = Path(tempfile.mkdtemp(prefix=f"{cluster.name}.", suffix=".partial", dir=data_dir))
     if account is not None:
         os.chown(partial, *account)
-    # Sorting must not depend on the machine. With the plain C locale pg_trgm would split words at accents.
+    # Sorting must not depend on the machine. With the plain C locale, `lower` would change no letter with an accent.
     locale = ["--locale=C.UTF-8"]
     if int(cluster.name.partition("-")[2]) >= _BUILTIN_LOCALES:
         locale += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]

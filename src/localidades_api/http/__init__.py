@@ -1,1 +1,1 @@
-"""HTTP apart from routes: content negotiation, caching, problem documents, headers and HTML pages."""
+"""HTTP without routes: content negotiation, caching, headers, paths, request bodies, transfers and vector tiles."""

@@ -1,6 +1,7 @@
 """Which server of DATABASE_URL is connected to, and how long its answer is waited for."""
 
 import asyncio
+import errno
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -11,11 +12,12 @@ import pytest
 from alembic import command
 from sqlalchemy import Connection, event, text
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database import pool
 from localidades_api.database.dsn import Dsn
-from localidades_api.database.failures import error_kind, sqlstate_of
+from localidades_api.database.failures import error_kind, sqlstate_of, translate
 from localidades_api.database.hosts import Servers
 from localidades_api.database.pool import Database, already_waited
 from localidades_api.database.queries.releases import get_release_snapshot
@@ -108,7 +110,7 @@ async def test_standby_that_did_not_answer_is_left_alone_while_the_primary_does(
 
 async def test_standby_that_is_demanded_and_is_not_there_is_unavailable(seeded: str) -> None:
     database = Database.for_reading(several(seeded, options="&target_session_attrs=standby"), pool_size=1, timeout=5)
-    with pytest.raises(DatabaseUnavailableError):
+    with pytest.raises(DatabaseUnavailableError, match="target_session_attrs in DATABASE_URL"):
         await database.fetch(text("SELECT 1"))
     await database.dispose()
 
@@ -265,6 +267,28 @@ async def test_error_of_a_statement_alone_is_not_unavailable(seeded: str, sqlsta
         await database.dispose()
     assert sqlstate_of(caught.value) == sqlstate
     assert error_kind(caught.value) == sqlstate[:2]
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (TimeoutError(), "timeout"),
+        (PoolTimeoutError(), "timeout"),
+        (DBAPIError("SELECT 1", None, TimeoutError()), "timeout"),
+        (DBAPIError("SELECT 1", None, OSError()), "connection"),
+        (ConnectionRefusedError(), "connection"),
+        (OSError(errno.EMFILE, "too many open files"), "descriptors"),
+        (OSError(errno.ENFILE, "too many open files"), "descriptors"),
+    ],
+)
+def test_error_without_a_sqlstate_is_counted_by_its_kind(error: Exception, kind: str) -> None:
+    assert error_kind(error) == kind
+
+
+def test_error_of_the_driver_without_a_sqlstate_is_unavailable() -> None:
+    error = translate(DBAPIError("SELECT 1", None, OSError("the connection broke")))
+    assert error is not None
+    assert not error.is_passing
 
 
 async def test_table_that_was_altered_meanwhile_is_read_on(seeded_database: str) -> None:

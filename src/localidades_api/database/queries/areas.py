@@ -1,4 +1,4 @@
-"""Summaries of an estado or a municipio: its localities by ámbito, its largest places, and its history."""
+"""Summaries of estados and municipios, their cabeceras, and the successors of withdrawn municipios."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -18,12 +18,12 @@ _CELLS_PER_DEGREE = 4  # an estado is some hundred cells
 
 
 def _in_cells(degrees: str) -> str:
-    """Write a column of degrees as that of the cell it is in."""
+    """Write the degrees of the cell that a column of degrees is in."""
     return f"round({degrees} * {_CELLS_PER_DEGREE}) / {_CELLS_PER_DEGREE}"
 
 
-# A range of the index (release_id, municipio_id, position) each; a municipio is a range of one. An estado has no key of
-# a cabecera, so that its join finds nothing.
+# Each part reads a range of the index (release_id, municipio_id, position); a municipio is a range of one. The join of
+# the cabecera finds nothing for an estado.
 _SUMMARY = text(
     f"""
       WITH cells AS (
@@ -121,9 +121,9 @@ async def list_largest_seats(database: Database, release: Release, ids: Collecti
 async def list_successor_municipalities(
     database: Database, release: Release, last: Release, id_: int
 ) -> Sequence[Row[Any]]:
-    """Return the municipios where places of a withdrawn one have new keys, with how many `places`, most first.
+    """Return the municipios where places of a withdrawn one have new keys, with the number of `places`, most first.
 
-    `last` is the last release that has it.
+    `last` is the last release with that municipio.
     """
     parameters = {"release_id": release.id, "other_id": last.id, "id": id_}
     return await database.fetch_from((release, last), _SUCCESSORS, parameters)

@@ -23,7 +23,7 @@ def _row(alias: str, columns: Sequence[str]) -> str:
     return "(" + ", ".join(f"{alias}.{name}" for name in columns) + ")"
 
 
-# Each kind of change is a column of its own, because several can apply to one locality.
+# Each kind of change has a column, because several can apply to one locality.
 _COMPARED = f"""
     (SELECT id, old.id IS NULL AS added, new.id IS NULL AS removed,
             new.nombre <> old.nombre AS renamed,
@@ -40,7 +40,7 @@ _CHANGES = text(
     SELECT {pack("kind", "id", order="kind, id")} AS changes,
            NOT EXISTS (SELECT FROM unnest(ARRAY[CAST(:old AS integer), CAST(:new AS integer)]) AS asked (id)
                         WHERE NOT EXISTS (SELECT FROM releases AS r WHERE r.id = asked.id AND r.retired_at IS NULL))
-           AS stand
+           AS are_published
       FROM {_COMPARED}
      CROSS JOIN LATERAL (VALUES {_NUMBERED}) AS kinds (kind, applies)
      WHERE applies
@@ -57,7 +57,7 @@ _RECORDS = text(
 
 
 async def count_changes(connection: AsyncConnection, old_id: int, new_id: int) -> Mapping[str, int]:
-    """Count the changes between two releases, by kind; runs inside the transaction of an import."""
+    """Count the changes between two releases, by kind, inside the transaction of an import."""
     counts = (await connection.execute(_COUNTS, {"old": old_id, "new": new_id})).one()
     return dict(zip(map(str, CHANGE_KINDS), counts, strict=True))
 
@@ -65,7 +65,7 @@ async def count_changes(connection: AsyncConnection, old_id: int, new_id: int) -
 async def find_changes(database: Database, old: Release, new: Release) -> "array[int]":
     """Return every change, by kind, then id: the number of its kind and its key in turn."""
     rows = await database.fetch_from((old, new), _CHANGES, {"old": old.id, "new": new.id})
-    if not rows[0].stand:  # its rows may be gone, and then every locality would count as added
+    if not rows[0].are_published:  # the rows of one may be gone, and every locality would count as added
         raise NotFoundError("There is no such release.")
     return unpack(rows[0].changes)
 

@@ -1,4 +1,4 @@
-"""Whole records for downloads: lines of CSV, NDJSON and GeoJSON and rows of sheets that Postgres writes, or rows."""
+"""Records for downloads: lines of CSV, NDJSON and GeoJSON and rows of sheets, written by Postgres, or rows."""
 
 from collections.abc import Collection, Mapping, Sequence
 from string import ascii_uppercase
@@ -46,7 +46,7 @@ def _csv() -> str:
     )
 
 
-# What a spreadsheet takes for the start of a formula, after any blanks; in Japanese, also the full-width signs.
+# The start of a text that a spreadsheet would read as a formula; in Japanese, also with full-width signs.
 _FORMULA = r"^([\u0001-\u0020\u00a0]*[=+@\uff1d\uff0b\uff0d\uff20-]|[\t\r\n])"
 
 
@@ -105,7 +105,7 @@ _ESCAPED_IN_XML = "replace(replace(replace({}, '&', '&amp;'), '<', '&lt;'), '>',
 
 
 def _sheet_row() -> str:
-    """Write a row of a sheet (SpreadsheetML); control characters, which XML can't hold, are left as they are."""
+    """Write a row of a sheet (SpreadsheetML); it keeps control characters, which XML can't hold."""
     cells = " || ".join(
         f"""coalesce('<c r="{letter}' || {_ROW_NUMBER} || {_cell(sql, kind)} || '</c>', '')"""
         for letter, (sql, kind) in zip(ascii_uppercase, COLUMNS.values(), strict=False)
@@ -126,11 +126,11 @@ _SHEET_ROW = _sheet_row()
 
 
 async def list_lines(
-    database: Database, release: Release, places: Sequence[int], format_: LineFormat
+    database: Database, release: Release, positions: Sequence[int], format_: LineFormat
 ) -> tuple[int, bytes]:
     """Return how many localities are at these positions, and their lines in UTF-8."""
     line, between = _LINES[format_]
-    chosen, parameters = at_positions(release, places)
+    chosen, parameters = at_positions(release, positions)
     rows = await database.fetch_from(
         release,
         text(
@@ -146,9 +146,11 @@ async def list_lines(
     return rows[0].quantity, bytes(rows[0].lines)
 
 
-async def list_sheet_rows(database: Database, release: Release, places: Sequence[int], after: int) -> tuple[int, bytes]:
+async def list_sheet_rows(
+    database: Database, release: Release, positions: Sequence[int], after: int
+) -> tuple[int, bytes]:
     """Return how many localities are at these positions, and their rows of a sheet below row `after`, in UTF-8."""
-    chosen, parameters = at_positions(release, places)
+    chosen, parameters = at_positions(release, positions)
     rows = await database.fetch_from(
         release,
         text(
@@ -163,10 +165,10 @@ async def list_sheet_rows(database: Database, release: Release, places: Sequence
     return rows[0].quantity, bytes(rows[0].lines)
 
 
-async def list_records(database: Database, release: Release, places: Sequence[int]) -> Sequence[Row[Any]]:
+async def list_records(database: Database, release: Release, positions: Sequence[int]) -> Sequence[Row[Any]]:
     """Return the localities at these positions, with every column."""
     columns = ", ".join(f"{sql} AS {name}" for name, (sql, _) in COLUMNS.items())
-    chosen, parameters = at_positions(release, places)
+    chosen, parameters = at_positions(release, positions)
     statement = f"SELECT {columns} {_FROM} {chosen} ORDER BY l.position"
     return await database.fetch_from(release, text(statement), parameters)
 

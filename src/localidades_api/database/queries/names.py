@@ -1,4 +1,4 @@
-"""The names of a release's places, and what earlier releases call them."""
+"""The names of a release's localities, and their names in earlier releases."""
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Any
@@ -9,9 +9,9 @@ from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.places import KEY_IS_NEW, SAME_PLACE, has_localities
 
-_BATCH_PLACES = 20_000  # per statement, 2 MB
+_BATCH = 20_000  # localities per statement, 2 MB
 
-_PLACES = text(
+_LOCALITIES = text(
     """
     SELECT id, municipio_id, clave, nombre, ambito, poblacion, latitud, longitud
       FROM localities
@@ -53,21 +53,21 @@ _WITHDRAWN = text(
 
 async def list_localities(database: Database, release: Release) -> AsyncIterator[Sequence[Row[Any]]]:
     """Yield the localities of a release in batches."""
-    for first in range(0, release.localities, _BATCH_PLACES):
+    for first in range(0, release.localities, _BATCH):
         yield await database.fetch_from(
             release,
-            _PLACES,
-            {"release_id": release.id, "first": first, "last": first + _BATCH_PLACES},
+            _LOCALITIES,
+            {"release_id": release.id, "first": first, "last": first + _BATCH},
         )
 
 
 async def list_other_names(database: Database, release: Release, others: Collection[Release]) -> list[Row[Any]]:
-    """Return the names and keys that these releases have for places of this one, where they differ."""
+    """Return the names and keys of this release's localities in others, where they differ."""
     return await _compare(database, _OTHER_NAMES, release, others)
 
 
 async def list_withdrawn(database: Database, release: Release, others: Collection[Release]) -> list[Row[Any]]:
-    """Return the places of these releases whose keys this one does not have."""
+    """Return the localities of these releases whose keys this one lacks."""
     return await _compare(database, _WITHDRAWN, release, others)
 
 

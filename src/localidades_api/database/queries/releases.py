@@ -1,4 +1,4 @@
-"""Reads the list of releases, and the current one."""
+"""The list of releases with the current one, and the log of publications."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from localidades_api.database.pool import Database
 # A standby is behind while it has received changes that it does not show yet.
 _IS_BEHIND = text("pg_is_in_recovery() AND pg_last_wal_receive_lsn() > pg_last_wal_replay_lsn() AS is_behind")
 _SHOWN_PUBLICATIONS = 20
-# In the same statement as the releases, so that a page never shows a log of another moment.
+# In the statement of the releases, so that a page shows both as of one moment.
 _LATEST = text(
     "CASE WHEN current_release.publication IS NOT NULL THEN"
     " (SELECT json_agg(latest) FROM"
@@ -38,7 +38,7 @@ _PUBLICATIONS = select(publications).order_by(publications.c.number.desc())
 
 
 class ChangeCounts(NamedTuple):
-    """How many localities changed since an earlier release, by kind."""
+    """Counts of the localities that changed since an earlier release, by kind."""
 
     since: str
     counts: Mapping[str, int]
@@ -47,8 +47,8 @@ class ChangeCounts(NamedTuple):
 class ReleaseSnapshot(NamedTuple):
     """The releases that a server shows, oldest first; a server that is behind may lack the newest.
 
-    `changes` has the counts of the importer, by the name of the later release. `publication` counts how often the
-    pointer to the current release has been set; `publications` has the latest of them, newest first.
+    `changes` has the counts of the importer, by the name of the later release. `publication` is the number of times
+    that the pointer to the current release has been set, and `publications` the latest of them, newest first.
     """
 
     every: list[Release]

@@ -1,4 +1,4 @@
-"""The points of vector tiles and of the map of the whole country."""
+"""The points of vector tiles, of the backdrop of the whole country, and of the map's overview."""
 
 from array import array
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from localidades_api.database.pool import Database
 from localidades_api.database.queries.conditions import conditions, filtered_by, values
 from localidades_api.database.queries.packed import pack, unpack
 
-_LARGEST = 20
+_LARGEST = 20  # places
 _COLUMNS = localities.c
 
 
@@ -26,7 +26,7 @@ class Overview(NamedTuple):
 
 
 async def get_overview(database: Database, release: Release, filters: LocalityFilters) -> Overview:
-    """Return the overview of the places that the filters choose; without coordinates there is none."""
+    """Return the overview of the places that the filters choose, except those without coordinates."""
     chosen = [_COLUMNS.release_id == release.id, _COLUMNS.latitud.is_not(None), *conditions(filtered_by(filters))]
     east, north = _COLUMNS.longitud, _COLUMNS.latitud
     box = select(func.min(east), func.min(north), func.max(east), func.max(north)).where(*chosen).subquery()
@@ -53,8 +53,8 @@ _CELL_BITS = (EXTENT // CELLS).bit_length() - 1
 
 _MARGIN = 1e-9  # degrees, more than the rounding errors of an edge
 
-# A place lies in exactly one tile of a zoom: the index finds those within the box, with a margin, and the units decide.
-# OFFSET 0 keeps Postgres from projecting what is outside the box, where a latitude can be out of range.
+# A place is in exactly one tile of a zoom: the index finds those within the box, with a margin, and the units decide.
+# OFFSET 0 keeps Postgres from projecting places outside the box, whose latitude can be out of range.
 _TILE = text(
     f"""
     WITH inside AS MATERIALIZED (
@@ -140,7 +140,7 @@ async def get_tile(database: Database, release: Release, tile: Tile, most: int) 
 
 
 async def get_backdrop(database: Database, release: Release, frame: Frame) -> "array[int]":
-    """Return the cells of a frame that hold any place, as those of a tile."""
+    """Return the cells of a frame that hold any place, numbered as those of a tile."""
     parameters = {"release_id": release.id, **frame._asdict()}
     rows = await database.fetch_from(release, _BACKDROP, parameters)
     return unpack(rows[0][0])

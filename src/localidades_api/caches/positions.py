@@ -38,7 +38,7 @@ class _Selection(NamedTuple):
 class PositionCache:
     """Selects the localities of filters in Postgres, and those of a search in the index of names.
 
-    `sorting` reads over a pool of its own, since sorting a whole release may outlast a request. `boxes` caches what
+    `sorting` reads over another pool, since sorting a whole release may outlast a request. `boxes` caches what
     has a `bbox`: a map requests thousands of boxes, which must not evict other filters from `arrays`.
     """
 

@@ -10,11 +10,10 @@ from starlette.responses import Response
 
 from localidades_api.api.params import ReleaseParam, StrictQuery
 from localidades_api.api.services import ServicesDep
-from localidades_api.catalogue.locality import ATTRIBUTES
+from localidades_api.catalogue.columns import COLUMNS, ColumnType, LocalityColumn
 from localidades_api.catalogue.mercator import MEXICO_BOX
 from localidades_api.catalogue.schemas import Release
-from localidades_api.database.queries.downloads import COLUMNS
-from localidades_api.downloads.formats import FILE_TYPES, MEANINGS, ORIGIN, TERMS, credit
+from localidades_api.downloads.formats import FILE_TYPES, ORIGIN, TERMS, credit
 from localidades_api.html.renderer import JSON
 from localidades_api.http.paths import LOCALIDADES, PREFIX
 
@@ -23,8 +22,7 @@ TITLE = "Localidades de México"
 _CATALOGUE = "Catálogo Único de Claves de Áreas Geoestadísticas Estatales, Municipales y Localidades"
 _PUBLISHER = ("Instituto Nacional de Estadística y Geografía (INEGI)", "https://www.inegi.org.mx/")
 _KEYWORDS = ["México", "localidades", "municipios", "estados", "INEGI", "claves geoestadísticas", "CVEGEO"]
-_DIGITS = {"cvegeo": 9, "cve_mun": 5, "clave": 4, "municipio_clave": 3, "estado_clave": 2, "cve_ent": 2}
-_CONSTRAINTS: Mapping[str, dict[str, Any]] = {"count": {"minimum": 0}, "ambito": {"enum": ["U", "R"]}}
+_CONSTRAINTS: Mapping[ColumnType, dict[str, Any]] = {"count": {"minimum": 0}, "ambito": {"enum": ["U", "R"]}}
 _LINKS = ("dct:license", "dct:source", "dcat:landingPage", "dcat:downloadURL", "dcat:accessURL", "dcat:mediaType")
 _MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")  # the usual name of a release
 
@@ -71,7 +69,7 @@ def describe_data_package(release: Release, address: str) -> dict[str, Any]:
                 "encoding": "utf-8",
                 "dialect": {"delimiter": ",", "lineTerminator": "\r\n", "quoteChar": '"', "doubleQuote": True},
                 "schema": {
-                    "fields": [_field(name, kind) for name, (_, kind) in COLUMNS.items()],
+                    "fields": [_field(column) for column in COLUMNS.values()],
                     "missingValues": [""],
                     "primaryKey": "id",
                 },
@@ -80,16 +78,15 @@ def describe_data_package(release: Release, address: str) -> dict[str, Any]:
     }
 
 
-def _field(name: str, kind: str) -> dict[str, Any]:
+def _field(column: LocalityColumn) -> dict[str, Any]:
     """Return the field of a column in Table Schema."""
-    constraints: dict[str, Any] = {}
-    if attribute := ATTRIBUTES.get(name):
-        constraints |= _CONSTRAINTS.get(attribute.content, {})
-    elif name != "estado_abreviatura":
+    constraints = dict(_CONSTRAINTS.get(column.type, {}))
+    if not column.nullable:
         constraints["required"] = True
-    if name in _DIGITS:
-        constraints["pattern"] = f"[0-9]{{{_DIGITS[name]}}}"
-    field = {"name": name, "type": "string" if kind in {"key", "text"} else kind, "description": MEANINGS[name]}
+    if column.digits:
+        constraints["pattern"] = f"[0-9]{{{column.digits}}}"
+    type_ = "string" if column.kind in {"key", "text"} else column.kind
+    field = {"name": column.name, "type": type_, "description": column.meaning_es}
     return {**field, "constraints": constraints} if constraints else field
 
 
@@ -126,7 +123,7 @@ def _as_schema_org(release: Release, root: str) -> dict[str, Any]:
             "name": "México",
             "geo": {"@type": "GeoShape", "box": f"{south} {west} {north} {east}"},
         },
-        "variableMeasured": list(MEANINGS),
+        "variableMeasured": list(COLUMNS),
         "distribution": [
             {"@type": "DataDownload", "name": title, "encodingFormat": media_type, "contentUrl": path}
             for title, media_type, path in _files(release, root)

@@ -24,7 +24,7 @@ from localidades_api.api.params import (
 from localidades_api.api.redirects import leave_out_blanks
 from localidades_api.api.responses import CACHEABLE, LISTED, ResponseBuilder, envelope
 from localidades_api.api.services import Services, ServicesDep
-from localidades_api.catalogue.locality import ATTRIBUTES, POINT
+from localidades_api.catalogue.columns import ATTRIBUTES, POINT
 from localidades_api.catalogue.pagination import Paging
 from localidades_api.catalogue.schemas import (
     CHANGE_KINDS,

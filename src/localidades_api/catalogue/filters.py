@@ -8,11 +8,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchema
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
+from localidades_api.catalogue.columns import RECORD
 from localidades_api.catalogue.degrees import DECIMAL
 from localidades_api.catalogue.keys import STATE_KEYS
 from localidades_api.catalogue.mercator import Box
 from localidades_api.catalogue.messages import matching, several_of, whole_number
-from localidades_api.catalogue.schemas import LocalityRecord
 
 MAX_KEYS = 500
 MAX_TEXT_LENGTH = 100  # characters that a person types; INEGI's longest name has 86
@@ -158,14 +158,13 @@ SortParam = Annotated[
 ]
 
 
-FIELDS = tuple(LocalityRecord.model_fields)
-_NAME = "|".join(FIELDS)
+_NAME = "|".join(RECORD)
 
 FieldsParam = Annotated[
-    Omittable[Annotated[str, Field(max_length=2 * len(",".join(FIELDS))), several_of(FIELDS)]],
+    Omittable[Annotated[str, Field(max_length=2 * len(",".join(RECORD))), several_of(RECORD)]],
     Field(
         description="Columns of the records, separated by commas, for JSON only. A record then has these members and no"
-        f" others, each as in `LocalityDetail`, in this order: {', '.join(FIELDS)}.",
+        f" others, each as in `LocalityDetail`, in this order: {', '.join(RECORD)}.",
         examples=["cvegeo,nombre,poblacion"],
         json_schema_extra={"pattern": f"^({_NAME})(,({_NAME}))*$"},
     ),

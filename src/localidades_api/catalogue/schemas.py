@@ -6,6 +6,7 @@ from typing import Annotated, Any, Generic, Literal, Self, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from localidades_api.catalogue.columns import COLUMNS
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.catalogue.pagination import PAGE_SIZE, count_pages
 
@@ -23,30 +24,27 @@ class Page(BaseModel, Generic[T]):
     ]
 
 
+def of_column(name: str) -> Any:  # noqa: ANN401  # as pydantic's Field
+    """Return the Field that describes a column."""
+    column = COLUMNS[name]
+    return Field(
+        description=column.meaning,
+        examples=None if column.example is None else [column.example],
+        pattern=f"^[0-9]{{{column.digits}}}$" if column.digits else None,
+        ge=0 if column.type == "count" else None,
+    )
+
+
 MatchReason = Literal["key", "label", "exact", "seat", "everyday", "former", "prefix", "words", "near"]
 
 
 class Locality(BaseModel):
     """A locality, as the list shows it."""
 
-    id: Annotated[
-        int,
-        Field(description="The official key (CVEGEO) read as a number; it never changes.", examples=[10010001]),
-    ]
-    municipio_id: Annotated[
-        int,
-        Field(description="The key of the municipio (CVE_ENT, CVE_MUN) read as a number.", examples=[1001]),
-    ]
-    clave: Annotated[
-        str,
-        Field(
-            description="The key within the municipio (CVE_LOC), with leading zeros; many localities share"
-            " the same one.",
-            pattern="^[0-9]{4}$",
-            examples=["0001"],
-        ),
-    ]
-    nombre: Annotated[str, Field(description="The name, exactly as INEGI publishes it.", examples=["Aguascalientes"])]
+    id: Annotated[int, of_column("id")]
+    municipio_id: Annotated[int, of_column("municipio_id")]
+    clave: Annotated[str, of_column("clave")]
+    nombre: Annotated[str, of_column("nombre")]
 
 
 class LocalityPage(Page[Locality]):
@@ -91,20 +89,16 @@ class MunicipalityDetail(Municipality):
 class LocalityRecord(Locality):
     """A locality with every column of the catalogue; null where INEGI has no data."""
 
-    cvegeo: Annotated[
-        str, Field(description="The official key, with leading zeros.", pattern="^[0-9]{9}$", examples=["010010001"])
-    ]
-    ambito: Annotated[Literal["U", "R"] | None, Field(description="U (urban) or R (rural).")]
-    latitud: Annotated[float | None, Field(description="Latitude, in degrees north.", examples=[21.879823])]
-    longitud: Annotated[
-        float | None, Field(description="Longitude, in degrees east: negative in Mexico.", examples=[-102.296047])
-    ]
-    altitud: Annotated[int | None, Field(description="Altitude, in metres above sea level.", examples=[1878])]
-    carta: Annotated[str | None, Field(description="Key of the 1:50,000 topographic map.", examples=["F13D19"])]
-    poblacion: Annotated[int | None, Field(description="Population.", ge=0, examples=[863893])]
-    poblacion_masculina: Annotated[int | None, Field(description="Population: men.", ge=0, examples=[419168])]
-    poblacion_femenina: Annotated[int | None, Field(description="Population: women.", ge=0, examples=[444725])]
-    viviendas: Annotated[int | None, Field(description="Inhabited dwellings.", ge=0, examples=[246259])]
+    cvegeo: Annotated[str, of_column("cvegeo")]
+    ambito: Annotated[Literal["U", "R"] | None, of_column("ambito")]
+    latitud: Annotated[float | None, of_column("latitud")]
+    longitud: Annotated[float | None, of_column("longitud")]
+    altitud: Annotated[int | None, of_column("altitud")]
+    carta: Annotated[str | None, of_column("carta")]
+    poblacion: Annotated[int | None, of_column("poblacion")]
+    poblacion_masculina: Annotated[int | None, of_column("poblacion_masculina")]
+    poblacion_femenina: Annotated[int | None, of_column("poblacion_femenina")]
+    viviendas: Annotated[int | None, of_column("viviendas")]
 
 
 class LocalityDetail(LocalityRecord):

@@ -2,9 +2,10 @@
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 
+from localidades_api.catalogue.columns import COLUMNS
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries import RecordsRepository
-from localidades_api.database.queries.downloads import COLUMNS, LineFormat
+from localidades_api.database.queries.downloads import LineFormat
 from localidades_api.downloads.chunks import CHUNK, check_whole
 from localidades_api.downloads.formats import FILE_TYPES, DownloadFormat
 from localidades_api.errors import NotAcceptableError

@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-from localidades_api.catalogue.locality import ATTRIBUTES
 from localidades_api.catalogue.schemas import Release
 
 DownloadFormat = Literal["csv", "excel", "ndjson", "geojson", "parquet", "xlsx", "gpkg"]
@@ -44,23 +43,6 @@ NDJSON = FILE_TYPES["ndjson"].media_type
 
 ORIGIN = "https://www.inegi.org.mx/app/ageeml/"
 TERMS = "https://www.inegi.org.mx/inegi/terminos.html"  # of free use
-
-MEANINGS: Mapping[str, str] = {
-    "id": "Clave oficial leída como número; nunca cambia",
-    "cvegeo": "Clave geoestadística (CVEGEO): nueve dígitos, con ceros a la izquierda",
-    "clave": "Clave de la localidad en su municipio (CVE_LOC): cuatro dígitos",
-    "nombre": "Nombre de la localidad, tal como lo publica el INEGI",
-    **{name: one.meaning or one.label for name, one in ATTRIBUTES.items()},
-    "municipio_id": "Clave del municipio, con la del estado, leída como número",
-    "municipio_clave": "Clave del municipio en su estado: tres dígitos",
-    "municipio": "Nombre del municipio",
-    "estado_id": "Clave del estado leída como número",
-    "estado_clave": "Clave del estado: dos dígitos",
-    "estado": "Nombre del estado",
-    "estado_abreviatura": "Abreviatura del nombre del estado",
-    "cve_ent": "Clave del estado (CVE_ENT): dos dígitos, con ceros a la izquierda",
-    "cve_mun": "Clave del municipio con la del estado (CVE_ENT, CVE_MUN): cinco dígitos, con ceros a la izquierda",
-}
 
 
 def credit(release: Release) -> str:

@@ -12,9 +12,9 @@ from typing import Any, Self
 
 from sqlalchemy import Row
 
+from localidades_api.catalogue.columns import COLUMNS
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries import RecordsRepository
-from localidades_api.database.queries.downloads import COLUMNS
 from localidades_api.downloads.chunks import rows_of
 from localidades_api.downloads.formats import credit
 from localidades_api.errors import UnavailableError
@@ -57,7 +57,11 @@ _SCHEMA = """
         ('localidades', 'geom', 'gpkg_rtree_index', 'http://www.geopackage.org/spec140/#extension_rtree', 'write-only');
     CREATE VIRTUAL TABLE rtree_localidades_geom USING rtree (id, minx, maxx, miny, maxy);
 """
-_COLUMNS = ["fid INTEGER PRIMARY KEY", "geom POINT", *(f"{name} {_TYPES[kind]}" for name, (_, kind) in COLUMNS.items())]
+_COLUMNS = [
+    "fid INTEGER PRIMARY KEY",
+    "geom POINT",
+    *(f"{name} {_TYPES[column.kind]}" for name, column in COLUMNS.items()),
+]
 _TABLE = f"CREATE TABLE localidades ({', '.join(_COLUMNS)})"
 _INSERT = f"INSERT INTO localidades VALUES (NULL{', ?' * (len(_COLUMNS) - 1)})"  # noqa: S608  # only its length varies
 _CONTENTS = """

@@ -9,14 +9,14 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet as pq
 
+from localidades_api.catalogue.columns import COLUMNS
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries import RecordsRepository
-from localidades_api.database.queries.downloads import COLUMNS
 from localidades_api.downloads.chunks import rows_of
 from localidades_api.http.sink import Sink
 
 _TYPES = {"integer": pa.int32(), "number": pa.float64(), "text": pa.string(), "key": pa.string()}
-_SCHEMA = pa.schema([*((name, _TYPES[kind]) for name, (_, kind) in COLUMNS.items()), ("geometry", pa.binary())])
+_SCHEMA = pa.schema([*((name, _TYPES[column.kind]) for name, column in COLUMNS.items()), ("geometry", pa.binary())])
 _WKB = struct.Struct("<BIdd")  # little-endian, a point, its longitude and its latitude
 _Point = tuple[float, float]
 # WGS 84 as PROJJSON. GeoParquet's default, OGC:CRS84, has no EPSG code, so joins with other layers would warn. Points

@@ -13,11 +13,11 @@ from xlsxwriter.format import Format
 from xlsxwriter.utility import xl_range
 from xlsxwriter.worksheet import Worksheet
 
+from localidades_api.catalogue.columns import COLUMNS
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries import RecordsRepository
-from localidades_api.database.queries.downloads import COLUMNS
 from localidades_api.downloads.chunks import check_whole
-from localidades_api.downloads.formats import MEANINGS, ORIGIN, credit
+from localidades_api.downloads.formats import ORIGIN, credit
 from localidades_api.files.workbook import escape_controls
 from localidades_api.http.sink import Sink
 
@@ -61,8 +61,8 @@ def _write_frame(release: Release, count: int) -> tuple[ZipFile, bytes, bytes]:
         sheet.freeze_panes(1, 0)
         sheet.autofilter(0, 0, count, last)
         sheet.ignore_errors({"number_stored_as_text": whole})
-        for index, (_, kind) in enumerate(COLUMNS.values()):
-            sheet.set_column(index, index, _WIDTHS[kind])
+        for index, column in enumerate(COLUMNS.values()):
+            sheet.set_column(index, index, _WIDTHS[column.kind])
         _write_source(workbook.add_worksheet("Fuente"), bold, release, count)
     frame = ZipFile(file)
     head, end, tail = frame.read(_SHEET).partition(b"</sheetData>")
@@ -82,8 +82,8 @@ def _write_source(sheet: Worksheet, bold: Format, release: Release, count: int) 
     for index, (name, text) in enumerate(rows):
         sheet.write_string(index, 0, name, bold)
         sheet.write_string(index, 1, text)
-    for index, name in enumerate(COLUMNS, start=len(rows) + 1):
-        sheet.write_string(index, 0, name, bold)
-        sheet.write_string(index, 1, MEANINGS[name])
+    for index, column in enumerate(COLUMNS.values(), start=len(rows) + 1):
+        sheet.write_string(index, 0, column.name, bold)
+        sheet.write_string(index, 1, column.meaning_es)
     sheet.set_column(0, 0, 22)
     sheet.set_column(1, 1, 110)

@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from localidades_api.api.reconcile.schemas import Described, Named
+from localidades_api.catalogue.columns import ATTRIBUTES, COLUMNS
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEY_DIGITS, PlaceKind
-from localidades_api.catalogue.locality import ATTRIBUTES
-from localidades_api.catalogue.schemas import LocalityRecord
 
 _KIND_OF_DIGITS: Mapping[int, PlaceKind] = {digits: kind for kind, digits in KEY_DIGITS.items()}
 
@@ -25,30 +24,33 @@ TYPES: Mapping[PlaceKind, Described] = {
 }
 _NAMED_TYPES: Mapping[PlaceKind, Named] = {kind: Named(id=one.id, name=one.name) for kind, one in TYPES.items()}
 
-_PROPERTIES: Mapping[str, tuple[str, str]] = {
-    "id": ("Id", "The official key read as a number."),
-    "cvegeo": ("Clave geoestadística", "The official key (CVEGEO), with leading zeros."),
-    "clave": ("Clave", "The last part of the key, with leading zeros."),
-    "nombre": ("Nombre", "The name, exactly as INEGI publishes it."),
-    **{name: (one.label, LocalityRecord.model_fields[name].description or "") for name, one in ATTRIBUTES.items()},
-    "localidades": ("Localidades", "Number of localities in the municipio."),
-    "abreviatura": ("Abreviatura", "INEGI's abbreviation of the estado."),
-    "municipio_id": ("Id del municipio", "The key of the municipio read as a number."),
-    "municipio_clave": ("Clave del municipio", "The key of the municipio within its estado, three digits."),
-    "municipio": ("Municipio", "The municipio, as an entity."),
-    "estado_id": ("Id del estado", "The key of the estado read as a number."),
-    "estado_clave": ("Clave del estado", "The key of the estado, two digits."),
-    "estado": ("Estado", "The estado, as an entity."),
-    "estado_abreviatura": ("Abreviatura del estado", "INEGI's abbreviation of the estado."),
+# Of columns that mean more than a column of a locality: entities of every type have them, or they are entities.
+_MEANINGS: Mapping[str, str] = {
+    "id": "The official key read as a number.",
+    "cvegeo": "The official key (CVEGEO), with leading zeros.",
+    "clave": "The last part of the key, with leading zeros.",
+    "municipio_id": "The key of the municipio read as a number.",
+    "municipio": "The municipio, as an entity.",
+    "estado": "The estado, as an entity.",
 }
-PROPERTIES: Mapping[str, Described] = {
-    id_: Described(id=id_, name=name, description=description) for id_, (name, description) in _PROPERTIES.items()
-}
-_OF_MUNICIPIO = ("id", "cvegeo", "clave", "nombre", "localidades")
-_PARENT = ("estado_id", "estado_clave", "estado", "estado_abreviatura")
+_OF_ESTADO = ("estado_id", "estado_clave", "estado", "estado_abreviatura")
+
+
+def _describe(name: str) -> Described:
+    column = COLUMNS[name]
+    return Described(id=name, name=column.label, description=_MEANINGS.get(name, column.meaning))
+
+
+_PROPERTIES = (
+    *map(_describe, ("id", "cvegeo", "clave", "nombre", *ATTRIBUTES)),
+    Described(id="localidades", name="Localidades", description="Number of localities in the municipio."),
+    Described(id="abreviatura", name="Abreviatura", description="INEGI's abbreviation of the estado."),
+    *map(_describe, ("municipio_id", "municipio_clave", "municipio", *_OF_ESTADO)),
+)
+PROPERTIES: Mapping[str, Described] = {one.id: one for one in _PROPERTIES}
 FETCHED: Mapping[PlaceKind, Sequence[str]] = {
     "localidad": tuple(id_ for id_ in PROPERTIES if id_ not in {"localidades", "abreviatura"}),
-    "municipio": (*_OF_MUNICIPIO, *_PARENT),
+    "municipio": ("id", "cvegeo", "clave", "nombre", "localidades", *_OF_ESTADO),
     "estado": ("id", "cvegeo", "clave", "nombre", "abreviatura"),
 }
 ENTITIES: Mapping[str, PlaceKind] = {

@@ -319,6 +319,16 @@ async def test_choice_that_is_too_large_to_be_kept_is_found_all_the_same(app: Fa
     assert 4 * len(expected) > 500
 
 
+async def test_searches_that_differ_only_in_spelling_share_what_they_found(app: FastAPI) -> None:
+    services = app.state.services
+    release = await services.releases.current()
+    spelt = [LocalityFilters(search=text, ambito="R") for text in ("Rancho", "RANCHÓ", "rancho ")]
+    assert all(filters.chosen for filters in spelt)
+    found = [await services.positions.get(release, filters) for filters in spelt]
+    assert found[0]
+    assert all(positions is found[0] for positions in found)
+
+
 async def test_boxes_evict_no_other_choice(app: FastAPI) -> None:
     services = app.state.services
     release, rural = await services.releases.current(), LocalityFilters(ambito="R")

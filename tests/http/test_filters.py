@@ -16,7 +16,7 @@ from sqlalchemy import select
 from sqlalchemy.dialects import postgresql
 
 from localidades_api.caches.positions import PositionCache
-from localidades_api.catalogue.filters import LocalityFilters
+from localidades_api.catalogue.filters import ColumnFilters, LocalityFilters
 from localidades_api.catalogue.folding import fold
 from localidades_api.database.models import localities
 from localidades_api.database.queries.conditions import conditions, filtered_by, values
@@ -24,6 +24,7 @@ from localidades_api.names.text import open_word
 from localidades_api.names.vocabulary import STOP_WORDS
 from tests.support.application import import_file, recorded_statements, running_app, walk
 from tests.support.catalogue import TRAPS, Place, write_catalogue
+from tests.support.pages import Page
 from tests.support.postgres import execute, new_database
 from tests.support.wire import LOCALIDADES
 
@@ -306,6 +307,40 @@ async def test_walk_over_any_filtered_list_gives_each_matching_record_once_in_or
         sizes.append(len(body["results"]))
     assert walked == expected
     assert set(sizes[:-1]) <= {page_size}
+
+
+# A value for each filter; a new one needs no other test to be held against the model's promises.
+EVERY_FILTER = {
+    "municipio_id": "1001",
+    "estado_id": "1",
+    "clave": "0011",
+    "ambito": "R",
+    "cvegeo": "010010003,010010011",
+    "bbox": "-118,14,-86,33",
+    "search": "script",
+}
+
+
+def test_every_filter_but_search_has_a_condition_and_its_parameters() -> None:
+    filters = LocalityFilters.model_validate(EVERY_FILTER)
+    assert filters.chosen == EVERY_FILTER
+    assert [*EVERY_FILTER] == [*LocalityFilters.model_fields]
+    names = filtered_by(filters)
+    assert names == tuple(name for name in EVERY_FILTER if name != "search")
+    assert set(values(filters)) == {name for one in conditions(names) for name in one.compile().params}
+
+
+async def test_form_of_a_page_keeps_every_filter(client: httpx.AsyncClient) -> None:
+    asked = EVERY_FILTER | {"page_size": "7", "sort": "nombre", "release": "2020-01", "lang": "es", "format": "api"}
+    page = Page.of(await client.get(LOCALIDADES, params=asked))
+    assert page.fields(page.of_class("form", "filters")) == asked
+
+
+async def test_features_are_filtered_by_every_column_that_filters_localities(client: httpx.AsyncClient) -> None:
+    for name in ColumnFilters.model_fields:
+        asked = {name: EVERY_FILTER[name]}
+        body = (await client.get("/ogc/collections/localidades/items", params={**asked, "limit": "1"})).json()
+        assert 0 < body["numberMatched"] == len(choose(asked)) < len(PLACES)
 
 
 async def test_choice_that_is_too_large_to_be_kept_is_found_all_the_same(app: FastAPI) -> None:

@@ -24,15 +24,7 @@ from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import ReleaseParam, StrictQuery, check_request, parameters_of
 from localidades_api.api.problems import describe_faults
 from localidades_api.api.services import Services, ServicesDep
-from localidades_api.catalogue.filters import (
-    AmbitoParam,
-    ClaveParam,
-    KeysParam,
-    LocalityFilters,
-    MunicipalityParam,
-    Omittable,
-    StateParam,
-)
+from localidades_api.catalogue.filters import ColumnFilters, LocalityFilters, Omittable, StateParam
 from localidades_api.catalogue.keys import state_of, written
 from localidades_api.catalogue.mercator import Box
 from localidades_api.catalogue.messages import MAX_NUMBER, whole_number
@@ -179,14 +171,8 @@ class AreaFeaturesQuery(FeaturesQuery):
     estado_id: StateParam = None
 
 
-class LocalityFeaturesQuery(FeaturesQuery):
+class LocalityFeaturesQuery(ColumnFilters, AreaFeaturesQuery):
     """The parameters of the features of localities."""
-
-    estado_id: StateParam = None
-    municipio_id: MunicipalityParam = None
-    clave: ClaveParam = None
-    ambito: AmbitoParam = None
-    cvegeo: KeysParam = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -435,7 +421,7 @@ async def list_locality_features(
 
 async def _find_localities(services: Services, release: Release, query: LocalityFeaturesQuery) -> Sequence[int]:
     """Return the positions of what the filters select, in order."""
-    chosen = query.model_dump(include={"estado_id", "municipio_id", "clave", "ambito", "cvegeo"})
+    chosen = query.model_dump(include=set(ColumnFilters.model_fields))
     if not query.boxes:
         return await services.positions.get(release, LocalityFilters(**chosen))
     within = [LocalityFilters(**chosen, bbox=",".join(f"{side:.9f}" for side in box)) for box in query.boxes]

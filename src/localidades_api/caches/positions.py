@@ -21,7 +21,7 @@ from localidades_api.database.pool import already_waited
 from localidades_api.database.queries import CatalogueRepository, ChangesRepository
 from localidades_api.errors import ComparisonRunningError, DatabaseUnavailableError
 from localidades_api.name_indexes.open_indexes import NameIndexes
-from localidades_api.names.find import searched
+from localidades_api.names.find import INDEXED, searched
 from localidades_api.names.index import NameIndex
 from localidades_api.single_flight import SingleFlight
 
@@ -83,11 +83,11 @@ class PositionCache:
 
     async def _search_names(self, names: NameIndex, release: Release, filters: LocalityFilters) -> Sequence[int]:
         found = names.find(filters)
-        if filters.bbox is None:
+        others = {name: value for name, value in filters.chosen.items() if name not in INDEXED}
+        if not others:
             return found
-        # The index of names does not know boxes.
-        within = set(await self.get(release, LocalityFilters(bbox=filters.bbox)))
-        return [position for position in found if position in within]
+        selected = set(await self.get(release, LocalityFilters.model_validate(others)))
+        return [position for position in found if position in selected]
 
     async def _select(
         self, key: "_Filtered", filters: LocalityFilters, among: Sequence[int] | None = None

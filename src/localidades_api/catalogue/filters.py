@@ -107,8 +107,8 @@ _BoundingBox = Annotated[
 ]
 
 
-class LocalityFilters(BaseModel):
-    """The parameters that choose among localities."""
+class ColumnFilters(BaseModel):
+    """The parameters that choose localities by the value of a column."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -117,6 +117,14 @@ class LocalityFilters(BaseModel):
     clave: ClaveParam = None
     ambito: AmbitoParam = None
     cvegeo: KeysParam = None
+
+
+class LocalityFilters(ColumnFilters):
+    """The parameters that choose localities.
+
+    Each has its condition in `database.queries.conditions`, except `search`, which the index of names answers.
+    """
+
     bbox: _BoundingBox = None
     search: Annotated[
         Omittable[str],
@@ -129,11 +137,6 @@ class LocalityFilters(BaseModel):
             examples=["jose san"],
         ),
     ] = None
-
-    @property
-    def box(self) -> Box | None:
-        """The box that places are within."""
-        return None if self.bbox is None else Box(*map(float, self.bbox.split(",")))
 
     @cached_property
     def chosen(self) -> dict[str, str]:

@@ -330,6 +330,13 @@ def test_every_filter_but_search_has_a_condition_and_its_parameters() -> None:
     assert set(values(filters)) == {name for one in conditions(names) for name in one.compile().params}
 
 
+async def test_search_is_narrowed_by_a_box(client: httpx.AsyncClient) -> None:
+    asked = {"search": "san", "bbox": "-105,16,-100,20"}
+    expected = choose(asked)
+    assert 0 < len(expected) < len(choose({"search": "san"}))
+    assert (await client.get(address(asked, page_size=1000))).json()["results"] == expected
+
+
 async def test_form_of_a_page_keeps_every_filter(client: httpx.AsyncClient) -> None:
     asked = EVERY_FILTER | {"page_size": "7", "sort": "nombre", "release": "2020-01", "lang": "es", "format": "api"}
     page = Page.of(await client.get(LOCALIDADES, params=asked))

@@ -10,16 +10,16 @@ from starlette.responses import Response
 
 from localidades_api.api.params import ReleaseParam, StrictQuery
 from localidades_api.api.services import ServicesDep
+from localidades_api.catalogue.attribution import CATALOGUE, ORIGIN, TERMS
 from localidades_api.catalogue.columns import COLUMNS, ColumnType, LocalityColumn
 from localidades_api.catalogue.mercator import MEXICO_BOX
 from localidades_api.catalogue.schemas import Release
-from localidades_api.downloads.formats import FILE_TYPES, ORIGIN, TERMS, credit
+from localidades_api.downloads.formats import FILE_TYPES
 from localidades_api.html.renderer import JSON
 from localidades_api.http.paths import LOCALIDADES, PREFIX
 
 DATA_PACKAGE = f"{LOCALIDADES}datapackage.json"
 TITLE = "Localidades de México"
-_CATALOGUE = "Catálogo Único de Claves de Áreas Geoestadísticas Estatales, Municipales y Localidades"
 _PUBLISHER = ("Instituto Nacional de Estadística y Geografía (INEGI)", "https://www.inegi.org.mx/")
 _KEYWORDS = ["México", "localidades", "municipios", "estados", "INEGI", "claves geoestadísticas", "CVEGEO"]
 _CONSTRAINTS: Mapping[ColumnType, dict[str, Any]] = {"count": {"minimum": 0}, "ambito": {"enum": ["U", "R"]}}
@@ -58,7 +58,7 @@ def describe_data_package(release: Release, address: str) -> dict[str, Any]:
         "created": release.published_at,
         "keywords": _KEYWORDS,
         **({} if release.is_demo else {"licenses": [{"title": "Términos de libre uso del INEGI", "path": TERMS}]}),
-        "sources": [{"title": credit(release), "path": ORIGIN}],
+        "sources": [{"title": release.credit("es"), "path": ORIGIN}],
         "resources": [
             {
                 "profile": "tabular-data-resource",
@@ -105,13 +105,13 @@ def _as_schema_org(release: Release, root: str) -> dict[str, Any]:
         "@context": "https://schema.org/",
         "@type": "Dataset",
         "name": f"{TITLE} ({release.name})",
-        "alternateName": _CATALOGUE,
+        "alternateName": CATALOGUE,
         "description": _description(release),
         "url": f"{root}{PREFIX}/?release={release.name}",
         "sameAs": ORIGIN,
         "version": release.name,
         "license": TERMS,
-        "creditText": credit(release),
+        "creditText": release.credit("es"),
         "isAccessibleForFree": True,
         "inLanguage": "es",
         "keywords": _KEYWORDS,
@@ -190,5 +190,6 @@ def _files(release: Release, root: str) -> list[tuple[str, str, str]]:
 def _description(release: Release) -> str:
     return (
         f"Las {release.localities:,} localidades de los {release.municipalities:,} municipios y {release.states}"
-        f" estados de México, con su clave oficial (CVEGEO), nombre, ámbito, coordenadas y población. {credit(release)}"
+        " estados de México, con su clave oficial (CVEGEO), nombre, ámbito, coordenadas y población."
+        f" {release.credit('es')}"
     )

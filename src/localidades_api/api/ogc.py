@@ -24,15 +24,15 @@ from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import ReleaseParam, StrictQuery, check_request, parameters_of
 from localidades_api.api.problems import describe_faults
 from localidades_api.api.services import Services, ServicesDep
+from localidades_api.catalogue.attribution import TERMS
 from localidades_api.catalogue.filters import ColumnFilters, LocalityFilters, Omittable, StateParam
 from localidades_api.catalogue.keys import state_of, written
 from localidades_api.catalogue.mercator import Box
 from localidades_api.catalogue.messages import MAX_NUMBER, whole_number
 from localidades_api.catalogue.pagination import PAGE_SIZE
-from localidades_api.catalogue.schemas import Index, Release
+from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities, municipalities, states
 from localidades_api.downloads.chunks import check_whole
-from localidades_api.downloads.formats import TERMS
 from localidades_api.errors import InvalidOgcParametersError, InvalidParametersError
 from localidades_api.html.renderer import JSON
 from localidades_api.http.caching import CACHE_CONTROL, freshness_headers, is_fresh
@@ -260,7 +260,7 @@ async def show_landing_page(
     content = {
         "title": f"Localidades de México ({builder.release.name})",
         "description": "The estados, municipios and localities of INEGI's catalogue, as OGC API - Features.",
-        "attribution": Index.of(builder.release).attribution,
+        "attribution": builder.release.credit("en"),
         "links": [
             builder.link("self", f"{OGC}/"),
             builder.link("conformance", f"{OGC}/conformance"),
@@ -386,7 +386,7 @@ def _describe(builder: _FeatureAnswer, name: Collection, bounds: Box | None) -> 
         "id": name,
         "title": title,
         "description": description,
-        "attribution": Index.of(builder.release).attribution,
+        "attribution": builder.release.credit("en"),
         "itemType": "feature",
         "crs": [_CRS84],
         **({"extent": {"spatial": {"bbox": [bounds], "crs": _CRS84}}} if bounds else {}),

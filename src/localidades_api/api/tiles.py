@@ -14,7 +14,7 @@ from localidades_api.api.responses import CACHEABLE, problem
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.mercator import MAX_ZOOM, WORLD, Tile
 from localidades_api.catalogue.messages import whole_number
-from localidades_api.catalogue.schemas import Index, Release, TileJson, VectorLayer
+from localidades_api.catalogue.schemas import Release, TileJson, VectorLayer
 from localidades_api.errors import NotFoundError
 from localidades_api.html.renderer import JSON
 from localidades_api.http.caching import freshness_headers, is_fresh
@@ -64,7 +64,7 @@ async def describe_tiles(request: Request, query: Annotated[TilesQuery, Query()]
     address = f"{str(request.base_url).rstrip('/')}{LOCALIDADES}tiles/{{z}}/{{x}}/{{y}}.mvt?release={release.name}"
     description = TileJson(
         name=f"Localidades {release.name}",
-        attribution=Index.of(release).attribution,
+        attribution=release.credit("en"),
         tiles=[address],
         minzoom=0,
         maxzoom=MAX_ZOOM,

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Generic, Literal, Self, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from localidades_api.catalogue.attribution import credit
 from localidades_api.catalogue.columns import COLUMNS
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.catalogue.pagination import PAGE_SIZE, count_pages
@@ -217,6 +218,10 @@ class Release(BaseModel):
         """Whether its places are invented."""
         return self.name == DEMO_RELEASE
 
+    def credit(self, language: Literal["en", "es"]) -> str:
+        """Return the credit to show with its data."""
+        return credit(self.name, language, is_demo=self.is_demo)
+
 
 class Totals(BaseModel):
     """The totals of a release."""
@@ -319,14 +324,7 @@ class Index(BaseModel):
 
     @classmethod
     def of(cls, release: Release) -> Self:
-        """Return a release's, with the attribution that INEGI's terms of free use require."""
-        if release.is_demo:
-            attribution = "Demo: the municipios and localities are invented; they are not INEGI data."
-        else:
-            attribution = (
-                "Fuente: INEGI, Catálogo Único de Claves de Áreas Geoestadísticas Estatales, Municipales y Localidades"
-                f" ({release.name}). Rearranged by this service, which INEGI does not endorse."
-            )
+        """Return the index of a release."""
         return cls(
             release=release.name,
             demo=release.is_demo,
@@ -337,7 +335,7 @@ class Index(BaseModel):
             resources=Resources(
                 estados="estados/", municipios="municipios/", localidades="localidades/", releases="releases/"
             ),
-            attribution=attribution,
+            attribution=release.credit("en"),
         )
 
 

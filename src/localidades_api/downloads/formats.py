@@ -1,10 +1,8 @@
-"""The formats of downloads: media types, names of files, and the texts in Spanish that files hold."""
+"""The formats of downloads: media types and names of files."""
 
 import math
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
-
-from localidades_api.catalogue.schemas import Release
 
 DownloadFormat = Literal["csv", "excel", "ndjson", "geojson", "parquet", "xlsx", "gpkg"]
 _CSV = "text/csv; charset=utf-8; header=present"
@@ -39,17 +37,3 @@ FILE_TYPES: Mapping[DownloadFormat, FileType] = {
     "gpkg": FileType("application/geopackage+sqlite3", ".gpkg"),
 }
 NDJSON = FILE_TYPES["ndjson"].media_type
-
-
-ORIGIN = "https://www.inegi.org.mx/app/ageeml/"
-TERMS = "https://www.inegi.org.mx/inegi/terminos.html"  # of free use
-
-
-def credit(release: Release) -> str:
-    """Return the credit that INEGI's terms of free use require."""
-    if release.is_demo:
-        return "Demostración: los municipios y las localidades son inventados; no son datos del INEGI."
-    return (
-        "Fuente: INEGI, Catálogo Único de Claves de Áreas Geoestadísticas Estatales, Municipales y Localidades"
-        f" ({release.name}). Datos reorganizados por este servicio, que el INEGI no avala."
-    )

@@ -16,7 +16,6 @@ from localidades_api.catalogue.columns import COLUMNS
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries import RecordsRepository
 from localidades_api.downloads.chunks import rows_of
-from localidades_api.downloads.formats import credit
 from localidades_api.errors import UnavailableError
 
 _PART = 256 * 1024  # bytes of the file that are sent at a time
@@ -172,7 +171,7 @@ class _GeoPackage:
     def finish(self, release: Release) -> None:
         moment = release.published_at.timestamp()
         with self._lock:
-            self._database.execute(_CONTENTS, (f"Localidades {release.name}", credit(release), moment))
+            self._database.execute(_CONTENTS, (f"Localidades {release.name}", release.credit("es"), moment))
             self._database.execute(_INDEX)
             self._database.execute("COMMIT")
             self._database.executescript(_TRIGGERS)

@@ -13,11 +13,11 @@ from xlsxwriter.format import Format
 from xlsxwriter.utility import xl_range
 from xlsxwriter.worksheet import Worksheet
 
+from localidades_api.catalogue.attribution import ORIGIN
 from localidades_api.catalogue.columns import COLUMNS
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries import RecordsRepository
 from localidades_api.downloads.chunks import check_whole
-from localidades_api.downloads.formats import ORIGIN, credit
 from localidades_api.files.workbook import escape_controls
 from localidades_api.http.sink import Sink
 
@@ -72,7 +72,7 @@ def _write_frame(release: Release, count: int) -> tuple[ZipFile, bytes, bytes]:
 def _write_source(sheet: Worksheet, bold: Format, release: Release, count: int) -> None:
     """Write what the records are, where they come from, and what the columns mean."""
     rows = [
-        ("Fuente", credit(release)),
+        ("Fuente", release.credit("es")),
         ("Dirección", "" if release.is_demo else ORIGIN),
         ("Archivo", release.source),
         ("SHA-256", release.sha256),

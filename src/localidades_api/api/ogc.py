@@ -36,6 +36,7 @@ from localidades_api.downloads.chunks import check_whole
 from localidades_api.errors import InvalidOgcParametersError, InvalidParametersError
 from localidades_api.html.renderer import JSON
 from localidades_api.http.caching import CACHE_CONTROL, freshness_headers, is_fresh
+from localidades_api.http.headers import VARY_BY_CODING
 from localidades_api.http.negotiation import CODINGS, choose_coding, compress
 from localidades_api.http.paths import OGC, PREFIX
 
@@ -206,7 +207,7 @@ class _FeatureAnswer:
     def headers(self) -> dict[str, str]:
         """The headers that a 200 and its 304 share."""
         freshness = freshness_headers(self.release, f"ogc.{self._coding or 'json'}")
-        return {**freshness, "Cache-Control": "no-cache, private", "Vary": "Accept-Encoding"}
+        return {**freshness, "Cache-Control": "no-cache, private", **VARY_BY_CODING}
 
     @property
     def is_not_modified(self) -> bool:

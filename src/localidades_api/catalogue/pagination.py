@@ -47,6 +47,11 @@ def page_of_first_record(page: int, size: int, other_size: int) -> int:
     return -(-first // other_size)
 
 
+def neighbours(page: int, total_pages: int) -> list[int]:
+    """Return the pages to link from a page: the first, the last, and those around it."""
+    return sorted({1, max(total_pages, 1), *range(max(1, page - 2), min(total_pages, page + 2) + 1)})
+
+
 class Paging(NamedTuple):
     """Which page of how many records; `parameters` are what links to others have besides page, size and format."""
 

@@ -18,6 +18,7 @@ from starlette_compress import CompressMiddleware, add_compress_type
 
 from localidades_api.downloads.formats import FILE_TYPES, FileType
 from localidades_api.errors import RangeNotSatisfiableError, UnavailableError
+from localidades_api.http.headers import VARY_BY_CODING
 from localidades_api.http.negotiation import choose_coding
 from localidades_api.http.paths import WITH_BODY
 from localidades_api.http.transfers import Transfer, Transfers
@@ -168,7 +169,7 @@ class Download(Response):
         self._transfer = transfer
         self.background = None
         # The middleware adds Accept-Encoding to Vary for what it may compress.
-        vary = {"Vary": "Accept-Encoding"} if file_type.compressed or status == HTTPStatus.PARTIAL_CONTENT else {}
+        vary = VARY_BY_CODING if file_type.compressed or status == HTTPStatus.PARTIAL_CONTENT else {}
         self.init_headers(
             {**headers, **vary, "Content-Type": file_type.media_type, "X-Content-Type-Options": "nosniff"}
         )

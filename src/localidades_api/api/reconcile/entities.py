@@ -24,6 +24,7 @@ from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities, municipalities, states
 from localidades_api.errors import GoneError, LocalidadesError
 from localidades_api.html.renderer import HTML, JSON, View, root_of
+from localidades_api.http.headers import VARY_BY_LANGUAGE
 from localidades_api.http.paths import RECONCILE
 from localidades_api.languages.translators import preferred_language
 from localidades_api.names.places import Suggested
@@ -197,7 +198,7 @@ async def preview_entity(request: Request, query: Annotated[PreviewQuery, Query(
         language=query.lang or preferred_language(request.headers),
         context={"key": query.id, "kind": kind, "target": f"../../{_LISTS[kind]}/{id_}/"},
     )
-    own = {"Content-Security-Policy": _FRAMEABLE, "Vary": "Accept-Language", "Cache-Control": "no-cache"}
+    own = {"Content-Security-Policy": _FRAMEABLE, **VARY_BY_LANGUAGE, "Cache-Control": "no-cache"}
     headers = {**HTML.headers, **own, "Catalogue-Release": release.name}
     return Response(HTML.render(view), headers=headers)
 

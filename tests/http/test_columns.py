@@ -93,6 +93,9 @@ def test_meaning_of_every_column_of_a_record_is_translated(name: str) -> None:
     assert document_translator("es")(meaning) != meaning
 
 
+IN_SPANISH = {2: "dos", 3: "tres", 4: "cuatro", 5: "cinco", 9: "nueve"}
+
+
 @pytest.mark.parametrize("column", COLUMNS.values(), ids=list(COLUMNS))
 def test_every_column_has_its_words(column: LocalityColumn) -> None:
     assert COLUMNS[column.name] is column
@@ -101,6 +104,9 @@ def test_every_column_has_its_words(column: LocalityColumn) -> None:
     assert column.meaning_es
     assert not column.meaning_es.endswith(".")
     assert (column.type == "key") == bool(column.digits)
+    assert not column.digits or f"{IN_SPANISH[column.digits]} dígitos" in column.meaning_es
+    same = (column.label, column.meaning_es)
+    assert [one for one in COLUMNS.values() if (one.label, one.meaning_es) == same] == [column]
     for page in ("docs/guides/files.md", "docs/es/guides/files.md"):
         assert f"`{column.name}`" in (ROOT / page).read_text(encoding="utf-8")
 

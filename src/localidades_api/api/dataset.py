@@ -1,4 +1,4 @@
-"""A release as others' vocabularies describe a dataset: Data Package, schema.org and DCAT."""
+"""Describes a release as a dataset: Data Package, schema.org and DCAT."""
 
 import re
 from collections.abc import Mapping
@@ -39,10 +39,10 @@ class DataPackageQuery(StrictQuery):
 async def get_data_package(
     request: Request, query: Annotated[DataPackageQuery, Query()], services: ServicesDep
 ) -> Response:
-    """Describe the CSV file of a release as a Data Package, whose types keep the zeros of keys."""
+    """Describe the CSV file of a release as a Data Package, with types that keep the zeros of keys."""
     release = await services.release(query.release)
     address = f"{str(request.base_url).rstrip('/')}{LOCALIDADES}download/?format=csv&release={release.name}"
-    # The address is made from the Host header, so no shared cache may keep it for others.
+    # The address contains the Host header, so shared caches must not keep it.
     headers = {**JSON.headers, "Cache-Control": "no-cache, private", "Catalogue-Release": release.name}
     return Response(to_json(describe_data_package(release, address)), headers=headers)
 
@@ -91,9 +91,9 @@ def _field(column: LocalityColumn) -> dict[str, Any]:
 
 
 def describe_for_pages(release: Release, root: str) -> list[Mapping[str, Any]]:
-    """Return the release as JSON-LD, in schema.org's words and in DCAT's; the demo is no dataset to be found.
+    """Return the release as JSON-LD for schema.org and for DCAT; the demo must not be found as a dataset.
 
-    Addresses are paths, which readers of JSON-LD take relative to the page.
+    Addresses are paths, which JSON-LD resolves relative to the page.
     """
     return [] if release.is_demo else [_as_schema_org(release, root), _as_dcat(release, root)]
 

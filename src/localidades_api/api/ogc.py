@@ -26,7 +26,7 @@ from localidades_api.api.problems import describe_faults
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.attribution import TERMS
 from localidades_api.catalogue.filters import ColumnFilters, LocalityFilters, Omittable, StateParam
-from localidades_api.catalogue.keys import state_of, written
+from localidades_api.catalogue.keys import format_key, state_of
 from localidades_api.catalogue.mercator import Box
 from localidades_api.catalogue.messages import MAX_NUMBER, whole_number
 from localidades_api.catalogue.pagination import PAGE_SIZE
@@ -441,7 +441,7 @@ async def get_locality_feature(
     builder = await _FeatureAnswer.begin(request, query, services)
     if builder.is_not_modified:
         return builder.not_modified()
-    places = await services.positions.get(builder.release, LocalityFilters(cvegeo=written("localidad", id)))
+    places = await services.positions.get(builder.release, LocalityFilters(cvegeo=format_key("localidad", id)))
     if not places:
         return await refuse_unknown(services, localities, builder.release, id)
     count, feature = await services.records.list_lines(builder.release, places, "geojson")
@@ -506,7 +506,7 @@ async def _list_areas(
         }
     return {
         one.id: {
-            "cve_mun": written("municipio", one.id),
+            "cve_mun": format_key("municipio", one.id),
             "clave": one.clave,
             "nombre": one.nombre,
             "localidades": one.localidades,

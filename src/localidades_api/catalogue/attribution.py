@@ -1,4 +1,4 @@
-"""Where the data come from, and the credit that INEGI's terms of free use require."""
+"""The origin of the data, and the credit that INEGI's terms of free use require."""
 
 from collections.abc import Mapping
 from typing import Literal

@@ -1,4 +1,4 @@
-"""The table of a locality's columns, which answers, files, the importer and the database take theirs from."""
+"""The columns of a locality: one table for answers, files, the importer and the database."""
 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
@@ -267,7 +267,7 @@ _ROWS = (
 
 # In the order of a download.
 COLUMNS: Mapping[str, LocalityColumn] = {column.name: column for column in _ROWS}
-# What INEGI says about a locality apart from its key and its name; any of it can be missing.
+# The columns that are imported as they are, all but keys and the name; any of them can be null.
 ATTRIBUTES: Mapping[str, LocalityColumn] = {name: column for name, column in COLUMNS.items() if column.header}
 POINT = ("latitud", "longitud")
 # In the order of an answer.

@@ -1,4 +1,4 @@
-"""The list of localities as a query chooses it: filters, order and columns."""
+"""The query of a list of localities: filters, order and columns."""
 
 import re
 from functools import cached_property
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class _WithoutNull:
-    """Keeps null out of a JSON schema: a URL has none, and generated clients would name a type after the union."""
+    """Keeps null out of a JSON schema: a URL can't have it, and generated clients would name a type after the union."""
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         described = handler(schema)
@@ -29,7 +29,7 @@ class _WithoutNull:
         return {**given, **described}
 
 
-Omittable = Annotated[T | None, _WithoutNull()]  # the type of a parameter that may be left out
+Omittable = Annotated[T | None, _WithoutNull()]  # the type of an optional parameter
 
 StateId = Annotated[
     int,
@@ -56,7 +56,7 @@ AmbitoParam = Annotated[Omittable[Literal["U", "R"]], Field(description="U (urba
 
 
 def _split_keys(text: str) -> str:
-    """Parse comma-separated keys, eight digits of which have lost their zero; return them sorted, nine digits each."""
+    """Return comma-separated keys sorted, each with nine digits; a key of eight has lost its leading zero."""
     if not re.fullmatch(r"[0-9]{8,9}(,[0-9]{8,9})*", text):
         raise PydanticCustomError("cvegeo", "Use keys of nine digits, such as 010010001, separated by commas.")
     keys = text.split(",")
@@ -86,7 +86,7 @@ _BOX_DECIMALS = 9  # of a degree, a tenth of a millimetre
 
 
 def _normalize_box(text: str) -> str:
-    """Check a box, and return it with no more decimals than it needs."""
+    """Check a box, and return it without superfluous decimals."""
     if not re.fullmatch(rf"{DECIMAL}(,{DECIMAL}){{3}}", text):
         raise PydanticCustomError("bbox", "Use west,south,east,north in degrees, such as -103,21.5,-102,22.5.")
     west, south, east, north = box = Box(*(round(float(degrees), _BOX_DECIMALS) + 0.0 for degrees in text.split(",")))
@@ -147,7 +147,7 @@ class LocalityFilters(ColumnFilters):
 
 Sort = Literal["clave", "-clave", "nombre", "-nombre", "poblacion", "-poblacion", "relevance"]
 
-DEFAULT_SORT: Sort = "clave"  # that of the positions of a release
+DEFAULT_SORT: Sort = "clave"  # the order of the positions of a release
 
 SortParam = Annotated[
     Sort,
@@ -174,6 +174,6 @@ FieldsParam = Annotated[
 ]
 
 
-def names_of(fields: str | None) -> list[str]:
-    """Return the columns that were asked for; none if the query leaves them to the resource."""
+def split_fields(fields: str | None) -> list[str]:
+    """Return the requested columns; an empty list if the query does not choose any."""
     return fields.split(",") if fields else []

@@ -11,12 +11,12 @@ from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, label
 
 
 def encode_envelope(quantity: int, total_pages: int, results: str) -> bytes:
-    """Return the JSON of one page of a list; `results` is a JSON array without its brackets."""
+    """Return the JSON of a page of a list; `results` is a JSON array without brackets."""
     return f'{{"quantity":{quantity},"total_pages":{total_pages},"results":[{results}]}}'.encode()
 
 
 def encode_localities(places: Iterable[tuple[int, str]]) -> str:
-    """Return the localities with these keys and names as Postgres writes them (`database.queries.catalogue`)."""
+    """Return localities as a JSON array without brackets, from their keys and names; Postgres writes the same."""
     return ",".join(
         f'{{"id":{id_},"municipio_id":{id_ // KEYS_OF_A_MUNICIPIO},"clave":"{id_ % KEYS_OF_A_MUNICIPIO:04d}"'
         f',"nombre":{to_json(nombre).decode()}}}'
@@ -43,7 +43,7 @@ def describe_state(row: Row[Any]) -> dict[str, Any]:
 
 
 def describe_near(row: Row[Any]) -> dict[str, Any]:
-    """Return a place and its distance in metres."""
+    """Return a place with its distance in metres."""
     return {**_place(row), "distancia": round(row.distance, 1)}
 
 

@@ -1,4 +1,4 @@
-"""The schemas of requests and answers, with their texts in the OpenAPI document."""
+"""The schemas of requests and answers; their docstrings and descriptions are texts of the OpenAPI document."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -26,7 +26,7 @@ class Page(BaseModel, Generic[T]):
 
 
 def of_column(name: str) -> Any:  # noqa: ANN401  # as pydantic's Field
-    """Return the Field that describes a column."""
+    """Return a Field with the description of a column."""
     column = COLUMNS[name]
     return Field(
         description=column.meaning,
@@ -191,7 +191,7 @@ _Source = Annotated[str, Field(description="Name of the file that was imported."
 _Sha256 = Annotated[str, Field(description="SHA-256 digest of that file, in hexadecimal.")]
 
 
-DEMO_RELEASE = "demo"  # the name of the bundled catalogue, and of no other
+DEMO_RELEASE = "demo"  # the name of the bundled catalogue; imports refuse it for others
 
 
 class Release(BaseModel):
@@ -210,16 +210,16 @@ class Release(BaseModel):
 
     @property
     def total_pages(self) -> int:
-        """Pages in its list of localities."""
+        """The number of pages in the list of localities."""
         return count_pages(self.localities)
 
     @property
     def is_demo(self) -> bool:
-        """Whether its places are invented."""
+        """Whether the places are invented."""
         return self.name == DEMO_RELEASE
 
     def credit(self, language: Literal["en", "es"]) -> str:
-        """Return the credit to show with its data."""
+        """Return the credit to show with the data."""
         return credit(self.name, language, is_demo=self.is_demo)
 
 
@@ -232,7 +232,7 @@ class Totals(BaseModel):
 
     @classmethod
     def of(cls, release: Release) -> Self:
-        """Return a release's."""
+        """Return the totals of a release."""
         return cls(estados=release.states, municipios=release.municipalities, localidades=release.localities)
 
 
@@ -248,7 +248,7 @@ class PublishedRelease(BaseModel):
 
     @classmethod
     def of(cls, release: Release, current: Release | None) -> Self:
-        """Return a release as that list shows it."""
+        """Return a release for the list of releases."""
         return cls(
             release=release.name,
             current=release == current,
@@ -279,11 +279,11 @@ class Publication(BaseModel):
 
 
 ChangeKind = Literal["added", "removed", "renamed", "relocated", "updated"]
-CHANGE_KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)  # a kind's number is its place here
+CHANGE_KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)  # a kind's number is its index
 
 
 class LocalityChange(BaseModel):
-    """How a locality changed between two releases; one that was both renamed and relocated appears twice."""
+    """A change of a locality between two releases; one that was both renamed and relocated appears twice."""
 
     change: Annotated[
         ChangeKind, Field(description="`updated` means that columns other than the name and the point changed.")
@@ -373,7 +373,7 @@ class MatchableRow(BaseModel):
 
 
 class MatchFault(BaseModel):
-    """What differs between a row and a place."""
+    """A difference between a row and a place."""
 
     code: Annotated[
         str,
@@ -509,7 +509,7 @@ class NearestPlacesResults(BaseModel):
 
 
 def rows_of(row: type[BaseModel]) -> dict[str, Any]:
-    """Return the JSON schema of a document of rows."""
+    """Return the JSON schema of an object with rows."""
     return {
         "type": "object",
         "properties": {"rows": {"type": "array", "items": row.model_json_schema()}},
@@ -577,7 +577,7 @@ class VectorLayer(BaseModel):
 
 
 class TileJson(BaseModel):
-    """What maps need to know about the tiles of a release."""
+    """The tiles of a release, described for maps."""
 
     tilejson: Literal["3.0.0"] = "3.0.0"
     name: Annotated[str, Field(examples=["Localidades 2018-09"])]

@@ -1,4 +1,4 @@
-"""The formats of downloads: media types and names of files."""
+"""The formats of downloads: media types, names of files, limits."""
 
 import math
 from collections.abc import Mapping
@@ -9,15 +9,14 @@ _CSV = "text/csv; charset=utf-8; header=present"
 
 
 class FileType(NamedTuple):
-    """The media type of a format, and how the names of its files end.
+    """The media type of a format, and the ending of its file names.
 
-    `compressed` says that it is so within, `is_reproducible` that the same records are the same bytes on any machine;
-    `max_records` is how many records fit.
+    A format is reproducible if the same records give the same bytes on any machine.
     """
 
     media_type: str
     ending: str
-    compressed: bool = False
+    is_compressed: bool = False
     is_reproducible: bool = False
     max_records: float = math.inf
 
@@ -27,12 +26,12 @@ FILE_TYPES: Mapping[DownloadFormat, FileType] = {
     "excel": FileType(_CSV, "-excel.csv", is_reproducible=True),
     "ndjson": FileType("application/x-ndjson", ".ndjson", is_reproducible=True),
     "geojson": FileType("application/geo+json", ".geojson", is_reproducible=True),
-    "parquet": FileType("application/vnd.apache.parquet", ".parquet", compressed=True),
+    "parquet": FileType("application/vnd.apache.parquet", ".parquet", is_compressed=True),
     "xlsx": FileType(
         "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
         ".xlsx",
-        compressed=True,
-        max_records=2**20 - 1,  # rows of a sheet, less its header; Excel opens no file that has more
+        is_compressed=True,
+        max_records=2**20 - 1,  # the rows of a sheet without the header; Excel refuses a file with more
     ),
     "gpkg": FileType("application/geopackage+sqlite3", ".gpkg"),
 }

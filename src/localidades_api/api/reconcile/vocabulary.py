@@ -1,4 +1,4 @@
-"""The types of entities, and their properties: what matching compares, and what can be fetched."""
+"""The types of entities, and the properties that matching compares and clients can fetch."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -24,7 +24,7 @@ TYPES: Mapping[PlaceKind, Described] = {
 }
 _NAMED_TYPES: Mapping[PlaceKind, Named] = {kind: Named(id=one.id, name=one.name) for kind, one in TYPES.items()}
 
-# Of columns that mean more than a column of a locality: entities of every type have them, or they are entities.
+# The meanings of properties that entities of several types have, or whose values are entities.
 _MEANINGS: Mapping[str, str] = {
     "id": "The official key read as a number.",
     "cvegeo": "The official key (CVEGEO), with leading zeros.",
@@ -57,13 +57,13 @@ ENTITIES: Mapping[str, PlaceKind] = {
     "municipio": "municipio",
     "estado": "estado",
 }  # properties whose values are entities
-# What matching compares besides the name.
+# Compared in addition to the name.
 COMPARED: Mapping[PlaceKind, Sequence[str]] = {
     "localidad": ("municipio", "estado", "latitud", "longitud", "ambito", "cvegeo", "clave"),
     "municipio": ("estado", "cvegeo"),
     "estado": ("cvegeo",),
 }
-# Other names of what is compared: short ones, and columns that say the same.
+# Other names of compared properties: short ones, and columns with the same content.
 ALIASES: Mapping[str, str] = {
     "lat": "latitud",
     "lon": "longitud",
@@ -78,24 +78,24 @@ _COMPARED = {id_ for ids in COMPARED.values() for id_ in ids}
 
 
 def kind_of(key: str) -> PlaceKind | None:
-    """Return the type of entity that a key belongs to; None if it isn't a key."""
+    """Return the type of entity that has such a key; None if it isn't a key."""
     return _KIND_OF_DIGITS.get(len(key)) if key.isascii() and key.isdecimal() else None
 
 
 def named_type(kind: PlaceKind) -> Named:
-    """Return a type as candidates show it."""
+    """Return the type of a candidate."""
     return _NAMED_TYPES[kind]
 
 
 def known_kind(name: str) -> PlaceKind | None:
-    """Return the type of that id, or None."""
+    """Return the type with this id, or None."""
     return next((kind for kind in TYPES if kind == name), None)
 
 
 def beginning_with(prefix: str, items: Iterable[Described]) -> list[Described]:
     """Return the items whose id, name or description has a word with this beginning.
 
-    Exact names come first, then what matching compares: OpenRefine offers the same list for both.
+    Exact names come first, then compared properties: OpenRefine offers one list for comparing and for fetching.
     """
     folded = fold(prefix)
     found = [one for one in items if f" {folded}" in f" {one.id} {fold(f'{one.name} {one.id} {one.description}')}"]

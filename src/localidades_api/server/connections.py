@@ -52,7 +52,7 @@ def _raise_file_limit(wanted: int) -> int:
         return wanted
     allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if allowed > soft:
-        with suppress(OSError, ValueError):  # macOS has a lower limit of its own if this one is infinite
+        with suppress(OSError, ValueError):  # macOS has another, lower limit if this one is infinite
             resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
             return allowed
     return soft

@@ -1,7 +1,7 @@
-"""How long a client may take to send a request, to read a response, and to close its connection.
+"""Timeouts of a client: to send a request, to read a response, and to close its connection.
 
 The timeouts are checked once a second (`Connections`), so a client may have up to a second more. Rows that are sent in
-a body have a timeout of their own (`http.body`).
+a body have another timeout (`http.body`).
 """
 
 import asyncio

@@ -99,7 +99,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._is_over_limit = not self._limits.admit(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell the running request; uvicorn tells only the newest one, which may be queued behind it."""
+        """Notify the running request; uvicorn notifies only the newest one, which may be queued behind it."""
         if self._running:
             self._running.disconnected = True
             self._running.message_event.set()

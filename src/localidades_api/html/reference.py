@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 _REFERENCE = "#/components/schemas/"
-_COMMON = 4  # a parameter or a response of this many operations is described once
-_UNBOUNDED = 2**53 - 1  # the largest exact integer in JavaScript, which is not worth showing as a bound
+_COMMON = 4  # a parameter or answer that so many operations share is described once
+_UNBOUNDED = 2**53 - 1  # the largest safe integer of JavaScript: a bound that readers need not see
 
-Row = tuple[str, str, str, bool]  # name, type, description, True if required
+Row = tuple[str, str, str, bool]  # name, type, description, whether it is required
 
 
 def describe_reference(document: Mapping[str, Any], say: Callable[[str], str]) -> dict[str, Any]:
-    """Return the operations by tag, their common parts, and the schemas by name; `say` translates."""
+    """Return the operations by tag, what several of them share, and the schemas by name; `say` translates."""
     reference, untagged = _Reference(say), say("Other operations")
     operations = [
         (
@@ -49,7 +49,7 @@ class _Reference:
         self._say = say
 
     def operation(self, operation: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parts of an operation that the page shows."""
+        """Return the template's data for an operation."""
         parameters = operation.get("parameters", ())
         content = operation.get("requestBody", {}).get("content", {})
         return {
@@ -65,7 +65,7 @@ class _Reference:
         }
 
     def schema(self, schema: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parts of a schema that the page shows."""
+        """Return the template's data for a schema."""
         return {
             "description": schema.get("description", ""),
             "type": "" if "properties" in schema else self._type(schema),
@@ -73,7 +73,7 @@ class _Reference:
         }
 
     def _members(self, schema: Mapping[str, Any]) -> Iterator[Row]:
-        """Yield the members of an object, and those of the objects in its lists."""
+        """Yield the members of an object, or of the objects in the list that it holds."""
         for name, member in schema.get("properties", {}).items():
             yield self._row(name, member, required=name in schema.get("required", ()))
             for inner, type_, description, is_required in self._members(member.get("items", {})):
@@ -87,7 +87,7 @@ class _Reference:
         return name, type_, schema.get("description", ""), required
 
     def _content(self, content: Mapping[str, Any]) -> str:
-        """Return the media types of a response, each with its schema."""
+        """Return the media types of an answer, each with its schema if it has one."""
         return ", ".join(
             f"`{media_type}`: {self._type(media.get('schema', {}))}" for media_type, media in content.items()
         )

@@ -13,12 +13,12 @@ _CORS = {
     " Last-Modified, Link, Retry-After",
 }
 # The request headers that choose a response, so that caches hold one for each of their values.
-_VARY_BY_TYPE = {"Vary": "Accept"}
+_ACCEPT = "Accept"
 VARY_BY_CODING = {"Vary": "Accept-Encoding"}
 VARY_BY_LANGUAGE = {"Vary": "Accept-Language"}
-# Of an answer to what can't be read as a request, and so has no path.
+# Of an answer to bytes that can't be parsed as a request, and so have no path.
 API_HEADERS: RawHeaders = [
-    (name.lower().encode(), value.encode()) for name, value in {"Allow": "GET", **_VARY_BY_TYPE, **_CORS}.items()
+    (name.lower().encode(), value.encode()) for name, value in {"Allow": "GET", "Vary": _ACCEPT, **_CORS}.items()
 ]
 
 
@@ -34,7 +34,7 @@ def complete(headers: MutableHeaders, allow: str | None) -> None:
 
 def vary_by_type(headers: MutableHeaders) -> None:
     """Add Accept to Vary, for a resource that has several representations."""
-    headers["Vary"] = ", ".join([*_VARY_BY_TYPE.values(), *headers.getlist("Vary")])
+    headers["Vary"] = ", ".join([_ACCEPT, *headers.getlist("Vary")])
 
 
 def on_wire(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
@@ -43,9 +43,9 @@ def on_wire(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
 
 
 def link_header(path: str, parameters: Mapping[str, str], page: int, total_pages: int) -> str:
-    """Write the Link header of a page (RFC 8288): first, prev, next and last, as far as they exist.
+    """Return the Link header of a page (RFC 8288): first, prev, next and last, as far as they exist.
 
-    `parameters` are the parameters of the links besides `page`.
+    `parameters` are the parameters of the links other than `page`.
     """
 
     def related() -> Iterator[tuple[str, int]]:

@@ -126,6 +126,18 @@ async def test_file_has_every_column_in_the_order_of_the_table(client: httpx.Asy
     assert header_of(format_, content) == [*COLUMNS]
 
 
+async def test_sheet_gives_names_more_room_than_keys_and_numbers(client: httpx.AsyncClient) -> None:
+    content = (await client.get(f"{DOWNLOAD}?format=xlsx&cvegeo=010010001")).content
+    sheet = openpyxl.load_workbook(io.BytesIO(content))["Localidades"]
+    widths = {
+        number: one.width
+        for one in sheet.column_dimensions.values()
+        for number in range(one.min or 0, (one.max or 0) + 1)
+    }
+    for number, column in enumerate(COLUMNS.values(), 1):
+        assert (widths[number] > 20) == (column.kind == "text")
+
+
 async def test_line_of_ndjson_has_every_column_in_the_order_of_the_table(client: httpx.AsyncClient) -> None:
     line = (await client.get(f"{DOWNLOAD}?format=ndjson&cvegeo=010010001")).json()
     assert [*line] == [*COLUMNS]

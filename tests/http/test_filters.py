@@ -267,6 +267,12 @@ async def test_links_keep_filters_size_and_release(
     assert all(given == expected for given in parameters.values())
 
 
+async def test_links_have_each_key_once_in_order_with_its_zeros(client: httpx.AsyncClient) -> None:
+    answer = await client.get(f"{LOCALIDADES}?cvegeo=010010003,10010002,010010002")
+    assert answer.json()["quantity"] == 2
+    assert "&cvegeo=010010002%2C010010003" in answer.headers["link"]
+
+
 KEYS = st.sampled_from([*(place.cvegeo for place in PLACES), "010019999", "999999999"])
 FILTERS: st.SearchStrategy[dict[str, str]] = st.fixed_dictionaries(
     {},

@@ -77,8 +77,9 @@ def conditions(names: tuple[str, ...]) -> list[ColumnElement[bool]]:
 def values(filters: LocalityFilters) -> dict[str, object]:
     """Return the parameters of the conditions."""
     found: dict[str, object] = {}
-    for name in filtered_by(filters):
-        found |= _CONDITIONS[name].read(getattr(filters, name))
+    for name in filters.chosen:
+        if condition := _CONDITIONS.get(name):
+            found |= condition.read(getattr(filters, name))
     return found
 
 

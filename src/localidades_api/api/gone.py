@@ -1,4 +1,4 @@
-"""Keys that a release does not have: 404 or 410, and what the page of that problem shows of the place."""
+"""Keys that a release does not have: 404 or 410, and the details on the page of that problem."""
 
 import re
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from sqlalchemy import Table
 from localidades_api.api import html_context
 from localidades_api.api.problems import ProblemPage
 from localidades_api.api.services import Services
-from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, PlaceKind, misspellings, written
+from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, PlaceKind, format_key, misspellings
 from localidades_api.catalogue.locality import describe_locality, describe_near
 from localidades_api.catalogue.pagination import MAX_HTML_PAGE_SIZE
 from localidades_api.catalogue.schemas import Release
@@ -25,7 +25,7 @@ _NEAREST = 5
 _MEANT = 5
 _KINDS: dict[str, PlaceKind] = {"localidades": "localidad", "municipios": "municipio"}
 _RECORD = re.compile(r".*/(localidades|municipios)/([0-9]{1,12})/?")
-_WORDS = re.compile(r"[^\W\d_][\w .'-]{2,59}")  # of a path that somebody has typed; no other is looked up
+_WORDS = re.compile(r"[^\W\d_][\w .'-]{2,59}")  # of a path that a person typed; a longer path is not looked up
 
 
 async def refuse_unknown(services: Services, table: Table, release: Release, id_: int) -> NoReturn:
@@ -40,7 +40,7 @@ async def refuse_unknown(services: Services, table: Table, release: Release, id_
 
 
 async def describe_problem(request: Request, error: LocalidadesError) -> ProblemPage | None:
-    """Return what the page of a problem shows; None for the problem alone, also if the database does not answer.
+    """Return the details for the page of a problem; None if there are none, or the database does not answer.
 
     Only the pages of keys ask the database.
     """
@@ -62,7 +62,7 @@ async def describe_problem(request: Request, error: LocalidadesError) -> Problem
 
 
 async def _describe_withdrawn(services: Services, release: Release, error: GoneError, id_: int) -> ProblemPage | None:
-    """Return what a withdrawn locality was, what replaced it, and what is near its last point now."""
+    """Return a withdrawn locality's last record, its successor, and the localities near its last point now."""
     last = await services.releases.named(error.last_release)
     row = await services.repository.get_locality(last, id_)
     if row is None:
@@ -83,7 +83,7 @@ async def _describe_withdrawn(services: Services, release: Release, error: GoneE
 async def _describe_withdrawn_municipality(
     services: Services, release: Release, error: GoneError, id_: int
 ) -> ProblemPage | None:
-    """Return what a withdrawn municipio was, where its places have new keys, and what is near its cabecera's point."""
+    """Return a withdrawn municipio's last record, the new keys of its places, and the localities near its cabecera."""
     last = await services.releases.named(error.last_release)
     row = await services.repository.get_municipality(last, id_)
     if row is None:
@@ -109,7 +109,7 @@ def _first_after(services: Services, last: Release, release: Release) -> str:
 async def _describe_around(
     services: Services, release: Release, name: str, lat: float | None, lon: float | None
 ) -> dict[str, Any]:
-    """Return what is near a place's point in degrees, and a map of it; nothing if the point is not known."""
+    """Return the localities near a point in degrees, and a map of them; nothing if the point is unknown."""
     if lat is None or lon is None:
         return {"nearby": [], "drawing": None}
     nearby = [describe_near(one) for one in await find_nearest(services.database, release, lat, lon, _NEAREST)]
@@ -118,7 +118,7 @@ async def _describe_around(
 
 
 async def _describe_unknown(services: Services, release: Release, kind: PlaceKind, typed: str) -> ProblemPage:
-    """Return the places whose keys are like one that no release has, and the municipio that it would be of."""
+    """Return the places whose keys resemble one that no release has, and the municipio of that key."""
     ids = misspellings(kind, typed)
     if kind == "municipio":
         named = await services.repository.list_municipalities_by_key(release, ids)
@@ -143,4 +143,4 @@ def _suggest(services: Services, path: str) -> Sequence[dict[str, Any]]:
 
 def _place(kind: PlaceKind, id_: int, label: str) -> dict[str, Any]:
     plural = {"localidad": "localidades", "municipio": "municipios", "estado": "estados"}[kind]
-    return {"path": f"{plural}/{id_}/", "key": written(kind, id_), "label": label}
+    return {"path": f"{plural}/{id_}/", "key": format_key(kind, id_), "label": label}

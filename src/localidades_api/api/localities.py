@@ -14,7 +14,7 @@ from localidades_api.api.params import LocalitiesQuery, LocalityQuery, NearestQu
 from localidades_api.api.redirects import filled, see_list
 from localidades_api.api.responses import CACHEABLE, LISTED, NO_KEY, ResponseBuilder, answer_by_key
 from localidades_api.api.services import Services, ServicesDep
-from localidades_api.catalogue.filters import names_of
+from localidades_api.catalogue.filters import split_fields
 from localidades_api.catalogue.locality import describe_locality, describe_near, encode_envelope, encode_localities
 from localidades_api.catalogue.messages import whole_number
 from localidades_api.catalogue.pagination import PAGE_SIZE, Paging
@@ -35,7 +35,7 @@ router = APIRouter(prefix="/localidades", tags=["Localities"], responses=CACHEAB
 
 @router.get("/filter/", include_in_schema=False)
 async def search_or_filter(request: Request) -> Response:
-    """Redirect a form to the list; what is searched for comes first by relevance."""
+    """Redirect a form to the list; a search is sorted by relevance."""
     kept = filled(request)
     return see_list({**kept, "sort": "relevance"} if "search" in kept and "sort" not in kept else kept)
 
@@ -71,12 +71,12 @@ async def list_localities(
 
 
 def _depending_on(names: NameIndex, builder: ResponseBuilder) -> ResponseBuilder:
-    """Return a builder for results by name: places are found by those of earlier releases, too."""
+    """Return a builder for results by name, which also depend on the names of earlier releases."""
     return replace(builder, variant=f".{names.digest}", is_immutable=False)
 
 
 async def _list_chosen(builder: ResponseBuilder, query: LocalitiesQuery, services: Services) -> Response:
-    """Answer with a page of a list that is filtered, sorted, of other columns, or of another size than the default."""
+    """Answer with a page of a list with filters, an order, columns or a page size of the client's choice."""
     if query.page == 1 and builder.is_not_modified:  # page 1 always exists, so its 304 needs no query
         return builder.not_modified()
     positions = await services.positions.get(builder.release, query, query.sort)
@@ -93,7 +93,7 @@ async def _list_chosen(builder: ResponseBuilder, query: LocalitiesQuery, service
 async def _list_places(release: Release, query: LocalitiesQuery, places: Sequence[int], services: Services) -> str:
     """Return the localities at these positions as JSON; the results of a search come from the index of names."""
     if query.search is None or query.fields:
-        return await services.repository.list_at_positions(release, places, names_of(query.fields))
+        return await services.repository.list_at_positions(release, places, split_fields(query.fields))
     names = await services.names.get(release)
     return encode_localities(names.at(places))
 
@@ -117,7 +117,7 @@ async def suggest_localities(
 
 
 def _suggest(names: NameIndex, query: SuggestQuery) -> dict[str, Any]:
-    """Return the resource that answers a query."""
+    """Return the suggestions for a query as a resource."""
     found = names.suggest(
         query.q,
         kinds=query.kinds,
@@ -154,7 +154,7 @@ async def get_locality(
     services: ServicesDep,
 ) -> Response:
     """Show a locality with every column of the catalogue, its municipio and its estado, or with some columns only."""
-    fields = names_of(query.fields)
+    fields = split_fields(query.fields)
 
     def describe(row: Row[Any]) -> dict[str, Any]:
         record = describe_locality(row)

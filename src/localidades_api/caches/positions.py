@@ -5,7 +5,7 @@ filtered list costs as much as its first, and its totals are known (docs/decisio
 """
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from localidades_api.caches.arrays import ArrayCache
@@ -15,7 +15,7 @@ from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.name_indexes.open_indexes import NameIndexes
-from localidades_api.names.find import searched
+from localidades_api.names.find import INDEXED, searched
 from localidades_api.names.index import NameIndex
 
 _PREWARMED = (
@@ -66,7 +66,7 @@ class PositionCache:
             return await self._search(release, filters, sort, searched(filters.search))
         if not filters.chosen and sort == DEFAULT_SORT:
             return range(1, release.localities + 1)
-        return await self._select(_selection(release, "", filters, sort), filters)
+        return await self._select(_selection(release, "", filters.chosen, sort), filters)
 
     async def prewarm(self, release: Release) -> None:
         """Cache the first choices of the filter form, so that no request waits for them: 2.4 MB for all of Mexico."""
@@ -80,23 +80,23 @@ class PositionCache:
 
     async def _search(self, release: Release, filters: LocalityFilters, sort: Sort, text: str) -> "array[int]":
         names = await self._names.get(release)
-        folded = filters.model_copy(update={"search": text})
-        in_list_order = _selection(release, names.digest, folded)
+        in_list_order = _selection(release, names.digest, filters.chosen | {"search": text})
         arrays = self._arrays_of(in_list_order)
         found = arrays.held(in_list_order)
         if found is None:
             found = arrays.hold(in_list_order, array("i", await self._search_names(names, release, filters)))
         if sort == DEFAULT_SORT or not found:
             return found
+        folded = filters.model_copy(update={"search": text})
         return await self._select(in_list_order._replace(sort=sort), folded, among=found)
 
     async def _search_names(self, names: NameIndex, release: Release, filters: LocalityFilters) -> Sequence[int]:
         found = names.find(filters)
-        if filters.bbox is None:
+        others = {name: value for name, value in filters.chosen.items() if name not in INDEXED}
+        if not others:
             return found
-        # The index of names does not know boxes.
-        within = set(await self.get(release, LocalityFilters(bbox=filters.bbox)))
-        return [position for position in found if position in within]
+        selected = set(await self.get(release, LocalityFilters.model_validate(others)))
+        return [position for position in found if position in selected]
 
     async def _select(
         self, selection: _Selection, filters: LocalityFilters, among: Sequence[int] | None = None
@@ -113,5 +113,5 @@ class PositionCache:
         return self._boxes if selection.bbox else self._arrays
 
 
-def _selection(release: Release, names: str, filters: LocalityFilters, sort: Sort = DEFAULT_SORT) -> _Selection:
-    return _Selection(release, names, filters.bbox, tuple(filters.chosen.items()), sort)
+def _selection(release: Release, names: str, chosen: Mapping[str, str], sort: Sort = DEFAULT_SORT) -> _Selection:
+    return _Selection(release, names, chosen.get("bbox"), tuple(chosen.items()), sort)

@@ -13,6 +13,7 @@ from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from localidades_api import __version__
+from localidades_api.catalogue.attribution import REARRANGED, cite
 from localidades_api.catalogue.schemas import Release
 from localidades_api.http.negotiation import accept_header, choose_media_type
 from localidades_api.languages.translators import Language, lenient_translator, translator
@@ -31,7 +32,7 @@ _templates = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_templates.globals["version"] = __version__
+_templates.globals |= {"version": __version__, "cite": cite, "rearranged": REARRANGED}
 
 
 def root_of(scope: Scope) -> str:
@@ -42,7 +43,7 @@ def root_of(scope: Scope) -> str:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A response's content, and what its HTML page shows around it.
+    """A response's content, and the context of its HTML page.
 
     `target`, `allow` and `headers` are the request target, the methods and the response headers of the same content as
     JSON. `root` is the
@@ -66,7 +67,7 @@ class View:
 
     @property
     def canonical(self) -> str:
-        """The address of this page, however it was asked for; none for a problem."""
+        """The canonical address of this page; none for a problem."""
         path = self.target.partition("?")[0]
         return f"{path}?{urlencode(self.query)}" if path and self.query else path
 

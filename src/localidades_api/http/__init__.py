@@ -1,1 +1,1 @@
-"""HTTP without routes: content negotiation, caching, headers, paths, request bodies, transfers and vector tiles."""
+"""HTTP without routes: content negotiation, caching, headers, paths, bodies and long transfers."""

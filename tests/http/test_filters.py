@@ -3,6 +3,7 @@
 What a search finds besides, by other names, keys and labels or with letters wrong, `tests/names/test_find.py` has.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -15,6 +16,8 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 from sqlalchemy.dialects import postgresql
 
+from localidades_api.api import Services
+from localidades_api.caches.arrays import ArrayCache
 from localidades_api.caches.positions import PositionCache
 from localidades_api.catalogue.filters import ColumnFilters, LocalityFilters
 from localidades_api.catalogue.folding import fold
@@ -315,6 +318,13 @@ async def test_walk_over_any_filtered_list_gives_each_matching_record_once_in_or
     assert set(sizes[:-1]) <= {page_size}
 
 
+def cache_of(services: Services, *, limit: int) -> PositionCache:
+    """Return a cache of so many bytes, a quarter as many for boxes."""
+    slots = asyncio.Semaphore(1)
+    arrays, boxes = ArrayCache(slots, 5, limit), ArrayCache(slots, 5, limit // 4)
+    return PositionCache(services.repository, services.repository, services.names, arrays, boxes)
+
+
 # A value for each filter; a new one needs no other test to be held against the model's promises.
 EVERY_FILTER = {
     "municipio_id": "1001",
@@ -360,8 +370,7 @@ async def test_choice_that_is_too_large_to_be_kept_is_found_all_the_same(app: Fa
     services = app.state.services
     release, rural = await services.releases.current(), LocalityFilters(ambito="R")
     expected = list(await services.positions.get(release, rural))
-    repository = services.repository
-    small = PositionCache(repository, repository, services.changes, services.names, timeout=5, limit=500)
+    small = cache_of(services, limit=500)
     for _ in range(2):
         assert list(await small.get(release, rural)) == expected
     assert 4 * len(expected) > 500
@@ -380,13 +389,24 @@ async def test_searches_that_differ_only_in_spelling_share_what_they_found(app: 
 async def test_boxes_evict_no_other_choice(app: FastAPI) -> None:
     services = app.state.services
     release, rural = await services.releases.current(), LocalityFilters(ambito="R")
-    repository = services.repository
-    cache = PositionCache(repository, repository, services.changes, services.names, timeout=5, limit=20_000)
+    cache = cache_of(services, limit=20_000)
     await cache.get(release, rural)
     for west in range(100):
         await cache.get(release, LocalityFilters(bbox=f"{-118 + west / 100},14,-86,33"))
     with recorded_statements(app) as statements:
         await cache.get(release, rural)
+    assert statements == []
+
+
+async def test_search_is_cached_and_sorted_only_if_it_finds_something(app: FastAPI) -> None:
+    services = app.state.services
+    release = await services.releases.current()
+    cache = cache_of(services, limit=20_000)
+    found = await cache.get(release, LocalityFilters(search="aguascalientes"))
+    assert found
+    assert await cache.get(release, LocalityFilters(search="aguascalientes")) is found
+    with recorded_statements(app) as statements:
+        assert not await cache.get(release, LocalityFilters(search="xyzxyzxyz"), "nombre")
     assert statements == []
 
 

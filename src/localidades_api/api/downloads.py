@@ -69,7 +69,7 @@ async def download_localities(
     places = await services.positions.get(release, query)
     name = f"localidades-{release.name}{'-filtered' if query.chosen else ''}{FILE_TYPES[format_].ending}"
     headers |= {"Content-Disposition": f'attachment; filename="{name}"', "Catalogue-Records": str(len(places))}
-    write = partial(write_file, services.records, release, places, format_)
+    write = partial(write_file, services.database, release, places, format_)
     return await services.downloads.start(request.scope, write, headers, FILE_TYPES[format_])
 
 

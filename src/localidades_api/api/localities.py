@@ -26,6 +26,7 @@ from localidades_api.catalogue.schemas import (
     SuggestionResults,
 )
 from localidades_api.database.models import localities
+from localidades_api.database.queries.nearest import find_nearest
 from localidades_api.names.index import NameIndex
 from localidades_api.names.places import Suggested
 
@@ -92,7 +93,7 @@ async def _list_chosen(builder: ResponseBuilder, query: LocalitiesQuery, service
 async def _list_places(release: Release, query: LocalitiesQuery, places: Sequence[int], services: Services) -> str:
     """Return the localities at these positions as JSON; the results of a search come from the index of names."""
     if query.search is None or query.fields:
-        return await services.repository.list_places(release, places, split_fields(query.fields))
+        return await services.repository.list_at_positions(release, places, split_fields(query.fields))
     names = await services.names.get(release)
     return encode_localities(names.at(places))
 
@@ -135,7 +136,7 @@ async def list_nearest_localities(
     builder = await ResponseBuilder.begin(request, query, services)
     if builder.is_not_modified:
         return builder.not_modified()
-    found = await services.nearest.list_nearest(builder.release, query.lat, query.lon, query.limit)
+    found = await find_nearest(services.database, builder.release, query.lat, query.lon, query.limit)
     results = [describe_near(row) for row in found]
     return _answer_places(builder, "Nearest", {"results": results})
 

@@ -32,6 +32,8 @@ from localidades_api.catalogue.messages import MAX_NUMBER, whole_number
 from localidades_api.catalogue.pagination import PAGE_SIZE
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities, municipalities, states
+from localidades_api.database.queries.areas import list_largest_seats, list_seats
+from localidades_api.database.queries.downloads import list_lines
 from localidades_api.downloads.chunks import check_whole
 from localidades_api.errors import InvalidOgcParametersError, InvalidParametersError
 from localidades_api.html.renderer import JSON
@@ -414,7 +416,7 @@ async def list_locality_features(
     places = await _find_localities(services, builder.release, query)
     first = bisect_right(places, query.after)
     page = places[first : first + min(query.limit, MAX_LIMIT)]
-    count, features = await services.records.list_lines(builder.release, page, "geojson") if page else (0, b"")
+    count, features = await list_lines(services.database, builder.release, page, "geojson") if page else (0, b"")
     check_whole(count, page)
     last = page[-1] if first + len(page) < len(places) else None
     return await builder.answer_page("localidades", len(places), count, features, last)
@@ -444,7 +446,7 @@ async def get_locality_feature(
     places = await services.positions.get(builder.release, LocalityFilters(cvegeo=format_key("localidad", id)))
     if not places:
         return await refuse_unknown(services, localities, builder.release, id)
-    count, feature = await services.records.list_lines(builder.release, places, "geojson")
+    count, feature = await list_lines(services.database, builder.release, places, "geojson")
     check_whole(count, places)
     return await builder.answer_feature("localidades", id, feature)
 
@@ -521,8 +523,8 @@ async def _locate(
     services: Services, release: Release, collection: Area, ids: Iterable[int]
 ) -> dict[int, tuple[float, float]]:
     """Return the longitude and latitude of these areas, as far as they are known."""
-    locate = services.areas.locate_states if collection == "estados" else services.areas.locate_municipalities
-    found = await locate(release, list(ids))
+    list_points = list_largest_seats if collection == "estados" else list_seats
+    found = await list_points(services.database, release, list(ids))
     return {seat.id: (seat.longitud, seat.latitud) for seat in found if None not in (seat.longitud, seat.latitud)}
 
 

@@ -34,6 +34,7 @@ from localidades_api.catalogue.schemas import (
     PublishedReleasePage,
     Release,
 )
+from localidades_api.database.queries.changes import list_localities_of_both
 from localidades_api.downloads.formats import FILE_TYPES, NDJSON
 from localidades_api.downloads.response import range_headers
 from localidades_api.errors import DatabaseUnavailableError
@@ -121,7 +122,7 @@ def _choose_format(query: ChangesQuery, request: Request) -> str:
 
 async def _find(services: Services, old: Release, new: Release, query: ChangesQuery) -> tuple["array[int]", Paging]:
     """Return all changes of the requested kind, and their paging; raise InvalidPageError for a page past the last."""
-    found = _of_kind(await services.positions.compare(old, new), query.change)
+    found = _of_kind(await services.changes.get(old, new), query.change)
     chosen = {"since": old.name, **({"change": query.change} if query.change else {})}
     return found, Paging(len(found) // 2, query.page, query.page_size, chosen).check()
 
@@ -170,7 +171,7 @@ async def _describe(services: Services, old: Release, new: Release, changes: "ar
     """Return changes with the locality's record in each of the two releases."""
     if not changes:
         return []
-    records = await services.changes.list_records(old, new, sorted(set(changes[1::2])))
+    records = await list_localities_of_both(services.database, old, new, sorted(set(changes[1::2])))
     if lost := [id_ for id_ in changes[1::2] if (old.id, id_) not in records and (new.id, id_) not in records]:
         raise DatabaseUnavailableError(f"The database has lost {len(lost)} records of a comparison.")
     return [

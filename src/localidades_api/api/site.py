@@ -23,7 +23,7 @@ from localidades_api.api.services import Services, ServicesDep
 from localidades_api.bulk.rows import ROLES
 from localidades_api.catalogue.mercator import MAX_ZOOM
 from localidades_api.catalogue.schemas import Release
-from localidades_api.database.queries import Overview
+from localidades_api.database.queries.tiles import Overview, get_overview
 from localidades_api.errors import CommandError, LocalidadesError, StatusError
 from localidades_api.html.reference import describe_reference
 from localidades_api.html.renderer import HTML, View, root_of, select_renderer
@@ -62,7 +62,7 @@ async def show_map_page(request: Request, query: Annotated[MapQuery, Query()], s
     if builder.is_not_modified:
         return _negotiated(builder.not_modified())
     release = builder.release
-    overview = await services.map.overview(release, query.filters)
+    overview = await get_overview(services.database, release, query.filters)
     content = {
         "tiles": f"{root_of(request.scope)}{LOCALIDADES}tiles/{{z}}/{{x}}/{{y}}.mvt?release={release.name}",
         "maxzoom": MAX_ZOOM,
@@ -83,7 +83,7 @@ async def _map_context(services: Services, release: Release, query: MapQuery, ov
     states = await services.repository.list_states(release)
     names = [state.nombre for state in states if state.id == query.estado_id]
     if query.municipio_id is not None:
-        named = await services.repository.name_municipalities(release, {query.municipio_id})
+        named = await services.repository.list_municipalities_by_key(release, {query.municipio_id})
         names += [f"{area.nombre}, {area.estado}" for area in named.values()]
     drawing = draw_country((place.longitud, place.latitud, place.nombre) for place in overview.largest)
     return {

@@ -59,7 +59,7 @@ releases = Table(
     Column(
         "retired_at",
         DateTime(timezone=True),
-        comment="Set while a release is being removed: readers are shown it no more",
+        comment="Set while a release is being removed: readers no longer see it",
     ),
 )
 
@@ -101,7 +101,7 @@ comparisons = Table(
         "previous_id",
         ForeignKey("releases.id", ondelete="CASCADE"),
         nullable=False,
-        comment="The release before it, of those that stand",
+        comment="The release before it that is not retired",
     ),
     *(Column(kind, Integer, nullable=False) for kind in CHANGE_KINDS),
     comment="How many localities changed from a release to the next, by kind: counted once, by the importer",
@@ -176,5 +176,5 @@ localities = Table(
 
 
 def partition_of(release_id: int) -> str:
-    """Name the table that holds the localities of a release."""
+    """Return the name of the table that has the localities of a release."""
     return f"localities_r{release_id}"

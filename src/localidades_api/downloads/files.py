@@ -4,8 +4,8 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 
 from localidades_api.catalogue.columns import COLUMNS
 from localidades_api.catalogue.schemas import Release
-from localidades_api.database.queries import RecordsRepository
-from localidades_api.database.queries.downloads import LineFormat
+from localidades_api.database.pool import Database
+from localidades_api.database.queries.downloads import LineFormat, list_lines
 from localidades_api.downloads.chunks import CHUNK, check_whole
 from localidades_api.downloads.formats import FILE_TYPES, DownloadFormat
 from localidades_api.errors import NotAcceptableError
@@ -20,7 +20,7 @@ _FRAMES: Mapping[LineFormat, tuple[bytes, bytes, bytes]] = {
 
 
 async def write_lines(
-    records: RecordsRepository, release: Release, places: Sequence[int], format_: LineFormat, first: int = 0
+    database: Database, release: Release, places: Sequence[int], format_: LineFormat, first: int = 0
 ) -> AsyncGenerator[bytes, None]:
     """Write a text format, from chunk `first` to the end; raise DatabaseUnavailableError if records are missing.
 
@@ -32,7 +32,7 @@ async def write_lines(
         before = between
     for start in range(first * CHUNK, len(places), CHUNK):
         wanted = places[start : start + CHUNK]
-        count, lines = await records.list_lines(release, wanted, format_)
+        count, lines = await list_lines(database, release, wanted, format_)
         check_whole(count, wanted)
         yield before + lines
         before = between
@@ -40,7 +40,7 @@ async def write_lines(
 
 
 def write_file(
-    records: RecordsRepository, release: Release, places: Sequence[int], format_: DownloadFormat, first: int = 0
+    database: Database, release: Release, places: Sequence[int], format_: DownloadFormat, first: int = 0
 ) -> AsyncGenerator[bytes, None]:
     """Write the localities at these positions in chunks, some of which can be empty.
 
@@ -58,14 +58,14 @@ def write_file(
         case "parquet":
             from localidades_api.downloads.parquet import write_parquet  # noqa: PLC0415
 
-            return write_parquet(records, release, places)
+            return write_parquet(database, release, places)
         case "xlsx":
             from localidades_api.downloads.xlsx import write_xlsx  # noqa: PLC0415
 
-            return write_xlsx(records, release, places)
+            return write_xlsx(database, release, places)
         case "gpkg":
             from localidades_api.downloads.geopackage import write_geopackage  # noqa: PLC0415
 
-            return write_geopackage(records, release, places)
+            return write_geopackage(database, release, places)
         case _:
-            return write_lines(records, release, places, format_, first)
+            return write_lines(database, release, places, format_, first)

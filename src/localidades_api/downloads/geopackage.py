@@ -14,7 +14,7 @@ from sqlalchemy import Row
 
 from localidades_api.catalogue.columns import COLUMNS
 from localidades_api.catalogue.schemas import Release
-from localidades_api.database.queries import RecordsRepository
+from localidades_api.database.pool import Database
 from localidades_api.downloads.chunks import rows_of
 from localidades_api.errors import UnavailableError
 
@@ -122,9 +122,7 @@ _TRIGGERS = """
 """
 
 
-async def write_geopackage(
-    records: RecordsRepository, release: Release, places: Sequence[int]
-) -> AsyncGenerator[bytes, None]:
+async def write_geopackage(database: Database, release: Release, places: Sequence[int]) -> AsyncGenerator[bytes, None]:
     """Write a temporary file, then yield its parts; empty parts before them let the response notice a disconnect.
 
     The file has no name, so its space is free again however the process ends. Raises DatabaseUnavailableError if
@@ -132,7 +130,7 @@ async def write_geopackage(
     """
     try:
         with _GeoPackage() as package:
-            async for rows in rows_of(records, release, places):
+            async for rows in rows_of(database, release, places):
                 await asyncio.to_thread(package.insert, rows)
                 yield b""
             await asyncio.to_thread(package.finish, release)

@@ -11,7 +11,7 @@ from pyarrow import parquet as pq
 
 from localidades_api.catalogue.columns import COLUMNS
 from localidades_api.catalogue.schemas import Release
-from localidades_api.database.queries import RecordsRepository
+from localidades_api.database.pool import Database
 from localidades_api.downloads.chunks import rows_of
 from localidades_api.http.sink import Sink
 
@@ -40,16 +40,14 @@ _WGS_84 = {
 }
 
 
-async def write_parquet(
-    records: RecordsRepository, release: Release, places: Sequence[int]
-) -> AsyncGenerator[bytes, None]:
+async def write_parquet(database: Database, release: Release, places: Sequence[int]) -> AsyncGenerator[bytes, None]:
     """Write a row group for each chunk; raise DatabaseUnavailableError if records are missing."""
     sink = Sink()
     corners: list[_Point] = []
     try:
         # With a stored schema, pyarrow would read the metadata from there and miss those that are written last.
         with pq.ParquetWriter(sink, _SCHEMA, compression="zstd", store_schema=False) as writer:
-            async for rows in rows_of(records, release, places):
+            async for rows in rows_of(database, release, places):
                 points = [None if row.longitud is None else (row.longitud, row.latitud) for row in rows]
                 corners += _corners([point for point in points if point])
                 geometry = [point and _WKB.pack(1, 1, *point) for point in points]

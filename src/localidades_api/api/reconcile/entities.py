@@ -22,6 +22,7 @@ from localidades_api.catalogue.keys import KeyOfPlace, PlaceKind, format_key
 from localidades_api.catalogue.messages import whole_number
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities, municipalities, states
+from localidades_api.database.queries.areas import list_successor_municipalities
 from localidades_api.errors import GoneError, LocalidadesError
 from localidades_api.html.renderer import HTML, JSON, View, root_of
 from localidades_api.http.headers import VARY_BY_LANGUAGE
@@ -222,7 +223,7 @@ async def _describe_withdrawn(services: Services, error: GoneError, kind: PlaceK
         if found := await services.repository.get_locality(release, error.successor):
             successors.append((found.id, f"{found.nombre}, {found.municipio_nombre}, {found.estado_nombre}"))
     elif kind == "municipio":
-        found_municipalities = await services.areas.list_successors(release, last, id_)
+        found_municipalities = await list_successor_municipalities(services.database, release, last, id_)
         successors += [(one.id, f"{one.nombre}, {one.estado}") for one in found_municipalities[:_MAX_SUCCESSORS]]
     return {
         **({"name": row.nombre} if row else {}),

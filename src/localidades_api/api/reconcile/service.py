@@ -33,6 +33,7 @@ from localidades_api.catalogue.filters import Omittable
 from localidades_api.catalogue.keys import PlaceKind, format_key
 from localidades_api.catalogue.messages import describe_fault, describe_place, plain_name, refuse_parameter
 from localidades_api.catalogue.schemas import Release
+from localidades_api.database.queries.downloads import list_records_with_keys
 from localidades_api.errors import (
     ContentTooLargeError,
     InvalidParametersError,
@@ -254,9 +255,9 @@ async def extend(services: Services, release: Release, query: ExtensionQuery) ->
 async def _fetch(services: Services, release: Release, kind: PlaceKind, ids: Sequence[int]) -> list[dict[str, Any]]:
     """Return the records of a type, each with every column that can be fetched."""
     if kind == "localidad":
-        found = await services.records.list_by_key(release, ids)
+        found = await list_records_with_keys(services.database, release, ids)
     elif kind == "municipio":
-        found = list((await services.repository.name_municipalities(release, ids)).values())
+        found = list((await services.repository.list_municipalities_by_key(release, ids)).values())
     else:
         found = [row for row in await services.repository.list_states(release) if row.id in ids]
     return [{"cvegeo": format_key(kind, row.id), **row._mapping} for row in found]  # noqa: SLF001  # SQLAlchemy's public name

@@ -1,7 +1,7 @@
-"""Which localities a list has, and in which order, in SQL.
+"""SQL for the filters and the orders of lists of localities.
 
-The statements of filters stay the same whatever the values are. Not every database has a Spanish collation, so names
-are compared by bytes: as they are folded, with ñ sorted after n.
+The values of filters are parameters, so that statements stay the same. Not every database has a Spanish collation, so
+names are compared by bytes: folded, with ñ sorted after n.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -65,7 +65,7 @@ _CONDITIONS: Mapping[str, _Condition] = {
 
 
 def filtered_by(filters: LocalityFilters) -> tuple[str, ...]:
-    """Return the names of the filters that are conditions; searches use the index of names."""
+    """Return the names of the filters that are conditions; a search is answered by the index of names."""
     return tuple(name for name in filters.chosen if name in _CONDITIONS)
 
 
@@ -93,7 +93,7 @@ _LETTERS: Mapping[str, str] = {
 
 
 def _with_enye() -> ColumnElement[str]:
-    """Return the folded name with its ñ: what `folding.fold` does, for the letters of western Europe."""
+    """Return the folded name with its ñ; it folds as `folding.fold` does the letters of western Europe."""
     plain = func.lower(func.translate(_columns.nombre, "".join(_LETTERS) + APOSTROPHES, "".join(_LETTERS.values())))
     words = func.btrim(func.regexp_replace(plain, f"[^a-z0-9{_ENYE}]+", " ", "g"))
     return func.replace(words, _ENYE, f"n{_ENYE}")
@@ -122,15 +122,15 @@ ORDERS: Mapping[Sort, tuple[ColumnElement[Any], ...]] = {
 }
 
 
-def at_positions(release: Release, places: Sequence[int]) -> tuple[str, dict[str, object]]:
+def at_positions(release: Release, positions: Sequence[int]) -> tuple[str, dict[str, object]]:
     """Return the condition on localities at these positions, and its parameters; a range becomes one index scan."""
-    if isinstance(places, range):
-        bounds = {"first": places.start, "last": places.stop - 1}
+    if isinstance(positions, range):
+        bounds = {"first": positions.start, "last": positions.stop - 1}
         return "position BETWEEN :first AND :last", {"release_id": release.id, **bounds}
-    return "position = ANY(:positions)", {"release_id": release.id, "positions": list(places)}
+    return "position = ANY(:positions)", {"release_id": release.id, "positions": list(positions)}
 
 
-def in_order(places: Sequence[int]) -> str:
-    """Return what sorts localities as these positions are; the parameters are those of `at_positions`."""
-    is_ascending = isinstance(places, range) or list(places) == sorted(places)
-    return "position" if is_ascending else "array_position(:positions, position)"  # a thousand of them: 3 ms more
+def in_order(positions: Sequence[int]) -> str:
+    """Return an ORDER BY that keeps the order of these positions; its parameters are those of `at_positions`."""
+    is_ascending = isinstance(positions, range) or list(positions) == sorted(positions)
+    return "position" if is_ascending else "array_position(:positions, position)"  # 3 ms longer for a thousand

@@ -1,4 +1,4 @@
-"""Whole records for downloads: lines of CSV, NDJSON and GeoJSON and rows of sheets that Postgres writes, or rows."""
+"""Records for downloads: lines of CSV, NDJSON and GeoJSON and rows of sheets, written by Postgres, or rows."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from string import ascii_uppercase
@@ -48,7 +48,7 @@ def _csv() -> str:
     )
 
 
-# What a spreadsheet takes for the start of a formula, after any blanks; in Japanese, also the full-width signs.
+# The start of a text that a spreadsheet would read as a formula; in Japanese, also with full-width signs.
 _FORMULA = r"^([\u0001-\u0020\u00a0]*[=+@\uff1d\uff0b\uff0d\uff20-]|[\t\r\n])"
 
 
@@ -107,7 +107,7 @@ _ESCAPED_IN_XML = "replace(replace(replace({}, '&', '&amp;'), '<', '&lt;'), '>',
 
 
 def _sheet_row() -> str:
-    """Write a row of a sheet (SpreadsheetML); control characters, which XML can't hold, are left as they are."""
+    """Write a row of a sheet (SpreadsheetML); it keeps control characters, which XML can't hold."""
     cells = " || ".join(
         f"""coalesce('<c r="{letter}' || {_ROW_NUMBER} || {_cell(sql, kind)} || '</c>', '')"""
         for letter, (sql, kind) in zip(ascii_uppercase[: len(COLUMNS)], _typed_expressions(), strict=True)
@@ -127,59 +127,60 @@ def _cell(sql: str, kind: Kind) -> str:
 _SHEET_ROW = _sheet_row()
 
 
-class RecordsRepository:
-    """Reads records in chunks; a database that does not answer raises DatabaseUnavailableError."""
+async def list_lines(
+    database: Database, release: Release, positions: Sequence[int], format_: LineFormat
+) -> tuple[int, bytes]:
+    """Return how many localities are at these positions, and their lines in UTF-8."""
+    line, between = _LINES[format_]
+    chosen, parameters = at_positions(release, positions)
+    rows = await database.fetch_from(
+        release,
+        text(
+            f"""
+            SELECT count(*) AS quantity,
+                   coalesce(convert_to(string_agg({escaped(line)}, :between ORDER BY l.position), 'UTF8'), '')
+                   AS lines
+            {_FROM} {chosen}
+            """
+        ),
+        {**parameters, "between": between},
+    )
+    return rows[0].quantity, bytes(rows[0].lines)
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
-    async def list_lines(self, release: Release, places: Sequence[int], format_: LineFormat) -> tuple[int, bytes]:
-        """Return how many localities are at these positions, and their lines in UTF-8."""
-        line, between = _LINES[format_]
-        chosen, parameters = at_positions(release, places)
-        rows = await self._database.fetch_from(
-            release,
-            text(
-                f"""
-                SELECT count(*) AS quantity,
-                       coalesce(convert_to(string_agg({escaped(line)}, :between ORDER BY l.position), 'UTF8'), '')
-                       AS lines
-                {_FROM} {chosen}
-                """
-            ),
-            {**parameters, "between": between},
-        )
-        return rows[0].quantity, bytes(rows[0].lines)
+async def list_sheet_rows(
+    database: Database, release: Release, positions: Sequence[int], after: int
+) -> tuple[int, bytes]:
+    """Return how many localities are at these positions, and their rows of a sheet below row `after`, in UTF-8."""
+    chosen, parameters = at_positions(release, positions)
+    rows = await database.fetch_from(
+        release,
+        text(
+            f"""
+            SELECT count(*) AS quantity,
+                   coalesce(convert_to(string_agg(line, '' ORDER BY position), 'UTF8'), '') AS lines
+            FROM (SELECT l.position, {_SHEET_ROW} AS line {_FROM} {chosen}) AS rows
+            """
+        ),
+        {**parameters, "after": after},
+    )
+    return rows[0].quantity, bytes(rows[0].lines)
 
-    async def list_sheet_rows(self, release: Release, places: Sequence[int], after: int) -> tuple[int, bytes]:
-        """Return how many localities are at these positions, and their rows of a sheet below row `after`, in UTF-8."""
-        chosen, parameters = at_positions(release, places)
-        rows = await self._database.fetch_from(
-            release,
-            text(
-                f"""
-                SELECT count(*) AS quantity,
-                       coalesce(convert_to(string_agg(line, '' ORDER BY position), 'UTF8'), '') AS lines
-                FROM (SELECT l.position, {_SHEET_ROW} AS line {_FROM} {chosen}) AS rows
-                """
-            ),
-            {**parameters, "after": after},
-        )
-        return rows[0].quantity, bytes(rows[0].lines)
 
-    async def list_rows(self, release: Release, places: Sequence[int]) -> Sequence[Row[Any]]:
-        """Return the localities at these positions, with every column."""
-        chosen, parameters = at_positions(release, places)
-        statement = f"SELECT {_SELECTED} {_FROM} {chosen} ORDER BY l.position"
-        return await self._database.fetch_from(release, text(statement), parameters)
+async def list_records(database: Database, release: Release, positions: Sequence[int]) -> Sequence[Row[Any]]:
+    """Return the localities at these positions, with every column."""
+    chosen, parameters = at_positions(release, positions)
+    statement = f"SELECT {_SELECTED} {_FROM} {chosen} ORDER BY l.position"
+    return await database.fetch_from(release, text(statement), parameters)
 
-    async def list_by_key(self, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:
-        """Return the localities that have these keys, with every column, in any order."""
-        return await self._database.fetch_from(
-            release,
-            text(f"SELECT {_SELECTED} {_FROM} l.id = ANY(:ids)"),
-            {"release_id": release.id, "ids": list(ids)},
-        )
+
+async def list_records_with_keys(database: Database, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:
+    """Return the localities that have these keys, with every column, in any order."""
+    return await database.fetch_from(
+        release,
+        text(f"SELECT {_SELECTED} {_FROM} l.id = ANY(:ids)"),
+        {"release_id": release.id, "ids": list(ids)},
+    )
 
 
 def escaped(sql: str) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import re
 import shlex
 import signal
@@ -9,9 +10,10 @@ import socket
 import subprocess
 import sys
 import tempfile
+import termios
 import zipfile
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import parse_qs, quote, unquote, urlsplit
@@ -31,7 +33,6 @@ from localidades_api.observability.progress import Step
 from localidades_api.settings import PREFIX
 from tests.support.catalogue import TRAPS, many, write_catalogue
 from tests.support.here import assert_sentence, here
-from tests.support.terminal import run_in_terminal
 from tests.support.waiting import PATIENCE
 from tests.support.wire import (
     COMMAND,
@@ -106,11 +107,9 @@ def options_of(command: str) -> set[str]:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_is_plain_text_of_80_columns_with_examples(command: str) -> None:
+def test_examples_in_help_use_options_that_exist(command: str) -> None:
     result = here(*command.split(), "--help", COLUMNS="80")
     assert (result.returncode, result.stderr) == (0, "")
-    assert re.fullmatch(r"[ -~\n]+", result.stdout)
-    assert max(map(len, result.stdout.splitlines())) <= 80
     _, _, examples = result.stdout.partition("\n  Examples:\n")
     assert examples
     for example in examples.splitlines():
@@ -118,12 +117,6 @@ def test_help_is_plain_text_of_80_columns_with_examples(command: str) -> None:
         called = words[words.index("localidades-api") + 1 :]
         assert called[: len(command.split())] == command.split()
         assert {word for word in words if word.startswith("--")} <= options_of(command)
-
-
-def test_help_in_a_pipe_has_neither_frames_nor_colours_wherever_it_runs() -> None:
-    result = run("import", "--help", env=environment(COLUMNS="80", GITHUB_ACTIONS="true"))
-    assert result.stdout.startswith("Usage: localidades-api import ")
-    assert re.fullmatch(r"[ -~\n]+", result.stdout)
 
 
 def test_exit_codes_of_the_help_are_those_of_the_documentation() -> None:
@@ -135,30 +128,37 @@ def test_exit_codes_of_the_help_are_those_of_the_documentation() -> None:
         assert f"`{command}`" in table
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("--help",),
-        pytest.param(("import", "/nowhere"), marks=pytest.mark.tail),
-        pytest.param(("import", "--help"), marks=pytest.mark.tail),
-        pytest.param(("frob",), marks=pytest.mark.tail),
-    ],
-)
-def test_colour_is_for_terminals_that_want_it(seeded: str, arguments: tuple[str, ...]) -> None:
-    wished = {"NO_COLOR", "FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS"}  # empty ones are wishes too
-    env = {name: value for name, value in environment(seeded).items() if name not in wished}
-    assert run_in_terminal(*arguments, env=env).coloured
-    assert not run_in_terminal(*arguments, env=env | {"NO_COLOR": "1"}).coloured
-    assert "\x1b" not in run_in_terminal(*arguments, env=env, term="dumb").sent
-    piped = run(*arguments, env=env)
-    assert "\x1b" not in piped.stdout + piped.stderr
+def run_in_terminal(*arguments: str, env: Mapping[str, str], term: str = "xterm-256color") -> str:
+    """Run a command on a pseudo-terminal of 80 columns; return what it writes there."""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 80))
+    variables = {name: value for name, value in env.items() if name not in {"COLUMNS", "LINES"}} | {"TERM": term}
+    process = start_command(*arguments, streams=(theirs, theirs, theirs), env=variables)
+    os.close(theirs)
+    sent = b""
+    with suppress(OSError):  # EIO, once the last process that held the terminal has ended
+        while received := os.read(ours, 65536):
+            sent += received
+    os.close(ours)
+    process.wait(PATIENCE)
+    return sent.decode()
+
+
+def test_colours_appear_only_on_a_terminal_that_allows_them() -> None:
+    wished = {"NO_COLOR", "FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS"}  # an empty one counts too
+    env = {name: value for name, value in environment(NOWHERE).items() if name not in wished}
+    arguments = ("import", "/nowhere")
+    assert "\x1b[31m" in run_in_terminal(*arguments, env=env)
+    assert "\x1b[31m" not in run_in_terminal(*arguments, env=env | {"NO_COLOR": "1"})
+    assert "\x1b" not in run_in_terminal(*arguments, env=env, term="dumb")
+    assert "\x1b" not in run(*arguments, env=env).stderr
 
 
 def test_error_about_what_a_terminal_would_obey_shows_it_as_code(seeded: str) -> None:
     hostile = "/nowhere/\x1b[2J[/red]:smile:\n.zip"
     (said,) = here("import", hostile, url=seeded).stderr.splitlines()
     assert said.startswith("error: There is no file /nowhere/\\x1b[2J[/red]:smile: .zip: ")
-    assert "[2J[/red]:smile: .zip" in "".join(run_in_terminal("import", hostile, env=environment(seeded)).lines)
+    assert "\x1b[2J" not in run_in_terminal("import", hostile, env=environment(seeded))
 
 
 # -- Completion
@@ -502,28 +502,18 @@ def test_releases_as_json_are_those_of_the_service(live_server: str, seeded: str
     assert listed["releases"] == json.loads(ask(live_server, "/api/census/releases/").body)["results"]
 
 
-@pytest.mark.parametrize("variables", [{}, {"FORCE_COLOR": "1"}])
-def test_progress_in_a_pipe_is_lines(database: str, small_catalogue: Path, variables: dict[str, str]) -> None:
-    result = run("import", str(small_catalogue), "--dry-run", env=environment(database, **variables))
+def test_progress_in_a_pipe_is_plain_lines(database: str, small_catalogue: Path) -> None:
+    result = run("import", str(small_catalogue), "--dry-run", env=environment(database, FORCE_COLOR="1"))
     assert result.returncode == 0
-    assert re.fullmatch(r"[ -~\n]+", result.stderr)
     first, second, third, *_ = result.stderr.splitlines()
     assert (first, third) == ("reading rows", "copying rows")
     assert re.fullmatch(r"  132 rows \([0-9,]+/s\)", second)
 
 
-def test_progress_on_a_terminal_moves_and_leaves_the_report(database: str, small_catalogue: Path) -> None:
+def test_progress_bar_on_a_terminal_gives_way_to_the_report(database: str, small_catalogue: Path) -> None:
     shown = run_in_terminal("import", str(small_catalogue), env=environment(database))
-    assert shown.returncode == 0
-    assert any("publishing" in line and "━" in line for line in shown.lines)
-    assert "\x1b[2K" in shown.sent
-    assert any(line.startswith("published release 2020-01 in ") for line in shown.lines)
-
-
-def test_progress_on_a_dumb_terminal_is_lines(database: str, small_catalogue: Path) -> None:
-    shown = run_in_terminal("import", str(small_catalogue), env=environment(database), term="dumb")
-    assert shown.lines[0] == "reading rows"
-    assert "\x1b" not in shown.sent
+    assert "publishing" in shown
+    assert re.search(r"published release 2020-01 in .*\s*$", shown, re.DOTALL)
 
 
 class Watching:

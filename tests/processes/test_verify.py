@@ -1,8 +1,6 @@
 """`verify`: against the real service, against services that are wrong in one way each, and the comparison alone."""
 
 import json
-import re
-import time
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -34,7 +32,6 @@ from tests.support.catalogue import many, write_catalogue
 from tests.support.here import here
 from tests.support.http_server import Request, Respond, Response, http_server
 from tests.support.progress import Silent
-from tests.support.terminal import run_in_terminal
 
 RECORDS = sorted(
     (ListedLocality(int(place.cvegeo), int(place.cvegeo[:5]), place.cvegeo[5:], place.nombre) for place in many(132)),
@@ -209,22 +206,6 @@ def test_verify_with_a_release_of_an_impossible_name_ends_with_2(small_catalogue
         2,
         "error: --release must be the name of a release, such as 2018-09.\n",
     )
-
-
-def test_progress_of_a_check_shows_pages_and_remaining_time_on_a_terminal(small_catalogue: Path) -> None:
-    respond = counted(RECORDS)
-
-    def slowly(request: Request) -> Response:
-        time.sleep(0.4)
-        return respond(request)
-
-    with http_server(slowly) as url:
-        shown = run_in_terminal("verify", str(small_catalogue), "--url", url)
-    assert shown.returncode == 0
-    figures = r"reading the service's pages ━+[╸╺]?━* 2/3 pages 00:0[0-9]"
-    assert any(re.search(figures, line) for line in shown.lines), shown.lines
-    assert max(map(len, shown.lines)) <= 80
-    assert shown.lines[-1] == "the service agrees with the file"
 
 
 # -- Services that are wrong

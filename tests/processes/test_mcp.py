@@ -13,7 +13,6 @@ from mcp_types import TextContent
 from tests.support.application import import_file
 from tests.support.catalogue import TRAPS, many, write_catalogue
 from tests.support.here import here
-from tests.support.messages import REGULAR_EXPRESSION
 from tests.support.postgres import new_database
 from tests.support.wire import COMMAND, environment, serving
 
@@ -105,8 +104,8 @@ async def test_tools_are_described_and_lead_from_a_name_to_its_key_record_and_su
         for name, arguments, said in REFUSED:
             answer = await refused(client, name, **arguments)
             assert said in answer, name
-            assert not REGULAR_EXPRESSION.search(answer), answer
             assert "pydantic" not in answer
+            assert "should match" not in answer  # followed by a regular expression
 
 
 async def test_changes_and_withdrawn_keys_are_told_by_the_releases_until_the_service_is_away(

@@ -13,8 +13,8 @@ from localidades_api.bulk.rows import Answer, Row
 from localidades_api.cli.match import AnswerRows, MatchJob, match_file
 from localidades_api.errors import OutputError
 from localidades_api.names.index import NameIndex
-from tests.support.interruption import interrupt_within_callback
-from tests.support.progress import Silent
+from tests.support.catalogue import Silent
+from tests.support.machine import interrupt_within_callback
 
 ROWS = 3
 BATCH_SIZE = 2

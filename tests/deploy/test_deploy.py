@@ -27,9 +27,9 @@ from localidades_api.cli import app as command_line
 from localidades_api.cli.commands import roles
 from localidades_api.database.dsn import Dsn
 from localidades_api.settings import PREFIX, Settings
+from tests.deploy.nginx import LISTEN
+from tests.deploy.systemd import PROGRAM, UNITS, read_service
 from tests.support.machine import needed
-from tests.support.nginx import LISTEN
-from tests.support.systemd import PROGRAM, UNITS, read_service
 from tests.support.waiting import PATIENCE
 from tests.support.wire import ROOT, ask
 

@@ -13,7 +13,7 @@ from localidades_api.api.site import answerable
 from localidades_api.app import create_app
 from localidades_api.cli import app as command_line
 from localidades_api.settings import PREFIX, Settings, default_data_dir
-from tests.support.guides import DOCS, SERVICE, blocks_of, follow
+from tests.deploy.guides import DOCS, SERVICE, blocks_of, follow
 from tests.support.wire import ROOT
 
 DATABASE = "postgresql://localidades:localidades@127.0.0.1:5432/localidades"

@@ -16,10 +16,10 @@ import httpx
 import pytest
 from playwright.async_api import Browser, Locator, Page, Route, expect
 
+from tests.deploy.guides import DOCS, SERVICE, blocks_of, shell
 from tests.support.application import import_file
 from tests.support.browser import axe_faults
 from tests.support.catalogue import Place, many, write_catalogue
-from tests.support.guides import DOCS, SERVICE, blocks_of, shell
 from tests.support.machine import READERS, needed
 from tests.support.waiting import PATIENCE
 from tests.support.wire import serving

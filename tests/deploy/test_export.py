@@ -15,10 +15,10 @@ import httpx
 import pytest
 
 from localidades_api.downloads.formats import FILE_TYPES
+from tests.deploy.nginx import serving_export
 from tests.support.application import import_file
 from tests.support.catalogue import many, write_catalogue
 from tests.support.machine import needed
-from tests.support.nginx import serving_export
 from tests.support.postgres import locked, new_database
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import COMMAND, LOCALIDADES, NULL, ask, environment, run, serving, start_command

@@ -14,12 +14,12 @@ import pytest
 
 from localidades_api.embedded_postgres.binaries import run_as
 from localidades_api.embedded_postgres.data_directory import choose_account
+from tests.deploy.guides import DOCS, SERVICE, blocks_of, follow
+from tests.deploy.nginx import copy_distribution, running_distribution
+from tests.deploy.systemd import read_service
 from tests.support.catalogue import many, write_catalogue
-from tests.support.guides import DOCS, SERVICE, blocks_of, follow
 from tests.support.http_server import Request, Response, http_server
 from tests.support.machine import needed, reachable_folder
-from tests.support.nginx import copy_distribution, running_distribution
-from tests.support.systemd import read_service
 from tests.support.wire import ROOT, environment, serving
 
 GUIDE = "guides/production.md"

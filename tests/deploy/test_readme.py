@@ -13,9 +13,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.deploy.guides import SERVICE, Block, assert_prints, blocks_of, shell, steps_of
 from tests.support.catalogue import many, write_catalogue
 from tests.support.embedded import copy_clone, find_processes, lend_folder
-from tests.support.guides import SERVICE, Block, assert_prints, blocks_of, shell, steps_of
 from tests.support.http_server import Request, Response, http_server
 from tests.support.machine import free_port
 from tests.support.waiting import PATIENCE, eventually

@@ -6,8 +6,7 @@ from fastapi import FastAPI
 
 from localidades_api.app import create_app
 from localidades_api.settings import Settings
-from tests.support.application import client_of, running_app
-from tests.support.asgi import cache_of, key_of
+from tests.support.application import cache_of, client_of, key_of, running_app
 from tests.support.pages import BROWSER
 from tests.support.wire import LOCALIDADES
 

@@ -18,8 +18,7 @@ from localidades_api.api.services import get_services
 from localidades_api.app import create_app
 from localidades_api.database.pool import Database
 from localidades_api.settings import Settings
-from tests.support.application import client_of, running_app
-from tests.support.asgi import cache_of, key_of
+from tests.support.application import cache_of, client_of, key_of, running_app
 from tests.support.pages import Page
 from tests.support.postgres import new_database
 from tests.support.service_address import service_address

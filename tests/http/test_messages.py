@@ -76,7 +76,7 @@ def parameters() -> Iterator[tuple[str, str, str, dict[str, str]]]:
 
 async def test_no_message_about_a_parameter_repeats_its_value(client: httpx.AsyncClient) -> None:
     for method, target, name, required in parameters():
-        faults = []
+        faults: list[dict[str, str]] = []
         for value in VALUES:
             answer = await client.request(method, target, params={**required, name: value})
             assert MARKER not in answer.text or answer.is_success

@@ -17,11 +17,12 @@ from localidades_api.response_cache import HeldResponse, ResponseCache
 from tests.support.application import (
     await_release,
     await_searched,
+    cache_of,
     client_of,
     import_into,
+    key_of,
     running_app,
 )
-from tests.support.asgi import cache_of, key_of
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.postgres import locked, new_database
 from tests.support.wire import LOCALIDADES

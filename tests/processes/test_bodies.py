@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from tests.support.protocol import serving_app
+from tests.processes.serving_app import serving_app
 from tests.support.waiting import PATIENCE
 from tests.support.wire import parse, send, statuses
 

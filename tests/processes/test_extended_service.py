@@ -32,7 +32,7 @@ from tests.support.wire import (
 )
 
 RECORD = f"{LOCALIDADES}10010001/"
-EXTENDED = "tests.support.extended_service"
+EXTENDED = "tests.processes.extended_service"
 EXAMPLES = "docs.examples"
 VISITS = "/api/census/visits/"
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, expect
 
+from tests.deploy.guides import DOCS, SERVICE
 from tests.support.catalogue import TRAPS
-from tests.support.guides import DOCS, SERVICE
 from tests.support.waiting import PATIENCE
 from tests.support.wire import ask
 

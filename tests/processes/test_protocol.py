@@ -16,8 +16,8 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from localidades_api.http.transfers import TRANSPORT
+from tests.processes.serving_app import serving_app
 from tests.support.postgres import new_database
-from tests.support.protocol import serving_app
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import LOCALIDADES, ask, connect, parse, read_answer, send, serving, statuses
 

@@ -28,10 +28,9 @@ from localidades_api.cli.verify import (
 from localidades_api.errors import ServiceError
 from localidades_api.http.paths import LOCALIDADES, MANIFEST
 from localidades_api.importer.demo.generate import DEMO_LOCALITIES
-from tests.support.catalogue import many, write_catalogue
+from tests.support.catalogue import Silent, many, write_catalogue
 from tests.support.here import here
 from tests.support.http_server import Request, Respond, Response, http_server
-from tests.support.progress import Silent
 
 RECORDS = sorted(
     (ListedLocality(int(place.cvegeo), int(place.cvegeo[:5]), place.cvegeo[5:], place.nombre) for place in many(132)),

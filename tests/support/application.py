@@ -20,11 +20,24 @@ from localidades_api.errors import LocalidadesError
 from localidades_api.importer import ImportReport, import_catalogue
 from localidades_api.releases.publish import publish_release
 from localidades_api.releases.retire import retire_release
+from localidades_api.response_cache import Key, ResponseCache, spelling
 from localidades_api.settings import Settings
-from tests.support.progress import Silent
+from tests.support.catalogue import Silent
 from tests.support.service_address import database_timeout, service_address
 from tests.support.waiting import PATIENCE, eventually_async, in_thread
 from tests.support.wire import LOCALIDADES
+
+
+def cache_of(app: FastAPI) -> ResponseCache:
+    """Return the response cache of an application that `running_app` has started."""
+    cache: ResponseCache = app.state.response_cache
+    return cache
+
+
+def key_of(request: httpx.Request) -> Key:
+    """Return what a response is held by."""
+    fields = [(name.lower(), value) for name, value in request.headers.raw]
+    return spelling(request.url.port, request.url.raw_path, fields)
 
 
 async def import_into(url: str, source: Path | str, **options: Any) -> ImportReport:  # noqa: ANN401  # passed on

@@ -3,14 +3,13 @@
 import asyncio
 import os
 import shutil
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from playwright.async_api import Browser, ConsoleMessage, Page, Request, Route, ViewportSize, async_playwright, expect
 
-from localidades_api.languages.translators import translator
 from tests.support.machine import needed
 from tests.support.waiting import PATIENCE
 from tests.support.wire import ROOT
@@ -20,16 +19,6 @@ SCREENSHOTS = ROOT / "build" / "screenshots"
 TELEPHONE: ViewportSize = {"width": 360, "height": 740}
 
 
-class Look(NamedTuple):
-    """How somebody sees the pages: options of a browser's context, and what a text of ours is in their language."""
-
-    options: dict[str, Any]
-    say: Callable[[str], str]
-
-
-# Two looks that have nothing in common stand for all that there are.
-DESKTOP_LIGHT_EN = Look({}, translator("en"))
-TELEPHONE_DARK_ES = Look({"viewport": TELEPHONE, "color_scheme": "dark", "locale": "es-MX"}, translator("es"))
 _PATIENCE_MS = PATIENCE * 1000  # a busy machine may take long to draw a page, or a map without a graphics card
 _AXE = ROOT / "tests" / "browser" / "node_modules" / "axe-core" / "axe.min.js"
 

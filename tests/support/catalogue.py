@@ -11,7 +11,7 @@ from localidades_api.errors import CatalogueError
 from localidades_api.importer.extract import open_table
 from localidades_api.importer.source import open_source
 from localidades_api.importer.transform import Catalogue, transform
-from tests.support.progress import Silent
+from localidades_api.observability.progress import Step
 
 HEADER = (
     "CVEGEO", "Estatus", "CVE_ENT", "NOM_ENT", "NOM_ABR", "CVE_MUN", "NOM_MUN", "CVE_LOC", "NOM_LOC",
@@ -94,6 +94,19 @@ def write_catalogue(path: Path, places: Iterable[Place], *, encoding: str = "utf
     text = "".join(f"{line}\r\n" for line in lines_of(place.values() for place in places))
     path.write_bytes(text.encode(encoding))
     return path
+
+
+class Silent:
+    """An observer of imports and retirements that ignores everything."""
+
+    def begin(self, step: Step) -> None:
+        """Ignore it."""
+
+    def expect(self, amount: int) -> None:
+        """Ignore it."""
+
+    def advance(self, amount: int) -> None:
+        """Ignore it."""
 
 
 def unwatched(amount: int) -> None:

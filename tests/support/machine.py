@@ -4,11 +4,14 @@ import os
 import random
 import re
 import shutil
+import signal
 import socket
 import tempfile
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -82,3 +85,11 @@ def free_port() -> int:
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
+
+
+def interrupt_within_callback() -> None:
+    """Raise SIGINT in a callback of a weak reference, where Python prints and drops the KeyboardInterrupt."""
+    thing = Event()
+    reference = weakref.ref(thing, lambda _: signal.raise_signal(signal.SIGINT))
+    del thing
+    assert reference() is None

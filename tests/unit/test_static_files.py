@@ -11,8 +11,8 @@ import pytest
 
 from localidades_api.html.static_files import CompressedStaticFiles
 from localidades_api.http.caching import CACHE_CONTROL
+from tests.browser.vendored import VENDORED, Vendored
 from tests.support.machine import needed
-from tests.support.vendored import VENDORED, Vendored
 
 PLAIN = b"export const text = 'Zipolite';\n" * 100
 DECODERS: dict[str, Callable[[bytes], bytes]] = {"br": brotli.decompress, "gzip": gzip.decompress, "": bytes}

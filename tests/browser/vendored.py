@@ -1,4 +1,4 @@
-"""Copies scripts out of the npm packages that tests/browser pins: `python -m tests.support.vendored`."""
+"""Copies scripts out of the npm packages that tests/browser pins: `python -m tests.browser.vendored`."""
 
 from pathlib import Path
 from typing import NamedTuple

@@ -1,0 +1,1 @@
+"""npm packages: axe for the tests, and scripts that the pages of the map take over."""

@@ -18,9 +18,9 @@ from localidades_api.caches.tiles import MAX_TILE_BYTES, TileCache, encode_tile
 from localidades_api.catalogue.mercator import MAX_ZOOM, MEXICO, Tile, project
 from localidades_api.database.queries import TilesRepository
 from localidades_api.database.queries.tiles import CELLS, EXTENT, TileContent, TilePlace
+from tests.http.vector_tiles import Layer, read_tile
 from tests.support.application import await_release, client_of, import_file, running_app
 from tests.support.catalogue import TRAPS, Place, write_catalogue
-from tests.support.mvt import Layer, read_tile
 from tests.support.postgres import new_database
 from tests.support.wire import LOCALIDADES
 

@@ -14,7 +14,6 @@ from sqlalchemy import Connection, Engine, event
 
 from localidades_api.api import Services
 from localidades_api.app import create_app
-from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.errors import LocalidadesError
 from localidades_api.importer import ImportReport, import_catalogue
@@ -76,11 +75,9 @@ async def await_names(app: FastAPI) -> None:
     services: Services = app.state.services
     with suppress(LocalidadesError):
         release = await services.releases.current()
-        await eventually_async(lambda: is_indexed(services, release), within=2 * PATIENCE)
-
-
-async def is_indexed(services: Services, release: Release) -> bool:
-    return services.names.is_ready(release)
+        async with asyncio.timeout(2 * PATIENCE):
+            while not services.names.is_ready(release):  # noqa: ASYNC110  # the index gives no event
+                await asyncio.sleep(0.02)
 
 
 def client_of(app: FastAPI) -> httpx.AsyncClient:

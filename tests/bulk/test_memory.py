@@ -33,7 +33,7 @@ def pieces(media_type: MediaType) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("media_type", [CSV, NDJSON, JSON])
-def test_many_rows_take_the_memory_of_a_few(media_type: MediaType) -> None:
+def test_memory_does_not_grow_with_rows(media_type: MediaType) -> None:
     answer = describe_problem("It has no answer.")
     with TemporaryFile() as body:
         body.writelines(pieces(media_type))

@@ -87,7 +87,7 @@ def services(seeded_database: str) -> Iterator[tuple[Live, Live]]:
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])
-def test_balancer_process_ends_no_request_fails(services: tuple[Live, Live], ending: signal.Signals) -> None:
+def test_no_request_fails_when_a_process_ends(services: tuple[Live, Live], ending: signal.Signals) -> None:
     with balancing(*(live.base for live in services)) as balancer:
         statuses: list[int] = []
         over = threading.Event()
@@ -117,7 +117,7 @@ def await_more(statuses: list[int], count: int) -> None:
     eventually(lambda: len(statuses) >= goal, otherwise=lambda: "requests hang")
 
 
-def test_balancer_without_database_serves_pages_that_are_held(
+def test_cached_pages_are_served_without_the_database(
     server: str, seeded_database: str, services: tuple[Live, Live]
 ) -> None:
     with balancing(*(live.base for live in services)) as balancer:
@@ -166,7 +166,7 @@ def _administer(server: str, url: str, *statements: str) -> None:
     in_thread(lambda: asyncio.run(run()))
 
 
-def test_balancer_without_any_process_answers_with_a_problem(services: tuple[Live, Live]) -> None:
+def test_balancer_answers_with_a_problem_without_processes(services: tuple[Live, Live]) -> None:
     with balancing(*(live.base for live in services)) as balancer:
         for live in services:
             live.process.kill()
@@ -184,14 +184,14 @@ def echo(request: Request) -> Response:
     return Response(json.dumps(request.headers.items()).encode())
 
 
-def test_balancer_believes_the_proxy_in_front_of_it() -> None:
+def test_balancer_trusts_the_proxy_in_front_of_it() -> None:
     said = [("x-forwarded-for", "192.0.2.1"), ("x-forwarded-proto", "https")]
     with http_server(echo) as base, balancing(base, base, FRONT="127.0.0.1") as balancer:
         arrived = [(name.lower(), value) for name, value in json.loads(ask(balancer.base, "/", *said).body)]
         assert sorted(item for item in arrived if "forwarded" in item[0]) == said
 
 
-def test_balancer_passes_on_what_it_knows_itself_and_nothing_that_a_client_made_up() -> None:
+def test_forged_forwarding_headers_are_replaced() -> None:
     with http_server(echo) as base, balancing(base, base) as balancer:
         made_up = ("X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Prefix", "Forwarded")
         answer = ask(balancer.base, "/", *((name, "for=192.0.2.1") for name in made_up))

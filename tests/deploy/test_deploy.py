@@ -74,7 +74,7 @@ def tool(name: str, *arguments: str, env: Mapping[str, str] | None = None) -> st
 # -- What all of them have in common
 
 
-def test_deployment_names_settings_that_there_are_and_no_other() -> None:
+def test_settings_in_deployment_files_exist() -> None:
     known = {PREFIX + name.upper() for name in Settings.model_fields}
     for path in files():
         named = set(re.findall(rf"\b{PREFIX}[A-Z_]+[A-Z]", path.read_text(encoding="utf-8")))
@@ -87,7 +87,7 @@ def served(base: str) -> set[str]:
     return {name for name in names if not name.endswith("_created")}
 
 
-def test_deployment_names_metrics_that_there_are(live_server: str) -> None:
+def test_metrics_in_deployment_files_exist(live_server: str) -> None:
     known = served(live_server)
     for path in files():
         named = {re.sub("_(bucket|count|sum)$", "", name) for name in _METRIC.findall(path.read_text("utf-8"))}
@@ -97,7 +97,7 @@ def test_deployment_names_metrics_that_there_are(live_server: str) -> None:
 # -- Compose and HAProxy
 
 
-def test_configuration_of_the_balancer_is_valid_without_a_warning() -> None:
+def test_haproxy_configuration_is_valid() -> None:
     addresses = {"API_1": "127.0.0.1:1", "API_2": "127.0.0.1:2"}
     assert "valid" in tool("haproxy", "-c", "-dW", "-f", "haproxy.cfg", env=addresses)
 
@@ -125,7 +125,7 @@ def combined(base: Any, service: Any) -> Any:  # noqa: ANN401  # as above
 
 
 @COMPOSE
-def test_containers_can_do_no_more_than_they_must(file: str) -> None:
+def test_containers_have_least_privileges(file: str) -> None:
     for name, service in services_of(file).items():
         assert service["read_only"], name
         assert service["cap_drop"] == ["ALL"], name
@@ -139,7 +139,7 @@ def test_containers_can_do_no_more_than_they_must(file: str) -> None:
 
 
 @COMPOSE
-def test_containers_mount_files_that_there_are(file: str) -> None:
+def test_mounted_files_exist(file: str) -> None:
     mounted = [volume for service in services_of(file).values() for volume in service.get("volumes", [])]
     scripts = {DEPLOY / volume.split(":")[0] for volume in mounted if volume.startswith("./")}
     assert len(scripts) >= 3
@@ -149,7 +149,7 @@ def test_containers_mount_files_that_there_are(file: str) -> None:
 
 
 @COMPOSE
-def test_balancer_and_processes_of_compose_agree(file: str) -> None:
+def test_compose_balancer_and_processes_agree(file: str) -> None:
     services = services_of(file)
     preset = dict(re.findall(r"^ +presetenv (\S+) (\S+)", (DEPLOY / "haproxy.cfg").read_text("utf-8"), re.MULTILINE))
     for number in (1, 2):
@@ -162,7 +162,7 @@ def test_balancer_and_processes_of_compose_agree(file: str) -> None:
 
 
 @SHAPES
-def test_compose_gives_a_container_no_address_that_another_is_promised(file: str) -> None:
+def test_compose_static_addresses_are_outside_the_dynamic_range(file: str) -> None:
     (clients,) = document(DEPLOY / file)["networks"]["clients"]["ipam"]["config"]
     subnet, given = (ipaddress.ip_network(clients[name]) for name in ("subnet", "ip_range"))
     assert given.subnet_of(subnet)  # type: ignore[arg-type]  # both of version 4
@@ -173,7 +173,7 @@ def test_compose_gives_a_container_no_address_that_another_is_promised(file: str
 
 
 @SHAPES
-def test_front_and_balancer_of_compose_agree(file: str) -> None:
+def test_compose_front_and_balancer_agree(file: str) -> None:
     services = services_of(file)
     site = document(DEPLOY / file)["configs"]["site"]["content"]
     front, balancer = services["front"], services["balancer"]
@@ -225,7 +225,7 @@ def units(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_units_are_what_systemd_understands_and_finds_safe(units: Path) -> None:
+def test_systemd_units_are_valid_and_hardened(units: Path) -> None:
     services, timers = (sorted(map(str, units.glob(f"*.{kind}"))) for kind in ("service", "timer"))
     assert (len(services), len(timers)) == (2, 1)
     assert tool("systemd-analyze", "verify", "--man=no", "--recursive-errors=no", *services, *timers) == ""
@@ -233,7 +233,7 @@ def test_units_are_what_systemd_understands_and_finds_safe(units: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["localidades-api", "localidades-import"])
-def test_command_of_a_unit_is_one_that_there_is(units: Path, name: str) -> None:
+def test_command_of_a_systemd_unit_exists(units: Path, name: str) -> None:
     shipped = (UNITS / "localidades-api.env").read_text("utf-8")
     service = read_service(f"{name}.service", {"/etc/localidades-api.env": shipped}.get)
     command = [word.replace(PROGRAM, str(units / "localidades-api")) for word in service.command]
@@ -248,7 +248,7 @@ def test_command_of_a_unit_is_one_that_there_is(units: Path, name: str) -> None:
     assert service.user == parameters["reader" if first == "serve" else "importer"].default
 
 
-def test_service_of_systemd_has_the_time_to_drain() -> None:
+def test_systemd_leaves_time_to_drain() -> None:
     unit = (UNITS / "localidades-api.service").read_text("utf-8")
     (seconds,) = re.findall(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)
     assert int(seconds) > Settings.model_fields["shutdown_timeout"].default + 5
@@ -278,7 +278,7 @@ def pods() -> Iterator[tuple[str, Any]]:
             yield name, spec["template"]
 
 
-def test_kustomizations_leave_nothing_out_but_the_example_of_secrets() -> None:
+def test_kustomizations_include_every_manifest() -> None:
     listed = {
         (folder / resource)
         for folder in KUSTOMIZATIONS
@@ -293,7 +293,7 @@ def test_kustomizations_leave_nothing_out_but_the_example_of_secrets() -> None:
         assert (image["name"], image["newTag"]) == ("localidades-api", __version__)
 
 
-def test_pods_can_do_no_more_than_they_must() -> None:
+def test_pods_have_least_privileges() -> None:
     jobs = {"localidades-migrate", "localidades-import", "localidades-roles"}
     assert {name for name, _ in pods()} == {"localidades-api", "localidades-nginx", *jobs}
     for name, template in pods():
@@ -314,7 +314,7 @@ def test_pods_can_do_no_more_than_they_must() -> None:
         assert writable == ["/var/cache/nginx"] * (name == "localidades-nginx") + ["/tmp"], name  # noqa: S108  # the pod's
 
 
-def test_selectors_find_the_pods() -> None:
+def test_selectors_match_the_pods() -> None:
     found = manifests()
     deployment = found["Deployment", "localidades-api"]["spec"]
     labels = deployment["template"]["metadata"]["labels"]
@@ -341,7 +341,7 @@ def test_selectors_find_the_pods() -> None:
     assert to["podSelector"]["matchLabels"] == labels
 
 
-def test_nginx_of_kubernetes_has_the_files_that_are_shipped() -> None:
+def test_kubernetes_nginx_has_the_shipped_files() -> None:
     (generated,) = document(DEPLOY / "nginx" / "kustomization.yaml")["configMapGenerator"]
     assert GENERATED in document(KUBERNETES / "kustomization.yaml")["resources"]
     assert set(generated["files"]) == included()
@@ -358,7 +358,7 @@ def test_nginx_of_kubernetes_has_the_files_that_are_shipped() -> None:
     assert f"{container['volumeMounts'][0]['mountPath']}/nginx.conf" in container["command"]
 
 
-def test_pod_has_the_time_to_drain() -> None:
+def test_kubernetes_leaves_time_to_drain() -> None:
     spec = manifests()["Deployment", "localidades-api"]["spec"]["template"]["spec"]
     (container,) = spec["containers"]
     given = {one["name"]: one.get("value") for one in container["env"]}
@@ -368,7 +368,7 @@ def test_pod_has_the_time_to_drain() -> None:
     assert ports == {"http": 8000, "management": int(given["LOCALIDADES_MANAGEMENT_PORT"])}
 
 
-def test_cluster_of_cloudnativepg_has_what_the_service_connects_to() -> None:
+def test_cloudnativepg_cluster_matches_the_secrets() -> None:
     cluster = manifests()["Cluster", "localidades-postgres"]
     made, (reader,) = cluster["spec"]["bootstrap"]["initdb"], cluster["spec"]["managed"]["roles"]
     known = {made["secret"]["name"]: made["owner"], reader["passwordSecret"]["name"]: reader["name"]}
@@ -389,7 +389,7 @@ def test_cluster_of_cloudnativepg_has_what_the_service_connects_to() -> None:
     assert set(known.values()) == {defaults["reader"].default, defaults["importer"].default}
 
 
-def test_pooler_of_cloudnativepg_is_the_one_that_is_tried() -> None:
+def test_cloudnativepg_pooler_has_the_tested_settings() -> None:
     tried = dict(re.findall(r"^(\w+) = (.*)$", (DEPLOY / "pgbouncer.ini").read_text("utf-8"), re.MULTILINE))
     for name, type_ in (("localidades-pooler", "ro"), ("localidades-pooler-rw", "rw")):
         pooler = manifests()["Pooler", name]["spec"]
@@ -406,13 +406,13 @@ def alerts() -> dict[str, Any]:
     return {rule["alert"]: rule for group in document(ALERTS)["groups"] for rule in group["rules"]}
 
 
-def test_alerts_speak_of_faults_and_of_nothing_else() -> None:
+def test_alerts_pass_promtools_tests() -> None:
     tool("promtool", "check", "config", "prometheus/prometheus.yml")
     tool("promtool", "check", "rules", "--lint=all", "--lint-fatal", "prometheus/alerts.yml")
     tool("promtool", "test", "rules", "prometheus/alerts.test.yml")
 
 
-def test_alerts_and_dashboard_leave_out_operations_that_there_are() -> None:
+def test_operations_excluded_from_alerts_exist() -> None:
     operations = {str(route.name) for route in iter_route_contexts(create_app(Settings()).routes)}
     patterns = re.findall(r'operation!~"([^"]*)"', ALERTS.read_text("utf-8") + "\n".join(expressions()))
     assert len(patterns) >= 3
@@ -420,14 +420,14 @@ def test_alerts_and_dashboard_leave_out_operations_that_there_are() -> None:
         assert any(re.fullmatch(choice, name) for name in operations), choice
 
 
-def test_every_alert_is_tried_silent_and_speaking() -> None:
+def test_every_alert_is_tested_firing_and_silent() -> None:
     tried = document(DEPLOY / "prometheus" / "alerts.test.yml")["tests"]
     healthy, *faulty = [test["alert_rule_test"] for test in tried]
     assert {one["alertname"] for one in healthy if "exp_alerts" not in one} == set(alerts())
     assert {one["alertname"] for tests in faulty for one in tests if "exp_alerts" in one} == set(alerts())
 
 
-def test_runbook_of_each_alert_is_a_section_of_the_docs() -> None:
+def test_runbook_of_each_alert_exists() -> None:
     text = (ROOT / "docs" / "operations" / "observe.md").read_text(encoding="utf-8")
     for name, rule in alerts().items():
         assert rule["annotations"]["runbook"] == f"docs/operations/observe.md#{name.lower()}"
@@ -438,7 +438,7 @@ def dashboard() -> Any:  # noqa: ANN401  # as above
     return json.loads(DASHBOARD.read_text(encoding="utf-8"))
 
 
-def test_dashboard_holds_nothing_that_grafana_does_not_know() -> None:
+def test_dashboard_matches_grafanas_schema() -> None:
     register_default_plugins()
     written = dashboard()
     understood = json.loads(JSONEncoder(sort_keys=True).encode(Dashboard.from_json(written)))
@@ -464,7 +464,7 @@ def expressions() -> list[str]:
     return [one.replace("$__rate_interval", "1m").replace("$instance", ".*") for one in asked]
 
 
-def test_dashboard_asks_what_prometheus_understands(tmp_path: Path) -> None:
+def test_dashboard_queries_are_valid(tmp_path: Path) -> None:
     assert not any("$" in one for one in expressions())
     rules = [{"record": f"panel:{number}", "expr": one} for number, one in enumerate(expressions())]
     path = tmp_path / "rules.yml"
@@ -472,7 +472,7 @@ def test_dashboard_asks_what_prometheus_understands(tmp_path: Path) -> None:
     tool("promtool", "check", "rules", str(path))
 
 
-def test_one_name_joins_what_is_scraped_to_alerts_and_dashboard() -> None:
+def test_job_name_is_the_same_everywhere() -> None:
     scraped = {one["job_name"] for one in document(DEPLOY / "prometheus" / "prometheus.yml")["scrape_configs"]}
     relabelled = document(DEPLOY / "prometheus" / "pod-monitor.yaml")["spec"]["podMetricsEndpoints"][0]["relabelings"]
     assert "localidades-api" in scraped

@@ -33,7 +33,7 @@ TRIED = [page for page in pages() if not page.startswith("es/") and page != ELSE
 
 @pytest.mark.tail
 @pytest.mark.parametrize("page", TRIED)
-def test_steps_of_a_guide_do_what_it_shows(page: str, demo_service: str, empty_database: str, clone: Path) -> None:
+def test_guide_steps_print_what_they_show(page: str, demo_service: str, empty_database: str, clone: Path) -> None:
     for block in blocks_of(page):
         text = block.text.replace(SERVICE, demo_service.removeprefix("http://"))
         if block.needs_database:

@@ -46,7 +46,7 @@ def downloaded(base: str, columns: set[str]) -> dict[int, dict[str, Any]]:
     return {record["id"]: {name: record[name] for name in columns} for record in records}
 
 
-def test_copy_that_follows_is_the_release_that_is_served(seeded_database: str, tmp_path: Path) -> None:
+def test_copy_follows_the_served_release(seeded_database: str, tmp_path: Path) -> None:
     path = tmp_path / "copy.sqlite"
 
     def follow(base: str) -> str:
@@ -79,7 +79,7 @@ def test_copy_that_follows_is_the_release_that_is_served(seeded_database: str, t
         assert follow(live.base).endswith("holds 2021-01 already")
 
 
-def test_copy_of_a_release_that_is_gone_is_loaded_anew(live_server: str, tmp_path: Path) -> None:
+def test_copy_of_a_removed_release_is_reloaded(live_server: str, tmp_path: Path) -> None:
     path = tmp_path / "copy.sqlite"
     command = [sys.executable, str(EXAMPLES / "follow.py"), live_server, str(path)]
     with closing(sqlite3.connect(path)) as copy, copy:
@@ -101,9 +101,7 @@ _SQL = "import duckdb; print(duckdb.sql(open('match.sql').read()))"
         pytest.param(READERS, f'"{READERS}" -c "{_SQL}"', id="DuckDB"),
     ],
 )
-def test_rows_that_are_certain_are_joined(
-    program: str | Path | None, command: str, demo_service: str, tmp_path: Path
-) -> None:
+def test_certain_rows_are_joined(program: str | Path | None, command: str, demo_service: str, tmp_path: Path) -> None:
     needed(program, "This test needs R (Debian's r-base-core), and what `make test-tools` installs.")
     for name in ("match_pandas.py", "match.R", "match.sql", "visits.csv"):  # what the guide has its reader save
         shutil.copy(EXAMPLES / name, tmp_path)
@@ -128,7 +126,7 @@ def blocks_in(language: str) -> list[str]:
 @pytest.mark.parametrize(
     ("program", "language"), [(READERS, "python"), pytest.param(shutil.which("Rscript"), "r", id="r")]
 )
-def test_programs_of_the_guide_to_python_and_r_find_what_is_certain(
+def test_python_and_r_programs_of_the_guide_match_rows(
     program: str | Path | None, language: str, demo_service: str, tmp_path: Path
 ) -> None:
     needed(program, "This test needs R (Debian's r-base-core), and what `make test-tools` installs.")
@@ -238,7 +236,7 @@ async def test_place_is_chosen_by_keyboard(page: Page) -> None:
     assert await is_valid(page)
 
 
-async def test_place_is_chosen_by_mouse_with_the_name_that_was_recognized(page: Page) -> None:
+async def test_place_is_chosen_by_mouse(page: Page) -> None:
     await field(page).fill("gdl")
     await page.get_by_role("option", name=re.compile(r", Jalisco \(GDL\)$")).click()
     await expect(field(page)).to_be_focused()
@@ -266,13 +264,13 @@ async def test_stale_answer_is_dropped(page: Page, demo_service: str) -> None:
     assert "GDL" not in await page.get_by_role("listbox").inner_text()
 
 
-async def test_service_that_cannot_be_reached_is_told(page: Page, demo_service: str) -> None:
+async def test_unreachable_service_is_reported(page: Page, demo_service: str) -> None:
     await page.route(f"{demo_service}/**", lambda route: route.abort())
     await field(page).fill("zapote")
     await expect(page.get_by_role("status")).to_have_text("Failed to fetch")
 
 
-async def test_open_list_has_no_fault_that_axe_finds(page: Page) -> None:
+async def test_open_list_passes_axe(page: Page) -> None:
     await field(page).fill("zapote")
     await expect(page.get_by_role("status")).to_have_text(FULL_LIST)
     await field(page).press("ArrowDown")

@@ -55,13 +55,13 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Packages:
     return Packages(sdist, wheel, tracked)
 
 
-def test_sdist_holds_what_is_tracked_and_no_more(packages: Packages) -> None:
+def test_sdist_has_the_tracked_files(packages: Packages) -> None:
     with tarfile.open(packages.sdist) as archive:
         packed = {name.partition("/")[2] for name in archive.getnames()}
     assert packed == packages.tracked | {"PKG-INFO"}
 
 
-def test_wheel_holds_the_package_its_migrations_and_no_more(packages: Packages) -> None:
+def test_wheel_has_the_package_and_migrations(packages: Packages) -> None:
     expected = {
         path.removeprefix("src/") if path.startswith("src/") else f"localidades_api/{path}"
         for path in packages.tracked
@@ -103,7 +103,7 @@ def with_pip(wheel: Path, constraints: Path, home: Path, env: Mapping[str, str])
 @pytest.mark.tail
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("install", [with_uvx, with_pip])
-def test_wheel_serves_where_it_is_installed(
+def test_installed_wheel_serves(
     install: Callable[[Path, Path, Path, Mapping[str, str]], list[str]], packages: Packages, home: Path
 ) -> None:
     # The newest versions may be minutes old: what runs here is what `make run` runs.

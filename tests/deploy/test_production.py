@@ -124,7 +124,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
 @pytest.mark.tail
 @pytest.mark.timeout(600)
-def test_guide_to_production_leads_to_a_service_that_verifies(machine: Machine) -> None:
+def test_production_guide_gives_a_working_service(machine: Machine) -> None:
     with ExitStack() as stack:
         for block in blocks_of(GUIDE):
             if block.is_tried:
@@ -144,7 +144,7 @@ def test_guide_to_production_leads_to_a_service_that_verifies(machine: Machine) 
         assert ask(f"SELECT DISTINCT usename {service}") == ["localidades_reader"]
 
 
-def test_every_block_of_the_guide_to_production_is_tried_or_says_why_not() -> None:
+def test_every_block_of_the_production_guide_is_accounted_for() -> None:
     text = (DOCS / GUIDE).read_text(encoding="utf-8")
     assert len(blocks_of(GUIDE)) == len(re.findall(r"^```\w+$", text, re.MULTILINE))
     for block in blocks_of(GUIDE):

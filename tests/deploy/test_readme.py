@@ -90,7 +90,7 @@ def service(printed: str) -> str:
     return str(address)
 
 
-def test_make_run_answers_at_each_address_that_it_prints(printed: str, clone: Path) -> None:
+def test_addresses_printed_by_make_run_answer(printed: str, clone: Path) -> None:
     for name in ("list", "site", "docs"):
         (address,) = re.findall(rf"^  {name} +(\S+)$", printed, re.MULTILINE)
         assert httpx.get(address, follow_redirects=True).status_code == 200
@@ -98,14 +98,14 @@ def test_make_run_answers_at_each_address_that_it_prints(printed: str, clone: Pa
     assert list(clone.glob(".data/cluster-*/PG_VERSION"))
 
 
-def test_demo_answers_what_is_shown(service: str, clone: Path) -> None:
+def test_examples_in_the_readme_print_what_they_show(service: str, clone: Path) -> None:
     shown = step("$ curl")
     text = shown.text.replace(SERVICE, service.removeprefix("http://"))
     for command, answer in steps_of(text):
         assert_prints(command, answer, clone)
 
 
-def test_links_of_readme_lead_somewhere_on_the_demo(service: str) -> None:
+def test_demo_links_in_the_readme_work(service: str) -> None:
     await_names(service)
     paths = set(re.findall(rf"http://{SERVICE}([^)>'\s`]*)", README))
     assert len(paths) >= 10
@@ -114,7 +114,7 @@ def test_links_of_readme_lead_somewhere_on_the_demo(service: str) -> None:
 
 
 # The last: it replaces the demo.
-def test_import_from_an_address_replaces_the_demo(service: str, clone: Path, tmp_path: Path) -> None:
+def test_import_from_a_url_replaces_the_demo(service: str, clone: Path, tmp_path: Path) -> None:
     table = write_catalogue(tmp_path / "AGEEML_utf.csv", many(135))
     with zipfile.ZipFile(tmp_path / "catun_localidad.zip", "w") as archive:
         archive.write(table, table.name)

@@ -130,7 +130,7 @@ def settings_of_standby(machine: Machine, port: int) -> dict[str, str]:
     }
 
 
-async def test_standby_copies_the_primary_follows_it_and_can_take_its_place(machine: Machine) -> None:
+async def test_standby_follows_the_primary_and_can_be_promoted(machine: Machine) -> None:
     port, standby_port = free_port(), free_port()
     settings = settings_of_standby(machine, port)
     script = (str(machine.folder / "standby.sh"), "-c", "hot_standby_feedback=on")
@@ -157,7 +157,7 @@ async def test_standby_copies_the_primary_follows_it_and_can_take_its_place(mach
             await await_value(standby_port, "SELECT pg_is_in_recovery()", value=False)
 
 
-async def test_primary_lets_in_who_has_a_password_and_nobody_else(machine: Machine) -> None:
+async def test_primary_requires_a_password(machine: Machine) -> None:
     port = free_port()
     with primary(machine, port):
         for role in PASSWORDS:

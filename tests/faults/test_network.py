@@ -21,7 +21,7 @@ from tests.support.servers import Server
         pytest.param("connections reset, old and new", partial(Proxy.reset, refusing=True), id="refuses"),
     ],
 )
-async def test_network_that_is_parted_is_503_in_time(
+async def test_partitioned_network_is_503_in_time(
     primary: Server, truth: Truth, report: Report, away: float, fault: str, part: Callable[[Proxy], None]
 ) -> None:
     questions = [*pages(truth, are_held=True) * 8, *lookups(truth)]
@@ -38,7 +38,7 @@ async def test_network_that_is_parted_is_503_in_time(
     assert tried.load.count("refused") > 0
 
 
-async def test_network_that_swallows_packets_leaves_no_older_connection_in_use(
+async def test_no_old_connection_is_used_after_packet_loss(
     primary: Server, truth: Truth, report: Report, away: float
 ) -> None:
     """Without held pages; what was swallowed is lost for good, as behind a firewall that has forgotten connections."""

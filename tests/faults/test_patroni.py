@@ -107,7 +107,7 @@ async def assert_standby(node: Node, newest: str) -> None:
     assert await node.has_release(newest)
 
 
-async def test_switchover_that_is_asked_for_costs_no_read(
+async def test_switchover_loses_no_read(
     cluster: Cluster, live: Live, truth: Truth, report: Report, catalogues: Mapping[str, Path]
 ) -> None:
     await cluster.await_health()
@@ -123,7 +123,7 @@ async def test_switchover_that_is_asked_for_costs_no_read(
     await assert_standby(former, NEXT[0])
 
 
-async def test_primary_that_is_killed_is_replaced_and_comes_back_as_a_standby(
+async def test_killed_primary_is_replaced_and_returns_as_a_standby(
     cluster: Cluster, live: Live, truth: Truth, report: Report, catalogues: Mapping[str, Path]
 ) -> None:
     await cluster.await_health()
@@ -145,7 +145,7 @@ async def test_primary_that_is_killed_is_replaced_and_comes_back_as_a_standby(
 
 
 @pytest.mark.tail
-async def test_primary_without_a_network_is_replaced_and_comes_back_as_a_standby(
+async def test_partitioned_primary_is_replaced_and_returns_as_a_standby(
     cluster: Cluster, live: Live, truth: Truth, report: Report, catalogues: Mapping[str, Path]
 ) -> None:
     await cluster.await_health()
@@ -166,7 +166,7 @@ async def test_primary_without_a_network_is_replaced_and_comes_back_as_a_standby
 
 
 @pytest.mark.tail
-async def test_primary_stays_one_while_etcd_is_away(
+async def test_primary_stays_primary_without_etcd(
     cluster: Cluster, live: Live, truth: Truth, report: Report, catalogues: Mapping[str, Path]
 ) -> None:
     await cluster.await_health()

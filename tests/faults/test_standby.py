@@ -46,7 +46,7 @@ async def connect_to_every(base: str, *servers: Server) -> None:
             await asyncio.gather(*(client.get(f"{LOCALIDADES}?page=1&release={OLDER}&lang=es") for _ in range(40)))
 
 
-async def test_reads_go_to_standbys_and_to_the_primary_while_there_is_none(
+async def test_reads_go_to_standbys_or_else_to_the_primary(
     primary: Server, standby: Server, truth: Truth, report: Report
 ) -> None:
     url = address_of(primary.port, standby.port)
@@ -67,7 +67,7 @@ async def test_reads_go_to_standbys_and_to_the_primary_while_there_is_none(
 
 
 @pytest.mark.parametrize("prefer", [pytest.param("prefer-standby", marks=pytest.mark.gate), "any"])
-async def test_primary_that_is_lost_is_replaced_by_the_promoted_standby(
+async def test_lost_primary_is_replaced_by_the_promoted_standby(
     primary: Server, standby: Server, truth: Truth, report: Report, catalogues: Mapping[str, Path], prefer: str
 ) -> None:
     url = address_of(primary.port, standby.port, prefer=prefer)
@@ -88,7 +88,7 @@ async def test_primary_that_is_lost_is_replaced_by_the_promoted_standby(
     assert tried.load.count("answered") == len(tried.load.outcomes)
 
 
-async def test_primary_whose_network_swallows_packets_is_left_for_the_standby(
+async def test_primary_losing_packets_is_left_for_the_standby(
     primary: Server, standby: Server, truth: Truth, report: Report, away: float
 ) -> None:
     async with (
@@ -107,7 +107,7 @@ async def test_primary_whose_network_swallows_packets_is_left_for_the_standby(
     assert tried.load.count("refused") <= POOL_SIZE  # what waited for it as it was lost, one each
 
 
-async def test_reads_through_two_poolers_go_to_the_primary_while_that_of_the_standbys_reaches_none(
+async def test_reads_go_to_the_primarys_pooler_if_the_other_reaches_no_standby(
     primary: Server, standby: Server
 ) -> None:
     """A pooler lets clients in all the same, and refuses what they ask."""
@@ -138,7 +138,7 @@ async def servers_that_answer(database: Database) -> set[str]:
 
 
 @pytest.mark.parametrize("prefer", [pytest.param("prefer-standby", marks=pytest.mark.gate), "any"])
-async def test_standby_that_is_behind_a_release_gives_no_wrong_answer(
+async def test_lagging_standby_gives_no_wrong_answer(
     primary: Server, standby: Server, truth: Truth, report: Report, catalogues: Mapping[str, Path], prefer: str
 ) -> None:
     url = address_of(primary.port, standby.port, prefer=prefer)
@@ -161,7 +161,7 @@ async def test_standby_that_is_behind_a_release_gives_no_wrong_answer(
     assert tried.load.returns_to(CURRENT, NEXT) == 0
 
 
-async def test_failover_to_a_standby_that_is_behind_does_not_go_back(
+async def test_failover_to_a_lagging_standby_does_not_go_back(
     primary: Server, standby: Server, truth: Truth, report: Report, catalogues: Mapping[str, Path]
 ) -> None:
     """One address for both servers, as a load balancer has."""
@@ -184,7 +184,7 @@ async def test_failover_to_a_standby_that_is_behind_does_not_go_back(
         assert tried.load.count("refused") > 0
 
 
-async def test_walk_by_name_on_a_standby_that_is_behind_is_503_not_404(
+async def test_named_release_on_a_lagging_standby_is_503_not_404(
     primary: Server, standby: Server, catalogues: Mapping[str, Path]
 ) -> None:
     await standby.catch_up(primary)
@@ -200,7 +200,7 @@ async def test_walk_by_name_on_a_standby_that_is_behind_is_503_not_404(
         assert (await client.get(f"{LOCALIDADES}?page=2&release=nothing")).status_code == 404
 
 
-async def test_promoted_standby_that_never_received_a_release_serves_the_one_before(
+async def test_promoted_standby_without_the_release_serves_the_previous_one(
     primary: Server, standby: Server, truth: Truth, report: Report, catalogues: Mapping[str, Path]
 ) -> None:
     """What asynchronous replication may lose: answers stay right, and no request mixes the two."""
@@ -221,7 +221,7 @@ async def test_promoted_standby_that_never_received_a_release_serves_the_one_bef
             assert (await client.get(f"{LOCALIDADES}?page=1&release={CURRENT}")).status_code == 200
 
 
-async def test_read_that_a_standby_cancels_is_run_again(
+async def test_read_cancelled_by_a_standby_is_retried(
     primary: Server, standby: Server, truth: Truth, report: Report
 ) -> None:
     await slow_down(primary, 0.1)

@@ -27,7 +27,7 @@ ANSWERS = [
 
 @pytest.mark.parametrize("root", ["", "/claves"])
 @pytest.mark.parametrize(("method", "target", "status", "allow"), ANSWERS)
-async def test_every_answer_has_allow_and_vary(
+async def test_every_response_has_allow_and_vary(
     app: FastAPI, root: str, method: str, target: str, status: int, allow: str
 ) -> None:
     """Below the path prefix of a proxy that keeps it, too."""
@@ -41,7 +41,7 @@ async def test_every_answer_has_allow_and_vary(
             assert answer.headers["access-control-allow-origin"] == "*"
 
 
-async def test_not_modified_and_held_answers_have_them(seeded_database: str) -> None:
+async def test_304_and_cached_responses_have_allow_and_vary(seeded_database: str) -> None:
     async with running_app(seeded_database, page_cache_bytes=1_000_000) as app, client_of(app) as client:
         tag = (await client.get(LOCALIDADES)).headers["etag"]
         request = client.build_request("GET", LOCALIDADES, headers={"If-None-Match": tag})
@@ -52,7 +52,7 @@ async def test_not_modified_and_held_answers_have_them(seeded_database: str) -> 
         assert cache_of(app).get(key_of(request))
 
 
-async def test_exception_is_a_problem_that_has_them() -> None:
+async def test_unexpected_error_has_allow_and_vary() -> None:
     app = create_app(Settings(), in_background=False)  # which has not started, so it has no services
     for method in ("GET", "HEAD"):
         async with client_of(app) as client:

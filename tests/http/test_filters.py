@@ -159,14 +159,14 @@ ALONE: list[dict[str, str]] = [
 
 
 @pytest.mark.parametrize("filters", ALONE, ids=urlencode)
-async def test_filter_alone_chooses_what_the_file_has(client: httpx.AsyncClient, filters: dict[str, str]) -> None:
+async def test_each_filter_matches_the_file(client: httpx.AsyncClient, filters: dict[str, str]) -> None:
     expected = choose(filters)
     body = (await client.get(address(filters, page_size=1000))).json()
     assert body == {"quantity": len(expected), "total_pages": -(-len(expected) // 1000), "results": expected[:1000]}
 
 
 @pytest.mark.parametrize("zeros", [True, False])
-async def test_batch_takes_500_keys_and_no_more(client: httpx.AsyncClient, zeros: bool) -> None:  # noqa: FBT001
+async def test_up_to_500_keys_are_accepted(client: httpx.AsyncClient, zeros: bool) -> None:  # noqa: FBT001
     keys = [place.cvegeo if zeros else str(int(place.cvegeo)) for place in PLACES[:501]]
     body = (await client.get(address({"cvegeo": ",".join(keys[:500])}, page_size=1000))).json()
     assert body["results"] == choose({"cvegeo": ",".join(keys[:500])})
@@ -202,16 +202,14 @@ async def test_batch_takes_500_keys_and_no_more(client: httpx.AsyncClient, zeros
         ("page", "0"),
     ],
 )  # fmt: skip
-async def test_parameter_that_can_not_be_used_is_refused_by_name(
-    client: httpx.AsyncClient, parameter: str, value: str
-) -> None:
+async def test_bad_filter_is_refused_by_name(client: httpx.AsyncClient, parameter: str, value: str) -> None:
     answer = await client.get(address({parameter: value}))
     assert answer.status_code == 422
     assert [fault["parameter"] for fault in answer.json()["errors"]] == [parameter]
 
 
 @pytest.mark.parametrize("filters", [{"estado_id": "2"}, {"search": "zzz"}, {"search": "..."}, {"cvegeo": "999999999"}])
-async def test_nothing_found_is_an_empty_list_of_one_page(client: httpx.AsyncClient, filters: Filters) -> None:
+async def test_no_results_are_one_empty_page(client: httpx.AsyncClient, filters: Filters) -> None:
     answer = await client.get(address(filters))
     assert answer.status_code == 200
     assert answer.json() == {"quantity": 0, "total_pages": 0, "results": []}
@@ -222,7 +220,7 @@ async def test_nothing_found_is_an_empty_list_of_one_page(client: httpx.AsyncCli
 
 @pytest.mark.parametrize("filters", [{"estado_id": "14"}, {"search": "rio", "ambito": "R"}, {}])
 @pytest.mark.parametrize("page_size", [7, 1000])
-async def test_page_past_the_last_is_not_found(client: httpx.AsyncClient, filters: Filters, page_size: int) -> None:
+async def test_page_past_the_last_is_404(client: httpx.AsyncClient, filters: Filters, page_size: int) -> None:
     expected = choose(filters)
     total_pages = -(-len(expected) // page_size)
     last = await client.get(address(filters, page=total_pages, page_size=page_size))
@@ -232,7 +230,7 @@ async def test_page_past_the_last_is_not_found(client: httpx.AsyncClient, filter
     assert past.json()["total_pages"] == total_pages
 
 
-async def test_page_size_that_is_most_often_wanted_is_the_list_as_it_always_was(client: httpx.AsyncClient) -> None:
+async def test_default_page_size_may_be_spelled_out(client: httpx.AsyncClient) -> None:
     plain, spelt = [await client.get(LOCALIDADES + query) for query in ("?page=2", "?page=2&page_size=50")]
     assert plain.content == spelt.content
     assert plain.headers.raw == spelt.headers.raw
@@ -290,7 +288,7 @@ _MOST_PAGES = 40  # of a walk, so that it ends soon
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(filters=FILTERS, page_size=st.integers(1, 1000) | st.integers(1, 20))
-async def test_walk_over_any_filtered_list_gives_each_matching_record_once_in_order(
+async def test_walking_a_filtered_list_yields_each_match_once_in_order(
     client: httpx.AsyncClient, filters: dict[str, str], page_size: int
 ) -> None:
     typed = filters.get("search", "")
@@ -308,7 +306,7 @@ async def test_walk_over_any_filtered_list_gives_each_matching_record_once_in_or
     assert set(sizes[:-1]) <= {page_size}
 
 
-async def test_choice_that_is_too_large_to_be_kept_is_found_all_the_same(app: FastAPI) -> None:
+async def test_result_too_large_to_cache_is_still_served(app: FastAPI) -> None:
     services = app.state.services
     release, rural = await services.releases.current(), LocalityFilters(ambito="R")
     expected = list(await services.positions.get(release, rural))
@@ -319,7 +317,7 @@ async def test_choice_that_is_too_large_to_be_kept_is_found_all_the_same(app: Fa
     assert 4 * len(expected) > 500
 
 
-async def test_boxes_evict_no_other_choice(app: FastAPI) -> None:
+async def test_bounding_boxes_do_not_evict_other_filters(app: FastAPI) -> None:
     services = app.state.services
     release, rural = await services.releases.current(), LocalityFilters(ambito="R")
     repository = services.repository
@@ -332,7 +330,7 @@ async def test_boxes_evict_no_other_choice(app: FastAPI) -> None:
     assert statements == []
 
 
-def test_box_is_found_by_the_index_of_points(varied_database: str) -> None:
+def test_bounding_box_uses_the_spatial_index(varied_database: str) -> None:
     filters = LocalityFilters(bbox="-103,21,-102.9,21.1")
     chosen = conditions(filtered_by(filters))
     statement = select(localities.c.position).where(localities.c.release_id == 1, *chosen).params(values(filters))

@@ -95,7 +95,7 @@ def log_lines(live: Live) -> list[dict[str, object]]:
     return [json.loads(line) for line in lines if line.startswith("{")]
 
 
-def test_metrics_are_valid_and_named_as_dashboards_know_them(two_workers: Live) -> None:
+def test_metrics_are_valid_and_keep_their_names(two_workers: Live) -> None:
     for target in (LOCALIDADES, f"{LOCALIDADES}?search=a", "/nothing/s3cret", "/static/style.css", f"{LOCALIDADES}1/"):
         ask(two_workers.base, target)
     await_metrics(
@@ -121,7 +121,7 @@ def test_metrics_are_valid_and_named_as_dashboards_know_them(two_workers: Live) 
     assert "s3cret" not in text
 
 
-def test_metrics_of_two_workers_are_one_sum_whichever_is_asked(two_workers: Live) -> None:
+def test_metrics_of_all_workers_are_summed(two_workers: Live) -> None:
     def logged() -> int:
         return sum(
             (line.get("operation"), line.get("status")) == ("list_localities", 200) for line in log_lines(two_workers)
@@ -153,9 +153,7 @@ def test_metrics_of_two_workers_are_one_sum_whichever_is_asked(two_workers: Live
 
 
 @pytest.mark.tail
-def test_metrics_of_a_worker_that_was_killed_are_cleaned_but_for_what_it_counted(
-    seeded_database: str, tmp_path: Path
-) -> None:
+def test_counters_of_a_killed_worker_are_kept_and_its_gauges_dropped(seeded_database: str, tmp_path: Path) -> None:
     with serving_with_two_workers(seeded_database, tmp_path) as live:
         for _ in range(20):
             ask(live.base, LOCALIDADES)
@@ -170,9 +168,7 @@ def test_metrics_of_a_worker_that_was_killed_are_cleaned_but_for_what_it_counted
         assert time.time() - value(after, "release_checked_timestamp_seconds") < 20
 
 
-def test_metrics_tell_of_held_pages_and_the_release_and_forget_the_one_before(
-    seeded_database: str, tmp_path: Path
-) -> None:
+def test_metrics_show_cached_pages_of_the_current_release_only(seeded_database: str, tmp_path: Path) -> None:
     with serving(seeded_database) as live:
         first = await_metrics(live.base, lambda metrics: value(metrics, "page_cache_pages") == 3)
         assert 3 * 1000 < value(first, "page_cache_bytes") < 64 * 1024**2
@@ -193,7 +189,7 @@ def test_metrics_tell_of_held_pages_and_the_release_and_forget_the_one_before(
         assert value(first, published) < value(after, published) <= time.time()
 
 
-def test_page_that_is_fetched_counts_as_a_miss(seeded_database: str) -> None:
+def test_fetched_page_counts_as_a_miss(seeded_database: str) -> None:
     with serving(seeded_database, LOCALIDADES_PAGE_CACHE_BYTES="0") as live:
         for number in (1, 2, 3, "03"):
             ask(live.base, f"{LOCALIDADES}?page={number}")
@@ -204,9 +200,7 @@ def test_page_that_is_fetched_counts_as_a_miss(seeded_database: str) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no prlimit")
-def test_worker_that_cannot_share_its_metrics_serves_on_and_is_counted_again_later(
-    seeded_database: str, tmp_path: Path
-) -> None:
+def test_worker_that_cannot_share_its_metrics_keeps_serving(seeded_database: str, tmp_path: Path) -> None:
     """As on a system without memory: what it writes is cut off, or refused."""
     with serving_with_two_workers(seeded_database, tmp_path) as live:
         before = answered(scrape(live.base), "list_localities", 200)
@@ -220,7 +214,7 @@ def test_worker_that_cannot_share_its_metrics_serves_on_and_is_counted_again_lat
         eventually(lambda: "Can't share the metrics" in live.output.read_text())
 
 
-def test_snapshots_of_another_version_are_passed_over() -> None:
+def test_metrics_snapshots_of_another_version_are_ignored() -> None:
     """The workers of a renewed installation may count other things than those that they replace."""
     ours: Snapshot = {("database_waiting",): [1], ("request_duration_seconds", "a", "200"): [1.0] * 12}
     theirs: Snapshot = {("database_waiting",): [2], ("request_duration_seconds", "a", "200"): [1.0] * 9, ("new",): [3]}
@@ -232,7 +226,7 @@ async def metrics_of(client: httpx.AsyncClient) -> Metrics:
     return read_metrics((await client.get("/metrics")).text)
 
 
-def test_requests_that_wait_for_a_connection_are_counted(seeded_database: str) -> None:
+def test_requests_waiting_for_a_connection_are_counted(seeded_database: str) -> None:
     settings = {"POOL_SIZE": "1", "DATABASE_TIMEOUT": "60", "RELEASE_POLL": "60", "PAGE_CACHE_BYTES": "0"}
     with (
         serving(seeded_database, **{f"LOCALIDADES_{name}": value for name, value in settings.items()}) as live,
@@ -275,7 +269,7 @@ async def test_errors_of_the_database_are_counted_by_kind(seeded_database: str, 
             assert value(await metrics_of(client), "database_errors_total", kind) == before + 1
 
 
-def test_request_is_counted_in_the_bucket_of_its_time_and_its_seconds_are_added() -> None:
+def test_request_duration_is_observed_in_a_histogram() -> None:
     counters = Counters()
     for seconds in (0.0002, 0.0007, 0.02, 0.2, 4.0):
         counters.count("get_locality", 200, seconds)
@@ -292,7 +286,7 @@ def test_request_is_counted_in_the_bucket_of_its_time_and_its_seconds_are_added(
     assert seconds == pytest.approx(4.2209)
 
 
-async def test_event_loop_lag_is_shown_for_a_minute_of_samples_and_then_forgotten(
+async def test_event_loop_lag_covers_the_last_minute(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(metrics_module, "SLEEP_INTERVAL", 0.001)
@@ -316,7 +310,7 @@ async def test_event_loop_lag_is_shown_for_a_minute_of_samples_and_then_forgotte
     assert sum(lag > 0.4 for lag in shown) >= 60
 
 
-def test_gauges_of_workers_are_added_but_for_what_tells_of_the_worst() -> None:
+def test_gauges_of_workers_are_summed_or_the_worst_is_shown() -> None:
     """A worker that has not read the releases for an hour must not hide behind one that has."""
     of_one: Snapshot = {
         ("database_connections", "in_use"): [3],
@@ -341,7 +335,7 @@ def test_gauges_of_workers_are_added_but_for_what_tells_of_the_worst() -> None:
     }
 
 
-async def test_gauges_are_sampled_on_after_one_that_could_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_gauge_that_cannot_be_read_does_not_stop_sampling(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics_module, "SLEEP_INTERVAL", 0.001)
     monkeypatch.setattr(metrics_module, "SLEEPS_PER_SAMPLE", 1)
     monkeypatch.setattr(metrics_module, "COUNTERS", counters := Counters())

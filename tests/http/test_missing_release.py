@@ -98,7 +98,7 @@ READS_OF_BOTH = (
 )
 
 
-def test_every_read_of_a_release_is_tried_here() -> None:
+def test_every_query_is_covered() -> None:
     found = {
         f"{name}.{method}"
         for name in queries.__all__
@@ -151,13 +151,13 @@ def unpublished(release: Release) -> Release:
 
 
 @pytest.mark.parametrize("name", READS)
-async def test_release_that_is_there_is_read(present: Database, releases: Sequence[Release], name: str) -> None:
+async def test_existing_release_is_read(present: Database, releases: Sequence[Release], name: str) -> None:
     older, newer = releases
     await READS[name](present, newer, older)
 
 
 @pytest.mark.parametrize("name", READS)
-async def test_release_that_the_server_lacks_is_unavailable(
+async def test_release_missing_on_the_server_is_unavailable(
     present: Database, releases: Sequence[Release], name: str
 ) -> None:
     older, newer = releases
@@ -167,7 +167,7 @@ async def test_release_that_the_server_lacks_is_unavailable(
 
 
 @pytest.mark.parametrize("name", READS_OF_BOTH)
-async def test_second_release_that_the_server_lacks_is_unavailable(
+async def test_second_release_missing_on_the_server_is_unavailable(
     present: Database, releases: Sequence[Release], name: str
 ) -> None:
     older, newer = releases
@@ -175,7 +175,7 @@ async def test_second_release_that_the_server_lacks_is_unavailable(
         await READS[name](present, newer, unpublished(older))
 
 
-async def test_release_of_another_time_with_the_same_id_is_unavailable_as_soon_as_that_is_noticed(
+async def test_other_release_with_the_same_id_is_unavailable_once_noticed(
     server: str, both: str, releases: Sequence[Release]
 ) -> None:
     newer = releases[1]
@@ -242,7 +242,7 @@ async def without_older(server: str, both: str, releases: Sequence[Release]) -> 
         yield database
 
 
-async def test_release_that_is_marked_is_read_until_its_rows_go(
+async def test_release_marked_for_removal_is_read_while_it_has_rows(
     server: str, both: str, releases: Sequence[Release]
 ) -> None:
     async with retiring(server, both, releases[1], MARK) as database:
@@ -250,9 +250,7 @@ async def test_release_that_is_marked_is_read_until_its_rows_go(
         assert await CatalogueRepository(database).get_locality(releases[1], LOCALITY + 8999) is None
 
 
-async def test_release_whose_detachment_was_interrupted_is_unavailable(
-    server: str, both: str, releases: Sequence[Release]
-) -> None:
+async def test_half_detached_release_is_unavailable(server: str, both: str, releases: Sequence[Release]) -> None:
     newer = releases[1]
     with new_database(server, both) as url:
         async with reading(url) as database, connected(url) as retirer, connected(url) as reader:
@@ -268,7 +266,7 @@ async def test_release_whose_detachment_was_interrupted_is_unavailable(
 
 
 @pytest.mark.parametrize("name", READS_OF_AREAS)
-async def test_areas_are_read_until_they_are_removed_too(
+async def test_areas_are_read_until_they_are_removed(
     detached: Database, releases: Sequence[Release], name: str
 ) -> None:
     await detached.engine.dispose()  # a new connection hasn't seen the release
@@ -276,23 +274,19 @@ async def test_areas_are_read_until_they_are_removed_too(
 
 
 @pytest.mark.parametrize("name", [name for name in READS if name not in READS_OF_AREAS + READS_OF_THE_LIST])
-async def test_localities_that_were_detached_are_unavailable(
-    detached: Database, releases: Sequence[Release], name: str
-) -> None:
+async def test_detached_localities_are_unavailable(detached: Database, releases: Sequence[Release], name: str) -> None:
     with pytest.raises(DatabaseUnavailableError, match="does not have the requested release"):
         await READS[name](detached, releases[1], releases[0])
 
 
 @pytest.mark.parametrize("name", [name for name in READS if name not in READS_OF_THE_LIST])
-async def test_release_that_was_removed_is_unavailable(
-    cleared: Database, releases: Sequence[Release], name: str
-) -> None:
+async def test_removed_release_is_unavailable(cleared: Database, releases: Sequence[Release], name: str) -> None:
     with pytest.raises(DatabaseUnavailableError, match="does not have the requested release"):
         await READS[name](cleared, releases[1], releases[0])
 
 
 @pytest.mark.parametrize("name", [name for name in READS_OF_BOTH if name not in READS_OF_THE_LIST])
-async def test_second_release_that_was_removed_is_unavailable(
+async def test_second_removed_release_is_unavailable(
     without_older: Database, releases: Sequence[Release], name: str
 ) -> None:
     with pytest.raises(DatabaseUnavailableError, match="does not have the requested release"):

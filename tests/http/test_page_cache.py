@@ -56,7 +56,7 @@ async def await_looks(app: FastAPI, count: int) -> None:
                 await asyncio.sleep(0.001)
 
 
-async def test_page_whose_first_asker_hangs_up_reaches_the_others(seeded_database: str) -> None:
+async def test_page_is_served_to_the_others_if_the_first_client_disconnects(seeded_database: str) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
         await client.get(f"{LOCALIDADES}?page=9")  # the release is known from here on
         async with connected(seeded_database) as other:
@@ -67,7 +67,7 @@ async def test_page_whose_first_asker_hangs_up_reaches_the_others(seeded_databas
             assert (await second).content.startswith(b'{"quantity":132')
 
 
-async def test_cache_with_little_room_holds_what_fits_and_serves_the_rest(seeded_database: str) -> None:
+async def test_small_cache_holds_what_fits_and_serves_the_rest(seeded_database: str) -> None:
     async with running_app(seeded_database, page_cache_bytes=9_000) as app, client_of(app) as client:
 
         async def is_filled() -> list[int]:
@@ -80,7 +80,7 @@ async def test_cache_with_little_room_holds_what_fits_and_serves_the_rest(seeded
         assert cached(app) == held
 
 
-async def test_held_pages_are_served_while_the_database_is_away(server: str, seeded_database: str) -> None:
+async def test_cached_pages_are_served_without_the_database(server: str, seeded_database: str) -> None:
     async with running_app(seeded_database, page_cache_bytes=ENOUGH) as app, client_of(app) as client:
         await await_warm(app)
         before = await client.get(f"{LOCALIDADES}?page=2")
@@ -90,9 +90,7 @@ async def test_held_pages_are_served_while_the_database_is_away(server: str, see
             assert (after.status_code, after.content) == (200, before.content)
 
 
-async def test_front_page_is_shown_without_its_cities_while_the_database_is_away(
-    server: str, seeded_database: str
-) -> None:
+async def test_front_page_omits_its_cities_without_the_database(server: str, seeded_database: str) -> None:
     async with running_app(seeded_database, database_timeout=0.5) as app, client_of(app) as client:
         await await_release(client, "2020-01")
         with out_of_reach(server, seeded_database):
@@ -104,7 +102,7 @@ async def test_front_page_is_shown_without_its_cities_while_the_database_is_away
     assert "etag" in back.headers
 
 
-async def test_page_that_is_not_cached_is_503_while_the_database_is_away(
+async def test_uncached_page_is_503_without_the_database(
     seeded_database: str,
 ) -> None:
     async with running_app(seeded_database, database_timeout=0.5) as app, client_of(app) as client:
@@ -120,9 +118,7 @@ def next_catalogue(folder: Path) -> Path:
     return write_catalogue(folder / "catun_localidad_2021-01.csv", [*many(132), Place("010019997", "Nuevo")])
 
 
-async def test_pointer_that_moves_to_and_fro_ends_with_the_pages_of_where_it_stays(
-    seeded_database: str, tmp_path: Path
-) -> None:
+async def test_pages_follow_the_last_of_quick_publications(seeded_database: str, tmp_path: Path) -> None:
     await import_into(seeded_database, next_catalogue(tmp_path))
     async with running_app(seeded_database, page_cache_bytes=ENOUGH, release_poll=0.01) as app:
         for name in ("2020-01", "2021-01") * 10:
@@ -145,7 +141,7 @@ def pages_in_memory(app: FastAPI) -> float:
     return pages
 
 
-async def test_older_release_is_served_but_takes_no_room(seeded_database: str, tmp_path: Path) -> None:
+async def test_older_release_is_served_uncached(seeded_database: str, tmp_path: Path) -> None:
     async with running_app(seeded_database, page_cache_bytes=ENOUGH) as app, client_of(app) as client:
         await await_warm(app)
         await import_into(seeded_database, next_catalogue(tmp_path))
@@ -162,7 +158,7 @@ CHARACTERS = [chr(code) for code in (*range(1, 0xD800), *range(0xE000, 0x10000))
 NAMES = [f"A{''.join(CHARACTERS[start : start + 60])}z" for start in range(0, len(CHARACTERS), 60)]
 
 
-async def test_json_of_postgres_is_what_the_documented_models_write(server: str, migrated: str, tmp_path: Path) -> None:
+async def test_json_from_postgres_equals_that_of_the_models(server: str, migrated: str, tmp_path: Path) -> None:
     """Valid against the models, and byte for byte their own serialisation."""
     places = [Place(f"01001{number:04d}", name) for number, name in enumerate([*NAMES, "\\/\U0001f600'"], 1)]
     file = write_catalogue(tmp_path / "catun_localidad_2020-01.csv", places)
@@ -192,7 +188,7 @@ async def test_json_of_postgres_is_what_the_documented_models_write(server: str,
         ),
     ],
 )
-async def test_release_whose_pages_cannot_be_fetched_is_served_all_the_same_after_a_moment(
+async def test_release_is_served_even_if_its_pages_cannot_be_preloaded(
     seeded_database: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -223,7 +219,7 @@ async def test_release_whose_pages_cannot_be_fetched_is_served_all_the_same_afte
         await await_warm(app)
 
 
-async def test_fetch_of_a_page_ends_with_the_application(seeded_database: str) -> None:
+async def test_page_fetch_ends_with_the_application(seeded_database: str) -> None:
     """Its client may have gone; its connection must not stay."""
     before = asyncio.all_tasks()
     with locked(seeded_database):

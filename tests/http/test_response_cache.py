@@ -88,7 +88,7 @@ async def uncached(app: FastAPI) -> AsyncIterator[FastAPI]:
     ),
     method=st.sampled_from(["GET", "GET", "GET", "HEAD", "OPTIONS", "POST"]),
 )
-async def test_any_request_is_answered_twice_as_routing_does(
+async def test_cached_response_equals_the_routed_one(
     *, app: FastAPI, uncached: FastAPI, path: str, parts: list[str], fields: list[tuple[str, str]], method: str
 ) -> None:
     """Byte for byte: status, every header in its order, and body."""
@@ -107,7 +107,7 @@ async def test_any_request_is_answered_twice_as_routing_does(
 
 
 @pytest.mark.parametrize(("target", "accept"), list(product(RESOURCES, ["*/*", "text/html"])))
-async def test_what_is_held_is_what_was_answered(app: FastAPI, target: str, accept: str) -> None:
+async def test_cached_bytes_are_those_that_were_sent(app: FastAPI, target: str, accept: str) -> None:
     async with client_of(app) as client:
         request = client.build_request("GET", target, headers={"accept": accept, "accept-language": "en, x-first"})
         assert held_for(app, request) is None
@@ -128,7 +128,7 @@ async def test_what_is_held_is_what_was_answered(app: FastAPI, target: str, acce
 
 
 @pytest.mark.parametrize("target", [f"{LOCALIDADES}tiles.json", "/api/census/reconcile/"])
-async def test_answer_that_names_its_host_is_no_answer_for_another(app: FastAPI, target: str) -> None:
+async def test_response_with_its_host_is_not_reused_for_another_host(app: FastAPI, target: str) -> None:
     async with client_of(app) as client:
         for host in ("one.example", "two.example", "one.example"):
             assert host in (await client.get(target, headers={"host": host})).text
@@ -137,14 +137,14 @@ async def test_answer_that_names_its_host_is_no_answer_for_another(app: FastAPI,
 @pytest.mark.parametrize(
     ("method", "target"), [("HEAD", LOCALIDADES), ("POST", LOCALIDADES), ("GET", "/static/style.css")]
 )
-async def test_other_requests_are_not_held(app: FastAPI, method: str, target: str) -> None:
+async def test_other_requests_are_not_cached(app: FastAPI, method: str, target: str) -> None:
     async with client_of(app) as client:
         request = client.build_request(method, target)
         await client.send(request)
         assert held_for(app, request) is None
 
 
-async def test_nothing_is_held_under_the_next_release(seeded_database: str, tmp_path: Path) -> None:
+async def test_new_release_empties_the_cache(seeded_database: str, tmp_path: Path) -> None:
     async with running_app(seeded_database, page_cache_bytes=1_000_000) as app:
         targets = [LOCALIDADES, f"{LOCALIDADES}?format=api", f"{LOCALIDADES}?release=2020-01", "/api/census/releases/"]
         search = f"{SUGGEST}?q=nuevo"
@@ -162,9 +162,7 @@ async def test_nothing_is_held_under_the_next_release(seeded_database: str, tmp_
             assert "Nuevo" in (await client.get(search)).text
 
 
-async def test_answer_that_began_under_one_release_is_not_held_under_the_next(
-    seeded_database: str, tmp_path: Path
-) -> None:
+async def test_response_started_before_a_publication_is_not_cached(seeded_database: str, tmp_path: Path) -> None:
     await import_into(seeded_database, write_catalogue(tmp_path / "catun_localidad_2021-01.csv", many(140)))
     async with running_app(seeded_database, in_background=False, page_cache_bytes=1_000_000) as app:
         releases = app.state.services.releases
@@ -182,7 +180,7 @@ async def test_answer_that_began_under_one_release_is_not_held_under_the_next(
             assert (await client.send(request)).headers["catalogue-release"] == "2020-01"
 
 
-async def test_cache_is_bounded_and_keeps_what_is_asked_for(seeded_database: str) -> None:
+async def test_cache_is_bounded_and_keeps_the_recently_used(seeded_database: str) -> None:
     async with running_app(seeded_database, page_cache_bytes=1_000_000) as app, client_of(app) as client:
         app.state.response_cache = ResponseCache(app.state.services.releases, 200_000)
         often = client.build_request("GET", f"{LOCALIDADES}?page=2")
@@ -196,7 +194,7 @@ async def test_cache_is_bounded_and_keeps_what_is_asked_for(seeded_database: str
     assert 10 < len(held) < 60
 
 
-async def test_service_without_a_page_cache_holds_no_response(seeded_database: str) -> None:
+async def test_response_cache_can_be_disabled(seeded_database: str) -> None:
     async with running_app(seeded_database, page_cache_bytes=0) as app, client_of(app) as client:
         request = client.build_request("GET", LOCALIDADES)
         await client.send(request)
@@ -206,7 +204,7 @@ async def test_service_without_a_page_cache_holds_no_response(seeded_database: s
 @pytest.mark.parametrize(
     "field", [("content-length", "0"), ("transfer-encoding", "chunked"), ("expect", "100-continue")]
 )
-async def test_request_that_may_have_a_body_is_not_held(app: FastAPI, field: tuple[str, str]) -> None:
+async def test_request_with_a_body_is_not_cached(app: FastAPI, field: tuple[str, str]) -> None:
     """The server finds what is held before it looks at where a request ends."""
     async with client_of(app) as client:
         request = client.build_request("GET", LOCALIDADES, headers=[field])

@@ -53,7 +53,7 @@ def _has_rows(body: object) -> bool:
 @pytest.mark.timeout(600)  # seconds for all operations
 @settings(max_examples=50, suppress_health_check=list(HealthCheck))
 @schema.parametrize()
-def test_every_operation_with_any_input_keeps_to_the_document(case: "schemathesis.Case[Any]", live_server: str) -> None:
+def test_every_operation_conforms_to_the_document(case: "schemathesis.Case[Any]", live_server: str) -> None:
     answer = case.call(base_url=live_server)
     if answer.status_code == LONGER_THAN_ANY_OPERATION:
         assert len(answer.request.path_url) > 8 * 1024

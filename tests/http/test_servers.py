@@ -40,7 +40,7 @@ from tests.support.waiting import eventually_async, in_thread
         ("postgresql://u@/d?host=/run/a&port=1", ["u@ host=/run/a port=1"]),
     ],
 )
-def test_address_of_several_hosts_is_one_of_each(url: str, hosts: list[str]) -> None:
+def test_address_with_several_hosts_is_split(url: str, hosts: list[str]) -> None:
     found = []
     for address in Dsn.parse(url).addresses:
         parts = urlsplit(address)
@@ -59,7 +59,7 @@ def several(url: str, *, options: str = "", second: tuple[str, str] | None = Non
     return f"postgresql://{parts.netloc}{parts.path}?host={folder},{other}&port={port},{its_port}{options}"
 
 
-async def test_connections_are_spread_over_the_servers(seeded: str) -> None:
+async def test_connections_are_spread_over_servers(seeded: str) -> None:
     servers = Servers(Dsn.parse(several(seeded)))
     used: Counter[str] = Counter()
     for _ in range(30):
@@ -69,7 +69,7 @@ async def test_connections_are_spread_over_the_servers(seeded: str) -> None:
     assert len(used) == 2
 
 
-async def test_server_that_is_avoided_is_left_alone_while_there_is_another(seeded: str) -> None:
+async def test_failed_server_is_avoided_while_another_works(seeded: str) -> None:
     servers = Servers(Dsn.parse(several(seeded)))
     first, second = Dsn.parse(several(seeded)).addresses
     assert servers.avoid(first)
@@ -81,14 +81,14 @@ async def test_server_that_is_avoided_is_left_alone_while_there_is_another(seede
     await (await servers.connect(timeout=5)).close()
 
 
-async def test_primary_serves_where_a_standby_is_preferred_and_there_is_none(seeded: str) -> None:
+async def test_primary_serves_if_no_preferred_standby_is_available(seeded: str) -> None:
     servers = Servers(Dsn.parse(several(seeded, options="&target_session_attrs=prefer-standby")))
     connection = await servers.connect(timeout=5)
     assert await connection.fetchval("SELECT 1") == 1
     await connection.close()
 
 
-async def test_standby_that_did_not_answer_is_left_alone_while_the_primary_does(seeded: str) -> None:
+async def test_unresponsive_standby_is_avoided_while_the_primary_answers(seeded: str) -> None:
     asked: list[None] = []
 
     async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -105,23 +105,21 @@ async def test_standby_that_did_not_answer_is_left_alone_while_the_primary_does(
     assert len(asked) == before > 0
 
 
-async def test_standby_that_is_demanded_and_is_not_there_is_unavailable(seeded: str) -> None:
+async def test_missing_required_standby_is_unavailable(seeded: str) -> None:
     database = Database.for_reading(several(seeded, options="&target_session_attrs=standby"), pool_size=1, timeout=5)
     with pytest.raises(DatabaseUnavailableError):
         await database.fetch(text("SELECT 1"))
     await database.dispose()
 
 
-async def test_port_that_is_no_number_is_refused_without_the_password() -> None:
+async def test_bad_port_is_refused_without_the_password() -> None:
     with pytest.raises(ConfigurationError) as caught:
         await Servers(Dsn.parse("postgresql://u:s3cr3t@h:port/d")).connect(timeout=1)
     assert "s3cr3t" not in str(caught.value)
 
 
 @pytest.mark.parametrize("callers", [1, 6])
-async def test_statement_beyond_the_deadline_is_unavailable_in_time_and_leaves_the_pool_usable(
-    seeded: str, callers: int
-) -> None:
+async def test_statement_is_cancelled_at_the_deadline(seeded: str, callers: int) -> None:
     database = Database.for_reading(seeded, pool_size=2, timeout=1)
     try:
         slow = (database.fetch(text("SELECT pg_sleep(200)")) for _ in range(callers))  # longer than a test has time
@@ -132,7 +130,7 @@ async def test_statement_beyond_the_deadline_is_unavailable_in_time_and_leaves_t
         await database.dispose()
 
 
-async def test_time_that_a_request_has_waited_before_is_a_part_of_the_deadline(seeded: str) -> None:
+async def test_deadline_includes_time_spent_waiting(seeded: str) -> None:
     database = Database.for_reading(seeded, pool_size=1, timeout=20)
     before = already_waited.set(19.5)
     try:
@@ -175,9 +173,7 @@ async def connect_to_the_lagging(database: Database) -> None:
         await database.engine.dispose()
 
 
-async def test_connection_to_a_server_that_lacks_the_release_is_replaced_by_one_to_another(
-    seeded: str, lagging: tuple[str, str]
-) -> None:
+async def test_connection_to_a_server_without_the_release_is_replaced(seeded: str, lagging: tuple[str, str]) -> None:
     release = await release_of(seeded)
     database = Database.for_reading(several(seeded, second=lagging), pool_size=1, timeout=5)
     try:
@@ -191,7 +187,7 @@ async def test_connection_to_a_server_that_lacks_the_release_is_replaced_by_one_
         await database.dispose()
 
 
-async def test_statement_that_the_server_refuses_is_unavailable_and_no_fault_that_was_foreseen(seeded: str) -> None:
+async def test_refused_statement_is_an_unexpected_error(seeded: str) -> None:
     database = Database.for_reading(seeded, pool_size=1, timeout=5)
     try:
         with pytest.raises(DatabaseUnavailableError, match=r"\(42883\)") as caught:
@@ -201,7 +197,7 @@ async def test_statement_that_the_server_refuses_is_unavailable_and_no_fault_tha
         await database.dispose()
 
 
-async def test_table_that_was_altered_meanwhile_is_read_on(seeded_database: str) -> None:
+async def test_altered_table_is_still_read(seeded_database: str) -> None:
     database = Database.for_reading(seeded_database, pool_size=1, timeout=5)
     try:
         for type_ in ("integer", "bigint"):
@@ -213,7 +209,7 @@ async def test_table_that_was_altered_meanwhile_is_read_on(seeded_database: str)
         await database.dispose()
 
 
-async def test_release_that_every_server_lacks_is_unavailable_and_its_connection_stays_usable(seeded: str) -> None:
+async def test_release_missing_on_every_server_is_unavailable(seeded: str) -> None:
     release = await release_of(seeded)
     database = Database.for_reading(several(seeded), pool_size=1, timeout=5)
     try:
@@ -225,7 +221,7 @@ async def test_release_that_every_server_lacks_is_unavailable_and_its_connection
         await database.dispose()
 
 
-async def test_server_is_asked_once_a_connection_for_each_release_and_anew_after_no_rows(seeded: str) -> None:
+async def test_release_is_checked_once_per_connection_and_after_empty_results(seeded: str) -> None:
     release = await release_of(seeded)
     database = Database.for_reading(seeded, pool_size=1, timeout=5)
     asked: list[str] = []
@@ -253,7 +249,7 @@ async def test_server_is_asked_once_a_connection_for_each_release_and_anew_after
     ]
 
 
-async def test_session_for_reading_has_the_limits_of_its_deadline(seeded: str) -> None:
+async def test_read_sessions_have_timeouts(seeded: str) -> None:
     """The server ends what takes too long a little before the deadline, which leaves the connection sound."""
     database = Database.for_reading(seeded, pool_size=1, timeout=20)
     expected = {
@@ -275,7 +271,7 @@ async def test_session_for_reading_has_the_limits_of_its_deadline(seeded: str) -
 
 
 @pytest.mark.parametrize(("servers", "processes"), [(1, 1), (2, 3)])
-async def test_connection_to_one_of_several_servers_is_made_anew_when_it_is_old(
+async def test_old_connections_are_replaced(
     seeded: str, monkeypatch: pytest.MonkeyPatch, servers: int, processes: int
 ) -> None:
     """A server that has come back gets its part of the reads again; where there is only one, nothing is gained."""
@@ -288,7 +284,7 @@ async def test_connection_to_one_of_several_servers_is_made_anew_when_it_is_old(
         await database.dispose()
 
 
-async def test_server_that_was_avoided_is_asked_again_after_a_while(seeded: str) -> None:
+async def test_avoided_server_is_retried_after_a_while(seeded: str) -> None:
     servers = Servers(Dsn.parse(several(seeded)))
     avoided, _ = Dsn.parse(several(seeded)).addresses
     assert servers.avoid(avoided)
@@ -302,7 +298,7 @@ async def test_server_that_was_avoided_is_asked_again_after_a_while(seeded: str)
     await eventually_async(is_asked)
 
 
-async def test_connection_is_waited_for_half_of_the_deadline(seeded: str) -> None:
+async def test_waiting_for_a_connection_takes_half_the_deadline_at_most(seeded: str) -> None:
     """Whoever gets one later would have no time to use it."""
     database = Database.for_reading(seeded, pool_size=1, timeout=2)
     try:
@@ -318,7 +314,7 @@ async def test_connection_is_waited_for_half_of_the_deadline(seeded: str) -> Non
         await database.dispose()
 
 
-async def test_error_of_a_statement_does_not_tell_what_a_client_sent(seeded: str) -> None:
+async def test_statement_errors_do_not_leak_parameters(seeded: str) -> None:
     database = Database.for_reading(seeded, pool_size=1, timeout=5)
     try:
         with pytest.raises(DBAPIError, match="division by zero") as caught:

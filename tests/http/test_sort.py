@@ -90,9 +90,7 @@ async def keys_of(client: httpx.AsyncClient, **asked: str) -> list[int]:
 
 
 @pytest.mark.parametrize("sort", SORTS)
-async def test_walk_over_a_sorted_list_gives_every_record_once_in_its_order(
-    client: httpx.AsyncClient, sort: str
-) -> None:
+async def test_walking_a_sorted_list_yields_each_record_once_in_order(client: httpx.AsyncClient, sort: str) -> None:
     expected = ordered(sort)
     for size in ("1000", "50", "7"):
         assert await keys_of(client, sort=sort, page_size=size) == expected
@@ -101,9 +99,7 @@ async def test_walk_over_a_sorted_list_gives_every_record_once_in_its_order(
 
 
 @pytest.mark.parametrize("sort", SORTS)
-async def test_search_finds_the_same_places_in_the_order_that_was_asked_for(
-    client: httpx.AsyncClient, sort: str
-) -> None:
+async def test_sorting_does_not_change_what_is_found(client: httpx.AsyncClient, sort: str) -> None:
     found = set(await keys_of(client, sort="clave", search="pe", page_size="5"))
     assert len(found) > 20
     chosen = [place for place in PLACES if int(place.cvegeo) in found]
@@ -111,7 +107,7 @@ async def test_search_finds_the_same_places_in_the_order_that_was_asked_for(
     assert await keys_of(client, sort=sort, search="zzzzzz") == []
 
 
-async def test_relevance_is_the_name_then_its_beginning_then_population(client: httpx.AsyncClient) -> None:
+async def test_relevance_prefers_the_exact_name_then_prefixes_then_population(client: httpx.AsyncClient) -> None:
     """By every search: whole names, beginnings, names with an estado, and none."""
     for search, is_named in (
         ("pen", {"Pen"}),
@@ -146,7 +142,7 @@ def test_names_are_sorted_as_spanish_readers_expect() -> None:
     assert names[-2:] == ["Zúñiga", "Zurupio"]
 
 
-async def test_order_that_takes_longer_than_a_request_goes_on_and_is_kept(server: str, named_database: str) -> None:
+async def test_slow_sort_continues_after_its_request_and_is_cached(server: str, named_database: str) -> None:
     with new_database(server, named_database) as url:
         async with running_app(url, pool_size=1, database_timeout=1.5) as app, client_of(app) as client:
             waited = []
@@ -167,7 +163,7 @@ async def test_order_that_takes_longer_than_a_request_goes_on_and_is_kept(server
             assert await keys_of(client, sort="nombre") == ordered("nombre")
 
 
-async def test_page_leads_to_every_order_and_says_which_it_has(client: httpx.AsyncClient) -> None:
+async def test_html_page_links_to_every_order_and_marks_the_current_one(client: httpx.AsyncClient) -> None:
     """Each link leads to the first page of an order and keeps the filters."""
     asked = {"estado_id": "2", "page": "2", "page_size": "5"}
     for sort in SORTS:
@@ -188,7 +184,7 @@ async def test_page_leads_to_every_order_and_says_which_it_has(client: httpx.Asy
         assert hidden.attributes["value"] == sort
 
 
-async def test_page_by_population_shows_it(client: httpx.AsyncClient) -> None:
+async def test_html_page_sorted_by_population_shows_it(client: httpx.AsyncClient) -> None:
     known = {place.cvegeo: place.poblacion for place in PLACES}
     page = Page.of(await client.get(f"{LOCALIDADES}?sort=-poblacion&page_size=100", headers=BROWSER))
     shown = [(row[-1], row[-2].strip()) for row in page.rows()]

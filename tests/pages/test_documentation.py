@@ -26,7 +26,7 @@ MAX_HTML_BYTES = 100_000
 
 
 @pytest.mark.parametrize("path", ["/docs", "/redoc"])
-async def test_page_has_the_frame_of_the_site_in_both_languages(client: httpx.AsyncClient, path: str) -> None:
+async def test_documentation_has_the_layout_of_the_site_in_both_languages(client: httpx.AsyncClient, path: str) -> None:
     titles = set()
     for language, headers in (("en", {}), ("es", {"Accept-Language": "es-MX"})):
         answer = await client.get(path, headers=headers)
@@ -43,11 +43,11 @@ async def test_page_has_the_frame_of_the_site_in_both_languages(client: httpx.As
 
 
 @pytest.mark.parametrize("query", ["lang=fr", "format=json", "x=1", "lang=es&lang=en"])
-async def test_page_refuses_what_it_does_not_take(client: httpx.AsyncClient, query: str) -> None:
+async def test_documentation_refuses_bad_parameters(client: httpx.AsyncClient, query: str) -> None:
     assert (await client.get(f"/docs?{query}")).status_code == 422
 
 
-async def test_page_of_a_service_below_a_path_names_its_own_files(app: FastAPI) -> None:
+async def test_documentation_includes_the_forwarded_prefix(app: FastAPI) -> None:
     transport = httpx.ASGITransport(app, root_path="/below")
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
         page = Parsed.of(await client.get("/below/docs"))
@@ -78,7 +78,7 @@ async def test_reference_has_every_operation_parameter_and_schema(client: httpx.
     assert {target[1:] for target in targets} - set(sections) == {"main"}
 
 
-async def test_pages_in_spanish_are_of_the_document_in_spanish(client: httpx.AsyncClient) -> None:
+async def test_spanish_documentation_uses_the_spanish_document(client: httpx.AsyncClient) -> None:
     for path in ("/docs", "/redoc"):
         page = Parsed.of(await client.get(f"{path}?lang=es"))
         assert {one.attributes["lang"] for one in page.elements if "lang" in one.attributes} == {"es", "en"}
@@ -103,7 +103,7 @@ in_two_looks = pytest.mark.parametrize(
 
 
 @in_two_looks
-async def test_reference_has_no_fault_that_axe_finds(
+async def test_reference_passes_axe(
     browser: Browser, live_server: str, scheme: str, viewport: ViewportSize, language: str
 ) -> None:
     options: dict[str, Any] = {"color_scheme": scheme, "viewport": viewport}
@@ -120,7 +120,7 @@ async def test_reference_has_no_fault_that_axe_finds(
 
 
 @in_two_looks
-async def test_swagger_ui_has_no_fault_that_axe_finds_with_operations_tried_and_follows_the_theme(
+async def test_swagger_ui_passes_axe_and_follows_the_theme(
     browser: Browser, live_server: str, scheme: str, viewport: ViewportSize, language: Language
 ) -> None:
     """`visit` fails on what a browser says on its console, such as that a policy has kept something from it."""
@@ -152,7 +152,7 @@ async def _try(page: Page, method: str, path: str) -> None:
     await expect(operation.locator(".live-responses-table .response-col_status").last).to_contain_text("200")
 
 
-async def test_documentation_without_scripts_leads_to_the_reference(browser: Browser, live_server: str) -> None:
+async def test_documentation_without_scripts_links_to_the_reference(browser: Browser, live_server: str) -> None:
     async with visit(browser, live_server, java_script_enabled=False) as page:
         await page.goto("/docs")
         await expect(page.locator(".problem")).to_be_visible()
@@ -224,7 +224,7 @@ def test_example_of_each_parameter_is_answered(service: httpx.Client) -> None:
 
 @pytest.mark.tail
 @pytest.mark.parametrize("service", ["of two releases"], indirect=True)  # the page is that of any catalogue
-def test_docs_page_tries_out_every_operation_as_it_is_filled_in(service: httpx.Client) -> None:
+def test_every_prefilled_operation_can_be_tried_out(service: httpx.Client) -> None:
     statuses, elsewhere, faults = in_thread(lambda: _try_everything(str(service.base_url).rstrip("/")))
     expected = {f"{method} {path}": "204" if path == "/livez" else "200" for method, path, _ in operations(service)}
     assert statuses == expected

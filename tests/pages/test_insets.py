@@ -110,7 +110,7 @@ def located(*keys: str) -> set[tuple[float, float]]:
         ("localidades/190390900/", {GONE.cvegeo}, "Map of Mexico with the place, in Nuevo León"),
     ],
 )
-async def test_page_of_any_list_and_of_a_withdrawn_key_shows_where_it_is(
+async def test_lists_and_withdrawn_places_have_an_inset_map(
     client: httpx.AsyncClient, target: str, expected: set[str], label: str
 ) -> None:
     answer = await client.get(INDEX + target, params={**httpx.QueryParams(target.partition("?")[2]), "format": "api"})
@@ -122,7 +122,7 @@ async def test_page_of_any_list_and_of_a_withdrawn_key_shows_where_it_is(
     assert (set(dots), len(dots)) == (located(*expected), len(located(*expected)))
 
 
-async def test_detail_shows_where_it_is(client: httpx.AsyncClient) -> None:
+async def test_detail_has_an_inset_map(client: httpx.AsyncClient) -> None:
     page = Page.of(await client.get(f"{LOCALIDADES}200670001/?format=api", headers={"Accept-Language": "es"}))
     inset = inset_on(page)
     assert inset is not None
@@ -136,13 +136,13 @@ async def test_detail_shows_where_it_is(client: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize("path", ["10020001/?format=api", "?format=api&cvegeo=10020001", "?format=api&search=zzzz"])
-async def test_nothing_is_drawn_where_no_place_has_coordinates(client: httpx.AsyncClient, path: str) -> None:
+async def test_no_map_is_drawn_without_coordinates(client: httpx.AsyncClient, path: str) -> None:
     answer = await client.get(LOCALIDADES + path)
     assert answer.status_code == 200
     assert inset_on(Page.of(answer)) is None
 
 
-async def test_inset_is_drawn_and_told_within_the_screen(browser: Browser, base: str) -> None:
+async def test_inset_map_and_its_caption_fit_the_screen(browser: Browser, base: str) -> None:
     async with visit(browser, base, viewport=DESKTOP) as page:
         for path in ("?format=api&lang=es&clave=0001", "310500001/?format=api"):
             async with page.expect_response(re.compile("backdrop.svg")) as responded:

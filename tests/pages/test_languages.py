@@ -79,12 +79,12 @@ def test_every_code_of_a_match_has_a_name() -> None:
     assert {*FAULTS.values(), *OUTCOMES.values()} <= translations().keys()
 
 
-def test_translation_keeps_the_names_that_a_program_needs() -> None:
+def test_translations_keep_names_in_backticks() -> None:
     for english, spanish in translations().items():
         assert re.findall("`[^`]+`", english) == re.findall("`[^`]+`", spanish)
 
 
-async def test_links_of_a_page_keep_to_the_language_that_was_asked_for(client: httpx.AsyncClient) -> None:
+async def test_links_keep_the_requested_language(client: httpx.AsyncClient) -> None:
     for target in ("localidades/", "municipios/", "localidades/?ambito=U"):
         address = f"/api/census/{target}"
         asked = await client.get(
@@ -108,7 +108,7 @@ def parameters(target: str) -> dict[str, str]:
         "localidades/nearest/?lat=91&lon=nan",
     ],
 )
-async def test_fault_is_told_in_spanish_whoever_found_it(client: httpx.AsyncClient, target: str) -> None:
+async def test_every_kind_of_bad_parameter_is_explained_in_spanish(client: httpx.AsyncClient, target: str) -> None:
     answer = await client.get(f"/api/census/{target}", headers={"accept": "text/html", "accept-language": "es"})
     assert answer.status_code == 422
     assert not re.search("should|required| or ", " ".join(said_on(Page.of(answer))))
@@ -152,11 +152,11 @@ async def test_fault_is_told_in_spanish_whoever_found_it(client: httpx.AsyncClie
         ("a-" * 100_000, "en"),
     ],
 )
-def test_language_is_the_one_that_the_browser_prefers(header: str | None, language: str) -> None:
+def test_preferred_language_is_chosen(header: str | None, language: str) -> None:
     assert choose_language(header) == language
 
 
-async def test_language_is_read_off_several_lines_of_the_header(client: httpx.AsyncClient) -> None:
+async def test_accept_language_may_span_several_lines(client: httpx.AsyncClient) -> None:
     headers = [("accept", "text/html"), ("accept-language", "fr"), ("accept-language", "es;q=0.5")]
     answer = await client.get("/api/census/", headers=headers)
     assert Page.of(answer).one("html").attributes["lang"] == "es"
@@ -175,7 +175,7 @@ def said_on(page: Page) -> Iterator[str]:
 @pytest.mark.parametrize(
     "target", [*PAGES, "/match?format=api", "/map?format=api&municipio_id=1001", *(target for target, _ in ERRORS)]
 )
-async def test_page_in_spanish_has_no_text_of_ours_in_english(client: httpx.AsyncClient, target: str) -> None:
+async def test_spanish_page_has_no_english_text(client: httpx.AsyncClient, target: str) -> None:
     """Neither where a text stands alone nor, of those with more than one word, within another."""
     catalogue = translations()
     english = set(catalogue) - set(catalogue.values())

@@ -56,7 +56,7 @@ def without_date(answer: Answer) -> Answer:
     return Answer(answer.status, [(name, value) for name, value in answer.headers if name != "date"], answer.body)
 
 
-def test_restored_database_gives_the_same_answers_to_the_byte(server: str, migrated: str, tmp_path: Path) -> None:
+def test_restored_database_gives_identical_responses(server: str, migrated: str, tmp_path: Path) -> None:
     pg_dump, pg_restore = tool("pg_dump"), tool("pg_restore")
     dump = tmp_path / "localidades.dump"
     with new_database(server, migrated) as url, new_database(server) as other:

@@ -86,19 +86,19 @@ def head_of(size: int, target: str = f"{LOCALIDADES}?page=2") -> bytes:
 # -- Slow and silent
 
 
-def test_head_that_does_not_end_is_408(strict: Live) -> None:
+def test_unfinished_head_is_408(strict: Live) -> None:
     began = time.monotonic()
     answer = parse(send(strict.base, PAGE[:-2]))
     assert_problem(answer, 408, "request-timeout")
     assert time.monotonic() - began >= CLIENT_TIMEOUT
 
 
-def test_head_has_ten_seconds_however_patient_the_service_is_with_readers(server: str, seeded: str) -> None:
+def test_head_timeout_does_not_depend_on_the_client_timeout(server: str, seeded: str) -> None:
     with new_database(server, seeded) as url, serving(url, LOCALIDADES_CLIENT_TIMEOUT="600") as live:
         assert_problem(parse(send(live.base, PAGE[:-2])), 408, "request-timeout")
 
 
-def test_head_that_comes_byte_by_byte_gains_no_time(strict: Live) -> None:
+def test_slow_bytes_do_not_extend_the_head_timeout(strict: Live) -> None:
     with connect(strict.base) as connection:
         connection.settimeout(0.1)
         received = b""
@@ -113,13 +113,13 @@ def test_head_that_comes_byte_by_byte_gains_no_time(strict: Live) -> None:
 
 
 @pytest.mark.parametrize("said", [b"", b"\r\n", b"\r\n\r\n\r\n"])
-def test_client_that_never_speaks_is_closed_without_a_word(strict: Live, said: bytes) -> None:
+def test_silent_connection_is_closed_without_a_response(strict: Live, said: bytes) -> None:
     began = time.monotonic()
     assert send(strict.base, said) == b""
     assert time.monotonic() - began >= CLIENT_TIMEOUT
 
 
-def test_empty_lines_after_an_answer_keep_no_connection_open(strict: Live) -> None:
+def test_empty_lines_do_not_keep_a_connection_open(strict: Live) -> None:
     with connect(strict.base) as connection:
         connection.sendall(PAGE)
         connection.settimeout(0.5)
@@ -140,7 +140,7 @@ def test_empty_lines_after_an_answer_keep_no_connection_open(strict: Live) -> No
 
 
 @pytest.mark.parametrize("first", [PAGE, FROM_DATABASE])
-def test_next_head_after_an_answer_has_its_deadline(strict: Live, first: bytes) -> None:
+def test_next_head_has_its_own_timeout(strict: Live, first: bytes) -> None:
     with connect(strict.base) as connection:
         connection.sendall(first)
         assert statuses(read_answer(connection)) == [b"200"]
@@ -151,13 +151,13 @@ def test_next_head_after_an_answer_has_its_deadline(strict: Live, first: bytes) 
         assert time.monotonic() - began >= CLIENT_TIMEOUT
 
 
-def test_half_a_head_behind_a_request_lets_that_be_answered_first(strict: Live) -> None:
+def test_request_before_half_a_head_is_answered(strict: Live) -> None:
     received = send(strict.base, FROM_DATABASE + PAGE + PAGE[:20])
     assert statuses(received) == [b"200", b"200", b"408"]
     assert_problem(parse(received[received.rindex(b"HTTP/1.1 ") :]), 408, "request-timeout")
 
 
-def test_client_that_does_not_hang_up_after_its_last_answer_is_cut_off(strict: Live) -> None:
+def test_lingering_client_is_disconnected(strict: Live) -> None:
     before = open_files(strict)
     with connect(strict.base) as connection:
         connection.sendall(PAGE.replace(b"\r\n\r\n", b"\r\nContent-Length: 5\r\n\r\n"))
@@ -181,7 +181,7 @@ def test_target_of_8_kib_is_read_and_one_byte_more_is_414(strict: Live) -> None:
 
 
 @pytest.mark.parametrize("piece", [37, 700, 16 * 1024, 16 * 1024 + 1, 100_000])
-def test_limits_hold_however_a_head_is_cut(live_server: str, piece: int) -> None:
+def test_limits_do_not_depend_on_how_a_head_is_split(live_server: str, piece: int) -> None:
     for head, status in ((head_of(3000), 200), (head_of(17_000), 431), (head_of(17_000, "/" + "b" * 9000), 414)):
         with connect(live_server) as connection:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -191,7 +191,7 @@ def test_limits_hold_however_a_head_is_cut(live_server: str, piece: int) -> None
             assert parse(read_to_the_end(connection)).status == status
 
 
-def test_large_pipeline_is_no_large_head(strict: Live) -> None:
+def test_large_pipeline_is_not_a_large_head(strict: Live) -> None:
     """Heads are counted one by one, however many come in a read and wherever a read ends."""
     with connect(strict.base) as connection:
         connection.sendall(head_of(15_000).replace(b"Connection: close\r\n", b"") * 20)
@@ -200,7 +200,7 @@ def test_large_pipeline_is_no_large_head(strict: Live) -> None:
     assert received == [b"200"] * 321
 
 
-def test_large_head_behind_others_is_refused_in_its_turn(strict: Live) -> None:
+def test_large_head_in_a_pipeline_is_refused_in_its_turn(strict: Live) -> None:
     for before in (PAGE, FROM_DATABASE, FROM_DATABASE + PAGE):
         received = send(strict.base, before + head_of(40_000) + PAGE)
         expected = [b"200"] * before.count(b"GET") + [b"431"]
@@ -214,12 +214,12 @@ def test_large_head_behind_others_is_refused_in_its_turn(strict: Live) -> None:
      b"GET http://[ HTTP/1.1\r\nHost: a\r\n\r\n",
      b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"],
 )  # fmt: skip
-def test_what_is_no_http_is_400(strict: Live, garbage: bytes) -> None:
+def test_other_protocols_are_400(strict: Live, garbage: bytes) -> None:
     assert_problem(parse(send(strict.base, garbage)), 400, "bad-request")
 
 
 @pytest.mark.parametrize("before", [PAGE, FROM_DATABASE, FROM_DATABASE + PAGE])
-def test_garbage_behind_requests_does_not_mix_with_their_answers(strict: Live, before: bytes) -> None:
+def test_garbage_after_requests_does_not_mix_with_their_responses(strict: Live, before: bytes) -> None:
     received = send(strict.base, before + b"\x00garbage\r\n\r\n")
     assert statuses(received) == [b"200"] * before.count(b"GET") + [b"400"]
     first = received.index(b"\r\n\r\n") + 4
@@ -255,7 +255,7 @@ def is_cut_off(base: str, beginning: bytes) -> bool:
     return False
 
 
-def test_clients_that_never_stop_sending_grow_no_memory_and_are_cut_off(strict: Live) -> None:
+def test_endless_sender_is_disconnected_without_growing_memory(strict: Live) -> None:
     ask(strict.base, LOCALIDADES)
     before = memory_of(strict, "VmRSS")
     with ThreadPoolExecutor(len(ENDLESS)) as pool:
@@ -321,7 +321,7 @@ def download(coding: str = "identity") -> bytes:
     return f"GET {DOWNLOAD} HTTP/1.1\r\nHost: test\r\nAccept-Encoding: {coding}\r\n\r\n".encode()
 
 
-def test_download_that_nobody_reads_ends_and_leaves_nothing_behind(server: str, large: str) -> None:
+def test_unread_download_ends_and_leaves_nothing_open(server: str, large: str) -> None:
     with serving_large(server, large) as (live, url):
         before = open_files(live) + 1  # the pool may open its second connection
         with ExitStack() as stack:
@@ -333,7 +333,7 @@ def test_download_that_nobody_reads_ends_and_leaves_nothing_behind(server: str, 
         assert_stops_at_once(live)
 
 
-def test_answers_that_nobody_reads_end_wherever_the_reader_stopped(server: str, large: str) -> None:
+def test_unread_responses_end_wherever_the_reader_stopped(server: str, large: str) -> None:
     """With all in the kernel's buffers, some in the server's, too much there: it must not matter."""
     with serving_large(server, large) as (live, _):
         before = most = open_files(live)
@@ -357,7 +357,7 @@ def test_answers_that_nobody_reads_end_wherever_the_reader_stopped(server: str, 
         assert_stops_at_once(live)
 
 
-def test_reader_that_goes_on_is_never_cut_off_however_slow(server: str, large: str) -> None:
+def test_slow_but_steady_reader_is_not_disconnected(server: str, large: str) -> None:
     with serving_large(server, large) as (live, _), connect(live.base) as connection:
         connection.sendall(download().replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
         began, received = time.monotonic(), bytearray()
@@ -383,7 +383,7 @@ def hang_up(base: str, number: int) -> None:
         time.sleep(0.002 * (number % 7))
 
 
-def test_storm_of_clients_that_hang_up_leaves_nothing_behind(server: str, large: str) -> None:
+def test_storm_of_disconnecting_clients_leaves_nothing_open(server: str, large: str) -> None:
     with serving_large(server, large) as (live, url):
         before = open_files(live) + 1  # the pool may open its second connection
         with ThreadPoolExecutor(20) as pool:
@@ -438,7 +438,7 @@ def ask_in_turn(base: str, count: int) -> None:
             time.sleep(0.005)
 
 
-def test_slowloris_of_500_sockets_lets_ordinary_requests_go_on(strict: Live) -> None:
+def test_slowloris_does_not_block_other_requests(strict: Live) -> None:
     before = most = open_files(strict)
     with closing(Slowloris(strict.base, 500)) as attack, ThreadPoolExecutor(1) as pool:
         attack.send_a_byte_each()

@@ -64,7 +64,7 @@ def test_help_lists_the_commands() -> None:
             assert re.search(rf"^\W*{command}\s+\w", result.stdout, re.MULTILINE)
 
 
-def test_version_is_that_of_the_package() -> None:
+def test_version_is_printed() -> None:
     result = here("--version")
     assert (result.returncode, result.stdout) == (0, f"{__version__}\n")
 
@@ -119,7 +119,7 @@ def test_examples_in_help_use_options_that_exist(command: str) -> None:
         assert {word for word in words if word.startswith("--")} <= options_of(command)
 
 
-def test_exit_codes_of_the_help_are_those_of_the_documentation() -> None:
+def test_exit_codes_in_help_match_the_docs() -> None:
     (table,) = re.findall(r"\| exit code .*?\n\n", (ROOT / "docs" / "reference" / "commands.md").read_text(), re.DOTALL)
     documented = re.findall(r"^\| ([0-9]+) \|", table, re.MULTILINE)
     _, _, codes = here("--help", COLUMNS="80").stdout.partition("\n  Exit codes:\n")
@@ -154,7 +154,7 @@ def test_colours_appear_only_on_a_terminal_that_allows_them() -> None:
     assert "\x1b" not in run(*arguments, env=env).stderr
 
 
-def test_error_about_what_a_terminal_would_obey_shows_it_as_code(seeded: str) -> None:
+def test_control_characters_in_errors_are_escaped(seeded: str) -> None:
     hostile = "/nowhere/\x1b[2J[/red]:smile:\n.zip"
     (said,) = here("import", hostile, url=seeded).stderr.splitlines()
     assert said.startswith("error: There is no file /nowhere/\\x1b[2J[/red]:smile: .zip: ")
@@ -189,7 +189,7 @@ def in_bash(script: str, env: dict[str, str]) -> str:
     return result.stdout
 
 
-def test_completion_that_is_installed_for_bash_works(installed: dict[str, str]) -> None:
+def test_bash_completion_works_once_installed(installed: dict[str, str]) -> None:
     complete = """localidades-api --install-completion
         . ~/.bash_completions/localidades-api.sh
         COMP_WORDS=(localidades-api im); COMP_CWORD=1; _localidades_api_completion localidades-api
@@ -229,21 +229,21 @@ UNWRITTEN = r"error: The output can't be written \(.+\): send it somewhere else\
 
 
 @with_any_output
-def test_output_that_cannot_be_written_is_a_sentence(seeded: str, arguments: str) -> None:
+def test_unwritable_output_is_explained(seeded: str, arguments: str) -> None:
     with Path("/dev/full").open("wb") as full:
         code, said = end_of(arguments.split(), seeded, stdout=full.fileno())
     assert code == 74
     assert re.fullmatch(UNWRITTEN, said)
 
 
-def test_other_error_of_the_system_is_not_one_of_the_output(tmp_path: Path) -> None:
+def test_other_os_error_is_not_blamed_on_the_output(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     result = run("export", str(tmp_path / "file" / "new"))
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == f"error: The system reports an error: File exists, {tmp_path}/file.\n"
 
 
-def test_output_that_is_closed_is_a_sentence(seeded: str) -> None:
+def test_closed_output_is_explained(seeded: str) -> None:
     script = f"{shlex.join(COMMAND)} releases --json >&-"
     result = subprocess.run(
         ["/bin/sh", "-c", script], env=environment(seeded), cwd=ROOT, stderr=subprocess.PIPE, text=True, check=False
@@ -253,7 +253,7 @@ def test_output_that_is_closed_is_a_sentence(seeded: str) -> None:
 
 
 @with_any_output
-def test_reader_that_has_gone_is_no_error_worth_a_word(seeded: str, arguments: str) -> None:
+def test_broken_pipe_is_silent(seeded: str, arguments: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     try:
@@ -266,7 +266,7 @@ UNBUFFERED = pytest.mark.parametrize("unbuffered", ["", "1"])  # as containers s
 
 
 @UNBUFFERED
-def test_reader_that_leaves_early_sees_the_beginning(unbuffered: str) -> None:
+def test_reader_may_leave_early(unbuffered: str) -> None:
     reading, writing = os.pipe()
     env = environment(PYTHONUNBUFFERED=unbuffered)
     with NULL.open() as stdin, tempfile.TemporaryFile() as said:
@@ -281,7 +281,7 @@ def test_reader_that_leaves_early_sees_the_beginning(unbuffered: str) -> None:
 
 
 @UNBUFFERED
-def test_file_that_takes_a_part_of_the_output_is_no_success(unbuffered: str, tmp_path: Path) -> None:
+def test_partly_written_output_is_a_failure(unbuffered: str, tmp_path: Path) -> None:
     limited = f"trap '' XFSZ; ulimit -f 64; exec {shlex.join(COMMAND)} openapi >{shlex.quote(str(tmp_path / 'out'))}"
     env = environment(PYTHONUNBUFFERED=unbuffered)
     ended = subprocess.run(
@@ -291,7 +291,7 @@ def test_file_that_takes_a_part_of_the_output_is_no_success(unbuffered: str, tmp
     assert re.fullmatch(UNWRITTEN, ended.stderr)
 
 
-def test_import_that_cannot_say_how_it_goes_publishes_all_the_same(database: str, tmp_path: Path) -> None:
+def test_import_publishes_even_if_its_output_fails(database: str, tmp_path: Path) -> None:
     first, second = (write_catalogue(tmp_path / f"catun_localidad_{2018 + n}-01.csv", many(130 + n)) for n in (2, 3))
     with Path("/dev/full").open("wb") as full, tempfile.TemporaryFile() as report:
         quiet = ("import", str(first), "--json")
@@ -305,7 +305,7 @@ def test_import_that_cannot_say_how_it_goes_publishes_all_the_same(database: str
 # -- In an interpreter of its own
 
 
-def test_package_is_a_command_too() -> None:
+def test_package_can_be_run_as_a_module() -> None:
     command = (sys.executable, "-m", "localidades_api")
     assert run("--version", command=command).stdout == run("--version").stdout
     refused = run("serve", "--nonsense", command=command)
@@ -313,7 +313,7 @@ def test_package_is_a_command_too() -> None:
     assert refused.stderr == "error: No such option: --nonsense; see `python -m localidades_api serve --help`.\n"
 
 
-def test_command_that_is_started_anew_loads_what_it_needs(
+def test_commands_work_in_a_fresh_interpreter(
     seeded_database: str, live_server: str, small_catalogue: Path, tmp_path: Path
 ) -> None:
     """Other tests run within a process that has loaded nearly everything; `releases`, `serve` and `mcp` have others."""
@@ -337,7 +337,7 @@ def test_command_that_is_started_anew_loads_what_it_needs(
     assert_sentence(run("import", "/nowhere/año.zip", env=env, command=COMMAND), r"/nowhere/a\xf1o.zip")
 
 
-def test_service_that_is_started_anew_tells_where_to_look_and_ends_at_sigterm(seeded_database: str) -> None:
+def test_serve_in_a_fresh_interpreter_prints_addresses_and_ends_at_sigterm(seeded_database: str) -> None:
     with serving(seeded_database, command=COMMAND) as live:
         printed = live.output.read_text()
         for line in (
@@ -356,7 +356,7 @@ def test_service_that_is_started_anew_tells_where_to_look_and_ends_at_sigterm(se
         assert "Traceback" not in live.output.read_text()
 
 
-def test_fault_of_our_own_is_a_sentence_without_what_it_holds(capsys: pytest.CaptureFixture[str]) -> None:
+def test_bug_is_reported_without_its_data(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(typer.Exit) as caught, errors_as_sentences():
         int("s3cr3t")
     assert caught.value.exit_code == 1
@@ -367,7 +367,7 @@ def test_fault_of_our_own_is_a_sentence_without_what_it_holds(capsys: pytest.Cap
 
 
 @pytest.mark.timeout(20)  # an endless loop is the fault that it looks for
-def test_errors_that_caused_each_other_are_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+def test_circular_causes_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     first, second = KeyError("s3cr3t"), ValueError("s3cr3t")
     first.__cause__, second.__context__ = second, first
     with pytest.raises(typer.Exit) as caught, errors_as_sentences():
@@ -379,12 +379,12 @@ def test_errors_that_caused_each_other_are_a_sentence(capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize("arguments", [("releases",), ("import", "demo")])
-def test_address_of_no_postgres_is_refused_without_its_password(arguments: tuple[str, ...]) -> None:
+def test_url_of_another_database_is_refused_without_its_password(arguments: tuple[str, ...]) -> None:
     address = "postgresql://user:password@host:5432/database"
     assert_sentence(here(*arguments, url="mysql://u:s3cr3t@h/d"), "DATABASE_URL", address)
 
 
-def test_variable_that_is_unknown_is_named_with_the_known_ones() -> None:
+def test_unknown_variable_is_named_with_a_suggestion() -> None:
     assert_sentence(
         here("releases", url=NOWHERE, LOCALIDADES_POOLSIZE="3"),
         "LOCALIDADES_POOLSIZE",
@@ -396,13 +396,13 @@ def test_variable_that_is_unknown_is_named_with_the_known_ones() -> None:
     ("name", "value"),
     [("POOL_SIZE", "0"), ("POOL_SIZE", "s3cr3t"), ("DATABASE_TIMEOUT", "-1"), ("RELEASE_POLL", "nan")],
 )
-def test_variable_that_is_wrong_is_named_without_its_value(name: str, value: str) -> None:
+def test_bad_variable_is_named_without_its_value(name: str, value: str) -> None:
     result = here("releases", url=NOWHERE, **{PREFIX + name: value})
     assert_sentence(result, PREFIX + name)
     assert f"{PREFIX}{name}: Input should be" in result.stderr
 
 
-def test_variable_that_is_empty_counts_as_unset(seeded: str) -> None:
+def test_empty_variable_counts_as_unset(seeded: str) -> None:
     assert here("releases", url=seeded, LOCALIDADES_POOL_SIZE="").returncode == 0
 
 
@@ -418,18 +418,18 @@ def test_releases_are_listed_with_a_star_at_the_current_one(seeded: str) -> None
     assert "catun_localidad_2020-01.csv" in line
 
 
-def test_releases_of_a_database_out_of_reach_is_a_sentence() -> None:
+def test_unreachable_database_is_explained() -> None:
     assert_sentence(
         here("releases", url=NOWHERE),
         "The database does not answer: check that it is running and that DATABASE_URL is correct.",
     )
 
 
-def test_releases_of_a_database_without_tables_is_a_sentence(empty_database: str) -> None:
+def test_database_without_tables_is_explained(empty_database: str) -> None:
     assert_sentence(here("releases", url=empty_database))
 
 
-def test_import_as_dry_run_reports_and_changes_nothing(seeded_database: str, tmp_path: Path) -> None:
+def test_dry_run_reports_and_changes_nothing(seeded_database: str, tmp_path: Path) -> None:
     source = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", TRAPS)
     result = here("import", str(source), "--dry-run", "--allow-shrink", url=seeded_database)
     assert result.returncode == 0, result.stderr
@@ -458,7 +458,7 @@ def test_import_reads_standard_input(database: str, small_catalogue: Path) -> No
             assert said in output.read().decode()
 
 
-def test_import_as_json_is_one_document(seeded_database: str, tmp_path: Path) -> None:
+def test_import_prints_one_json_document(seeded_database: str, tmp_path: Path) -> None:
     places = [*many(130), replace(TRAPS[1], cvegeo="010010999", ambito="X")]
     source = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", places)
     expected = {
@@ -486,17 +486,17 @@ def test_import_as_json_is_one_document(seeded_database: str, tmp_path: Path) ->
         assert "publish release" not in result.stderr
 
 
-def test_import_without_a_release_before_has_nothing_to_compare(database: str, small_catalogue: Path) -> None:
+def test_first_import_has_nothing_to_compare(database: str, small_catalogue: Path) -> None:
     report = json.loads(here("import", str(small_catalogue), "--json", url=database).stdout)
     assert (report["compared_with"], report["changes"]) == (None, None)
     assert report["losses"] == "The file has 10 estados; Mexico has 32 estados."
 
 
-def test_refused_import_as_json_has_no_document(seeded: str) -> None:
+def test_refused_import_prints_no_json(seeded: str) -> None:
     assert_sentence(here("import", "/nowhere.zip", "--json", url=seeded), "There is no file")
 
 
-def test_releases_as_json_are_those_of_the_service(live_server: str, seeded: str) -> None:
+def test_releases_as_json_equal_those_of_the_service(live_server: str, seeded: str) -> None:
     listed = json.loads(here("releases", "--json", url=seeded).stdout)
     assert list(listed) == ["releases"]
     assert listed["releases"] == json.loads(ask(live_server, "/api/census/releases/").body)["results"]
@@ -538,7 +538,7 @@ class Watching:
 
 
 @pytest.mark.parametrize("packed", [False, True])
-async def test_import_tells_how_much_there_will_be(database: str, tmp_path: Path, packed: bool) -> None:  # noqa: FBT001  # a case
+async def test_import_estimates_its_progress(database: str, tmp_path: Path, packed: bool) -> None:  # noqa: FBT001  # a case
     source = write_catalogue(tmp_path / "x.csv", many(9_900))
     if packed:
         with zipfile.ZipFile(tmp_path / "x.zip", "w", zipfile.ZIP_DEFLATED) as archive:
@@ -559,7 +559,7 @@ async def test_import_tells_how_much_there_will_be(database: str, tmp_path: Path
 # -- serve
 
 
-def test_serve_on_a_taken_port_names_the_command_for_another(seeded: str) -> None:
+def test_port_in_use_suggests_another(seeded: str) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as holder:
         port = holder.getsockname()[1]
         refused = run("serve", "--port", str(port), env=environment(seeded))
@@ -573,7 +573,7 @@ def test_serve_on_a_taken_port_names_the_command_for_another(seeded: str) -> Non
         assert_sentence(refused, f"port {port} ", "another LOCALIDADES_MANAGEMENT_PORT")
 
 
-def test_serve_on_an_address_that_is_not_ours_says_so(seeded: str) -> None:
+def test_foreign_host_address_is_refused(seeded: str) -> None:
     assert_sentence(run("serve", "--host", "192.0.2.1", env=environment(seeded)), "192.0.2.1", "--host")
 
 
@@ -584,7 +584,7 @@ def test_serve_ends_at_ctrl_c(seeded_database: str) -> None:
         assert "Traceback" not in live.output.read_text()
 
 
-def test_serve_without_a_database_in_reach_answers_503_and_stays() -> None:
+def test_serve_without_a_database_answers_503() -> None:
     assert_serves_503(NOWHERE)
 
 
@@ -594,7 +594,7 @@ def assert_serves_503(url: str) -> None:
         assert live.process.poll() is None
 
 
-def test_serve_with_two_workers_answers_and_leaves_nothing_when_its_supervisor_is_killed(seeded_database: str) -> None:
+def test_killed_supervisor_leaves_no_workers(seeded_database: str) -> None:
     with serving(seeded_database, "--workers", "2") as live:
         assert [ask(live.base, "/api/census/localidades/?page=2").status for _ in range(20)] == [200] * 20
         os.kill(live.process.pid, signal.SIGKILL)
@@ -635,7 +635,7 @@ def test_serve_with_two_workers_answers_and_leaves_nothing_when_its_supervisor_i
         ("postgresql://u@/d?host=/run/postgresql&port=5432", "u@", {"host": "/run/postgresql", "port": "5432"}),
     ],
 )
-def test_address_in_any_spelling_is_read(url: str, netloc: str, options: dict[str, str]) -> None:
+def test_database_url_is_read_in_every_spelling(url: str, netloc: str, options: dict[str, str]) -> None:
     parts = urlsplit(Dsn.parse(url).address)
     assert (parts.scheme, parts.netloc, parts.path) == ("postgresql", netloc, "/d")
     expected = {"application_name": "localidades-api"} | options
@@ -651,7 +651,7 @@ def test_address_in_any_spelling_is_read(url: str, netloc: str, options: dict[st
         *((f"?connect_timeout={endless}", None) for endless in ("0", "-1", "inf", "nan")),
     ],
 )
-def test_address_with_a_timeout_is_read(query: str, seconds: float | None) -> None:
+def test_connect_timeout_in_database_url_is_read(query: str, seconds: float | None) -> None:
     dsn = Dsn.parse(f"postgresql://u@h/d{query}")
     assert dsn.connect_timeout == seconds
     assert "timeout" not in dsn.address
@@ -663,7 +663,7 @@ def test_address_with_a_timeout_is_read(query: str, seconds: float | None) -> No
      "postgresqlx://u:s3cr3t@h/d", "postgresql://u:s3cr3t@[::1/d", "postgresql://u:s3cr3t@h,/d",
      "postgresql://h/d?timeout=s3cr3t"],
 )  # fmt: skip
-def test_address_that_cannot_be_read_is_refused_without_its_content(url: str) -> None:
+def test_bad_database_url_is_refused_without_its_content(url: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         Dsn.parse(url)
     assert "DATABASE_URL" in str(caught.value)
@@ -701,7 +701,7 @@ def spelled(seeded: str) -> dict[str, str]:
         "postgresql://{user}@127.0.0.1:1,{folder}:{port}/{name}?target_session_attrs=any",
     ],
 )
-async def test_address_in_a_spelling_of_its_own_connects(spelled: dict[str, str], spelling: str) -> None:
+async def test_database_url_in_unusual_spellings_connects(spelled: dict[str, str], spelling: str) -> None:
     url = spelling.format_map(spelled)
     connection = await asyncpg.connect(Dsn.parse(url).address, timeout=10)
     try:

@@ -39,7 +39,7 @@ CODINGS = {
 
 
 @pytest.mark.parametrize("target", CODINGS)
-def test_resource_takes_the_first_of_its_codings_that_is_liked_as_well_as_any(live_server: str, target: str) -> None:
+def test_first_of_equally_preferred_codings_is_chosen(live_server: str, target: str) -> None:
     assert_coded(live_server + target, "gzip, br, zstd", CODINGS[target][0])
     assert_coded(live_server + target, "identity;q=0", "identity")  # as it is, rather than nothing
 
@@ -60,7 +60,7 @@ def test_resource_takes_the_first_of_its_codings_that_is_liked_as_well_as_any(li
         ("x-gzip", "gzip"),
     ],
 )
-def test_coding_is_the_one_that_is_liked_best(live_server: str, accepted: str, expected: str) -> None:
+def test_preferred_coding_is_chosen(live_server: str, accepted: str, expected: str) -> None:
     assert_coded(live_server + DOWNLOAD, accepted, expected)
 
 

@@ -54,7 +54,7 @@ def ask_repeatedly(base: str, target: str, count: int) -> list[Answer]:
     return answers
 
 
-def test_held_response_does_not_reach_the_application(seeded_database: str) -> None:
+def test_cached_response_bypasses_the_application(seeded_database: str) -> None:
     with serving(seeded_database, "--app", f"{EXTENDED}:app") as live:
         await_names(live.base)  # when they are there, the cache forgets what it holds
         first = ask(live.base, RECORD)
@@ -63,7 +63,7 @@ def test_held_response_does_not_reach_the_application(seeded_database: str) -> N
         assert number_of_request(live.base) == before + 1
 
 
-def test_held_response_reaches_added_middleware(seeded_database: str) -> None:
+def test_cached_response_passes_added_middleware(seeded_database: str) -> None:
     with serving(seeded_database, "--app", f"{EXTENDED}:stamped") as live:
         await_names(live.base)
         first = ask(live.base, RECORD)
@@ -92,13 +92,13 @@ def test_added_middleware_runs_in_every_worker(seeded_database: str) -> None:
         ("localidades_api.settings:Settings", "--app localidades_api.settings:Settings is not a FastAPI application"),
     ],
 )
-def test_name_of_no_application_is_a_sentence(seeded: str, application: str, sentence: str) -> None:
+def test_unknown_application_is_explained(seeded: str, application: str, sentence: str) -> None:
     refused = run("serve", "--port", "0", "--app", application, env=environment(seeded))
     assert refused.returncode == 1
     assert_sentence(refused, sentence)
 
 
-def test_name_of_no_application_ends_the_workers(seeded: str) -> None:
+def test_unknown_application_ends_the_workers(seeded: str) -> None:
     words = ("serve", "--port", "0", "--workers", "2", "--app", "nonesuch:app")
     refused = run(*words, env=environment(seeded))
     assert refused.returncode == 1
@@ -106,7 +106,7 @@ def test_name_of_no_application_ends_the_workers(seeded: str) -> None:
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_application_that_fails_where_it_is_made_is_not_a_bug_of_ours(seeded: str, workers: str) -> None:
+def test_error_in_the_users_application_is_not_reported_as_our_bug(seeded: str, workers: str) -> None:
     words = ("serve", "--port", "0", "--workers", workers, "--app", f"{EXAMPLES}.service_with_key:app")
     failed = run(*words, env=environment(seeded))
     assert failed.returncode == 1
@@ -115,7 +115,7 @@ def test_application_that_fails_where_it_is_made_is_not_a_bug_of_ours(seeded: st
     assert "bug" not in failed.stderr
 
 
-def test_setting_that_is_wrong_is_named_whatever_the_application(seeded: str) -> None:
+def test_bad_setting_is_named_with_any_application(seeded: str) -> None:
     wrong = environment(seeded, LOCALIDADES_POOL_SIZE="none")
     assert_sentence(run("serve", "--port", "0", "--app", f"{EXTENDED}:app", env=wrong), "LOCALIDADES_POOL_SIZE")
 
@@ -137,14 +137,14 @@ both_servers = pytest.mark.parametrize("serve", [with_serve, with_uvicorn])
 
 
 @both_servers
-def test_example_of_middleware_times_every_response(seeded_database: str, serve: Serving) -> None:
+def test_middleware_example_times_every_response(seeded_database: str, serve: Serving) -> None:
     with serve(seeded_database, f"{EXAMPLES}.service_with_timing:app") as live:
         for target in (RECORD, RECORD, RECORD, "/nothing", "/metrics"):
             assert ask(live.base, target).one("server-timing").startswith("app;dur=")
 
 
 @both_servers
-def test_example_of_routes_answers_and_receives_bodies(seeded_database: str, serve: Serving) -> None:
+def test_routes_example_answers_and_receives_bodies(seeded_database: str, serve: Serving) -> None:
     as_json = ("Content-Type", "application/json")
     with serve(seeded_database, f"{EXAMPLES}.service_with_visits:app") as live:
         await_names(live.base)
@@ -165,7 +165,7 @@ def test_example_of_routes_answers_and_receives_bodies(seeded_database: str, ser
 
 
 @both_servers
-def test_example_of_a_key_is_asked_for_each_time(seeded_database: str, serve: Serving) -> None:
+def test_api_key_example_checks_every_request(seeded_database: str, serve: Serving) -> None:
     key = ("X-API-Key", "s3cr3t")
     with serve(seeded_database, f"{EXAMPLES}.service_with_key:app") as live:
         for _ in range(2):
@@ -180,7 +180,7 @@ def test_example_of_a_key_is_asked_for_each_time(seeded_database: str, serve: Se
         await_metrics(live.base, lambda metrics: value(metrics, "response_cache_requests_total", "hit") == 0)
 
 
-def test_example_of_tests_passes(server: str, seeded: str, tmp_path: Path) -> None:
+def test_test_example_passes(server: str, seeded: str, tmp_path: Path) -> None:
     for name in ("service_with_visits.py", "test_service_with_visits.py"):
         shutil.copy(ROOT / "docs" / "examples" / name, tmp_path)
     with new_database(server, seeded) as url:

@@ -89,7 +89,7 @@ def test_generated_typescript_client_compiles_and_reads_the_service(
     assert json.loads(run_program(tmp_path, "node", "built/client.js", live_server)) == FOUND
 
 
-def test_generated_python_client_has_sound_types_and_reads_the_service(
+def test_generated_python_client_type_checks_and_reads_the_service(
     live_server: str, document: Path, tmp_path: Path
 ) -> None:
     package, script = tmp_path / "localidades_api_client", PYTHON / "client.py"
@@ -147,9 +147,7 @@ def typescript_folder(folder: Path, service: str) -> Path:
 
 
 @pytest.mark.usefixtures("needs_node")
-def test_typescript_of_the_guide_compiles_and_prints_the_first_places(
-    live_server: str, first_places: str, tmp_path: Path
-) -> None:
+def test_typescript_example_compiles_and_runs(live_server: str, first_places: str, tmp_path: Path) -> None:
     folder = typescript_folder(tmp_path, live_server)
     (folder / "client.ts").write_text(in_guide("```ts\n", live_server, "```"))
     for compiler in COMPILERS:
@@ -165,7 +163,7 @@ createRoot(document.querySelector("form")!).render(<PlaceField name="cvegeo" />)
 
 
 @pytest.mark.usefixtures("needs_node")
-async def test_react_field_of_the_guide_compiles_and_sends_the_key_of_the_chosen_place(
+async def test_react_example_compiles_and_sends_the_chosen_key(
     live_server: str, browser: Browser, tmp_path: Path
 ) -> None:
     folder = await asyncio.to_thread(typescript_folder, tmp_path, live_server)
@@ -193,9 +191,7 @@ async def test_react_field_of_the_guide_compiles_and_sends_the_key_of_the_chosen
     await page.close()
 
 
-def test_python_of_the_guide_prints_the_first_places_and_leaves_out_two_types(
-    live_server: str, first_places: str, tmp_path: Path
-) -> None:
+def test_python_example_runs(live_server: str, first_places: str, tmp_path: Path) -> None:
     path = f"{ENVIRONMENT}{os.pathsep}{os.environ['PATH']}"
     generate = in_guide("openapi-python-client ", live_server).split()
     generator, variables = ENVIRONMENT / "openapi-python-client", {"PATH": path, "PYTHONPATH": str(tmp_path)}
@@ -215,6 +211,6 @@ def test_python_of_the_guide_prints_the_first_places_and_leaves_out_two_types(
     assert run_program(tmp_path, ENVIRONMENT / "python", "tile.py", **variables) == "None True\nb'<svg'\n"
 
 
-def test_configuration_of_the_guide_is_the_one_that_has_no_warnings() -> None:
+def test_documented_configuration_gives_no_warnings() -> None:
     lines = in_guide("```yaml\n", "", "```").splitlines()
     assert lines == (PYTHON / "config.yaml").read_text(encoding="utf-8").splitlines()[1:]

@@ -187,7 +187,7 @@ def live(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -
 # 53 has no divisor in common with the 232 inputs: each place gets its own share of them, and all places get all.
 @pytest.mark.parametrize("each", [53, pytest.param(1, marks=[pytest.mark.tail, pytest.mark.timeout(600)])])
 @pytest.mark.parametrize("sent", [in_parameters, in_names_of_parameters, in_paths, in_headers])
-def test_hostile_input_makes_no_fault_and_does_not_come_back(
+def test_hostile_input_is_never_a_500_nor_echoed(
     live: Live, sent: Callable[[], Iterator[Sent]], each: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     statuses: Counter[int] = Counter()

@@ -82,7 +82,7 @@ def catalogue(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("number", "code"), ENDS)
-async def test_import_interrupted_before_it_publishes_changes_nothing(
+async def test_import_interrupted_before_publishing_changes_nothing(
     seeded_database: str, catalogue: Path, number: signal.Signals, code: int
 ) -> None:
     before = await photograph(seeded_database)
@@ -117,7 +117,7 @@ async def held_at_commit(url: str) -> AsyncIterator[asyncpg.Connection]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-async def test_import_interrupted_while_it_commits_has_published(
+async def test_import_interrupted_during_commit_has_published(
     seeded_database: str, catalogue: Path, number: signal.Signals
 ) -> None:
     async with connected(seeded_database) as observer:
@@ -131,9 +131,7 @@ async def test_import_interrupted_while_it_commits_has_published(
         assert await current_release(observer) == "2020-02"
 
 
-async def test_import_whose_connection_is_lost_while_it_commits_says_how_to_see_what_became_of_it(
-    seeded_database: str, catalogue: Path
-) -> None:
+async def test_connection_lost_during_commit_is_explained(seeded_database: str, catalogue: Path) -> None:
     async with connected(seeded_database) as observer:
         with started("import", str(catalogue), env=environment(seeded_database)) as process:
             async with held_at_commit(seeded_database):
@@ -160,7 +158,7 @@ def slow_to_settle(database: str, tmp_path: Path) -> tuple[str, Path]:
     [("import", signal.SIGINT), ("import", None), ("migrate", signal.SIGTERM)],
     ids=["Ctrl-C", "lost connection", "SIGTERM of a seed"],
 )
-async def test_import_that_ends_after_it_has_published_says_so_and_ends_with_0(
+async def test_import_interrupted_after_publishing_succeeds(
     slow_to_settle: tuple[str, Path], command: str, end: signal.Signals | None
 ) -> None:
     url, path = slow_to_settle
@@ -222,7 +220,7 @@ def await_fetch(folder: Path, process: Started) -> None:
     ("command", "number", "code"),
     [*(("import", *end) for end in ENDS), ("import", signal.SIGKILL, -signal.SIGKILL), ("verify", *ENDS[1])],
 )
-async def test_command_that_ends_while_it_fetches_leaves_no_file(
+async def test_interrupted_fetch_leaves_no_file(
     seeded: str, tmp_path: Path, command: str, number: signal.Signals, code: int
 ) -> None:
     folder = tmp_path / "tmp"
@@ -253,7 +251,7 @@ app()
 """
 
 
-def test_import_without_enough_memory_says_so(database: str) -> None:
+def test_import_out_of_memory_is_explained(database: str) -> None:
     arguments = [sys.executable, "-c", SHORT_OF_MEMORY, str(30 * 1024**2), "import", "demo"]
     ended = subprocess.run(
         arguments, env=environment(database), cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
@@ -273,7 +271,7 @@ def run_out_of_memory() -> None:
         raise DatabaseUnavailableError from error
 
 
-def test_want_of_memory_is_named_whatever_it_was_turned_into(capsys: pytest.CaptureFixture[str]) -> None:
+def test_out_of_memory_is_recognized_in_every_disguise(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(typer.Exit) as caught, errors_as_sentences():
         run_out_of_memory()
     assert caught.value.exit_code == 1

@@ -65,7 +65,7 @@ async def refused(client: Client, tool: str, **arguments: object) -> str:
     return said.text
 
 
-async def test_tools_are_described_and_lead_from_a_name_to_its_key_record_and_surroundings(live_server: str) -> None:
+async def test_tools_lead_from_a_name_to_its_record(live_server: str) -> None:
     async with assistant(live_server) as client:
         tools = (await client.list_tools()).tools
         assert "credit INEGI" in (client.instructions or "")
@@ -108,9 +108,7 @@ async def test_tools_are_described_and_lead_from_a_name_to_its_key_record_and_su
             assert "should match" not in answer  # followed by a regular expression
 
 
-async def test_changes_and_withdrawn_keys_are_told_by_the_releases_until_the_service_is_away(
-    server: str, migrated: str, tmp_path: Path
-) -> None:
+async def test_changes_and_withdrawn_keys_are_reported(server: str, migrated: str, tmp_path: Path) -> None:
     with new_database(server, migrated) as database:
         releases = {"2019-01": many(20), "2020-01": many(22), "2021-01": many(25)[1:]}
         for release, places in releases.items():
@@ -133,7 +131,7 @@ async def test_changes_and_withdrawn_keys_are_told_by_the_releases_until_the_ser
                 assert "localidades-api serve" in said
 
 
-def test_wrong_address_is_refused() -> None:
+def test_bad_url_is_refused() -> None:
     wrong = here("mcp", "--url", "nowhere")
     assert wrong.returncode == 1
     assert "--url must be the root address" in wrong.stderr

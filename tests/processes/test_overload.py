@@ -41,7 +41,7 @@ def narrow(server: str, seeded: str) -> Iterator[tuple[Live, str]]:
         yield live, url
 
 
-def test_request_beyond_what_is_taken_on_is_503_at_once_as_a_problem(narrow: tuple[Live, str]) -> None:
+def test_request_beyond_the_limit_is_503_at_once(narrow: tuple[Live, str]) -> None:
     live, url = narrow
     with locked(url), ExitStack() as stack:
         first = Asking(stack, live, slow())
@@ -62,7 +62,7 @@ def test_request_beyond_what_is_taken_on_is_503_at_once_as_a_problem(narrow: tup
     # The answer was under way, and comes as soon as it can.
 
 
-def test_answer_under_way_is_whole_and_the_next_is_served_at_once(narrow: tuple[Live, str]) -> None:
+def test_response_in_progress_completes_and_the_next_is_served(narrow: tuple[Live, str]) -> None:
     live, url = narrow
     with ExitStack() as stack:
         with locked(url):
@@ -72,7 +72,7 @@ def test_answer_under_way_is_whole_and_the_next_is_served_at_once(narrow: tuple[
     assert ask(live.base, slow()).status == 200
 
 
-def test_what_is_held_and_probes_and_static_files_are_never_refused(narrow: tuple[Live, str]) -> None:
+def test_cached_responses_probes_and_static_files_are_never_refused(narrow: tuple[Live, str]) -> None:
     live, url = narrow
     with locked(url), ExitStack() as stack:
         for _ in range(5):
@@ -85,7 +85,7 @@ def test_what_is_held_and_probes_and_static_files_are_never_refused(narrow: tupl
         assert ask(live.base, "/static/style.css").status == 200
 
 
-def test_pipeline_is_refused_and_answered_in_its_order(narrow: tuple[Live, str]) -> None:
+def test_refusals_in_a_pipeline_keep_the_order(narrow: tuple[Live, str]) -> None:
     """What is pipelined has a task of its own, and the same answers."""
     live, url = narrow
     with locked(url), ExitStack() as stack:
@@ -111,7 +111,7 @@ def test_pipeline_is_refused_and_answered_in_its_order(narrow: tuple[Live, str])
         (["Accept: text/html"], f"{slow()}&format=json", '"type":"/problems#overloaded"'),
     ],
 )
-def test_refusal_is_in_the_representation_that_was_asked_for(
+def test_refusal_has_the_requested_representation(
     narrow: tuple[Live, str], headers: list[str], target: str, expected: str
 ) -> None:
     live, url = narrow
@@ -127,7 +127,7 @@ def test_refusal_is_in_the_representation_that_was_asked_for(
         assert head.body == b""
 
 
-def test_storm_of_clients_that_hang_up_leaves_no_connection_and_no_place_taken(narrow: tuple[Live, str]) -> None:
+def test_storm_of_disconnecting_clients_frees_every_slot(narrow: tuple[Live, str]) -> None:
     live, url = narrow
     with locked(url):
         for _ in range(300):
@@ -137,7 +137,7 @@ def test_storm_of_clients_that_hang_up_leaves_no_connection_and_no_place_taken(n
     assert [ask(live.base, slow()).status for _ in range(5)] == [200] * 5
 
 
-def test_files_under_way_keep_nobody_out_and_have_a_bound_of_their_own(server: str, large: str) -> None:
+def test_downloads_have_a_separate_limit(server: str, large: str) -> None:
     limits = {"LOCALIDADES_MAX_IN_FLIGHT": "1", "LOCALIDADES_MAX_TRANSFERS": "2"}
     with new_database(server, large) as url, serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0", **limits) as live:
         with stalled(live.base, "format=csv"), stalled(live.base, "format=ndjson", "gzip"):
@@ -154,7 +154,7 @@ def test_files_under_way_keep_nobody_out_and_have_a_bound_of_their_own(server: s
             assert ask(live.base, f"{DOWNLOAD}&estado_id=1").status == 200
 
 
-def test_file_that_fails_or_is_not_wanted_leaves_its_place(server: str, seeded: str) -> None:
+def test_failed_or_abandoned_download_frees_its_slot(server: str, seeded: str) -> None:
     limits = {"LOCALIDADES_MAX_TRANSFERS": "1", "LOCALIDADES_DATABASE_TIMEOUT": "2"}
     with new_database(server, seeded) as url, serving(url, **limits) as live:
         with locked(url):
@@ -198,7 +198,7 @@ async def one_in_flight() -> AsyncIterator[tuple[Held, RequestLimit, httpx.Async
         assert (await first).status_code == 200
 
 
-def test_page_in_memory_is_answered_while_the_database_hangs(narrow: tuple[Live, str]) -> None:
+def test_cached_page_is_served_while_the_database_hangs(narrow: tuple[Live, str]) -> None:
     """A request that gets no slot in time goes on without the database."""
     live, url = narrow
     with locked(url), ExitStack() as stack:
@@ -209,7 +209,7 @@ def test_page_in_memory_is_answered_while_the_database_hangs(narrow: tuple[Live,
         assert (refused.status, json.loads(refused.body)["type"]) == (503, "/problems#overloaded")
 
 
-async def test_turn_is_waited_for_half_a_second() -> None:
+async def test_request_queues_for_half_a_second() -> None:
     """Then the request goes on without the database; another process would serve it sooner."""
     async with one_in_flight() as (_, _, client):
         sooner, asked = asyncio.create_task(asyncio.sleep(0.45)), asyncio.create_task(client.get("/"))
@@ -218,7 +218,7 @@ async def test_turn_is_waited_for_half_a_second() -> None:
         assert (await asyncio.wait_for(asked, 5)).status_code == 503
 
 
-async def test_queue_has_four_places_for_each_request_in_flight_and_the_next_is_refused_at_once() -> None:
+async def test_full_queue_refuses_at_once() -> None:
     async with one_in_flight() as (held, limit, client):
         waiting = [asyncio.create_task(client.get("/")) for _ in range(4)]
         while limit.queued < 4:  # noqa: ASYNC110  # what is waited for is an attribute
@@ -229,7 +229,7 @@ async def test_queue_has_four_places_for_each_request_in_flight_and_the_next_is_
         assert [(await one).status_code for one in waiting] == [200] * 4
 
 
-async def test_time_that_a_turn_is_waited_for_is_known_to_what_answers() -> None:
+async def test_time_in_the_queue_counts_towards_the_deadline() -> None:
     """It is a part of the time that a request has for the database."""
     async with one_in_flight() as (held, limit, client):
         second = asyncio.create_task(client.get("/"))
@@ -240,7 +240,7 @@ async def test_time_that_a_turn_is_waited_for_is_known_to_what_answers() -> None
         assert 0 == held.waited[0] < held.waited[1]
 
 
-def test_client_that_goes_on_sending_while_its_answer_is_made_is_cut_off(narrow: tuple[Live, str]) -> None:
+def test_client_that_keeps_sending_is_disconnected(narrow: tuple[Live, str]) -> None:
     """An answer may take minutes: what nobody reads meanwhile costs a processor."""
     live, url = narrow
     with locked(url), connect(live.base) as connection:

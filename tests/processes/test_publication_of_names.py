@@ -23,7 +23,7 @@ ROW = b'{"nombre":"Asientos"}\n'
 
 
 @pytest.mark.tail
-def test_publication_fails_no_request_and_mixes_no_answer(server: str, seeded: str, tmp_path: Path) -> None:
+def test_no_request_fails_during_a_publication(server: str, seeded: str, tmp_path: Path) -> None:
     places = [replace(place, nombre="Nuevo Asiento") if place.nombre == "Asientos" else place for place in many(132)]
     file = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", places)
     with new_database(server, seeded) as url, serving(url, "--workers", "2", LOCALIDADES_RELEASE_POLL="0.2") as live:

@@ -54,11 +54,11 @@ def read_back(language: str, line: str, folder: Path) -> list[Record]:
 
 
 @pytest.mark.parametrize(("language", "line"), GUIDE_LINES, ids=[line[:40] for _, line in GUIDE_LINES])
-def test_line_of_the_guide_reads_every_record_as_it_is(language: str, line: str, folder: Path) -> None:
+def test_guide_line_reads_every_record(language: str, line: str, folder: Path) -> None:
     assert read_back(language, line, folder) == [row_of(place) for place in in_order(PLACES)]
 
 
-def test_layers_are_joined_with_others_and_searched_by_their_index(folder: Path) -> None:
+def test_layers_can_be_joined_and_use_their_spatial_index(folder: Path) -> None:
     run_line(
         "python",
         'localidades = geopandas.read_parquet("localidades-2018-09.parquet")',
@@ -77,5 +77,5 @@ assert pyogrio.read_info("localidades-2018-09.gpkg")["capabilities"]["fast_spati
     )
 
 
-def test_guide_has_lines_for_every_kind_of_reader() -> None:
+def test_guide_covers_every_kind_of_reader() -> None:
     assert Counter(language for language, _ in GUIDE_LINES) == {"python": 5, "sql": 2, "r": 1}

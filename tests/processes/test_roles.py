@@ -144,7 +144,7 @@ async def test_reader_can_write_nothing(roles: Roles, statement: str) -> None:
             await connection.execute(statement)
 
 
-async def test_reader_sees_our_tables_alone(server: str, seeded: str) -> None:
+async def test_reader_sees_only_our_tables(server: str, seeded: str) -> None:
     with new_database(server, seeded) as url:
         async with connected(url) as owner:
             await owner.execute("CREATE TABLE somebody_elses (id int); CREATE TABLE alembic_version (version_num text)")
@@ -160,7 +160,7 @@ async def test_reader_sees_our_tables_alone(server: str, seeded: str) -> None:
         assert [name for (name,) in readable] == tables
 
 
-def test_service_does_all_that_it_does_as_the_reader(roles: Roles, live_server: str) -> None:
+def test_service_works_as_the_reader(roles: Roles, live_server: str) -> None:
     with serving(roles.url(roles.reader)) as live:
         await_names(live.base)
         for target in TARGETS:
@@ -170,7 +170,7 @@ def test_service_does_all_that_it_does_as_the_reader(roles: Roles, live_server: 
             assert answer.body == expected.body or target in {"/api/census/", "/readyz"}, target
 
 
-def test_sessions_of_the_service_are_bounded(roles: Roles) -> None:
+def test_sessions_of_the_reader_are_limited(roles: Roles) -> None:
     async def settings() -> dict[str, str]:
         async with connected(roles.owner) as connection:
             sessions = await connection.fetch("SELECT usename FROM pg_stat_activity WHERE usename = $1", roles.reader)
@@ -199,9 +199,7 @@ def test_sessions_of_the_service_are_bounded(roles: Roles) -> None:
 
 
 @pytest.mark.parametrize("superuser", [True, False], ids=["superuser", "owner of the database"])
-def test_importer_migrates_imports_and_retires_and_the_reader_reads_it(
-    server: str, tmp_path: Path, *, superuser: bool
-) -> None:
+def test_importer_can_migrate_import_and_retire(server: str, tmp_path: Path, *, superuser: bool) -> None:
     """From an empty database on, made by a superuser or by a role that owns the database and may make roles."""
     with new_database(server) as url:
         made = new_roles(url)
@@ -243,7 +241,7 @@ def with_owner(roles: Roles) -> Roles:
     return Roles(roles.reader, roles.importer, roles.url(in_thread(lambda: asyncio.run(give()))))
 
 
-def test_tables_of_another_become_the_importers(roles: Roles, tmp_path: Path) -> None:
+def test_importer_takes_over_existing_tables(roles: Roles, tmp_path: Path) -> None:
     async def owners() -> set[str]:
         async with connected(roles.owner) as connection:
             rows = await connection.fetch(
@@ -261,7 +259,7 @@ def test_tables_of_another_become_the_importers(roles: Roles, tmp_path: Path) ->
 # -- Again
 
 
-def test_roles_made_again_are_what_they_were(roles: Roles) -> None:
+def test_roles_command_is_idempotent(roles: Roles) -> None:
     async def rights() -> list[tuple[object, ...]]:
         async with connected(roles.owner) as connection:
             rows = await connection.fetch(
@@ -287,7 +285,7 @@ def test_roles_made_again_are_what_they_were(roles: Roles) -> None:
     assert in_thread(lambda: asyncio.run(rights())) == before
 
 
-def test_rights_that_the_reader_was_given_meanwhile_are_taken_back(server: str, seeded: str) -> None:
+def test_extra_rights_of_the_reader_are_revoked(server: str, seeded: str) -> None:
     async def let() -> None:
         async with connected(made.owner) as connection:
             await connection.execute(f"GRANT ALL ON localities, releases TO {made.reader}")
@@ -334,9 +332,7 @@ def test_rights_that_the_reader_was_given_meanwhile_are_taken_back(server: str, 
         ("lent", "other", "Role lent can still write to somebody_elses: revoke that right"),
     ],
 )
-def test_role_that_could_do_more_is_refused_and_nothing_changes(
-    server: str, seeded: str, reader: str, importer: str, sentence: str
-) -> None:
+def test_overprivileged_role_is_refused(server: str, seeded: str, reader: str, importer: str, sentence: str) -> None:
     async def prepare(statement: str) -> None:
         async with connected(url) as connection:
             await connection.execute(statement)
@@ -366,13 +362,13 @@ def test_role_that_could_do_more_is_refused_and_nothing_changes(
             in_thread(lambda: asyncio.run(prepare(after)))
 
 
-def test_role_that_may_not_make_roles_is_told_so(roles: Roles) -> None:
+def test_missing_right_to_create_roles_is_explained(roles: Roles) -> None:
     ended = run("roles", "--reader", "one", "--importer", "other", env=environment(roles.url(roles.importer)))
     assert (ended.returncode, ended.stdout) == (1, "")
     assert "The database reports an error (42501): permission denied to create role" in ended.stderr
 
 
-def test_roles_while_an_import_runs_are_refused(roles: Roles) -> None:
+def test_roles_command_is_refused_during_an_import(roles: Roles) -> None:
     async def while_held() -> str:
         async with connected(roles.owner) as connection:
             await connection.execute("SELECT pg_advisory_lock(6088304400)")

@@ -70,7 +70,7 @@ def ask_once(port: int, log: Path) -> tuple[int, bool] | None:
 
 
 @pytest.mark.parametrize("on_management_port", [False, True])
-def test_connection_is_taken_once_there_is_an_answer(small_catalogue: Path, *, on_management_port: bool) -> None:
+def test_connections_are_accepted_once_ready(small_catalogue: Path, *, on_management_port: bool) -> None:
     with lend_folder() as folder:
         port, probes = free_port(), free_port()
         settings = {"LOCALIDADES_DATA_DIR": str(folder / "data"), "LOCALIDADES_SEED": str(small_catalogue)}
@@ -133,7 +133,7 @@ def test_server_on_every_ipv6_address_answers_on_ipv4_too(seeded_database: str, 
 
 @needs_ipv6
 @pytest.mark.parametrize("host", ["::1", "[::1]"])
-def test_server_on_one_ipv6_address_listens_there_alone(seeded_database: str, host: str) -> None:
+def test_server_on_one_ipv6_address_listens_only_there(seeded_database: str, host: str) -> None:
     with serving(seeded_database, "--host", host) as live:
         address = urlsplit(live.base)
         assert live.base == f"http://[::1]:{address.port}"
@@ -175,17 +175,17 @@ def schemes(base: str, *headers: tuple[str, str]) -> set[str]:
         ([], "http"),
     ],
 )
-def test_scheme_in_addresses_is_the_one_that_the_client_used(behind_proxy: Live, lines: list[str], scheme: str) -> None:
+def test_urls_have_the_clients_scheme(behind_proxy: Live, lines: list[str], scheme: str) -> None:
     assert schemes(behind_proxy.base, *(("X-Forwarded-Proto", line) for line in lines)) == {scheme}
 
 
 @pytest.mark.parametrize("forwarded", ["198.51.100.7", "198.51.100.7, 192.0.2.1", "2001:db8::1", "unknown", "x" * 500])
-def test_scheme_is_believed_whatever_address_the_proxy_names(behind_proxy: Live, forwarded: str) -> None:
+def test_forwarded_scheme_is_used_with_any_forwarded_address(behind_proxy: Live, forwarded: str) -> None:
     assert schemes(behind_proxy.base, HTTPS, ("X-Forwarded-For", forwarded)) == {"https"}
 
 
 @pytest.mark.parametrize("settings", [{}, {"LOCALIDADES_TRUSTED_PROXIES": "192.0.2.0/24,::1"}])
-def test_client_that_is_no_trusted_proxy_is_not_believed(seeded_database: str, settings: dict[str, str]) -> None:
+def test_forwarded_headers_of_untrusted_clients_are_ignored(seeded_database: str, settings: dict[str, str]) -> None:
     with serving(seeded_database, **settings) as live:
         assert schemes(live.base, HTTPS) == {"http"}
         assert schemes(live.base, HTTPS, ("X-Forwarded-For", "192.0.2.1"), ("Forwarded", "proto=https")) == {"http"}

@@ -29,7 +29,7 @@ def stop(live: Live) -> None:
 
 
 @WORKERS
-def test_requests_and_files_under_way_come_to_their_end_and_then_the_server_does(
+def test_server_finishes_requests_and_downloads_before_it_exits(
     server: str,
     large: str,
     large_rows: list[object],
@@ -54,7 +54,7 @@ def test_requests_and_files_under_way_come_to_their_end_and_then_the_server_does
 
 
 @WORKERS
-def test_file_that_nobody_reads_does_not_hold_the_server_beyond_its_time(
+def test_unread_download_does_not_delay_shutdown_beyond_the_timeout(
     server: str,
     large: str,
     workers: str,
@@ -69,7 +69,7 @@ def test_file_that_nobody_reads_does_not_hold_the_server_beyond_its_time(
 
 
 @WORKERS
-def test_connections_that_are_idle_do_not_hold_the_server(seeded_database: str, workers: str) -> None:
+def test_idle_connections_do_not_delay_shutdown(seeded_database: str, workers: str) -> None:
     much_time = {"LOCALIDADES_SHUTDOWN_TIMEOUT": "600"}
     with serving(seeded_database, "--workers", workers, **much_time) as live, ExitStack() as stack:
         idle = [stack.enter_context(connect(live.base)) for _ in range(20)]
@@ -80,7 +80,7 @@ def test_connections_that_are_idle_do_not_hold_the_server(seeded_database: str, 
         assert live.process.wait(PATIENCE) == 0
 
 
-def test_request_that_comes_just_after_the_end_began_is_answered_and_told_so(seeded_database: str) -> None:
+def test_request_during_shutdown_is_answered_with_connection_close(seeded_database: str) -> None:
     with serving(seeded_database) as live:
         clients = [http.client.HTTPConnection(urlsplit(live.base).netloc, timeout=30) for _ in range(2)]
         asked = list(zip(clients, (HELD, SLOW), strict=True))
@@ -145,7 +145,7 @@ def await_answers(clients: list[Client]) -> None:
     eventually(lambda: all(client.seen["200"] >= count + 10 for client, count in zip(clients, before, strict=True)))
 
 
-def test_restart_of_the_workers_one_after_the_other_loses_no_request(seeded_database: str) -> None:
+def test_rolling_restart_of_workers_loses_no_request(seeded_database: str) -> None:
     with serving(seeded_database, "--workers", "2") as live:
         eventually(lambda: len(workers_of(live)) == 2)
         before = set(workers_of(live))

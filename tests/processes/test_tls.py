@@ -120,7 +120,7 @@ def untrusted(servers: TlsServers) -> dict[str, str]:
     }
 
 
-async def test_trusted_server_is_read(servers: TlsServers) -> None:
+async def test_trusted_server_is_used(servers: TlsServers) -> None:
     database = Database.for_reading(servers.url(servers.good), pool_size=1, timeout=10)
     try:
         rows = await database.fetch(text("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"))
@@ -130,9 +130,7 @@ async def test_trusted_server_is_read(servers: TlsServers) -> None:
 
 
 @pytest.mark.parametrize("fault", [NO_TLS, UNTRUSTED, EXPIRED, OTHER_NAME])
-async def test_server_that_is_not_trusted_is_unavailable_and_the_log_can_say_why(
-    servers: TlsServers, fault: str
-) -> None:
+async def test_untrusted_server_is_unavailable_with_a_reason(servers: TlsServers, fault: str) -> None:
     database = Database.for_reading(untrusted(servers)[fault], pool_size=1, timeout=10)
     try:
         with pytest.raises(DatabaseUnavailableError, match=fault) as caught:
@@ -143,7 +141,7 @@ async def test_server_that_is_not_trusted_is_unavailable_and_the_log_can_say_why
     assert caught.value.detail == "The database does not answer."
 
 
-async def test_server_that_is_not_trusted_is_left_for_another(servers: TlsServers) -> None:
+async def test_untrusted_server_is_skipped_for_another(servers: TlsServers) -> None:
     database = Database.for_reading(servers.url(servers.expired, servers.plain, servers.good), pool_size=4, timeout=10)
     try:
         for _ in range(10):
@@ -154,7 +152,7 @@ async def test_server_that_is_not_trusted_is_left_for_another(servers: TlsServer
 
 
 @pytest.mark.parametrize("fault", [NO_TLS, EXPIRED])
-def test_service_without_a_trusted_server_answers_503_and_says_why_once(servers: TlsServers, fault: str) -> None:
+def test_service_without_a_trusted_server_answers_503_and_logs_once(servers: TlsServers, fault: str) -> None:
     with serving(untrusted(servers)[fault], probe="/livez") as live:
         for target in [LOCALIDADES, f"{LOCALIDADES}?municipio_id=1001", f"{LOCALIDADES}10010001/"] * 3:
             answer = ask(live.base, target)
@@ -183,7 +181,7 @@ def test_service_without_a_trusted_server_answers_503_and_says_why_once(servers:
         ("h/d?pgbouncer=perhaps", "pgbouncer must be one of false, true"),
     ],
 )
-def test_address_that_no_server_can_mend_is_refused_by_the_parameter(url: str, sentence: str) -> None:
+def test_bad_tls_parameter_is_refused_by_name(url: str, sentence: str) -> None:
     with pytest.raises(ConfigurationError, match=sentence) as caught:
         Dsn.parse(f"postgresql://u:{PASSWORD}@{url}")
     assert PASSWORD not in str(caught.value)
@@ -198,7 +196,7 @@ def test_address_that_no_server_can_mend_is_refused_by_the_parameter(url: str, s
         ("PGPORT", "5432,5433", "PGPORT must be a number from 1 to 65535"),
     ],
 )
-def test_variable_that_no_server_can_mend_is_refused_by_its_name(
+def test_bad_tls_variable_is_refused_by_name(
     variable: str, value: str, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, value)
@@ -214,7 +212,7 @@ def test_variable_that_no_server_can_mend_is_refused_by_its_name(
         ("sslmode=require", {"PGSSLMINPROTOCOLVERSION": "SSLv3"}, "SSLv3"),
     ],
 )
-async def test_address_that_the_driver_refuses_is_unavailable_and_the_log_can_say_why(
+async def test_url_refused_by_the_driver_is_unavailable_with_a_reason(
     query: str, variables: dict[str, str], sentence: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))  # where a certificate of an authority may lie
@@ -228,7 +226,7 @@ async def test_address_that_the_driver_refuses_is_unavailable_and_the_log_can_sa
     assert PASSWORD not in str(caught.value)
 
 
-def test_address_wins_over_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_url_takes_precedence_over_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGSSLMODE", "verify-full")
     monkeypatch.setenv("PGSSLROOTCERT", "/no/such/file")
     monkeypatch.setenv("PGTARGETSESSIONATTRS", "prefer-standby")
@@ -236,7 +234,7 @@ def test_address_wins_over_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not Dsn.parse("postgresql://u@h/d?sslmode=disable&target_session_attrs=any").prefers_standby
 
 
-def test_server_of_another_kind_than_is_asked_for_is_said_so(seeded: str) -> None:
+def test_wrong_kind_of_server_is_explained(seeded: str) -> None:
     ended = run("releases", env=environment(seeded, PGTARGETSESSIONATTRS="standby"))
     sentence = "No server is what target_session_attrs in DATABASE_URL, or PGTARGETSESSIONATTRS, asks for."
     assert (ended.returncode, ended.stderr) == (1, f"error: {sentence}\n")

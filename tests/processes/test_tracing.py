@@ -57,9 +57,7 @@ def attributes(span: Span) -> dict[str, str]:
     return {one.key: one.value.string_value or str(one.value.int_value) for one in span.attributes}
 
 
-def test_request_is_a_span_with_its_statement_within_and_a_held_page_none(
-    seeded_database: str, collector: Collector
-) -> None:
+def test_request_and_statement_are_spans_but_cached_pages_are_not(seeded_database: str, collector: Collector) -> None:
     settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.base, "OTEL_BSP_SCHEDULE_DELAY": "100"}
     with serving(seeded_database, **settings) as live:
         await_metrics(live.base, lambda metrics: value(metrics, "page_cache_pages") == 3)
@@ -85,7 +83,7 @@ def test_request_is_a_span_with_its_statement_within_and_a_held_page_none(
     assert collector.paths == {"/v1/traces"}
 
 
-def test_service_runs_on_while_the_collector_is_away(seeded_database: str) -> None:
+def test_unreachable_collector_does_not_stop_the_service(seeded_database: str) -> None:
     settings = {
         "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9",
         "OTEL_BSP_SCHEDULE_DELAY": "100",
@@ -124,9 +122,7 @@ print(sorted(name for name in sys.modules if name.startswith(("opentelemetry.sdk
         {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_TRACES_EXPORTER": "none"},
     ],
 )
-def test_nothing_of_opentelemetry_is_loaded_where_no_collector_is_named(
-    seeded_database: str, variables: dict[str, str]
-) -> None:
+def test_opentelemetry_is_not_loaded_without_a_collector(seeded_database: str, variables: dict[str, str]) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", _LOADED],
         env=environment(seeded_database, **variables),
@@ -139,7 +135,7 @@ def test_nothing_of_opentelemetry_is_loaded_where_no_collector_is_named(
     assert (ended.returncode, ended.stdout.strip()) == (0, "[]"), ended.stderr
 
 
-def test_collector_without_what_sends_to_it_is_a_warning(seeded_database: str) -> None:
+def test_collector_without_the_extra_is_a_warning(seeded_database: str) -> None:
     hidden = "import sys; sys.modules['opentelemetry.instrumentation.asyncpg'] = None\n"
     ended = subprocess.run(
         [sys.executable, "-c", hidden + _LOADED],

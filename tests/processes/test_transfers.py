@@ -110,7 +110,7 @@ class Reader:
 
 
 @pytest.mark.parametrize("ending", ["whole", "client", "database", "timeout"])
-async def test_transfer_leaves_nothing_to_the_garbage_collector_however_it_ends(
+async def test_transfers_leave_no_reference_cycles(
     server: str,
     large: str,
     ending: str,
@@ -155,7 +155,7 @@ def leave(live: Live, format_: str, coding: str) -> bool:
     return False
 
 
-def test_memory_stays_small_however_many_downloads_are_left(server: str, large: str) -> None:
+def test_abandoned_downloads_do_not_grow_memory(server: str, large: str) -> None:
     """Each of them left up to 10 MB before."""
     with (
         new_database(server, large) as url,
@@ -258,9 +258,7 @@ def is_refused(live: Live, target: str, **options: Any) -> bool:  # noqa: ANN401
 
 
 @pytest.mark.parametrize("begins", [(begin_download, begin_download), (begin_download, begin_rows)])
-def test_client_that_is_slow_is_cut_off_in_the_end_and_another_gets_its_place(
-    brief: Live, begins: tuple[Begin, Begin]
-) -> None:
+def test_slow_client_is_eventually_disconnected(brief: Live, begins: tuple[Begin, Begin]) -> None:
     with ExitStack() as stack:
         slow = [stack.enter_context(begin(brief)) for begin in begins]
         with Trickle(slow):
@@ -273,14 +271,14 @@ def test_client_that_is_slow_is_cut_off_in_the_end_and_another_gets_its_place(
     assert "ERROR" not in brief.output.read_text()
 
 
-def test_connection_of_a_client_that_reads_nothing_is_closed_with_its_transfer(brief: Live) -> None:
+def test_connection_that_reads_nothing_is_closed_with_its_transfer(brief: Live) -> None:
     with begin_download(brief):
         await_metrics(brief.base, lambda metrics: value(metrics, "connections") == 2)  # one asks for metrics
         await_metrics(brief.base, lambda metrics: value(metrics, "connections") == 1)
         assert not is_refused(brief, f"{DOWNLOAD}?municipio_id=1001")
 
 
-def test_client_that_hangs_up_leaves_its_place_to_others(server: str, large: str) -> None:
+def test_disconnected_client_frees_its_download_slot(server: str, large: str) -> None:
     with new_database(server, large) as url, serving(url, LOCALIDADES_MAX_TRANSFERS="1") as live:
         with begin_download(live):
             assert is_refused(live, DOWNLOAD)

@@ -28,12 +28,12 @@ def undocumented_imports(module: ast.Module) -> Iterator[str]:
             yield from (name for name in names if node.module != "uvicorn" or name not in uvicorn.__all__)
 
 
-def test_two_modules_import_what_uvicorn_does_not_document() -> None:
+def test_uvicorn_internals_are_imported_by_two_modules_only() -> None:
     importing = {path for path, module in modules_of_source().items() if list(undocumented_imports(module))}
     assert importing == {"server/protocol.py", "server/run.py"}
 
 
-def test_no_two_classes_have_one_name() -> None:
+def test_class_names_are_unique() -> None:
     homes = defaultdict(list)
     for path, module in modules_of_source().items():
         for node in ast.walk(module):

@@ -1,1 +1,1 @@
-"""npm packages: axe for the tests, and scripts that the pages of the map take over."""
+"""npm packages: axe for the tests, and the vendored scripts of the map."""

@@ -23,7 +23,7 @@ INTERRUPTED = {match_file.__code__.co_filename}
 
 @pytest.fixture(scope="module")
 def answer(index: NameIndex) -> AnswerRows:
-    """Lend what answers rows from the index of names."""
+    """Return a function that answers rows from the index of names."""
     return lambda rows: [match_row(row, index) for row in rows]
 
 
@@ -58,7 +58,7 @@ class InterruptedAtInstruction:
         return self._trace
 
 
-# An interruption between a file's opening and its `with` leaves it to the garbage collector.
+# A file interrupted between its opening and its `with` is closed by the garbage collector.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_interruption_at_any_instruction_leaves_a_complete_file_or_none(answer: AnswerRows, tmp_path: Path) -> None:
     output = tmp_path / "answers.csv"

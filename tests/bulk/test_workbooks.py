@@ -1,4 +1,4 @@
-"""Excel workbooks: read as rows, written beside what was sent, and refused with a sentence."""
+"""Excel workbooks: read as rows, written with answer columns, and refused with an explanation."""
 
 import csv
 import io
@@ -41,7 +41,7 @@ def workbook_of(*rows: Sequence[object], change: Callable[[openpyxl.Workbook], o
 
 
 def shared_texts(*column: str) -> bytes:
-    """Return a workbook as XlsxWriter writes it, whose cells refer to texts."""
+    """Return a workbook as XlsxWriter writes it, with shared strings."""
     file = io.BytesIO()
     with xlsxwriter.Workbook(file) as workbook:
         workbook.add_worksheet().write_column(0, 0, column)
@@ -49,7 +49,7 @@ def shared_texts(*column: str) -> bytes:
 
 
 def edited(data: bytes, member: str, edit: Callable[[bytes], bytes | None]) -> bytes:
-    """Return a workbook with a member that is edited, added, or left out."""
+    """Return a workbook with a member edited, added, or removed."""
     file = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as new:
         for name in dict.fromkeys([*old.namelist(), member]):
@@ -236,7 +236,7 @@ def declaring(data: bytes, size: int) -> bytes:
 
 
 def refused() -> Iterator[tuple[str, bytes, str]]:
-    """Yield names, workbooks, and what is said of them."""
+    """Yield names, workbooks, and their error messages."""
     cant = "^The workbook can't be read: save it as .xlsx, without a password"
     yield "cut short", SOUND[:-30], cant
     yield "no zip", b"PK\x03\x04 nothing", cant

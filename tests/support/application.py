@@ -1,4 +1,4 @@
-"""The application, called without a network, and the importer as the command line calls it."""
+"""Runs the application without a network, and the importer as the command line does."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -34,7 +34,7 @@ def cache_of(app: FastAPI) -> ResponseCache:
 
 
 def key_of(request: httpx.Request) -> Key:
-    """Return what a response is held by."""
+    """Return the key of a request in the cache."""
     fields = [(name.lower(), value) for name, value in request.headers.raw]
     return spelling(request.url.port, request.url.raw_path, fields)
 
@@ -55,9 +55,9 @@ def import_file(url: str, source: Path | str) -> None:
 
 @asynccontextmanager
 async def running_app(url: str, **options: Any) -> AsyncIterator[FastAPI]:  # noqa: ANN401  # passed on
-    """Start the application on a database, without a server, and without a page cache unless `options` ask for one.
+    """Start the application on a database, without a server and without a page cache; `options` are settings.
 
-    Unless the option `wants_names` is false, wait for the index of names; without `in_background` there is none.
+    Waits for the index of names unless `wants_names` is false. Without `in_background` there is no index.
     """
     in_background = options.pop("in_background", True)
     wants_names = options.pop("wants_names", in_background)
@@ -71,7 +71,7 @@ async def running_app(url: str, **options: Any) -> AsyncIterator[FastAPI]:  # no
 
 
 async def await_names(app: FastAPI) -> None:
-    """Wait until the names of the served release are indexed; not at all where no release can be read."""
+    """Wait until the served release is indexed; return at once if there is none."""
     services: Services = app.state.services
     with suppress(LocalidadesError):
         release = await services.releases.current()
@@ -81,12 +81,12 @@ async def await_names(app: FastAPI) -> None:
 
 
 def client_of(app: FastAPI) -> httpx.AsyncClient:
-    """Return a client that calls the application without a network, and sees its answers to unexpected errors."""
+    """Return a client that calls the application directly and gets its responses to unexpected errors."""
     return httpx.AsyncClient(transport=httpx.ASGITransport(app, raise_app_exceptions=False), base_url="http://test")
 
 
 async def await_release(client: httpx.AsyncClient, name: str, *, within: float = PATIENCE) -> None:
-    """Wait until the application has noticed that a release is the current one."""
+    """Wait until the application serves a release as the current one."""
 
     async def is_served() -> bool:
         return str((await client.head(LOCALIDADES)).headers.get("catalogue-release")) == name
@@ -95,7 +95,7 @@ async def await_release(client: httpx.AsyncClient, name: str, *, within: float =
 
 
 async def await_searched(client: httpx.AsyncClient, name: str) -> None:
-    """Wait until the application searches a release, whose names it has to index for that."""
+    """Wait until the application has indexed a release and searches it."""
 
     async def is_searched() -> bool:
         answer = await client.get(f"{LOCALIDADES}suggest/?q=a")
@@ -106,7 +106,7 @@ async def await_searched(client: httpx.AsyncClient, name: str) -> None:
 
 @contextmanager
 def recorded_statements(app: FastAPI) -> Iterator[list[str]]:
-    """Collect the SQL that the application sends; what looks for releases, now or once a connection, does not count."""
+    """Collect the SQL that the application sends, except for statements that look up releases."""
     statements: list[str] = []
 
     url = app.state.database.engine.url

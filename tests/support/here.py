@@ -1,4 +1,4 @@
-"""Commands run within this process: where an interpreter of its own would only take time."""
+"""Runs commands in this process, which is fast, for tests that need no process of their own."""
 
 import subprocess
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from tests.support.service_address import database_timeout
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended."""
+    """The result of a command."""
 
     returncode: int
     stdout: str
@@ -19,7 +19,7 @@ class Ended:
 
 
 def here(*arguments: str, url: str | None = None, **settings: str) -> Ended:
-    """Run a command of ours to its end, on a database or on none."""
+    """Run a command, with or without a database."""
     patience = None if url is None else str(database_timeout(url))
     variables: dict[str, str | None] = {"COLUMNS": "200", "NO_COLOR": "1", "DATABASE_URL": url}
     variables |= {"LOCALIDADES_DATABASE_TIMEOUT": patience, **settings}
@@ -30,7 +30,7 @@ def here(*arguments: str, url: str | None = None, **settings: str) -> Ended:
 
 
 def assert_sentence(result: "Ended | subprocess.CompletedProcess[str]", *words: str) -> None:
-    """Check that a command ended with 1 and said why in one line, without a traceback or a password."""
+    """Check that a command exited with 1 and one line of explanation, without a traceback or a password."""
     assert result.returncode == 1, result
     lines = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
     assert len(lines) == 1, result.stderr

@@ -1,4 +1,4 @@
-"""What the linters do not check of the source."""
+"""Rules for the source that linters don't check."""
 
 import ast
 from collections import defaultdict
@@ -14,12 +14,12 @@ PACKAGE = ROOT / "src" / "localidades_api"
 
 @cache
 def modules_of_source() -> dict[str, ast.Module]:
-    """Return every module of the package by its path in it."""
+    """Return every module of the package by its relative path."""
     return {str(path.relative_to(PACKAGE)): ast.parse(path.read_bytes()) for path in PACKAGE.rglob("*.py")}
 
 
 def undocumented_imports(module: ast.Module) -> Iterator[str]:
-    """Give what a module imports of uvicorn that uvicorn does not document, for annotations too."""
+    """Yield the undocumented names that a module imports from uvicorn, also for annotations."""
     for node in ast.walk(module):
         if isinstance(node, ast.Import):
             yield from (one.name for one in node.names if one.name.startswith("uvicorn."))

@@ -1,4 +1,4 @@
-"""How long a client may take."""
+"""Timeouts for heads and stalled clients."""
 
 from localidades_api.server.deadlines import ReadProgress, Timeouts
 

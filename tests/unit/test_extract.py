@@ -58,7 +58,7 @@ def write_zip(path: Path, members: dict[str, bytes], compression: int = zipfile.
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> Catalogue:
-    """Lend what the traps are when they are read from UTF-8 with a BOM and CRLF line ends, INEGI's own."""
+    """Return the traps as read from UTF-8 with a BOM and CRLF, which is INEGI's own format."""
     return read_catalogue(write_catalogue(tmp_path_factory.mktemp("expected") / "AGEEML.csv", TRAPS))
 
 
@@ -163,7 +163,7 @@ def test_character_cut_by_the_sample_does_not_change_the_encoding(tmp_path: Path
             assert "".join(table.lines).endswith("ó" * 8)
 
 
-# The names that the layout itself can hold: a value ends where `","` stands, and `""` is CSV's escape.
+# Names that the layout can hold: `","` ends a value, and `""` is CSV's escape.
 def _fits(name: str) -> bool:
     return bool(name.strip()) and '",' not in name and '"\t' not in name and '""' not in name
 
@@ -201,7 +201,7 @@ def test_any_windows_1252_name_is_read_back_exactly(
 def written_and_read(
     tmp_path_factory: pytest.TempPathFactory, names: list[str], encoding: str, separator: str
 ) -> list[str]:
-    # With as many ordinary rows as tell the encoding, whatever the names could be in another.
+    # Enough ordinary rows follow to detect the encoding, whatever the names could be in another.
     places = [Place(f"01001{number:04d}", name) for number, name in enumerate([*names, *["Peñón"] * 200], 1)]
     path = tmp_path_factory.getbasetemp() / f"any-{encoding}.csv"
     path.write_bytes(text_of(places, separator=separator).encode(encoding))
@@ -311,7 +311,7 @@ def test_zip_with_any_changed_byte_is_refused_or_unchanged(
     compression = data.draw(st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]))
     path = tmp_path_factory.getbasetemp() / "changed.zip"
     content = bytearray(write_zip(path, {"AGEEML.csv": text_of(TRAPS).encode()}, compression).read_bytes())
-    # Half of the changes meet the directory, where more can be said wrongly than in the text.
+    # Half of the changes hit the directory, where more can go wrong than in the text.
     directory = content.index(b"PK\x01\x02")
     last = len(content) - 1
     position = data.draw(st.integers(0, last) | st.integers(directory, last) | st.integers(0, 45))
@@ -321,7 +321,7 @@ def test_zip_with_any_changed_byte_is_refused_or_unchanged(
         assert read_catalogue(path) == expected
 
 
-# What is no catalogue
+# Files that are no catalogues
 
 
 @pytest.mark.parametrize(
@@ -396,7 +396,7 @@ def test_gzip_is_read(tmp_path: Path, expected: Catalogue) -> None:
         read_catalogue(path)
 
 
-# What files begin with that are no tables of text; some are made by what writes them.
+# Other file types by their first bytes; some files are written by libraries.
 OTHERS = {
     "a dBase table (.dbf)": b"\x03\x7a\x0b\x1a\x10\0\0\0",
     "an Excel workbook of before 2007 (.xls), or has a password": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
@@ -537,14 +537,14 @@ def test_bytes_in_neither_encoding_are_refused(tmp_path: Path, where: str) -> No
     content = text_of(places).encode("windows-1252")
     middle = content.index(b"\n", 1_000 if where == "in the sample" else 400_000) + 30
     path = tmp_path / "AGEEML.csv"
-    path.write_bytes(content[:middle] + b"\x81" + content[middle:])  # 81 is no character of windows-1252
+    path.write_bytes(content[:middle] + b"\x81" + content[middle:])  # 0x81 is undefined in windows-1252
     line = content[:middle].count(b"\n") + 1
     with pytest.raises(CatalogueError, match=rf"^Line {line} has a byte that is not valid windows-1252"):
         read_catalogue(path)
 
 
 @pytest.mark.parametrize("bad", [b"\xf1", b"\xff", b"\xc3", b"\xed\xa0\x80"], ids=repr)
-@pytest.mark.parametrize("row", [1, 150, 2_998])  # in the first sample, and in what is read after it
+@pytest.mark.parametrize("row", [1, 150, 2_998])  # in the first sample, and after it
 @pytest.mark.parametrize(("bom", "end"), [(BOM, "\r\n"), (b"", "\n")], ids=["BOM, crlf", "lf"])
 def test_invalid_utf_8_byte_is_refused_with_its_line(
     tmp_path: Path, bom: bytes, row: int, bad: bytes, end: str
@@ -565,7 +565,7 @@ def without_marks(text: str) -> str:
 
 @pytest.mark.parametrize("bom", [BOM, b""], ids=["BOM", "no BOM"])
 def test_utf_8_with_few_accents_is_not_read_as_windows_1252(tmp_path: Path, bom: bytes) -> None:
-    """With one good letter, or with a BOM and none, bad ones do not make another text of it."""
+    """One valid letter or a BOM decides for UTF-8, despite invalid bytes."""
     names = ["Peña" if not bom else "Lugar", *["Pe\udcf1a"] * 5]
     places = [Place(f"01001{number:04d}", name) for number, name in enumerate(names, 1)]
     path = tmp_path / "AGEEML.csv"

@@ -1,4 +1,4 @@
-"""Checks of a head, and whether a body follows it."""
+"""Checks of request heads, and whether a body follows."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A layer of a tile keeps to its size; what tiles hold is read with another library in `http/test_tiles`."""
+"""The size limit of a layer; `http/test_tiles` reads the contents of tiles with another library."""
 
 from localidades_api.http.mvt import PointLayer
 

@@ -1,4 +1,4 @@
-"""Which media type an Accept header gets (RFC 9110 §12.5.1)."""
+"""Negotiation of the media type by Accept (RFC 9110 §12.5.1)."""
 
 import pytest
 from hypothesis import given
@@ -35,7 +35,7 @@ OFFERED = [JSON, HTML]
         ("text/html;q=1., application/json;q=0.", HTML),
         ("text/html;q=0.5, application/json;q=0.5", JSON),
         ("application/json;q=0.001", JSON),
-        # the narrowest range gives the quality, not the greatest
+        # the most specific range gives the quality, not the highest
         ("*/*;q=1, application/json;q=0.1", HTML),
         ("text/*;q=0.9, text/html;q=0.1, application/json;q=0.5", JSON),
         ("application/*;q=0.1, */*;q=0.9", HTML),
@@ -45,7 +45,7 @@ OFFERED = [JSON, HTML]
         ("text/html;q=0, */*;q=0.1", JSON),
         ("text/*;q=0, */*", JSON),
         ("*/*;q=0, text/html", HTML),
-        # other parameters are passed over
+        # other parameters are ignored
         ("application/json; charset=utf-8", JSON),
         ("text/html;level=1;q=0.3, application/json;q=0.2", HTML),
         ("text/html;q=0.3;level=1, application/json;q=0.2", HTML),
@@ -57,10 +57,10 @@ OFFERED = [JSON, HTML]
         # empty elements are ignored
         (",text/html,,", HTML),
         (" , text/html , ", HTML),
-        # what nothing here offers says nothing
+        # types that aren't offered don't matter
         ("image/png, text/html;q=0.1", HTML),
         ("image/*, application/json;q=0.001", JSON),
-        # programs that there are
+        # real programs
         (
             "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,"
             "application/signed-exchange;v=b3;q=0.7",
@@ -186,7 +186,7 @@ _LISTS = st.lists(st.tuples(_RANGES, _QUALITIES), min_size=1, max_size=12)
 
 
 def expected(ranges: list[tuple[str, int]]) -> str | None:
-    """Tell the choice in another way: look from the narrowest name to the widest."""
+    """Find the choice in another way: from the most specific range to the least."""
     qualities = []
     for media_type in OFFERED:
         names = (media_type, media_type.partition("/")[0] + "/*", "*/*")

@@ -1,4 +1,4 @@
-"""Settings: read from the environment, refused in a sentence that names the variable."""
+"""Settings from the environment; errors name the variable."""
 
 import re
 import subprocess
@@ -63,7 +63,7 @@ def test_tilde_is_expanded_to_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 
 def data_dir(package: Path) -> Path:
-    """Return the default folder of a copy of the package, which stands in `package`."""
+    """Return the default data folder of a copy of the package in `package`."""
     script = "from localidades_api.settings import default_data_dir; print(default_data_dir())"
     command = [sys.executable, "-c", script]
     env = environment(PYTHONPATH=str(package))

@@ -1,4 +1,4 @@
-"""Static files: codings, validators, and others' scripts as npm has them."""
+"""Static files: codings, validators, and vendored scripts."""
 
 import gzip
 import os
@@ -28,7 +28,7 @@ async def fetch(folder: Path, name: str, **headers: str) -> tuple[httpx.Response
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Lend a folder with a script, one that is kept compressed alone, and a file that is no text."""
+    """Return a folder with a script, a script stored compressed only, and a binary file."""
     (tmp_path / "plain.js").write_bytes(PLAIN)
     (tmp_path / "packed.mjs.br").write_bytes(brotli.compress(PLAIN))
     (tmp_path / "other.bin").write_bytes(b"\0\1")

@@ -118,7 +118,7 @@ def test_name_is_kept_exactly(nombre: str) -> None:
     assert read_places(replace(PLAIN[0], nombre=nombre)).localities[0].nombre == nombre
 
 
-# Rows that are rejected, each alone among enough sound ones
+# Rejected rows, each among enough good ones
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_row_with_a_bad_value_is_rejected_with_its_line_and_reason(values: dict[
     bad = with_values(Place("010010021", "Lugar 21"), **values)
     rows = [place.values() for place in PLAIN]
     catalogue = read_rows(*rows[:7], bad, *rows[7:])
-    assert catalogue.rejected == [Rejected(9, reason)]  # seven rows and the header stand before it
+    assert catalogue.rejected == [Rejected(9, reason)]  # after the header and seven rows
     assert [locality.nombre for locality in catalogue.localities] == [place.nombre for place in PLAIN]
 
 
@@ -203,7 +203,7 @@ def test_incomplete_last_line_is_rejected_alone(line: str, reason: str, end: str
     assert len(catalogue.localities) == len(PLAIN)
 
 
-SCATTERED = {  # by row: the first ones, neighbours, and those on both sides of where a batch of 250 ends
+SCATTERED = {  # by row: the first ones, neighbours, and both sides of the end of a batch of 250
     0: ({"AMBITO": "X"}, "AMBITO is neither U nor R"),
     1: ({"Estatus": "Baja"}, None),
     249: ({"CVE_LOC": "0000"}, "it is a total of the census, not a locality"),
@@ -262,7 +262,7 @@ def without_zeros(place: Place) -> tuple[str, ...]:
 
 
 def test_lost_leading_zeros_of_all_keys_are_restored() -> None:
-    """As a spreadsheet leaves it: each part of a key has a column of its own, so nothing is guessed."""
+    """As a spreadsheet leaves it. Each part of a key has its own column, so nothing is guessed."""
     whole, mended = read_places(*TRAPS), read_rows(*map(without_zeros, TRAPS))
     assert (whole.zeros_restored, mended.zeros_restored) == (False, True)
     assert replace(mended, zeros_restored=False) == whole
@@ -317,7 +317,7 @@ def test_empty_status_means_not_withdrawn(estatus: str) -> None:
     assert len(read_places(replace(PLAIN[0], estatus=estatus)).localities) == 1
 
 
-# What condemns the whole file
+# Errors that refuse the whole file
 
 
 def test_duplicate_key_refuses_the_file() -> None:
@@ -373,12 +373,12 @@ FIVE = (*PLAIN[:3], TRAPS[3], replace(TRAPS[5], viviendas="12"))
 def test_truncated_file_is_refused_unless_every_row_is_complete(
     tmp_path: Path, encoding: str, end: str, separator: str
 ) -> None:
-    """A cut between two rows can't be seen in the file; any other must refuse it, never change or drop a row unsaid."""
+    """A cut between two rows can't be detected; any other must refuse the file, never silently change or drop a row."""
     lines = lines_of((place.values() for place in FIVE), separator=separator)
     path = tmp_path / "AGEEML.csv"
     path.write_bytes("".join(line + end for line in lines).encode(encoding))
     whole, localities = path.read_bytes(), sorted(read_catalogue(path).localities)
-    # A row is whole once its last quote is there, and stays so until the next one begins.
+    # A row is complete from its last quote until the next row begins.
     ends = [len("".join(line + end for line in lines[: rows + 1]).encode(encoding)) for rows in range(len(lines))]
     rows_at = {ends[rows] - back: rows for rows in range(1, len(lines)) for back in range(len(end) + 1)}
     for length in range(len(whole)):
@@ -410,7 +410,7 @@ def test_unquoted_file_truncated_in_its_last_number_is_refused() -> None:
             transform(read_table("AGEEML.csv", [header, f"{row}\n", row[:length]]), unwatched)
 
 
-# Whatever else a file may hold
+# Anything else in a file
 
 
 _VALUE = st.text(max_size=12) | st.sampled_from(['"', '","', "\0", "-", "0001", "01", "9" * 20, "nan", "1_0", "Baja"])

@@ -1,4 +1,4 @@
-"""The balancer's own configuration, in a real HAProxy before real processes of the service."""
+"""HAProxy with the configuration of deploy/, in front of real processes of the service."""
 
 import asyncio
 import json
@@ -28,24 +28,24 @@ CONFIGURATION = ROOT / "deploy" / "haproxy.cfg"
 
 @dataclass(frozen=True)
 class Balancer:
-    """An HAProxy that runs."""
+    """A running HAProxy."""
 
     base: str
     operations: str
 
     def figure(self, name: str, proxy: str, server: str = "", code: str = "") -> float:
-        """Return one of HAProxy's own figures."""
+        """Return a value of HAProxy's statistics."""
         labels = {"proxy": proxy} | ({"server": server} if server else {}) | ({"code": code} if code else {})
         sample = name + "{" + ",".join(f'{key}="{value}"' for key, value in labels.items()) + "}"
         lines = ask(self.operations, "/metrics").body.decode().splitlines()
         return next(float(line.removeprefix(sample)) for line in lines if line.startswith(sample))
 
     def answered(self, proxy: str, server: str) -> float:
-        """Return how many requests a server has answered well."""
+        """Return how many successful responses a server has sent."""
         return self.figure("haproxy_server_http_responses_total", proxy, server, "2xx")
 
     def await_servers(self, proxy: str, count: int) -> None:
-        """Wait until as many servers of a backend pass their checks."""
+        """Wait until this number of a backend's servers pass their checks."""
         eventually(
             lambda: self.figure("haproxy_backend_active_servers", proxy) == count,
             otherwise=lambda: f"{proxy} has not come to {count} servers",
@@ -54,10 +54,10 @@ class Balancer:
 
 @contextmanager
 def balancing(*bases: str, **variables: str) -> Iterator[Balancer]:
-    """Run HAProxy with the configuration of deploy/ before two servers; `variables` are presets of its own."""
+    """Run HAProxy with the configuration of deploy/ in front of two servers; `variables` override its presets."""
     haproxy = needed(shutil.which("haproxy", path=f"{os.environ['PATH']}:/usr/sbin"), "install haproxy")
     with ExitStack() as stack:
-        # It takes over sockets that listen already: no port is lost to somebody else.
+        # It inherits listening sockets, so that no other process can take the port.
         public, operations = (stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2))
         variables |= {"LISTEN": f"fd@{public.fileno()}", "LISTEN_OPERATIONS": f"fd@{operations.fileno()}"}
         for number, base in enumerate(bases, start=1):
@@ -79,7 +79,7 @@ def balancing(*bases: str, **variables: str) -> Iterator[Balancer]:
 
 @pytest.fixture
 def services(seeded_database: str) -> Iterator[tuple[Live, Live]]:
-    """Lend two processes of the service that hold the first page."""
+    """Yield two processes of the service with the first page cached."""
     with serving(seeded_database) as one, serving(seeded_database) as other:
         for live in (one, other):
             assert ask(live.base, LOCALIDADES).status == 200
@@ -138,7 +138,7 @@ def test_cached_pages_are_served_without_the_database(
 
 
 def close(server: str, url: str) -> None:
-    """Take the database away: nobody gets in, and who is in is thrown out."""
+    """Terminate the connections to the database and refuse new ones."""
     _administer(
         server,
         url,
@@ -148,7 +148,7 @@ def close(server: str, url: str) -> None:
 
 
 def open_again(server: str, url: str) -> None:
-    """Give the database back."""
+    """Let clients connect to the database again."""
     _administer(server, url, "ALTER DATABASE {} ALLOW_CONNECTIONS true")
 
 

@@ -1,4 +1,4 @@
-"""The files of deploy/: what their own tools say of them, and that they agree with the service and with each other."""
+"""The files of deploy/ pass their own tools and agree with the service and with each other."""
 
 import inspect
 import ipaddress
@@ -36,7 +36,7 @@ from tests.support.wire import ROOT, ask
 DEPLOY = ROOT / "deploy"
 KUBERNETES = DEPLOY / "kubernetes"
 NGINX = DEPLOY / "nginx"
-GENERATED = "../nginx"  # its kustomization makes a ConfigMap
+GENERATED = "../nginx"  # its kustomization generates a ConfigMap
 ALERTS = DEPLOY / "prometheus" / "alerts.yml"
 DASHBOARD = DEPLOY / "grafana" / "localidades-api.json"
 _METRIC = re.compile(r"(?<!\$)\blocalidades_(?!reader\b|importer\b)[a-z_]+[a-z]")  # nor nginx's variables, nor roles
@@ -50,13 +50,13 @@ def documents(path: Path) -> list[Any]:
     return [one for one in YAML(typ="safe", pure=True).load_all(path) if one is not None]
 
 
-def document(path: Path) -> Any:  # noqa: ANN401  # what a file holds
+def document(path: Path) -> Any:  # noqa: ANN401  # any YAML
     (only,) = documents(path)
     return only
 
 
 def tool(name: str, *arguments: str, env: Mapping[str, str] | None = None) -> str:
-    """Run one of the tools that these files are for; what it complains of fails the test."""
+    """Run a tool in deploy/; fail if it does."""
     command = needed(shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin"), f"install {name}")
     ended = subprocess.run(
         [command, *arguments],
@@ -71,7 +71,7 @@ def tool(name: str, *arguments: str, env: Mapping[str, str] | None = None) -> st
     return ended.stdout + ended.stderr
 
 
-# -- What all of them have in common
+# -- All files
 
 
 def test_settings_in_deployment_files_exist() -> None:
@@ -82,7 +82,7 @@ def test_settings_in_deployment_files_exist() -> None:
 
 
 def served(base: str) -> set[str]:
-    """Return the names of the service's own metrics."""
+    """Return the names of the service's metrics."""
     names = re.findall(r"^# TYPE (localidades_\S+)", ask(base, "/metrics").body.decode(), re.MULTILINE)
     return {name for name in names if not name.endswith("_created")}
 
@@ -102,12 +102,12 @@ def test_haproxy_configuration_is_valid() -> None:
     assert "valid" in tool("haproxy", "-c", "-dW", "-f", "haproxy.cfg", env=addresses)
 
 
-SHAPES = pytest.mark.parametrize("file", ["compose.ha.yml", "compose.patroni.yml"])  # each complete by itself
+SHAPES = pytest.mark.parametrize("file", ["compose.ha.yml", "compose.patroni.yml"])  # each is complete
 COMPOSE = pytest.mark.parametrize("file", ["compose.ha.yml", "compose.patroni.yml", "compose.pooler.yml"])
 
 
 def services_of(file: str) -> dict[str, Any]:
-    """Return the services of a Compose file, each with what it extends; compose.pooler.yml adds to compose.ha.yml."""
+    """Return the services of a Compose file, with `extends` resolved; compose.pooler.yml adds to compose.ha.yml."""
     services = {name: extended(service) for name, service in document(DEPLOY / file)["services"].items()}
     base = services_of("compose.ha.yml") if file == "compose.pooler.yml" else {}
     return base | {name: combined(base.get(name, {}), service) for name, service in services.items()}
@@ -120,7 +120,7 @@ def extended(service: Any) -> Any:  # noqa: ANN401  # as above
 
 
 def combined(base: Any, service: Any) -> Any:  # noqa: ANN401  # as above
-    """Return a service with what it does not say itself."""
+    """Return a service merged onto its base."""
     return {**base, **service, "environment": base.get("environment", {}) | service.get("environment", {})}
 
 
@@ -131,7 +131,7 @@ def test_containers_have_least_privileges(file: str) -> None:
         assert service["cap_drop"] == ["ALL"], name
         assert service["security_opt"] == ["no-new-privileges:true"], name
         assert {"cpus", "memory", "pids"} <= set(service["deploy"]["resources"]["limits"]), name
-        assert service.get("user") or service["image"] == "localidades-api", name  # whose Dockerfile names its user
+        assert service.get("user") or service["image"] == "localidades-api", name  # its Dockerfile sets the user
         assert service.get("healthcheck") or service["restart"] == "no", name
         ports = service.get("ports", [])
         assert bool(ports) == (name == "front"), name
@@ -189,7 +189,7 @@ SITE = "localidades.conf"
 
 
 def site_of_a_container(address: str) -> list[str]:
-    """Return what the shipped site says, with the container's port, no name, and the address of the service."""
+    """Return the directives of the shipped site with the container's port and address, without a name."""
     shipped = (NGINX / SITE).read_text("utf-8")
     own = {LISTEN: "listen 8080;", "server_name localidades.example.mx;": "", "127.0.0.1:8000": address}
     for one, other in own.items():
@@ -199,7 +199,7 @@ def site_of_a_container(address: str) -> list[str]:
 
 
 def included() -> set[str]:
-    """Return the files of a container's nginx but for its site."""
+    """Return the files of a container's nginx except for its site."""
     names = {path.name for path in NGINX.glob("*.conf")} - {SITE}
     texts = [(NGINX / name).read_text("utf-8") for name in ("nginx.conf", SITE)]
     assert set(re.findall(r"^ *include (\S+);", "\n".join(texts), re.MULTILINE)) == names - {"nginx.conf"} | {SITE}
@@ -207,7 +207,7 @@ def included() -> set[str]:
 
 
 def directives(text: str) -> list[str]:
-    """Return the lines of a configuration of nginx but for comments."""
+    """Return the lines of an nginx configuration without comments."""
     return [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("#")]
 
 
@@ -216,7 +216,7 @@ def directives(text: str) -> list[str]:
 
 @pytest.fixture
 def units(tmp_path: Path) -> Path:
-    """Lend the units with a program that writes down the words that it is given."""
+    """Return the units with a program that records its arguments."""
     program = tmp_path / "localidades-api"
     program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/words\n')
     program.chmod(0o755)
@@ -261,7 +261,7 @@ KUSTOMIZATIONS = tuple(KUBERNETES / folder for folder in (".", "jobs", "postgres
 
 
 def manifests() -> dict[tuple[str, str], Any]:
-    """Return what the kustomizations hold, by kind and name."""
+    """Return the resources of the kustomizations by kind and name."""
     found = {}
     for folder in KUSTOMIZATIONS:
         for resource in set(document(folder / "kustomization.yaml")["resources"]) - {GENERATED}:
@@ -271,7 +271,7 @@ def manifests() -> dict[tuple[str, str], Any]:
 
 
 def pods() -> Iterator[tuple[str, Any]]:
-    """Go through the templates of pods."""
+    """Yield the pod templates with their names."""
     for (_, name), one in manifests().items():
         spec = one["spec"].get("jobTemplate", one).get("spec", {})
         if "template" in spec:
@@ -446,7 +446,7 @@ def test_dashboard_matches_grafanas_schema() -> None:
 
 
 def lost(written: Any, understood: Any, path: str = "") -> Iterator[str]:  # noqa: ANN401  # JSON
-    """Go through what Grafana's own types did not take over."""
+    """Yield the members that Grafana's own types dropped."""
     if isinstance(written, dict) and isinstance(understood, dict):
         for key, value in written.items():
             yield from lost(value, understood.get(key, "missing"), f"{path}.{key}")
@@ -458,7 +458,7 @@ def lost(written: Any, understood: Any, path: str = "") -> Iterator[str]:  # noq
 
 
 def expressions() -> list[str]:
-    """Return the queries of the dashboard, its variables filled in."""
+    """Return the queries of the dashboard with its variables filled in."""
     asked = [target["expr"] for panel in dashboard()["panels"] for target in panel["targets"]]
     asked += [one["expr"] for one in dashboard()["annotations"]["list"]]
     return [one.replace("$__rate_interval", "1m").replace("$instance", ".*") for one in asked]

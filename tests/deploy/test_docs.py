@@ -23,7 +23,7 @@ def pages() -> list[str]:
     return sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
 
 
-# The blocks of the pages in Spanish are the same (test_translation); those of one guide are tried in test_production.
+# Spanish pages have the same blocks (test_translation); test_production runs those of one guide.
 ELSEWHERE = "guides/production.md"
 TRIED = [page for page in pages() if not page.startswith("es/") and page != ELSEWHERE and blocks_of(page)]
 
@@ -51,13 +51,13 @@ def reference(name: str) -> str:
 
 
 def rows(text: str) -> list[list[str]]:
-    """Return the cells of the rows of tables whose first is code, as `| `x` | … |`."""
+    """Return the cells of the table rows that begin with code, such as `| `x` | … |`."""
     lines = [line for line in text.splitlines() if line.startswith("| `")]
     return [[re.sub("^`([^`]*)`$", r"\1", cell.strip()) for cell in line.strip("|").split("|")] for line in lines]
 
 
 def sections(text: str) -> dict[str, str]:
-    """Return what stands below each heading that is code, as ## `x`."""
+    """Return the text below each heading that is code, such as ## `x`."""
     parts = re.split(r"^## (.*)$", text, flags=re.MULTILINE)
     return {head.strip("`"): body for head, body in zip(parts[1::2], parts[2::2], strict=True) if head.startswith("`")}
 
@@ -75,7 +75,7 @@ def test_reference_has_every_setting_and_its_default() -> None:
 
 
 def _commands(group: typer.core.TyperGroup) -> Iterator[tuple[str, Any]]:
-    """Return every command with the words that call it."""
+    """Yield every command with its full name."""
     for name, command in group.commands.items():
         yield name, command
         if isinstance(command, typer.core.TyperGroup):

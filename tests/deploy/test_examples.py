@@ -1,4 +1,4 @@
-"""The examples of the guides, on the demo: programs that read the service, and forms in a real Chromium."""
+"""The guides' examples on the demo: programs that read the service, and forms in a real Chromium."""
 
 import asyncio
 import json
@@ -103,7 +103,7 @@ _SQL = "import duckdb; print(duckdb.sql(open('match.sql').read()))"
 )
 def test_certain_rows_are_joined(program: str | Path | None, command: str, demo_service: str, tmp_path: Path) -> None:
     needed(program, "This test needs R (Debian's r-base-core), and what `make test-tools` installs.")
-    for name in ("match_pandas.py", "match.R", "match.sql", "visits.csv"):  # what the guide has its reader save
+    for name in ("match_pandas.py", "match.R", "match.sql", "visits.csv"):  # the files that the guide saves
         shutil.copy(EXAMPLES / name, tmp_path)
     fetching = [re.sub(r"^\$ ", "", block.text).splitlines()[0] for block in blocks_of(ANALYSTS_GUIDE)]
     for fetch in fetching:
@@ -118,7 +118,7 @@ def test_certain_rows_are_joined(program: str | Path | None, command: str, demo_
 
 
 def blocks_in(language: str) -> list[str]:
-    """Return the programs of the guide to Python and R that are in a language."""
+    """Return the programs in one language of the guide to Python and R."""
     text = (DOCS / "guides" / "python.md").read_text(encoding="utf-8")
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
@@ -181,7 +181,7 @@ async def test_cascading_select_offers_each_municipio_once_after_going_back_and_
         await page.locator("#estado").select_option(value)
     late.set()
     await expect(page.locator("#municipio option")).to_have_count(6)
-    await page.evaluate("new Promise((done) => setTimeout(done, 300))")  # as long as a slow answer takes
+    await page.evaluate("new Promise((done) => setTimeout(done, 300))")  # longer than a slow response
     await expect(page.locator("#municipio option")).to_have_count(6)
     await page.close()
 
@@ -191,7 +191,7 @@ async def test_cascading_select_offers_each_municipio_once_after_going_back_and_
 
 @pytest.fixture
 async def page(browser: Browser, demo_service: str) -> AsyncIterator[Page]:
-    """Lend the example; in the end nothing may have been said on the console, but that a request was aborted."""
+    """Yield the example; fail at the end if the console has anything but aborted requests."""
     wrong: list[str] = []
     page = await browser.new_page()
     page.on("console", lambda message: wrong.append(message.text))
@@ -211,7 +211,7 @@ def selected(page: Page) -> Locator:
 
 
 async def key(page: Page) -> str:
-    """Return what the form would send."""
+    """Return the fields that the form would send."""
     return str(await page.evaluate("new FormData(document.forms[0]).get('cvegeo')"))
 
 
@@ -241,7 +241,7 @@ async def test_place_is_chosen_by_mouse(page: Page) -> None:
     await page.get_by_role("option", name=re.compile(r", Jalisco \(GDL\)$")).click()
     await expect(field(page)).to_be_focused()
     assert (await key(page), await is_valid(page)) == ("140390001", True)
-    await field(page).press("Backspace")  # which leaves a text that is no choice
+    await field(page).press("Backspace")  # which leaves a text that isn't a choice
     assert (await key(page), await is_valid(page)) == ("", False)
 
 

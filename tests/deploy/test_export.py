@@ -1,4 +1,4 @@
-"""A release as files: the service's answers, in a real nginx with the site that is shipped."""
+"""Exported releases, served by a real nginx with the shipped site."""
 
 import gzip
 import json
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.tail
 CENSUS = "/api/census/"
 FILES = {f"{LOCALIDADES}download/localidades-2020-01{one.ending}": name for name, one in FILE_TYPES.items()}
 CHANGES = f"{CENSUS}releases/2020-01/changes/"
-# Each file, and the address at which the service answers with the same bytes.
+# Each file, and the URL where the service responds with the same bytes.
 ADDRESSES = {
     f"{CENSUS}index.json": CENSUS,
     f"{CENSUS}estados/page/1.json": f"{CENSUS}estados/",
@@ -145,7 +145,7 @@ def test_nginx_sends_compressed_copies_and_validators(exported: Exported) -> Non
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
-        ("GET", f"{LOCALIDADES}?page=2", 404),  # no query is emulated: page 1 would be a wrong answer
+        ("GET", f"{LOCALIDADES}?page=2", 404),  # queries aren't supported: page 1 would be a wrong answer
         ("GET", LOCALIDADES.rstrip("/"), 404),
         ("GET", f"{LOCALIDADES}page/4.json", 404),
         ("GET", f"{LOCALIDADES}%2e%2e/%2e%2e/%2e%2e/%2e%2e/etc/passwd", 400),
@@ -202,7 +202,7 @@ def test_failed_export_leaves_nothing(exported: Exported, tmp_path: Path) -> Non
     assert (again.returncode, again.stderr) == (1, f"error: {exported.folder} exists already: name a new folder.\n")
     unknown = run("export", str(tmp_path / "new"), "--release", "2031-01", env=env)
     assert (unknown.returncode, unknown.stderr.splitlines()[-1]) == (1, "error: There is no such release.")
-    limited = ("sh", "-c", 'trap "" XFSZ; ulimit -f 40; exec "$@"', "sh", *COMMAND)  # files end as on a full disk
+    limited = ("sh", "-c", 'trap "" XFSZ; ulimit -f 40; exec "$@"', "sh", *COMMAND)  # writes fail as on a full disk
     full = run("export", str(tmp_path / "new"), env=env, command=limited)
     assert (full.returncode, full.stderr.splitlines()[-1]) == (1, "error: The system reports an error: File too large.")
     assert not list(tmp_path.iterdir())

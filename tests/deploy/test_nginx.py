@@ -1,4 +1,4 @@
-"""The front that is shipped, its very files, in a real nginx before the service."""
+"""nginx with the shipped files in front of the service."""
 
 import asyncio
 import gzip
@@ -36,7 +36,7 @@ CHROME = (
     "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,"
     "application/signed-exchange;v=b3;q=0.7"
 )
-# Those that get JSON whatever they are before, each in its own spelling.
+# Programs, which get JSON, each with its own spelling.
 PROGRAMS = (
     None,  # curl --header 'Accept:', Go
     "*/*",  # curl, requests, httpx, fetch, Postman, wget
@@ -62,7 +62,7 @@ BROWSERS = (
     "TEXT/HTML",
     "text/html,application/json;q=0.9",
 )
-# What `test_nginx_negotiates_media_types_like_the_service` does not make up.
+# Other headers, for `test_nginx_negotiates_media_types_like_the_service`.
 OTHERS = (
     "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2",  # Java's HttpURLConnection
     "application/xml,application/xhtml+xml,text/html;q=0.9,text/plain;q=0.8,image/png,*/*;q=0.5",  # old WebKit
@@ -108,20 +108,20 @@ pytestmark = pytest.mark.tail
 
 HTML = ("Accept", CHROME)
 CROWD = 1000
-# What nginx adds, and what differs between two answers of the service itself.
+# Headers that nginx adds, or that differ between two responses of the service itself.
 _OF_EACH = {"accept-ranges", "connection", "content-length", "date", "server", "transfer-encoding", "vary"}
 
 
 @pytest.fixture
 def proxied(tmp_path: Path) -> Iterator[Callable[[str], Front]]:
-    """Lend what puts nginx before an origin."""
+    """Yield a function that runs nginx in front of an origin."""
     with ExitStack() as stack:
         yield lambda base: stack.enter_context(running_nginx(base, tmp_path))
 
 
 @pytest.fixture(scope="module")
 def front(live_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
-    """Lend an nginx before the service."""
+    """Yield an nginx in front of the service."""
     with running_nginx(live_server, tmp_path_factory.mktemp("nginx")) as running:
         yield running
 
@@ -132,7 +132,7 @@ def headers_of(accept: str | None, language: str | None = None) -> list[tuple[st
 
 
 def comparable(answer: Answer) -> tuple[int, bytes, set[str], list[tuple[str, str]]]:
-    """Return all that clients see of an answer; that it varies by its coding is nginx's to say."""
+    """Return the parts of a response that clients see, except for `Vary: Accept-Encoding`, which is nginx's."""
     vary = {name.strip() for line in answer.all("vary") for name in line.split(",")} - {"Accept-Encoding"}
     rest = sorted((name, value) for name, value in answer.headers if name not in _OF_EACH)
     return answer.status, _whole(answer), vary, rest
@@ -150,7 +150,7 @@ def _whole(answer: Answer) -> bytes:
     return whole
 
 
-# -- What is answered
+# -- Responses
 
 
 @pytest.mark.parametrize("accept", ACCEPTS)
@@ -324,7 +324,7 @@ def test_errors_of_nginx_are_problems(front: Front, proxied: Callable[[str], Fro
         431: ask(front.base, LOCALIDADES, ("X-Long", "x" * 9000)),
         400: parse(send(front.base, b"GET / HTTP/1.1\r\n\r\n")),
         413: parse(send(front.base, line.replace(b"GET", b"POST") + b"Content-Length: 2000000\r\n\r\n")),
-        503: ask(proxied("http://127.0.0.1:1").base, LOCALIDADES),  # nobody listens on that port
+        503: ask(proxied("http://127.0.0.1:1").base, LOCALIDADES),  # nothing listens on that port
     }
     for status, answer in refused.items():
         assert answer.status == status
@@ -392,11 +392,11 @@ def test_download_can_be_resumed_through_nginx(live_server: str, front: Front) -
     assert ask(front.base, target, ("Range", "bytes=1000-"), ("If-Range", '"x"')).status == 200
 
 
-# -- What reaches the service
+# -- Requests that reach the service
 
 
 def keeping(arrived: list[Request], seconds: float = 0, **headers: str) -> Respond:
-    """Return an origin that takes so long, keeps what arrives, and answers with the number of the request."""
+    """Return an origin that records requests and responds after `delay` with their number."""
     fresh = {"Cache-Control": "public, max-age=60, stale-while-revalidate=600, stale-if-error=86400"}
 
     def respond(request: Request) -> Response:
@@ -484,7 +484,7 @@ def test_errors_and_post_responses_are_not_cached(live_server: str, proxied: Cal
     assert front.entries == []
 
 
-# -- How long it is kept
+# -- Freshness
 
 
 def test_expired_entry_is_served_while_it_is_revalidated(proxied: Callable[[str], Front]) -> None:
@@ -519,14 +519,14 @@ def test_stale_entry_is_served_while_the_service_fails(proxied: Callable[[str], 
         assert ask(front.base, f"{LOCALIDADES}?page=2").status == fault
 
 
-# -- How often a client may ask
+# -- Rate limits
 
-BURST = 500  # requests, as the site says
+BURST = 500  # requests, as in the site
 TOLD = "listen 127.0.0.1:PORT;\nset_real_ip_from 127.0.0.0/8;\nreal_ip_header X-Forwarded-For;"
 
 
 def flood(base: str, *clients: str) -> bytes:
-    """Send requests of clients in turn, twice as many as one may send at once, and return the answers."""
+    """Send requests of several clients in turn, twice the burst of one, and return the responses."""
     heads = [f"HEAD {LOCALIDADES} HTTP/1.1\r\nHost: test\r\nX-Forwarded-For: {client}\r\n" for client in clients]
     last = heads[0].replace("HEAD", "GET") + "Connection: close\r\n\r\n"
     return send(base, ("\r\n".join(heads * (2 * BURST // len(heads))) + "\r\n" + last).encode())
@@ -534,7 +534,7 @@ def flood(base: str, *clients: str) -> bytes:
 
 @pytest.fixture(scope="module")
 def told(live_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
-    """Lend an nginx that a proxy tells who asks, as its file shows."""
+    """Yield an nginx behind a proxy that forwards client addresses, as its file shows."""
     with running_nginx(live_server, tmp_path_factory.mktemp("nginx"), TOLD) as running:
         yield running
 
@@ -572,7 +572,7 @@ SLOW = f"GET {DOWNLOAD}?format=geojson HTTP/1.1\r\nHost: localidades.example.mx\
 
 
 def begin(front: Front, header: str = "") -> socket.socket:
-    """Ask for a file, and read the first of it."""
+    """Request a file and read its first bytes."""
     reader = connect(front.base, receive_buffer=4096)
     reader.sendall(f"{SLOW}{header}\r\n".encode())
     assert reader.recv(12) == b"HTTP/1.1 200"
@@ -607,11 +607,11 @@ def test_four_concurrent_downloads_per_client(server: str, large: str, tmp_path:
         assert ask(front.base, f"{DOWNLOAD}?estado_id=1", ("X-Forwarded-For", "203.0.113.2")).status == 200
 
 
-# -- Where it is installed
+# -- Installation
 
 
 def install_on_distribution(folder: Path) -> Path:
-    """Install the site in a copy of the distribution's files, as the guide says; return the copy."""
+    """Install the site in a copy of the distribution's files as the guide does; return the copy."""
     copy = copy_distribution(folder)
     for path in NGINX.glob("localidades*.conf"):
         shutil.copy(path, copy / "sites-enabled" if path.stem == "localidades" else copy)

@@ -28,21 +28,21 @@ BOTH_MODES = pytest.mark.parametrize("mode", ["session", "transaction"])
 
 
 def address_of(server: str) -> str:
-    """Return the socket of the run's own Postgres as `pooling` takes it."""
+    """Return the socket of the run's Postgres in the form that `pooling` takes."""
     options = parse_qs(urlsplit(server).query)
     return f"{options['host'][0]}:{options['port'][0]}"
 
 
 @contextmanager
 def reader_of(url: str) -> Iterator[str]:
-    """Have `roles` make a reader of a database, and lend its name."""
+    """Create a reader of a database with `roles`, and yield its name."""
     reader, importer = own_name("pooled_reader"), own_name("pooled_importer")
     ended = run("roles", "--reader", reader, "--importer", importer, env=environment(url))
     assert (ended.returncode, ended.stderr) == (0, ""), ended.stderr
     yield reader
 
 
-# -- ReleaseSnapshot
+# -- Statements
 
 
 @BOTH_MODES
@@ -60,7 +60,7 @@ def test_pooler_does_not_change_responses(server: str, seeded: str, live_server:
 
 @BOTH_MODES
 async def test_statements_stay_in_their_transaction(server: str, seeded_database: str, mode: str) -> None:
-    """Eight connections share two sessions; each statement has its own answer, after errors too."""
+    """Eight connections share two sessions, and each statement gets its own result, even after errors."""
     size = 2 if mode == "transaction" else 8
     with pooling(address_of(server), mode=mode, default_pool_size=size) as pooler:
         database = Database.for_reading(pooler.url(seeded_database), pool_size=8, timeout=1.9)
@@ -94,7 +94,7 @@ async def count_localities(database: Database, release: Release) -> object:
 
 @asynccontextmanager
 async def reading_through_one_session(server: str, url: str, deadline: float = 1.9) -> AsyncIterator[Database]:
-    """Lend a database of one connection, behind a pooler of one session, as a role that could do anything."""
+    """Yield a database with one connection through a pooler with one session, as a superuser."""
     with pooling(address_of(server), default_pool_size=1) as pooler:
         database = Database.for_reading(pooler.url(url), pool_size=1, timeout=deadline)
         try:
@@ -104,7 +104,7 @@ async def reading_through_one_session(server: str, url: str, deadline: float = 1
 
 
 async def test_statements_are_unnamed(server: str, seeded_database: str) -> None:
-    """Under a name that another process has given, its statement might run."""
+    """A named statement might be that of another process."""
     async with reading_through_one_session(server, seeded_database) as database:
         release = await current_of(database)
         await count_localities(database, release)
@@ -145,7 +145,7 @@ def test_service_recovers_when_the_database_is_back(server: str, seeded_database
         eventually(lambda: ask(live.base, not_cached).status == 200, within=5, otherwise=live.output.read_text)
 
 
-# -- What the pooler says
+# -- Errors of the pooler
 
 
 @pytest.mark.parametrize(

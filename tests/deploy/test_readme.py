@@ -1,4 +1,4 @@
-"""README's own steps, in a copy of the clone: `make run` serves the demo, which answers what README shows."""
+"""README's steps in a copy of the clone: `make run` serves the demo, whose output README shows."""
 
 import os
 import re
@@ -29,34 +29,34 @@ STEPS = blocks_of("../README.md")
 
 
 def step(words: str) -> Block:
-    """Return the block of README that has these words."""
+    """Return the block of README that contains these words."""
     (found,) = [block for block in STEPS if words in block.text]
     return found
 
 
 def made_clone(folder: Path) -> Path:
-    """Copy the clone, with an environment in which `make` finds nothing to install."""
+    """Copy the clone with an environment where `make` has nothing to install."""
     clone = copy_clone(folder)
     for name in ("Makefile", "pyproject.toml", "requirements"):
         (shutil.copytree if (ROOT / name).is_dir() else shutil.copy2)(ROOT / name, clone / name)
     (clone / ".venv").mkdir()
     (clone / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
     (clone / "build" / "uv" / "bin").mkdir(parents=True)
-    for stamp in ("build/uv/bin/uv", ".venv/run.stamp"):  # in the order in which `make` makes them
+    for stamp in ("build/uv/bin/uv", ".venv/run.stamp"):  # in the order in which `make` creates them
         (clone / stamp).touch()
     return clone
 
 
 @pytest.fixture(scope="module")
 def clone() -> Iterator[Path]:
-    """Lend a copy of the clone; nothing of it runs at the end."""
+    """Yield a copy of the clone; fail if a process of it is left."""
     with lend_folder() as folder:
         yield made_clone(folder / "clone")
 
 
 @pytest.fixture(scope="module")
 def printed(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Start the service as README does, on a free port; lend what it prints, and stop it by Ctrl-C."""
+    """Start the service as README does, on a free port; yield its output, and stop it with Ctrl-C."""
     script = step("make run").text.replace("make run", f"make run PORT={free_port()}")
     log = tmp_path_factory.mktemp("run") / "log"
     with log.open("wb") as output:
@@ -113,7 +113,7 @@ def test_demo_links_in_the_readme_work(service: str) -> None:
     assert found == dict.fromkeys(paths, 200)
 
 
-# The last: it replaces the demo.
+# This test comes last, because it replaces the demo.
 def test_import_from_a_url_replaces_the_demo(service: str, clone: Path, tmp_path: Path) -> None:
     table = write_catalogue(tmp_path / "AGEEML_utf.csv", many(135))
     with zipfile.ZipFile(tmp_path / "catun_localidad.zip", "w") as archive:

@@ -1,4 +1,4 @@
-"""What a deployment is made of is listed whole; an audit that can't be done says so and fails."""
+"""The list of components is complete, and an audit without the network fails."""
 
 import json
 import os
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.tail
 
 def make(target: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        ["make", target],  # noqa: S607  # whichever make there is
+        ["make", target],  # noqa: S607  # whichever is installed
         cwd=ROOT,
         env=os.environ | variables,
         capture_output=True,
@@ -26,13 +26,13 @@ def make(target: str, **variables: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module", autouse=True)
 def _tools() -> None:
-    """Install what lists and audits the dependencies."""
+    """Install the tools that list and audit dependencies."""
     installed = make("build/supply/.venv/supply.stamp")
     assert installed.returncode == 0, installed.stderr
 
 
 def pins() -> dict[str, tuple[str, set[str]]]:
-    """Return the version and the hashes of each package that serving needs."""
+    """Return the version and hashes of each package of requirements/serve.txt."""
     found = {}
     for name, version, rest in re.findall(
         r"^([a-z0-9._-]+)(?:\[[a-z,]+\])?==(\S+)(.*?)(?=^[a-z0-9]|\Z)",

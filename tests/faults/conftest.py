@@ -64,7 +64,7 @@ def catalogues(truth: Truth, tmp_path_factory: pytest.TempPathFactory) -> Mappin
 
 @pytest.fixture(scope="session")
 def folder() -> Iterator[Path]:
-    """Lend a folder that the server's user can reach."""
+    """Yield a folder that the server's user can reach."""
     with reachable_folder() as folder:
         yield folder
 
@@ -94,7 +94,7 @@ _numbers = iter(range(1000))
 
 @pytest.fixture
 async def primary(installation: Installation, template: Path, folder: Path) -> AsyncIterator[Server]:
-    """Lend a server of this test's own, with two releases."""
+    """Yield a server of this test's own, with two releases."""
     cluster = folder / f"primary-{next(_numbers)}"
     copy = ["cp", "-a", str(template), str(cluster)]  # with its owner
     await asyncio.to_thread(subprocess.run, copy, check=True)
@@ -104,6 +104,6 @@ async def primary(installation: Installation, template: Path, folder: Path) -> A
 
 @pytest.fixture
 async def standby(primary: Server) -> AsyncIterator[Server]:
-    """Lend a standby that follows the primary."""
+    """Yield a standby that follows the primary."""
     async with running(await primary.copy()) as server:
         yield server

@@ -158,7 +158,7 @@ async def _ask(client: httpx.AsyncClient, question: Question, result: Load) -> N
 
 
 def judge(question: Question, answer: httpx.Response, seconds: float) -> tuple[Kind, str]:
-    """Tell whether an answer is right, an honest refusal in time, or wrong and how."""
+    """Return whether an answer is right, an honest refusal in time, or wrong and how."""
     if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:
         is_honest = answer.headers.get("retry-after", "").isdigit() and "problem+json" in answer.headers["content-type"]
         if is_honest and seconds <= REFUSED_WITHIN + MARGIN:

@@ -45,7 +45,7 @@ def catalogues(truth: Truth, tmp_path_factory: pytest.TempPathFactory) -> Mappin
 
 @pytest.fixture(scope="module")
 async def cluster(installation: Installation, folder: Path, catalogues: Mapping[str, Path]) -> AsyncIterator[Cluster]:
-    """Lend three nodes with two releases."""
+    """Yield three nodes with two releases."""
     async with running_cluster(find_programs(installation, folder)) as cluster:
         url, timeout = cluster.url(OWNER, "primary"), str(DEFAULT_DATABASE_TIMEOUT)
         env = environment(url, LOCALIDADES_DATABASE_TIMEOUT=timeout)
@@ -60,7 +60,7 @@ async def cluster(installation: Installation, folder: Path, catalogues: Mapping[
 
 @pytest.fixture(scope="module")
 async def live(cluster: Cluster) -> AsyncIterator[Live]:
-    """Lend one service for all faults: two workers with half of the connections each."""
+    """Yield one service for all faults: two workers with half of the connections each."""
     url = cluster.url(READER, "prefer-standby")
     async with service(url, "--workers", "2", page_cache=True, LOCALIDADES_POOL_SIZE=f"{POOL_SIZE // 2}") as live:
         yield live

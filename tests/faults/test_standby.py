@@ -30,7 +30,7 @@ def address_of(*ports: int, prefer: str = "prefer-standby") -> str:
 
 
 def holds_pages(live: Live, release: str) -> bool:
-    """Tell whether the service has fetched all pages of a release."""
+    """Return whether the service has fetched all pages of a release."""
     return re.search(rf"The page cache holds all \d+ pages of release {release}\.", live.output.read_text()) is not None
 
 

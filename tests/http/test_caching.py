@@ -1,4 +1,4 @@
-"""ETag, If-None-Match and what an answer costs in SQL."""
+"""ETag, If-None-Match, and the SQL statements of each request."""
 
 import asyncio
 from dataclasses import dataclass
@@ -109,7 +109,7 @@ async def test_etag_differs_by_representation_but_not_by_page(client: httpx.Asyn
         for target in (f"{LOCALIDADES}?", f"{LOCALIDADES}?page=2&", f"{INDEX}?")
         for format_ in ("json", "api")
     }
-    # JSON, lists as HTML, and the front page, which says what the release has changed.
+    # JSON, lists as HTML, and the front page, which summarizes the release's changes.
     assert len(set(tags.values())) == 3
 
 
@@ -120,11 +120,11 @@ async def test_etag_differs_by_representation_but_not_by_page(client: httpx.Asyn
         (f"{LOCALIDADES}?release=2020-01", 86400),
         (f"{LOCALIDADES}?page=2&release=2020-01&format=json", 86400),
         (f"{LOCALIDADES}?estado_id=1&release=2020-01", 86400),
-        (f"{LOCALIDADES}?release=2020-01&format=api", 60),  # the page mentions other releases
+        (f"{LOCALIDADES}?release=2020-01&format=api", 60),  # its page mentions other releases
         (f"{LOCALIDADES}10010001/", 60),
         (f"{LOCALIDADES}10010001/?release=2020-01", 86400),
         (f"{LOCALIDADES}suggest/?q=pa", 60),
-        # Places are found by their names in other releases too.
+        # Places are also found by their names in other releases.
         (f"{LOCALIDADES}suggest/?q=pa&release=2020-01", 60),
         (f"{LOCALIDADES}suggest/?q=pa&release=2020-01&format=json", 60),
         (f"{LOCALIDADES}?search=pa&release=2020-01", 60),
@@ -200,7 +200,7 @@ async def test_errors_are_never_304_or_cached(client: httpx.AsyncClient, target:
 
 @dataclass(frozen=True)
 class Cost:
-    """A request, and the statements that it may make."""
+    """A request, and the number of statements that it may run."""
 
     target: str
     statements: int
@@ -208,7 +208,7 @@ class Cost:
     accept: str = "*/*"
 
 
-# What a list takes besides its rows is found once, for all pages, spellings and orders of a choice.
+# Count and positions of a list are queried once, for all pages, spellings and orders of a filter.
 IN_TURN = [
     Cost(LOCALIDADES, 1),
     Cost(f"{LOCALIDADES}?page_size=200", 1),
@@ -246,7 +246,7 @@ IN_TURN = [
 
 async def test_number_of_sql_statements_per_request(seeded_database: str) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
-        await client.get(INDEX)  # the release is known from here on
+        await client.get(INDEX)  # the release is known now
         for cost in IN_TURN:
             with recorded_statements(app) as statements:
                 answer = await client.get(cost.target)
@@ -271,7 +271,7 @@ async def test_concurrent_requests_for_the_same_page_run_one_query(
     seeded_database: str, target: str, once: int, each: int
 ) -> None:
     async with running_app(seeded_database, wants_names=False) as app, client_of(app) as client:
-        await client.get(INDEX)  # the release is known from here on
+        await client.get(INDEX)  # the release is known now
         with recorded_statements(app) as statements:
             answers = await asyncio.gather(*(client.get(LOCALIDADES + target) for _ in range(8)))
     assert {answer.status_code for answer in answers} == {200}
@@ -282,7 +282,7 @@ async def test_concurrent_requests_for_the_same_page_run_one_query(
 PREPARED = [
     Cost(LOCALIDADES, 0),
     Cost(f"{LOCALIDADES}?page=3", 0),
-    *(Cost(f"{LOCALIDADES}?{chosen}", 1) for chosen in ("estado_id=1", "ambito=U", "ambito=R")),  # the page of it
+    *(Cost(f"{LOCALIDADES}?{chosen}", 1) for chosen in ("estado_id=1", "ambito=U", "ambito=R")),  # its page
     *(Cost(f"{LOCALIDADES}tiles/{tile}.mvt", 0) for tile in ("0/0/0", "3/1/3", "5/7/14", "6/14/28")),
     Cost(f"{LOCALIDADES}backdrop.svg", 0),
 ]
@@ -323,7 +323,7 @@ async def test_etag_changes_with_a_publication(seeded_database: str, tmp_path: P
 
 @pytest.mark.parametrize("format_", ["json", "api"])
 def test_etag_differs_between_versions_of_the_service(monkeypatch: pytest.MonkeyPatch, format_: str) -> None:
-    """Another version may write the same rows in another way: what a client holds of this one must not pass for it."""
+    """Another version may serialize the same rows differently, so its ETags must differ."""
     ours = entity_tag(RELEASE, format_)
     monkeypatch.setattr(caching, "__version__", "999.0.0")
     caching.entity_tag.cache_clear()

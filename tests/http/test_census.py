@@ -1,4 +1,4 @@
-"""The headers of every answer under /api/census, whatever answers."""
+"""The headers of every response below /api/census, wherever it comes from."""
 
 import httpx
 import pytest
@@ -30,7 +30,7 @@ ANSWERS = [
 async def test_every_response_has_allow_and_vary(
     app: FastAPI, root: str, method: str, target: str, status: int, allow: str
 ) -> None:
-    """Below the path prefix of a proxy that keeps it, too."""
+    """Also below a path prefix that the proxy keeps."""
     transport = httpx.ASGITransport(app, root_path=root)
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
         for accept in ({}, BROWSER):
@@ -53,7 +53,7 @@ async def test_304_and_cached_responses_have_allow_and_vary(seeded_database: str
 
 
 async def test_unexpected_error_has_allow_and_vary() -> None:
-    app = create_app(Settings(), in_background=False)  # which has not started, so it has no services
+    app = create_app(Settings(), in_background=False)  # it isn't started, so it has no services
     for method in ("GET", "HEAD"):
         async with client_of(app) as client:
             answer = await client.request(method, LOCALIDADES)

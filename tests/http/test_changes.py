@@ -1,4 +1,4 @@
-"""Releases: which there are, and what changed from one to another, so that whoever keeps a copy can follow."""
+"""The list of releases and the changes between two of them, which keep a copy up to date."""
 
 import asyncio
 import hashlib
@@ -47,7 +47,7 @@ SOURCES = {"2019-01": OLD, "2020-01": NEW}
 
 
 def changes_of(old: list[Place], new: list[Place]) -> list[Record]:
-    """Return what the list of changes must be, by comparing every record with every column."""
+    """Return the expected changes, by comparing all columns of all records."""
     before = {record["id"]: record for record in map(record_of, old)}
     after = {record["id"]: record for record in map(record_of, new)}
     found = []
@@ -64,7 +64,7 @@ def changes_of(old: list[Place], new: list[Place]) -> list[Record]:
 
 @pytest.fixture(scope="module")
 async def template(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
-    """Lend a database that holds both releases, to be copied."""
+    """Yield a template database with both releases."""
     folder = tmp_path_factory.mktemp("changes")
     with new_database(server, migrated) as url:
         for name, places in SOURCES.items():
@@ -74,14 +74,14 @@ async def template(server: str, migrated: str, tmp_path_factory: pytest.TempPath
 
 @pytest.fixture(scope="module")
 def both(server: str, template: str) -> Iterator[str]:
-    """Lend a database that holds both releases."""
+    """Yield a database that holds both releases."""
     with new_database(server, template) as url:
         yield url
 
 
 @pytest.fixture(scope="module")
 async def client(both: str) -> AsyncIterator[httpx.AsyncClient]:
-    """Lend a client of a service on it."""
+    """Yield a client of a service on it."""
     async with running_app(both) as app, client_of(app) as client:
         yield client
 
@@ -123,7 +123,7 @@ async def is_answered(client: httpx.AsyncClient, target: str) -> bool:
 
 
 async def every_record(client: httpx.AsyncClient, target: str) -> list[Record]:
-    """Return every record of a list, by following its links."""
+    """Return every record of a list by following its links."""
     pages = [answer.json() async for answer in walk(client, RELEASES + target)]
     sizes = [len(page["results"]) for page in pages]
     assert sum(sizes) == pages[-1]["quantity"]
@@ -197,7 +197,7 @@ async def test_releases_before_the_first_publication_are_503(database: str) -> N
 
 
 async def shown_on_page(client: httpx.AsyncClient) -> dict[str, dict[str, int]]:
-    """Return, by release, how many localities were changed in which way, as the page shows it."""
+    """Return the numbers of changes that the page shows, by release."""
     answer = await client.get(f"{RELEASES}?format=api")
     assert answer.status_code == 200
     timeline = answer.text.partition('<ol class="timeline">')[2].partition("</ol>")[0]
@@ -236,7 +236,7 @@ async def test_releases_page_works_without_counts(server: str, template: str) ->
 async def test_import_after_a_rollback_is_compared_with_the_current_and_the_previous_release(
     server: str, template: str, tmp_path: Path
 ) -> None:
-    """The report tells what readers will notice; the page of releases is a history, and the bad release is in it."""
+    """Readers notice the changes since the current release; the page is a history that includes the bad one."""
     places = [*NEW, Place("300020001", "Una más", nom_ent="Veracruz")]
     with new_database(server, template) as url:
         await run_sql(url, "UPDATE current_release SET release_id = 1")
@@ -363,7 +363,7 @@ def assert_comparing(answer: httpx.Response) -> None:
 
 
 async def test_slow_comparison_continues_after_its_request_and_is_cached(both: str) -> None:
-    """Whoever asks again finds it, and meanwhile it takes nothing from other requests, the only connection included."""
+    """A later request gets its result, and meanwhile other requests have the only connection."""
     async with running_app(both, pool_size=1, database_timeout=1.5) as app, client_of(app) as client:
         async with connected(both) as other, other.transaction():
             await other.execute("LOCK TABLE localities_r1 IN ACCESS EXCLUSIVE MODE")
@@ -417,7 +417,7 @@ async def test_comparison_with_a_release_being_retired_is_never_wrong(server: st
 
 
 def applied(records: list[Record], changes: list[Record]) -> dict[int, Record]:
-    """Do to a copy what its watchdog is told to do."""
+    """Apply the changes to a copy."""
     copy = {record["id"]: record for record in records}
     for change in changes:
         if change["after"] is None:
@@ -445,7 +445,7 @@ async def test_ndjson_is_an_attachment_with_all_changes(client: httpx.AsyncClien
     assert answer.headers["catalogue-records"] == str(len(changes_of(OLD, NEW)))
 
 
-# -- Any edits
+# -- Random edits
 
 
 TEXT = st.text(
@@ -486,10 +486,10 @@ async def test_changes_after_random_edits_match_the_oracle(
     places = many(132)
     new = [replace(place, **edits.get(number, {})) for number, place in enumerate(places) if number not in removed]
     new += [Place(f"30001{number:04d}", f"Nueva {number}", nom_ent="Veracruz") for number in added]
-    new.append(Place("300020001", "Siempre", nom_ent="Veracruz"))  # no two releases are of one and the same file
+    new.append(Place("300020001", "Siempre", nom_ent="Veracruz"))  # two releases can't come from the same file
     file = write_catalogue(tmp_path_factory.mktemp("edits") / "catun_localidad_2021-01.csv", new)
     with new_database(server, seeded) as url:
-        await import_into(url, file, allow_shrink=True)  # what is removed may be all of an estado
+        await import_into(url, file, allow_shrink=True)  # the edits may remove a whole estado
         async with running_app(url) as app, client_of(app) as client:
             there = f"{RELEASES}2021-01/changes/?since=2020-01&format=ndjson"
             back = f"{RELEASES}2020-01/changes/?since=2021-01&format=ndjson"
@@ -498,12 +498,12 @@ async def test_changes_after_random_edits_match_the_oracle(
             assert await every_record(client, "2021-01/changes/?since=2020-01&page_size=9") == changes_of(places, new)
 
 
-# -- INEGI's own
+# -- INEGI's catalogues
 
 
 @pytest.fixture(scope="module")
 async def real(server: str, migrated: str, real_catalogues: Path) -> AsyncIterator[httpx.AsyncClient]:
-    """Lend a client of a service that holds both of INEGI's cuts; the collector is spared a million records."""
+    """Yield a client of a service with two of INEGI's catalogues; a million records are kept from the collector."""
     with new_database(server, migrated) as url:
         for name in ("2012-06", "2018-09"):
             await import_into(url, real_catalogues / f"catun_localidad_{name}.zip")
@@ -514,7 +514,7 @@ async def real(server: str, migrated: str, real_catalogues: Path) -> AsyncIterat
 
 
 async def await_comparison(client: httpx.AsyncClient, target: str) -> None:
-    """Have a comparison made and kept; on a busy machine it may take longer than a request, and goes on then."""
+    """Wait until a comparison is cached; on a busy machine it may take longer than a request."""
     await eventually_async(partial(is_answered, client, target.removeprefix(RELEASES)))
 
 

@@ -1,4 +1,4 @@
-"""A release as others' vocabularies describe it, held against the file and the page."""
+"""Descriptions of a release in standard vocabularies, compared with the file and the page."""
 
 import csv
 import json

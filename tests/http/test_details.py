@@ -1,4 +1,4 @@
-"""Estados, municipios and single localities: what the file says, under one address, or gone for a reason."""
+"""Estados, municipios and single localities: as in the file, at one URL, or gone with an explanation."""
 
 import json
 import re
@@ -22,7 +22,7 @@ CENSUS = "/api/census/"
 SCRIPT = "<script>alert(1)</script>"
 SMALL = many(132)
 
-# Keys that come and go. Only what is said here differs between the three releases.
+# Keys that come and go: all differences between the three releases.
 POINT, ELSEWHERE = ("20.111111", "-103.111111"), ("20.222222", "-103.222222")
 
 
@@ -75,7 +75,7 @@ RELEASES = {"2019-01": FIRST, "2020-01": SECOND, "2021-01": THIRD}
 async def history(
     server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """Lend a client of a service that holds the three releases."""
+    """Yield a client of a service that holds the three releases."""
     folder: Path = tmp_path_factory.mktemp("history")
     with new_database(server, migrated) as url:
         for name, places in RELEASES.items():

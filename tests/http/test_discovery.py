@@ -1,4 +1,4 @@
-"""What crawlers, assistants and programs look for at addresses that everybody knows."""
+"""Well-known files for crawlers, assistants and programs."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -61,7 +61,7 @@ async def test_api_catalog_links_to_descriptions(client: httpx.AsyncClient) -> N
 async def test_api_catalog_includes_the_wscatgeo_api(client: httpx.AsyncClient) -> None:
     linkset = (await client.get("/.well-known/api-catalog")).json()["linkset"]
     (api,) = [one for one in linkset if one["anchor"].endswith("/wscatgeo/")]
-    assert list(api) == ["anchor", "service-doc"]  # INEGI describes it, in words alone
+    assert list(api) == ["anchor", "service-doc"]  # INEGI describes it, in prose only
     assert api["service-doc"][0]["href"].startswith("https://www.inegi.org.mx/")
     assert (await client.get(f"{api['anchor']}v2/mgee/01")).json()["numReg"] == 1
 
@@ -73,7 +73,7 @@ async def test_every_link_in_llms_txt_works(client: httpx.AsyncClient) -> None:
     assert len(addresses) >= 10
     assert any("/wscatgeo/" in address for address in addresses)
     for address in addresses:
-        expected = 405 if address.endswith("/match/") else 200  # that one takes a POST
+        expected = 405 if address.endswith("/match/") else 200  # that one needs a POST
         assert (await client.get(address)).status_code == expected, address
 
 

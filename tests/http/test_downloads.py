@@ -1,4 +1,4 @@
-"""Downloads: every record once in every format, and a transfer that fails is seen to fail."""
+"""Downloads: every record once in every format, and visible failures."""
 
 import csv
 import http.client
@@ -39,7 +39,7 @@ from tests.support.records import Record, in_order, row_of
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import Live, ask, await_names, connect, serving
 
-_unasked = itertools.count(60)  # sizes of pages that no test has asked for, so that no response is held
+_unasked = itertools.count(60)  # page sizes that no other test requests, so that no response is cached
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
 MEDIA_TYPES = {
@@ -52,7 +52,7 @@ MEDIA_TYPES = {
 }
 FORMATS = list(MEDIA_TYPES)
 
-# Names that a reader of CSV, of JSON, or a spreadsheet could stumble over.
+# Names that could break readers of CSV or JSON, or spreadsheets.
 NASTY = ["=1+1", "+52", "-Menos", "@todo", "-", '=HYPERLINK("x", "y")', 'Con "comillas", y coma', '"Entre comillas"',
          "\\N", "\\.", "a\\b:c", ":release_id", "%s %(id)s", "'apóstrofo", ";punto", "1e5", "0001", "null", "{}", "😀",
          "\u2028 línea", "\x01", "\tTabulador", "<script>alert(1)</script>", "a = b", "{lines}", "_x0041_", "\ufffe_x",
@@ -78,7 +78,7 @@ OLDER = [replace(place, nombre=f"Antes {place.cvegeo}", poblacion="5") for place
 async def service(
     server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[tuple[FastAPI, str]]:
-    """Lend an application on two releases, and the address of their database."""
+    """Yield an application on two releases, and the address of their database."""
     folder = tmp_path_factory.mktemp("downloads")
     with new_database(server, migrated) as url:
         await import_into(url, write_catalogue(folder / "catun_localidad_2019-01.csv", OLDER))
@@ -89,7 +89,7 @@ async def service(
 
 @pytest.fixture
 async def files(service: tuple[FastAPI, str]) -> AsyncIterator[httpx.AsyncClient]:
-    """Lend a client of that application, which asks for nothing in particular."""
+    """Yield a client of that application without an Accept header."""
     async with client_of(service[0]) as client:
         for name in list(client.headers):
             del client.headers[name]
@@ -105,7 +105,7 @@ def read_ndjson(content: bytes) -> list[Record]:
 
 
 def read_geojson(content: bytes) -> list[Record]:
-    """Read GeoJSON, and hold it against RFC 7946."""
+    """Read GeoJSON, and validate it against RFC 7946."""
     collection = json.loads(content)
     assert list(collection) == ["type", "numberMatched", "features"]
     assert collection["type"] == "FeatureCollection"
@@ -128,7 +128,7 @@ def read_geojson(content: bytes) -> list[Record]:
 
 
 def read_parquet(content: bytes) -> list[Record]:
-    """Read Parquet, and hold its points against GeoParquet 1.1."""
+    """Read Parquet, and validate its points against GeoParquet 1.1."""
     table = pq.read_table(io.BytesIO(content))
     *fields, geometry = table.schema
     assert [str(field.type) for field in fields] == [
@@ -156,7 +156,7 @@ def box_of(rows: list[Record]) -> list[float] | None:
 
 
 def read_xlsx(content: bytes) -> list[Record]:
-    """Read the first sheet, and hold it against what its frame says."""
+    """Read the first sheet, and compare it with its declared frame."""
     book = openpyxl.load_workbook(io.BytesIO(content))
     sheet, source = book.worksheets
     assert (sheet.title, source.title) == ("Localidades", "Fuente")
@@ -170,12 +170,12 @@ def read_xlsx(content: bytes) -> list[Record]:
 
 
 def shown(value: object) -> object:
-    """Return a cell's value as Excel shows it: openpyxl leaves the escapes of control characters in inline strings."""
+    """Return a cell's value as in Excel; openpyxl doesn't unescape control characters in inline strings."""
     return unescape(value) if isinstance(value, str) else value
 
 
 def read_geopackage(content: bytes) -> list[Record]:
-    """Read the table of points with SQLite, and hold its geometries against GeoPackage 1.4."""
+    """Read the table of points with SQLite, and validate its geometries against GeoPackage 1.4."""
     assert content[:16] == b"SQLite format 3\0"
     assert content[68:72] == b"GPKG"
     with closing(sqlite3.connect(":memory:")) as package:
@@ -199,7 +199,7 @@ def read_geopackage(content: bytes) -> list[Record]:
 
 
 def assert_indexed(package: sqlite3.Connection) -> None:
-    """See that the spatial index has each point in a box of single floats, which are rounded outwards, and no other."""
+    """Check that the spatial index has exactly the points, each in a box of floats rounded outwards."""
     rows = package.execute("SELECT fid, geom FROM localidades").fetchall()
     points = {fid: point for fid, blob in rows if (point := point_of(blob))}
     boxes = {fid: box for fid, *box in package.execute("SELECT * FROM rtree_localidades_geom")}
@@ -212,7 +212,7 @@ def assert_indexed(package: sqlite3.Connection) -> None:
 
 
 def point_of(blob: bytes | None) -> tuple[float, float] | None:
-    """Return a GeoPackage's point as the programs that edit one do; None if it is empty."""
+    """Return a point of a GeoPackage as editors encode it, or None if it is empty."""
     if blob is None:
         return None
     x, y = struct.unpack("<2sBBiBIdd", blob)[-2:]
@@ -225,7 +225,7 @@ READERS: Mapping[str, Callable[[bytes], list[Record]]] = {
 
 
 def expected_of(places: list[Place], format_: str) -> list[Record]:
-    """Return what a file must hold; half a point is none in GeoJSON."""
+    """Return the expected records of a file; GeoJSON omits incomplete points."""
     rows = [row_of(place) for place in in_order(places)]
     if format_ == "geojson":
         rows = [row if None not in (row["latitud"], row["longitud"]) else {**row, "latitud": None, "longitud": None}
@@ -234,7 +234,7 @@ def expected_of(places: list[Place], format_: str) -> list[Record]:
 
 
 def assert_file(answer: httpx.Response, format_: str, places: list[Place], release: str = "2020-01") -> None:
-    """Check everything of a whole answer."""
+    """Check a complete response."""
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"] == MEDIA_TYPES[format_]
     assert answer.headers["allow"] == "GET"
@@ -252,7 +252,7 @@ def assert_file(answer: httpx.Response, format_: str, places: list[Place], relea
         assert all(type(row[name]) in {str, type(None)} for row in rows for name in TEXTS)
 
 
-# -- What is in them
+# -- Contents
 
 
 @pytest.mark.parametrize("format_", FORMATS)
@@ -283,7 +283,7 @@ async def test_download_matches_the_database(
     names = set(dict(rows[0])) & set(got[0])
     assert names == {*LocalityRow._fields, "municipio", "estado", "estado_abreviatura"}
     if format_ == "geojson":
-        names -= FLOATS  # half a point is none
+        names -= FLOATS  # an incomplete point is omitted
     assert [[row[name] for name in sorted(names)] for row in got] == [
         [row[name] for name in sorted(names)] for row in rows
     ]
@@ -416,7 +416,7 @@ async def test_csv_for_excel_keeps_zeros_and_disarms_formulas(files: httpx.Async
                 assert value_of(name, cell) == value
 
 
-# What has been run by spreadsheets, and what comes close to it; none has a line end, which ends a row of INEGI's file.
+# Texts that spreadsheets have executed, and similar ones, without line endings, which INEGI's file can't hold.
 RUN_BY_SPREADSHEETS = [
     "=1+1", "+1+1", "-1+1", "@SUM(1;1)", "=cmd|' /C calc'!A0", '=HYPERLINK("http://evil.example";"x")', "=DDE(1;2;3)",
     '=IMPORTXML("http://evil.example")', "\t=1+1", "\x0b=1+1", " =1+1", "   +1", "\xa0-1", "\x01=1", "\t", "\x0b\t@A1",
@@ -459,7 +459,7 @@ async def test_excel_and_plain_csv_have_different_etags(files: httpx.AsyncClient
     assert len(etags) == 4
 
 
-# -- Asking
+# -- Requests
 
 
 @pytest.mark.parametrize(
@@ -602,12 +602,12 @@ async def test_download_that_cannot_start_is_503(seeded_database: str, format_: 
     assert "content-disposition" not in answer.headers
 
 
-# -- Faults, on the wire
+# -- Failures, on the wire
 
 
 @pytest.fixture(scope="module")
 def busy(server: str, large: str) -> Iterator[tuple[Live, str]]:
-    """Lend a server that has one connection to the large catalogue, and the address of the database."""
+    """Yield a server with one connection to the large catalogue, and the URL of the database."""
     with new_database(server, large) as url, serving(
         url, LOCALIDADES_POOL_SIZE="1", LOCALIDADES_RELEASE_POLL="60", LOCALIDADES_PAGE_CACHE_BYTES="0"
     ) as live:  # fmt: skip
@@ -621,7 +621,7 @@ TERMINATE = (
 
 
 def unpacked(content: bytes, coding: str) -> bytes:
-    """Return what was compressed; fail where its end is missing."""
+    """Decompress; fail if the end is missing."""
     if coding == "identity":
         return content
     stream = zlib.decompressobj(31)
@@ -631,7 +631,7 @@ def unpacked(content: bytes, coding: str) -> bytes:
 
 
 def assert_answers(live: Live) -> None:
-    """See that requests that need the database get their answers."""
+    """Check that requests that need the database are answered."""
     assert ask(live.base, "/api/census/localidades/10010001/").status == 200
     assert ask(live.base, "/api/census/localidades/?page=3").status == 200
 
@@ -640,7 +640,7 @@ def assert_answers(live: Live) -> None:
 @pytest.mark.parametrize("format_", FORMATS)
 def test_large_download_is_complete(busy: tuple[Live, str], large_rows: list[Place], format_: str) -> None:
     part, rows = "", large_rows
-    if format_ == "xlsx":  # which takes ten times as long to read as any other
+    if format_ == "xlsx":  # reading it takes ten times as long as any other
         part, rows = "&estado_id=2", [place for place in large_rows if place.cvegeo[:2] == "02"]
     answer = httpx.get(f"{busy[0].base}{DOWNLOAD}?format={format_}{part}", timeout=PATIENCE)
     assert_file(answer, format_, rows)
@@ -656,7 +656,7 @@ def test_stalled_downloads_hold_no_database_connection(busy: tuple[Live, str], q
     live, url = busy
     with stalled(live.base, query), stalled(live.base, query), stalled(live.base, "format=csv", "gzip"):
         for _ in range(5):
-            eventually(lambda: await_idle_connections(url) == 1)  # whoever reads the names has one more for a while
+            eventually(lambda: await_idle_connections(url) == 1)  # the index of names opens another for a while
             assert_answers(live)
 
 
@@ -675,14 +675,14 @@ def test_stalled_download_survives_killed_database_connections(
 
 
 def assert_broken(download: Stalled) -> None:
-    """See that the client notices: the last chunk, of no bytes, does not come."""
+    """Check that the client notices, because the last, empty chunk is missing."""
     with pytest.raises(http.client.IncompleteRead):
         download.read_on()
 
 
 @pytest.mark.parametrize(
     ("format_", "coding"),
-    # A GeoPackage is sent when its last record has been read.
+    # A GeoPackage is sent once its last record is read.
     [
         *((format_, "identity") for format_ in FORMATS if format_ != "gpkg"),
         ("csv", "gzip"),
@@ -723,7 +723,7 @@ def test_download_is_aborted_if_its_rows_are_deleted(server: str, large: str) ->
 
 
 def test_aborted_http_1_0_download_resets_the_connection(server: str, large: str) -> None:
-    """In HTTP/1.0 the body ends with the connection, so an ordinary end would look like that of the whole file."""
+    """In HTTP/1.0 the body ends with the connection, so an ordinary close would look like the end of the file."""
     with (
         new_database(server, large) as url,
         serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0") as live,
@@ -743,7 +743,7 @@ def test_disconnected_downloads_leave_nothing_open(server: str, large: str) -> N
     ) as live:  # fmt: skip
         assert_answers(live)
         await_names(live.base)
-        time.sleep(1)  # for who has asked to hang up
+        time.sleep(1)  # of disconnected clients
         before = open_files(live)
         for format_ in ("csv", "parquet", "gpkg"):
             with stalled(live.base, f"format={format_}"), stalled(live.base, "format=ndjson", "zstd"):
@@ -752,7 +752,7 @@ def test_disconnected_downloads_leave_nothing_open(server: str, large: str) -> N
                 assert all(target.endswith(" (deleted)") for target in packages)
                 assert bool(packages) == (format_ == "gpkg")
         address = (urlsplit(live.base).hostname, urlsplit(live.base).port)
-        for number, left in enumerate(["ndjson", "gpkg"] * 15):  # while it reads, or before it has begun to
+        for number, left in enumerate(["ndjson", "gpkg"] * 15):  # before or while it reads
             with closing(socket.create_connection(address, timeout=PATIENCE)) as client:
                 client.sendall(f"GET {DOWNLOAD}?format={left} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
                 time.sleep(0.002 * number)
@@ -767,7 +767,7 @@ def test_disconnected_downloads_leave_nothing_open(server: str, large: str) -> N
 @pytest.mark.tail
 @pytest.mark.parametrize(
     # Measured: 8, 18 to 21, 29 to 33, 39, 4 to 6 and 12 MB. The windows of zstd and Brotli take 10 and 21 of these.
-    # Parquet and GeoPackage are written from a chunk of records as objects of Python's; Parquet holds columns besides.
+    # Parquet and GeoPackage hold a chunk of records as Python objects, and Parquet also columns.
     ("format_", "coding", "megabytes"),
     [
         ("csv", "identity", 10),
@@ -782,7 +782,7 @@ def test_slow_downloads_do_not_grow_memory(server: str, large: str, format_: str
     with new_database(server, large) as url, serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0") as live:
         query = f"{DOWNLOAD}?format={format_}"
         assert ask(live.base, f"{query}&estado_id=1&municipio_id=1001", ("Accept-Encoding", coding)).status == 200
-        await_names(live.base)  # whose index takes memory too while it is built
+        await_names(live.base)  # its index takes memory while it is built
         before = memory_of(live, "VmRSS")
         forget_peak_memory(live)
         size = 0

@@ -63,7 +63,7 @@ def url(server: str, seeded: str) -> Iterator[str]:
 
 @pytest.fixture
 async def app(url: str) -> AsyncIterator[FastAPI]:
-    """Lend an application of this test's own, with a response cache."""
+    """Yield this test's own application, with a response cache."""
     async with running_app(url, page_cache_bytes=1_000_000, in_background=False) as app:
         yield app
 
@@ -191,7 +191,7 @@ async def test_added_route_and_router_answer_beside_and_below_the_prefix(app: Fa
 
 
 async def test_dependency_of_the_application_runs_for_every_request(url: str) -> None:
-    """Also for one whose spelling somebody with a key has sent before: nothing is held behind the dependency."""
+    """Also for a request that a client with a key has sent before: nothing behind a dependency is cached."""
     app = create_app(settings_of(url), dependencies=[Depends(require_key)], in_background=False)
     async with app.router.lifespan_context(app), client_of(app) as client:
         for _ in range(2):
@@ -243,9 +243,9 @@ async def test_dependency_of_a_router_runs_for_its_routes_alone(app: FastAPI) ->
 
 
 async def test_dependency_can_be_overridden(app: FastAPI) -> None:
-    """A response that was held before the override doesn't hide it."""
+    """A response cached before the override doesn't hide it."""
     async with client_of(app) as client:
-        for _ in range(2):  # the release is known from the first on
+        for _ in range(2):  # the release is known now
             assert (await client.get(RECORD)).status_code == 200
         assert cache_of(app).get(key_of(client.build_request("GET", RECORD)))
         app.dependency_overrides[get_services] = require_key
@@ -255,7 +255,7 @@ async def test_dependency_can_be_overridden(app: FastAPI) -> None:
 
 
 async def test_response_of_an_added_route_is_not_cached(app: FastAPI) -> None:
-    """Unless it names its release and lets caches keep it."""
+    """Unless it names its release and allows caching."""
     numbers = iter(range(99))
     held = {"ETag": '"1"', "Catalogue-Release": "2020-01"}
     choices = [
@@ -268,7 +268,7 @@ async def test_response_of_an_added_route_is_not_cached(app: FastAPI) -> None:
         return Response(str(next(numbers)), headers=choices[choice])
 
     async with client_of(app) as client:
-        await client.get(RECORD)  # the release is known from here on
+        await client.get(RECORD)  # the release is known now
         answered = [len({(await client.get(f"/now/{choice}")).text for _ in range(3)}) for choice in range(5)]
     assert answered == [3, 3, 3, 3, 1]
 
@@ -353,7 +353,7 @@ def settings_of(url: str) -> Settings:
 
 
 def test_one_router_has_every_resource_of_the_prefix() -> None:
-    """The design card's router: whatever is documented under the prefix is below it."""
+    """Every documented path below the prefix belongs to the one router."""
     document = create_app(Settings()).openapi()
     alone = FastAPI()
     alone.include_router(census.router)

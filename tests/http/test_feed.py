@@ -14,7 +14,7 @@ FEED = "/api/census/releases/feed.atom"
 
 
 async def read(client: httpx.AsyncClient, target: str = FEED) -> feedparser.FeedParserDict:
-    """Return the feed as a parser of others understands it."""
+    """Return the feed as feedparser reads it."""
     answer = await client.get(target)
     assert answer.headers["content-type"] == "application/atom+xml"
     headers = {"content-type": "application/atom+xml", "content-location": f"http://test{target}"}

@@ -1,4 +1,4 @@
-"""The columns of localities that a query asks for."""
+"""The `fields` parameter."""
 
 from itertools import combinations
 from typing import Any
@@ -16,7 +16,7 @@ COLUMNS = list(LocalityRecord.model_fields)
 
 
 async def every_record(client: httpx.AsyncClient) -> list[dict[str, Any]]:
-    """Return every record of the first page with all of its columns, as the resource of each shows them."""
+    """Return the records of the first page with all columns, as each record's own resource has them."""
     listed = (await client.get(LOCALIDADES)).json()["results"]
     details = [(await client.get(f"{LOCALIDADES}{one['id']}/")).json() for one in listed]
     return [{name: detail[name] for name in COLUMNS} for detail in details]

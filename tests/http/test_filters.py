@@ -1,6 +1,6 @@
-"""The filters of the list, held against the file that was imported by an oracle in plain Python.
+"""The filters of the list, compared with an oracle in plain Python.
 
-What a search finds besides, by other names, keys and labels or with letters wrong, `tests/names/test_find.py` has.
+`tests/names/test_find.py` has searches by other names, keys and labels, and with typos.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -33,7 +33,7 @@ BYNAMES = ("", " del Río", " [Rancho]", " (Los Ángeles)", "  de Arriba", " de 
 
 
 def varied() -> list[Place]:
-    """Return places of five estados and thirty municipios: each clave in many, each name too, each ambito."""
+    """Return places of five estados and thirty municipios that share claves, names and ambitos."""
     known = {trap.cvegeo for trap in TRAPS}
     ordinary = (
         Place(
@@ -58,7 +58,7 @@ Filters = Mapping[str, str]
 
 
 def is_chosen(place: Place, filters: Filters) -> bool:
-    """Say what each filter means, in plain Python."""
+    """Return whether a place matches the filters."""
     meanings: dict[str, Callable[[str], bool]] = {
         "municipio_id": lambda value: int(place.cvegeo[:5]) == int(value),
         "estado_id": lambda value: int(place.cvegeo[:2]) == int(value),
@@ -72,17 +72,17 @@ def is_chosen(place: Place, filters: Filters) -> bool:
 
 
 def is_within(place: Place, box: list[float]) -> bool:
-    """Say what a box means: its edges belong to it, and what has no coordinates is nowhere."""
+    """Return whether a place is in a box, edges included; one without coordinates never is."""
     if "-" in {place.longitud, place.latitud}:
         return False
     return box[0] <= float(place.longitud) <= box[2] and box[1] <= float(place.latitud) <= box[3]
 
 
 def is_found(place: Place, typed: list[str]) -> bool:
-    """Say what the words of a search mean: each begins one of the place, and one of them one of its name."""
+    """Return whether each word begins a word of the place, and one of them a word of its name."""
     typed = [word for word in typed if word not in STOP_WORDS] or typed
     municipio = fold(place.nom_mun or f"Municipio {place.cvegeo[2:5]}").split()
-    name = fold(place.nombre).split() + (municipio if place.cvegeo[5:] == "0001" else [])  # the seat is called so too
+    name = fold(place.nombre).split() + (municipio if place.cvegeo[5:] == "0001" else [])  # the seat has this name too
     every = [*name, *(word for word in [*municipio, *fold(place.nom_ent).split()] if word not in STOP_WORDS)]
     return all(any(map(beginning(word), every)) for word in typed) and any(
         any(map(beginning(word), name)) for word in typed
@@ -90,12 +90,12 @@ def is_found(place: Place, typed: list[str]) -> bool:
 
 
 def beginning(typed: str) -> Callable[[str], bool]:
-    """Return whether a word begins so, or is the one that this one abbreviates."""
+    """Return whether a word has this prefix or this abbreviation."""
     return lambda word: word.startswith(typed) or (word,) == open_word(typed)
 
 
 def choose(filters: Filters) -> list[dict[str, Any]]:
-    """Return the records that the file has for some filters, in the order of the list."""
+    """Return the records of the file that match the filters, in the order of the list."""
     return [
         {
             "id": int(place.cvegeo),
@@ -114,7 +114,7 @@ def address(filters: Filters, path: str = LOCALIDADES, **parameters: object) -> 
 
 @pytest.fixture(scope="module")
 def varied_database(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Lend a database that holds the varied places: a template, not to be written to."""
+    """Yield a template database with the varied places."""
     file = write_catalogue(tmp_path_factory.mktemp("varied") / "catun_localidad_2020-01.csv", PLACES)
     with new_database(server, migrated) as url:
         import_file(url, file)
@@ -283,7 +283,7 @@ FILTERS: st.SearchStrategy[dict[str, str]] = st.fixed_dictionaries(
         ).map(" ".join),
     },
 )
-_MOST_PAGES = 40  # of a walk, so that it ends soon
+_MOST_PAGES = 40  # limits a walk
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -292,7 +292,7 @@ async def test_walking_a_filtered_list_yields_each_match_once_in_order(
     client: httpx.AsyncClient, filters: dict[str, str], page_size: int
 ) -> None:
     typed = filters.get("search", "")
-    assume("zzz" in typed or not typed or choose({"search": typed}))  # the oracle takes no letter for wrong
+    assume("zzz" in typed or not typed or choose({"search": typed}))  # the oracle knows no typos
     expected = choose(filters)
     page_size = max(page_size, len(expected) // _MOST_PAGES)
     walked, sizes = [], []
@@ -336,7 +336,7 @@ def test_bounding_box_uses_the_spatial_index(varied_database: str) -> None:
     statement = select(localities.c.position).where(localities.c.release_id == 1, *chosen).params(values(filters))
     dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
     written = str(statement.compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
-    # A table this small is sooner read as a whole.
+    # A sequential scan is cheaper for a table this small.
     address = f"{varied_database}{'&' if '?' in varied_database else '?'}enable_seqscan=off"
     plan = execute(address, f"EXPLAIN {written}")[0]
     assert any("point_idx" in line for (line,) in plan), plan

@@ -1,4 +1,4 @@
-"""Rows by POST: names matched to keys, and points with what is nearest, in three formats."""
+"""Rows by POST: names matched to keys, and points with their nearest places, in three formats."""
 
 import asyncio
 import base64
@@ -165,7 +165,7 @@ async def test_lang_applies_to_tables_only(client: httpx.AsyncClient, target: st
 
 
 def without_times(answer: httpx.Response) -> bytes | list[dict[str, Any]]:
-    """Return what an answer has; the files in a workbook tell when they were written."""
+    """Return the contents of a response; the files in a workbook have timestamps."""
     return rows_of_workbook(answer) if answer.content.startswith(b"PK") else answer.content
 
 
@@ -248,7 +248,7 @@ async def test_full_disk_is_a_problem(
     client: httpx.AsyncClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
-    assert await matched(client, ROW)  # which fits into memory
+    assert await matched(client, ROW)  # it fits into memory
     answer = await post(client, "nombre\n" + "x\n" * 600_000, CSV)
     assert (answer.status_code, answer.json()["type"]) == (503, "/problems#unavailable")
 
@@ -309,7 +309,7 @@ async def test_methods_are_listed_by_allow_and_the_preflight(client: httpx.Async
 
 
 async def test_body_is_accepted_without_the_trailing_slash(client: httpx.AsyncClient) -> None:
-    """A client keeps the address as it was typed, and a redirect may lose the body."""
+    """A redirect may lose the body."""
     document = (await client.get("/openapi.json")).json()
     paths = [path for path, operations in document["paths"].items() if "post" in operations]
     assert {MATCH, NEAREST, RECONCILE} <= set(paths)

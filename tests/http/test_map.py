@@ -1,4 +1,4 @@
-"""The page of the map, as programs and readers of its source see it; tests/pages has what a browser shows."""
+"""The source of the map's page; tests/pages tests it in a browser."""
 
 from pathlib import Path
 

@@ -37,7 +37,7 @@ LIST = (
         ("localidades/suggest/", "It is required."),
         ("localidades/suggest/?q=a&limit=x", "Use a whole number from 1 to 20."),
         ("localidades/nearest/?lat=91&lon=0", "Input should be less than or equal to 90."),
-        # What may have been meant, and what there is to choose from.
+        # Suggestions and lists of choices.
         ("localidades/?estado=1", f"Unknown parameter. Did you mean `estado_id`? This resource takes: {LIST}."),
         ("localidades/?pageSize=1", f"Unknown parameter. Did you mean `page_size`? This resource takes: {LIST}."),
         ("localidades/?nombre=x", f"Unknown parameter. This resource takes: {LIST}."),

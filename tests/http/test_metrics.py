@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: scraped from real servers, of one worker and of several."""
+"""Metrics for Prometheus, scraped from real servers with one worker and several."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ from tests.support.postgres import locked, new_database
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import LOCALIDADES, Live, ask, serving, workers_of
 
-# What dashboards and alerts are made from: a name is never changed.
+# Dashboards and alerts depend on these names, so they never change.
 NAMES = {
     "localidades_request_duration_seconds": ("histogram", {"operation", "status"}),
     "localidades_requests_in_flight": ("gauge", set()),
@@ -51,7 +51,7 @@ NAMES = {
 }
 
 
-# The operations that the first test asks for, with the status of the answer.
+# The operations that the first test requests, with the status.
 ANSWERED = [
     ("list_localities", 200),
     ("get_locality", 404),
@@ -68,30 +68,30 @@ def answered(metrics: Metrics, operation: str, status: int) -> float:
 
 @contextmanager
 def serving_with_two_workers(url: str, folder: Path) -> Iterator[Live]:
-    """Run a server of two workers that logs each request; its temporary files are in the folder."""
+    """Run a server with two workers that logs each request and has its temporary files in a folder."""
     with serving(
         url, "--workers", "2", LOCALIDADES_ACCESS_LOG="on", LOCALIDADES_LOG_FORMAT="json", TMPDIR=str(folder)
     ) as live:
-        # Pages of both workers, so that both have looked after they were ready.
+        # Both workers have loaded their pages, so both have polled since they were ready.
         await_metrics(live.base, lambda metrics: value(metrics, "page_cache_pages") == 6)
         yield live
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Lend the folder of the temporary files of `two_workers`."""
+    """Return the folder of the temporary files of `two_workers`."""
     return tmp_path_factory.mktemp("workers")
 
 
 @pytest.fixture(scope="module")
 def two_workers(server: str, seeded: str, folder: Path) -> Iterator[Live]:
-    """Lend a server of two workers, which no test may kill."""
+    """Yield a server with two workers, which no test may kill."""
     with new_database(server, seeded) as url, serving_with_two_workers(url, folder) as live:
         yield live
 
 
 def log_lines(live: Live) -> list[dict[str, object]]:
-    lines = live.output.read_text().rpartition("\n")[0].splitlines()  # the last may be half written
+    lines = live.output.read_text().rpartition("\n")[0].splitlines()  # the last line may be incomplete
     return [json.loads(line) for line in lines if line.startswith("{")]
 
 
@@ -201,7 +201,7 @@ def test_fetched_page_counts_as_a_miss(seeded_database: str) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no prlimit")
 def test_worker_that_cannot_share_its_metrics_keeps_serving(seeded_database: str, tmp_path: Path) -> None:
-    """As on a system without memory: what it writes is cut off, or refused."""
+    """Writes are truncated or refused, as on a full disk."""
     with serving_with_two_workers(seeded_database, tmp_path) as live:
         before = answered(scrape(live.base), "list_localities", 200)
         for limit in (1024**2 + 100, resource.RLIM_INFINITY):
@@ -215,7 +215,7 @@ def test_worker_that_cannot_share_its_metrics_keeps_serving(seeded_database: str
 
 
 def test_metrics_snapshots_of_another_version_are_ignored() -> None:
-    """The workers of a renewed installation may count other things than those that they replace."""
+    """The workers of an upgraded installation may have other metrics than those that they replace."""
     ours: Snapshot = {("database_waiting",): [1], ("request_duration_seconds", "a", "200"): [1.0] * 12}
     theirs: Snapshot = {("database_waiting",): [2], ("request_duration_seconds", "a", "200"): [1.0] * 9, ("new",): [3]}
     merged = {("database_waiting",): [3], ("request_duration_seconds", "a", "200"): [1.0] * 12}
@@ -301,7 +301,7 @@ async def test_event_loop_lag_covers_the_last_minute(
     sampling = asyncio.create_task(Sampler(note_what_is_shown).run())
     try:
         await asyncio.sleep(0)
-        time.sleep(0.5)  # noqa: ASYNC251  # as a fault of ours would
+        time.sleep(0.5)  # noqa: ASYNC251  # as a bug of the service would
         async with asyncio.timeout(PATIENCE):
             while not (max(shown, default=0) > 0.4 and shown[-1] < 0.4):  # noqa: ASYNC110  # it is sampled
                 await asyncio.sleep(0.01)
@@ -311,7 +311,7 @@ async def test_event_loop_lag_covers_the_last_minute(
 
 
 def test_gauges_of_workers_are_summed_or_the_worst_is_shown() -> None:
-    """A worker that has not read the releases for an hour must not hide behind one that has."""
+    """A worker that hasn't read the releases for an hour must not be hidden by one that has."""
     of_one: Snapshot = {
         ("database_connections", "in_use"): [3],
         ("release_info", "2021-01"): [1],
@@ -349,7 +349,7 @@ async def test_gauge_that_cannot_be_read_does_not_stop_sampling(monkeypatch: pyt
     sampling = asyncio.create_task(Sampler(read_gauge).run())
     try:
         async with asyncio.timeout(PATIENCE):
-            # Another application of the tests may be sampled in between.
+            # Another application of the tests may be sampled meanwhile.
             while counters.gauges.get(("database_waiting",)) != 4:  # noqa: ASYNC110  # it is sampled
                 await asyncio.sleep(0.01)
     finally:

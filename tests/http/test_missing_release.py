@@ -1,4 +1,4 @@
-"""Reads of a release on a server that lacks it, or has just removed its rows: unavailable, never an empty answer."""
+"""Reading a release that a server lacks or has just removed is unavailable, never an empty result."""
 
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ async def names_in_batches(database: Database, release: Release) -> object:
     return [rows async for rows in NamesRepository(database).list_places(release)]
 
 
-# Each is given the release that it reads, and an earlier one.
+# Each takes the release to read, and an earlier one.
 READS: Mapping[str, Callable[[Database, Release, Release], Awaitable[object]]] = {
     "AreasRepository.list_successors": lambda d, r, o: AreasRepository(d).list_successors(r, o, MUNICIPIO),
     "AreasRepository.locate_municipalities": lambda d, r, _: AreasRepository(d).locate_municipalities(r, [MUNICIPIO]),
@@ -120,7 +120,7 @@ async def reading(url: str) -> AsyncIterator[Database]:
 
 @pytest.fixture(scope="module")
 def both(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Lend a database with two releases that differ in a few places, to be copied."""
+    """Yield a template database with two releases that differ in a few places."""
     folder = tmp_path_factory.mktemp("missing")
     places = many(132)
     newer = [replace(places[0], nombre="Otro nombre"), *places[2:]]
@@ -132,14 +132,14 @@ def both(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="module")
 async def releases(both: str) -> Sequence[Release]:
-    """Lend the two releases, the earlier one first."""
+    """Return the two releases, the earlier one first."""
     async with reading(both) as database:
         return (await ReleasesRepository(database).list_releases()).every
 
 
 @pytest.fixture(scope="module")
 async def present(server: str, both: str) -> AsyncIterator[Database]:
-    """Lend a server that has both releases, and no other."""
+    """Yield a server with both releases and no other."""
     with new_database(server, both) as url:
         async with reading(url) as database:
             yield database
@@ -184,12 +184,12 @@ async def test_other_release_with_the_same_id_is_unavailable_once_noticed(
             catalogue = CatalogueRepository(database)
             assert await catalogue.get_state(newer, ESTADO)
             await run_sql(url, "UPDATE releases SET published_at = published_at + interval '1 second'")
-            for estado in (ESTADO + 40, ESTADO):  # only after no rows is the server asked anew
+            for estado in (ESTADO + 40, ESTADO):  # the server is only asked again after an empty result
                 with pytest.raises(DatabaseUnavailableError, match="does not have the requested release"):
                     await catalogue.get_state(newer, estado)
 
 
-# Municipios and estados are removed after the localities, and until then these are right.
+# Municipios and estados are removed after the localities, so these are right until then.
 READS_OF_AREAS = (
     "CatalogueRepository.get_municipality",
     "CatalogueRepository.get_state",
@@ -197,13 +197,13 @@ READS_OF_AREAS = (
     "CatalogueRepository.list_states",
     "CatalogueRepository.name_municipalities",
 )
-# They list the releases that have a key, or find that one of theirs is retired: NotFoundError.
+# These list the releases that have a key, or raise NotFoundError for a retired one.
 READS_OF_THE_LIST = (
     "CatalogueRepository.find_last_release",
     "CatalogueRepository.list_history",
     "ChangesRepository.find_changes",
 )
-# As `releases.retire` does it, step by step.
+# The steps of `releases.retire`.
 MARK = "UPDATE releases SET retired_at = now() WHERE id = {id}"
 DETACH = "ALTER TABLE localities DETACH PARTITION localities_r{id}"
 CLEAR = ("DROP TABLE localities_r{id}", "DELETE FROM municipalities WHERE release_id = {id}",
@@ -212,7 +212,7 @@ CLEAR = ("DROP TABLE localities_r{id}", "DELETE FROM municipalities WHERE releas
 
 @asynccontextmanager
 async def retiring(server: str, both: str, release: Release, *steps: str) -> AsyncIterator[Database]:
-    """Lend a server that has removed the rows of a release after a connection found them there."""
+    """Yield a server that removed the rows of a release after a connection had found them."""
     with new_database(server, both) as url:
         async with reading(url) as database:
             assert await CatalogueRepository(database).get_state(release, ESTADO)
@@ -223,21 +223,21 @@ async def retiring(server: str, both: str, release: Release, *steps: str) -> Asy
 
 @pytest.fixture(scope="module")
 async def detached(server: str, both: str, releases: Sequence[Release]) -> AsyncIterator[Database]:
-    """Lend a server that no longer has the localities of the newer release."""
+    """Yield a server that no longer has the localities of the newer release."""
     async with retiring(server, both, releases[1], MARK, DETACH) as database:
         yield database
 
 
 @pytest.fixture(scope="module")
 async def cleared(server: str, both: str, releases: Sequence[Release]) -> AsyncIterator[Database]:
-    """Lend a server that no longer has anything of the newer release."""
+    """Yield a server that no longer has anything of the newer release."""
     async with retiring(server, both, releases[1], MARK, DETACH, *CLEAR) as database:
         yield database
 
 
 @pytest.fixture(scope="module")
 async def without_older(server: str, both: str, releases: Sequence[Release]) -> AsyncIterator[Database]:
-    """Lend a server that no longer has anything of the older release."""
+    """Yield a server that no longer has anything of the older release."""
     async with retiring(server, both, releases[0], MARK, DETACH, *CLEAR) as database:
         yield database
 
@@ -269,7 +269,7 @@ async def test_half_detached_release_is_unavailable(server: str, both: str, rele
 async def test_areas_are_read_until_they_are_removed(
     detached: Database, releases: Sequence[Release], name: str
 ) -> None:
-    await detached.engine.dispose()  # a new connection hasn't seen the release
+    await detached.engine.dispose()  # a new connection hasn't found the release
     assert await READS[name](detached, releases[1], releases[0])
 
 

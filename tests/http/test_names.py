@@ -1,4 +1,4 @@
-"""The index of names: built once on a machine, shared, kept in step with the releases, and never needed elsewhere."""
+"""The index of names: built once on a machine, shared, kept up to date, and only needed for searches."""
 
 import asyncio
 import fcntl
@@ -39,14 +39,14 @@ SUGGEST = f"{LOCALIDADES}suggest/"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give the test a folder for temporary files of its own; lend the one of the indexes in it."""
+    """Set a temporary folder for the test; return the folder of the indexes in it."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path / f"localidades-api-{os.getuid()}"
 
 
 @pytest.fixture
 def next_catalogue(tmp_path: Path) -> Path:
-    """Lend a catalogue in which one place has another name."""
+    """Return a catalogue in which one place has another name."""
     places = many(132)
     changed = [replace(place, nombre="Nuevo Asiento") if place.nombre == "Asientos" else place for place in places]
     return write_catalogue(tmp_path / "catun_localidad_2021-01.csv", changed)
@@ -134,7 +134,7 @@ async def test_new_release_is_served_with_its_names(seeded_database: str, next_c
 
 @contextmanager
 def unfinished(folder: Path, name: str) -> Iterator[None]:
-    """Keep the index of a name from being built, as another process does that builds it."""
+    """Keep the index of a name from being built, like another process that builds it."""
     descriptor = os.open(folder / f"{name}.lock", os.O_RDONLY | os.O_CREAT)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -145,7 +145,7 @@ def unfinished(folder: Path, name: str) -> Iterator[None]:
 
 @pytest.fixture
 async def unindexed(seeded_database: str, next_catalogue: Path, folder: Path) -> str:
-    """Import release 2021-01, and leave 2020-01 the current one; lend the name of the index that 2021-01 lacks."""
+    """Import release 2021-01 without publishing it; return the name of the index that it lacks."""
     await import_into(seeded_database, next_catalogue)
     async with running_app(seeded_database) as app:
         releases = app.state.services.releases
@@ -169,7 +169,7 @@ SEARCHES = {
 
 
 async def search(client: httpx.AsyncClient, kind: str) -> tuple[str, bool]:
-    """Return the release that a search found something in, and whether what it found has its new name."""
+    """Return the release of a search, and whether it found the new name."""
     target, rows = SEARCHES[kind]
     answer = await client.request("POST" if rows else "GET", target, json=rows)
     assert answer.status_code == 200, (kind, answer.text)
@@ -195,7 +195,7 @@ async def test_previous_release_is_searched_until_the_new_one_is_indexed(
 
 
 async def test_map_appears_once_names_are_indexed(seeded_database: str, folder: Path, unindexed: str) -> None:
-    """Both take a processor, and requests need the other one."""
+    """Each takes a processor, and requests need the other one."""
     async with running_app(seeded_database, page_cache_bytes=10**6) as app, client_of(app) as client:
         services = app.state.services
 
@@ -205,7 +205,7 @@ async def test_map_appears_once_names_are_indexed(seeded_database: str, folder: 
         with unfinished(folder, unindexed):
             await publish_again(seeded_database, "2021-01")
             await await_release(client, "2021-01")
-            await asyncio.sleep(0.5)  # nothing is drawn meanwhile; a map drawn too early would be there by then
+            await asyncio.sleep(0.5)  # nothing is drawn meanwhile; a map drawn too early would have appeared by then
             assert not await is_drawn()
         await eventually_async(is_drawn)
 
@@ -253,7 +253,7 @@ async def test_startup_does_not_wait_for_an_index_that_cannot_be_built(
 async def test_removed_release_is_no_longer_searched(seeded_database: str, folder: Path, unindexed: str) -> None:
     async with running_app(seeded_database, database_timeout=2) as app, client_of(app) as client:
         after = await app.state.services.releases.named("2021-01")
-        alone = fingerprint(after, [after])  # without the names of the other, it has another index
+        alone = fingerprint(after, [after])  # without the other's names it has another index
         with unfinished(folder, unindexed), unfinished(folder, alone):
             await publish_again(seeded_database, "2021-01")
             await await_release(client, "2021-01")
@@ -307,7 +307,7 @@ async def test_damaged_index_is_rebuilt(seeded_database: str, folder: Path) -> N
 
 
 async def test_index_is_unaffected_by_later_releases(seeded_database: str, next_catalogue: Path, folder: Path) -> None:
-    """It has the names of earlier releases, and depends on nothing else."""
+    """It has the names of earlier releases and nothing else."""
     async with running_app(seeded_database) as app, client_of(app) as client:
         [of_first] = names_of(folder)
         await import_into(seeded_database, next_catalogue)
@@ -357,7 +357,7 @@ async def has_none(folder: Path, name: str) -> bool:
 async def test_indexes_of_another_service_are_kept(
     server: str, seeded_database: str, migrated: str, next_catalogue: Path, folder: Path
 ) -> None:
-    """Stopped or not, for a week; what both can reach goes once neither can."""
+    """For a week, stopped or not. An index of both is removed once neither uses it."""
     with new_database(server, migrated) as other:
         await import_into(other, write_catalogue(next_catalogue.with_name("catun_localidad_2019-01.csv"), many(120)))
         async with running_app(other):
@@ -421,7 +421,7 @@ async def test_replaced_index_stays_open_while_in_use(seeded_database: str, next
             return (await indexes.get(release)) is not index
 
         async with indexes.using(release) as index:
-            await retire(seeded_database, "2020-01")  # whose names it has
+            await retire(seeded_database, "2020-01")  # it has its names
             await eventually_async(is_made_anew)
             assert index.suggest("asientos, asientos")[0].match == "former"
         assert (await suggested(client, "asientos, asientos"))[0]["otro_nombre"] is None
@@ -451,7 +451,7 @@ async def test_requests_do_not_wait_for_a_large_index(
         ):
             await await_release(client, "2021-01")
 
-            async def is_refused() -> bool:  # a request that comes before the build has begun may wait
+            async def is_refused() -> bool:  # a request before the build has begun may wait
                 with suppress(TimeoutError):
                     async with asyncio.timeout(5):
                         answer = await client.get(SUGGEST, params={"q": "asientos"})
@@ -480,7 +480,7 @@ async def test_index_overtaken_by_a_retirement_is_built_afterwards(
 
 @pytest.fixture
 def unusable(folder: Path) -> None:
-    """Put a file where the indexes would be."""
+    """Put a file in place of the folder of indexes."""
     folder.write_text("not a folder")
 
 

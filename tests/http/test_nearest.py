@@ -1,4 +1,4 @@
-"""The places nearest to a point, held against the distance to every single one."""
+"""The places nearest to a point, compared with the distance to every place."""
 
 import math
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -22,9 +22,9 @@ from tests.support.postgres import new_database
 from tests.support.wire import LOCALIDADES
 
 ADDRESS = f"{LOCALIDADES}nearest/"
-EARTH_RADIUS = 6_371_008.8  # metres, the mean one (IUGG)
+EARTH_RADIUS = 6_371_008.8  # metres, the mean radius (IUGG)
 NONE = ("-", "-")
-# Odd places: equal points, both sides of the 180th meridian, the poles, a point that is only half known.
+# Odd places: equal points, both sides of the 180th meridian, the poles, an incomplete point.
 ODD: list[tuple[str, str]] = [
     *[("21.880833", "-102.296111")] * 12,
     ("21.880834", "-102.296111"), ("21.880833", "-102.296112"),
@@ -37,7 +37,7 @@ ODD: list[tuple[str, str]] = [
 
 
 def spread() -> list[tuple[str, str]]:
-    """Return points over Mexico, in a cluster, and over the globe, the same in every run."""
+    """Return the same points in every run: over Mexico, in a cluster, and over the globe."""
     random = Random(4)  # noqa: S311  # not for secrets
     boxes = [(14.5, 32.7, -118.4, -86.7)] * 150 + [(19.2, 19.6, -99.4, -98.9)] * 100 + [(-90, 90, -180, 180)] * 100
     return [
@@ -81,16 +81,16 @@ async def nearest(client: httpx.AsyncClient, lat: float, lon: float, limit: int 
 def check(
     results: list[dict[str, Any]], lat: float, lon: float, limit: int, places: Mapping[int, Place] = LOCATED
 ) -> None:
-    """Hold an answer against the distance to every place there is.
+    """Compare a response with the distance to every place.
 
-    Within a centimetre two places are equally far: two processors' sines may differ in the last bit.
+    Distances within a centimetre count as equal: the sines of two processors may differ in the last bit.
     """
     distances = {id_: distance(place, lat, lon) for id_, place in places.items()}
     expected = sorted(distances.values())[:limit]
     found = [row["id"] for row in results]
     assert len(found) == len(set(found)) == len(expected)
     for row, metres in zip(results, expected, strict=True):
-        assert row["distancia"] == pytest.approx(metres, abs=0.06)  # it is told in tenths
+        assert row["distancia"] == pytest.approx(metres, abs=0.06)  # it is given in tenths
         assert row["distancia"] == round(row["distancia"], 1)
         assert distances[row["id"]] == pytest.approx(metres, abs=0.01)
 
@@ -107,7 +107,7 @@ async def globe(
 
 
 def country() -> list[Place]:
-    """Return places over Mexico, many times more than one is asked for."""
+    """Return places over Mexico, many times more than a request returns."""
     random = Random(5)  # noqa: S311  # not for secrets
     return places_at(
         [(f"{random.uniform(14.5, 32.7):.6f}", f"{random.uniform(-118.4, -86.7):.6f}") for _ in range(3000)]
@@ -163,7 +163,7 @@ async def test_nearest_of_a_whole_country_match_brute_force(
 
 
 def rows_read(node: Mapping[str, Any]) -> float:
-    """Count the localities that a plan has read, however they were found."""
+    """Count the localities that a plan has read by any kind of scan."""
     own = 0.0
     if node.get("Relation Name", "").startswith("localities"):
         dropped = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
@@ -176,7 +176,7 @@ def rows_read(node: Mapping[str, Any]) -> float:
     [(59.3, 18), (28.6, 77.2), (35.7, 139.7), (-33.9, 151.2), (-33.9, 18.4), (-23, 78), (90, 0), (-90, 0), (0, 180)],
 )
 async def test_distant_point_reads_a_small_part_of_the_catalogue(country_database: str, lat: float, lon: float) -> None:
-    """What is read is counted, since time tells little on a busy machine."""
+    """The test counts rows, since time says little on a busy machine."""
     database = Database.for_reading(country_database, pool_size=1, timeout=30)
     try:
         explained = text(f"EXPLAIN (ANALYZE, FORMAT JSON) {NEAREST}")
@@ -189,7 +189,7 @@ async def test_distant_point_reads_a_small_part_of_the_catalogue(country_databas
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.sampled_from(sorted(LOCATED)), degrees=st.floats(1e-6, 20), side=st.sampled_from([1, -1]))
 async def test_place_due_east_or_west_is_found(globe: httpx.AsyncClient, place: int, degrees: float, side: int) -> None:
-    """Where a place touches the meridian that bounds all that are as near, the point is farthest from it in degrees."""
+    """A circle around a point touches its bounding meridian nearer to the pole than the point."""
     latitude, longitude = float(LOCATED[place].latitud), float(LOCATED[place].longitud)
     angle = math.radians(degrees)
     lat = math.degrees(math.asin(math.sin(math.radians(latitude)) * math.cos(angle)))
@@ -289,7 +289,7 @@ async def test_catalogue_with_few_points_gives_all_of_them(
 
 
 def test_map_has_north_up_and_east_to_the_right() -> None:
-    """A degree of longitude is half as long as one of latitude at 60 degrees."""
+    """At 60 degrees, a degree of longitude is half as long as one of latitude."""
     here = {"nombre": "Here", "latitud": 60.0, "longitud": -100.0}
     around = [(60.1, -100.0), (60.0, -99.8), (59.9, -100.0), (60.0, -100.2)]
     drawn = draw_map(

@@ -1,4 +1,4 @@
-"""OGC API - Features: what the standard asks for, and every feature once by following `next`."""
+"""OGC API - Features: the requirements of the standard, and every feature once by following `next`."""
 
 import shutil
 import subprocess
@@ -97,7 +97,7 @@ async def test_filters_match_the_list(client: httpx.AsyncClient, query: str) -> 
         ("-103,21,0,-102,22,100", True),
         ("-103.,21.0000000000001,-102,22.5", True),
         ("-360,-100,360,100", True),
-        ("-103,21,-110,22", True),  # round the other side of the Earth
+        ("-103,21,-110,22", True),  # around the other side of the Earth
         ("177,65,-177,70", False),
         ("-1e-05,0,1,1", False),
     ],

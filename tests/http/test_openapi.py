@@ -1,4 +1,4 @@
-"""The OpenAPI document says what is on the wire."""
+"""The OpenAPI document matches the responses."""
 
 import json
 import re
@@ -24,7 +24,7 @@ from tests.support.postgres import execute
 from tests.support.wire import LOCALIDADES, run
 
 INDEX = "/api/census/"
-STATIC = {"release": "2018-09", "name": "2018-09", "since": "2012-06"}  # what names releases, without a service
+STATIC = {"release": "2018-09", "name": "2018-09", "since": "2012-06"}  # parameters that name releases
 Document = dict[str, Any]
 SCHEMAS = """
     Described Endpoint ExtendService Extension ExtensionColumn Fault Feature FileFormat Format GoneProblem Index
@@ -34,12 +34,12 @@ SCHEMAS = """
     NotReadyProblem PreviewService Problem ProposedProperties PublishedRelease PublishedReleasePage Ready
     ReconciliationCandidate ReconciliationResult Resources RowsFormat State StatePage SuggestServices SuggestedEntities
     SuggestedEntity SuggestedItems Suggestion SuggestionResults TileJson Totals VectorLayer ViewService
-"""  # generated clients have types of these names
+"""  # the names of types in generated clients
 
 
 @pytest.fixture(scope="module")
 def document() -> Document:
-    """Lend the document; it needs no database."""
+    """Return the document; it needs no database."""
     return create_app(Settings()).openapi()
 
 
@@ -50,7 +50,7 @@ def operations(document: Document) -> Iterator[tuple[str, Document]]:
 
 
 def schema_of(document: Document, path: str, status: int, media_type: str) -> Document:
-    """Return the schema of an answer, with what it refers to."""
+    """Return the schema of a response with its references."""
     answer = document["paths"][path]["get"]["responses"][str(status)]
     return {**answer["content"][media_type]["schema"], "components": document["components"]}
 
@@ -123,7 +123,7 @@ def test_every_operation_parameter_and_response_is_described(document: Document)
             assert parameter["in"] in {"query", "path"}
             assert len(parameter["description"]) > 20, (name, parameter)
             assert parameter["schema"].get("examples") or "example" in parameter, (name, parameter)
-        assert not {"requestBody", "304"} <= {*operation, *operation["responses"]}, name  # no POST is revalidated
+        assert not {"requestBody", "304"} <= {*operation, *operation["responses"]}, name  # a POST isn't revalidated
         for status, answer in operation["responses"].items():
             assert len(answer["description"]) > 5, (name, status)
             for header in answer.get("headers", {}).values():
@@ -142,7 +142,7 @@ def test_required_parameters_come_first(document: Document) -> None:
 
 
 def test_only_json_is_documented_where_it_is_the_default(document: Document) -> None:
-    """A type of several representations would say of an answer that it may be text."""
+    """Otherwise generated types would be unions with text."""
     others = {name: media for name, media in named_media_types(document) if media - {"application/json"}}
     assert others == {
         "GET /api/census/localidades/download/": {
@@ -215,7 +215,7 @@ def test_examples_match_their_schemas(document: Document) -> None:
             for example in described.get("examples", []):
                 jsonschema_rs.validate({**described, "components": document["components"]}, example)
                 checked += 1
-            # What was sent with a row may be anything.
+            # The `sent` of a row may be anything.
             known = described.get("type") or described.get("$ref") or described.get("anyOf") or field == "sent"
             assert known, (name, field)
     for _, operation in operations(document):
@@ -287,7 +287,7 @@ async def test_served_document_lists_the_current_releases(database: str, tmp_pat
 
 
 async def named_releases(client: httpx.AsyncClient, query: dict[str, str] | None = None) -> dict[str, str]:
-    """Return what the served document gives as examples of the parameters that name releases."""
+    """Return the examples of the parameters that name releases."""
     found: dict[str, str] = {}
     for _, operation in operations((await client.get("/openapi.json", params=query)).json()):
         for parameter in operation.get("parameters", []):
@@ -309,7 +309,7 @@ def test_command_prints_the_served_document(document: Document) -> None:
 
 
 def in_catalogue() -> dict[str, str]:
-    """Return the translations of the document's texts, which the reference has, too."""
+    """Return the translations of the document's texts."""
     with (files("localidades_api.languages") / "openapi.es.po").open("rb") as file:
         return {str(message.id): str(message.string) for message in read_po(file, abort_invalid=True) if message.id}
 
@@ -354,7 +354,7 @@ async def test_spanish_document_differs_only_in_texts(client: httpx.AsyncClient)
 
 
 def differing(one: Any, other: Any, *place: str | int) -> Iterator[tuple[tuple[str | int, ...], Any, Any]]:  # noqa: ANN401
-    """Yield where two values of JSON differ, and in what."""
+    """Yield the differences between two JSON values, with their paths."""
     if isinstance(one, dict):
         assert list(one) == list(other), place
         for name in one:

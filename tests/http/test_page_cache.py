@@ -1,4 +1,4 @@
-"""The page cache: the pages of the served release, which outlast the database."""
+"""The page cache: the pages of the served release, which don't need the database."""
 
 import asyncio
 from pathlib import Path
@@ -25,7 +25,7 @@ ENOUGH = 1_000_000
 
 
 def pages_of(app: FastAPI) -> list[bytes | None]:
-    """Return the pages of the served release by number, those that are cached."""
+    """Return the cached pages of the served release by number."""
     services: Services = app.state.services
     served = services.releases.served
     held = services.pages.held(served) if served else None
@@ -33,7 +33,7 @@ def pages_of(app: FastAPI) -> list[bytes | None]:
 
 
 def cached(app: FastAPI) -> list[int]:
-    """Return the numbers of the pages that are cached."""
+    """Return the numbers of the cached pages."""
     return [number for number, page in enumerate(pages_of(app)) if page]
 
 
@@ -47,7 +47,7 @@ async def await_warm(app: FastAPI) -> None:
 
 
 async def await_looks(app: FastAPI, count: int) -> None:
-    """Wait until the releases have been read so many times more."""
+    """Wait until the releases have been polled `times` times more."""
     releases = app.state.services.releases
     async with asyncio.timeout(PATIENCE):
         for _ in range(count):
@@ -58,7 +58,7 @@ async def await_looks(app: FastAPI, count: int) -> None:
 
 async def test_page_is_served_to_the_others_if_the_first_client_disconnects(seeded_database: str) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
-        await client.get(f"{LOCALIDADES}?page=9")  # the release is known from here on
+        await client.get(f"{LOCALIDADES}?page=9")  # the release is known now
         async with connected(seeded_database) as other:
             with locked(seeded_database, "localities"):
                 first, second = (asyncio.create_task(client.get(LOCALIDADES)) for _ in range(2))
@@ -126,7 +126,7 @@ async def test_pages_follow_the_last_of_quick_publications(seeded_database: str,
                 seeded_database,
                 f"UPDATE current_release SET release_id = (SELECT id FROM releases WHERE name = '{name}')",  # noqa: S608
             )
-        # One that had begun before the last move, one that saw it and took it up, one after it.
+        # One poll began before the last change, one noticed it, one came after it.
         await await_looks(app, 3)
         await await_warm(app)
         page = pages_of(app)[3]
@@ -136,7 +136,7 @@ async def test_pages_follow_the_last_of_quick_publications(seeded_database: str,
 
 
 def pages_in_memory(app: FastAPI) -> float:
-    """Return what the metrics tell of the pages of every release."""
+    """Return the metrics of cached pages by release."""
     pages: float = app.state.services.pages.gauges()["page_cache_pages",]
     return pages
 
@@ -153,13 +153,13 @@ async def test_older_release_is_served_uncached(seeded_database: str, tmp_path: 
         assert pages_in_memory(app) == 3
 
 
-# Everything that JSON escapes and everything that it does not, as long as a line of a file can hold it.
+# All characters that a line of the file can hold, whether JSON escapes them or not.
 CHARACTERS = [chr(code) for code in (*range(1, 0xD800), *range(0xE000, 0x10000)) if chr(code) not in '\n\r"']
 NAMES = [f"A{''.join(CHARACTERS[start : start + 60])}z" for start in range(0, len(CHARACTERS), 60)]
 
 
 async def test_json_from_postgres_equals_that_of_the_models(server: str, migrated: str, tmp_path: Path) -> None:
-    """Valid against the models, and byte for byte their own serialisation."""
+    """It is valid for the models, and identical to their own serialization."""
     places = [Place(f"01001{number:04d}", name) for number, name in enumerate([*NAMES, "\\/\U0001f600'"], 1)]
     file = write_catalogue(tmp_path / "catun_localidad_2020-01.csv", places)
     names = []
@@ -201,14 +201,14 @@ async def test_release_is_served_even_if_its_pages_cannot_be_preloaded(
     publish = "UPDATE current_release SET release_id = $1"
     options = {"page_cache_bytes": ENOUGH, "database_timeout": 60}
     async with running_app(seeded_database, **options):
-        pass  # the names of the later release are indexed from here on
+        pass  # the names of the later release are indexed now
     await run_sql(seeded_database, publish, numbers[before[0]])
     async with running_app(seeded_database, **options) as app, client_of(app) as client:
         for name in before:
             await run_sql(seeded_database, publish, numbers[name])
             await await_release(client, name)
             await await_warm(app)
-        monkeypatch.setattr(release_poller, the_other, 60)  # the one that is meant must end the wait
+        monkeypatch.setattr(release_poller, the_other, 60)  # the timeout under test must end the wait
         async with connected(seeded_database) as other, other.transaction():
             await other.execute(f"LOCK TABLE localities_r{numbers[then]} IN ACCESS EXCLUSIVE MODE")
             await run_sql(seeded_database, publish, numbers[then])
@@ -220,18 +220,18 @@ async def test_release_is_served_even_if_its_pages_cannot_be_preloaded(
 
 
 async def test_page_fetch_ends_with_the_application(seeded_database: str) -> None:
-    """Its client may have gone; its connection must not stay."""
+    """Its client may have disconnected; its connection must be returned."""
     before = asyncio.all_tasks()
     with locked(seeded_database):
         async with running_app(seeded_database, wants_names=False) as app, connected(seeded_database) as other:
             client = client_of(app)
-            await client.head("/api/census/")  # the release is known from here on
+            await client.head("/api/census/")  # the release is known now
             fetching = asyncio.create_task(client.get(f"{LOCALIDADES}?page=2"))
             await eventually_async(lambda: other.fetchval(SOMEBODY_WAITS))
             fetching.cancel()
             await asyncio.gather(fetching, return_exceptions=True)
 
         async def is_over() -> bool:
-            return asyncio.all_tasks() <= before  # of which another test may have left one that has ended
+            return asyncio.all_tasks() <= before  # another test may have left an ended one
 
-        await eventually_async(is_over)  # for a cancelled task, SQLAlchemy closes the connection in another one
+        await eventually_async(is_over)  # SQLAlchemy closes the connection of a cancelled task in another task

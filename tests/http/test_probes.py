@@ -1,4 +1,4 @@
-"""Probes, and the port that they may have of their own."""
+"""Probes, and the management port."""
 
 import asyncio
 import json
@@ -64,7 +64,7 @@ async def test_readiness_answers_in_time_even_if_the_database_hangs(seeded_datab
             assert (await client.get("/readyz")).status_code == 200
             async with blocker.transaction():
                 await blocker.execute("LOCK TABLE releases")
-                answer = await client.get("/readyz")  # which the lock would keep waiting for good
+                answer = await client.get("/readyz")  # the lock would block it forever
                 assert (answer.status_code, answer.json()["release"]) == (503, "2020-01")
             assert (await client.get("/readyz")).status_code == 200
     finally:
@@ -95,7 +95,7 @@ async def test_readiness_names_the_database_error(
     async with running_app(url, release_poll=60) as app, client_of(app) as client:
         assert (await client.get("/readyz")).status_code == 200
         change = [statement.format(reader=reader) for statement in statements]
-        await asyncio.to_thread(execute, seeded_database, *change)  # reads that are under way come to their end
+        await asyncio.to_thread(execute, seeded_database, *change)  # lets running reads finish
         answer = await client.get("/readyz")
         assert (answer.status_code, answer.json()["release"]) == (503, "2020-01")
         assert answer.headers["content-type"] == "application/problem+json"
@@ -122,7 +122,7 @@ async def test_readiness_without_a_release_names_none(database: str) -> None:
 
 
 async def test_request_without_a_port_is_not_taken_for_management() -> None:
-    """A server on a Unix socket need not say where a request came in."""
+    """A server on a Unix socket need not name its port."""
     async with running_app(
         "postgresql://x@localhost/x?host=/nowhere", management_port=9000, in_background=False
     ) as app:
@@ -151,7 +151,7 @@ def test_management_port_serves_probes_and_metrics_only(seeded_database: str) ->
             assert ask(live.base, path).status == 404, path
         for _ in range(10):
             assert ask(live.base, LOCALIDADES).status == 200
-        held = f"GET {LOCALIDADES} HTTP/1.1\r\nHost: test\r\n\r\n"  # on the other port, by the same spelling
+        held = f"GET {LOCALIDADES} HTTP/1.1\r\nHost: test\r\n\r\n"  # the same request on the other port
         for _ in range(10):
             sent = send(management, (held + held.replace("Host: test", "Host: test\r\nConnection: close")).encode())
             assert sent.startswith(b"HTTP/1.1 404 ")

@@ -1,4 +1,4 @@
-"""Types of problems: each has an address that stays, and the address leads to what is said of it."""
+"""Problem types: each has a stable URI that leads to its description."""
 
 import re
 from urllib.parse import urldefrag, urljoin
@@ -13,7 +13,7 @@ from tests.support.wire import LOCALIDADES
 
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 _SECTION = re.compile(r"<section.*?</section>", re.DOTALL)
-# What clients have been told: a slug is never renamed, and one that is no longer used stays.
+# Slugs are part of the contract: they are never renamed, and unused ones stay.
 SLUGS = {
     "bad-request", "comparison-running", "content-too-large", "database-unavailable", "gone",
     "header-fields-too-large", "internal-error", "invalid-ogc-parameters", "invalid-page",
@@ -120,7 +120,7 @@ async def test_root_redirects_browsers_to_html_and_programs_to_json(app: FastAPI
 
 
 async def test_trailing_newline_is_not_echoed(client: httpx.AsyncClient) -> None:
-    """A header with one would be a fault of the server."""
+    """A newline in a header would be a server error."""
     for path in ("/docs/%0A", "/match/%0A", "/problems/%0A", "/docs%0A"):
         answer = await client.get(path)
         assert answer.status_code in {308, 404}

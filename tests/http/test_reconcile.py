@@ -1,4 +1,4 @@
-"""The Reconciliation Service API 0.2: what OpenRefine and other clients of it ask, and what they are told."""
+"""The Reconciliation Service API 0.2, as OpenRefine and other clients use it."""
 
 import asyncio
 import json
@@ -22,14 +22,14 @@ from tests.support.postgres import out_of_reach
 from tests.support.wire import ROOT
 
 _SCHEMAS = ROOT.parent / "shared" / "reconciliation"
-_OPENAPI = "http://swagger.io/v2/schema.json"  # the manifest's schema refers to it
+_OPENAPI = "http://swagger.io/v2/schema.json"  # referenced by the manifest's schema
 
 
 HAS_SCHEMAS = _SCHEMAS.is_dir()
 
 
 def hold_to(name: str, content: object) -> None:
-    """Validate an answer against the schema of that name."""
+    """Validate a response against a schema."""
     _validator(name).validate(content)
 
 
@@ -42,7 +42,7 @@ def _validator(name: str) -> jsonschema_rs.Draft7Validator:
 
 
 def _read(name: str) -> dict[str, Any]:
-    """Read a schema without the name of its dialect, which none of the published ones has."""
+    """Read a schema without its `$schema`, which names an unpublished dialect."""
     schema: dict[str, Any] = json.loads((_SCHEMAS / f"{name}.json").read_text(encoding="utf-8"))
     return {member: value for member, value in schema.items() if member != "$schema"}
 
@@ -389,7 +389,7 @@ async def test_batch_does_not_block_other_requests(client: httpx.AsyncClient, ap
 
 
 async def test_match_flag_means_certain(client: httpx.AsyncClient) -> None:
-    """A name may do without its municipio, but hardly without its estado."""
+    """A name without its municipio may be certain, but hardly one without its estado."""
     rows: list[dict[str, str]] = [
         {"nombre": "Aguascalientes"},
         {"nombre": "Aguascalientes", "estado": "Ags."},
@@ -407,7 +407,7 @@ async def test_match_flag_means_certain(client: httpx.AsyncClient) -> None:
     assert {match for _, _, match in found} == {True, False}
 
 
-# -- Requests that are wrong
+# -- Bad requests
 
 
 @pytest.mark.parametrize(

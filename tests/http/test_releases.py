@@ -1,4 +1,4 @@
-"""Releases come, go on being read, and the database goes away: what a client sees meanwhile."""
+"""Publications, older releases, and an unreachable database, as clients see them."""
 
 import asyncio
 import getpass
@@ -29,12 +29,12 @@ from tests.support.waiting import PATIENCE, eventually_async
 from tests.support.wire import LOCALIDADES, ask, environment, run, serving
 
 INDEX = "/api/census/"
-ANY_WORKER = {"Connection": "close"}  # a connection for each request, which another worker may accept
+ANY_WORKER = {"Connection": "close"}  # a new connection for each request, so that any worker may accept it
 POINT_AT = "UPDATE current_release SET release_id = (SELECT id FROM releases WHERE name = $1)"
 
 
 def renamed(places: list[Place]) -> list[Place]:
-    """Return other places under the same keys, and a few fewer: pages of the two releases can't be mistaken."""
+    """Return other places with the same keys, and fewer, so that pages of the two releases differ."""
     return [
         Place(place.cvegeo, f"Otro {place.cvegeo}", nom_ent=place.nom_ent, nom_abr=place.nom_abr)
         for place in places[:1] + places[6:]
@@ -42,7 +42,7 @@ def renamed(places: list[Place]) -> list[Place]:
 
 
 def records_of(places: list[Place]) -> list[dict[str, object]]:
-    """Return what the list must give for the places of a file."""
+    """Return the expected list for the places of a file."""
     ordered = sorted(places, key=lambda place: (place.cvegeo[5:], place.cvegeo))
     return [
         {
@@ -57,7 +57,7 @@ def records_of(places: list[Place]) -> list[dict[str, object]]:
 
 @pytest.fixture(scope="module")
 def next_catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Lend the file of a release that comes after the small catalogue's."""
+    """Return the file of a release that comes after the small catalogue's."""
     return write_catalogue(tmp_path_factory.mktemp("next") / "catun_localidad_2021-01.csv", renamed(many(132)))
 
 
@@ -118,7 +118,7 @@ async def test_older_release_is_served_by_name(seeded_database: str, next_catalo
 
 @pytest.mark.direct("a shared session keeps no statement")
 async def test_plans_are_cached_across_releases(seeded_database: str, next_catalogue: Path) -> None:
-    """With two releases Postgres would choose to plan each run anew, which takes longer than most runs."""
+    """With two releases Postgres would choose custom plans, and planning takes longer than most queries."""
     await import_into(seeded_database, next_catalogue)
     targets = (
         "nearest/?lat=21&lon=-102",
@@ -148,7 +148,7 @@ async def test_lag_counts_from_the_publication_of_a_newer_release(two_releases: 
     async with running_app(two_releases, release_poll=60, wants_names=False) as app, client_of(app) as client:
         await await_release(client, "2021-01")
         await run_sql(two_releases, POINT_AT, "2020-01")
-        assert (await client.get("/readyz")).json()["release"] == "2021-01"  # it has read the pointer all the same
+        assert (await client.get("/readyz")).json()["release"] == "2021-01"  # it has read the pointer nevertheless
         releases = app.state.services.releases
         lag = releases.lag
         assert time.time() - lag < releases.checked_at
@@ -180,7 +180,7 @@ async def test_responses_never_mix_two_releases(seeded_database: str, next_catal
         async def read(page: int) -> None:
             while not finished.is_set():
                 answer = await client.get(f"{LOCALIDADES}?page={page}")
-                await asyncio.sleep(0)  # an answer from memory, without a network, waits for nothing
+                await asyncio.sleep(0)  # a cached response in process never yields to the event loop
                 name = answer.headers["catalogue-release"]
                 content: dict[str, Any] = answer.json()
                 assert content["results"] == pages[name][page - 1]
@@ -205,7 +205,7 @@ async def test_responses_never_mix_two_releases(seeded_database: str, next_catal
 
 
 async def await_every_worker(base: str, name: str) -> None:
-    """Wait until a release has answered so often in a row that no worker still serves another."""
+    """Wait until a release is served so often in a row that no worker can serve another."""
     async with asyncio.timeout(PATIENCE):
         in_a_row = 0
         async with httpx.AsyncClient(base_url=base, headers=ANY_WORKER) as client:
@@ -228,12 +228,12 @@ async def test_walk_during_a_publication_stays_in_one_release(seeded_database: s
         assert ask(live.base, LOCALIDADES).one("catalogue-release") == "2021-01"
 
 
-# -- Going back
+# -- Rollbacks
 
 
 @pytest.fixture
 async def two_releases(seeded_database: str, next_catalogue: Path) -> str:
-    """Lend a database of this test's own with two releases."""
+    """Return this test's own database with two releases."""
     await import_into(seeded_database, next_catalogue)
     return seeded_database
 
@@ -312,7 +312,7 @@ async def test_publishing_an_unknown_or_retired_release_changes_nothing(
 
 
 async def test_publish_is_refused_during_an_import(two_releases: str) -> None:
-    """The import would publish its own release all the same."""
+    """Otherwise the import would still publish its release."""
     database = Database.for_writing(two_releases)
     try:
         async with database.connect() as importing:
@@ -336,7 +336,7 @@ async def test_import_of_an_existing_release_suggests_publish(
 
 
 async def test_republished_release_gives_the_same_responses(two_releases: str) -> None:
-    """To the byte, in every header: what a client or a cache holds of it is right again, and of the other is not."""
+    """Identical bytes and headers, so that copies in caches are valid again, and those of the other release are not."""
     pinned = [f"{LOCALIDADES}?release={name}&page={page}" for name in ("2020-01", "2021-01") for page in (1, 3)]
     plain = [f"{LOCALIDADES}?page=2", f"{LOCALIDADES}?municipio_id=1001", INDEX, f"{LOCALIDADES}10010001/"]
     async with running_app(two_releases, page_cache_bytes=2**24) as app, client_of(app) as client:
@@ -379,34 +379,34 @@ async def test_releases_are_ordered_by_import_not_by_clock(two_releases: str) ->
 
 
 async def test_server_with_an_older_publication_is_ignored(two_releases: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a standby that is behind does, of an import and of going back alike."""
+    """A lagging standby does so, after an import as after a rollback."""
     await run_sql(two_releases, "UPDATE releases SET published_at = '2001-01-01' WHERE name = '2021-01'")
     await publish_again(two_releases, "2020-01")
     earlier = "UPDATE current_release SET publication = publication - 1, release_id = $1"
     async with running_app(two_releases) as app, client_of(app) as client:
         await await_release(client, "2020-01")
-        await run_sql(two_releases, earlier, 2)  # what it showed before that
+        await run_sql(two_releases, earlier, 2)  # as before
         await assert_stays(client, "2020-01")
         monkeypatch.setattr(tracker, "BEHIND_TIMEOUT", 0.3)
-        await await_release(client, "2021-01")  # no server has gone further, so that publication is lost
+        await await_release(client, "2021-01")  # no server is further ahead, so that publication is lost
         monkeypatch.undo()
         await run_sql(two_releases, earlier, 1)
         await assert_stays(client, "2021-01")
 
 
 async def assert_stays(client: httpx.AsyncClient, name: str) -> None:
-    """Check that a release is served while the application looks at the database several times."""
+    """Check that a release is served during several polls of the database."""
     for _ in range(10):
         assert (await client.head(LOCALIDADES)).headers["catalogue-release"] == name
         await asyncio.sleep(0.05)
 
 
-# -- The database goes away
+# -- An unreachable database
 
 
 @pytest.fixture
 def nobody_listens() -> Iterator[str]:
-    """Lend an address whose port is held, so that nobody else takes it, and where nobody listens."""
+    """Yield a URL with a reserved port where nothing listens."""
     with closing(socket.socket()) as holder:
         holder.bind(("127.0.0.1", 0))
         yield f"postgresql://someone:s3cr3t@127.0.0.1:{holder.getsockname()[1]}/x"
@@ -472,7 +472,7 @@ async def test_unreachable_database_is_503_until_it_is_back(server: str, seeded_
 async def test_recreated_database_leaves_no_stale_data(
     server: str, seeded: str, migrated: str, next_catalogue: Path
 ) -> None:
-    """Its first release has the number that another had: neither pages nor filtered lists may be taken for its own."""
+    """Its first release reuses an id, so pages and lists of the old release must not be served."""
     filtered = f"{LOCALIDADES}?municipio_id=1001"
     with new_database(server, seeded) as url:
         async with running_app(url, page_cache_bytes=2**24) as app, client_of(app) as client:
@@ -492,7 +492,7 @@ async def test_recreated_database_leaves_no_stale_data(
 
 
 async def await_polls(app: FastAPI) -> None:
-    """Wait until several polls, a tenth of a second apart, have not found the served release to be the current one."""
+    """Wait until several polls, a tenth of a second apart, have found another current release."""
 
     async def has_lag() -> bool:
         return bool(app.state.services.releases.lag > 0.5)
@@ -503,7 +503,7 @@ async def await_polls(app: FastAPI) -> None:
 async def test_release_missing_on_every_server_is_given_up_after_a_while(
     seeded_database: str, next_catalogue: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Until then it may be one server that is behind."""
+    """Until then it may be a single lagging server."""
     await import_into(seeded_database, next_catalogue)
     async with running_app(seeded_database) as app, client_of(app) as client:
         await await_release(client, "2021-01")
@@ -511,7 +511,7 @@ async def test_release_missing_on_every_server_is_given_up_after_a_while(
         await await_release(client, "2020-01")  # both are there: the pointer was moved back
         await run_sql(seeded_database, POINT_AT, "2021-01")
         await await_release(client, "2021-01")
-        async with connected(seeded_database) as connection:  # at once, as a backup is put back
+        async with connected(seeded_database) as connection:  # at once, as when a backup is restored
             await connection.execute(
                 "UPDATE current_release SET release_id = 1, publication = 1; DROP TABLE localities_r2;"
                 " DELETE FROM municipalities WHERE release_id = 2; DELETE FROM states WHERE release_id = 2;"

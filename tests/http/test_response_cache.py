@@ -1,4 +1,4 @@
-"""The response cache: whatever is held is what routing answers, byte for byte, and nothing else is held."""
+"""The response cache: cached responses equal the routed ones byte for byte, and nothing else is cached."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -73,7 +73,7 @@ async def app(server: str, seeded: str) -> AsyncIterator[FastAPI]:
 
 @pytest.fixture(scope="module")
 async def uncached(app: FastAPI) -> AsyncIterator[FastAPI]:
-    """Lend an application on the same database whose routes answer every request."""
+    """Yield an application on the same database whose routes answer every request."""
     async with running_app(app.state.url, page_cache_bytes=0) as other, client_of(other) as client:
         await await_release(client, "2020-01")
         yield other
@@ -91,14 +91,14 @@ async def uncached(app: FastAPI) -> AsyncIterator[FastAPI]:
 async def test_cached_response_equals_the_routed_one(
     *, app: FastAPI, uncached: FastAPI, path: str, parts: list[str], fields: list[tuple[str, str]], method: str
 ) -> None:
-    """Byte for byte: status, every header in its order, and body."""
+    """Status, every header in its order, and body are identical."""
     async with client_of(uncached) as routing, client_of(app) as cached:
         etag = (await routing.get(f"{path}?{'&'.join(parts)}")).headers.get("etag", '"none"')
         conditions = {"same": etag, "weak": f"W/{etag.removeprefix('W/')}", "list": f'"x", {etag}'}
         headers = [(name, conditions.get(value, value)) for name, value in fields]
         request = routing.build_request(method, f"{path}?{'&'.join(parts)}", headers=headers)
         for name in FIELDS.keys() - {name for name, _ in fields} - {"host"}:
-            request.headers.pop(name, None)  # httpx adds some of its own
+            request.headers.pop(name, None)  # httpx adds some
         by_routing, body = await raw_body(routing, request)
         for _ in range(2):
             answer, again = await raw_body(cached, request)
@@ -167,7 +167,7 @@ async def test_response_started_before_a_publication_is_not_cached(seeded_databa
     async with running_app(seeded_database, in_background=False, page_cache_bytes=1_000_000) as app:
         releases = app.state.services.releases
         async with client_of(app) as client:
-            await client.head("/api/census/")  # the release is known from here on
+            await client.head("/api/census/")  # the release is known now
             request = client.build_request("GET", f"{LOCALIDADES}?page=2")
             with locked(seeded_database, "localities"):
                 fetching = asyncio.create_task(client.send(request))
@@ -205,7 +205,7 @@ async def test_response_cache_can_be_disabled(seeded_database: str) -> None:
     "field", [("content-length", "0"), ("transfer-encoding", "chunked"), ("expect", "100-continue")]
 )
 async def test_request_with_a_body_is_not_cached(app: FastAPI, field: tuple[str, str]) -> None:
-    """The server finds what is held before it looks at where a request ends."""
+    """The server looks in the cache before it looks for the end of the request."""
     async with client_of(app) as client:
         request = client.build_request("GET", LOCALIDADES, headers=[field])
         assert (await client.send(request)).status_code == 200

@@ -30,7 +30,7 @@ _MUNICIPIOS = {
     MIXTEPEC_26: ("Oaxaca", "Oax.", "San Juan Mixtepec"),
     DURANGO: ("Durango", "Dgo.", "Pánuco de Coronado"),
 }
-_NAMES: dict[str, dict[str, int | None]] = {  # how many people live there
+_NAMES: dict[str, dict[str, int | None]] = {  # population
     GUADALAJARA: {
         "0001 Guadalajara": 1_385_629,
         "0002 San José": 5,
@@ -77,7 +77,7 @@ ID_OF = {f"{_MUNICIPIOS[place.cvegeo[:5]][2]}/{place.cvegeo[5:]}": int(place.cve
 
 @contextmanager
 def database_of_locale(server: str, clauses: str) -> Iterator[str]:
-    """Make a migrated database of a locale of its own, and drop it in the end; skip where the server has no such."""
+    """Create a migrated database with a locale, and drop it at the end; skip if the server lacks the locale."""
 
     async def execute(statement: str) -> None:
         connection = await asyncpg.connect(server)
@@ -112,7 +112,7 @@ def places_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def places_client(
     request: pytest.FixtureRequest, server: str, places_file: Path
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """Lend a client of an application on the places above, in a database of each locale in turn."""
+    """Yield a client of an application on these places, in a database of each locale."""
     with database_of_locale(server, request.param) as url:
         await import_into(url, places_file)
         async with running_app(url) as app, client_of(app) as client:
@@ -133,7 +133,7 @@ async def suggest(client: httpx.AsyncClient, q: str, **parameters: str) -> list[
 
 
 def ids(*places: str) -> list[int]:
-    """Return the keys of places written as `Tonalá/0001`, or `0001` for one of Guadalajara's."""
+    """Return the keys of places given as `Tonalá/0001`, or `0001` for Guadalajara."""
     return [ID_OF[place if "/" in place else f"Guadalajara/{place}"] for place in places]
 
 
@@ -299,14 +299,14 @@ HOSTILE = [
 
 
 async def test_query_syntax_is_not_interpreted(places_client: httpx.AsyncClient) -> None:
-    """They are answered as their own letters are, whatever stands around these."""
+    """Only their letters count, whatever surrounds them."""
     for typed in HOSTILE:
         assert len(await suggest(places_client, typed)) <= 20, typed
         assert await search(places_client, typed) == await search(places_client, fold(typed) or "-"), typed
 
 
 async def test_long_name_is_found_by_all_its_words(places_client: httpx.AsyncClient) -> None:
-    """Only the longest are looked up; the others are read in the names that have these."""
+    """Only the longest words are looked up; the others are compared with the names found."""
     words = "heroica villa tezoatlan de segura y luna cuna de la independencia de oaxaca"
     for typed in (words, " ".join(word[:1] for word in words.split()) + " tezoatlan", "y l c d s h v t i o"):
         assert await search(places_client, typed) == ids("0020")

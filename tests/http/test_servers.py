@@ -1,4 +1,4 @@
-"""Which server of DATABASE_URL is connected to, and how long its answer is waited for."""
+"""The choice among several servers of DATABASE_URL, and deadlines."""
 
 import asyncio
 import os
@@ -51,7 +51,7 @@ def test_address_with_several_hosts_is_split(url: str, hosts: list[str]) -> None
 
 
 def several(url: str, *, options: str = "", second: tuple[str, str] | None = None) -> str:
-    """Return an address of two hosts: a server, and the `second`, or the same by another spelling of its folder."""
+    """Return a URL with two hosts: a server and `second`, by default the same server spelled differently."""
     parts = urlsplit(url)
     query = parse_qs(parts.query)
     folder, port = query["host"][0], query["port"][0]
@@ -122,7 +122,7 @@ async def test_bad_port_is_refused_without_the_password() -> None:
 async def test_statement_is_cancelled_at_the_deadline(seeded: str, callers: int) -> None:
     database = Database.for_reading(seeded, pool_size=2, timeout=1)
     try:
-        slow = (database.fetch(text("SELECT pg_sleep(200)")) for _ in range(callers))  # longer than a test has time
+        slow = (database.fetch(text("SELECT pg_sleep(200)")) for _ in range(callers))  # longer than the test lasts
         for outcome in await asyncio.gather(*slow, return_exceptions=True):
             assert isinstance(outcome, DatabaseUnavailableError)
         assert [row[0] for row in await database.fetch(text("SELECT 1"))] == [1]
@@ -135,7 +135,7 @@ async def test_deadline_includes_time_spent_waiting(seeded: str) -> None:
     before = already_waited.set(19.5)
     try:
         with pytest.raises(DatabaseUnavailableError):
-            await database.fetch(text("SELECT pg_sleep(15)"))  # within the deadline but for what went before
+            await database.fetch(text("SELECT pg_sleep(15)"))  # within the deadline, without the time before it
     finally:
         already_waited.reset(before)
         await database.dispose()
@@ -143,7 +143,7 @@ async def test_deadline_includes_time_spent_waiting(seeded: str) -> None:
 
 @pytest.fixture(scope="module")
 def lagging(seeded: str) -> Iterator[tuple[str, str]]:
-    """Lend the folder and port of another server, whose database of the same name has the tables and no release."""
+    """Yield the folder and port of another server, whose database has the same name and no release."""
     chosen = os.environ.get("LOCALIDADES_POSTGRES_BIN")
     with reachable_folder() as folder, run_embedded(folder / "data", Path(chosen) if chosen else None) as server:
         execute(server, f"CREATE DATABASE {name_of(seeded)}")
@@ -168,7 +168,7 @@ async def release_of(url: str) -> Release:
 
 
 async def connect_to_the_lagging(database: Database) -> None:
-    """Leave a connection to the server without a release in a pool of one."""
+    """Fill a pool of one with a connection to the server without a release."""
     while await database.fetch(RELEASES):
         await database.engine.dispose()
 
@@ -182,7 +182,7 @@ async def test_connection_to_a_server_without_the_release_is_replaced(seeded: st
         assert await database.fetch(RELEASES)
         for _ in range(5):
             await database.engine.dispose()
-            assert await database.fetch(RELEASES)  # the one that lacks it is avoided
+            assert await database.fetch(RELEASES)  # the server without it is avoided
     finally:
         await database.dispose()
 
@@ -250,7 +250,7 @@ async def test_release_is_checked_once_per_connection_and_after_empty_results(se
 
 
 async def test_read_sessions_have_timeouts(seeded: str) -> None:
-    """The server ends what takes too long a little before the deadline, which leaves the connection sound."""
+    """The server cancels the statement shortly before the deadline, so the connection stays usable."""
     database = Database.for_reading(seeded, pool_size=1, timeout=20)
     expected = {
         "statement_timeout": "18s",
@@ -274,7 +274,7 @@ async def test_read_sessions_have_timeouts(seeded: str) -> None:
 async def test_old_connections_are_replaced(
     seeded: str, monkeypatch: pytest.MonkeyPatch, servers: int, processes: int
 ) -> None:
-    """A server that has come back gets its part of the reads again; where there is only one, nothing is gained."""
+    """So a server that is back gets its share of the reads; with a single server it would gain nothing."""
     monkeypatch.setattr(pool, "MAX_CONNECTION_AGE", 0)
     database = Database.for_reading(seeded if servers == 1 else several(seeded), pool_size=1, timeout=5)
     try:
@@ -299,7 +299,7 @@ async def test_avoided_server_is_retried_after_a_while(seeded: str) -> None:
 
 
 async def test_waiting_for_a_connection_takes_half_the_deadline_at_most(seeded: str) -> None:
-    """Whoever gets one later would have no time to use it."""
+    """A connection obtained later would leave no time to use it."""
     database = Database.for_reading(seeded, pool_size=1, timeout=2)
     try:
         first = asyncio.create_task(database.fetch(text("SELECT pg_sleep(20)")))

@@ -1,4 +1,4 @@
-"""The orders of the list, held against plain Python."""
+"""The orders of the list, compared with plain Python."""
 
 import asyncio
 import re
@@ -43,7 +43,7 @@ PLACES = [
 
 
 def spanish(place: Place) -> tuple[list[list[int]], str]:
-    """Return what a Spanish dictionary sorts by: letters with ñ among them, then accents and capitals."""
+    """Return the sort key of a Spanish dictionary: letters with ñ among them, then accents and capitals."""
     kept = place.nombre.lower().replace("ñ", "\0").translate(dict.fromkeys(map(ord, APOSTROPHES)))
     plain = unicodedata.normalize("NFD", kept.replace("º", "o").replace("½", "o"))
     letters = "".join(one for one in plain if not unicodedata.combining(one)).replace("\0", "ñ")
@@ -69,7 +69,7 @@ def ordered(sort: str, places: list[Place] = PLACES) -> list[int]:
 
 @pytest.fixture(scope="module")
 def named_database(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Lend a database with these names: a template, not to be written to."""
+    """Yield a template database with these names."""
     file = write_catalogue(tmp_path_factory.mktemp("named") / "catun_localidad_2020-01.csv", PLACES)
     with new_database(server, migrated) as url:
         import_file(url, file)
@@ -108,7 +108,7 @@ async def test_sorting_does_not_change_what_is_found(client: httpx.AsyncClient, 
 
 
 async def test_relevance_prefers_the_exact_name_then_prefixes_then_population(client: httpx.AsyncClient) -> None:
-    """By every search: whole names, beginnings, names with an estado, and none."""
+    """Searches by whole names, prefixes, names with an estado, and without matches."""
     for search, is_named in (
         ("pen", {"Pen"}),
         ("peñón", {"Peñón", "Penón", "PEÑÓN"}),
@@ -176,7 +176,7 @@ async def test_html_page_links_to_every_order_and_marks_the_current_one(client: 
         others = {"clave", "nombre", "-poblacion"} - {sort, reverse}
         assert offered == {reverse, *others}
         direction = "descending" if sort.startswith("-") else "ascending"
-        is_shown = not sort.endswith("clave")  # which is a part of the key, by which rows are not sorted
+        is_shown = not sort.endswith("clave")  # it is part of the key, and rows aren't sorted by it
         assert [head.attributes["aria-sort"] for head in page.all("th") if "aria-sort" in head.attributes] == [
             direction
         ] * is_shown

@@ -1,4 +1,4 @@
-"""Maps: tiles read by another library, and the backdrop, held against the file that was imported."""
+"""Maps: tiles, read with another library, and the backdrop, compared with the imported file."""
 
 import gzip
 import math
@@ -28,7 +28,7 @@ TILES = f"{LOCALIDADES}tiles/"
 
 
 def spread() -> list[Place]:
-    """Return the traps of one estado, places all over the country, and many about one point."""
+    """Return the traps of one estado, places all over the country, and many around one point."""
     chance = random.Random(32)  # noqa: S311  # the same places in every run
 
     def place(number: int, longitude: float, latitude: float) -> Place:
@@ -53,7 +53,7 @@ LOCATED = {key: place for key, place in PLACES.items() if place.longitud != "-"}
 
 
 def unit_of(place: Place, zoom: int) -> tuple[Tile, int, int]:
-    """Return the tile of a place, and its units there, by the formula that OpenStreetMap's wiki has."""
+    """Return the tile of a place and its position in it, by the formula of OpenStreetMap's wiki."""
     radians = math.radians(float(place.latitud))
     x = (float(place.longitud) + 180) / 360
     y = (1 - math.log(math.tan(radians) + 1 / math.cos(radians)) / math.pi) / 2
@@ -82,7 +82,7 @@ async def layers_of(client: httpx.AsyncClient, tile: Tile) -> dict[str, Layer]:
 
 @pytest.fixture(scope="module")
 def spread_database(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Lend a database that holds the places on the map: a template, not to be written to."""
+    """Yield a template database with the places on the map."""
     file = write_catalogue(tmp_path_factory.mktemp("spread") / "catun_localidad_2020-01.csv", PLACES.values())
     with new_database(server, migrated) as url:
         import_file(url, file)

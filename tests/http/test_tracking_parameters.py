@@ -1,4 +1,4 @@
-"""What trackers add to an address: passed over on pages for people, unknown to programs."""
+"""Tracking parameters: ignored on HTML pages, unknown to programs."""
 
 import httpx
 import pytest

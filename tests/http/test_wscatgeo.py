@@ -1,4 +1,4 @@
-"""INEGI's own web service from the catalogue: members, their order and types, paths, errors."""
+"""A reimplementation of INEGI's web service: members, their order and types, paths, errors."""
 
 import json
 from typing import Any
@@ -10,7 +10,7 @@ V1, V2 = "/wscatgeo/", "/wscatgeo/v2/"
 
 
 async def read(client: httpx.AsyncClient, target: str) -> dict[str, Any]:
-    """Return the document at an address, which is compact, with its members in order."""
+    """Return the document at a path; check that it is compact."""
     answer = await client.get(target)
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
     document: dict[str, Any] = answer.json()
@@ -19,7 +19,7 @@ async def read(client: httpx.AsyncClient, target: str) -> dict[str, Any]:
 
 
 async def refused(client: httpx.AsyncClient, target: str) -> str:
-    """Return the sentence with which an address is refused."""
+    """Return the error message of a path."""
     document = await read(client, target)
     assert (list(document), document["result"]) == (["result", "mensaje"], "404")
     return str(document["mensaje"])

@@ -60,7 +60,7 @@ _Tile = message_factory.GetMessageClass(_POOL.FindMessageTypeByName("vector_tile
 
 
 def read_tile(body: bytes) -> dict[str, Layer]:
-    """Return the layers of a tile by name; nothing in it may be unknown to the schema."""
+    """Return the layers of a tile by name; fail on anything outside the schema."""
     tile = _Tile.FromString(body)
     known = _Tile.FromString(body)
     known.DiscardUnknownFields()

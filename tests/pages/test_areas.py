@@ -32,7 +32,7 @@ PLACES = [
 async def pages(
     server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """Lend a client of a service whose second release has one place less, and a municipio of another name."""
+    """Yield a client of a service whose second release has one place less, and a municipio of another name."""
     folder: Path = tmp_path_factory.mktemp("areas")
     earlier = [replace(place, nom_mun={"Acatic": "Acatique"}.get(place.nom_mun, place.nom_mun)) for place in PLACES]
     earlier.append(Place("140020060", "Retirado", nom_mun="Ñuñú", **JALISCO))

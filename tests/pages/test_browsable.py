@@ -195,7 +195,7 @@ async def test_form_offers_the_municipios_of_the_chosen_estado(client: httpx.Asy
 
 @pytest.fixture(scope="module")
 def followed() -> dict[str, int]:
-    """Lend the statuses of the addresses that were followed already: most pages have the same links."""
+    """Return the statuses of the addresses that were followed already: most pages have the same links."""
     return {}
 
 

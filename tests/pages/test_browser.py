@@ -63,7 +63,7 @@ def a_year_later() -> list[Place]:
 
 @pytest.fixture(scope="module")
 def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Lend the address of a service that holds two releases."""
+    """Yield the address of a service that holds two releases."""
     folder = tmp_path_factory.mktemp("country")
     with new_database(server, migrated) as url:
         for name, found in (("2020-01", places()), ("2021-01", a_year_later())):
@@ -76,14 +76,14 @@ def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(params=[True, False], ids=["scripts", "no scripts"])
 async def anyone(browser: Browser, base: str, request: pytest.FixtureRequest) -> AsyncIterator[Page]:
-    """Lend a page, with JavaScript and without."""
+    """Yield a page, with JavaScript and without."""
     async with visit(browser, base, java_script_enabled=request.param, accept_downloads=True) as page:
         yield page
 
 
 @pytest.fixture
 async def page(browser: Browser, base: str) -> AsyncIterator[Page]:
-    """Lend a page with JavaScript."""
+    """Yield a page with JavaScript."""
     async with visit(browser, base) as page:
         yield page
 
@@ -442,7 +442,7 @@ KINDS = {
 
 @pytest.fixture(scope="module")
 async def examined(browser: Browser, base: str) -> AsyncIterator[Page]:
-    """Lend a page for one kind after the other."""
+    """Yield a page for one kind after the other."""
     async with visit(browser, base, errors=True) as page:
         yield page
 

@@ -167,7 +167,7 @@ async def test_documentation_without_scripts_links_to_the_reference(browser: Bro
 def service(
     request: pytest.FixtureRequest, server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[httpx.Client]:
-    """Lend a client of a service on two small releases, and of one on what `make run` loads."""
+    """Yield a client of a service on two small releases, and of one on what `make run` loads."""
     folder = tmp_path_factory.mktemp("examples")
     sources: list[Path | str] = ["demo"]
     if request.param != "of the demo":

@@ -56,7 +56,7 @@ END $$
 async def client(
     server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """Lend a client of a service on two releases between which every name changed, and many without records."""
+    """Yield a client of a service on two releases between which every name changed, and many without records."""
     folder: Path = tmp_path_factory.mktemp("heavy")
     with new_database(server, migrated) as url:
         connection = await asyncpg.connect(url)

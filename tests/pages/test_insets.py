@@ -43,7 +43,7 @@ def cities() -> list[Place]:
 
 @pytest.fixture(scope="module")
 def country(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Lend a database that holds the cities, and an earlier release with a place that was withdrawn since.
+    """Yield a database that holds the cities, and an earlier release with a place that was withdrawn since.
 
     There Mérida is the largest of all, and lies elsewhere.
     """

@@ -163,7 +163,7 @@ async def test_accept_language_may_span_several_lines(client: httpx.AsyncClient)
 
 
 def said_on(page: Page) -> Iterator[str]:
-    """Give what a page says: its texts, and those of its attributes."""
+    """Yield what a page says: its texts, and those of its attributes."""
     for element in page.elements:
         if not {"pre", "code"} & {element.tag, *element.path}:
             yield from (text.strip(" \n·:←→") for text in element.own)

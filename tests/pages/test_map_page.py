@@ -75,7 +75,7 @@ PLACES = [
 
 @pytest.fixture(scope="module")
 def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Lend the address of a service that holds some places of a coast, and some far away."""
+    """Yield the address of a service that holds some places of a coast, and some far away."""
     file = write_catalogue(tmp_path_factory.mktemp("map") / "catun_localidad_2020-01.csv", PLACES)
     with new_database(server, migrated) as url:
         import_file(url, file)
@@ -86,14 +86,14 @@ def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="module")
 async def browser() -> AsyncIterator[Browser]:
-    """Lend Debian's Chromium with WebGL."""
+    """Yield Debian's Chromium with WebGL."""
     async with launched(*WEBGL) as browser:
         yield browser
 
 
 @pytest.fixture(scope="module")
 async def without_webgl() -> AsyncIterator[Browser]:
-    """Lend Debian's Chromium without WebGL."""
+    """Yield Debian's Chromium without WebGL."""
     async with launched("--disable-3d-apis") as browser:
         yield browser
 
@@ -108,7 +108,7 @@ class Loaded(NamedTuple):
 
 @pytest.fixture(scope="module")
 async def loaded(browser: Browser, base: str) -> AsyncIterator[Loaded]:
-    """Lend the map for tests that go where they want to see it by its address."""
+    """Yield the map for tests that go where they want to see it by its address."""
     sent: dict[str, int] = {}
 
     def file_of(response: Response) -> str:
@@ -136,7 +136,7 @@ async def loaded(browser: Browser, base: str) -> AsyncIterator[Loaded]:
 
 @pytest.fixture
 async def page(loaded: Loaded) -> AsyncIterator[Page]:
-    """Lend the map on a coast, with nothing chosen."""
+    """Yield the map on a coast, with nothing chosen."""
     page = loaded.page
     await go(page, AT_THE_COAST)
     await expect(panel(page)).to_be_hidden()

@@ -33,7 +33,7 @@ PASTED = (
 
 @pytest.fixture(scope="module")
 def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Lend the address of a service that holds a small catalogue with homonyms."""
+    """Yield the address of a service that holds a small catalogue with homonyms."""
     file = write_catalogue(tmp_path_factory.mktemp("match") / "catun_localidad_2020-01.csv", TRAPS)
     with new_database(server, migrated) as url:
         import_file(url, file)
@@ -44,7 +44,7 @@ def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture
 async def page(browser: Browser, base: str) -> AsyncIterator[Page]:
-    """Lend the page."""
+    """Yield the page."""
     async with visit(browser, base, accept_downloads=True) as page:
         await page.goto(PAGE)
         yield page

@@ -42,7 +42,7 @@ LATER = Place("140020002", "Recién Nacida", "Jalisco", "Jal.", "Nuevo", latitud
 async def moved(
     server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """Lend a browser's client of three releases; the second lacks two municipios and three places of another.
+    """Yield a browser's client of three releases; the second lacks two municipios and three places of another.
 
     Two of the places that it lacks have new keys.
     """

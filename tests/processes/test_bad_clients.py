@@ -1,4 +1,4 @@
-"""Clients that are slow, silent, too large, or gone: each gets what it is owed and leaves nothing behind."""
+"""Slow, silent, oversized and disconnected clients get their due and leave nothing open."""
 
 import http.client
 import json
@@ -46,7 +46,7 @@ FROM_DATABASE = f"GET {LOCALIDADES}10010001/ HTTP/1.1\r\nHost: test\r\n\r\n".enc
 
 @pytest.fixture(scope="module")
 def strict(server: str, seeded: str) -> Iterator[Live]:
-    """Lend a server of little patience on the small catalogue."""
+    """Yield a server with short timeouts on the small catalogue."""
     with new_database(server, seeded) as url, serving(
         url,
         LOCALIDADES_KEEP_ALIVE_TIMEOUT=str(KEEP_ALIVE_TIMEOUT),
@@ -78,7 +78,7 @@ def assert_problem(answer: Answer, status: int, slug: str) -> None:
 
 
 def head_of(size: int, target: str = f"{LOCALIDADES}?page=2") -> bytes:
-    """Return a whole head of so many bytes."""
+    """Return a complete head of this size."""
     start = f"GET {target} HTTP/1.1\r\nHost: test\r\nConnection: close\r\nX-Padding: ".encode()
     return start + b"a" * (size - len(start) - 4) + b"\r\n\r\n"
 
@@ -165,7 +165,7 @@ def test_lingering_client_is_disconnected(strict: Live) -> None:
         await_open_files(strict, before)
 
 
-# -- Too large, or no HTTP
+# -- Too large, or not HTTP
 
 
 def test_head_of_16_kib_is_read_and_one_byte_more_is_431(strict: Live) -> None:
@@ -192,7 +192,7 @@ def test_limits_do_not_depend_on_how_a_head_is_split(live_server: str, piece: in
 
 
 def test_large_pipeline_is_not_a_large_head(strict: Live) -> None:
-    """Heads are counted one by one, however many come in a read and wherever a read ends."""
+    """Each head counts alone, however many come in a read and wherever a read ends."""
     with connect(strict.base) as connection:
         connection.sendall(head_of(15_000).replace(b"Connection: close\r\n", b"") * 20)
         connection.sendall(PAGE * 300 + LAST)
@@ -241,7 +241,7 @@ ENDLESS = {
 
 
 def is_cut_off(base: str, beginning: bytes) -> bool:
-    """Go on sending for as long as it is taken; tell whether that had an end."""
+    """Keep sending as long as the server reads; return whether it stopped."""
     sent, deadline = 0, time.monotonic() + PATIENCE
     with connect(base) as connection:
         connection.sendall(beginning)
@@ -265,12 +265,12 @@ def test_endless_sender_is_disconnected_without_growing_memory(strict: Live) -> 
     assert ask(strict.base, LOCALIDADES).status == 200
 
 
-# -- Not reading, and hanging up
+# -- Clients that don't read, or disconnect
 
 
 @pytest.fixture(scope="module")
 def large(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Lend a database whose download is larger than what the buffers between can take: not to be written to."""
+    """Yield a database whose download doesn't fit into buffers: not to be written to."""
     names = random.Random(6)  # noqa: S311  # no secret
     places = [
         Place(
@@ -300,7 +300,7 @@ def serving_large(server: str, large: str) -> Iterator[tuple[Live, str]]:
 
 
 def await_open_files(live: Live, most: int) -> None:
-    """Wait until no more files are open than there may be."""
+    """Wait until at most this number of files is open."""
     eventually(
         lambda: open_files(live) <= most,
         otherwise=lambda: f"{open_files(live)} files are open, {most} at most should be",
@@ -308,7 +308,7 @@ def await_open_files(live: Live, most: int) -> None:
 
 
 def assert_stops_at_once(live: Live) -> None:
-    """See that no task is left that the server would wait for."""
+    """Check that no task is left for which the server would wait."""
     live.process.terminate()
     assert live.process.wait(PATIENCE) == 0
     log = live.output.read_text()
@@ -334,7 +334,7 @@ def test_unread_download_ends_and_leaves_nothing_open(server: str, large: str) -
 
 
 def test_unread_responses_end_wherever_the_reader_stopped(server: str, large: str) -> None:
-    """With all in the kernel's buffers, some in the server's, too much there: it must not matter."""
+    """All in the kernel's buffers, some in the server's, or too much there: it must not matter."""
     with serving_large(server, large) as (live, _):
         before = most = open_files(live)
         deadline = time.monotonic() + PATIENCE
@@ -370,7 +370,7 @@ def test_slow_but_steady_reader_is_not_disconnected(server: str, large: str) -> 
 
 
 def hang_up(base: str, number: int) -> None:
-    """Ask for something, read a part of it or nothing, and go: with a reset, or without."""
+    """Send a request, read a part of the response or nothing, and disconnect with or without a reset."""
     asked = (download(), download("zstd"), FROM_DATABASE, PAGE, PAGE[:30], PAGE * 50, download() + PAGE, b"")
     with connect(base) as connection:
         if number % 3 == 0:
@@ -390,7 +390,7 @@ def test_storm_of_disconnecting_clients_leaves_nothing_open(server: str, large: 
             list(pool.map(partial(hang_up, live.base), range(400)))
         await_open_files(live, before)
         await_idle_connections(url)
-        for _ in range(4):  # more than the pool has
+        for _ in range(4):  # more than the pool's size
             assert ask(live.base, f"{LOCALIDADES}10010001/").status == 200
         assert_stops_at_once(live)
 
@@ -399,7 +399,7 @@ def test_storm_of_disconnecting_clients_leaves_nothing_open(server: str, large: 
 
 
 class Slowloris:
-    """Many connections, each of which sends a byte of a head every now and then, and is made anew when it is closed."""
+    """Many connections that each send a byte of a head now and then, and are reopened when closed."""
 
     def __init__(self, base: str, count: int) -> None:
         self._address = (urlsplit(base).hostname, urlsplit(base).port)
@@ -408,7 +408,7 @@ class Slowloris:
         self.refused = 0
 
     def send_a_byte_each(self) -> None:
-        """Send a byte on every connection, and open those that are missing."""
+        """Send a byte on every connection, and reopen closed ones."""
         for connection in self._open:
             try:
                 connection.send(b"a")
@@ -422,13 +422,13 @@ class Slowloris:
             self._open.append(connection)
 
     def close(self) -> None:
-        """Hang up."""
+        """Disconnect."""
         for connection in self._open:
             connection.close()
 
 
 def ask_in_turn(base: str, count: int) -> None:
-    """Ask for so many pages on one connection."""
+    """Request this number of pages on one connection."""
     with closing(http.client.HTTPConnection(urlsplit(base).netloc, timeout=PATIENCE)) as client:
         for number in range(count):
             client.request("GET", f"{LOCALIDADES}?page={1 + number % 3}" if number % 2 else f"{LOCALIDADES}10010001/")

@@ -1,4 +1,4 @@
-"""Bodies of requests, under the protocol of `serve`: an application that somebody extends gets those of its routes."""
+"""Request bodies under the protocol of `serve`, as routes of an extended application receive them."""
 
 import http.client
 import json
@@ -47,7 +47,7 @@ ROUTES = [
 
 @pytest.fixture(scope="module")
 def live() -> Iterator[str]:
-    """Lend a server of routes that this project does not have."""
+    """Yield a server with routes that this project doesn't have."""
     with serving_app(Starlette(routes=ROUTES)) as base:
         yield base
 
@@ -102,7 +102,7 @@ def test_body_larger_than_any_buffer_is_streamed(live: str) -> None:
 
 
 def test_refusal_reaches_a_client_that_is_still_sending(live: str) -> None:
-    """Most clients, as Python's, send the whole body first: a connection closed meanwhile is all that they notice."""
+    """Most clients, such as Python's, send the whole body first and would only notice a closed connection."""
     for _ in range(3):
         with closing(http.client.HTTPConnection(urlsplit(live).netloc, timeout=PATIENCE)) as client:
             client.request("PUT", "/refuse", body=bytes(5_000_000))

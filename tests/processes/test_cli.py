@@ -53,7 +53,7 @@ COMMANDS = (
 NOWHERE = "postgresql://someone:s3cr3t@127.0.0.1:1/x"
 
 
-# -- What it says of itself
+# -- Help
 
 
 def test_help_lists_the_commands() -> None:
@@ -129,7 +129,7 @@ def test_exit_codes_in_help_match_the_docs() -> None:
 
 
 def run_in_terminal(*arguments: str, env: Mapping[str, str], term: str = "xterm-256color") -> str:
-    """Run a command on a pseudo-terminal of 80 columns; return what it writes there."""
+    """Run a command on a pseudo-terminal of 80 columns; return its output."""
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (24, 80))
     variables = {name: value for name, value in env.items() if name not in {"COLUMNS", "LINES"}} | {"TERM": term}
@@ -166,7 +166,7 @@ def test_control_characters_in_errors_are_escaped(seeded: str) -> None:
 
 @pytest.fixture
 def installed(tmp_path: Path) -> dict[str, str]:
-    """Lend the environment of a shell that finds `localidades-api`, and a home of its own."""
+    """Return the environment of a shell with `localidades-api` on its path and an empty home."""
     script = tmp_path / "bin" / "localidades-api"
     script.parent.mkdir()
     code = "import sys; sys.argv[0] = 'localidades-api'; from localidades_api.cli import app; app()"
@@ -176,9 +176,9 @@ def installed(tmp_path: Path) -> dict[str, str]:
 
 
 def in_bash(script: str, env: dict[str, str]) -> str:
-    # A last command of its own, so that bash stays for the shell to be recognized by.
+    # A last command, so that bash stays the parent process, by which the shell is detected.
     result = subprocess.run(
-        ["bash", "-c", f"{script}\ntrue"],  # noqa: S607  # whichever bash there is
+        ["bash", "-c", f"{script}\ntrue"],  # noqa: S607  # whichever is installed
         env=env,
         capture_output=True,
         text=True,
@@ -204,11 +204,11 @@ def test_bash_completion_works_once_installed(installed: dict[str, str]) -> None
     assert set(options.split()) == own | {"--help"}
 
 
-# -- Where what it says goes
+# -- Output
 
 
 def end_of(arguments: Sequence[str], url: str | None, *, stdout: int, stderr: int | None = None) -> tuple[int, str]:
-    """Run a command whose streams are these; return its exit code and what it said to stderr, unless that is given."""
+    """Run a command with these streams; return its exit code and its stderr, unless that is given."""
     with tempfile.TemporaryFile() as said, NULL.open() as stdin:
         streams = (stdin.fileno(), stdout, said.fileno() if stderr is None else stderr)
         ended = start_command(*arguments, streams=streams, env=environment(url)).wait(PATIENCE)
@@ -302,7 +302,7 @@ def test_import_publishes_even_if_its_output_fails(database: str, tmp_path: Path
     assert "2021-01" in here("releases", url=database).stdout
 
 
-# -- In an interpreter of its own
+# -- In a fresh interpreter
 
 
 def test_package_can_be_run_as_a_module() -> None:
@@ -316,10 +316,10 @@ def test_package_can_be_run_as_a_module() -> None:
 def test_commands_work_in_a_fresh_interpreter(
     seeded_database: str, live_server: str, small_catalogue: Path, tmp_path: Path
 ) -> None:
-    """Other tests run within a process that has loaded nearly everything; `releases`, `serve` and `mcp` have others."""
+    """Other tests fork a process with the modules loaded. `releases`, `serve` and `mcp` have tests of their own."""
     rows = tmp_path / "rows.csv"
     rows.write_text("nombre\nAguascalientes\n")
-    env = environment(seeded_database, PYTHONIOENCODING="ascii")  # a locale without a letter breaks nothing either
+    env = environment(seeded_database, PYTHONIOENCODING="ascii")  # an ASCII locale must work too
     for arguments in (
         ("migrate",),
         ("verify", str(small_catalogue), "--url", live_server),
@@ -366,7 +366,7 @@ def test_bug_is_reported_without_its_data(capsys: pytest.CaptureFixture[str]) ->
     )
 
 
-@pytest.mark.timeout(20)  # an endless loop is the fault that it looks for
+@pytest.mark.timeout(20)  # a bug would be an endless loop
 def test_circular_causes_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     first, second = KeyError("s3cr3t"), ValueError("s3cr3t")
     first.__cause__, second.__context__ = second, first
@@ -445,7 +445,7 @@ def test_dry_run_reports_and_changes_nothing(seeded_database: str, tmp_path: Pat
 
 
 def test_import_reads_standard_input(database: str, small_catalogue: Path) -> None:
-    """What comes through a pipe has no name with a date."""
+    """A pipe has no name with a date."""
     for options, status, said in (
         ((), 1, "error: The file's name has no date: name the release with --release, such as 2018-09."),
         (("--release", "2020-02"), 0, "published release 2020-02 in "),
@@ -517,7 +517,7 @@ def test_progress_bar_on_a_terminal_gives_way_to_the_report(database: str, small
 
 
 class Watching:
-    """An observer that keeps what was expected and what came, by step."""
+    """An observer that records expected and actual amounts by step."""
 
     def __init__(self) -> None:
         self.expected: dict[Step, list[int]] = {}
@@ -550,7 +550,7 @@ async def test_import_estimates_its_progress(database: str, tmp_path: Path, pack
     finally:
         await pool.dispose()
     estimate, last = watching.expected[ImportStep.READ]
-    assert abs(estimate - 9_900) < 600  # rows are not all of one length
+    assert abs(estimate - 9_900) < 600  # rows vary in length
     assert last in {9_900, 10_000}
     assert watching.expected[ImportStep.COPY] == [9_900]
     assert watching.amounts == {ImportStep.READ: 9_900, ImportStep.COPY: 9_900}
@@ -678,7 +678,7 @@ def socket_folder(url: str) -> str:
 
 @pytest.fixture
 def spelled(seeded: str) -> dict[str, str]:
-    """Lend the parts of the address of the tests' server."""
+    """Return the parts of the URL of the tests' server."""
     parts = urlsplit(seeded)
     return {
         "user": parts.username or "",

@@ -1,4 +1,4 @@
-"""The client for Python: what it returns, the sentences that it raises, and how often it tries."""
+"""The client for Python: results, errors and retries."""
 
 import asyncio
 import json
@@ -99,7 +99,7 @@ def test_other_service_is_reported() -> None:
 
 
 def through_proxy(responses: Sequence[Response], asked: list[str]) -> Respond:
-    """Return a proxy that gives these answers in turn."""
+    """Return a proxy that gives these responses in turn."""
     coming = iter(responses)
 
     def respond(request: Request) -> Response:
@@ -168,7 +168,7 @@ def test_service_without_a_release_is_waited_for(database: str, small_catalogue:
         importing.start()
         with Client(live.base, patience=PATIENCE) as catalogue:
             assert catalogue.get("01")["nombre"] == "Aguascalientes"
-            assert catalogue.match(ROWS)[0]["match_cvegeo"] == "010020001"  # whose names are indexed meanwhile
+            assert catalogue.match(ROWS)[0]["match_cvegeo"] == "010020001"  # its names are indexed meanwhile
         importing.join()
 
 

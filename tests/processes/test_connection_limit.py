@@ -1,4 +1,4 @@
-"""More connections than a process has file descriptors for: the idlest make room, and probes are always answered."""
+"""More connections than file descriptors: the idlest are closed, and probes are always answered."""
 
 import re
 import resource
@@ -27,7 +27,7 @@ FROM_DATABASE = f"GET {LOCALIDADES}10010001/ HTTP/1.1\r\nHost: test\r\n\r\n".enc
 
 @contextmanager
 def keeping(base: str, count: int, request: bytes | None) -> Iterator[list[socket.socket]]:
-    """Open connections one after the other, ask on each, and keep them."""
+    """Open connections one after the other, send a request on each, and keep them open."""
     with ExitStack() as stack:
         connections = []
         for _ in range(count):
@@ -55,7 +55,7 @@ def metric(base: str, name: str) -> float:
 
 
 def await_line(live: Live, limit: int) -> tuple[int, int, str]:
-    """Return how many connections the log says were closed and refused, and all of it."""
+    """Return the numbers of closed and refused connections in the log, and the log."""
     line = rf"Reached the limit of {limit} connections: closed (\d+) idle ones to make room, refused (\d+)\."
     said = eventually(lambda: re.search(line, live.output.read_text()), otherwise=live.output.read_text)
     assert said is not None
@@ -71,7 +71,7 @@ def test_limit_closes_the_longest_idle_connections(seeded_database: str, request
         assert ask(live.base, f"{LOCALIDADES}10010002/").status == 200
         still_open = [is_open(connection) for connection in connections]
         assert LIMIT - 8 < sum(still_open) <= LIMIT
-        assert not any(still_open[: FILES + 44 - LIMIT - 8])  # the event loop's clock has milliseconds
+        assert not any(still_open[: FILES + 44 - LIMIT - 8])  # the event loop's clock ticks in milliseconds
         assert all(still_open[8 - LIMIT :])
         assert metric(live.base, "localidades_connections_limit") == LIMIT
         assert metric(live.base, "localidades_connections") <= LIMIT
@@ -104,7 +104,7 @@ def test_silent_flood_does_not_disconnect_active_clients(seeded_database: str) -
 
 
 def test_probes_are_answered_at_the_connection_limit(seeded_database: str) -> None:
-    """Connections whose answers are not ready, or not read, stay."""
+    """Connections with unfinished or unread responses stay open."""
     with serving(seeded_database, LOCALIDADES_MAX_CONNECTIONS="4") as live, ExitStack() as stack:
         for _ in range(4):
             connection = stack.enter_context(connect(live.base))

@@ -1,7 +1,7 @@
-"""Whole answers, byte for byte, as they lie in tests/golden.
+"""Complete responses, byte for byte, in tests/golden.
 
-A file holds the status line, the headers and the body. What changes from run to run is written `{name}`. To renew a
-golden answer on purpose, delete its file and run this test twice: the first run writes it and fails.
+A file has the status line, the headers and the body. Values that change between runs are written `{name}`. To renew a
+golden response, delete its file and run this test twice: the first run writes it and fails.
 """
 
 import re

@@ -1,11 +1,11 @@
-"""What only a connection shows of the contract: bytes, escapes, lines of headers, methods, HEAD.
+"""The parts of the contract that only show on a connection: bytes, escapes, repeated headers, methods, HEAD.
 
-It holds under `serve` and under uvicorn's own command. `test_bad_clients.py` has the limits on what a client may send,
-which are those of `serve` alone.
+It holds under `serve` and the `uvicorn` command. `test_bad_clients.py` has the limits on requests,
+which only `serve` has.
 
-`test_contract_golden.py` has whole answers, byte for byte. The tables of page numbers, of Accept and of If-None-Match
-are in tests/unit/test_pagination.py, tests/unit/test_negotiation.py and tests/http/test_caching.py, those of messages
-in tests/http/test_messages.py; hostile input of every kind is in `test_hostile_requests.py`.
+`test_contract_golden.py` has complete responses, byte for byte. The tables of page numbers, Accept and If-None-Match
+are in tests/unit/test_pagination.py, tests/unit/test_negotiation.py and tests/http/test_caching.py, that of messages
+in tests/http/test_messages.py; hostile input is in `test_hostile_requests.py`.
 """
 
 import http.client
@@ -112,7 +112,7 @@ def test_304_has_the_headers_of_200(any_server: str, target: str, method: str) -
 
 
 def test_origin_and_cookies_change_nothing(any_server: str) -> None:
-    """Else a shared cache would have to keep an answer for each."""
+    """Otherwise a shared cache would have to keep a response for each."""
     others = (("Origin", "https://other.example"), ("Cookie", "a=b"))
     assert without_date(ask(any_server, LOCALIDADES, *others)) == without_date(ask(any_server, LOCALIDADES))
     preflight = (("Access-Control-Request-Method", "GET"), ("Access-Control-Request-Headers", "if-none-match"))
@@ -139,7 +139,7 @@ def test_discovery_files_can_be_read_from_any_origin(any_server: str, target: st
 
 
 def test_metrics_cannot_be_read_from_other_origins(any_server: str) -> None:
-    """A page of anywhere could read them in a browser within the operator's network."""
+    """Any web page could read them through a browser in the operator's network."""
     answer = ask(any_server, "/metrics", ("Origin", "https://other.example"))
     assert (answer.status, answer.all("access-control-allow-origin")) == (200, [])
     assert ask(any_server, "/metrics", method="OPTIONS").status == 405
@@ -158,7 +158,7 @@ TARGETS = (
 def test_head_has_the_headers_of_get(any_server: str, target: str) -> None:
     got, head = (without_date(ask(any_server, target, method=method)) for method in ("GET", "HEAD"))
     assert (head.status, head.body) == (got.status, b"")
-    of_the_body = ("transfer-encoding", "chunked")  # of a file, whose length is not known
+    of_the_body = ("transfer-encoding", "chunked")  # of a file, whose length is unknown
     assert head.headers == [header for header in got.headers if header != of_the_body]
     if of_the_body not in got.headers and got.body:
         assert int(head.one("content-length")) == len(got.body)

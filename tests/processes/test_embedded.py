@@ -23,7 +23,7 @@ from tests.support.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.tail
 
-# A user of the server in a process of its own: it says the address, and stays until its input ends.
+# A process that uses the server: it prints the URL and stays until its input ends.
 USER = """
 import signal, sys
 from pathlib import Path
@@ -51,13 +51,13 @@ def home() -> Iterator[Path]:
 
 @pytest.fixture
 def data_dir(home: Path) -> Path:
-    """Name the folder of a server that has never been started."""
+    """Return the folder of a server that was never started."""
     return home / "data"
 
 
 @pytest.fixture(scope="module")
 def used_dir() -> Iterator[Path]:
-    """Lend the folder of a server that has run before, for most of this module: making one takes a second."""
+    """Yield the folder of a server that has run before; the module shares it, because creating one takes a second."""
     with lend_folder() as folder:
         with run_embedded(folder / "used", None):
             pass
@@ -66,7 +66,7 @@ def used_dir() -> Iterator[Path]:
 
 @pytest.fixture
 def start_user() -> Iterator[StartUser]:
-    """Start processes that use a server, and see that they and their servers end with the test."""
+    """Start processes that use a server; end them and their servers with the test."""
     users: list[User] = []
     folders: list[Path] = []
 
@@ -104,7 +104,7 @@ def read_url(user: User) -> str:
 
 
 def query(url: str, statement: str) -> object:
-    """Run a statement on a loop of another thread, so that the loop of the other tests stays as it is."""
+    """Run a statement on an event loop in another thread, apart from that of other tests."""
 
     async def run() -> object:
         connection = await asyncpg.connect(Dsn.parse(url).address)
@@ -118,7 +118,7 @@ def query(url: str, statement: str) -> object:
 
 
 def leave_mark(url: str) -> str:
-    """Write something that lasts, and return the statement that finds it."""
+    """Write a row and return the statement that finds it."""
     name = f"mark_{time.time_ns()}"
     query(url, f"CREATE TABLE {name} ()")
     return f"SELECT to_regclass('{name}') IS NOT NULL"
@@ -155,8 +155,8 @@ def test_server_stays_while_it_has_a_user(used_dir: Path, start_user: StartUser,
         if end == "is killed":
             first.kill()
         elif end == "is interrupted":
-            os.killpg(first.pid, signal.SIGINT)  # as a terminal does it
-        first.communicate(timeout=PATIENCE)  # closes its input; ends when no process holds its output
+            os.killpg(first.pid, signal.SIGINT)  # as a terminal does
+        first.communicate(timeout=PATIENCE)  # closes its input and waits until no process holds its output
         time.sleep(0.1)
         assert query(url, "SELECT 1") == 1
         assert find_processes(used_dir) == before
@@ -281,7 +281,7 @@ def test_full_disk_is_explained(data_dir: Path) -> None:
         pass
     (options,) = data_dir.glob("cluster-*/postmaster.opts")
     options.unlink()
-    options.symlink_to("/dev/full")  # each write to it fails as on a full disk
+    options.symlink_to("/dev/full")  # every write to it fails as on a full disk
     with pytest.raises(EmbeddedPostgresError) as caught, run_embedded(data_dir, None):
         pass
     assert str(caught.value) == (
@@ -335,7 +335,7 @@ def test_server_of_an_ordinary_user_runs_as_them(home: Path, start_user: StartUs
 
 
 def find_python_of_all() -> str:
-    """Find a Python that everybody can run and that reads this one's packages, or skip."""
+    """Find a Python that every user can run with this one's packages, or skip."""
     places = (sys.executable, Path(sys.executable).resolve(), f"/usr/bin/python3.{sys.version_info.minor}")
     for python in map(str, places):
         command = [python, "-c", "import asyncpg, localidades_api.embedded_postgres"]
@@ -372,7 +372,7 @@ def test_data_of_another_version_are_never_hidden(data_dir: Path) -> None:
         assert query(url, "SELECT 'ñandú' ~ '^\\w+$' AND upper('ñ') = 'Ñ'") is True
         mark = leave_mark(url)
         with run_embedded(data_dir, None) as other_url:
-            assert other_url == url  # the folder has one server, whatever its version
+            assert other_url == url  # a folder has one server, of any version
     with pytest.raises(EmbeddedPostgresError) as caught, run_embedded(data_dir, None):
         pass
     newest = binaries.read_version(find_binaries(None)).partition(".")[0]

@@ -1,4 +1,4 @@
-"""`serve` with its embedded Postgres: it is started again when it dies, and stopped when nobody uses it any more."""
+"""`serve` with its embedded Postgres, which is restarted if it dies and stopped after its last user."""
 
 import json
 import os
@@ -29,7 +29,7 @@ _keys = count(10_010_001)
 
 @pytest.fixture(scope="module")
 def data_dir(large_rows: list[Place], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Lend the folder of a server that holds a catalogue large enough for a download to be under way."""
+    """Yield the folder of a server with a catalogue large enough to interrupt its download."""
     file = write_catalogue(tmp_path_factory.mktemp("large") / "catun_localidad_2020-01.csv", large_rows)
     with lend_folder() as folder:
         data_dir = folder / "data"
@@ -41,24 +41,24 @@ def data_dir(large_rows: list[Place], tmp_path_factory: pytest.TempPathFactory) 
 
 @contextmanager
 def serve(data_dir: Path, *arguments: str, **settings: str) -> Iterator[Live]:
-    """Run `serve` on the folder; in the end nothing of it is left."""
+    """Run `serve` on the folder; leave nothing running at the end."""
     with serving("", *arguments, LOCALIDADES_DATA_DIR=str(data_dir), **settings) as live:
         yield live
     assert not find_processes(data_dir)
 
 
 def read(live: Live) -> int:
-    """Return the status of a list that nobody has asked for before: nothing that is held answers it."""
+    """Return the status of a list that wasn't requested before, so it isn't cached."""
     return ask(live.base, f"{LOCALIDADES}?cvegeo={next(_keys)}").status
 
 
 def await_that(is_so: Callable[[], bool], live: Live) -> None:
-    """Wait until something is so of a server, and show its log where it is not."""
+    """Wait until a condition holds for a server; fail with its log."""
     eventually(is_so, otherwise=live.output.read_text)
 
 
 def kill(data_dir: Path, *roles: str) -> dict[str, int]:
-    """Kill processes of the server; return those that there were."""
+    """Kill the processes of the server and return them."""
     before = find_processes(data_dir)
     for role in roles:
         os.kill(before[role], signal.SIGKILL)
@@ -119,7 +119,7 @@ def test_killed_embedded_server_is_restarted(data_dir: Path, workers: str) -> No
         assert read(live) == 200
         for number, roles in enumerate([("postmaster",), ("watchdog",), ("watchdog", "postmaster")], 1):
             before = kill(data_dir, *roles)
-            await_that(lambda: runs_anew(data_dir, before), live)  # noqa: B023  # it has ended before the next
+            await_that(lambda: runs_anew(data_dir, before), live)  # noqa: B023  # it ends before the next iteration
             await_that(lambda: read(live) == 200, live)
             await_that(lambda: live.output.read_text().count("is running again") == number, live)  # noqa: B023  # as above
             assert live.output.read_text().count("The embedded Postgres has died") == number
@@ -176,7 +176,7 @@ def test_download_completes_when_service_and_watchdog_stop_together(
         watchdog = find_processes(data_dir)["watchdog"]
         os.kill(watchdog, signal.SIGTERM)
         live.process.terminate()
-        time.sleep(1.5)  # a watchdog that does not wait would be gone by now, and the server with it
+        time.sleep(1.5)  # a watchdog that doesn't wait would have stopped itself and the server by now
         assert live.process.poll() is None
         assert len(read_csv(download.read_on())) == len(large_rows)
         assert live.process.wait(PATIENCE) == 0

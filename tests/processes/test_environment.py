@@ -1,4 +1,4 @@
-"""What a command finds around it: variables that are meant for other programs, and a user without a name or a home."""
+"""The environment of commands: libpq's variables, and users without a name or a home."""
 
 import shutil
 import subprocess
@@ -11,7 +11,7 @@ from tests.support.embedded import lend_folder
 from tests.support.waiting import PATIENCE
 from tests.support.wire import LOCALIDADES, ROOT, ask, serving
 
-# Each of them would keep the service from its own Postgres.
+# Each would keep the service from its embedded Postgres.
 MEANT_FOR_ANOTHER = {
     "PGDATABASE": "another",
     "PGHOST": "nowhere.invalid",
@@ -42,7 +42,7 @@ COMMAND = "from localidades_api.cli import app; app()"
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Lend a folder that holds the package as it is installed: with its migrations, and no clone around it."""
+    """Return a folder with the package as installed: with its migrations, outside a clone."""
     if not shutil.which("unshare") or subprocess.run([*AS_NOBODY, "true"], check=False, capture_output=True).returncode:
         pytest.skip("the system lets nobody make a user namespace, in which a user has no name")
     folder = tmp_path_factory.mktemp("installed")

@@ -1,4 +1,4 @@
-"""Applications that add to the service, under `serve --app` and uvicorn's own command; the examples among them."""
+"""Applications that extend the service, under `serve --app` and the `uvicorn` command, with the guide's examples."""
 
 import json
 import shutil
@@ -38,14 +38,14 @@ VISITS = "/api/census/visits/"
 
 
 def number_of_request(base: str) -> int:
-    """Return how many requests have reached the application of a worker, by the id of one that fails."""
+    """Return the number of requests that have reached a worker's application, from the id of a failed one."""
     answer = ask(base, "/fails")
     assert answer.status == 500
     return int(answer.one("x-request-id").rpartition("-")[2], 16)
 
 
 def ask_repeatedly(base: str, target: str, count: int) -> list[Answer]:
-    """Ask for the same on one connection: the answer to its last request is never sent early."""
+    """Repeat a request on one connection; the last response of a connection never comes from the cache."""
     with closing(connect(base)) as connection:
         answers = []
         for _ in range(count):
@@ -56,7 +56,7 @@ def ask_repeatedly(base: str, target: str, count: int) -> list[Answer]:
 
 def test_cached_response_bypasses_the_application(seeded_database: str) -> None:
     with serving(seeded_database, "--app", f"{EXTENDED}:app") as live:
-        await_names(live.base)  # when they are there, the cache forgets what it holds
+        await_names(live.base)  # which empties the cache
         first = ask(live.base, RECORD)
         before = number_of_request(live.base)
         assert {answer.body for answer in ask_repeatedly(live.base, RECORD, 5)} == {first.body}
@@ -77,7 +77,7 @@ def test_cached_response_passes_added_middleware(seeded_database: str) -> None:
 def test_added_middleware_runs_in_every_worker(seeded_database: str) -> None:
     with serving(seeded_database, "--workers", "2", "--app", f"{EXTENDED}:stamped") as live:
         eventually(lambda: live.output.read_text().count("Application startup complete") == 2)
-        for _ in range(8):  # connections, of which each worker gets some
+        for _ in range(8):  # connections, so that each worker gets some
             for target in (RECORD, "/livez", "/nothing", "/static/style.css"):
                 assert {answer.one("x-stamp") for answer in ask_repeatedly(live.base, target, 3)} == {"mine"}
         await_metrics(live.base, lambda metrics: value(metrics, "response_cache_requests_total", "hit") >= 8)
@@ -153,7 +153,7 @@ def test_routes_example_answers_and_receives_bodies(seeded_database: str, serve:
             assert (label.status, json.loads(label.body)) == (200, "Aguascalientes, Municipio 001, Aguascalientes")
         await_metrics(live.base, lambda metrics: value(metrics, "response_cache_requests_total", "hit") == 2)
         assert ask(live.base, "/labels/1").status == 404
-        visit = {"localidad_id": 10010001, "visitor": "Ana " * 20_000}  # more than one piece of a body
+        visit = {"localidad_id": 10010001, "visitor": "Ana " * 20_000}  # more than one chunk of a body
         sent = json.dumps(visit).encode()
         answers = [ask(live.base, VISITS, as_json, method="POST", body=sent) for _ in range(4)]
         assert [answer.status for answer in answers] == [201, 201, 201, 409]

@@ -1,4 +1,4 @@
-"""Clients that others' generators make of the OpenAPI document compile, and read the running service."""
+"""Generated clients compile and read the running service."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ FOUND = {
 
 @pytest.fixture(scope="module")
 def document(live_server: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Lend the document that the service gives, as a file."""
+    """Return the served OpenAPI document as a file."""
     answer = ask(live_server, "/openapi.json")
     assert answer.status == 200
     path = tmp_path_factory.mktemp("document") / "openapi.json"
@@ -53,7 +53,7 @@ def document(live_server: str, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 def run_program(folder: Path, program: Path | str, *arguments: object, **variables: str) -> str:
-    """Run a program in a folder, and return what it says; its end must be a good one."""
+    """Run a program in a folder and return its output; fail if it does."""
     assert shutil.which(program), f"{program} is not there: `make test-tools` installs it"
     env: Mapping[str, str] = {**os.environ, "NO_PROXY": "*", **variables}
     ended = subprocess.run(
@@ -71,7 +71,7 @@ def run_program(folder: Path, program: Path | str, *arguments: object, **variabl
 
 @pytest.fixture
 def needs_node() -> None:
-    """Skip a test where there is no Node.js, but in CI."""
+    """Skip a test without Node.js, except in CI."""
     if shutil.which("npm") is None and not os.environ.get("CI"):
         pytest.skip("Node.js 20 or newer, with npm, is not on this machine")
 
@@ -95,10 +95,10 @@ def test_generated_python_client_type_checks_and_reads_the_service(
     package, script = tmp_path / "localidades_api_client", PYTHON / "client.py"
     generate = ("generate", "--path", document, "--meta", "none", "--output-path", package, "--fail-on-warning",
                 "--config", PYTHON / "config.yaml")  # fmt: skip
-    path = f"{ENVIRONMENT}{os.pathsep}{os.environ['PATH']}"  # the generator formats with the ruff that it finds
+    path = f"{ENVIRONMENT}{os.pathsep}{os.environ['PATH']}"  # the generator formats with the ruff on its path
     run_program(tmp_path, ENVIRONMENT / "openapi-python-client", *generate, PATH=path)
 
-    # Not the package's `client.py`, which is the same for every document.
+    # Except for `client.py`, which is the same for every document.
     check = ("--strict", "--config-file=", "--follow-imports=silent", "--python-executable", ENVIRONMENT / "python")
     run_program(
         tmp_path,
@@ -120,7 +120,7 @@ def test_generated_python_client_type_checks_and_reads_the_service(
 
 
 def in_guide(beginning: str, service: str, end: str = "") -> str:
-    """Return what the guide has behind the beginning of a line, with the address of a service."""
+    """Return the guide's text after the beginning of a line, with the URL of a service."""
     text = (DOCS / "guides" / "clients.md").read_text(encoding="utf-8")
     [found] = re.findall(f"^{re.escape(beginning)}(.*?\n){re.escape(end)}", text, re.MULTILINE | re.DOTALL)
     return str(found).replace(SERVICE, service.removeprefix("http://"))
@@ -128,17 +128,17 @@ def in_guide(beginning: str, service: str, end: str = "") -> str:
 
 @pytest.fixture(scope="module")
 def first_places(live_server: str) -> str:
-    """Return what both scripts of the guide print."""
+    """Return the expected output of both scripts of the guide."""
     answer = ask(live_server, "/api/census/localidades/?estado_id=1&page_size=3")
     return "".join(f"{place['id']} {place['nombre']}\n" for place in json.loads(answer.body)["results"])
 
 
-# The generator has a TypeScript of its own; a reader's is the newest, or the one before.
+# The generator brings its own TypeScript; a reader's is the newest or the one before.
 COMPILERS = ("node_modules/typescript/bin/tsc", "node_modules/typescript-7/bin/tsc")
 
 
 def typescript_folder(folder: Path, service: str) -> Path:
-    """Prepare a folder as the guide does, with the types of a service."""
+    """Prepare a folder with the types of a service, as the guide does."""
     (folder / "node_modules").symlink_to(TYPESCRIPT / "node_modules")
     shutil.copy(TYPESCRIPT / "package.json", folder)
     (folder / "tsconfig.json").write_text(in_guide("```json\n", service, "```"))

@@ -1,4 +1,4 @@
-"""Hostile input in every place that takes any, over raw sockets: no fault of the server, and none of it comes back."""
+"""Hostile input in every place that takes any, over raw sockets: never a 500, and never echoed."""
 
 import re
 from collections import Counter
@@ -69,7 +69,7 @@ NUMBERS = [
 ]  # fmt: skip
 LONG = ["a" * 3000, "%" * 500, "(" * 1000, "a," * 1000, "'" * 500, "\u00f1" * 500, "a b " * 500]
 
-# Bytes that are no text: overlong forms, surrogates, what is cut short; written as they go over the wire.
+# Invalid UTF-8: overlong forms, surrogates and truncated characters, as bytes on the wire.
 BYTES = [
     b"\xc0\xaf", b"\xc0\x80", b"\xe0\x80\xaf", b"\xf0\x80\x80\xaf", b"\xc1\xbc", b"\xed\xa0\x80", b"\xed\xbf\xbf",
     b"\xed\xa0\xbd\xed\xb2\xa9", b"\xff", b"\xfe\xff", b"\x80", b"\xc3", b"\xe2\x82", b"\xf0\x9f\x92",
@@ -80,12 +80,12 @@ INPUTS = list(dict.fromkeys([*(text.encode() for text in TEXTS), *BYTES]))
 
 
 def encoded(data: bytes) -> bytes:
-    """Return an input as a part of an address, every byte of it that is not a letter or a digit escaped."""
+    """Return an input as a part of a URL, with every byte escaped except letters and digits."""
     return quote(data, safe="").encode()
 
 
 def decoded(data: bytes) -> bytes:
-    """Return an input as it is, but for what would end the request's line: the server's parser is to judge the rest."""
+    """Return an input without the characters that would end the request line."""
     return data.translate(None, b"\r\n ")
 
 
@@ -99,17 +99,17 @@ HEADERS = ["Host", "Accept", "Accept-Language", "Accept-Encoding", "If-None-Matc
 
 _PLAIN_NAME = re.compile(rb"[A-Za-z0-9_.-]{1,40}")
 ROWS = b"lugar,mpio,nombre\r\nLugar 1,,Lugar 1\r\n"
-_SHORT = 3  # bytes, which an answer may have by chance
-_TELLING = re.compile(rb"[^A-Za-z0-9 .,:+-]")  # so may it what has nothing else
-# One relative address, whose query is kept as it was sent, or several with their relations: nothing in them ends the
-# address, the header or the line.
+_SHORT = 3  # bytes; shorter inputs may occur by chance
+_TELLING = re.compile(rb"[^A-Za-z0-9 .,:+-]")  # inputs without such characters may occur by chance
+# One relative URL, whose query is kept as sent, or several with their relations: nothing in them ends the
+# URL, the header or the line.
 _ADDRESSES = re.compile(
     rb'(?!//|[a-z]+:)[A-Za-z0-9._~%/-]*(\?[!-~\x80-\xff]*)?|(</[A-Za-z0-9._~%/?=&+-]*>; rel="[a-z]+"(, )?)+'
 )
 
 
 class Sent(NamedTuple):
-    """A request, and what in it is hostile."""
+    """A request and its hostile part."""
 
     place: str
     data: bytes
@@ -125,7 +125,7 @@ def request_of(place: str, data: bytes, target: bytes, *headers: bytes, method: 
 
 
 def parameters() -> Iterator[tuple[str, str, bytes, bytes]]:
-    """Return the path, the name of a parameter, a target that lacks but its value, and the method."""
+    """Yield paths, parameters, targets without the value, and methods."""
     document = create_app(Settings()).openapi()
     operations = [(path, *one) for path, item in document["paths"].items() for one in item.items()]
     for path, method, operation in operations:
@@ -151,7 +151,7 @@ def in_parameters() -> Iterator[Sent]:
 
 def in_names_of_parameters() -> Iterator[Sent]:
     for data in INPUTS:
-        if not _PLAIN_NAME.fullmatch(data):  # a plain name is shown, so that one finds what is mistyped
+        if not _PLAIN_NAME.fullmatch(data):  # a plain name is shown, so that users find their typo
             for form in (encoded(data), decoded(data)):
                 yield request_of("name", data, LIST.encode() + b"?" + form + b"=1")
                 yield request_of("name, as a page", data, LIST.encode() + b"?format=api&" + form + b"=1")
@@ -175,7 +175,7 @@ def in_headers() -> Iterator[Sent]:
 
 @pytest.fixture(scope="module")
 def live(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    """Lend a server of places with harmless names, which gives the database time: this machine may be busy."""
+    """Yield a server of places with harmless names and a long database timeout."""
     places = [Place(f"01001{number:04d}", f"Lugar {number}") for number in range(1, 133)]
     path = write_catalogue(tmp_path_factory.mktemp("plain") / "catun_localidad_2020-01.csv", places)
     with new_database(server, migrated) as url:
@@ -184,7 +184,7 @@ def live(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -
             yield live
 
 
-# 53 has no divisor in common with the 232 inputs: each place gets its own share of them, and all places get all.
+# 53 is coprime to the 232 inputs: each place gets a different share, and together they get all.
 @pytest.mark.parametrize("each", [53, pytest.param(1, marks=[pytest.mark.tail, pytest.mark.timeout(600)])])
 @pytest.mark.parametrize("sent", [in_parameters, in_names_of_parameters, in_paths, in_headers])
 def test_hostile_input_is_never_a_500_nor_echoed(
@@ -212,9 +212,9 @@ def status_of(answer: bytes) -> int:
 
 
 def came_back(one: Sent, answer: bytes) -> bool:
-    """Tell whether an answer repeats the input as it is.
+    """Return whether a response echoes the input unescaped.
 
-    Addresses in `Link` and `Location` may, escaped; a page may show what was searched for, as text.
+    `Link` and `Location` may, escaped; a page may show the search as text.
     """
     head, _, body = answer.partition(b"\r\n\r\n")
     lines = head.split(b"\r\n")

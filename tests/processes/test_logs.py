@@ -1,4 +1,4 @@
-"""The log of a real server: one format, a line a request, causes of errors, and nothing of what clients send."""
+"""The log of a real server: one format, a line per request, causes of errors, and no client input."""
 
 import json
 import logging
@@ -24,13 +24,13 @@ from tests.support.postgres import execute, out_of_reach
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import LOCALIDADES, Answer, Live, ask, send, serving
 
-SECRET = "s3cret"  # noqa: S105  # what must not be found
+SECRET = "s3cret"  # noqa: S105  # must not be found
 OF_A_REQUEST = {"time", "level", "id", "method", "operation", "status", "milliseconds", "release", "bytes"}
 
 
 def records(live: Live) -> list[dict[str, Any]]:
-    """Return every line of the log, each an object, after what the command prints first."""
-    lines = live.output.read_text().rpartition("\n")[0].splitlines()  # the last may be half written
+    """Return every line of the log as an object, without the first output of the command."""
+    lines = live.output.read_text().rpartition("\n")[0].splitlines()  # the last line may be incomplete
     start = next(number for number, line in enumerate(lines) if line.startswith("{"))
     return [json.loads(line) for line in lines[start:]]
 
@@ -116,7 +116,7 @@ def test_access_log_is_complete_and_omits_client_input(seeded_database: str, for
 
 
 def explained(live: Live, answer: Answer) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the line of a request that failed, by the id that its user has, and the first that tells the cause."""
+    """Return the line of a failed request by its id, and the first line with the cause."""
 
     def found() -> list[dict[str, Any]]:
         return [record for record in requests(live) if record["id"] == answer.one("x-request-id")]
@@ -185,7 +185,7 @@ def test_repeated_cause_is_logged_once_and_counted(
         text = end(live)
     assert text.count('"traceback":') == (status == 500)
     assert "Exception in ASGI" not in text  # uvicorn's own record of the same error
-    assert "Something went wrong" not in text  # what the client gets
+    assert "Something went wrong" not in text  # the client's response
     told = [json.loads(one) for one in text.splitlines() if '"message"' in one and line["cause"] in one]
     assert [record["message"].startswith("Again ") for record in told] == [False, True]
     assert int(told[1]["message"].split()[1]) >= asked - 1
@@ -222,7 +222,7 @@ def test_error_is_one_json_line() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no pipe that keeps what is written apart")
 async def test_lines_of_workers_do_not_mix(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pipe takes up to 4,096 bytes at once, however many processes write to it."""
+    """Writes of up to 4,096 bytes to a pipe are atomic."""
     reading, writing = os.pipe2(os.O_DIRECT)
     with os.fdopen(reading, "rb", buffering=0) as read, os.fdopen(writing, "w") as stderr:
         monkeypatch.setattr(sys, "stderr", stderr)

@@ -1,4 +1,4 @@
-"""The command `match` on files of rows: what it writes, what it refuses, and what an interrupted run leaves."""
+"""The command `match` on files of rows: output, refusals, and interrupted runs."""
 
 import csv
 import json
@@ -34,14 +34,14 @@ LONG = 10_000  # rows: a few seconds of work
 
 
 def write_rows(path: Path, rows: Iterable[Iterable[object]] = ROWS, delimiter: str = ",") -> Path:
-    """Write a file of CSV."""
+    """Write a CSV file."""
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, delimiter=delimiter).writerows(rows)
     return path
 
 
 def read_rows_of(path: Path) -> list[dict[str, str]]:
-    """Read a file of CSV."""
+    """Read a CSV file."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         return list(csv.DictReader(file))
 
@@ -52,13 +52,13 @@ def match(url: str, *arguments: object, **settings: str) -> subprocess.Completed
 
 @pytest.fixture
 def places(tmp_path: Path) -> Path:
-    """Lend a file of five rows."""
+    """Return a file of five rows."""
     return write_rows(tmp_path / "places.csv")
 
 
 @pytest.fixture(scope="module")
 def long_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Lend a file of rows that take some seconds, a line break and quotes in some."""
+    """Return a file of rows that take some seconds, some with line breaks and quotes."""
     names = ("Aguascalientes", "Lugar 7", 'El "Güero",\nRancho', "Nada como esto")
     rows = ((number, names[number % 4], "Municipio 001") for number in range(LONG))
     return write_rows(tmp_path_factory.mktemp("long") / "long.csv", [("folio", "nombre", "municipio"), *rows])
@@ -146,7 +146,7 @@ def test_extension_of_the_output_decides_its_format(seeded: str, tmp_path: Path,
 
 def test_columns_can_be_named(seeded: str, tmp_path: Path) -> None:
     source = write_rows(tmp_path / "a.tsv", [("nombre", "Lugar de origen"), ("Ana", "Aguascalientes")], delimiter="\t")
-    more = ("--output", tmp_path / "b.tsv", "--release", "2020-01", "--sure", "0.9")  # it says no estado
+    more = ("--output", tmp_path / "b.tsv", "--release", "2020-01", "--sure", "0.9")  # it has no estado
     ended = match(seeded, source, "--nombre", "Lugar de origen", *more)
     assert ended.returncode == 0
     assert (tmp_path / "b.tsv").read_text().splitlines()[1].startswith("Ana\tAguascalientes\texact\t010010001\t")
@@ -195,7 +195,7 @@ def test_certainty_out_of_range_is_refused_by_name(places: Path, sure: str) -> N
     assert not places.with_name("places.matched.csv").exists()
 
 
-# -- What is refused
+# -- Refusals
 
 
 @pytest.mark.parametrize(
@@ -307,12 +307,12 @@ def test_broken_pipe_ends_the_command(seeded: str, long_file: Path) -> None:
         assert b"error" not in stderr.read()
 
 
-# -- A run that ends early
+# -- Interrupted runs
 
 
 @contextmanager
 def matching(url: str, *arguments: object) -> Iterator[Process]:
-    """Start the command; lend its process, and leave no process of it."""
+    """Start the command; yield its process and kill it at the end."""
     with NULL.open("r+") as null:
         streams = (null.fileno(), null.fileno(), null.fileno())
         process = start_command("match", *map(str, arguments), streams=streams, env=environment(url))
@@ -422,7 +422,7 @@ def test_busy_or_broken_service_is_retried(live_server: str, places: Path) -> No
 
 
 def test_service_is_asked_for_one_release_throughout(live_server: str, tmp_path: Path) -> None:
-    """It may publish another between two requests."""
+    """The service may publish another between two requests."""
     rows, asked = write_rows(tmp_path / "rows.csv", [("nombre",), *[("Nada como esto",)] * 1001]), []
 
     def respond(request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""What an assistant gets of `localidades-api mcp`: the SDK's own client on real stdin and stdout, a real service."""
+"""`localidades-api mcp` with the SDK's own client on stdin and stdout, and a real service."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -40,7 +40,7 @@ TOOLS = ["changes", "find", "match", "nearest", "record"]
 
 @asynccontextmanager
 async def assistant(url: str) -> AsyncIterator[Client]:
-    """Lend a client of the command, which asks the service at an address."""
+    """Yield a client of the command, which uses the service at a URL."""
     program, *arguments = COMMAND
     command = StdioServerParameters(command=program, args=[*arguments, "mcp", "--url", url], env=environment())
     async with Client(stdio_client(command)) as client:
@@ -48,7 +48,7 @@ async def assistant(url: str) -> AsyncIterator[Client]:
 
 
 async def call(client: Client, tool: str, **arguments: object) -> dict[str, Any]:
-    """Return what a tool answers."""
+    """Return the result of a tool."""
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, result.content
     content: dict[str, Any] | None = result.structured_content
@@ -57,7 +57,7 @@ async def call(client: Client, tool: str, **arguments: object) -> dict[str, Any]
 
 
 async def refused(client: Client, tool: str, **arguments: object) -> str:
-    """Return the sentence with which a tool refuses."""
+    """Return the error message of a tool."""
     result = await client.call_tool(tool, arguments)
     assert result.is_error
     [said] = result.content

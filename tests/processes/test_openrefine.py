@@ -1,4 +1,4 @@
-"""The real OpenRefine reconciles a table against the running service, and extends it."""
+"""OpenRefine reconciles a table against the running service and extends it."""
 
 import csv
 import json
@@ -31,7 +31,7 @@ class OpenRefine:
         self._client = client
 
     def _post(self, command: str, **fields: object) -> dict[str, Any]:
-        """Run a command, and return its answer."""
+        """Run a command and return its response."""
         token = self._client.get("/command/core/get-csrf-token").json()["token"]
         answer = self._client.post(f"/command/core/{command}", data={"csrf_token": token, **fields})
         answer.raise_for_status()
@@ -55,7 +55,7 @@ class OpenRefine:
         return str(httpx.URL(answer.headers["location"]).params["project"])
 
     def reconcile(self, project: str, service: str, column: str, details: Mapping[str, str], kind: str) -> None:
-        """Reconcile a column, with other columns as properties, and wait until that is done."""
+        """Reconcile a column with other columns as properties, and wait for the end."""
         manifest = _manifest(service)
         columns = [{"column": name, "property": {"id": pid, "name": pid}} for name, pid in details.items()]
         config = {
@@ -74,7 +74,7 @@ class OpenRefine:
         self._await_processes(project)
 
     def extend(self, project: str, service: str, column: str, properties: Sequence[str]) -> None:
-        """Add columns with properties of the matched entities, and wait until they are there."""
+        """Add columns with properties of the matched entities, and wait for the end."""
         manifest = _manifest(service)
         self._post(
             "extend-data",
@@ -90,7 +90,7 @@ class OpenRefine:
         self._await_processes(project)
 
     def add_column(self, project: str, column: str, name: str, expression: str) -> None:
-        """Add a column of what an expression makes of another."""
+        """Add a column computed from another by an expression."""
         self._post(
             "add-column",
             project=project,
@@ -177,7 +177,7 @@ TABLE = (
 
 @pytest.fixture(scope="module")
 def openrefine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenRefine]:
-    """Lend a running OpenRefine."""
+    """Yield a running OpenRefine."""
     with running_openrefine(tmp_path_factory.mktemp("openrefine")) as running:
         yield running
 
@@ -185,7 +185,7 @@ def openrefine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenRefine]
 def reconciled(
     openrefine: OpenRefine, service: str, table: Sequence[Sequence[str]], *properties: str
 ) -> list[dict[str, str]]:
-    """Match a table with the service, add the keys and the properties, and return its rows."""
+    """Match a table with the service, add keys and properties, and return its rows."""
     project = openrefine.create_project("\n".join("\t".join(row) for row in (HEAD, *table)))
     openrefine.reconcile(project, service, "nombre", DETAILS, "localidad")
     openrefine.add_column(project, "nombre", "key", "grel:cell.recon.match.id")
@@ -218,7 +218,7 @@ def test_openrefine_finds_the_keys_of_a_thousand_dirty_names(
             rows = reconciled(openrefine, f"{live.base}/api/census/reconcile/", table, "poblacion", "cvegeo")
     matched = [row for row in rows if row["key"]]
     assert len(rows) == 1000
-    # Three in four are certain, and nearly all of these are right (docs/decisions/certainty.md).
+    # Three in four are certain, nearly all of them correct (docs/decisions/certainty.md).
     assert len(matched) >= 0.73 * len(rows)
     assert sum(row["key"] == row["cvegeo"] for row in matched) >= 0.995 * len(matched)
     assert [row["Clave geoestadística"] for row in matched] == [row["key"] for row in matched]

@@ -1,4 +1,4 @@
-"""What goes over a connection: held answers, pipelines, old clients, slow readers, and bodies streamed both ways."""
+"""The protocol of `serve`: cached responses, pipelines, HTTP/1.0, slow readers, and streamed bodies."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ LAST = f"GET {LOCALIDADES}?page=3 HTTP/1.1\r\nHost: test\r\nConnection: close\r\
     ],
 )  # fmt: skip
 def test_cached_response_is_identical_on_the_wire(live_server: str, target: str) -> None:
-    """Byte for byte but for the date; what is conditional, or named by another host, is held by its own spelling."""
+    """Identical except for the date; conditional requests and other hosts have cache entries of their own."""
     with connect(live_server) as connection:
 
         def ask_again(*fields: str) -> bytes:
@@ -54,7 +54,7 @@ def test_cached_response_is_identical_on_the_wire(live_server: str, target: str)
 
 
 def test_repeated_empty_download_ends(live_server: str) -> None:
-    """It comes in one piece, but its length is not said: chunks frame it."""
+    """It is sent at once, but chunked, without a length."""
     with httpx.Client(base_url=live_server) as client:
         for _ in range(3):
             answer = client.get(f"{LOCALIDADES}download/?format=ndjson&municipio_id=1001&search=nonesuch")
@@ -69,7 +69,7 @@ def test_pipeline_is_answered_in_order(live_server: str) -> None:
 
 
 def test_long_pipeline_after_a_slow_response_is_answered_completely(live_server: str) -> None:
-    """Answers that start each other must not go down the stack."""
+    """Responses that trigger each other must not recurse."""
     assert len(statuses(send(live_server, BROWSABLE + PAGE * 900 + LAST))) == 902
 
 
@@ -78,7 +78,7 @@ def test_client_that_does_not_read_is_not_read_from(live_server: str) -> None:
         connection.settimeout(1)
         sent = 0
         try:
-            for _ in range(10_000):  # many times what the buffers of both ends hold
+            for _ in range(10_000):  # many times the buffers of both ends
                 connection.sendall(LARGE * 100)
                 sent += 100
         except (TimeoutError, ConnectionResetError):
@@ -95,7 +95,7 @@ def test_http_1_0_response_ends_the_connection(live_server: str) -> None:
 
 
 def test_only_idle_connections_are_closed(seeded_database: str) -> None:
-    """The time that a connection is kept begins anew with each answer."""
+    """The keep-alive timeout starts again with each response."""
     with serving(seeded_database, LOCALIDADES_KEEP_ALIVE_TIMEOUT="2.5") as live, connect(live.base) as connection:
         for pause in (1.3, 1.3, 0):
             asked = time.monotonic()
@@ -151,12 +151,12 @@ def test_http_1_0_client_leaving_a_download_is_not_an_error(caplog: pytest.LogCa
 
 @pytest.mark.parametrize("ending", ["fails", "is cut off"])
 def test_aborted_http_1_0_stream_resets_the_connection(ending: str) -> None:
-    """A client of HTTP/1.0 can't tell a response that was cut off from a whole one by anything else."""
+    """An HTTP/1.0 client can't recognize a truncated response by anything else."""
 
     async def broken(scope: Scope, _: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"a", "more_body": True})
-        await asyncio.sleep(0.1)  # what is sent must have gone
+        await asyncio.sleep(0.1)  # the sent bytes must have left
         if ending == "fails":
             raise RuntimeError
         transport: asyncio.Transport = scope[TRANSPORT]
@@ -187,7 +187,7 @@ def chunk(data: bytes) -> bytes:
 
 
 def dechunked(body_: bytes) -> bytes:
-    """Return the content of a chunked body; fail if its last chunk is missing."""
+    """Decode a chunked body; fail if its last chunk is missing."""
     content, rest = b"", body_
     while True:
         size, _, rest = rest.partition(b"\r\n")
@@ -218,7 +218,7 @@ def read_to_the_end(client: socket.socket, received: bytes = b"") -> bytes:
 
 
 def test_client_may_read_after_sending_everything(live_server: str) -> None:
-    rows = 15_000  # 8 MB of answers, more than a connection holds
+    rows = 15_000  # 8 MB of responses, more than a connection buffers
     data = ROW * rows
     with connect(live_server, receive_buffer=4096) as client:
         client.sendall(head(f"Content-Length: {len(data)}") + data)
@@ -308,7 +308,7 @@ def test_refused_large_body_does_not_break_the_connection(live_server: str) -> N
 
 
 def test_disconnected_client_frees_its_slot(live_server: str) -> None:
-    """More clients than may be answered at a time, one after the other, each gone in the middle of its body."""
+    """More clients than the limit, one after the other, each disconnecting within its body."""
     for _ in range(10):
         with connect(live_server) as client:
             client.sendall(head("Transfer-Encoding: chunked", "Expect: 100-continue"))

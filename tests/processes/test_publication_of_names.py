@@ -1,4 +1,4 @@
-"""A release is published while names are suggested and matched: nothing fails, and no answer is of two releases."""
+"""No request fails or mixes releases when one is published while names are suggested and matched."""
 
 import json
 import threading
@@ -33,7 +33,7 @@ def test_no_request_fails_during_a_publication(server: str, seeded: str, tmp_pat
         faults: list[str] = []
 
         def repeat(ask: Callable[[httpx.Client], tuple[str, set[str]]]) -> None:
-            """Ask until the end, and note for each answer the release that it says it is of and the names in it."""
+            """Send requests until the end; record the release and the names of each response."""
             another_worker = {"Connection": "close"}
             with httpx.Client(base_url=live.base, headers=another_worker, timeout=PATIENCE) as client:
                 while not is_over.is_set():
@@ -74,7 +74,7 @@ def match(client: httpx.Client) -> tuple[str, set[str]]:
 
 
 def match_slowly(client: httpx.Client) -> tuple[str, set[str]]:
-    """Send rows for longer than a publication takes to reach every worker."""
+    """Send rows for longer than a publication needs to reach every worker."""
     is_sent = threading.Event()
 
     def rows() -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""The lines of the guide to files: analysts' programs read what the service holds, zeros and accents included."""
+"""Analysts' programs read downloads with the lines of the guide to files, zeros and accents included."""
 
 import json
 import re
@@ -33,7 +33,7 @@ PLACES = [
 
 @pytest.fixture(scope="module")
 def folder(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Lend a folder with each file of a release."""
+    """Return a folder with each file of a release."""
     folder = tmp_path_factory.mktemp("files")
     with new_database(server, migrated) as url:
         import_file(url, write_catalogue(folder / "catun_localidad_2018-09.csv", PLACES))
@@ -46,7 +46,7 @@ def folder(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory)
 
 
 def read_back(language: str, line: str, folder: Path) -> list[Record]:
-    """Run a line of the guide, and return the records that it reads."""
+    """Run a line of the guide and return the records that it reads."""
     if language == "r":
         return read_csv(run_line_of_r(line, folder))
     records: list[Record] = json.loads(run_line(language, line, folder, "print(json.dumps(records))"))

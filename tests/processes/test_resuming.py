@@ -1,4 +1,4 @@
-"""Downloads that broke off and are resumed: parts of files, and the programs that people resume with."""
+"""Resumed downloads: ranges, and the programs that people resume with."""
 
 import shutil
 import subprocess
@@ -28,7 +28,7 @@ TARGETS = [
 
 @pytest.fixture(scope="module")
 def live(server: str, large: str, large_rows: list[Place], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    """Lend a server of two workers, for the rest may come from another than the start; a file is several statements."""
+    """Yield a server with two workers, because another one may serve the rest of a file."""
     later = [replace(place, nombre=f"{place.nombre} II") for place in large_rows[:5000]] + large_rows[5000:]
     with new_database(server, large) as url:
         import_file(url, write_catalogue(tmp_path_factory.mktemp("later") / "catun_localidad_2021-01.csv", later))
@@ -140,7 +140,7 @@ def test_broken_download_is_resumed(live: Live, tmp_path: Path, program: str, ta
 
 
 def test_download_is_resumed_after_a_lost_connection(live: Live, tmp_path: Path) -> None:
-    """The client has what came until its time was up."""
+    """The client has the bytes received before its timeout."""
     target, file = f"{DOWNLOAD}?format=ndjson", tmp_path / "file"
     slowly = [*PROGRAMS["curl"], str(file), "--limit-rate", "2M", "--max-time", "1.5", live.base + target]
     if shutil.which("curl") is None:

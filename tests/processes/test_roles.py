@@ -18,7 +18,7 @@ from tests.support.wire import ask, await_names, environment, run, serving
 
 pytestmark = pytest.mark.tail
 
-# What a reader of its own accord tries; each fails after it has taken the read-only mode off too.
+# Attempts of a reader; each fails even after it has disabled the read-only mode.
 WRITES = (
     "INSERT INTO releases (name, source, sha256, states, municipalities, localities) VALUES ('x', 'x', 'x', 0, 0, 0)",
     "INSERT INTO comparisons VALUES (1, 1, 0, 0, 0, 0, 0)",
@@ -92,24 +92,24 @@ TARGETS = (
 
 @dataclass(frozen=True)
 class Roles:
-    """The two roles of a database, and its address for each of them and for who made them."""
+    """The two roles of a database, and its URL for each of them and for their creator."""
 
     reader: str
     importer: str
     owner: str
 
     def url(self, role: str) -> str:
-        """Return the address for a role."""
+        """Return the URL for a role."""
         return self.owner.replace("//postgres@", f"//{role}@")
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Return what follows the command's name to make them."""
+        """Return the arguments of the command that creates them."""
         return ("roles", "--reader", self.reader, "--importer", self.importer)
 
 
 def new_roles(url: str) -> Roles:
-    """Return names that no other test has: roles are the server's, not a database's."""
+    """Return unique names, because roles belong to the server, not to a database."""
     return Roles(own_name("reader"), own_name("importer"), url)
 
 
@@ -121,7 +121,7 @@ def make(roles: Roles) -> None:
 
 @pytest.fixture(scope="module")
 def roles(server: str, seeded: str) -> Iterator[Roles]:
-    """Lend the roles of a database that holds the small catalogue, made by its superuser."""
+    """Yield the roles of a database with the small catalogue, created by its superuser."""
     with new_database(server, seeded) as url:
         made = new_roles(url)
         make(made)
@@ -166,7 +166,7 @@ def test_service_works_as_the_reader(roles: Roles, live_server: str) -> None:
         for target in TARGETS:
             answer, expected = ask(live.base, target), ask(live_server, target)
             assert answer.status == 200, (target, answer.text)
-            # The index has its own address, and readiness the age of the release.
+            # The index contains its own URL, and readiness the age of the release.
             assert answer.body == expected.body or target in {"/api/census/", "/readyz"}, target
 
 
@@ -200,7 +200,7 @@ def test_sessions_of_the_reader_are_limited(roles: Roles) -> None:
 
 @pytest.mark.parametrize("superuser", [True, False], ids=["superuser", "owner of the database"])
 def test_importer_can_migrate_import_and_retire(server: str, tmp_path: Path, *, superuser: bool) -> None:
-    """From an empty database on, made by a superuser or by a role that owns the database and may make roles."""
+    """In an empty database, created by a superuser or by a database owner with CREATEROLE."""
     with new_database(server) as url:
         made = new_roles(url)
         owner = made if superuser else with_owner(made)
@@ -227,7 +227,7 @@ def test_importer_can_migrate_import_and_retire(server: str, tmp_path: Path, *, 
 
 
 def with_owner(roles: Roles) -> Roles:
-    """Give the database to a role that may make roles and is no superuser."""
+    """Give the database to a role with CREATEROLE that is not a superuser."""
 
     async def give() -> str:
         name = f"owner_of_{roles.reader}"

@@ -1,4 +1,4 @@
-"""How `serve` starts: a first start, the addresses it listens on, the scheme that a proxy names, another uvicorn."""
+"""The start of `serve`: first starts, listening addresses, forwarded schemes, another uvicorn."""
 
 import http.client
 import json
@@ -41,7 +41,7 @@ LOADED = "published release 2020-01"
 
 @contextmanager
 def started(port: int, **settings: str) -> Iterator[tuple[Process, Path]]:
-    """Start `serve`, and wait for nothing; lend it with its log. In the end nothing of it is left."""
+    """Start `serve` without waiting; yield it with its log, and kill it at the end."""
     with tempfile.NamedTemporaryFile() as output, NULL.open() as stdin:
         streams = (stdin.fileno(), output.fileno(), output.fileno())
         process = start_command("serve", "--port", str(port), streams=streams, env=environment("", **settings))
@@ -55,9 +55,9 @@ def started(port: int, **settings: str) -> Iterator[tuple[Process, Path]]:
 
 
 def ask_once(port: int, log: Path) -> tuple[int, bool] | None:
-    """Ask whether the process lives; return the status, and whether the catalogue was loaded once it was connected.
+    """Request the liveness probe; return the status, and whether the catalogue was loaded at the connection.
 
-    Return None if nobody takes the connection, or it is closed without an answer.
+    Return None if the connection is refused or closed without a response.
     """
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)) as connection:
         try:
@@ -109,7 +109,7 @@ needs_ipv6 = pytest.mark.skipif(not HAS_IPV6, reason="this machine has no IPv6")
 
 
 def address_of_tiles(host: str, port: int, **headers: str) -> str:
-    """Return the address in TileJSON, whose scheme is believed from trusted proxies only."""
+    """Return the URL in TileJSON, whose scheme comes from trusted proxies only."""
     with closing(http.client.HTTPConnection(host, port, timeout=30)) as connection:
         connection.request("GET", f"{LOCALIDADES}tiles.json", headers=headers)
         response = connection.getresponse()
@@ -125,9 +125,9 @@ def test_server_on_every_ipv6_address_answers_on_ipv4_too(seeded_database: str, 
     with serving(seeded_database, "--host", "::", "--workers", workers, **trusted) as live:
         port = urlsplit(live.base).port
         assert port
-        for host in ("127.0.0.1", "::1") * 4:  # of connections to either, each worker gets some
+        for host in ("127.0.0.1", "::1") * 4:  # connections to either, so that each worker gets some
             assert address_of_tiles(host, port).startswith("http://")
-            # An IPv4 client is known by its own address, as on a socket for IPv4 alone.
+            # An IPv4 client has its own address, as on an IPv4 socket.
             assert address_of_tiles(host, port, **{"X-Forwarded-Proto": "https"}).startswith("https://")
 
 
@@ -148,14 +148,14 @@ HTTPS = ("X-Forwarded-Proto", "https")
 
 @pytest.fixture(scope="module")
 def behind_proxy(server: str, seeded: str) -> Iterator[Live]:
-    """Lend a server that trusts this machine as a proxy."""
+    """Yield a server that trusts this machine as a proxy."""
     trusted = "192.0.2.0/24,127.0.0.0/8"
     with new_database(server, seeded) as url, serving(url, LOCALIDADES_TRUSTED_PROXIES=trusted) as live:
         yield live
 
 
 def schemes(base: str, *headers: tuple[str, str]) -> set[str]:
-    """Return the schemes of the absolute addresses that a client gets."""
+    """Return the schemes of the absolute URLs in responses."""
     tiles = json.loads(ask(base, f"{LOCALIDADES}tiles.json", *headers).body)["tiles"][0]
     view = json.loads(ask(base, RECONCILE, *headers).body)["view"]["url"]
     assert "://test/" in tiles

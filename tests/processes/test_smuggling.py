@@ -1,4 +1,4 @@
-"""Requests whose end two servers could see in different places: each answer goes to whoever asked for it."""
+"""Request smuggling: each response goes to the client that sent the request."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from tests.support.machine import needed
 from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, connect, send
 
-SMUGGLED = f"GET {LOCALIDADES}10010004/ HTTP/1.1\r\nHost: test\r\n\r\n".encode()  # its answer is nobody's
+SMUGGLED = f"GET {LOCALIDADES}10010004/ HTTP/1.1\r\nHost: test\r\n\r\n".encode()  # its response belongs to no client
 LENGTH = b"Content-Length: %d\r\n" % len(SMUGGLED)
 CHUNK = b"%x\r\n%b\r\n0\r\n\r\n" % (len(SMUGGLED), SMUGGLED)
 CHUNKED = b"Transfer-Encoding: chunked\r\n"
@@ -36,7 +36,7 @@ def request(
     return b"%b %b HTTP/%b\r\nHost: test\r\n%b\r\n" % (method, target.encode(), version.encode(), fields)
 
 
-# Heads, each with what is sent behind it; both in one piece or one after the other.
+# Heads and the bytes behind them, sent at once or one after the other.
 BODIES = {
     "upgrade": (request(UPGRADE + LENGTH), SMUGGLED),
     "upgrade of a GET": (request(UPGRADE + LENGTH, b"GET"), SMUGGLED),
@@ -70,13 +70,13 @@ BODIES = {
     "absolute form": (request(LENGTH, target=f"http://test{LOCALIDADES}?page=2"), SMUGGLED),
 }  # fmt: skip
 
-# Of those, the ones that are no valid body. If the answer is not under way when they come, it is 400.
+# Those that are not a valid body: 400, unless the response is already in progress.
 MALFORMED = {
     "chunk extension, quoted", "chunk extension, bare LF", "chunk, bare LF", "chunk without end",
     "trailer with a length", "trailer, bare LF",
 }  # fmt: skip
 
-# Heads that no two servers need to agree on: one answer, 400.
+# Heads that two servers could read differently: a single response, 400.
 REFUSED = {
     "length and chunked": LENGTH + CHUNKED,
     "chunked and length": CHUNKED + LENGTH,
@@ -111,7 +111,7 @@ REFUSED = {
 
 
 def read_final_answer(connection: socket.socket) -> tuple[int, bytes]:
-    """Return the status and body of one final answer; 0 where none came."""
+    """Return the status and body of one final response; 0 if none came."""
     received = b""
     while not (
         head := re.match(rb"(?:HTTP/1\.1 100 .*?\r\n\r\n)?HTTP/1\.1 ([2-5]\d\d) .*?\r\n\r\n", received, re.DOTALL)
@@ -158,7 +158,7 @@ def test_ambiguous_head_is_400_and_closes(live_server: str, shape: str, method: 
     assert b"connection: close" in received
 
 
-# -- Behind requests that are answered from the cache
+# -- After requests that are answered from the cache
 
 SOUND = request(b"", b"GET") * 2
 
@@ -202,7 +202,7 @@ def test_upgrade_is_refused_and_closes(live_server: str, size: int) -> None:
 
 
 def test_response_reaches_a_client_that_is_still_sending(live_server: str) -> None:
-    """A connection that is closed with bytes unread is reset, and what the client has not read yet may be gone."""
+    """Closing a connection with unread bytes resets it, and the client may lose a response not read yet."""
     with connect(live_server) as connection:
         connection.sendall(request(b"Content-Length: 300000\r\n"))
         for _ in range(30):
@@ -260,7 +260,7 @@ def test_absolute_target_needs_a_host(live_server: str, target: str, host: str, 
     assert final_statuses(received) == [status]
 
 
-# -- Through a proxy that keeps connections to the service, and gives them to one client after the other
+# -- Through a proxy that reuses connections for different clients
 
 NGINX = """
 daemon off; master_process off; pid {folder}/pid; error_log stderr emerg;
@@ -280,7 +280,7 @@ http {{
     }}
 }}
 """
-# A proxy that does as most guides say, one that passes upgrades on too, and one that passes bodies on as they come.
+# A proxy configured as in most guides, one that also passes upgrades, and one that streams bodies.
 NGINX_OPTIONS = {
     "nginx": 'proxy_set_header Connection "";',
     "nginx, upgrades": "proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade;",
@@ -308,7 +308,7 @@ HAPROXY_OPTIONS = {"haproxy": "", "haproxy, lenient": "option accept-invalid-htt
 
 @contextmanager
 def proxying(program: str, configuration: str, service: str, options: str) -> Iterator[str]:
-    """Run a proxy before a server, on a socket in a folder of its own."""
+    """Run a proxy in front of a server, on a socket in a new folder."""
     path = needed(shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin"), f"install {program}")
     with tempfile.TemporaryDirectory(prefix="proxy-") as folder:
         file = Path(folder) / "proxy.conf"
@@ -329,7 +329,7 @@ def proxying(program: str, configuration: str, service: str, options: str) -> It
 
 @pytest.fixture(scope="module", params=[*NGINX_OPTIONS, *HAPROXY_OPTIONS])
 def proxy(request: pytest.FixtureRequest, live_server: str) -> Iterator[str]:
-    """Lend a proxy before the service."""
+    """Yield a proxy in front of the service."""
     if request.param in NGINX_OPTIONS:
         running = proxying("nginx", NGINX, live_server, NGINX_OPTIONS[request.param])
     else:
@@ -339,7 +339,7 @@ def proxy(request: pytest.FixtureRequest, live_server: str) -> Iterator[str]:
 
 
 def attack(proxy: str, head: bytes, body: bytes, pause: float) -> None:
-    """Send a head and what is behind it, and hang up once an answer has come."""
+    """Send a head and the bytes behind it, and disconnect after a response."""
     with connect(proxy) as connection, suppress(OSError):
         connection.settimeout(1)
         connection.sendall(head)
@@ -349,7 +349,7 @@ def attack(proxy: str, head: bytes, body: bytes, pause: float) -> None:
 
 
 def read_own_answers(proxy: str, key: str, over: threading.Event) -> Counter[str]:
-    """Ask for a record again and again; count the answers, and what was none."""
+    """Request a record repeatedly; count correct and other responses."""
     counts: Counter[str] = Counter()
     while not over.is_set():
         with connect(proxy) as connection:

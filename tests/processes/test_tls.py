@@ -1,4 +1,4 @@
-"""TLS between the service and Postgres: a server that can't be trusted is one that does not answer."""
+"""TLS between the service and Postgres: an untrusted server counts as unavailable."""
 
 import json
 import os
@@ -26,12 +26,12 @@ from tests.support.wire import LOCALIDADES, ask, environment, run, serving
 pytestmark = pytest.mark.tail
 
 DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")  # the wheel's Postgres is built without TLS
-PASSWORD = "s3cr3t"  # noqa: S105  # what must not be shown
+PASSWORD = "s3cr3t"  # noqa: S105  # must not be shown
 NO_TLS, UNTRUSTED, EXPIRED, OTHER_NAME = "not offer TLS", "local issuer", "has expired", "not valid for '127.0.0.1'"
 
 
 class Certificates(NamedTuple):
-    """An authority's certificate, that of another, and those of servers with their keys."""
+    """Certificates of two authorities and of servers, with their keys."""
 
     authority: Path
     stranger: Path
@@ -40,7 +40,7 @@ class Certificates(NamedTuple):
 
 
 class TlsServers(NamedTuple):
-    """Servers by what is wrong with them, and the authority that signed their certificates."""
+    """Servers by their defect, and the authority that signed their certificates."""
 
     certificates: Certificates
     good: int
@@ -48,7 +48,7 @@ class TlsServers(NamedTuple):
     plain: int
 
     def url(self, *ports: int, host: str = "localhost", mode: str = "verify-full", root: Path | None = None) -> str:
-        """Return the address of one or several of the servers."""
+        """Return the URL of one or several of the servers."""
         hosts = ",".join(f"{host}:{port}" for port in ports)
         trusted = f"&sslrootcert={root or self.certificates.authority}" if mode.startswith("verify") else ""
         return f"postgresql://postgres:{PASSWORD}@{hosts}/localidades?sslmode={mode}{trusted}"
@@ -62,7 +62,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def certificates(folder: Path) -> Certificates:
-    """Make the certificates with openssl."""
+    """Create the certificates with openssl."""
     openssl = needed(shutil.which("openssl"), "install openssl")
     key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
 
@@ -81,7 +81,7 @@ def certificates(folder: Path) -> Certificates:
 
 @pytest.fixture(scope="module")
 async def servers(folder: Path, certificates: Certificates, small_catalogue: Path) -> AsyncIterator[TlsServers]:
-    """Run a server that can be trusted and holds the small catalogue, one whose certificate is old, one without TLS."""
+    """Run a trusted server with the small catalogue, one with an expired certificate, and one without TLS."""
     binaries = Path(needed(DEBIAN_15, "install PostgreSQL 15"))
     account = choose_account(folder)
     installation = Installation(binaries, account)
@@ -111,7 +111,7 @@ async def servers(folder: Path, certificates: Certificates, small_catalogue: Pat
 
 
 def untrusted(servers: TlsServers) -> dict[str, str]:
-    """Return an address for each thing that can be wrong with a server, by what is said of it."""
+    """Return a URL for each defect of a server, by its error message."""
     return {
         NO_TLS: servers.url(servers.plain, mode="require"),
         UNTRUSTED: servers.url(servers.good, root=servers.certificates.stranger, mode="verify-ca"),
@@ -146,7 +146,7 @@ async def test_untrusted_server_is_skipped_for_another(servers: TlsServers) -> N
     try:
         for _ in range(10):
             await database.fetch(text("SELECT 1"))
-            await database.engine.dispose()  # so that the next is a new connection, to any of them
+            await database.engine.dispose()  # so that the next request opens a connection to any of them
     finally:
         await database.dispose()
 
@@ -215,7 +215,7 @@ def test_bad_tls_variable_is_refused_by_name(
 async def test_url_refused_by_the_driver_is_unavailable_with_a_reason(
     query: str, variables: dict[str, str], sentence: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))  # where a certificate of an authority may lie
+    monkeypatch.setenv("HOME", str(tmp_path))  # the default place of the authority's certificate
     monkeypatch.delenv("PGSSLROOTCERT", raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)

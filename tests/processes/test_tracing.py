@@ -1,4 +1,4 @@
-"""Traces: what a real collector is sent, and that nothing is spent where none is named."""
+"""Traces: the spans that a collector receives, and no cost without a collector."""
 
 import gzip
 import subprocess
@@ -23,14 +23,14 @@ TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
 @dataclass
 class Collector:
-    """An OTLP/HTTP collector that keeps what it is sent."""
+    """An OTLP/HTTP collector that records spans."""
 
     base: str = ""
     spans: list[Span] = field(default_factory=list)
     paths: set[str] = field(default_factory=set)
 
     def await_span(self, name: str) -> Span:
-        """Return the first span of that name, once it is there."""
+        """Wait for a span of that name and return it."""
         return eventually(
             lambda: [span for span in self.spans if span.name == name],
             otherwise=lambda: f"no span {name} in {[span.name for span in self.spans]}",
@@ -67,7 +67,7 @@ def test_request_and_statement_are_spans_but_cached_pages_are_not(seeded_databas
         assert answer.status == 200
         request = collector.await_span(f"GET {LOCALIDADES}{{id}}/")
         answered = time.time()
-        # The pointer is polled twice a second. A span of a poll would be sent before that of a later request.
+        # The pointer is polled twice a second. A span of a poll would have been sent before that of a later request.
         await_metrics(live.base, lambda metrics: value(metrics, "release_checked_timestamp_seconds") > answered + 1)
         assert ask(live.base, "/api/census/estados/1/").status == 200
         collector.await_span("GET /api/census/estados/{id}/")
@@ -79,7 +79,7 @@ def test_request_and_statement_are_spans_but_cached_pages_are_not(seeded_databas
     for span in statements:
         assert span.parent_span_id, "a look that belongs to no request is a trace of its own"
         assert "10010001" not in attributes(span)["db.statement"], "parameters are not sent"
-    assert sum(span.name == f"GET {LOCALIDADES}" for span in collector.spans) == 1  # of ten: the others were held
+    assert sum(span.name == f"GET {LOCALIDADES}" for span in collector.spans) == 1  # of ten: the others were cached
     assert collector.paths == {"/v1/traces"}
 
 

@@ -1,4 +1,4 @@
-"""`verify`: against the real service, against services that are wrong in one way each, and the comparison alone."""
+"""`verify` against the real service and against faulty ones, and the comparison itself."""
 
 import json
 from base64 import b64encode
@@ -50,7 +50,7 @@ def answer_page(
     release: str = "2020-01",
     link: str = "",
 ) -> Response:
-    """Return a page as the contract has it, its totals what the records are unless they are given."""
+    """Return a page that follows the contract, with the totals of the records by default."""
     envelope = {
         "quantity": len(records) if quantity is None else quantity,
         "total_pages": -(-len(records) // 50) if total_pages is None else total_pages,
@@ -61,7 +61,7 @@ def answer_page(
 
 
 def number_of(target: str) -> int:
-    """Return the page that is asked for; 0 for the manifest of an export."""
+    """Return the requested page; 0 for the manifest of an export."""
     return int(parse_qs(urlsplit(target).query).get("page", ["0"])[0])
 
 
@@ -78,11 +78,11 @@ def counted(records: Sequence[ListedLocality], quantity: int | None = None, tota
 
 
 def always(answer: Response) -> Respond:
-    return lambda request: answer  # noqa: ARG005  # whatever is asked
+    return lambda request: answer  # noqa: ARG005  # for any request
 
 
 def keeping(asked: list[Request], respond: Respond) -> Respond:
-    """Return the same service, which keeps what it was asked."""
+    """Return the same service, which records its requests."""
 
     def respond_and_keep(request: Request) -> Response:
         asked.append(request)
@@ -115,7 +115,7 @@ def refusal_by(source: Path, respond: Respond, **options: str) -> str:
 
 
 def run_verify(*arguments: str) -> tuple[int, str, str]:
-    """Run the command; return how it ended, and what it said to stdout and stderr."""
+    """Run the command; return its exit code, stdout and stderr."""
     ended = here("verify", *arguments)
     return ended.returncode, ended.stdout, ended.stderr
 
@@ -162,7 +162,7 @@ def test_unknown_release_ends_with_2(live_server: str, small_catalogue: Path) ->
     )
 
 
-# -- How the command ends
+# -- Exit codes
 
 
 def test_differences_end_with_1_and_are_shown(small_catalogue: Path) -> None:
@@ -207,7 +207,7 @@ def test_impossible_release_name_ends_with_2(small_catalogue: Path) -> None:
     )
 
 
-# -- Services that are wrong
+# -- Faulty services
 
 
 def renamed(records: list[ListedLocality]) -> list[ListedLocality]:
@@ -389,7 +389,7 @@ def test_demo_can_be_verified() -> None:
     assert counts_of(verification) == {"missing": DEMO_LOCALITIES}
 
 
-# -- What can't be checked
+# -- Services that can't be checked
 
 
 @pytest.mark.parametrize(
@@ -465,7 +465,7 @@ def test_endless_list_is_given_up(small_catalogue: Path, monkeypatch: pytest.Mon
 
 
 def linked(link: Callable[[int], str]) -> Respond:
-    """Return a service whose pages have a link to the next, made of the page's number."""
+    """Return a service whose pages link to the next one."""
 
     def respond(request: Request) -> Response:
         number = number_of(request.target)

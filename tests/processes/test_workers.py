@@ -39,7 +39,7 @@ STARTED = "Application startup complete"
 
 @pytest.fixture
 def two_workers(seeded_database: str) -> Iterator[Live]:
-    """Lend a server of two workers, both of which have started."""
+    """Yield a server with two workers, both started."""
     with serving(seeded_database, "--workers", "2") as live:
         await_text(live, STARTED, 2)
         yield live
@@ -98,7 +98,7 @@ if '--multiprocessing-fork' in sys.argv:
 
 @pytest.mark.timeout(240)
 def test_hung_workers_are_replaced(seeded_database: str, tmp_path: Path) -> None:
-    """One has an event loop that hangs and prints where, the other stands still altogether."""
+    """One has an event loop that hangs and prints where, the other is suspended."""
     with serving(seeded_database, "--workers", "2", **with_site(tmp_path, HANGS_AT_A_SIGNAL)) as live:
         await_text(live, STARTED, 2)
         before = workers_of(live)
@@ -117,7 +117,7 @@ def alive(processes: list[int]) -> list[int]:
 
 
 def with_site(folder: Path, statements: str) -> dict[str, str]:
-    """Return a setting of the environment with which every interpreter runs the statements first."""
+    """Return environment variables that make every interpreter run the statements first."""
     (folder / "sitecustomize.py").write_text(statements)
     return {"PYTHONPATH": f"{folder}{os.pathsep}{environment()['PYTHONPATH']}"}
 

@@ -1,4 +1,4 @@
-"""Connections die, wait, or can't be had, on a server that runs."""
+"""Killed, waiting and refused connections on a running server."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -19,7 +19,7 @@ KILL_BUSY = f"{KILL_ALL} AND state = 'active'"
 
 @asynccontextmanager
 async def killing(server: Server, statement: str, pause: float) -> AsyncIterator[None]:
-    """Kill connections of the service again and again."""
+    """Kill the service's connections repeatedly."""
 
     async def kill() -> None:
         while True:
@@ -36,7 +36,7 @@ async def killing(server: Server, statement: str, pause: float) -> AsyncIterator
 
 
 async def take_every_connection(server: Server, others: AsyncExitStack) -> None:
-    """Hold whatever connections the server has; the service's are killed until it is never the quicker to connect."""
+    """Take all connections of the server, killing the service's until it gets none."""
     killer = await others.enter_async_context(server.connected())
     is_taken = False
     while not is_taken:
@@ -44,7 +44,7 @@ async def take_every_connection(server: Server, others: AsyncExitStack) -> None:
         with suppress(asyncpg.TooManyConnectionsError):
             while True:
                 await others.enter_async_context(server.connected())
-        # None was dying while the last one was refused, and none came between.
+        # No connection was ending while the last one was refused.
         is_taken = not killed and not await killer.fetch(KILL_ALL)
 
 

@@ -1,4 +1,4 @@
-"""The network between service and server swallows, resets or delays."""
+"""A network between service and server that drops packets or is partitioned."""
 
 import asyncio
 from collections.abc import Callable
@@ -41,7 +41,7 @@ async def test_partitioned_network_is_503_in_time(
 async def test_no_old_connection_is_used_after_packet_loss(
     primary: Server, truth: Truth, report: Report, away: float
 ) -> None:
-    """Without held pages; what was swallowed is lost for good, as behind a firewall that has forgotten connections."""
+    """Without cached pages. Dropped bytes are lost, as behind a firewall that has forgotten its connections."""
     async with (
         proxied(primary.port) as network,
         service(primary.url(network.port)) as live,

@@ -1,4 +1,4 @@
-"""Failover by Patroni: no read is wrong, what is cached is always answered, and an import is soon possible again."""
+"""Failover by Patroni: no read is wrong, cached pages are always served, and imports soon work again."""
 
 import asyncio
 import time
@@ -32,7 +32,7 @@ OLDER, CURRENT, *NEXT = (f"2020-{month:02}" for month in range(1, 8))
 
 @pytest.fixture(scope="module")
 def truth() -> Truth:
-    """Return what each release holds; the later ones have fewer places."""
+    """Return the places of each release; later ones have fewer."""
     return Truth({name: renamed(name, 1500 - 10 * number) for number, name in enumerate((OLDER, CURRENT, *NEXT))})
 
 
@@ -75,7 +75,7 @@ async def publish(cluster: Cluster, catalogues: Mapping[str, Path], name: str) -
 async def publish_soon(
     tried: Trial, cluster: Cluster, catalogues: Mapping[str, Path], name: str, *, since: float
 ) -> None:
-    """Try an import until it succeeds, which must be within 30 seconds of the fault."""
+    """Retry an import until it succeeds, which must be within 30 seconds of the fault."""
     while True:
         try:
             await publish(cluster, catalogues, name)
@@ -90,19 +90,19 @@ async def publish_soon(
 
 
 def questions(truth: Truth) -> list[Question]:
-    """Return questions for cached pages, and for what is read from the database."""
+    """Return requests for cached pages, and for records in the database."""
     return [*pages(truth, are_held=True) * 3, *pages(truth, OLDER) * 2, *lookups(truth), *lookups(truth, OLDER)]
 
 
 def assert_reads(tried: Trial, newest: str) -> None:
-    """Check what holds beyond what every trial checks: at most one refusal a connection, and the newest release."""
+    """Check that at most one request per connection was refused, and that the newest release is served."""
     assert tried.load.count("refused") <= POOL_SIZE
     assert tried.returned is not None
     assert tried.load.releases(tried.returned) == {newest}
 
 
 async def assert_standby(node: Node, newest: str) -> None:
-    """Check that a former primary is a standby, and has what was published since."""
+    """Check that a former primary is a standby with the latest publication."""
     assert await node.is_standby()
     assert await node.has_release(newest)
 
@@ -132,7 +132,7 @@ async def test_killed_primary_is_replaced_and_returns_as_a_standby(
         await tried.ordinary()
         await publish(cluster, catalogues, NEXT[1])
         began = time.monotonic()
-        lost.kill()  # a standby has what was just acknowledged
+        lost.kill()  # a standby has the commit just acknowledged
         await publish_soon(tried, cluster, catalogues, NEXT[2], since=began)
         promoted = await cluster.primary()
         assert promoted is not lost
@@ -175,7 +175,7 @@ async def test_primary_stays_primary_without_etcd(
         await tried.ordinary()
         cluster.etcd.stop()
         began = time.monotonic()
-        await asyncio.sleep(ETCD_AWAY * 2 / 3)  # the primary's lease has long ended
+        await asyncio.sleep(ETCD_AWAY * 2 / 3)  # long after the primary's lease
         await publish_soon(tried, cluster, catalogues, NEXT[4], since=time.monotonic())
         await asyncio.sleep(max(0, began + ETCD_AWAY - time.monotonic()))
         assert await cluster.primary() is primary

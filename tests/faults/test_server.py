@@ -1,4 +1,4 @@
-"""The server goes away and comes back, or stands still."""
+"""A server that stops and comes back, or is suspended."""
 
 import asyncio
 import signal

@@ -1,4 +1,4 @@
-"""Several servers: a primary and a standby that is promoted, is behind, or cancels what is read."""
+"""Several servers: a primary, and a standby that is promoted, lags, or cancels reads."""
 
 import asyncio
 import re
@@ -24,20 +24,20 @@ from tests.support.wire import LOCALIDADES, Live
 
 
 def address_of(*ports: int, prefer: str = "prefer-standby") -> str:
-    """Return the address of several servers."""
+    """Return the URL of several servers."""
     hosts = ",".join(f"127.0.0.1:{port}" for port in ports)
     return f"postgresql://postgres@{hosts}/localidades?sslmode=disable&target_session_attrs={prefer}"
 
 
 def holds_pages(live: Live, release: str) -> bool:
-    """Return whether the service has fetched all pages of a release."""
+    """Return whether the service has cached all pages of a release."""
     return re.search(rf"The page cache holds all \d+ pages of release {release}\.", live.output.read_text()) is not None
 
 
 async def connect_to_every(base: str, *servers: Server) -> None:
-    """Have the service make connections until it has some to each server.
+    """Make the service connect until it has connections to each server.
 
-    Whoever asks meanwhile may have all its attempts killed: this comes before the load.
+    This comes before the load, because all attempts of a request may be killed.
     """
     async with asyncio.timeout(20), httpx.AsyncClient(base_url=base) as client:
         while 0 in [await server.service_connections() for server in servers]:
@@ -104,13 +104,13 @@ async def test_primary_losing_packets_is_left_for_the_standby(
             await tried.recovered()
             await asyncio.sleep(away)
             network.heal()
-    assert tried.load.count("refused") <= POOL_SIZE  # what waited for it as it was lost, one each
+    assert tried.load.count("refused") <= POOL_SIZE  # requests that were waiting for it, one per connection
 
 
 async def test_reads_go_to_the_primarys_pooler_if_the_other_reaches_no_standby(
     primary: Server, standby: Server
 ) -> None:
-    """A pooler lets clients in all the same, and refuses what they ask."""
+    """A pooler still accepts clients and refuses their queries."""
     role = "reader_of_two_poolers"
     await primary.fetch(f"CREATE ROLE {role} LOGIN")
     await standby.catch_up(primary)
@@ -131,7 +131,7 @@ async def test_reads_go_to_the_primarys_pooler_if_the_other_reaches_no_standby(
 
 
 async def servers_that_answer(database: Database) -> set[str]:
-    """Ask over every connection, several times."""
+    """Use every connection several times."""
     asked = text("SELECT CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE 'primary' END FROM pg_sleep(0.05)")
     found = [await asyncio.gather(*(database.fetch(asked) for _ in range(4))) for _ in range(5)]
     return {str(rows[0][0]) for answers in found for rows in answers}
@@ -164,7 +164,7 @@ async def test_lagging_standby_gives_no_wrong_answer(
 async def test_failover_to_a_lagging_standby_does_not_go_back(
     primary: Server, standby: Server, truth: Truth, report: Report, catalogues: Mapping[str, Path]
 ) -> None:
-    """One address for both servers, as a load balancer has."""
+    """One address for both servers, as with a load balancer."""
     questions = [*pages(truth, are_held=True) * 4, *pages(truth, OLDER) * 4, *lookups(truth)]
     await standby.catch_up(primary)
     async with proxied(primary.port) as balancer, service(primary.url(balancer.port), page_cache=True) as live:
@@ -203,7 +203,7 @@ async def test_named_release_on_a_lagging_standby_is_503_not_404(
 async def test_promoted_standby_without_the_release_serves_the_previous_one(
     primary: Server, standby: Server, truth: Truth, report: Report, catalogues: Mapping[str, Path]
 ) -> None:
-    """What asynchronous replication may lose: answers stay right, and no request mixes the two."""
+    """Asynchronous replication may lose a release: responses stay right and never mix the two."""
     questions = [*pages(truth, OLDER), *lookups(truth, OLDER)]
     await standby.catch_up(primary)
     await standby.stop(IMMEDIATE)

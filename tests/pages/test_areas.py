@@ -1,4 +1,4 @@
-"""The pages of estados and municipios: what each comes to, its largest places, and its past."""
+"""The pages of estados and municipios: totals, largest places, and history."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -32,7 +32,7 @@ PLACES = [
 async def pages(
     server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """Yield a client of a service whose second release has one place less, and a municipio of another name."""
+    """Yield a client of a service whose second release lacks a place and renames a municipio."""
     folder: Path = tmp_path_factory.mktemp("areas")
     earlier = [replace(place, nom_mun={"Acatic": "Acatique"}.get(place.nom_mun, place.nom_mun)) for place in PLACES]
     earlier.append(Place("140020060", "Retirado", nom_mun="Ñuñú", **JALISCO))
@@ -51,7 +51,7 @@ def tiles(page: Page) -> list[str]:
 
 async def test_estado_page_shows_totals(pages: httpx.AsyncClient) -> None:
     page = Page.of(await pages.get(f"{INDEX}estados/14/"))
-    assert page.of_class("p", "lead").text == "One of Mexico’s 32 estados"  # none but 15 is the Estado de México
+    assert page.of_class("p", "lead").text == "One of Mexico’s 32 estados"  # only 15 is the Estado de México
     assert tiles(page) == [
         "2 municipios",
         "14 localities",
@@ -115,9 +115,9 @@ async def test_area_page_shows_its_history(pages: httpx.AsyncClient, path: str, 
 async def test_page_of_many_areas_runs_few_statements(
     app: FastAPI, client: httpx.AsyncClient, path: str, most: int
 ) -> None:
-    """However many it shows: each has its cabecera, and each municipio its estado."""
+    """However many areas it shows, with their cabeceras and estados."""
     target = f"{INDEX}{path}?format=api"
-    await client.get(target)  # the first request of a connection may ask for more
+    await client.get(target)  # the first request of a connection may run more
     with recorded_statements(app) as sent:
         assert (await client.get(target)).status_code == 200
     assert 0 < len(sent) <= most

@@ -1,4 +1,4 @@
-"""The browsable page: what a person sees is what a program gets."""
+"""Browsable pages show the same as programs get."""
 
 import re
 import shlex
@@ -195,7 +195,7 @@ async def test_form_offers_the_municipios_of_the_chosen_estado(client: httpx.Asy
 
 @pytest.fixture(scope="module")
 def followed() -> dict[str, int]:
-    """Return the statuses of the addresses that were followed already: most pages have the same links."""
+    """Return the statuses of the URLs visited so far, because most pages have the same links."""
     return {}
 
 
@@ -240,7 +240,7 @@ async def test_links_include_the_forwarded_prefix(app: FastAPI, target: str) -> 
 
 async def test_styles_and_scripts_load_nothing_from_elsewhere() -> None:
     static = Path(localidades_api.__file__).parent / "html" / "static"
-    for file in static.glob("*.*"):  # tests/pages/test_map_page.py has what MapLibre asks for
+    for file in static.glob("*.*"):  # tests/pages/test_map_page.py has MapLibre's requests
         text = file.read_text("latin-1").replace("http://www.w3.org/2000/svg", "").replace("http://127.0.0.1:8000", "")
         assert not re.search(r"//[a-z0-9.-]+\.[a-z]|https?:|@import|innerHTML|eval\(|document\.write", text), file.name
 
@@ -345,7 +345,7 @@ async def test_demo_is_marked_as_invented(database: str, tmp_path: Path) -> None
 
 
 async def rename_release(url: str) -> None:
-    """Make a small release pass for the bundled one, which takes seconds to generate."""
+    """Disguise a small release as the demo, which takes seconds to generate."""
     connection = await asyncpg.connect(url)
     try:
         await connection.execute("UPDATE releases SET name = 'demo'")

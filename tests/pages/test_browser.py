@@ -1,4 +1,4 @@
-"""What people do with the pages, in a real Chromium: with scripts and without, by mouse and by keyboard."""
+"""Use of the pages in Chromium, with scripts and without, by mouse and keyboard."""
 
 import re
 from collections.abc import AsyncIterator, Iterator
@@ -25,13 +25,13 @@ LIST = f"{INDEX}localidades/?format=api"
 MAX_HTML_BYTES = 100_000  # bytes of a page
 
 _STATES = (("02", "Baja California", 32.5, -115.5), ("14", "Jalisco", 20.7, -103.3), ("31", "Yucatán", 20.9, -89.6))
-# The only place of its municipio, until it gets a key of another.
+# The only place of its municipio, until it moves to another.
 _MOVED = Place("310040001", "Villa Mudada", nom_ent="Yucatán", nom_mun="Tepatitlán 4", latitud="20.5", longitud="-89.3")
 _LONG = "San Francisco Telixtlahuaca de los Peñascos (Fraccionamiento Residencial Las Águilas)"
 
 
 def places() -> list[Place]:
-    """Return 700 places: the traps, homonyms, a name as long as INEGI's longest, all over three estados."""
+    """Return 700 places in three estados: the traps, homonyms, and a name as long as INEGI's longest."""
     found = [*TRAPS, _MOVED]
     for cve_ent, estado, north, west in _STATES:
         for number in range(228):
@@ -49,7 +49,7 @@ def places() -> list[Place]:
 
 
 def a_year_later() -> list[Place]:
-    """Return the same with places that were removed, renamed and added, and without a municipio."""
+    """Return the same with places removed, renamed and added, and without a municipio."""
     kept = [one for one in places() if not "310030005" <= one.cvegeo <= "310030064" and one != _MOVED]
     changed = [replace(one, nombre=f"Nuevo {one.nombre}") if one.cvegeo.endswith("0070") else one for one in kept]
     like = next(one for one in kept if one.cvegeo == "310010005")
@@ -119,7 +119,7 @@ async def test_closed_suggestions_leave_enter_to_the_form(page: Page) -> None:
     )
     await search.press_sequentially("penon")
     await expect(options).to_have_count(8)
-    # What is clicked is not covered by an answer that comes during the click.
+    # A response during the click must not cover its target.
     assert await search.evaluate("(field) => { field.blur(); return field.nextElementSibling.hidden; }")
     await expect(search).to_have_attribute("aria-expanded", "false")
     await search.fill("peno")
@@ -162,7 +162,7 @@ async def test_late_suggestions_are_dropped(page: Page, key: str) -> None:
     await suggested.asked()
     await search.press(key)
     suggested.release()
-    await page.evaluate("new Promise((done) => setTimeout(done, 300))")  # as long as a slow answer takes
+    await page.evaluate("new Promise((done) => setTimeout(done, 300))")  # longer than a slow response
     if key == "Escape":
         await expect(page.get_by_role("listbox")).to_be_hidden()
     else:
@@ -194,10 +194,10 @@ async def test_names_that_look_like_markup_are_escaped_everywhere(page: Page) ->
     assert await page.locator("main script, [onmouseover]").count() == 0
 
 
-# -- With JavaScript and without: forms. What links do needs no script; tests/pages/test_browsable.py follows them.
+# -- Forms, with JavaScript and without; tests/pages/test_browsable.py follows links.
 
 
-# The rectangles of names on a map, and of its dots, in the map's units; those of the path have a radius.
+# The rectangles of a map's labels and dots, in the map's units; those of the path have a radius.
 DRAWN = """(svg, radius) => {
     const boxes = (selector) => [...svg.querySelectorAll(selector)].map((one) => {
         const { x, y, width, height } = one.getBBox();
@@ -223,7 +223,7 @@ async def test_labels_on_a_map_do_not_overlap(page: Page, target: str, map_: str
     drawn = await page.locator(map_).evaluate(DRAWN, radius)
     assert len(drawn["dots"]) > dots
     assert len(drawn["names"]) > min(dots / 10, 5)
-    # Boxes are as high as a line, letters are not.
+    # Boxes are as high as a line, which is higher than the letters.
     names = [
         (left, top + (bottom - top) / 6, right, bottom - (bottom - top) / 6)
         for left, top, right, bottom in drawn["names"]
@@ -246,7 +246,7 @@ async def test_filtered_list_has_a_shareable_url(anyone: Page, base: str) -> Non
         "Jalisco"
     }
     municipio = anyone.get_by_label("Municipio", exact=True)
-    await expect(municipio.locator("option")).to_have_count(4)  # scripts or none, these are the estado's
+    await expect(municipio.locator("option")).to_have_count(4)  # with or without scripts, these belong to the estado
     await municipio.select_option("14002")
     await anyone.get_by_role("button", name="Filter").click()
     await expect(anyone.locator("p.amount")).to_have_text("11 records")
@@ -371,7 +371,7 @@ async def test_page_can_be_used_by_keyboard(page: Page) -> None:
     await expect(page.locator("#search")).to_be_focused()
 
 
-# -- On a telephone
+# -- On a phone
 
 
 async def test_navigation_is_a_menu_on_a_phone_only(anyone: Page) -> None:
@@ -381,7 +381,7 @@ async def test_navigation_is_a_menu_on_a_phone_only(anyone: Page) -> None:
     await expect(menu).to_be_hidden()
     await expect(nav.locator("[aria-current]")).to_have_text("Localities")
     await anyone.set_viewport_size(TELEPHONE)
-    if await anyone.locator("#theme").is_hidden():  # without scripts the links stand there
+    if await anyone.locator("#theme").is_hidden():  # without scripts the links are visible
         await expect(nav).to_be_visible()
         return
     await expect(nav).to_be_hidden()
@@ -407,7 +407,7 @@ async def test_filters_are_collapsed_on_a_phone_only(anyone: Page) -> None:
 
 WITH_TABLES = {"list", "municipios", "estados", "localidad", "municipio", "estado", "suggest", "nearest", "changes",
                "releases", "error-410", "error-410-municipio"}  # fmt: skip
-# Each of these has what the others are made of: tables with their forms, details, a time line, changes, problems.
+# These have all the components: tables with forms, details, a time line, changes, problems.
 IN_SHORT = ("list", "localidad", "estado", "releases", "changes", "error-410", "error-422")
 KINDS = {
     "index": INDEX,
@@ -442,7 +442,7 @@ KINDS = {
 
 @pytest.fixture(scope="module")
 async def examined(browser: Browser, base: str) -> AsyncIterator[Page]:
-    """Yield a page for one kind after the other."""
+    """Yield a page, shared by all kinds."""
     async with visit(browser, base, errors=True) as page:
         yield page
 
@@ -455,9 +455,9 @@ async def examined(browser: Browser, base: str) -> AsyncIterator[Page]:
     ],
 )
 async def test_every_page_is_light_fits_a_phone_and_passes_axe(examined: Page, kind: str, *, is_examined: bool) -> None:
-    """In Spanish, whose words are longer; its tables are cards there, and tables still.
+    """In Spanish, which has longer words, and with tables shown as cards but still accessible as tables.
 
-    All rules of axe hold there in the light; those of colours, which a theme changes, on a desktop in the dark.
+    All rules of axe are checked there in the light theme, and those of colours on a desktop in the dark one.
     """
     await examined.set_viewport_size(TELEPHONE)
     await examined.emulate_media(color_scheme="light")
@@ -472,7 +472,7 @@ async def test_every_page_is_light_fits_a_phone_and_passes_axe(examined: Page, k
         columns = await table.get_by_role("columnheader").count()
         row = table.get_by_role("row").last
         await expect(row).to_have_css("display", "flex")
-        empty = await row.locator("td:empty").count()  # which a card leaves out
+        empty = await row.locator("td:empty").count()  # cards omit it
         assert await row.get_by_role("cell").count() + empty == columns > 1
         assert await table.evaluate("one => one.scrollWidth <= one.parentElement.clientWidth")
     if is_examined:

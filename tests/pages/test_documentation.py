@@ -1,4 +1,4 @@
-"""The pages of the API's documentation: in the frame of the site, in a browser that reaches nothing but the service."""
+"""The API's documentation: in the layout of the site, in a browser that may only reach the service."""
 
 import json
 import re
@@ -123,7 +123,7 @@ async def test_reference_passes_axe(
 async def test_swagger_ui_passes_axe_and_follows_the_theme(
     browser: Browser, live_server: str, scheme: str, viewport: ViewportSize, language: Language
 ) -> None:
-    """`visit` fails on what a browser says on its console, such as that a policy has kept something from it."""
+    """`visit` fails on console messages, such as violations of the security policy."""
     options: dict[str, Any] = {"color_scheme": scheme, "viewport": viewport}
     async with visit(browser, live_server, **options) as page:
         await page.goto(f"/docs?lang={language}")
@@ -144,7 +144,7 @@ async def test_swagger_ui_passes_axe_and_follows_the_theme(
 
 
 async def _try(page: Page, method: str, path: str) -> None:
-    """Open an operation, and send it as it is filled in."""
+    """Open an operation and send it as prefilled."""
     operation = page.locator(f"{method}:has([data-path='{path}'])")
     await operation.locator(".opblock-summary-control").click()
     await operation.locator(".try-out__btn").click()
@@ -160,14 +160,14 @@ async def test_documentation_without_scripts_links_to_the_reference(browser: Bro
         await expect(page.locator("#list_localities h3")).to_have_text("List localities")
 
 
-# -- What it offers to try
+# -- Prefilled operations
 
 
 @pytest.fixture(scope="module", params=["of two releases", "of the demo"])
 def service(
     request: pytest.FixtureRequest, server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[httpx.Client]:
-    """Yield a client of a service on two small releases, and of one on what `make run` loads."""
+    """Yield clients of a service on two small releases, and of one on the demo."""
     folder = tmp_path_factory.mktemp("examples")
     sources: list[Path | str] = ["demo"]
     if request.param != "of the demo":
@@ -179,7 +179,7 @@ def service(
         for source in sources:
             import_file(url, source)
         with serving(url) as live, httpx.Client(base_url=live.base, timeout=PATIENCE, follow_redirects=True) as client:
-            await_names(live.base, within=2 * PATIENCE)  # those of the demo are a country's
+            await_names(live.base, within=2 * PATIENCE)  # the demo's are a whole country
             yield client
 
 
@@ -190,7 +190,7 @@ def operations(service: httpx.Client) -> Iterator[tuple[str, str, dict[str, Any]
 
 
 def example_body(operation: dict[str, Any]) -> dict[str, Any]:
-    """Return what is sent with a request: the example of its body in the first format, if it has one."""
+    """Return the example of a request's body in its first format, if it has one."""
     if "requestBody" not in operation:
         return {}
     media_type, content = next(iter(operation["requestBody"]["content"].items()))
@@ -209,7 +209,7 @@ def test_example_of_each_parameter_is_answered(service: httpx.Client) -> None:
         needed = {one["name"]: one["example"] for one in parameters if one["in"] == "query" and one["required"]}
         assert service.request(method, address, params=needed, **body).is_success, path
         for one in parameters:
-            # Only what is needed is filled in: with all filters at once nothing would be found.
+            # Only required parameters are filled in: with all filters at once nothing would be found.
             assert ("example" in one) == one["required"], (path, one)
             if one["in"] == "query":
                 query = {**needed, one["name"]: examples[one["name"]]}

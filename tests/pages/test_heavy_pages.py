@@ -18,14 +18,14 @@ from tests.support.postgres import new_database
 
 CENSUS = "/api/census/"
 LOCALIDADES = f"{CENSUS}localidades/"
-OLD, NEW = "o" * 57 + "2019-01", "n" * 57 + "2020-01"  # as long as a release's name may be
+OLD, NEW = "o" * 57 + "2019-01", "n" * 57 + "2020-01"  # the longest name that a release may have
 CHANGES = f"{CENSUS}releases/{NEW}/changes/"
 MUNICIPIOS, RELEASES = 570, 130
 BOLD = "\N{MATHEMATICAL BOLD SMALL S}\N{MATHEMATICAL BOLD SMALL A}\N{MATHEMATICAL BOLD SMALL N} "  # 12 bytes a letter
 
 
 def heavy(word: str) -> Iterator[Place]:
-    """Yield 1,140 places of Oaxaca's 570 municipios whose names are as long as INEGI's longest, all of two bytes."""
+    """Yield 1,140 places of Oaxaca's 570 municipios, with names as long as INEGI's longest in letters of two bytes."""
     for municipio in range(1, MUNICIPIOS + 1):
         for clave in (1, 2):
             name = f"San {word} {'ñ' * 86}"[:86]
@@ -56,7 +56,7 @@ END $$
 async def client(
     server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """Yield a client of a service on two releases between which every name changed, and many without records."""
+    """Yield a client of a service on two releases with different names everywhere, and many empty ones."""
     folder: Path = tmp_path_factory.mktemp("heavy")
     with new_database(server, migrated) as url:
         connection = await asyncpg.connect(url)

@@ -1,4 +1,4 @@
-"""The inset that says where in Mexico the places of a page are."""
+"""The inset map of the places of a page."""
 
 import re
 from collections.abc import AsyncIterator, Iterator
@@ -29,7 +29,7 @@ GONE = Place("190390900", "Retirado", nom_ent="Nuevo León", longitud="-99.9", l
 
 
 def cities() -> list[Place]:
-    """Return cities with places about them, so that the country has a shape; the traps, one of them nowhere."""
+    """Return cities with places around them, which outline the country, and the traps, one without coordinates."""
     found = [*(trap for trap in TRAPS if trap.cvegeo[:2] == "01"), SMALLER_SEAT]
     for key, name, state, west, north in _CITIES:
         found.append(Place(key, name, nom_ent=state, longitud=str(west), latitud=str(north), poblacion="900000"))
@@ -43,9 +43,9 @@ def cities() -> list[Place]:
 
 @pytest.fixture(scope="module")
 def country(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Yield a database that holds the cities, and an earlier release with a place that was withdrawn since.
+    """Yield a database with the cities, and an earlier release with a place that was withdrawn since.
 
-    There Mérida is the largest of all, and lies elsewhere.
+    There Mérida is the largest of all, at another place.
     """
     folder = tmp_path_factory.mktemp("country")
     elsewhere = {"Mérida": {"longitud": "-88.2", "poblacion": "1900000"}}
@@ -82,7 +82,7 @@ def dots_of(page: Page, inset: Element) -> list[tuple[float, float]]:
 
 
 def located(*keys: str) -> set[tuple[float, float]]:
-    """Return where the dots of these places are."""
+    """Return the positions of the dots of these places."""
     points = [MEXICO.locate(float(one.longitud), float(one.latitud)) for one in [*cities(), GONE] if one.cvegeo in keys]
     return {(float(f"{point[0]:.1f}"), float(f"{point[1]:.1f}")) for point in points if point}
 

@@ -128,7 +128,7 @@ async def test_every_kind_of_bad_parameter_is_explained_in_spanish(client: httpx
         ("en-US,en;q=0.9,es;q=0.8", "en"),
         ("en;q=0.1, es;q=0.2", "es"),
         ("en;q=0.2, es;q=0.1", "en"),
-        ("es;q=0.5, en;q=0.5", "es"),  # among equals the first that is named
+        ("es;q=0.5, en;q=0.5", "es"),  # the first of equals
         ("es;q=0, en;q=0.1", "en"),
         ("es;q=0", "en"),
         ("fr, de;q=0.9, es;q=0.1", "es"),
@@ -163,7 +163,7 @@ async def test_accept_language_may_span_several_lines(client: httpx.AsyncClient)
 
 
 def said_on(page: Page) -> Iterator[str]:
-    """Yield what a page says: its texts, and those of its attributes."""
+    """Yield the texts of a page and of its attributes."""
     for element in page.elements:
         if not {"pre", "code"} & {element.tag, *element.path}:
             yield from (text.strip(" \n·:←→") for text in element.own)
@@ -176,7 +176,7 @@ def said_on(page: Page) -> Iterator[str]:
     "target", [*PAGES, "/match?format=api", "/map?format=api&municipio_id=1001", *(target for target, _ in ERRORS)]
 )
 async def test_spanish_page_has_no_english_text(client: httpx.AsyncClient, target: str) -> None:
-    """Neither where a text stands alone nor, of those with more than one word, within another."""
+    """Texts of several words are also searched within others."""
     catalogue = translations()
     english = set(catalogue) - set(catalogue.values())
     phrases = re.compile("|".join(re.escape(text) for text in english if " " in text))
@@ -184,4 +184,4 @@ async def test_spanish_page_has_no_english_text(client: httpx.AsyncClient, targe
     assert page.one("html").attributes["lang"] == "es"
     assert {text for text in said_on(page) if text in english or phrases.search(text)} == set()
     same_in_english = Page.of(await client.get(re.sub("&lang=[a-z]+", "", target) + "&lang=en"))
-    assert english & set(said_on(same_in_english))  # where there is such a text, it is found
+    assert english & set(said_on(same_in_english))  # such texts are found if they exist

@@ -1,4 +1,4 @@
-"""The map of the country, in a real Chromium whose WebGL is drawn by its processor."""
+"""The map of the country, in Chromium with WebGL drawn by the processor."""
 
 import csv
 import io
@@ -26,7 +26,7 @@ STILL: dict[str, Any] = {"reduced_motion": "reduce"}
 TOUCH: dict[str, Any] = {"viewport": TELEPHONE, "has_touch": True, "is_mobile": True}
 AT_THE_COAST = "map=9/15.8/-96.5"
 AT_A_BOUNDARY = "map=11/22.05/-102.15"
-# What the map draws for the boundaries of municipios, and the names it has for them; it waits for the names.
+# Return the map's boundaries of municipios and their names, once it has the names.
 OUTLINES = """async () => {
     const { shown } = await import(document.querySelector("script[src*='map.js']").src);
     for (;;) {
@@ -75,7 +75,7 @@ PLACES = [
 
 @pytest.fixture(scope="module")
 def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Yield the address of a service that holds some places of a coast, and some far away."""
+    """Yield the URL of a service with places of a coast, and some far away."""
     file = write_catalogue(tmp_path_factory.mktemp("map") / "catun_localidad_2020-01.csv", PLACES)
     with new_database(server, migrated) as url:
         import_file(url, file)
@@ -99,7 +99,7 @@ async def without_webgl() -> AsyncIterator[Browser]:
 
 
 class Loaded(NamedTuple):
-    """The map as it was loaded once, on a desktop and without animations; bytes of scripts, for a list and by then."""
+    """The map, loaded once on a desktop without animations; the bytes of scripts of a list and of the map."""
 
     page: Page
     of_the_list: dict[str, int]
@@ -108,7 +108,7 @@ class Loaded(NamedTuple):
 
 @pytest.fixture(scope="module")
 async def loaded(browser: Browser, base: str) -> AsyncIterator[Loaded]:
-    """Yield the map for tests that go where they want to see it by its address."""
+    """Yield the map for tests that move it by its URL."""
     sent: dict[str, int] = {}
 
     def file_of(response: Response) -> str:
@@ -136,7 +136,7 @@ async def loaded(browser: Browser, base: str) -> AsyncIterator[Loaded]:
 
 @pytest.fixture
 async def page(loaded: Loaded) -> AsyncIterator[Page]:
-    """Yield the map on a coast, with nothing chosen."""
+    """Yield the map on a coast, with nothing selected."""
     page = loaded.page
     await go(page, AT_THE_COAST)
     await expect(panel(page)).to_be_hidden()
@@ -146,7 +146,7 @@ async def page(loaded: Loaded) -> AsyncIterator[Page]:
 
 
 async def go(page: Page, fragment: str) -> None:
-    """Go to another part of the map, as by its address."""
+    """Go to another part of the map by its URL."""
     await page.evaluate("(fragment) => { location.hash = fragment }", fragment)
 
 
@@ -160,7 +160,7 @@ def panel(page: Page) -> Locator:
 
 
 async def drawn(page: Page, name: str) -> Locator:
-    """Wait until the map has drawn the points in view, one of this name among them; return its entry in their list."""
+    """Wait until the map has drawn a point of this name; return its entry in the list."""
     entry = page.locator("#visible").get_by_role("button", name=name, exact=True)
     if await page.locator("#visible:not([open])").count():
         await page.locator("#visible summary").click()
@@ -169,14 +169,14 @@ async def drawn(page: Page, name: str) -> Locator:
 
 
 def view_of(page: Page) -> tuple[float, float, float]:
-    """Return zoom, latitude and longitude out of the address."""
+    """Return zoom, latitude and longitude from the URL."""
     found = re.search(r"[#&]map=([0-9.]+)/([0-9.-]+)/([0-9.-]+)", page.url)
     assert found is not None, page.url
     zoom, latitude, longitude = map(float, found.groups())
     return zoom, latitude, longitude
 
 
-# -- As it was loaded once
+# -- On a desktop
 
 
 async def test_map_scripts_are_light_and_loaded_on_the_map_only(loaded: Loaded) -> None:
@@ -361,7 +361,7 @@ async def test_scale_is_correct_at_the_centre_of_the_map(page: Page) -> None:
     assert box["width"] * metres_per_pixel == pytest.approx(3000, rel=0.05)
 
 
-# -- As somebody else sees it
+# -- On other devices
 
 
 async def test_shared_url_shows_the_same_on_a_dark_spanish_phone(browser: Browser, base: str, page: Page) -> None:
@@ -374,12 +374,12 @@ async def test_shared_url_shows_the_same_on_a_dark_spanish_phone(browser: Browse
         await expect(panel(other).get_by_role("heading")).to_have_text("Puerto Ángel")
         await expect(panel(other).locator(".open")).to_have_text("Ficha completa")
         await expect(other.get_by_label("Colores")).to_have_value("ambito")
-        # The telephone's panel covers a part of the map, which makes way for the place.
+        # The phone's panel covers a part of the map, which moves to show the place.
         assert re.search(r"#map=10/.*&color=ambito&place=203240025$", other.url)
         await other.screenshot(path=SCREENSHOTS / "map-telephone.png")
         assert await axe_faults(other) == {}
         assert await other.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
-        # MapLibre writes its view up to 0.3 s after a move, also over one that it has not read; so it reads it at once.
+        # MapLibre writes its view to the URL up to 0.3 s after a move, so a new view is read at once.
         await other.evaluate(
             "() => { location.hash = 'map=7/17/-96.7&color=estado'; dispatchEvent(new HashChangeEvent('hashchange')) }"
         )
@@ -392,8 +392,8 @@ async def test_shared_url_shows_the_same_on_a_dark_spanish_phone(browser: Browse
 
 async def test_map_of_a_list_fits_its_places_and_passes_axe(browser: Browser, base: str) -> None:
     async with visit(browser, base, **STILL) as page:
-        # Colours may change before the map has its style, as where a shared place is read before that; `visit` wants a
-        # console that says nothing.
+        # Colours may change before the map has its style, when a shared place is read first; `visit` checks that the
+        # console stays empty.
         await page.add_init_script("""
             new MutationObserver((_, observer) => {
                 if (!document.getElementById("drawing")?.hidden) return;

@@ -1,4 +1,4 @@
-"""The page that matches a pasted list or a file, in a real Chromium."""
+"""The page that matches a pasted list or a file, in Chromium."""
 
 import asyncio
 import csv
@@ -33,7 +33,7 @@ PASTED = (
 
 @pytest.fixture(scope="module")
 def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Yield the address of a service that holds a small catalogue with homonyms."""
+    """Yield the URL of a service on a small catalogue with homonyms."""
     file = write_catalogue(tmp_path_factory.mktemp("match") / "catun_localidad_2020-01.csv", TRAPS)
     with new_database(server, migrated) as url:
         import_file(url, file)
@@ -51,7 +51,7 @@ async def page(browser: Browser, base: str) -> AsyncIterator[Page]:
 
 
 async def match(page: Page, text: str) -> None:
-    """Paste a list and have it matched."""
+    """Paste a list and match it."""
     await page.get_by_label("Paste rows").fill(text)
     await page.get_by_role("button", name="Match", exact=True).click()
     await expect(page.get_by_role("heading", name="Result")).to_be_focused()
@@ -340,7 +340,7 @@ async def test_unmatched_rows_are_searched_and_chosen_together(page: Page) -> No
             ("013", "chosen", "320580044", ""),
             ("014", "chosen", "320580044", ""),
         ]
-    await match(page, f"{PASTED}013\tXyzzy, ...\t\t\n")  # the choice is kept, until its text is changed
+    await match(page, f"{PASTED}013\tXyzzy, ...\t\t\n")  # the choice is kept until its text changes
     await expect(search).to_have_value(re.compile("El Bellaco"))
     await search.fill("")
     found = rows_in((await downloaded(page))[1])
@@ -348,7 +348,7 @@ async def test_unmatched_rows_are_searched_and_chosen_together(page: Page) -> No
 
 
 def rows_in(content: bytes) -> list[dict[str, str]]:
-    """Return the rows of a file that was downloaded, of either kind."""
+    """Return the rows of a downloaded CSV file or workbook."""
     if not content.startswith(b"PK"):
         return table_in(content)
     header, *rows = openpyxl.load_workbook(io.BytesIO(content)).worksheets[0].iter_rows(values_only=True)

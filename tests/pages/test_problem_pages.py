@@ -1,4 +1,4 @@
-"""Pages of problems: what became of a withdrawn place, and what was probably meant."""
+"""Pages of problems: the fate of withdrawn places, and suggestions."""
 
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
@@ -20,7 +20,7 @@ JALISCO = {"nom_ent": "Jalisco", "nom_abr": "Jal.", "nom_mun": "Acatic"}
 KEPT = [
     Place("140010001", "Acatic", poblacion="13033", **JALISCO),
     Place("140010010", "El Refugio", poblacion="50", latitud="20.10", longitud="-102.90", **JALISCO),
-    Place("140010011", "El Tule", latitud="21.00", longitud="-103.00", **JALISCO),  # it succeeds no other
+    Place("140010011", "El Tule", latitud="21.00", longitud="-103.00", **JALISCO),  # it has no predecessor
 ]
 GONE = [
     Place("140010005", "Ojo Zarco", latitud="20.11", longitud="-102.90", poblacion="7", **JALISCO),
@@ -42,9 +42,9 @@ LATER = Place("140020002", "Recién Nacida", "Jalisco", "Jal.", "Nuevo", latitud
 async def moved(
     server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """Yield a browser's client of three releases; the second lacks two municipios and three places of another.
+    """Yield a client that accepts HTML, on three releases; the second lacks two municipios and three places of another.
 
-    Two of the places that it lacks have new keys.
+    Two of the missing places have new keys.
     """
     folder: Path = tmp_path_factory.mktemp("withdrawn")
     with new_database(server, migrated) as url:
@@ -196,7 +196,7 @@ def suggested(page: Page) -> list[str]:
         ("municipios/14010/", ["Acatic, Jalisco 14001"]),
         ("localidades/acatic/", ["Acatic, Jalisco 14001", "Acatic, Acatic, Jalisco 140010001"]),
         ("el-refugio", ["El Refugio, Acatic, Jalisco 140010010"]),
-        ("el-refujio", []),  # what is only alike is not offered
+        ("el-refujio", []),  # a merely similar path isn't suggested
         ("wp-login.php", []),
         ("%3Cacatic%3E/", []),
     ],

@@ -1,4 +1,4 @@
-"""What answers tell a browser, so that it takes them for what they are and runs nothing that is not ours."""
+"""Security headers: no sniffing of types, and no foreign scripts."""
 
 import httpx
 import pytest

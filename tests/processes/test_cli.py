@@ -316,7 +316,7 @@ def test_package_can_be_run_as_a_module() -> None:
 def test_commands_work_in_a_fresh_interpreter(
     seeded_database: str, live_server: str, small_catalogue: Path, tmp_path: Path
 ) -> None:
-    """Other tests fork a process with the modules loaded. `releases`, `serve` and `mcp` have tests of their own."""
+    """Other tests fork a process with the modules loaded. `releases`, `serve` and `mcp` have other tests."""
     rows = tmp_path / "rows.csv"
     rows.write_text("nombre\nAguascalientes\n")
     env = environment(seeded_database, PYTHONIOENCODING="ascii")  # an ASCII locale must work too

@@ -36,7 +36,7 @@ LAST = f"GET {LOCALIDADES}?page=3 HTTP/1.1\r\nHost: test\r\nConnection: close\r\
     ],
 )  # fmt: skip
 def test_cached_response_is_identical_on_the_wire(live_server: str, target: str) -> None:
-    """Identical except for the date; conditional requests and other hosts have cache entries of their own."""
+    """Identical except for the date; conditional requests and other hosts have separate cache entries."""
     with connect(live_server) as connection:
 
         def ask_again(*fields: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Runs commands in this process, which is fast, for tests that need no process of their own."""
+"""Runs commands in this process, for tests that need no other."""
 
 import subprocess
 from dataclasses import dataclass

@@ -321,7 +321,7 @@ def test_zip_with_any_changed_byte_is_refused_or_unchanged(
         assert read_catalogue(path) == expected
 
 
-# Files that are no catalogues
+# Files that aren't catalogues
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from localidades_api.catalogue import folding
 from localidades_api.catalogue.folding import fold
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
-# Texts with many of the characters that have folding rules of their own.
+# Texts with many of the characters that have special folding rules.
 TYPED = st.text(
     st.sampled_from(
         "aàÁñÑüßłøœæıİſǆﬁº°½ªⅣ①'`´‘’′ʼ‛＇῝´`[](),.-_/\\&#0٣９ \N{NO-BREAK SPACE}\t\u0301\u0303\u0345\u200b\u20dd"
@@ -53,7 +53,7 @@ TYPED = st.text(
         ("東京", ""),
         ("العربية", ""),
         ("Pueblo 東京 Nuevo", "pueblo nuevo"),
-        ("٣ ４ ④ ²", "4 4 2"),  # digits of other scripts are dropped; compatibility forms of ours are kept
+        ("٣ ４ ④ ²", "4 4 2"),  # digits of other scripts are dropped; compatibility forms of 0 to 9 are kept
         ("Ｒａｎｃｈｏ ﬁno Ⅳ", "rancho fino iv"),
         ("a\u200bb", "a b"),
         ("\0", ""),

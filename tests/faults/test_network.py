@@ -8,10 +8,10 @@ import pytest
 
 from tests.faults.load import lookups, pages
 from tests.faults.proxy import Proxy, proxied
+from tests.faults.servers import Server
 from tests.faults.service import service
 from tests.faults.trial import Report, trial
 from tests.faults.truth import Truth
-from tests.support.servers import Server
 
 
 @pytest.mark.parametrize(

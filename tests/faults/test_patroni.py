@@ -13,13 +13,13 @@ from tests.faults.load import Question, lookups, pages
 from tests.faults.patroni.cluster import Cluster, running_cluster
 from tests.faults.patroni.node import IMPORTER, OWNER, READER, Node
 from tests.faults.patroni.programs import find_programs
+from tests.faults.servers import Installation
 from tests.faults.service import service
 from tests.faults.trial import POOL_SIZE, Report, Trial, trial
 from tests.faults.truth import Truth, renamed
 from tests.support.application import import_into
 from tests.support.catalogue import write_catalogue
 from tests.support.postgres import alembic_config
-from tests.support.servers import Installation
 from tests.support.service_address import DEFAULT_DATABASE_TIMEOUT
 from tests.support.wire import Live, environment, run
 

@@ -32,7 +32,7 @@ from localidades_api.importer import ImportStep, import_catalogue
 from localidades_api.observability.progress import Step
 from localidades_api.settings import PREFIX
 from tests.support.catalogue import TRAPS, many, write_catalogue
-from tests.support.here import assert_sentence, here
+from tests.support.commands import assert_error, invoke
 from tests.support.waiting import PATIENCE
 from tests.support.wire import (
     COMMAND,
@@ -57,7 +57,7 @@ NOWHERE = "postgresql://someone:s3cr3t@127.0.0.1:1/x"
 
 
 def test_help_lists_the_commands() -> None:
-    result = here("--help")
+    result = invoke("--help")
     assert result.returncode == 0
     for command in COMMANDS:
         if " " not in command:
@@ -65,7 +65,7 @@ def test_help_lists_the_commands() -> None:
 
 
 def test_version_is_printed() -> None:
-    result = here("--version")
+    result = invoke("--version")
     assert (result.returncode, result.stdout) == (0, f"{__version__}\n")
 
 
@@ -90,7 +90,7 @@ def test_version_is_printed() -> None:
     ],
 )
 def test_usage_error_ends_with_2(arguments: tuple[str, ...]) -> None:
-    result = here(*arguments)
+    result = invoke(*arguments)
     assert (result.returncode, result.stdout) == (2, "")
     assert "Traceback" not in result.stderr
     if arguments:
@@ -103,12 +103,12 @@ def test_usage_error_ends_with_2(arguments: tuple[str, ...]) -> None:
 
 
 def options_of(command: str) -> set[str]:
-    return set(re.findall(r"--[a-z-]+", here(*command.split(), "--help").stdout.partition("Examples:")[0]))
+    return set(re.findall(r"--[a-z-]+", invoke(*command.split(), "--help").stdout.partition("Examples:")[0]))
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_examples_in_help_use_options_that_exist(command: str) -> None:
-    result = here(*command.split(), "--help", COLUMNS="80")
+    result = invoke(*command.split(), "--help", COLUMNS="80")
     assert (result.returncode, result.stderr) == (0, "")
     _, _, examples = result.stdout.partition("\n  Examples:\n")
     assert examples
@@ -122,7 +122,7 @@ def test_examples_in_help_use_options_that_exist(command: str) -> None:
 def test_exit_codes_in_help_match_the_docs() -> None:
     (table,) = re.findall(r"\| exit code .*?\n\n", (ROOT / "docs" / "reference" / "commands.md").read_text(), re.DOTALL)
     documented = re.findall(r"^\| ([0-9]+) \|", table, re.MULTILINE)
-    _, _, codes = here("--help", COLUMNS="80").stdout.partition("\n  Exit codes:\n")
+    _, _, codes = invoke("--help", COLUMNS="80").stdout.partition("\n  Exit codes:\n")
     assert re.findall(r"^ +([0-9]+)  ", codes, re.MULTILINE) == documented
     for command in COMMANDS:
         assert f"`{command}`" in table
@@ -156,7 +156,7 @@ def test_colours_appear_only_on_a_terminal_that_allows_them() -> None:
 
 def test_control_characters_in_errors_are_escaped(seeded: str) -> None:
     hostile = "/nowhere/\x1b[2J[/red]:smile:\n.zip"
-    (said,) = here("import", hostile, url=seeded).stderr.splitlines()
+    (said,) = invoke("import", hostile, url=seeded).stderr.splitlines()
     assert said.startswith("error: There is no file /nowhere/\\x1b[2J[/red]:smile: .zip: ")
     assert "\x1b[2J" not in run_in_terminal("import", hostile, env=environment(seeded))
 
@@ -299,7 +299,7 @@ def test_import_publishes_even_if_its_output_fails(database: str, tmp_path: Path
         report.seek(0)
         assert json.load(report)["published"]
         assert end_of(("import", str(second), "--json"), database, stdout=full.fileno())[0] == 74
-    assert "2021-01" in here("releases", url=database).stdout
+    assert "2021-01" in invoke("releases", url=database).stdout
 
 
 # -- In a fresh interpreter
@@ -330,11 +330,9 @@ def test_commands_work_in_a_fresh_interpreter(
         assert ended.returncode == 0, ended.stderr
         assert arguments != ("openapi",) or json.loads(ended.stdout)
     nowhere = environment(NOWHERE)
-    assert_sentence(run("roles", env=nowhere, command=COMMAND), "The database does not answer")
-    assert_sentence(
-        run("export", str(tmp_path / "files"), env=nowhere, command=COMMAND), "The database does not answer"
-    )
-    assert_sentence(run("import", "/nowhere/año.zip", env=env, command=COMMAND), r"/nowhere/a\xf1o.zip")
+    assert_error(run("roles", env=nowhere, command=COMMAND), "The database does not answer")
+    assert_error(run("export", str(tmp_path / "files"), env=nowhere, command=COMMAND), "The database does not answer")
+    assert_error(run("import", "/nowhere/año.zip", env=env, command=COMMAND), r"/nowhere/a\xf1o.zip")
 
 
 def test_serve_in_a_fresh_interpreter_prints_addresses_and_ends_at_sigterm(seeded_database: str) -> None:
@@ -381,12 +379,12 @@ def test_circular_causes_are_reported(capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.mark.parametrize("arguments", [("releases",), ("import", "demo")])
 def test_url_of_another_database_is_refused_without_its_password(arguments: tuple[str, ...]) -> None:
     address = "postgresql://user:password@host:5432/database"
-    assert_sentence(here(*arguments, url="mysql://u:s3cr3t@h/d"), "DATABASE_URL", address)
+    assert_error(invoke(*arguments, url="mysql://u:s3cr3t@h/d"), "DATABASE_URL", address)
 
 
 def test_unknown_variable_is_named_with_a_suggestion() -> None:
-    assert_sentence(
-        here("releases", url=NOWHERE, LOCALIDADES_POOLSIZE="3"),
+    assert_error(
+        invoke("releases", url=NOWHERE, LOCALIDADES_POOLSIZE="3"),
         "LOCALIDADES_POOLSIZE",
         "LOCALIDADES_POOL_SIZE",
     )
@@ -397,20 +395,20 @@ def test_unknown_variable_is_named_with_a_suggestion() -> None:
     [("POOL_SIZE", "0"), ("POOL_SIZE", "s3cr3t"), ("DATABASE_TIMEOUT", "-1"), ("RELEASE_POLL", "nan")],
 )
 def test_bad_variable_is_named_without_its_value(name: str, value: str) -> None:
-    result = here("releases", url=NOWHERE, **{PREFIX + name: value})
-    assert_sentence(result, PREFIX + name)
+    result = invoke("releases", url=NOWHERE, **{PREFIX + name: value})
+    assert_error(result, PREFIX + name)
     assert f"{PREFIX}{name}: Input should be" in result.stderr
 
 
 def test_empty_variable_counts_as_unset(seeded: str) -> None:
-    assert here("releases", url=seeded, LOCALIDADES_POOL_SIZE="").returncode == 0
+    assert invoke("releases", url=seeded, LOCALIDADES_POOL_SIZE="").returncode == 0
 
 
 # -- releases, import
 
 
 def test_releases_are_listed_with_a_star_at_the_current_one(seeded: str) -> None:
-    result = here("releases", url=seeded)
+    result = invoke("releases", url=seeded)
     assert result.returncode == 0, result.stderr
     (line,) = [line for line in result.stdout.splitlines() if "2020-01 " in line]
     assert line.startswith("*")
@@ -419,19 +417,19 @@ def test_releases_are_listed_with_a_star_at_the_current_one(seeded: str) -> None
 
 
 def test_unreachable_database_is_explained() -> None:
-    assert_sentence(
-        here("releases", url=NOWHERE),
+    assert_error(
+        invoke("releases", url=NOWHERE),
         "The database does not answer: check that it is running and that DATABASE_URL is correct.",
     )
 
 
 def test_database_without_tables_is_explained(empty_database: str) -> None:
-    assert_sentence(here("releases", url=empty_database))
+    assert_error(invoke("releases", url=empty_database))
 
 
 def test_dry_run_reports_and_changes_nothing(seeded_database: str, tmp_path: Path) -> None:
     source = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", TRAPS)
-    result = here("import", str(source), "--dry-run", "--allow-shrink", url=seeded_database)
+    result = invoke("import", str(source), "--dry-run", "--allow-shrink", url=seeded_database)
     assert result.returncode == 0, result.stderr
     assert result.stdout == ""
     assert "would publish release 2021-01 in " in result.stderr
@@ -439,7 +437,7 @@ def test_dry_run_reports_and_changes_nothing(seeded_database: str, tmp_path: Pat
     assert "compared with 2020-01: 0 added, 117 removed, 0 renamed, 0 relocated, 0 updated" in result.stderr
     assert "The file has only Aguascalientes, Ciudad de México and Zacatecas: it lacks " in result.stderr
     assert "0 rows rejected, 0 withdrawn localities left out" in result.stderr
-    listed = here("releases", url=seeded_database).stdout
+    listed = invoke("releases", url=seeded_database).stdout
     assert "2020-01" in listed
     assert "2021-01" not in listed
 
@@ -478,7 +476,7 @@ def test_import_prints_one_json_document(seeded_database: str, tmp_path: Path) -
         "rejected": [{"line": 132, "reason": "AMBITO is neither U nor R"}],
     }
     for options in (["--dry-run"], []):
-        result = here("import", str(source), "--json", *options, url=seeded_database)
+        result = invoke("import", str(source), "--json", *options, url=seeded_database)
         assert result.returncode == 0, result.stderr
         report = json.loads(result.stdout)
         assert report.pop("seconds") > 0
@@ -487,17 +485,17 @@ def test_import_prints_one_json_document(seeded_database: str, tmp_path: Path) -
 
 
 def test_first_import_has_nothing_to_compare(database: str, small_catalogue: Path) -> None:
-    report = json.loads(here("import", str(small_catalogue), "--json", url=database).stdout)
+    report = json.loads(invoke("import", str(small_catalogue), "--json", url=database).stdout)
     assert (report["compared_with"], report["changes"]) == (None, None)
     assert report["losses"] == "The file has 10 estados; Mexico has 32 estados."
 
 
 def test_refused_import_prints_no_json(seeded: str) -> None:
-    assert_sentence(here("import", "/nowhere.zip", "--json", url=seeded), "There is no file")
+    assert_error(invoke("import", "/nowhere.zip", "--json", url=seeded), "There is no file")
 
 
 def test_releases_as_json_equal_those_of_the_service(live_server: str, seeded: str) -> None:
-    listed = json.loads(here("releases", "--json", url=seeded).stdout)
+    listed = json.loads(invoke("releases", "--json", url=seeded).stdout)
     assert list(listed) == ["releases"]
     assert listed["releases"] == json.loads(ask(live_server, "/api/census/releases/").body)["results"]
 
@@ -567,14 +565,14 @@ def test_port_in_use_suggests_another(seeded: str) -> None:
             f"Port {port} is in use. Choose another: `localidades-api serve --port {port + 1}`"
             f" (in a clone, `make run PORT={port + 1}`)."
         )
-        assert_sentence(refused, sentence)
+        assert_error(refused, sentence)
         variables = {"LOCALIDADES_MANAGEMENT_PORT": str(port)}
         refused = run("serve", "--port", "0", env=environment(seeded, **variables))
-        assert_sentence(refused, f"port {port} ", "another LOCALIDADES_MANAGEMENT_PORT")
+        assert_error(refused, f"port {port} ", "another LOCALIDADES_MANAGEMENT_PORT")
 
 
 def test_foreign_host_address_is_refused(seeded: str) -> None:
-    assert_sentence(run("serve", "--host", "192.0.2.1", env=environment(seeded)), "192.0.2.1", "--host")
+    assert_error(run("serve", "--host", "192.0.2.1", env=environment(seeded)), "192.0.2.1", "--host")
 
 
 def test_serve_ends_at_ctrl_c(seeded_database: str) -> None:

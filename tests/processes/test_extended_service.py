@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.here import assert_sentence
+from tests.support.commands import assert_error
 from tests.support.metrics import await_metrics, value
 from tests.support.postgres import new_database
 from tests.support.service_address import service_address
@@ -95,7 +95,7 @@ def test_added_middleware_runs_in_every_worker(seeded_database: str) -> None:
 def test_unknown_application_is_explained(seeded: str, application: str, sentence: str) -> None:
     refused = run("serve", "--port", "0", "--app", application, env=environment(seeded))
     assert refused.returncode == 1
-    assert_sentence(refused, sentence)
+    assert_error(refused, sentence)
 
 
 def test_unknown_application_ends_the_workers(seeded: str) -> None:
@@ -117,7 +117,7 @@ def test_error_in_the_users_application_is_not_reported_as_our_bug(seeded: str, 
 
 def test_bad_setting_is_named_with_any_application(seeded: str) -> None:
     wrong = environment(seeded, LOCALIDADES_POOL_SIZE="none")
-    assert_sentence(run("serve", "--port", "0", "--app", f"{EXTENDED}:app", env=wrong), "LOCALIDADES_POOL_SIZE")
+    assert_error(run("serve", "--port", "0", "--app", f"{EXTENDED}:app", env=wrong), "LOCALIDADES_POOL_SIZE")
 
 
 # -- The examples of docs/guides/extending.md

@@ -15,7 +15,7 @@ import httpx
 import openpyxl
 import pytest
 
-from tests.support.here import here
+from tests.support.commands import invoke
 from tests.support.http_server import Request, Response, http_server
 from tests.support.postgres import out_of_reach
 from tests.support.waiting import PATIENCE, eventually
@@ -84,7 +84,7 @@ def test_named_pipe_is_answered_on_stdout(seeded: str, places: Path) -> None:
     os.mkfifo(pipe)
     writing = Thread(target=pipe.write_bytes, args=(places.read_bytes(),))
     writing.start()
-    ended = here("match", str(pipe), url=seeded)
+    ended = invoke("match", str(pipe), url=seeded)
     writing.join()
     assert (ended.returncode, len(ended.stdout.splitlines())) == (0, len(places.read_text().splitlines())), ended.stderr
     assert sorted(path.name for path in places.parent.iterdir()) == ["pipe", places.name]
@@ -161,7 +161,7 @@ def test_certainty_option_applies_locally_and_at_a_service(
 ) -> None:
     source = str(write_rows(tmp_path / "places.csv", DOUBTFUL))
     for to, url, place in (("here", seeded, ()), ("there", None, ("--url", live_server))):
-        ended = here("match", source, "--output", str(tmp_path / f"{to}.csv"), *options, *place, url=url)
+        ended = invoke("match", source, "--output", str(tmp_path / f"{to}.csv"), *options, *place, url=url)
         assert ended.returncode == 0, ended.stderr
     [row] = read_rows_of(tmp_path / "here.csv")
     assert (row["match_outcome"], row["match_cvegeo"]) == (outcome, "010010009" if outcome == "sure" else "")
@@ -172,7 +172,7 @@ def test_language_option_applies_locally_and_at_a_service(
     seeded: str, live_server: str, places: Path, tmp_path: Path
 ) -> None:
     for to, url, place in (("here", seeded, ()), ("there", None, ("--url", live_server))):
-        ended = here("match", str(places), "--lang", "es", "--output", str(tmp_path / f"{to}.csv"), *place, url=url)
+        ended = invoke("match", str(places), "--lang", "es", "--output", str(tmp_path / f"{to}.csv"), *place, url=url)
         assert ended.returncode == 0, ended.stderr
     found = read_rows_of(tmp_path / "here.csv")
     assert [row["match_outcome"] for row in found] == [
@@ -189,7 +189,7 @@ def test_language_option_applies_locally_and_at_a_service(
 
 @pytest.mark.parametrize("sure", ["1", "0.5", "x"])
 def test_certainty_out_of_range_is_refused_by_name(places: Path, sure: str) -> None:
-    ended = here("match", str(places), "--sure", sure)
+    ended = invoke("match", str(places), "--sure", sure)
     assert ended.returncode == 2
     assert "'--sure'" in ended.stderr
     assert not places.with_name("places.matched.csv").exists()
@@ -227,7 +227,7 @@ def test_unreadable_file_is_explained_without_output(
     seeded: str, tmp_path: Path, name: str, content: bytes, sentence: str
 ) -> None:
     (tmp_path / name).write_bytes(content)
-    ended = here("match", str(tmp_path / name), url=seeded)
+    ended = invoke("match", str(tmp_path / name), url=seeded)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr.splitlines()[-1].startswith(f"error: {sentence}")
     assert [path.name for path in tmp_path.iterdir()] == [name]
@@ -252,7 +252,7 @@ def test_nonsensical_arguments_change_nothing(
     other = places.with_name("other.csv")
     other.write_bytes(before := b"folio,nota\n1,x")
     monkeypatch.chdir(places.parent)
-    ended = here("match", *arguments, url=seeded)
+    ended = invoke("match", *arguments, url=seeded)
     assert ended.returncode == 2
     assert sentence in ended.stderr.splitlines()[-1]
     assert other.read_bytes() == before
@@ -289,7 +289,7 @@ def test_symlinked_output_stays_a_symlink(seeded: str, places: Path, tmp_path: P
     target.parent.mkdir()
     output = tmp_path / "link.csv"
     output.symlink_to(target)
-    assert here("match", str(places), "--output", str(output), url=seeded).returncode == 0
+    assert invoke("match", str(places), "--output", str(output), url=seeded).returncode == 0
     assert output.is_symlink()
     assert len(read_rows_of(target)) == 5
 
@@ -391,7 +391,7 @@ def test_service_and_local_index_give_equal_answers(
     ],
 )
 def test_other_service_is_refused(live_server: str, places: Path, url: str, code: int, sentence: str) -> None:
-    ended = here("match", str(places), "--url", url.format(live=live_server))
+    ended = invoke("match", str(places), "--url", url.format(live=live_server))
     assert (ended.returncode, ended.stderr.splitlines()[-1]) == (code, f"error: {sentence}")
     assert not places.with_name("places.matched.csv").exists()
 
@@ -432,7 +432,7 @@ def test_service_is_asked_for_one_release_throughout(live_server: str, tmp_path:
         return Response(answer.content, headers={"Catalogue-Release": answer.headers["catalogue-release"]})
 
     with http_server(respond) as address:
-        assert here("match", str(rows), "--url", address).returncode == 0
+        assert invoke("match", str(rows), "--url", address).returncode == 0
     assert [target.partition("?")[2] for target in asked] == ["", "release=2020-01"]
 
 
@@ -458,6 +458,6 @@ def test_service_is_asked_for_one_release_throughout(live_server: str, tmp_path:
 )
 def test_unexpected_answer_of_a_service_is_explained(places: Path, response: Response, sentence: str) -> None:
     with http_server(lambda _: response) as address:
-        ended = here("match", str(places), "--url", address)
+        ended = invoke("match", str(places), "--url", address)
     assert (ended.returncode, ended.stderr.splitlines()[-1]) == (1, f"error: {sentence}")
     assert not places.with_name("places.matched.csv").exists()

@@ -12,7 +12,7 @@ from mcp_types import TextContent
 
 from tests.support.application import import_file
 from tests.support.catalogue import TRAPS, many, write_catalogue
-from tests.support.here import here
+from tests.support.commands import invoke
 from tests.support.postgres import new_database
 from tests.support.wire import COMMAND, environment, serving
 
@@ -132,6 +132,6 @@ async def test_changes_and_withdrawn_keys_are_reported(server: str, migrated: st
 
 
 def test_bad_url_is_refused() -> None:
-    wrong = here("mcp", "--url", "nowhere")
+    wrong = invoke("mcp", "--url", "nowhere")
     assert wrong.returncode == 1
     assert "--url must be the root address" in wrong.stderr

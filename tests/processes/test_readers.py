@@ -9,11 +9,11 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.processes.readers import GUIDE_LINES, run_line, run_line_of_r
 from tests.support.application import import_file
 from tests.support.catalogue import many, write_catalogue
 from tests.support.downloads import DOWNLOAD, read_csv
 from tests.support.postgres import new_database
-from tests.support.readers import GUIDE_LINES, run_line, run_line_of_r
 from tests.support.records import Record, in_order, row_of
 from tests.support.waiting import PATIENCE
 from tests.support.wire import serving

@@ -29,7 +29,7 @@ from localidades_api.errors import ServiceError
 from localidades_api.http.paths import LOCALIDADES, MANIFEST
 from localidades_api.importer.demo.generate import DEMO_LOCALITIES
 from tests.support.catalogue import Silent, many, write_catalogue
-from tests.support.here import here
+from tests.support.commands import invoke
 from tests.support.http_server import Request, Respond, Response, http_server
 
 RECORDS = sorted(
@@ -116,7 +116,7 @@ def refusal_by(source: Path, respond: Respond, **options: str) -> str:
 
 def run_verify(*arguments: str) -> tuple[int, str, str]:
     """Run the command; return its exit code, stdout and stderr."""
-    ended = here("verify", *arguments)
+    ended = invoke("verify", *arguments)
     return ended.returncode, ended.stdout, ended.stderr
 
 

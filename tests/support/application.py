@@ -39,13 +39,19 @@ def key_of(request: httpx.Request) -> Key:
     return spelling(request.url.port, request.url.raw_path, fields)
 
 
-async def import_into(url: str, source: Path | str, **options: Any) -> ImportReport:  # noqa: ANN401  # passed on
-    """Import a file as the command line does."""
+@asynccontextmanager
+async def _writing(url: str) -> AsyncIterator[Database]:
     database = Database.for_writing(url)
     try:
-        return await import_catalogue(database, str(source), Silent(), **options)
+        yield database
     finally:
         await database.dispose()
+
+
+async def import_into(url: str, source: Path | str, **options: Any) -> ImportReport:  # noqa: ANN401  # passed on
+    """Import a file as the command line does."""
+    async with _writing(url) as database:
+        return await import_catalogue(database, str(source), Silent(), **options)
 
 
 def import_file(url: str, source: Path | str) -> None:
@@ -66,14 +72,12 @@ async def running_app(url: str, **options: Any) -> AsyncIterator[FastAPI]:  # no
     app = create_app(Settings(database_url=SecretStr(address), **settings), in_background=in_background)
     async with app.router.lifespan_context(app):
         if wants_names:
-            await await_names(app)
+            await _await_index(app.state.services)
         yield app
 
 
-async def await_names(app: FastAPI) -> None:
-    """Wait until the served release is indexed; return at once if there is none."""
-    services: Services = app.state.services
-    with suppress(LocalidadesError):
+async def _await_index(services: Services) -> None:
+    with suppress(LocalidadesError):  # there may be no release
         release = await services.releases.current()
         async with asyncio.timeout(2 * PATIENCE):
             while not services.names.is_ready(release):  # noqa: ASYNC110  # the index gives no event
@@ -125,20 +129,14 @@ def recorded_statements(app: FastAPI) -> Iterator[list[str]]:
 
 async def publish_again(url: str, name: str) -> str | None:
     """Make a release the current one, as the command does; return the name of the previous one."""
-    database = Database.for_writing(url)
-    try:
+    async with _writing(url) as database:
         return await publish_release(database, name)
-    finally:
-        await database.dispose()
 
 
 async def retire(url: str, name: str, progress: Any = None, *, grace: float = 0) -> list[str]:  # noqa: ANN401  # any observer
-    """Remove a release, as the command does; return the names of all that it has removed."""
-    database = Database.for_writing(url)
-    try:
+    """Remove a release, as the command does; return the names of all removed releases."""
+    async with _writing(url) as database:
         return await retire_release(database, name, progress or Silent(), grace=grace)
-    finally:
-        await database.dispose()
 
 
 async def walk(client: httpx.AsyncClient, target: str) -> AsyncIterator[httpx.Response]:

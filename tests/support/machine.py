@@ -53,11 +53,6 @@ def memory_of(live: Live, name: str) -> int:
     return int(found[1]) * 1024
 
 
-def children_of(process: int) -> set[int]:
-    """Return the running child processes of a process."""
-    return set(map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split()))
-
-
 def forget_peak_memory(live: Live) -> None:
     """Reset the peak memory of the process (VmHWM): see proc(5), clear_refs."""
     Path(f"/proc/{live.process.pid}/clear_refs").write_text("5")

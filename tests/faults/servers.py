@@ -15,7 +15,7 @@ import asyncpg
 
 from localidades_api.embedded_postgres.binaries import Account, clean_environment, run_as
 from localidades_api.embedded_postgres.watchdog import _die_with_parent
-from tests.support.machine import children_of, free_port
+from tests.support.machine import free_port
 from tests.support.waiting import PATIENCE, eventually_async
 
 FAST, IMMEDIATE, KILL = signal.SIGINT, signal.SIGQUIT, signal.SIGKILL
@@ -117,7 +117,9 @@ class Server:
 
     def _signal_all(self, number: signal.Signals) -> None:
         assert self._process is not None
-        for pid in (self._process.pid, *children_of(self._process.pid)):
+        postmaster = self._process.pid
+        children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
+        for pid in (postmaster, *map(int, children)):
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
 

@@ -10,12 +10,12 @@ import httpx
 import pytest
 from pydantic_core import to_json
 
-from localidades_api.html.renderer import MAX_HTML_BYTES
 from tests.support.application import client_of, import_into, running_app
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.pages import BROWSER, Page, Shown
 from tests.support.postgres import new_database
 
+MAX_HTML_BYTES = 100_000
 CENSUS = "/api/census/"
 LOCALIDADES = f"{CENSUS}localidades/"
 OLD, NEW = "o" * 57 + "2019-01", "n" * 57 + "2020-01"  # the longest name that a release may have

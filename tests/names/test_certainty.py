@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.names.build import build_index
-from localidades_api.names.certainty import MAX_SURE, MIN_SURE, coefficients, probabilities, probabilities_by_key
+from localidades_api.names.certainty import (
+    MAX_SURE,
+    MIN_SURE,
+    coefficients,
+    outcome,
+    probabilities,
+    probabilities_by_key,
+)
 from localidades_api.names.evidence import Question, gather
 from localidades_api.names.index import NameIndex
 from localidades_api.names.layout import KEY
@@ -156,6 +163,28 @@ def test_bound_is_of_what_the_score_says(index: NameIndex) -> None:
     assert 0.85 < share < 0.97
     outcomes = [index.match(row, bound).outcome for bound in (share - 0.01, share + 0.01)]
     assert outcomes == ["sure", "ambiguous"]
+
+
+@pytest.mark.parametrize(
+    ("probability", "found"),
+    [(0.0999, "none"), (0.1, "ambiguous"), (0.9699, "ambiguous"), (0.97, "sure"), (1.0, "sure")],
+)
+def test_probability_that_equals_a_bound_has_reached_it(probability: float, found: str) -> None:
+    assert outcome(probability, is_doubtful=False, is_literal=False) == found
+    assert outcome(probability, is_doubtful=True, is_literal=True) == ("none" if found == "none" else "ambiguous")
+
+
+def test_score_that_equals_the_bound_of_a_row_is_sure(index: NameIndex) -> None:
+    result = index.match(MatchRow("Frontera", "Centla", "Tabasco"), 0.998)
+    assert (result.outcome, result.candidates[0].score) == ("exact", 99.8)
+    assert index.match(MatchRow("Frontera", "Centla", "Tabasco"), 0.9981).outcome == "ambiguous"
+
+
+def test_key_is_certain_in_spite_of_a_name_that_differs_little() -> None:
+    assert probabilities_by_key([17.0]) == [0.999]
+    assert probabilities_by_key([17.5]) == [pytest.approx(0.999 * 0.825)]
+    assert probabilities_by_key([0.0, 0.0]) == [0.4995, 0.4995]
+    assert probabilities_by_key([0.0, 2.0, 3.0]) == pytest.approx([0.999, 0.0005, 0.0005], rel=0.01)
 
 
 NEVER_CERTAIN = {

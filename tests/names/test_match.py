@@ -179,6 +179,11 @@ def test_keys_lead_to_their_places(index: NameIndex, row: MatchRow, key: int, co
     assert [fault.code for fault in result.best.faults] == codes
 
 
+def test_clave_in_a_municipio_whose_name_two_have_is_no_key(index: NameIndex) -> None:
+    result = index.match(MatchRow(clave="0001", municipio="San Juan Mixtepec", estado="Oaxaca"))
+    assert (result.outcome, result.best, result.candidates) == ("none", None, ())
+
+
 def test_key_and_name_of_two_places_are_never_certain(index: NameIndex) -> None:
     result = index.match(MatchRow("Villahermosa", "Centro", "Tabasco", cvegeo="140390001"))
     assert result.outcome == "ambiguous"

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from random import Random
-from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -13,18 +12,18 @@ from hypothesis import strategies as st
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.names.build import build_index
 from localidades_api.names.certainty import (
-    MAX_SURE,
-    MIN_SURE,
     coefficients,
     outcome,
     probabilities,
     probabilities_by_key,
 )
 from localidades_api.names.evidence import Question, gather
+from localidades_api.names.faults import Difference, NameFault
 from localidades_api.names.index import NameIndex
 from localidades_api.names.layout import KEY
 from localidades_api.names.places import Former
-from localidades_api.names.rows import FaultCode, MatchRow, NameFault
+from localidades_api.names.rows import MatchRow
+from localidades_api.names.weights import MAX_SURE, MIN_SURE
 from tests.support.names import ESTADOS, MUNICIPIOS, PLACES
 
 SCALE = {"scale_shift", "scale_slope"}
@@ -34,17 +33,15 @@ FITTED = sorted(coefficients().keys() - SCALE)
 EVIDENCE = st.dictionaries(st.sampled_from(FITTED), st.floats(-3, 8))
 # A word of each sort that `gather` tells apart, and one that no place has.
 WORDS = ("frontera", "qwrtz", "rancho", "ejido", "puerto", "pueblo", "hospital")
-PENALTIES = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 22.0)
 POINTS = ((None, None), *((24.3 + km / 111.2, -108.5) for km in (0.5, 2.0, 5.0, 9.0)))
 
 
 def differences() -> Iterator[NameFault]:
     """Yield a difference of each sort: a word for another where there may be one, added, and missing."""
-    for code, word, penalty in product(get_args(FaultCode), WORDS, PENALTIES):
-        yield NameFault(code, word, "", penalty)
-        yield NameFault(code, "", word, penalty)
-        if code != "kind":
-            yield NameFault(code, word, "norte", penalty)
+    for difference, word in product(Difference, WORDS):
+        yield NameFault(difference, word, "", 2.0)
+        yield NameFault(difference, "", word, 2.0)
+        yield NameFault(difference, word, "norte", 2.0)
 
 
 def evidence_of_each_sort(index: NameIndex) -> Iterator[dict[str, float]]:

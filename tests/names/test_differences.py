@@ -2,6 +2,7 @@ import pytest
 
 from localidades_api.names.differences import compare, read_name
 from localidades_api.names.index import NameIndex
+from localidades_api.names.layout import KEY
 from localidades_api.names.places import NameKind, PlaceName
 from localidades_api.names.text import variants
 
@@ -10,8 +11,8 @@ def faults(index: NameIndex, given: str, nombre: str) -> list[tuple[str, str, st
     """Return the faults of a place of Centla, Tabasco, that has no other name, for a name that was given."""
     main, *others = variants(nombre)
     names = (PlaceName(NameKind.OWN, main, ""), *(PlaceName(NameKind.BRACKET, words, "") for words in others))
-    centla = {"municipio_words": ("centla",), "state_words": frozenset({"tabasco", "tab"})}
-    place = index.place(0)._replace(nombre=nombre, names=names, former=(), **centla)
+    place = index.place(index.layout.find(KEY, "270030001")[0])
+    place = place._replace(nombre=nombre, names=names, former=())
     return [(one.code, one.given, one.found, one.penalty) for one in compare(read_name(given), place).faults]
 
 
@@ -37,8 +38,16 @@ def faults(index: NameIndex, given: str, nombre: str) -> list[tuple[str, str, st
         ("Chilapa Zarco Mora", "Chilapa", [("added", "zarco", "", 12.88), ("added", "mora", "", 6.5)]),
         ("Chilapa", "Chilapa Zarco", [("missing", "", "zarco", 15.17)]),
         ("La Chilapa", "El Chilapa", [("article", "la", "el", 2.0)]),
-        ("Chilapa [Rancho]", "Chilapa", [("bracket", "Chilapa [Rancho]", "Chilapa", 3.0), ("wording", "Chilapa [Rancho]", "Chilapa", 1.0)]),
-        ("Zarco (Chilapa)", "Chilapa", [("bracket", "Zarco (Chilapa)", "chilapa", 8.0), ("wording", "Zarco (Chilapa)", "Chilapa", 1.0)]),
+        (
+            "Chilapa [Rancho]",
+            "Chilapa",
+            [("bracket", "Chilapa [Rancho]", "Chilapa", 3.0), ("wording", "Chilapa [Rancho]", "Chilapa", 1.0)],
+        ),
+        (
+            "Zarco (Chilapa)",
+            "Chilapa",
+            [("bracket", "Zarco (Chilapa)", "chilapa", 8.0), ("wording", "Zarco (Chilapa)", "Chilapa", 1.0)],
+        ),
         ("Chilapa", "Chilapa [Rancho]", [("bracket", "Chilapa", "Chilapa [Rancho]", 4.0)]),
         ("Chilapa", "Chilapa [Ejido]", [("bracket", "Chilapa", "Chilapa [Ejido]", 2.0)]),
         ("Zarco", "Chilapa (Zarco)", [("bracket", "Zarco", "Chilapa (Zarco)", 6.0)]),
@@ -50,7 +59,7 @@ def faults(index: NameIndex, given: str, nombre: str) -> list[tuple[str, str, st
         ("Vibora", "Bibora", [("spelling", "vibora", "bibora", 2.4)]),
         ("Sn. Zarco", "San Zarco", [("wording", "Sn. Zarco", "San Zarco", 1.0)]),
     ],
-)  # fmt: skip
+)
 def test_difference_between_two_names_has_a_code_words_and_a_penalty(
     index: NameIndex, given: str, nombre: str, found: list[tuple[str, str, str, float]]
 ) -> None:

@@ -10,23 +10,18 @@ from rapidfuzz.distance import OSA
 
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_STATE
+from localidades_api.names import weights
+from localidades_api.names.faults import Difference, NameFault
 from localidades_api.names.places import MAX_TEXT
-from localidades_api.names.rows import Candidate, MatchResult, NameFault
+from localidades_api.names.rows import Candidate, MatchResult
 from localidades_api.names.text import canonical, canonical_words, core, repair
 from localidades_api.names.vocabulary import ESTADOS, STATE_CODES
+from localidades_api.names.weights import PENALTIES
 
 _Names: TypeAlias = dict[tuple[int, bool], str]  # by key, and whether an earlier release had it
 
 _CACHED_TEXTS = 4096
-_MIN_LIKENESS = 80  # of the names of two municipios, from 0 to 100: below it they are two names
-_MIN_JOINED_LIKENESS = 92  # the same of names without their spaces, in which more is alike
 _MOST_AREAS = 6
-_SAME = 100.0  # likeness of a name that is the one given
-_CERTAIN_MARGIN = 5.0  # points that the next area must be behind
-_FORMER = 2.0
-_MISSPELT_STATE = 15.0
-_UNKNOWN_STATE = 18.0
-_CLOSE = 4  # candidates less like the text than the best by more than this are left out
 
 
 class Area(NamedTuple):
@@ -104,7 +99,7 @@ class AreaBook:
         for name, id_ in self._states.items():
             if name.replace(" ", "") == joined:
                 return id_
-        like = process.extractOne(folded, list(self._states), scorer=fuzz.ratio, score_cutoff=_MIN_LIKENESS)
+        like = process.extractOne(folded, list(self._states), scorer=fuzz.ratio, score_cutoff=weights.MIN_NAME_LIKENESS)
         return self._states[like[0]] if like and len(folded) > 3 else None  # noqa: PLR2004  # of three letters any may be wrong
 
     def _find_municipios(self, text: str, estado_id: int | None) -> tuple[Area, ...]:
@@ -116,22 +111,24 @@ class AreaBook:
             return self._municipio_by_clave(int(folded), estado_id)
         words = " ".join(canonical_words(folded))
         estados = self._of_state if estado_id is None else [estado_id]
-        if exact := [Area(id_, 100) for estado in estados for id_ in self._exact.get((estado, words), ())]:
+        if exact := [
+            Area(id_, weights.SAME_NAME) for estado in estados for id_ in self._exact.get((estado, words), ())
+        ]:
             return tuple(exact[:_MOST_AREAS])
         found: dict[int, Area] = {}
         for estado in estados:
-            _add_alike(found, words, self._of_state.get(estado, {}), _likeness, _MIN_LIKENESS)
-        if _best(found) < _MIN_JOINED_LIKENESS:
+            _add_alike(found, words, self._of_state.get(estado, {}), _likeness, weights.MIN_NAME_LIKENESS)
+        if _best(found) < weights.MIN_JOINED_LIKENESS:
             joined = folded.replace(" ", "")
             for estado in estados:
-                _add_alike(found, joined, self._joined.get(estado, {}), _joined_likeness, _MIN_JOINED_LIKENESS)
-        close = [area for area in found.values() if area.likeness >= _best(found) - _CLOSE]
+                _add_alike(found, joined, self._joined.get(estado, {}), _joined_likeness, weights.MIN_JOINED_LIKENESS)
+        close = [area for area in found.values() if area.likeness >= _best(found) - weights.MAX_BEHIND]
         return tuple(sorted(close, key=lambda area: (-area.likeness, area.id))[:_MOST_AREAS])
 
     def _municipio_by_clave(self, clave: int, estado_id: int | None) -> tuple[Area, ...]:
         for id_ in (clave, (estado_id or 0) * KEYS_OF_A_STATE + clave):
             if id_ in self.municipios and estado_id in {None, id_ // KEYS_OF_A_STATE}:
-                return (Area(id_, 100),)
+                return (Area(id_, weights.SAME_NAME),)
         return ()
 
     def _scopes(self, words: tuple[str, ...]) -> tuple[int, ...]:
@@ -152,14 +149,15 @@ class AreaBook:
         The estado of a municipio may stand before or after it.
         """
         words = canonical_words(fold(repair(text)))
-        found = [Area(id_, 100.0) for id_ in self._scopes(words)] if words else []
+        found = [Area(id_, weights.SAME_NAME) for id_ in self._scopes(words)] if words else []
         for part, estados in self._readings(words):
             joined = " ".join(part)
             for name, ids in self._by_words.items():
                 if likeness := _beginning(joined, name):
                     found += [Area(id_, likeness) for id_ in ids if not estados or id_ // KEYS_OF_A_STATE in estados]
-        folded = fold(text)
-        found += [Area(id_, 95.0) for id_, label in self._labels.items() if folded and label.startswith(folded)]
+        if folded := fold(text):
+            labelled = [id_ for id_, label in self._labels.items() if label.startswith(folded)]
+            found += [Area(id_, weights.BEGINNING_LIKENESS) for id_ in labelled]
         best: dict[int, Area] = {}
         for area in sorted(found, key=lambda area: (-area.likeness, area.id)):
             best.setdefault(area.id, area)
@@ -178,13 +176,14 @@ class AreaBook:
 def _likeness(typed: str, name: str, **_: object) -> float:
     """Compare two municipios' names: honours and persons are often left out, letters often wrong."""
     if typed == name:
-        return 100.0
-    return max(min(fuzz.ratio(typed, name), 99.0), min(fuzz.token_set_ratio(typed, name) - 6, 94.0))
+        return weights.SAME_NAME
+    shared = fuzz.token_set_ratio(typed, name) - weights.SHARED_WORDS_LOSS
+    return max(min(fuzz.ratio(typed, name), weights.NEARLY_SAME_NAME), min(shared, weights.MAX_SHARED_WORDS_LIKENESS))
 
 
 def _joined_likeness(typed: str, name: str, **_: object) -> float:
     """Compare two names without their spaces, which is not quite the name."""
-    return min(fuzz.ratio(typed, name), 99.0)
+    return min(fuzz.ratio(typed, name), weights.NEARLY_SAME_NAME)
 
 
 def _add_alike(found: dict[int, Area], typed: str, names: _Names, scorer: Callable[..., float], least: float) -> None:
@@ -201,11 +200,11 @@ def _best(found: Mapping[int, Area]) -> float:
 
 def _beginning(typed: str, name: str) -> float:
     if name.startswith(typed):
-        return 95.0
+        return weights.BEGINNING_LIKENESS
     if f" {typed}" in name:
-        return 85.0
+        return weights.WORD_BEGINNING_LIKENESS
     distance = OSA.distance(typed, name, score_cutoff=2)
-    return 80.0 - distance if distance <= min(2, len(typed) // 4) else 0.0
+    return weights.MISSPELT_LIKENESS - distance if distance <= min(2, len(typed) // 4) else 0.0
 
 
 # -- Matching
@@ -220,7 +219,7 @@ def match_state(book: AreaBook, text: str) -> MatchResult:
     nombre, folded = book.estados[found], fold(repair(text))
     names = {name.replace(" ", "") for name in state_names(found, nombre)}
     is_same = folded.isdigit() or folded.replace(" ", "") in names or state_of_code(folded) == found
-    faults = () if is_same else (NameFault("spelling", text, nombre, _MISSPELT_STATE),)
+    faults = () if is_same else (NameFault(Difference.SPELLING, text, nombre, weights.MISSPELT_ESTADO_PENALTY),)
     return _decide([_candidate(found, nombre, faults)])
 
 
@@ -231,7 +230,11 @@ def match_municipality(book: AreaBook, text: str, estado: str | None = None) -> 
     if estado is None and name and book.find_state(last) is not None:
         text, estado = name, last
     estado_id = book.find_state(estado[:MAX_TEXT]) if estado else None
-    unknown = (NameFault("estado", estado, "", _UNKNOWN_STATE),) if estado and estado_id is None else ()
+    unknown = (
+        (NameFault(Difference.ESTADO, estado, "", PENALTIES[Difference.ESTADO]),)
+        if estado and estado_id is None
+        else ()
+    )
     areas = [area for area in book.find_municipios(text, estado_id) if area.id in book.municipios]
     return _decide([_municipality(book, area, text, unknown) for area in areas])
 
@@ -240,9 +243,16 @@ def _municipality(book: AreaBook, area: Area, text: str, unknown: tuple[NameFaul
     nombre = book.municipios[area.id]
     faults = unknown
     if area.former:
-        faults += (NameFault("former_name", text, nombre, _FORMER + round(max(0.0, _SAME - 1 - area.likeness), 2)),)
-    elif area.likeness < _SAME:
-        faults += (NameFault("spelling", text, nombre, round(_SAME - area.likeness, 2)),)
+        faults += (
+            NameFault(
+                Difference.FORMER_NAME,
+                text,
+                nombre,
+                weights.FORMER_AREA_PENALTY + round(max(0.0, weights.SAME_NAME - 1 - area.likeness), 2),
+            ),
+        )
+    elif area.likeness < weights.SAME_NAME:
+        faults += (NameFault(Difference.SPELLING, text, nombre, round(weights.SAME_NAME - area.likeness, 2)),)
     return _candidate(area.id, f"{nombre}, {book.estados[area.id // KEYS_OF_A_STATE]}", faults)
 
 
@@ -257,6 +267,6 @@ def _decide(candidates: list[Candidate]) -> MatchResult:
     candidates.sort(key=lambda one: (-one.score, one.id))
     best = candidates[0]
     margin = round(best.score - (candidates[1].score if len(candidates) > 1 else 0.0), 2)
-    if margin < _CERTAIN_MARGIN or best.score < _SAME - _FORMER:
+    if margin < weights.CERTAIN_AREA_MARGIN or best.score < weights.SAME_NAME - weights.FORMER_AREA_PENALTY:
         return MatchResult("ambiguous", best, margin, tuple(candidates))
     return MatchResult("sure" if best.faults else "exact", best, margin, tuple(candidates))

@@ -12,15 +12,9 @@ from functools import cache
 from pathlib import Path
 
 from localidades_api.names.rows import Outcome
+from localidades_api.names.weights import AMBITO_COEFFICIENT, BY_KEY, MAX_COST_OF_SURE_KEY, SURE, UNLIKELY
 
-SURE = 0.97  # the probability from which a row is certain, unless the caller asks for another
-MIN_SURE, MAX_SURE = 0.8, 0.999
-UNLIKELY = 0.1  # the first candidate's probability below which no place is like the row
-FAR = 5.0  # kilometres from the point given, beyond which nothing is certain
-LITERAL = 0.998  # a name as the catalogue writes it, the only one in the municipio given; measured, as all of it
-BY_KEY = 0.999  # a key that the release has, with its name or none
-_KEY_COUNTS = 17.0  # penalties up to which a key is certain in spite of them
-_UNFITTED = {"ambito_other": -4.0}  # the rows that the fit knows don't say whether they are urban or rural
+_UNFITTED = {"ambito_other": AMBITO_COEFFICIENT}
 _COEFFICIENTS = Path(__file__).with_name("coefficients.tsv")
 
 
@@ -47,7 +41,7 @@ def probabilities(evidence: Sequence[Mapping[str, float]]) -> list[float]:
 
 def probabilities_by_key(penalties: Sequence[float]) -> list[float]:
     """Return how likely each place that has or had the key of a row is meant, from what differs, least first."""
-    likely = [BY_KEY if penalty <= _KEY_COUNTS else BY_KEY * (1 - penalty / 100) for penalty in penalties]
+    likely = [BY_KEY if penalty <= MAX_COST_OF_SURE_KEY else BY_KEY * (1 - penalty / 100) for penalty in penalties]
     level = penalties.count(penalties[0])
     rest = (1 - likely[0]) / max(1, len(likely) - level)
     return [likely[0] / level] * level + [one * rest for one in likely[level:]]

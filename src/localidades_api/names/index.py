@@ -5,13 +5,13 @@ from pathlib import Path
 
 from localidades_api.catalogue.filters import LocalityFilters
 from localidades_api.catalogue.keys import PlaceKind
-from localidades_api.names.certainty import SURE
 from localidades_api.names.find import Finder
 from localidades_api.names.match import Matcher
 from localidades_api.names.places import Suggested
 from localidades_api.names.reader import IndexReader
 from localidades_api.names.rows import MatchResult, MatchRow
 from localidades_api.names.suggest import Suggester
+from localidades_api.names.weights import SURE
 
 _LOCALITIES: frozenset[PlaceKind] = frozenset({"localidad"})
 

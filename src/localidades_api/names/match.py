@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE
-from localidades_api.names import certainty
+from localidades_api.names import certainty, weights
 from localidades_api.names.areas import Area, AreaBook
 from localidades_api.names.differences import (
     GivenName,
@@ -19,8 +19,6 @@ from localidades_api.names.differences import (
     read_name,
 )
 from localidades_api.names.evidence import (
-    OTHER_MUNICIPIO,
-    UNKNOWN_MUNICIPIO,
     Question,
     contradicts,
     gather,
@@ -28,25 +26,19 @@ from localidades_api.names.evidence import (
     is_seat_named,
     may_be_short,
 )
+from localidades_api.names.faults import Difference, NameFault
 from localidades_api.names.layout import EVERYWHERE, JOINED, KEY, PART_OF_MUNICIPIO, SEAT, SHORT_OF_TOWN, WITHDRAWN
 from localidades_api.names.places import MAX_TEXT, IndexedLocality
 from localidades_api.names.query import read
 from localidades_api.names.reader import IndexReader
-from localidades_api.names.rows import Candidate, MatchResult, MatchRow, NameFault
+from localidades_api.names.rows import Candidate, MatchResult, MatchRow
 from localidades_api.names.text import core
+from localidades_api.names.weights import PENALTIES
 
 MAX_CANDIDATES = 5
-_MOST_DIFFERENT = 72.5  # penalties, beyond which a name is no candidate
 _PROPOSED = 8  # names of a municipio that are compared word by word, for each way to compare
-_WITHIN_REACH = 80.0  # score below which the place is sought outside the municipio that was given
 _HOMONYMS = 24  # places of one name that are compared
 _CACHED_WORDS = 50_000
-_PLACES = 304_364  # of the country, which the coefficients were fitted on; in a part of it a word tells as much
-_WORD_OF_CATALOGUE = 2  # places: a spelling that so many have is a word
-_UNKNOWN_ESTADO = 18.0
-_FORMER_KEY, _UNKNOWN_KEY, _OTHER_KEY, _OTHER_NAME = 2.0, 6.0, 30.0, 50.0
-_SAME_PLACE = 45.0  # penalties up to which a key and a name may be one place's
-_NO_OTHER = 60.0  # penalties of the next candidate where there is none
 
 
 class Matcher:
@@ -56,7 +48,7 @@ class Matcher:
         self._index = index
         self._count = lru_cache(_CACHED_WORDS)(index.words.count)
 
-    def match(self, row: MatchRow, sure: float = certainty.SURE) -> MatchResult:
+    def match(self, row: MatchRow, sure: float = weights.SURE) -> MatchResult:
         """Return what a row means, certain from a probability of `sure` on; a name alone may be a whole line."""
         if not (row.municipio or row.estado or row.cvegeo or row.clave):
             *by_area, row = _readings_of_line(self._index.areas, row)
@@ -83,7 +75,7 @@ class Matcher:
         if not row.nombre:
             return MatchResult("none", None, 0.0, ())
         is_bare = row.latitud is None and row.ambito is None and (estado_id or not row.estado)
-        is_literal = is_bare and len(areas) == 1 and areas[0].likeness == 100  # noqa: PLR2004  # the same name
+        is_literal = is_bare and len(areas) == 1 and areas[0].likeness == weights.SAME_NAME
         if is_literal and (found := self._literally(fold(row.nombre), areas[0].id, sure)):
             return found
         given = read_name(row.nombre)
@@ -108,10 +100,10 @@ class Matcher:
         return Question(row, given.folded, words, every, area_words, self._rarity, self._is_word)
 
     def _rarity(self, word: str) -> float:
-        return math.log10(_PLACES / (self._count(word) + 1))
+        return math.log10(weights.PLACES / (self._count(word) + 1))
 
     def _is_word(self, word: str) -> bool:
-        return self._count(word) >= _WORD_OF_CATALOGUE
+        return self._count(word) >= weights.MIN_PLACES_OF_WORD
 
     def _literally(self, folded: str, municipio_id: int, sure: float) -> MatchResult | None:
         """Return the result if each place known by this name has it as its own; None otherwise."""
@@ -127,11 +119,11 @@ class Matcher:
             found.append((id_, self._index.label_of(id_, nombre, flags)))
         if not found:
             return None
-        score = _points(certainty.LITERAL / len(found))
+        score = _points(weights.LITERAL / len(found))
         candidates = tuple(Candidate(id_, label, score, ()) for id_, label in found)
         gone = self._gone_from(folded, municipio_id)
         doubtful = gone is not None or len(found) > 1
-        outcome = certainty.outcome(certainty.LITERAL, is_doubtful=doubtful, is_literal=True, sure=sure)
+        outcome = certainty.outcome(weights.LITERAL, is_doubtful=doubtful, is_literal=True, sure=sure)
         margin = score if len(found) == 1 else 0.0
         return MatchResult(outcome, candidates[0], margin, candidates[:MAX_CANDIDATES], gone)
 
@@ -157,12 +149,12 @@ class Matcher:
             self._compare_all(
                 self._within(given, area.id), row, given, found, area_fault(row, area, self._index.areas.municipios)
             )
-        if not found or 100 - min(one.cost for one in found.values()) < _WITHIN_REACH:
-            penalty = OTHER_MUNICIPIO if areas else UNKNOWN_MUNICIPIO
-            fault = NameFault("municipio", row.municipio, "", penalty) if row.municipio else None
+        if not found or 100 - min(one.cost for one in found.values()) < weights.MIN_SCORE_IN_MUNICIPIO:
+            difference = Difference.MUNICIPIO_OTHER if areas else Difference.MUNICIPIO_UNKNOWN
+            fault = NameFault(difference, row.municipio, "", PENALTIES[difference]) if row.municipio else None
             self._compare_all(self._anywhere(given, estado_id), row, given, found, fault)
         if row.estado and estado_id is None:
-            unknown = NameFault("estado", row.estado, "", _UNKNOWN_ESTADO)
+            unknown = NameFault(Difference.ESTADO, row.estado, "", PENALTIES[Difference.ESTADO])
             found = {
                 at: NameDifference(one.cost + unknown.penalty, (*one.faults, unknown)) for at, one in found.items()
             }
@@ -190,13 +182,14 @@ class Matcher:
             if at in found:
                 continue
             place = self._index.place(at)
-            difference = compare(given, place, costs[MAX_CANDIDATES] if len(costs) > MAX_CANDIDATES else 100.0)
+            least = costs[MAX_CANDIDATES] if len(costs) > MAX_CANDIDATES else weights.MAX_COST
+            difference = compare(given, place, least)
             insort(costs, difference.cost)
             extra = [fault for fault in (area, distance_fault(row, place), ambito_fault(row, place)) if fault]
             if extra:
                 cost = difference.cost + sum(fault.penalty for fault in extra)
                 difference = NameDifference(cost, (*difference.faults, *extra))
-            if difference.cost < _MOST_DIFFERENT:
+            if difference.cost < weights.MAX_CANDIDATE_COST:
                 found[at] = difference
 
     def _within(self, given: GivenName, municipio_id: int) -> list[int]:
@@ -242,13 +235,14 @@ class Matcher:
         places = sorted((self._index.place(at) for at in rows), key=lambda place: (place.id != key, place.row))
         given = read_name(row.nombre) if row.nombre else None
         found = [(place, self._difference_of_key(row, key, given, place)) for place in places]
-        if found and (given is None or found[0][1].cost <= _SAME_PLACE):
+        if found and (given is None or found[0][1].cost <= weights.MAX_COST_OF_KEY):
             return self._decide_by_key(sorted(found, key=lambda item: item[1].cost), sure)
         gone = key if not found and self._index.layout.find(WITHDRAWN, str(key), 1) else None
         if given is None:
             return MatchResult("none", None, 0.0, (), gone)
-        code, penalty = ("key", _OTHER_KEY) if found else ("withdrawn_key" if gone else "unknown_key", _UNKNOWN_KEY)
-        fault = NameFault(code, f"{key:09d}", "", penalty)  # type: ignore[arg-type]
+        unfound = Difference.WITHDRAWN_KEY if gone else Difference.UNKNOWN_KEY
+        difference = Difference.KEY if found else unfound
+        fault = NameFault(difference, f"{key:09d}", "", PENALTIES[difference])
         named = [
             (place, NameDifference(one.cost + fault.penalty, (*one.faults, fault)))
             for place, one in self._by_name(row, given, estado_id, areas)
@@ -273,10 +267,11 @@ class Matcher:
         """Return the faults of a place that has the key given, or had it."""
         difference = compare(given, place) if given else NameDifference(0.0, ())
         faults = list(difference.faults)
-        if given and difference.cost > 100:  # noqa: PLR2004  # beyond all penalties
-            faults.append(NameFault("name", given.text, place.nombre, _OTHER_NAME))
+        if given and difference.cost > weights.MAX_COST:
+            faults.append(NameFault(Difference.NAME, given.text, place.nombre, PENALTIES[Difference.NAME]))
         if place.id != key:
-            faults.append(NameFault("former_key", f"{key:09d}", f"{place.id:09d}", _FORMER_KEY))
+            penalty = PENALTIES[Difference.FORMER_KEY]
+            faults.append(NameFault(Difference.FORMER_KEY, f"{key:09d}", f"{place.id:09d}", penalty))
         faults += [fault for fault in (distance_fault(row, place), ambito_fault(row, place)) if fault]
         return NameDifference(sum(fault.penalty for fault in faults), tuple(faults))
 
@@ -287,9 +282,10 @@ class Matcher:
         question: Question, found: Sequence[tuple[IndexedLocality, NameDifference]]
     ) -> list[dict[str, float]]:
         costs = [one.cost for _, one in found]
+        rivals = [min(costs[:at] + costs[at + 1 :], default=weights.LEAD_WITHOUT_RIVAL) for at in range(len(costs))]
         return [
-            gather(question, place, one.faults, min(costs[:at] + costs[at + 1 :], default=_NO_OTHER) - one.cost)
-            for at, (place, one) in enumerate(found)
+            gather(question, place, one.faults, rival - one.cost)
+            for rival, (place, one) in zip(rivals, found, strict=True)
         ]
 
     def _decide(
@@ -305,11 +301,11 @@ class Matcher:
         best = candidates[0]
         km = question.row.kilometres_to(place.latitud, place.longitud)
         # Another place may have the name, though it was not compared.
-        other_may_be_meant = has_homonym(place, difference.faults) if km is None else km > certainty.FAR
+        other_may_be_meant = has_homonym(place, difference.faults) if km is None else km > weights.MAX_KILOMETRES
         contradicted = any(map(contradicts, difference.faults))
         doubtful = gone is not None or has_moved or other_may_be_meant or contradicted or may_be_short(question, place)
         outcome = certainty.outcome(share, is_doubtful=doubtful, is_literal=not difference.faults, sure=sure)
-        if outcome == "none" and {fault.code for fault in difference.faults} == {"distance"}:
+        if outcome == "none" and {fault.difference for fault in difference.faults} == {Difference.DISTANCE}:
             outcome = "ambiguous"  # the name or the point is wrong, and a person can tell which
         margin = round(best.score - (candidates[1].score if len(candidates) > 1 else 0.0), 2)
         shown = candidates[:MAX_CANDIDATES]

@@ -7,35 +7,16 @@ from rapidfuzz.distance import OSA
 
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.schemas import MatchReason
+from localidades_api.names import weights
 from localidades_api.names.layout import SEAT
 from localidades_api.names.places import IndexedLocality, NameKind
 from localidades_api.names.query import ParsedQuery, wrong_letters
 from localidades_api.names.vocabulary import GENERICS
 
-# Points of a hundred that a fit loses.
-_LEFT_OUT = 26  # the whole of a name was not typed; of a part, the part
-_LEFT_OUT_AT_LEAST = 3
-_LEFT_OUT_GENERIC = 2
-_MISSPELT = 9
-_UNKNOWN_WORD = 40
-_UNKNOWN_GENERIC = 8
-_ONLY_KIND = 30  # of the name, only words for the kind of a place were typed
-_SHORT_OF_SEAT = 0.6  # cabeceras are known by a part of their name
-_NO_NAME = 45  # only areas of the place were named
-_PART_OF_AREA = 6
-_BEGINNING_OF_AREA = 2
-_OTHER_ORDER = 3
-_AREA_FIRST = 9  # the municipio before the name
-_KINDS = {
-    NameKind.OWN: 0, NameKind.BRACKET: 3, NameKind.SEAT: 2, NameKind.SHARED_SEAT: 30, NameKind.EVERYDAY: 1,
-    NameKind.FORMER: 8,
-}  # fmt: skip
-_BEGINNING = 5  # the last word is unfinished
-_LITERAL, _LITERAL_FORMER = 1.0, 6.0
-
 _MATCHES: dict[NameKind, MatchReason] = {
     NameKind.SEAT: "seat", NameKind.SHARED_SEAT: "seat", NameKind.EVERYDAY: "everyday", NameKind.FORMER: "former",
 }  # fmt: skip
+_SHORT_WORD = 5  # letters: a shorter word is misspelt more surely
 _NAME, _MUNICIPIO = 0, 1  # where a word stands
 
 
@@ -91,7 +72,7 @@ class _Fitting:
                 self.in_state = bool(self.in_state) or word not in GENERICS
             elif position != last or not self._hit_begun(self.typed.unfinished or ""):
                 self._hit_near(word, unfinished=position == last)
-        return 100 - self.lost - _KINDS[kind] - self._lost_as_a_whole()
+        return 100 - self.lost - weights.NAME_KINDS[kind] - self._lost_as_a_whole()
 
     def _hit(self, word: str) -> None:
         index = self.words.index(word)
@@ -121,7 +102,7 @@ class _Fitting:
         for words, count in ((self.place.municipio_words, 1), (self.place.state_words, 0)):
             if any(other.startswith(beginning) for other in words):
                 self.in_municipio += count
-                self.lost += _BEGINNING_OF_AREA
+                self.lost += weights.BEGINNING_OF_AREA
                 return True
         return False
 
@@ -129,7 +110,7 @@ class _Fitting:
         """Take a word for the misspelt one that it is most like; count it as unknown if it is like none."""
         other, lost, where = _nearest(word, self.left, self.place, unfinished=unfinished)
         if other is None:
-            self.lost += _UNKNOWN_GENERIC if word in GENERICS else _UNKNOWN_WORD
+            self.lost += weights.UNKNOWN_KIND if word in GENERICS else weights.UNKNOWN_WORD
             return
         self.misspelt = True
         self.lost += lost
@@ -141,17 +122,17 @@ class _Fitting:
 
     def _lost_as_a_whole(self) -> float:
         """Return the points lost for what was left out, and for the order of the words."""
-        lost = 0.0 if self.hits else float(_NO_NAME)
+        lost = 0.0 if self.hits else weights.NO_NAME
         if self.left:
-            lost += _left_out(self.left, self.words) * (_SHORT_OF_SEAT if self.place.flags & SEAT else 1)
-            lost += _ONLY_KIND if self.hits and not self.weighty and self.words[0] in self.left else 0
+            lost += _left_out(self.left, self.words) * (weights.LEFT_OUT_OF_SEAT if self.place.flags & SEAT else 1)
+            lost += weights.ONLY_KIND if self.hits and not self.weighty and self.words[0] in self.left else 0
         if self.in_state is False:  # `Ciudad` alone is not Ciudad de México
-            lost += _UNKNOWN_GENERIC
+            lost += weights.UNKNOWN_KIND
         if self.early and self.hits:
-            lost += _AREA_FIRST
+            lost += weights.AREA_FIRST
         if 0 < self.in_municipio < len(self.place.municipio_words):
-            lost += _PART_OF_AREA * (1 - self.in_municipio / len(self.place.municipio_words))
-        return lost + (0 if self.ordered else _OTHER_ORDER) + (_BEGINNING if self.begun else 0)
+            lost += weights.PART_OF_MUNICIPIO * (1 - self.in_municipio / len(self.place.municipio_words))
+        return lost + (0 if self.ordered else weights.OTHER_ORDER) + (weights.BEGINNING_OF_NAME if self.begun else 0)
 
     def match(self, kind: NameKind) -> MatchReason:
         """Return why the name fits."""
@@ -168,9 +149,9 @@ def literal_points(typed: ParsedQuery, place: IndexedLocality) -> float:
     """Return the points that a place wins whose name was typed to the letter; more for a name that it had earlier."""
     text = f" {typed.folded} "
     if f" {fold(place.nombre)} " in text:
-        return _LITERAL
+        return weights.LITERAL_NAME
     if any(f" {fold(nombre)} " in text for nombre, _, _ in place.former):
-        return _LITERAL_FORMER
+        return weights.LITERAL_FORMER_NAME
     return 0.0
 
 
@@ -178,10 +159,10 @@ def _left_out(left: list[str], words: tuple[str, ...]) -> float:
     """Return the points lost for words of the name that were not typed."""
     heavy = sum(len(word) for word in left if word not in GENERICS)
     if not heavy:
-        return _LEFT_OUT_GENERIC
+        return weights.LEFT_OUT_KIND
     begins = words[0] not in left or words[0] in GENERICS
     whole = sum(map(len, words))
-    return max(_LEFT_OUT * heavy / whole, _LEFT_OUT_AT_LEAST) + (0 if begins else 4)
+    return max(weights.LEFT_OUT * heavy / whole, weights.MIN_LEFT_OUT) + (0 if begins else weights.LEFT_OUT_BEGINNING)
 
 
 def _nearest(word: str, left: list[str], place: IndexedLocality, *, unfinished: bool) -> tuple[str | None, float, int]:
@@ -200,7 +181,9 @@ def _nearest(word: str, left: list[str], place: IndexedLocality, *, unfinished: 
                     OSA.distance(word, other[: len(word) + more], score_cutoff=allowed) for more in (0, 1, -1)
                 )
             if distance <= allowed:
-                lost = _MISSPELT * distance + (3 if len(word) < 5 else 0) + (2 if word[0] != other[0] else 0)  # noqa: PLR2004
+                lost = weights.MISSPELT_LETTER * distance
+                lost += weights.MISSPELT_SHORT_WORD if len(word) < _SHORT_WORD else 0
+                lost += weights.MISSPELT_FIRST_LETTER if word[0] != other[0] else 0
                 if lost < least:
                     least = lost
                     best = other, lost, where

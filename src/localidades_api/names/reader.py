@@ -13,10 +13,10 @@ from localidades_api.names.areas import AreaBook
 from localidades_api.names.layout import FIELD, HOMONYM, ITEM, MUNICIPIO_HOMONYM, PART, SEAT, URBAN, IndexFiles
 from localidades_api.names.places import Former, IndexedLocality, NameKind, PlaceName, prominent_population
 from localidades_api.names.query import WordIndex
+from localidades_api.names.weights import PROMINENCE
 
 _CACHED_PLACES = 4096
 _CACHED_BLOCKS = 512
-_PROMINENCE = 6.5  # points of a suggestion that ten times the population are worth
 _HOMONYMS = 6  # places of one name that are proposed, the most prominent: one more than a result shows
 _LEAST_LIKENESS = 60  # of 100, letter by letter; below it two names have nothing in common
 
@@ -68,7 +68,7 @@ class IndexReader:
             None if math.isnan(latitude) else latitude,
             None if math.isnan(longitude) else longitude,
             flags,
-            _PROMINENCE * math.log10(1 + prominence),
+            PROMINENCE * math.log10(1 + prominence),
             tuple(_read_name(item) for item in told.split(ITEM)),
             tuple(_read_former(item) for item in former.split(ITEM)) if former else (),
             self.areas.words[municipio_id],

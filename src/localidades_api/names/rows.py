@@ -3,34 +3,11 @@
 import math
 from typing import Literal, NamedTuple
 
+from localidades_api.names.faults import NameFault
+
 _KM_PER_DEGREE = 111.2
 
 Outcome = Literal["exact", "sure", "ambiguous", "none"]
-FaultCode = Literal[
-    "wording",  # an abbreviation or a number: the same name, written differently
-    "article",  # an article added, missing or different
-    "order",  # the same words in another order
-    "spacing",  # the same letters, spaced differently
-    "spelling",  # a word spelt differently
-    "kind",  # a word for the kind of a place (Ejido, Rancho) added or missing
-    "number",  # a number added, missing or different
-    "contrast",  # a word that tells two places apart (Alto, Norte, Nuevo) added, missing or different
-    "added",  # a word that the name does not have
-    "missing",  # a word of the name that was not given
-    "name",  # an entirely different name
-    "bracket",  # the part in brackets was given alone, added or left out
-    "seat",  # a cabecera, given under the name of its municipio
-    "everyday",  # a name that people use and INEGI does not
-    "former_name",  # the name that an earlier release had
-    "former_key",  # the key that an earlier release had
-    "withdrawn_key",  # the key of a place that has been withdrawn
-    "unknown_key",  # a key that no release has
-    "key",  # the key given is another place's
-    "municipio",  # the municipio is another, or written differently
-    "estado",  # no estado has that name
-    "distance",  # kilometres from the point that was given
-    "ambito",  # urban where rural was given, or rural where urban was
-]
 
 
 class MatchRow(NamedTuple):
@@ -55,15 +32,6 @@ class MatchRow(NamedTuple):
             return None
         east = (longitud - self.longitud) * math.cos(math.radians(latitud))
         return _KM_PER_DEGREE * math.hypot(latitud - self.latitud, east)
-
-
-class NameFault(NamedTuple):
-    """What differs between a row and a place, and how much, in points that order the candidates."""
-
-    code: FaultCode
-    given: str
-    found: str
-    penalty: float
 
 
 class Candidate(NamedTuple):

@@ -26,8 +26,9 @@ from localidades_api.catalogue.keys import PlaceKind, written
 from localidades_api.catalogue.messages import describe_fault, describe_place, plain_name
 from localidades_api.catalogue.schemas import Release
 from localidades_api.names.areas import match_municipality, match_state
+from localidades_api.names.faults import NameFault
 from localidades_api.names.index import NameIndex
-from localidades_api.names.rows import Candidate, MatchRow, NameFault
+from localidades_api.names.rows import Candidate, MatchRow
 
 _AXES: Mapping[str, Axis] = {"latitud": "latitud", "longitud": "longitud"}
 _MAX_READINGS = 8  # of properties with several values each

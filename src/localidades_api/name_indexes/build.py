@@ -16,6 +16,7 @@ from typing import Any
 from sqlalchemy import Row
 
 from localidades_api import __version__
+from localidades_api.catalogue.keys import CLAVE_OF_SEAT
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries import CatalogueRepository, NamesRepository, ReleasesRepository
@@ -25,7 +26,6 @@ from localidades_api.names.places import Former, IndexedPlace, Withdrawn
 # The code that decides what is in an index.
 _PACKAGE = Path(__file__).parents[1]
 _CODE = (Path(__file__), *(_PACKAGE / name for name in ("catalogue", "names", "database/queries")))
-_SEAT = "0001"  # the clave of a cabecera
 _TIMEOUT = 60.0  # seconds for a statement
 _NICENESS = 10  # requests come first
 OUTDATED = 3  # exit code where the releases, or the code, are others than the index was asked for
@@ -101,7 +101,7 @@ async def _read_places(database: Database, release: Release, former_names: Itera
                     row.poblacion,
                     row.latitud,
                     row.longitud,
-                    row.clave == _SEAT,
+                    row.clave == CLAVE_OF_SEAT,
                     tuple(former.get(row.id, ())),
                 )
             )

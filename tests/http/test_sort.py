@@ -98,7 +98,7 @@ async def test_names_are_folded_in_postgres_as_in_python_except_for_enye(named_d
     async with database.connect() as connection:
         rows = await connection.execute(select(localities.c.nombre, _with_enye()))
     await database.dispose()
-    folded = dict(rows.all())
+    folded: dict[str, str] = dict(rows.all())
     assert {nombre: written.replace("{", "") for nombre, written in folded.items()} == {one: fold(one) for one in NAMES}
     assert folded["Peñón"] == "pen{on"
 

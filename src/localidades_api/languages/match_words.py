@@ -1,6 +1,6 @@
-"""What the codes of a match are called where people read them; a test checks that no code is missing.
+"""Names the codes of a match for people; a test checks that no code is missing.
 
-Tables in English have the codes themselves.
+Tables in English show the codes.
 """
 
 from collections.abc import Mapping
@@ -43,10 +43,10 @@ FAULTS: Mapping[str, str] = {
 
 
 def name_outcome(code: str, language: Language) -> str:
-    """Return what a table says for an outcome."""
+    """Return an outcome as a table shows it."""
     return code if language == LANGUAGES[0] else translator(language)(OUTCOMES[code])
 
 
 def name_fault(code: str, language: Language) -> str:
-    """Return what a table says for a code of what differs."""
+    """Return the code of a difference as a table shows it."""
     return code if language == LANGUAGES[0] else translator(language)(FAULTS[code])

@@ -89,7 +89,7 @@ _DISAGREEING = frozenset({"spelling", "number", "contrast", "kind", "added"})  #
 
 
 class Question(NamedTuple):
-    """What all candidates of a row have in common: its words, the areas that it may name, and how rare words are.
+    """The context that all candidates of a row share: its words, the areas that it may name, and the rarity of words.
 
     `rarity` is the decimal logarithm of the number of places for each place with a word: 0 for a word of all names,
     5.5 for one of a single name in the country. `is_word` returns whether the catalogue has a word.

@@ -26,7 +26,7 @@ class Difference(StrEnum):
     SPACING = "spacing"  # the same letters with other spaces
     SPELLING = "spelling"  # a word with other letters
 
-    # Words that only one of the names has, or that stand for each other
+    # Words that only one of the names has, or that differ
     KIND_ADDED = "kind_added", "kind"  # a word for the kind of a place: Ejido, Rancho
     KIND_MISSING = "kind_missing", "kind"
     SECTION = "section", "kind"  # the word Sección, in one of two names with a number

@@ -11,7 +11,7 @@ Outcome = Literal["exact", "sure", "ambiguous", "none"]
 
 
 class MatchRow(NamedTuple):
-    """A row as a person has it; `nombre`, `cvegeo`, or `clave` and `municipio` are needed.
+    """A row to match; it needs `nombre`, `cvegeo`, or `clave` and `municipio`.
 
     `cvegeo` has nine digits, or eight without the zero; `clave` has the last four. `municipio` and `estado` are names
     or keys. Degrees are decimal, west is negative. `ambito` is U (urban) or R (rural).
@@ -27,7 +27,7 @@ class MatchRow(NamedTuple):
     ambito: str | None = None
 
     def kilometres_to(self, latitud: float | None, longitud: float | None) -> float | None:
-        """Return how far a place is from the point given; None where either has no point."""
+        """Return the distance of a place from the row's point; None if either has no point."""
         if self.latitud is None or self.longitud is None or latitud is None or longitud is None:
             return None
         east = (longitud - self.longitud) * math.cos(math.radians(latitud))
@@ -35,7 +35,7 @@ class MatchRow(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A place that a row may mean; its score is 100 times the probability that it is the right one."""
+    """A place or area that may be the right one; its score is 100 times the probability that it is."""
 
     id: int
     label: str
@@ -49,13 +49,13 @@ class Candidate(NamedTuple):
 
 
 class MatchResult(NamedTuple):
-    """What was found for a row.
+    """The result for a row.
 
-    `exact`: the name as the catalogue writes it, and no other place that can be meant. `sure`: a place that is right
-    with at least the probability asked for. `ambiguous`: one of the candidates, which a person has to choose. `none`:
-    no place is like it.
-    `margin` is the lead over the next candidate, or the score where there is no other. `withdrawn` is the key of a
-    place of an earlier release that had this very name and has no successor: nothing is certain then.
+    `exact`: the name as the catalogue writes it, and no doubt. `sure`: a place with at least the required probability.
+    `ambiguous`: a person has to choose among the candidates. `none`: no place is similar.
+
+    `margin` is the lead over the next candidate, or the score if there is only one. `withdrawn` is the key of a
+    withdrawn place with exactly this name and without a successor: nothing is certain then.
     """
 
     outcome: Outcome
@@ -66,5 +66,5 @@ class MatchResult(NamedTuple):
 
     @property
     def id(self) -> int | None:
-        """The key, where it is certain."""
+        """The key, if it is certain."""
         return self.best.id if self.best is not None and self.outcome in {"exact", "sure"} else None

@@ -15,17 +15,17 @@ from localidades_api.names.ranking import Fit, fit, literal_points
 from localidades_api.names.reader import IndexReader
 from localidades_api.names.vocabulary import STOP_WORDS
 
-_PROPOSED = 16  # places that a look-up proposes at most; among them is what is meant, if it is prominent
-_PROPOSED_NEAR = 24  # places whose words are only much like those typed
-_COMPARED = 6  # places, the best, whose names are compared letter by letter
-_MAX_TYPED = 2 * MAX_TEXT  # the longest label is shorter
-_SHORT = 3  # characters: everybody types these, and many places begin so
-_CACHED = 512  # answers to such texts
+_PROPOSED = 16  # places that a look-up proposes at most: enough to include the right one, if it is large
+_PROPOSED_NEAR = 24  # the same for words that are only similar
+_COMPARED = 6  # best places, whose names are compared letter by letter
+_MAX_TYPED = 2 * MAX_TEXT  # longer than the longest label
+_SHORT = 3  # characters: everybody types these, and many places begin with them
+_CACHED = 512  # results for such texts
 _KEY_LENGTHS = {1, 2, 4, 5, 8, 9}
 
 
 class Suggester:
-    """Proposes places from the files of an index, and ranks them."""
+    """Proposes places from the files of an index and ranks them."""
 
     def __init__(self, index: IndexReader) -> None:
         self._index = index
@@ -34,7 +34,7 @@ class Suggester:
     def suggest(
         self, text: str, kinds: Collection[PlaceKind], estado_id: int | None, municipio_id: int | None, limit: int
     ) -> list[Suggested]:
-        """Return what a text may mean, the likeliest first."""
+        """Return suggestions for a text, the likeliest first."""
         text = text[:_MAX_TYPED]
         if len(text) <= _SHORT:
             return list(self._suggest_short(text, frozenset(kinds), estado_id, municipio_id, limit))
@@ -74,10 +74,10 @@ class Suggester:
                             fits[row] = fitting
         typed = readings[-1]
         self._keep_estado(typed, fits)
-        ranked = sorted(fits, key=lambda row: (-fits[row].points - place(row).prominence, row))
+        ranked = sorted(fits, key=lambda row: (-fits[row].points - place(row).population_points, row))
         ranked[:_COMPARED] = sorted(
             ranked[:_COMPARED],
-            key=lambda row: (-fits[row].points - place(row).prominence - literal_points(typed, place(row)), row),
+            key=lambda row: (-fits[row].points - place(row).population_points - literal_points(typed, place(row)), row),
         )
         found = [self._suggested(place(row), fits[row]) for row in ranked[: limit + 2]]
         labelled = [row for row in self._index.layout.find(LABEL, typed.folded, 4) if _holds_place(scope, place(row))]
@@ -88,7 +88,7 @@ class Suggester:
         return found[:limit]
 
     def _fit(self, typed: ParsedQuery, place: IndexedLocality) -> Fit:
-        """Return the fit of a place; one that does not go on as was typed loses points if something was left out."""
+        """Return the fit of a place; one that does not continue a text of which words were left out loses points."""
         if typed.words[0] in STOP_WORDS and fold(place.nombre).startswith(typed.folded):  # `Los` begins Los Mochis
             return Fit(weights.ARTICLE_ONLY, "prefix", "")
         found = fit(typed, place)
@@ -101,10 +101,10 @@ class Suggester:
         return found if goes_on else found._replace(points=found.points - weights.CUT)
 
     def _proposals(self, typed: ParsedQuery, scope: int, limit: int, fits: dict[int, Fit]) -> Iterator[list[int]]:
-        """Yield rows that may be meant: names in full, then words, then misspelt ones."""
+        """Yield rows for a text: by whole names, then by words, then by misspelt words."""
         words, wanted = self._index.words, max(_PROPOSED, limit + 4)
         terms = _terms(scope)
-        if self._best(fits) >= weights.SURE_FIT:  # another reading is likelier
+        if self._best(fits) >= weights.SURE_FIT:  # another reading fits
             yield words.propose(words.all_words(typed, "text", terms), wanted)
             return
         yield from self._whole_names(typed, scope)
@@ -114,7 +114,7 @@ class Suggester:
             is_start = typed.unfinished and len(typed.folded) <= MAX_START
             if is_start:
                 yield words.propose(words.beginning(typed.folded, terms), wanted)
-            if not is_start or typed.words[0] != typed.unfinished:  # `pto` begins no name, and stands for Puerto
+            if not is_start or typed.words[0] != typed.unfinished:  # `pto`, short for Puerto, begins no name
                 yield words.propose(words.all_words(typed, "name", terms), wanted)
         else:
             found = words.propose(words.all_words(typed, "text", terms), wanted)
@@ -124,11 +124,11 @@ class Suggester:
         yield from self._misspelt(typed, scope, fits)
 
     def _misspelt(self, typed: ParsedQuery, scope: int, fits: dict[int, Fit]) -> Iterator[list[int]]:
-        """Yield rows with letters wrong, or words too many, as long as nothing better fits."""
+        """Yield rows for a text with letters wrong, or with extra words, as long as nothing better fits."""
         words, terms = self._index.words, _terms(scope)
         if self._best(fits) < weights.SURE_FIT:
             self._joined(typed, scope, fits)
-        # A single word rather names a place than its area; half of Sinaloa is like `Sanalona`.
+        # A single word is more likely a place than its area: half of Sinaloa is like `Sanalona`.
         for field in ("text",) if len(typed.words) > 1 else ("name", "text"):
             if self._best(fits) < weights.SURE_FIT and (nearly := words.nearly(typed, terms, field)) is not None:
                 yield words.propose(nearly, _PROPOSED_NEAR, is_rare=True)
@@ -137,7 +137,7 @@ class Suggester:
                 yield words.propose(query, _PROPOSED_NEAR)
 
     def _keep_estado(self, typed: ParsedQuery, fits: dict[int, Fit]) -> None:
-        """Keep only the places of an estado that was named, as in `Ciudad de México`, unless a place has that name."""
+        """Keep only the places of an estado in the text, as in `Ciudad de México`, unless a place has that name."""
         estados = {id_ for id_ in self._index.areas.scopes(typed.words) if id_ < KEYS_OF_A_STATE}
         if estados and self._best(fits) < weights.WHOLE_NAME:
             for row in list(fits):
@@ -145,7 +145,7 @@ class Suggester:
                     del fits[row]
 
     def _joined(self, typed: ParsedQuery, scope: int, fits: dict[int, Fit]) -> None:
-        """Add the prominent places whose name was typed without its spaces: `playadelcarmen`."""
+        """Add the large places whose name was typed without spaces: `playadelcarmen`."""
         for row in self._index.layout.find(JOINED, typed.folded.replace(" ", ""), _PROPOSED):
             if _holds_place(scope, self._index.place(row)):
                 fits[row] = Fit(weights.JOINED_NAME, "near", "")
@@ -155,7 +155,7 @@ class Suggester:
         return max((found.points for found in fits.values()), default=0.0)
 
     def _whole_names(self, typed: ParsedQuery, scope: int) -> Iterator[list[int]]:
-        """Yield places whose whole name was typed, alone or with areas before or behind it."""
+        """Yield places whose whole name was typed, alone or with areas before or after it."""
         find, words = self._index.layout.find, typed.words
         yield find(scope, " ".join(words), _PROPOSED)
         for split in range(1, len(words)):
@@ -173,7 +173,7 @@ class Suggester:
             place.nombre,
             self._index.label(place),
             found.match,
-            round(found.points + place.prominence, 2),
+            round(found.points + place.population_points, 2),
             found.written or None,
             municipio_id,
             municipio,
@@ -197,8 +197,8 @@ class Suggester:
                     if area.likeness > weights.MISSPELT_LIKENESS
                     else "near"
                 )
-                prominence = weights.ESTADO_PROMINENCE if kind == "estado" else weights.MUNICIPIO_PROMINENCE
-                yield self._suggested_area(kind, area.id, match, area.likeness + prominence)
+                points = weights.ESTADO_POINTS if kind == "estado" else weights.MUNICIPIO_POINTS
+                yield self._suggested_area(kind, area.id, match, area.likeness + points)
 
     def _suggested_area(self, kind: PlaceKind, id_: int, match: MatchReason, score: float) -> Suggested:
         areas = self._index.areas
@@ -214,7 +214,7 @@ class Suggester:
     # -- Keys
 
     def _by_key(self, digits: str, kinds: Collection[PlaceKind], scope: int, limit: int) -> list[Suggested]:
-        """Return what has a key: an estado's of two digits, a municipio's of five, a locality's of nine."""
+        """Return the estado (two digits), municipio (five) or locality (nine) with a key."""
         key, areas = int(digits), self._index.areas
         length = len(digits) + len(digits) % 2 if len(digits) < 4 else len(digits)  # noqa: PLR2004
         if length >= 8:  # noqa: PLR2004
@@ -244,14 +244,14 @@ class Suggester:
 
 
 def _scope_of(estado_id: int | None, municipio_id: int | None) -> int | None:
-    """Return the key of the narrower area; None for a municipio of another estado, in which nothing lies."""
+    """Return the key of the narrower area; None if the municipio is in another estado."""
     if estado_id and municipio_id and not _holds(estado_id, municipio_id):
         return None
     return municipio_id or estado_id or EVERYWHERE
 
 
 def _holds(scope: int, id_: int) -> bool:
-    """Tell whether a municipio or an estado lies within an area."""
+    """Return whether a municipio or an estado is within an area."""
     return scope in {EVERYWHERE, id_, id_ // KEYS_OF_A_STATE}
 
 
@@ -260,5 +260,5 @@ def _holds_place(scope: int, place: IndexedLocality) -> bool:
 
 
 def _terms(scope: int) -> list[str]:
-    """Return what the documents of an area's places have in their scope."""
+    """Return the terms that places of an area have in their scope."""
     return [] if scope == EVERYWHERE else [f"e{scope}" if scope < KEYS_OF_A_STATE else f"m{scope}"]

@@ -76,7 +76,7 @@ MAX_COST = 100.0  # the sum of the penalties of a name; beyond it two names have
 
 # -- Candidates of a row
 
-MAX_CANDIDATE_COST = 72.5  # penalties, above which a place is no candidate
+MAX_CANDIDATE_COST = 72.5  # penalties; a place with more is not a candidate
 MIN_SCORE_IN_MUNICIPIO = 80.0  # 100 minus the least penalties in the municipio; below it other municipios are searched
 MAX_COST_OF_KEY = 45.0  # penalties up to which a key and a name can be those of one place
 LEAD_WITHOUT_RIVAL = 60.0  # the penalties of the next candidate, if there is none
@@ -103,6 +103,7 @@ BY_KEY = 0.999  # of the place with the key of the row
 MAX_COST_OF_SURE_KEY = 17.0  # penalties up to which a key is certain in spite of them
 MAX_KILOMETRES = 5.0  # from the point of the row, above which nothing is certain
 AMBITO_COEFFICIENT = -4.0  # of evidence that the fit lacks: its rows don't say whether they are urban
+SUGGESTED = (0.5, 0.09, 0.07, 0.04, 0.03)  # of the suggestions for a text that nothing matches, by their order
 
 # -- Suggestions: points of a hundred that a name loses, unless a comment says otherwise
 
@@ -132,7 +133,7 @@ NAME_KINDS: Mapping[NameKind, float] = {  # by which of a place's names was type
     NameKind.EVERYDAY: 1.0,
     NameKind.FORMER: 8.0,
 }
-PROMINENCE = 6.5  # points won by ten times the population
+POPULATION_POINTS = 6.5  # points won by ten times the population
 LITERAL_NAME = 1.0  # points won by a name typed as it is written
 LITERAL_FORMER_NAME = 6.0  # points won by a former name typed as it was written
 JOINED_NAME = 92.0  # points of a name typed without its spaces
@@ -143,7 +144,7 @@ KEY_OF_AREA = 200.0  # points of an area found by its key
 SURE_FIT = 78.0  # points from which no misspelling is considered
 LIKELY_FIT = 58.0  # points from which no word is left out
 WHOLE_NAME = 88.0  # points from which a name was typed whole
-ESTADO_PROMINENCE, MUNICIPIO_PROMINENCE = 45.0, 30.0  # points won by an area
+ESTADO_POINTS, MUNICIPIO_POINTS = 45.0, 30.0  # points won by an area
 
 # -- Likeness of the names of areas, from 0 to 100
 
@@ -153,11 +154,24 @@ MIN_NAME_LIKENESS = 80.0  # below it two names are different
 MIN_JOINED_LIKENESS = 92.0  # the same for names without their spaces, which are more alike
 SHARED_WORDS_LOSS = 6.0  # of a name with only some words of the other one
 MAX_SHARED_WORDS_LIKENESS = 94.0  # the name of which only these words were given
-MAX_BEHIND = 4.0  # an area further behind the best one is no candidate
+MAX_BEHIND = 4.0  # an area further behind the best one is not a candidate
 BEGINNING_LIKENESS = 95.0  # the text begins the name
 WORD_BEGINNING_LIKENESS = 85.0  # the text begins a word of the name
 MISSPELT_LIKENESS = 80.0  # the text has letters wrong, minus one for each
 
+# -- Certainty of areas
+
 MISSPELT_ESTADO_PENALTY = 15.0
-FORMER_AREA_PENALTY = 2.0
-CERTAIN_AREA_MARGIN = 5.0
+FORMER_AREA_PENALTY = 2.0  # more if the former name is spelt differently
+MAX_COST_OF_SURE_AREA = 2.0  # penalties up to which a name is certain in spite of them
+# Added to the log-odds of a municipio or estado by each kind of evidence (docs/decisions/certainty.md).
+AREA_COEFFICIENTS: Mapping[str, float] = {
+    "same_name": 5.7,  # measured on registers
+    "other_name": 5.3,
+    "other_name_without_estado": 4.8,
+    "part_of_name": 3.8,
+    "part_of_name_without_estado": 1.9,
+    "penalty": -0.33,  # times the penalty of the name, in points
+    "estado_unknown": -1.6,  # assumed: as for localities
+    "other_name_of_estado": 4.6,
+}

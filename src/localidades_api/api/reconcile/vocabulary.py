@@ -1,4 +1,4 @@
-"""The types of entities, and their properties: what matching compares, and what can be fetched."""
+"""The types of entities and their properties: those that matching compares, and those that can be fetched."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -55,13 +55,13 @@ ENTITIES: Mapping[str, PlaceKind] = {
     "municipio": "municipio",
     "estado": "estado",
 }  # properties whose values are entities
-# What matching compares besides the name.
+# The properties that matching compares, in addition to the name.
 COMPARED: Mapping[PlaceKind, Sequence[str]] = {
     "localidad": ("municipio", "estado", "latitud", "longitud", "ambito", "cvegeo", "clave"),
     "municipio": ("estado", "cvegeo"),
     "estado": ("cvegeo",),
 }
-# Other names of what is compared: short ones, and columns that say the same.
+# Other names of these properties: short ones, and equivalent columns.
 ALIASES: Mapping[str, str] = {
     "lat": "latitud",
     "lon": "longitud",
@@ -86,14 +86,14 @@ def named_type(kind: PlaceKind) -> Named:
 
 
 def known_kind(name: str) -> PlaceKind | None:
-    """Return the type of that id, or None."""
+    """Return the type with an id, or None."""
     return next((kind for kind in TYPES if kind == name), None)
 
 
 def beginning_with(prefix: str, items: Iterable[Described]) -> list[Described]:
     """Return the items whose id, name or description has a word with this beginning.
 
-    Exact names come first, then what matching compares: OpenRefine offers the same list for both.
+    Exact names come first, then the properties that matching compares: OpenRefine offers one list for both uses.
     """
     folded = fold(prefix)
     found = [one for one in items if f" {folded}" in f" {one.id} {fold(f'{one.name} {one.id} {one.description}')}"]

@@ -1,4 +1,4 @@
-"""The composition root: builds the application, and owns what lives as long as it does."""
+"""The composition root: builds the application, and owns the services that live as long as it does."""
 
 import asyncio
 import contextlib
@@ -60,7 +60,7 @@ async def _lifespan(
 ) -> AsyncIterator[dict[str, Any]]:
     """Create the services, run the background tasks if wanted, and close the connections at shutdown.
 
-    The state is for the server (`server.protocol`): what it may answer before it calls the application.
+    The state is for the server (`server.protocol`), which answers some requests without calling the application.
     """
     if settings.database_url is None:
         raise ConfigurationError("DATABASE_URL is not set: set it, or start the service with `localidades-api serve`.")
@@ -88,7 +88,7 @@ async def _lifespan(
         await services.pages.close()
         await comparing.dispose()
         await database.dispose()
-        # asyncpg cancels a statement over another connection, in a task of its own. uvloop crashes if that connection
+        # asyncpg cancels a statement over another connection, in another task. uvloop crashes if that connection
         # is still being opened when a signal's exception ends the loop.
         if left := asyncio.all_tasks() - tasks_before:
             await asyncio.wait(left, timeout=_END_TIMEOUT)
@@ -186,7 +186,7 @@ def create_app(
 
 
 def _early_answers(app: FastAPI, settings: Settings, limit: RequestLimit) -> EarlyAnswers | None:
-    """Return what `serve` may answer by itself; None if middleware or a log has to see every request."""
+    """Return the answers that `serve` may give by itself; None if middleware or a log has to see every request."""
     classes: list[object] = [middleware.cls for middleware in app.user_middleware]
     before_cache = classes[: classes.index(ResponseCacheMiddleware)]
     if settings.access_log or app.dependency_overrides or not {Telemetry, ManagementPort}.issuperset(before_cache):

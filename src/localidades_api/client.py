@@ -1,6 +1,6 @@
 """Reads a running service from Python: `Client`, and `AsyncClient` for asyncio, with tables of pandas or polars.
 
-It imports nothing else of this package, and pandas or polars only for a table of theirs, so that it starts quickly.
+It imports nothing else of this package, and pandas or polars only to make a table, so that it starts quickly.
 """
 
 import asyncio
@@ -19,8 +19,8 @@ _PLACES = f"{_API}/localidades/"
 _KINDS = {2: "estados", 5: "municipios", 9: "localidades"}  # by the digits of their keys
 _BATCH = 1000  # rows of a request, which takes half a second
 _PAGE_SIZE = 1000
-_TIMEOUT = 60.0  # seconds without a byte
-_PATIENCE = 300.0  # seconds: the index of names of a new release may still be built
+_READ_TIMEOUT = 60.0  # seconds without a byte
+_RETRY_TIMEOUT = 300.0  # seconds: the index of names of a new release may still be built
 _MAX_PAUSE = 30.0  # seconds, whatever Retry-After says
 BUSY = {429, 502, 503, 504}  # statuses that may pass
 _NUMBERS = ("_score", "_margin")  # ends of the names of columns
@@ -32,7 +32,7 @@ _Outcome = httpx.Response | httpx.RequestError
 
 
 class ClientError(Exception):
-    """The service can't be reached, or its answer can't be used; the text says why."""
+    """The service can't be reached or its answer can't be used; the text says why."""
 
 
 class ProblemError(ClientError):
@@ -50,12 +50,12 @@ class ProblemError(ClientError):
 class Backoff:
     """The pauses between tries: what Retry-After says, else 1, 2, 4 seconds and so on, at most 30 each."""
 
-    def __init__(self, patience: float) -> None:
-        self._ends_at = time.monotonic() + patience
+    def __init__(self, timeout: float) -> None:
+        self._ends_at = time.monotonic() + timeout
         self._pause = 1.0
 
     def next(self, retry_after: str | None = None) -> float | None:
-        """Return how many seconds to wait before the next try; None if `patience` would be over by then."""
+        """Return the seconds to wait before the next try; None if that is later than the timeout."""
         asked = float(retry_after) if retry_after and retry_after.isdecimal() else self._pause
         self._pause *= 2
         pause = min(asked, _MAX_PAUSE)
@@ -63,12 +63,12 @@ class Backoff:
 
 
 class _Calls:
-    """What both clients ask for, as steps; `release` pins a release, and `patience` bounds the tries of a request."""
+    """The calls of both clients, as steps; `release` pins a release, and `timeout` bounds the tries of a request."""
 
-    def __init__(self, http: httpx.Client | httpx.AsyncClient, release: str | None, patience: float) -> None:
+    def __init__(self, http: httpx.Client | httpx.AsyncClient, release: str | None, timeout: float) -> None:
         self._http = http
         self._release = release
-        self._patience = patience
+        self._timeout = timeout
         self._has_responded = False
 
     def request(self, path: str, parameters: Mapping[str, object], body: bytes | None = None) -> httpx.Request:
@@ -83,7 +83,7 @@ class _Calls:
         return self._http.build_request(method, path, params=query, headers=headers, content=body)
 
     def backoff(self) -> Backoff:
-        return Backoff(self._patience)
+        return Backoff(self._timeout)
 
     def pause(self, outcome: _Outcome, backoff: Backoff) -> float | None:
         """Return how many seconds to wait before a request is sent again; None if it is not."""
@@ -93,7 +93,7 @@ class _Calls:
         return backoff.next(outcome.headers.get("retry-after")) if outcome.status_code in BUSY else None
 
     def checked(self, outcome: _Outcome) -> httpx.Response:
-        """Return an answer; raise ClientError for what is none, and ProblemError for a refusal."""
+        """Return an answer; raise ProblemError for a refusal, and ClientError for anything else."""
         if isinstance(outcome, httpx.RequestError):
             why = str(outcome) or type(outcome).__name__
             raise ClientError(f"{self._http.base_url} can't be reached: {why}") from outcome
@@ -147,10 +147,10 @@ class Client:
     """Asks a service: `with Client("http://127.0.0.1:8000") as catalogue: catalogue.get("140390001")`."""
 
     def __init__(
-        self, url: str = "http://127.0.0.1:8000", *, release: str | None = None, patience: float = _PATIENCE
+        self, url: str = "http://127.0.0.1:8000", *, release: str | None = None, timeout: float = _RETRY_TIMEOUT
     ) -> None:
-        self._http = httpx.Client(base_url=url, timeout=_TIMEOUT)
-        self._calls = _Calls(self._http, release, patience)
+        self._http = httpx.Client(base_url=url, timeout=_READ_TIMEOUT)
+        self._calls = _Calls(self._http, release, timeout)
 
     def __enter__(self) -> Self:
         return self
@@ -221,10 +221,10 @@ class AsyncClient:
     """`Client` for asyncio: `async with AsyncClient(…) as catalogue: await catalogue.get("140390001")`."""
 
     def __init__(
-        self, url: str = "http://127.0.0.1:8000", *, release: str | None = None, patience: float = _PATIENCE
+        self, url: str = "http://127.0.0.1:8000", *, release: str | None = None, timeout: float = _RETRY_TIMEOUT
     ) -> None:
-        self._http = httpx.AsyncClient(base_url=url, timeout=_TIMEOUT)
-        self._calls = _Calls(self._http, release, patience)
+        self._http = httpx.AsyncClient(base_url=url, timeout=_READ_TIMEOUT)
+        self._calls = _Calls(self._http, release, timeout)
 
     async def __aenter__(self) -> Self:
         return self
@@ -321,7 +321,7 @@ def _csv(lines: Iterable[Sequence[object]]) -> bytes:
 
 
 def _cell(value: object) -> object:
-    """Write a key that missing values beside it have made a float (14.0) as the key that it is."""
+    """Return a key that became a float because of missing values (14.0) as text."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

@@ -1,6 +1,6 @@
 """The errors of this package; `problems` turns them into answers and `cli` into exit codes.
 
-A type that can be answered has a `slug`, by which clients know it and which never changes (RFC 9457 §3.1.1), and says
+A type that a response can carry has a `slug`, which identifies it and never changes (RFC 9457 §3.1.1), and says
 what it means and what to do.
 """
 
@@ -10,7 +10,7 @@ from typing import ClassVar
 
 
 class LocalidadesError(Exception):
-    """Root of the errors that this project raises on purpose; its text is meant for the user."""
+    """Root of the errors that this project raises on purpose; its text is for the user."""
 
     status: int = 500
     title: str = "Internal Server Error"
@@ -24,8 +24,8 @@ class LocalidadesError(Exception):
         self, text: str = "", *, members: Mapping[str, object] | None = None, headers: Mapping[str, str] | None = None
     ) -> None:
         super().__init__(text)
-        self.members = members or {}  # further ones of the problem document (RFC 9457 §3.2)
-        self.headers = headers or {}  # besides those of every answer
+        self.members = members or {}  # further members of the problem document (RFC 9457 §3.2)
+        self.headers = headers or {}  # in addition to those of every answer
 
     @property
     def detail(self) -> str:
@@ -95,7 +95,7 @@ class RoleError(CommandError):
 
 
 class ServiceError(CommandError):
-    """A service can't be asked, or answers otherwise than the contract says."""
+    """A service can't be reached, or breaks the contract."""
 
 
 class ExportError(CommandError):
@@ -103,7 +103,7 @@ class ExportError(CommandError):
 
 
 class OutputError(CommandError):
-    """A command's output can't be written; what the command did stands."""
+    """A command's output can't be written; the command's work is done."""
 
 
 class ReaderGoneError(OutputError):
@@ -161,7 +161,7 @@ class InvalidOgcParametersError(InvalidParametersError):
 
 
 class UnreadableBodyError(RequestError):
-    """Rows that can't be read any further; a row that alone can't be read is no error, but its own answer."""
+    """The rows can't be read any further; a single bad row is reported in its own result."""
 
     status = 422
     title = "Unprocessable Content"
@@ -171,7 +171,7 @@ class UnreadableBodyError(RequestError):
 
 
 class NotFoundError(RequestError):
-    """There is no such resource."""
+    """The resource does not exist."""
 
     status = 404
     title = "Not Found"
@@ -192,7 +192,7 @@ class InvalidPageError(NotFoundError):
 
 
 class GoneError(RequestError):
-    """A key that an earlier release had; `successor` is the key of what took its place, if that can be told."""
+    """A key of an earlier release; `successor` is the key of the place that replaced it, if that is known."""
 
     status = 410
     title = "Gone"
@@ -265,7 +265,7 @@ class RequestTimeoutError(RequestError):
 
 
 class ContentTooLargeError(RequestError):
-    """A body, or what it asks for, beyond what is taken at a time."""
+    """A body, or the work that it asks for, is too large."""
 
     status = 413
     title = "Content Too Large"
@@ -342,7 +342,7 @@ class OverloadedError(UnavailableError):
 
 
 class TransfersFullError(OverloadedError):
-    """As many long transfers are under way as may be; nothing else is refused for it."""
+    """The maximum number of long transfers is under way; other requests are not refused."""
 
     slug = "transfers-full"
     meaning = "The service is sending as many files and answers to rows as it can; everything else is still served."
@@ -393,7 +393,7 @@ class NoReleaseError(UnavailableError):
 class DatabaseUnavailableError(UnavailableError):
     """The database is out of reach, refuses connections, or is too slow; its text is for the operator.
 
-    `served` is for a probe: what goes on being served from memory.
+    `served` is for a probe: the release that is still served from memory.
     """
 
     slug = "database-unavailable"
@@ -411,10 +411,10 @@ class DatabaseUnavailableError(UnavailableError):
     ) -> None:
         super().__init__(text, members=served)
         self._detail = text if served is not None else detail  # only operators read probes
-        self.is_unforeseen = is_unforeseen  # it may be this service's fault: the log has a traceback
-        self.is_passing = is_passing  # it was the connection's fault: another may do
+        self.is_unforeseen = is_unforeseen  # possibly a bug of this service: the log has a traceback
+        self.is_passing = is_passing  # another connection may succeed
 
     @property
     def detail(self) -> str:
-        """What a client may know about it."""
+        """The sentence for clients, which names nothing of the inside."""
         return self._detail

@@ -132,7 +132,7 @@ class ManagementPort:
 
 
 class RequestLimit:
-    """The requests that are handled at once, and those that wait for one of them to begin its response."""
+    """The requests in flight, and those that wait for a slot."""
 
     def __init__(self, max_in_flight: int) -> None:
         self._slots = asyncio.Semaphore(max_in_flight)
@@ -166,7 +166,7 @@ class RequestLimit:
         self._slots.release()
 
     def refuse(self, scope: Scope) -> HeldResponse:
-        """Return the refusal of a request, and log now and then how many there were."""
+        """Return the refusal of a request; a log line now and then counts them."""
         self._refused += 1
         if (now := time.monotonic()) >= self._next_line:
             _log.warning("Overloaded: refused %d requests since the last message.", self._refused)
@@ -182,8 +182,8 @@ class ConcurrencyLimit:
     comes first. A request that no slot came free for in time goes on without the database: pages in memory are
     answered while it hangs.
 
-    A request holds its slot until its response begins, so slow readers and long downloads hold none. (Downloads have a
-    limit of their own, `http.transfers.Transfers`.)
+    A request holds its slot until its response begins, so slow readers and long downloads hold none. (Downloads have
+    another limit, `http.transfers.Transfers`.)
     """
 
     def __init__(self, app: ASGIApp, limit: RequestLimit) -> None:
@@ -229,7 +229,7 @@ def _needs_slot(path: str) -> bool:
 class EarlyAnswers(NamedTuple):
     """Responses that a server can send without calling the application: held ones, and refusals at capacity.
 
-    `serve` finds them in the lifespan's state, unless middleware that somebody has added must see every request.
+    `serve` finds them in the lifespan's state, unless added middleware must see every request.
     """
 
     app: FastAPI
@@ -277,7 +277,7 @@ def refusal(scope: Scope, error: LocalidadesError) -> HeldResponse:
 
 
 @lru_cache(maxsize=64)
-def _make(  # takes all that the response depends on; clients send a handful of variants
+def _make(  # keyed by all that the response depends on; clients send a handful of variants
     error: LocalidadesError, query: bytes, headers: tuple[Field, ...], root: str, allow: str | None
 ) -> HeldResponse:
     response = problem_of(error, ResponsePreferences(Headers(raw=list(headers)), QueryParams(query), root))

@@ -1,4 +1,4 @@
-"""Responses of routing, held by the exact spelling of their requests (docs/decisions/responses.md)."""
+"""Holds the responses of routing by the exact spelling of their requests (docs/decisions/responses.md)."""
 
 from collections.abc import Iterable, Sequence
 from http import HTTPStatus
@@ -14,9 +14,9 @@ from localidades_api.releases.tracker import ReleaseTracker
 
 MAX_BYTES = 96 * 1024**2  # of responses and their keys; half of it is kept when the other half is full
 MAX_BODY = 1024**2
-_OVERHEAD = 1000  # bytes per response besides its body, head and key
-_FRAMING = frozenset({b"content-length", b"transfer-encoding", b"upgrade", b"expect"})  # of what ends a connection
-# What a response may depend on, and what makes a request one that is not held. Host is checked where it is new.
+_OVERHEAD = 1000  # bytes per response in addition to its body, head and key
+_FRAMING = frozenset({b"content-length", b"transfer-encoding", b"upgrade", b"expect"})  # end a connection
+# The fields that select a response, and those whose requests are not held. Host is checked where it is new.
 _SELECTING = _FRAMING | {
     b"host", b"accept", b"accept-encoding", b"accept-language", b"if-none-match", b"if-range", b"range"
 }  # fmt: skip
@@ -56,7 +56,7 @@ class ResponseCache:
 
     @property
     def state(self) -> object:
-        """What the responses depend on; one that began under another state is not to be held."""
+        """The state of the releases; a response that began under another state is not held."""
         return self._releases.state
 
     def get(self, key: Key) -> HeldResponse | None:

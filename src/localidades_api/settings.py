@@ -59,7 +59,7 @@ def _is_open_to_all(folder: Path) -> bool:
 
 
 def _expand(given: object) -> object:
-    """Put the home in place of `~`, as no shell does in a file of variables."""
+    """Expand `~`, which a shell doesn't do in a file of variables."""
     if not (isinstance(given, str) and given.startswith("~")):
         return given
     try:
@@ -69,7 +69,7 @@ def _expand(given: object) -> object:
 
 
 def _split(given: object) -> object:
-    """Take a list apart at its commas, as it is written in one variable."""
+    """Split a list of one variable at its commas."""
     return tuple(part.strip() for part in given.split(",")) if isinstance(given, str) else given
 
 
@@ -134,7 +134,7 @@ class Settings(BaseSettings):
         Field(
             gt=0, le=60, description="Seconds to wait for the database, including connection, statement and retries."
         ),
-    ] = 1.9  # so that what can't be answered is refused within two
+    ] = 1.9  # so that a request that can't be answered is refused within two
     release_poll: Annotated[
         float, Field(gt=0, le=60, description="Seconds between checks for a new current release.")
     ] = 0.5
@@ -148,7 +148,7 @@ class Settings(BaseSettings):
     max_connections: Annotated[
         int | None,
         Field(ge=1, le=100_000, description="Maximum number of client connections per worker."),
-    ] = None  # what the limit of open files allows, up to 4,096
+    ] = None  # as the limit of open files allows, up to 4,096
     max_in_flight: Annotated[
         int,
         Field(
@@ -189,7 +189,7 @@ class Settings(BaseSettings):
     ] = 30.0
     keep_alive_timeout: Annotated[
         float, Field(gt=0, le=3600, description="Seconds that an idle connection stays open for another request.")
-    ] = 75.0  # longer than proxies keep theirs: the side that closes first may lose a request on its way
+    ] = 75.0  # longer than in proxies: the side that closes first may lose a request in transit
     management_port: Annotated[
         int | None,
         Field(ge=1, le=65535, description="Separate port for probes and metrics; if unset, they are on --port."),
@@ -210,7 +210,7 @@ class Settings(BaseSettings):
 
     @property
     def initial_catalogue(self) -> str | None:
-        """The catalogue for an empty database, or None: invented places go to a server only if they are asked for."""
+        """The catalogue for an empty database, or None: invented places reach a server only on request."""
         return self.seed or ("demo" if self.database_url is None else None)
 
     @model_validator(mode="after")

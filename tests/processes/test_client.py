@@ -121,12 +121,12 @@ def test_busy_service_is_asked_again_after_the_pause_that_it_asks_for() -> None:
     assert asked == ["/api/census/estados/1/"] * 5
 
 
-def test_pause_that_is_longer_than_patience_is_not_waited_for() -> None:
+def test_pause_that_is_longer_than_the_timeout_is_not_waited_for() -> None:
     asked: list[str] = []
     busy = Response(b"<p>busy", 503, {"Retry-After": "20"})
     with (
         http_server(through_proxy([busy], asked)) as base,
-        Client(base, patience=10) as catalogue,
+        Client(base, timeout=10) as catalogue,
         pytest.raises(ProblemError, match=r"^The service answers 503\.$"),
     ):
         catalogue.get("01")
@@ -161,12 +161,12 @@ async def test_asyncio_has_the_same_answers(live_server: str) -> None:
 
 def test_service_that_has_no_release_yet_is_waited_for(database: str, small_catalogue: Path) -> None:
     with serving(database, probe="/livez") as live:
-        with Client(live.base, patience=0) as hasty, pytest.raises(ProblemError) as caught:
+        with Client(live.base, timeout=0) as hasty, pytest.raises(ProblemError) as caught:
             hasty.get("01")
         assert caught.value.status == 503
         importing = threading.Timer(0.5, import_file, (database, small_catalogue))
         importing.start()
-        with Client(live.base, patience=PATIENCE) as catalogue:
+        with Client(live.base, timeout=PATIENCE) as catalogue:
             assert catalogue.get("01")["nombre"] == "Aguascalientes"
             assert catalogue.match(ROWS)[0]["match_cvegeo"] == "010020001"  # whose names are indexed meanwhile
         importing.join()

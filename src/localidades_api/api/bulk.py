@@ -64,7 +64,7 @@ _MEDIA_TYPES: dict[str, MediaType] = {
     "application/ndjson": "application/x-ndjson",
     "application/jsonl": "application/x-ndjson",
     "text/tab-separated-values": "text/csv",
-    "application/vnd.ms-excel": "text/csv",  # what browsers on Windows take a CSV file for
+    "application/vnd.ms-excel": "text/csv",  # sent by browsers on Windows for a CSV file
 }
 
 
@@ -117,7 +117,7 @@ class BulkQuery(StrictQuery):
 
     @property
     def columns(self) -> dict[str, str]:
-        """The header of each column that is named."""
+        """The header of each column that the request names."""
         given = self.model_dump(exclude={"file", "format", "lang", "release", "sheet", "limit", "sure"})
         return {role: header for role, header in given.items() if header is not None}
 
@@ -154,7 +154,7 @@ class NearestToEachQuery(BulkQuery):
 
 
 def _described(row: type[BaseModel], example: Mapping[str, str | float]) -> dict[str, Any]:
-    """Return what the OpenAPI document says of the body and the answers.
+    """Return the OpenAPI description of the body and the answers.
 
     It names only JSON: generators of clients give up on a body in other formats, and an answer that may be text as well
     has a type that says nothing.

@@ -43,7 +43,7 @@ class ResponseHeaders:
 def add_headers(scope: Scope, headers: MutableHeaders) -> None:
     """Add the headers that every answer has, and those of every answer under `/api/census`.
 
-    No shared cache may keep the answer of a route that has got further dependencies, such as one that checks an API
+    No shared cache may keep the answer of a route with added dependencies, such as one that checks an API
     key, and neither may the response cache.
     """
     if is_guarded(scope):

@@ -1,4 +1,4 @@
-"""Keys that a release does not have: 404 or 410, and what the page of that problem shows of the place."""
+"""Keys that a release does not have: 404 or 410, and the details on the page of that problem."""
 
 import re
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _NEAREST = 5
 _MEANT = 5
 _KINDS: dict[str, PlaceKind] = {"localidades": "localidad", "municipios": "municipio"}
 _RECORD = re.compile(r".*/(localidades|municipios)/([0-9]{1,12})/?")
-_WORDS = re.compile(r"[^\W\d_][\w .'-]{2,59}")  # of a path that somebody has typed; no other is looked up
+_WORDS = re.compile(r"[^\W\d_][\w .'-]{2,59}")  # of a path that a person typed; a longer path is not looked up
 
 
 async def refuse_unknown(services: Services, table: Table, release: Release, id_: int) -> NoReturn:
@@ -38,7 +38,7 @@ async def refuse_unknown(services: Services, table: Table, release: Release, id_
 
 
 async def describe_problem(request: Request, error: LocalidadesError) -> ProblemPage | None:
-    """Return what the page of a problem shows; None for the problem alone, also if the database does not answer.
+    """Return the details for the page of a problem; None if there are none, or the database does not answer.
 
     Only the pages of keys ask the database.
     """
@@ -60,7 +60,7 @@ async def describe_problem(request: Request, error: LocalidadesError) -> Problem
 
 
 async def _describe_withdrawn(services: Services, release: Release, error: GoneError, id_: int) -> ProblemPage | None:
-    """Return what a withdrawn locality was, what replaced it, and what is near its last point now."""
+    """Return a withdrawn locality's last record, its successor, and the localities near its last point now."""
     last = await services.releases.named(error.last_release)
     row = await services.repository.get_locality(last, id_)
     if row is None:
@@ -81,7 +81,7 @@ async def _describe_withdrawn(services: Services, release: Release, error: GoneE
 async def _describe_withdrawn_municipality(
     services: Services, release: Release, error: GoneError, id_: int
 ) -> ProblemPage | None:
-    """Return what a withdrawn municipio was, where its places have new keys, and what is near its cabecera's point."""
+    """Return a withdrawn municipio's last record, the new keys of its places, and the localities near its cabecera."""
     last = await services.releases.named(error.last_release)
     row = await services.repository.get_municipality(last, id_)
     if row is None:
@@ -107,7 +107,7 @@ def _first_after(services: Services, last: Release, release: Release) -> str:
 async def _describe_around(
     services: Services, release: Release, name: str, lat: float | None, lon: float | None
 ) -> dict[str, Any]:
-    """Return what is near a place's point in degrees, and a map of it; nothing if the point is not known."""
+    """Return the localities near a point in degrees, and a map of them; nothing if the point is unknown."""
     if lat is None or lon is None:
         return {"nearby": [], "drawing": None}
     nearby = [describe_near(one) for one in await services.nearest.list_nearest(release, lat, lon, _NEAREST)]
@@ -116,7 +116,7 @@ async def _describe_around(
 
 
 async def _describe_unknown(services: Services, release: Release, kind: PlaceKind, typed: str) -> ProblemPage:
-    """Return the places whose keys are like one that no release has, and the municipio that it would be of."""
+    """Return the places whose keys resemble one that no release has, and the municipio of that key."""
     ids = misspellings(kind, typed)
     if kind == "municipio":
         named = await services.repository.name_municipalities(release, ids)

@@ -1,4 +1,4 @@
-"""The context of HTML pages besides the content: names of parents, choices of forms, neighbours, history, charts."""
+"""Additional context of HTML pages: names of parents, choices of forms, neighbours, history, charts."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

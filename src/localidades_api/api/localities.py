@@ -34,7 +34,7 @@ router = APIRouter(prefix="/localidades", tags=["Localities"], responses=CACHEAB
 
 @router.get("/filter/", include_in_schema=False)
 async def search_or_filter(request: Request) -> Response:
-    """Redirect a form to the list; what is searched for comes first by relevance."""
+    """Redirect a form to the list; a search is sorted by relevance."""
     kept = filled(request)
     return see_list({**kept, "sort": "relevance"} if "search" in kept and "sort" not in kept else kept)
 
@@ -70,12 +70,12 @@ async def list_localities(
 
 
 def _depending_on(names: NameIndex, builder: ResponseBuilder) -> ResponseBuilder:
-    """Return a builder for results by name: places are found by those of earlier releases, too."""
+    """Return a builder for results by name, which also depend on the names of earlier releases."""
     return replace(builder, variant=f".{names.digest}", is_immutable=False)
 
 
 async def _list_chosen(builder: ResponseBuilder, query: LocalitiesQuery, services: Services) -> Response:
-    """Answer with a page of a list that is filtered, sorted, of other columns, or of another size than the default."""
+    """Answer with a page of a list with filters, an order, columns or a page size of the client's choice."""
     if query.page == 1 and builder.is_not_modified:  # page 1 always exists, so its 304 needs no query
         return builder.not_modified()
     positions = await services.positions.get(builder.release, query, query.sort)
@@ -116,7 +116,7 @@ async def suggest_localities(
 
 
 def _suggest(names: NameIndex, query: SuggestQuery) -> dict[str, Any]:
-    """Return the resource that answers a query."""
+    """Return the suggestions for a query as a resource."""
     found = names.suggest(
         query.q,
         kinds=query.kinds,

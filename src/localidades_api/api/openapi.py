@@ -91,7 +91,7 @@ def _complete_responses(responses: Mapping[str, dict[str, Any]], allow: str | No
 def _complete_parameters(parameters: list[dict[str, Any]], releases: tuple[str, str] | None) -> None:
     """Put the required parameters first, and give existing releases as examples.
 
-    The fields of a query model are no parameters of FastAPI's, so the examples that /docs fills in can't be declared.
+    FastAPI takes no example that depends on the releases, and /docs fills in the example of a required parameter.
     """
     parameters.sort(key=lambda parameter: not parameter["required"])  # pydantic has inherited fields first
     for parameter in parameters:

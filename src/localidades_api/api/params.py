@@ -32,7 +32,7 @@ from localidades_api.errors import InvalidParametersError, NotFoundError
 from localidades_api.html import renderer
 from localidades_api.languages import translators
 
-# What newsletters and social networks add to links (docs/decisions/api.md).
+# Tracking parameters that newsletters and social networks add to links (docs/decisions/api.md).
 _TRACKING = re.compile(
     rb"(?:utm_[a-z_]+|fbclid|gclid|gclsrc|gbraid|wbraid|gad_source|gad_campaignid|dclid|_gl|_ga|msclkid|mc_cid|mc_eid"
     rb"|igsh|igshid|twclid|ttclid|li_fat_id|yclid|srsltid|mkt_tok|_hsenc|_hsmi|vero_id|oly_enc_id|oly_anon_id)(?:=.*)?",
@@ -56,13 +56,13 @@ ReleaseParam = Annotated[
 
 
 class StrictQuery(BaseModel):
-    """A query that refuses parameters that it does not have."""
+    """A query that refuses unknown parameters."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class LanguageQuery(StrictQuery):
-    """The parameters of what is read by programs, in the language that they name."""
+    """The parameters of a document for programs, in the language that they name."""
 
     lang: LanguageParam = None
 
@@ -111,7 +111,7 @@ class LocalitiesQuery(LocalityFilters, PagedQuery, ReleaseQuery):
 
     @property
     def kept(self) -> dict[str, str]:
-        """What links to other pages of the list keep, besides the release and the size."""
+        """The parameters that links to other pages keep, in addition to the release and the size."""
         shown = {"sort": self.sort, "fields": self.fields}
         return self.chosen | {name: value for name, value in shown.items() if value not in {None, DEFAULT_SORT}}
 
@@ -155,7 +155,7 @@ class SuggestQuery(ReleaseQuery):
 
     @property
     def kinds(self) -> "tuple[PlaceKind, ...]":
-        """What to suggest."""
+        """The kinds of places to suggest."""
         return cast("tuple[PlaceKind, ...]", tuple(self.kind.split(",")))
 
 
@@ -249,7 +249,7 @@ def parameters_of(query: BaseModel) -> dict[str, str]:
 async def check_request(request: Request) -> None:
     """Refuse a query that parsers may read in different ways, and a path that ends in a newline.
 
-    A repeated parameter is overruled silently by most parsers, and the client gets the wrong data. Raises
+    Most parsers silently drop one of two equal parameters, and the client gets the wrong data. Raises
     InvalidParametersError for one, and for a query that isn't UTF-8 or has a NUL.
     Raises NotFoundError for a path that ends in a newline, which routes match (`$` in their patterns).
     """

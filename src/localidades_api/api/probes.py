@@ -24,7 +24,7 @@ router = APIRouter(tags=["Health"])
 
 
 class Served(BaseModel):
-    """The release that is served."""
+    """The served release."""
 
     release: Annotated[str, Field(examples=["2018-09"])]
     age_seconds: Annotated[float, Field(description="Seconds since the release was published.", examples=[86400.0])]

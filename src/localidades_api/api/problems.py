@@ -35,11 +35,11 @@ from localidades_api.observability.faults import FAULTS, cause
 from localidades_api.observability.metrics import COUNTERS
 
 PROBLEMS = "/problems"  # below the service's root
-_MAX_FAULTS = 50  # in one problem: each may name every parameter of a resource
+_MAX_FAULTS = 50  # in one problem: each value may name every parameter of a resource
 
 
 class ProblemPage(NamedTuple):
-    """What the HTML page of a problem shows besides the problem, and where that is from."""
+    """The further content of a problem's HTML page, and its sources."""
 
     template: str = "problem.html"
     title: str | None = None
@@ -52,7 +52,7 @@ PageOf = Callable[[Request, LocalidadesError], Awaitable[ProblemPage | None]]
 
 
 async def problem_page(request: Request, error: Exception, describe: PageOf) -> ProblemPage | None:
-    """Return what the HTML page of an error shows besides the problem, by `describe`; None for JSON."""
+    """Return the further content of an error's HTML page, from `describe`; None for JSON."""
     if ResponsePreferences.of(request.scope).renderer.format != "api":
         return None
     return await describe(request, _translate(error, request.scope.get("endpoint")))
@@ -99,7 +99,7 @@ def problem_response(scope: Scope, error: Exception, page: ProblemPage | None = 
 
 
 def problem_of(known: LocalidadesError, wanted: ResponsePreferences, page: ProblemPage | None = None) -> Response:
-    """Return the response to an error of ours, without logging it."""
+    """Return the response to a LocalidadesError, without logging it."""
     page = page or ProblemPage()
     content = problem_document(known, wanted.root)
     renderer, language = wanted.renderer, wanted.language
@@ -138,7 +138,7 @@ def _log_fault(error: LocalidadesError) -> None:
 
 
 def _translate(error: Exception, endpoint: Callable[..., Any] | None) -> LocalidadesError:
-    """Turn any exception into an error of ours; `endpoint` is the function that a request was routed to."""
+    """Turn any exception into a LocalidadesError; `endpoint` is the function that handled the request."""
     if isinstance(error, LocalidadesError) and not isinstance(error, CommandError):
         return error
     if isinstance(error, ClientDisconnect):
@@ -174,7 +174,7 @@ def _parameters_of(endpoint: Callable[..., Any] | None) -> list[str]:
 
 
 def _translate_http_exception(error: HTTPException) -> LocalidadesError:
-    """Turn what routers, static files and routes of an extended application raise into an error of ours."""
+    """Turn an HTTPException of routers, static files or added routes into a LocalidadesError."""
     if error.status_code == HTTPStatus.NOT_FOUND and error.detail == HTTPStatus.NOT_FOUND.phrase:
         return _no_resource()
     return StatusError(error.status_code, str(error.detail), error.headers)

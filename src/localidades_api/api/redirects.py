@@ -1,4 +1,4 @@
-"""Redirects to canonical addresses, and from forms to the lists that they filter; all of them relative."""
+"""Relative redirects to canonical addresses, and from forms to the lists that they filter."""
 
 from collections.abc import Mapping
 from http import HTTPStatus

@@ -45,7 +45,7 @@ router = APIRouter(tags=["Releases"], responses=CACHEABLE)
 router.add_api_route("/releases/{name}/changes/filter/", leave_out_blanks, include_in_schema=False)
 
 _CHUNK = 2000  # changes read per statement
-_MAX_ENTRIES = 50  # of the feed
+_MAX_ENTRIES = 50  # entries of the feed
 _NAMESPACE = UUID("6f0f7a3e-52a1-4d0b-9d6b-7a6f6f1d2c84")  # made once, for the ids of entries
 
 
@@ -60,7 +60,7 @@ async def get_index(request: Request, query: Annotated[ReleaseQuery, Query()], s
     datasets = describe_for_pages(builder.release, root_of(request.scope))
     content = Index.of(builder.release).model_dump()
     answer = builder.answer("index.html", "Census", content, datasets=datasets, **context)
-    if not context.get("is_whole", True):  # nobody is to keep it
+    if not context.get("is_whole", True):  # not stored by any cache
         answer.headers["Cache-Control"] = "no-store"
         del answer.headers["ETag"]
     return answer

@@ -1,4 +1,4 @@
-"""A table of the application's routes: the methods of each resource, and the routes that further dependencies guard."""
+"""The methods of each resource, and the routes guarded by added dependencies, read from the application's routes."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -21,8 +21,8 @@ _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")  # in the order in which Al
 class RouteTable:
     """The routes of an application, as it has them when it answers its first request."""
 
-    methods: Sequence[tuple[Pattern[str], str]]  # of paths whose resources have others than GET
-    guarded: frozenset[Callable[..., Any] | None]  # functions that run behind dependencies which somebody has added
+    methods: Sequence[tuple[Pattern[str], str]]  # of resources with other methods than GET
+    guarded: frozenset[Callable[..., Any] | None]  # route functions behind added dependencies
 
     @classmethod
     def of(cls, scope: Scope) -> Self:
@@ -60,18 +60,18 @@ def _is_own(depends: Depends) -> bool:
 
 
 def write_methods(methods: Iterable[str]) -> str:
-    """Return methods as Allow lists them; OPTIONS, which every path answers, only where there are others than GET."""
+    """Return methods in the order of Allow; OPTIONS, which every path answers, only beside others than GET."""
     known = {method.upper() for method in methods}
     listed = [method for method in _METHODS if method in known]
     return ", ".join(listed if listed == ["GET"] else [*listed, "OPTIONS"])
 
 
 def allowed_methods(scope: Scope) -> str:
-    """Return the methods of the resource at a request's path, as Allow lists them; HEAD goes with GET, unsaid."""
+    """Return the methods of the resource at a request's path for Allow; GET includes HEAD."""
     path = path_of(scope)
     return next((methods for pattern, methods in RouteTable.of(scope).methods if pattern.match(path)), "GET")
 
 
 def is_guarded(scope: Scope) -> bool:
-    """Return whether a dependency that somebody has added decides who gets the answer to a request."""
+    """Return whether an added dependency decides who gets the answer to a request."""
     return scope.get("endpoint") in RouteTable.of(scope).guarded

@@ -1,4 +1,4 @@
-"""What stands beside the API: pages, the documentation, files, probes."""
+"""The site around the API: pages, documentation, problem types, icon."""
 
 from collections.abc import Iterator
 from importlib.resources import files
@@ -72,7 +72,7 @@ async def show_map_page(request: Request, query: Annotated[MapQuery, Query()], s
 
 
 def _negotiated(response: Response) -> Response:
-    """Add Accept to the Vary of a page that is JSON too, as the API's router does for each of its own."""
+    """Add Accept to the Vary of a page that is JSON too; the API's router does so for each answer."""
     response.headers["Vary"] = ", ".join(["Accept", *response.headers.getlist("vary")])
     return response
 
@@ -135,7 +135,7 @@ async def list_problem_types(request: Request, query: Annotated[RepresentationQu
 
 
 class DocumentationQuery(StrictQuery):
-    """The parameters of a page that is HTML alone."""
+    """The parameters of a page that has no JSON."""
 
     format: Literal["api"] | None = None
     lang: LanguageParam = None
@@ -188,6 +188,6 @@ async def go_to_index() -> Response:
 
 @router.get("/favicon.ico")
 async def get_icon() -> Response:
-    """Return the icon for whoever does not read the page's `<link rel="icon">`, as with JSON in a browser."""
+    """Return the icon for pages without `<link rel="icon">`, such as JSON in a browser."""
     headers = {"Cache-Control": CACHE_CONTROL, "Content-Type": "image/vnd.microsoft.icon"}
     return Response((STATIC / "favicon.ico").read_bytes(), headers=headers)

@@ -1,7 +1,7 @@
-"""INEGI's own web service, wscatgeo, from a release: for programs that have been written for it.
+"""INEGI's web service wscatgeo, answered from a release, for the programs written for it.
 
-Its two versions differ in the names of their members. What is proven, inferred and guessed about that service stands in
-docs/guides/wscatgeo.md. It ignores parameters that it does not know, so this module does, too.
+Its two versions differ in the names of their members. docs/guides/wscatgeo.md records what is known, inferred and
+guessed about that service. It ignores parameters that it does not know, so this module does, too.
 """
 
 import re
@@ -24,7 +24,7 @@ from localidades_api.http.paths import WSCATGEO
 router = APIRouter(include_in_schema=False)
 
 _MEDIA_TYPE = "application/json"  # without a charset, as that service says
-# What a client adds to the address of the service, a slash last or not.
+# A path below the address of the service, with or without a trailing slash.
 _PATHS: Mapping[Level, re.Pattern[str]] = {
     "mgee": re.compile(r"mgee(/(?P<ent>\d\d?))?/?"),
     "mgem": re.compile(r"mgem(/agem|/(?P<ent>\d\d?)(/?(?P<mun>\d{3}))?)?/?"),
@@ -41,7 +41,7 @@ _NO_PATH = (
 
 
 class _Refusal(Exception):  # noqa: N818  # an answer, with a sentence for whoever reads the answer
-    """There is nothing to answer."""
+    """Raised with the sentence of an answer without results."""
 
 
 @router.get(f"{WSCATGEO}v2/{{path:path}}")
@@ -121,7 +121,7 @@ def _range(level: Level, keys: Mapping[str, str | None]) -> tuple[int, int]:
 
 
 def _is_one(path: str) -> bool:
-    """Return whether the answer is an object and no array: that of one estado."""
+    """Return whether the answer is an object instead of an array: that of a single estado."""
     named = _PATHS["mgee"].fullmatch(path)
     return bool(named and named["ent"])
 

@@ -1,5 +1,5 @@
-"""Reads rows and writes answers in order, for files of any length, in little memory.
+"""Reads rows and writes answers in order, in little memory however long the file is.
 
-An endpoint or a command gives a reader a file, and sends or writes what a writer returns. They are the same for rows to
+An endpoint or a command gives a reader a file, and sends or saves the bytes of a writer. They are the same for rows to
 match and for points, which differ only in their columns.
 """

@@ -10,11 +10,11 @@ from localidades_api.names.rows import Candidate, MatchResult, MatchRow
 from localidades_api.names.weights import SURE
 
 _KINDS_OF_SHORT_KEYS: Mapping[int, PlaceKind] = {1: "estado", 2: "estado", 4: "municipio", 5: "municipio"}
-_SHORT_KEY_DIGITS = 8  # without the zero at its beginning, which spreadsheets drop
+_SHORT_KEY_DIGITS = 8  # without its leading zero, which spreadsheets drop
 
 
 def match_row(row: Row, index: NameIndex, sure: float = SURE) -> Answer:
-    """Return the answer to a row, certain from a probability of `sure` on.
+    """Return the answer to a row; a match is certain if its probability is at least `sure`.
 
     A row that can't be read or matched has the outcome `problem`.
     """
@@ -28,7 +28,7 @@ def match_row(row: Row, index: NameIndex, sure: float = SURE) -> Answer:
 
 
 def with_note(answer: Answer, row: Row) -> Answer:
-    """Return the answer to a row, and what of the row was left out."""
+    """Return the answer to a row, and a note about the cells that were ignored."""
     if row.note is None or answer["outcome"] == "problem":
         return answer
     sentences = row.note, "The row was matched without its coordinates.", answer["problem"]
@@ -36,9 +36,9 @@ def with_note(answer: Answer, row: Row) -> Answer:
 
 
 def match_cells(cells: Cells) -> tuple[MatchRow, str | None]:
-    """Return what a row asks, and what was read otherwise than its columns say.
+    """Return the row to match, and a note about cells that were not read as their columns say.
 
-    Raise RowError if it gives nothing to go by.
+    Raise RowError if it has neither a name nor a key.
     """
     row = MatchRow(**cells)  # type: ignore[arg-type]  # the readers of ROLES return what it has
     if (row.latitud is None) != (row.longitud is None):
@@ -58,7 +58,7 @@ def match_cells(cells: Cells) -> tuple[MatchRow, str | None]:
 
 
 def _with_area_of_key(row: MatchRow, key: str) -> tuple[MatchRow, str | None]:
-    """Take a key that is too short to be a locality's for that of the area, which tables of municipios have."""
+    """Read a key that is too short for a locality as that of an area, as in tables of municipios."""
     kind = _KINDS_OF_SHORT_KEYS.get(len(key))
     if kind is None:
         return row, None
@@ -77,7 +77,7 @@ def _check_key(role: str, key: str) -> None:
 
 
 def describe_match(result: MatchResult) -> Answer:
-    """Return a result as the wire has it: the likeliest place, and the candidates where it is not certain."""
+    """Return a result as JSON: the likeliest place, and the candidates unless it is certain."""
     best, is_certain = result.best, result.id is not None
     return {
         "outcome": result.outcome,
@@ -111,7 +111,7 @@ def _describe_faults(candidate: Candidate) -> list[dict[str, Any]]:
 
 
 def describe_problem(sentence: str) -> Answer:
-    """Return the answer to a row that has a problem of its own."""
+    """Return the answer to a row that can't be read."""
     return {
         "outcome": "problem",
         "cvegeo": None,

@@ -1,4 +1,4 @@
-"""Answers a request that sends rows: they are received to the end, checked, and then answered one by one, in order."""
+"""Answers a request with rows: receives all of them, checks them, and answers them one by one, in order."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ from localidades_api.http.body import spool_body
 from localidades_api.http.transfers import Transfers
 
 Answered = Sequence[tuple[Row, Answer]]
-# Takes some rows from an iterator, as many as a few milliseconds allow, and answers them.
+# Answers the next rows of an iterator, for a few milliseconds.
 AnswerSome = Callable[[Iterator[Row | None]], Awaitable[Answered]]
 
 _log = logging.getLogger(__name__)
@@ -31,8 +31,8 @@ _IN_MEMORY = 1024**2  # bytes of a body that is not in a file
 class BulkResponse(Response):
     """The answers to the rows of a request.
 
-    Such responses take turns, so that other requests wait for one of them at most. Whatever is wrong with the body or
-    the service is raised before the response begins; a failure in its middle ends it before its last byte, which every
+    Such responses take turns, so that other requests wait for at most one of them. An error of the body or
+    the service is raised before the response begins; a later failure ends the response early, which every
     HTTP client notices.
     """
 
@@ -55,7 +55,7 @@ class BulkResponse(Response):
         self.background = None
         self.init_headers({**headers, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"})
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  # the request has it
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  # the request has the scope
         """Receive the rows, and send their answers until the client disconnects."""
         async with self._transfers.begin().sending(scope):
             with SpooledTemporaryFile(_IN_MEMORY) as body:
@@ -83,7 +83,7 @@ class BulkResponse(Response):
                 is_checked = next(checking, self) is self
             await asyncio.sleep(0)
         rows, left, writer = reader.rows(), reader.count, self._write(reader)
-        written = await asyncio.to_thread(writer.begin)  # which copies most of a workbook
+        written = await asyncio.to_thread(writer.begin)  # writing a workbook copies most of it
         while left:
             async with self._turn:
                 answered = await answer(rows)

@@ -1,4 +1,4 @@
-"""Reads rows of CSV, NDJSON and JSON, one at a time, from a file of any length, and those of an Excel workbook."""
+"""Reads rows of CSV, NDJSON, JSON and Excel workbooks, one at a time, from a file of any length."""
 
 import csv
 import io
@@ -38,12 +38,12 @@ from localidades_api.files.workbook import DAMAGE, WORKBOOK, SheetRow, Workbook,
 MAX_ROW = 1024**2  # characters of a row
 _SLICE = 0.004  # seconds
 _BOM = b"\xef\xbb\xbf"
-_NOT_UTF8 = re.compile("[\udc80-\udcff]")  # what the error handler `surrogateescape` makes of bytes
+_NOT_UTF8 = re.compile("[\udc80-\udcff]")  # characters that the error handler `surrogateescape` makes of bytes
 
 
 @dataclass(slots=True)
 class Dialect:
-    """How a file is written, as far as its answer keeps to it."""
+    """The format of a file, as far as the answer repeats it."""
 
     columns: list[str] | None = None  # the headers of CSV or a sheet; None for objects
     delimiter: str = ","
@@ -53,13 +53,13 @@ class Dialect:
 
 
 class RowReader(ABC):
-    """Reads the rows of a file, from where it stands, as often as it is iterated over.
+    """Reads the rows of a file from its current position, as often as it is iterated over.
 
     Raises UnreadableBodyError, also when it is created, if the file can't be read as a whole. `check` finds out whether
     it can, and how many rows there are (`count`).
     """
 
-    _MAGIC: ClassVar[bytes | None] = None  # what a file begins with that is not text
+    _MAGIC: ClassVar[bytes | None] = None  # first bytes of files that are not text
 
     def __init__(self, file: IO[bytes], roles: Roles, named: Named) -> None:
         self._file = file
@@ -95,10 +95,10 @@ class RowReader(ABC):
 
     @abstractmethod
     def _records(self) -> Iterator[Any]:
-        """Yield what becomes rows, and something empty for each empty line."""
+        """Yield records, and something empty for each empty line."""
 
     @abstractmethod
-    def _row(self, number: int, record: Any) -> Row:  # noqa: ANN401  # what `_records` yields
+    def _row(self, number: int, record: Any) -> Row:  # noqa: ANN401  # a record of `_records`
         """Return the row of a record."""
 
     @contextmanager
@@ -110,7 +110,7 @@ class RowReader(ABC):
             yield text
         finally:
             with suppress(ValueError):  # the file is closed already
-                text.detach()  # or it would close the file
+                text.detach()  # it would close the file otherwise
 
     @contextmanager
     def _lines(self) -> "Iterator[Lines]":
@@ -196,7 +196,7 @@ class CsvReader(RowReader):
             return header, delimiter, "\n" if lines.last.endswith("\n") and not lines.last.endswith("\r\n") else "\r\n"
 
     def _likeness(self, found: tuple[list[str], str, str]) -> tuple[int, int]:
-        """Rate how much a line looks like a header: by its columns with a role, then by all of its columns."""
+        """Rate a line as a header: by the number of columns with a role, then by the number of columns."""
         headers = found[0][:_MAX_COLUMNS]
         named = {role: header for role, header in self._named.items() if header in headers}
         return len(assign(headers, self._roles, named).by_role), len(headers)
@@ -210,7 +210,7 @@ class CsvReader(RowReader):
                 lines.row += bool(record)
 
     def _parse(self, lines: Lines, delimiter: str) -> Iterator[list[str]]:
-        """Yield what follows the line that names the delimiter: the header, and the rows, all among empty records."""
+        """Yield the records after the line that names the delimiter: the header and rows, some empty."""
         separators = self._separator_lines
         # The line after the end is empty, unless a quote is open.
         for record in csv.reader(chain(lines, ["\n"]), delimiter=delimiter):
@@ -246,7 +246,7 @@ def _fit(record: list[str], width: int) -> str | None:
     return None
 
 
-_MAX_SHAPES = 64  # sets of members whose columns are remembered
+_MAX_SHAPES = 64  # sets of members whose columns are cached
 _MAX_SHOWN = 200  # characters of a line that is not JSON
 _START_OF_ROWS = re.compile(r'\s*\{\s*"rows"\s*:\s*\[\s*')
 _COMMA = re.compile(r"\s*,\s*")
@@ -304,7 +304,7 @@ class JsonReader(NdjsonReader):
 
 
 def _items(text: IO[str]) -> Iterator[str]:
-    """Yield each row of a document as it stands there."""
+    """Yield each row of a document as text."""
     window = text.read(2 * MAX_ROW)
     found = _START_OF_ROWS.match(window)
     if not found:
@@ -312,7 +312,7 @@ def _items(text: IO[str]) -> Iterator[str]:
     row, at = 1, found.end()
     has_more = not window.startswith("]", at)
     while has_more:
-        if len(window) - at <= MAX_ROW:  # or a row may end beyond it
+        if len(window) - at <= MAX_ROW:  # a row may continue beyond it otherwise
             window, at = window[at:] + text.read(MAX_ROW), 0
         end = _find_end(window, at, row)
         yield window[at:end]
@@ -351,13 +351,13 @@ MAX_SHEET_ROWS = 1_000_000
 _MAX_MEMBERS = 1000
 _MAX_TITLES = 20  # rows, the header among them
 _MAX_NAMED = 100  # columns in a problem
-# Members of a workbook that is not read, and what is said of it.
+# Workbook parts that are rejected, with the error message for each.
 _REFUSED_MEMBERS = {
     "xl/vbaProject": "The workbook has macros: save it as .xlsx, which has none.",
     "xl/externalLinks/": "The workbook has links to other files: break them, or save its sheet as CSV (UTF-8).",
 }
 _DAMAGED_ZIP = (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
-# How many digits the keys of a column have, by those of its longest number.
+# Number of digits of the keys of a column, by that of its longest number.
 _KEY_DIGITS = {
     "cvegeo": {1: 2, 2: 2, 4: 5, 5: 5, 8: 9, 9: 9},
     "clave": {1: 4, 2: 4, 3: 4, 4: 4, 8: 9, 9: 9},
@@ -367,9 +367,9 @@ _KEY_DIGITS = {
 
 
 class XlsxReader(RowReader):
-    """Reads a sheet of a workbook, the first or the one of a name; titles may stand above the header.
+    """Reads a sheet of a workbook, the first or a named one, with or without titles above the header.
 
-    In a column of keys that has only numbers, they get back the zeros that a spreadsheet has dropped.
+    A column of keys that has only numbers gets back the zeros that a spreadsheet dropped.
     """
 
     _MAGIC = b"PK\x03\x04"
@@ -387,7 +387,7 @@ class XlsxReader(RowReader):
 
     @contextmanager
     def refusing_damage(self) -> Iterator[None]:
-        """Turn what a damaged or hostile workbook raises into UnreadableBodyError."""
+        """Turn any error of a damaged or hostile workbook into UnreadableBodyError."""
         try:
             yield
         except WorkbookError as error:
@@ -427,9 +427,9 @@ class XlsxReader(RowReader):
                     del self._longest[at]
 
     def _take_header(self, *, is_last: bool) -> None:
-        """Take the newest row for the header if it has the columns that are needed; raise if there is no other to try.
+        """Take the newest row as the header if it has the required columns; raise after the last row that may be one.
 
-        The error is that of the first row, and has the widest row as `columns`, for whoever is to name some.
+        The error is that of the first row; its `columns` are those of the widest row, so that the sender can name some.
         """
         if not self._titles:
             raise UnreadableBodyError(f"The sheet is empty: begin it with the columns `{self._roles.example}`.")
@@ -459,7 +459,7 @@ class XlsxReader(RowReader):
 
     def _row(self, number: int, record: SheetRow) -> Row:
         assignment, width = cast("Assignment", self._assignment), len(self.layout.columns or ())
-        del record[width:]  # what has no header, such as notes beside the table
+        del record[width:]  # cells without a header, such as notes beside the table
         record.extend([""] * (width - len(record)))
         for at, digits in self._digits.items():
             record[at] = record[at] and record[at].zfill(digits)
@@ -480,7 +480,7 @@ def _open_workbook(file: IO[bytes]) -> zipfile.ZipFile:
     """Open a workbook; raise UnreadableBodyError if it is too large, or has what is not read."""
     if file.seek(0, io.SEEK_END) > _MAX_WORKBOOK:
         raise UnreadableBodyError("The workbook is larger than 20 MB: save its sheet as CSV (UTF-8).")
-    file.fileno()  # gives one to a file that is still in memory
+    file.fileno()  # moves a file that is still in memory to the disk
     file.flush()
     archive = zipfile.ZipFile(frugal(file))
     members = archive.infolist()
@@ -514,7 +514,7 @@ _READERS: dict[str, type[RowReader]] = {
 def reader(
     media_type: MediaType, file: IO[bytes], roles: Roles, named: Named | None = None, sheet: str | None = None
 ) -> RowReader:
-    """Return the reader of a format; `named` has the header of each role that is not to be guessed."""
+    """Return the reader of a format; `named` has the header of each role that the sender names."""
     if media_type == XLSX:
         return XlsxReader(file, roles, named or {}, sheet)
     if sheet is not None:

@@ -29,7 +29,7 @@ class UnreadablePointError(ValueError):
 
 
 def unquoted(text: str) -> str:
-    """Return what a cell says that a formula keeps as text: `="010010001"`, as the service's own download has it."""
+    """Return the text of a cell such as `="010010001"`, the formula that keeps zeros in the service's downloads."""
     return text[2:-1].replace('""', '"') if text.startswith('="') and text.endswith('"') else text
 
 
@@ -45,7 +45,7 @@ def read_area(text: str) -> str | None:
 
 def read_key(text: str) -> str | None:
     """Read a key that a spreadsheet may have made a number: `140390001.0` is `140390001`; None for no value."""
-    text = text.strip().removeprefix("'")  # which makes a text of a number
+    text = text.strip().removeprefix("'")  # which turns a number into text
     return None if text.casefold() in _NO_VALUE else text.removesuffix(".0")
 
 
@@ -69,7 +69,7 @@ def degrees(axis: Axis) -> Callable[[str], float | None]:
 
 def as_text(role: str, value: object) -> str:
     """Return a value of JSON as the text that a cell of CSV would have; raise RowError if it is neither."""
-    if value is None or value != value:  # noqa: PLR0124  # NaN, which programs write for what is missing
+    if value is None or value != value:  # noqa: PLR0124  # NaN, which programs write for a missing value
         return ""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise RowError(f"`{role}` must be a text or a number.")
@@ -79,16 +79,16 @@ def as_text(role: str, value: object) -> str:
 
 
 Cells: TypeAlias = Mapping[str, str | float | None]
-# What was sent: the members of an object, the cells of a line of CSV, or whatever stood where a row was expected.
+# A row as it was sent: members of an object, cells of a line of CSV, or any JSON value in its place.
 Sent: TypeAlias = Mapping[str, Any] | Sequence[str] | object
 
-Answer: TypeAlias = Mapping[str, Any]  # the members of an answer on the wire, without what was sent
+Answer: TypeAlias = Mapping[str, Any]  # the members of an answer on the wire, without the row that was sent
 
 
 class Row(NamedTuple):
     """A row: its number, from 1; what was sent; its cells by role; or a sentence that says why it can't be read.
 
-    `note` says what of a row that can be read is left out.
+    `note` says which cells of a readable row are ignored.
     """
 
     number: int
@@ -99,9 +99,9 @@ class Row(NamedTuple):
 
 
 class Role(NamedTuple):
-    """What a column can be: the headers it is recognized by, folded, and how its cells are read.
+    """The role of a column: the folded headers that it is recognized by, and the reader of its cells.
 
-    The headers stand in order of preference, because one file can have a name and a key of the same area.
+    The headers are in order of preference, because one file can have a name and a key of the same area.
     """
 
     headers: Sequence[str]
@@ -160,7 +160,7 @@ _LONGITUD = """
 _CVEGEO = "cvegeo cve_geo clave_geoestadistica cve_geoestadistica clave_inegi cve_inegi clavegeo clave_geo mapa"
 _CLAVE = "cve_loc clave_localidad clave_de_la_localidad clave_loc cve_localidad cveloc clave id_localidad loc"
 
-# What a row to be matched can have (search.rows.MatchRow).
+# The roles of a row to match (`names.rows.MatchRow`).
 ROLES = Roles(
     {
         "nombre": Role(_NOMBRE.split(), read_text),
@@ -176,7 +176,7 @@ ROLES = Roles(
     "nombre,municipio,estado",
 )
 
-# What a row with a point has.
+# The roles of a row with a point.
 POINTS = Roles(
     {role: ROLES.by_name[role] for role in POINT},
     (frozenset(POINT),),
@@ -189,7 +189,7 @@ Named: TypeAlias = Mapping[str, str]  # a role, and the header that the sender n
 
 
 class Assignment(NamedTuple):
-    """The column of each role that was found: its place among the headers, and how its cells are read."""
+    """The column of each role that was found: its index among the headers, and the reader of its cells."""
 
     width: int  # the number of headers
     by_role: Mapping[str, tuple[int, Callable[[str], str | float | None]]]
@@ -204,7 +204,7 @@ class Assignment(NamedTuple):
                 cells[role] = read(unquoted(value) if type(value) is str else as_text(role, value))
             except UnreadablePointError as error:
                 note = note or str(error)
-        if note is not None:  # half of a point is none
+        if note is not None:  # half of a point is not a point
             cells |= dict.fromkeys(POINT)
         return Row(number, sent, cells, note=note)
 
@@ -226,7 +226,7 @@ def assign(headers: Sequence[str], roles: Roles, named: Named) -> Assignment:
 
 
 def require(assignment: Assignment, roles: Roles, headers: Sequence[str], named: Named) -> None:
-    """Raise UnreadableBodyError unless the columns that were found are enough, and each of them is the only one."""
+    """Raise UnreadableBodyError unless the columns that were found are enough and none of them is ambiguous."""
     if header := repeated(assignment, headers, named):
         raise UnreadableBodyError(f"The first line has the column `{header}` twice: rename or remove one of them.")
     if not has_needed(assignment, roles):
@@ -252,7 +252,7 @@ def has_needed(assignment: Assignment, roles: Roles) -> bool:
 
 
 def describe_needed(roles: Roles) -> str:
-    """Return, in words, the roles of which a row must have some."""
+    """Return, in words, the roles of which a file needs some."""
     return ", or ".join(" and ".join(f"`{role}`" for role in sorted(needed)) for needed in roles.needed)
 
 

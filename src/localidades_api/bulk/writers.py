@@ -33,7 +33,7 @@ def _plain(name: str, answer: Answer) -> str:
 
 
 def _certain(name: str, answer: Answer) -> str:
-    """Write a member of the place that a row means; nothing if a person has to choose, as tables are joined on it."""
+    """Write a member of the matched place; nothing if a person has to choose, since tables are joined on it."""
     return _plain(name, answer) if answer["outcome"] in {"exact", "sure"} else ""
 
 
@@ -88,7 +88,7 @@ _BETWEEN_SENTENCES = re.compile(r"(?<=\.) (?=[A-Z`])")
 
 
 def in_language(columns: AnswerColumns, language: Language) -> AnswerColumns:
-    """Return the columns with their words in a language: English has codes, which programs know."""
+    """Return the columns with the words of a language; English has the codes, for programs."""
     if language == LANGUAGES[0]:
         return columns
     translate = lenient_translator(language)
@@ -109,22 +109,22 @@ _BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
 
 
 class AnswerWriter(Protocol):
-    """Writes answers; each method returns bytes to send, `begin` none if only the first row shows the layout."""
+    """Writes answers; each method returns bytes to send, `begin` none if the layout depends on the first row."""
 
     def begin(self) -> bytes:
-        """Return what comes before the first row; the reader has read its first row, or its end."""
+        """Return the bytes before the first row; the reader has read its first row, or its end."""
 
     def write(self, row: Row, answer: Answer) -> bytes:
         """Return a row with its answer."""
 
     def end(self) -> bytes:
-        """Return what comes after the last row."""
+        """Return the bytes after the last row."""
 
 
 def writer(
     media_type: MediaType, reader: RowReader, columns: AnswerColumns = MATCH_COLUMNS, prefix: str = "match"
 ) -> AnswerWriter:
-    """Return the writer of a format for what a checked reader reads; `columns` and `prefix` are those of tables.
+    """Return the writer of a format for the rows of a checked reader; tables get `columns`, with the prefix `prefix`.
 
     Raises UnreadableBodyError if a sheet has no room for the answers.
     """
@@ -136,7 +136,7 @@ def writer(
 
 
 class _NdjsonWriter:
-    """Writes an object a line: the answer, and what was sent as its member `sent`, so that no names clash."""
+    """Writes an object a line: the answer, with the row that was sent as its member `sent`, so that no names clash."""
 
     def __init__(self, layout: Dialect) -> None:
         self._layout = layout
@@ -177,7 +177,7 @@ class WithFile:
         self._piece = bytearray()
 
     def begin(self) -> bytes:
-        """Return nothing of the file: its pieces have some size."""
+        """Return the beginning of the lines; the file begins with the first piece."""
         self._piece += self._file.begin()
         return self._lines.begin()
 
@@ -199,7 +199,7 @@ class WithFile:
 
 
 class _JsonWriter(_NdjsonWriter):
-    """Writes one document `{"results": [...]}`, each result as a line of NDJSON has it."""
+    """Writes one document `{"results": [...]}` with the objects of NDJSON."""
 
     def __init__(self, layout: Dialect) -> None:
         super().__init__(layout)
@@ -218,7 +218,7 @@ class _JsonWriter(_NdjsonWriter):
 
 
 class _Line:
-    """A file for the csv module that keeps nothing: `writerow` returns what `write` does."""
+    """A file for the csv module that stores nothing: `writerow` returns the value of `write`."""
 
     @staticmethod
     def write(text: str) -> str:
@@ -228,7 +228,7 @@ class _Line:
 class _CsvWriter:
     """Writes the sender's columns and cells as they are, and the columns of the answer beside them.
 
-    The answer's columns are `match_outcome` and so on, or `match2_outcome` if a column of the sender's is called so.
+    The answer's columns are `match_outcome` and so on, or `match2_outcome` if the sender has such a column.
     Cells beyond the headers come after all of these. Rows that came as objects have the members of the first as
     columns; other members are left out.
     """
@@ -260,11 +260,11 @@ class _CsvWriter:
     def _header(self, columns: Sequence[str]) -> bytes:
         self._is_begun = True
         layout = self._layout
-        # The csv module quotes a CR or LF within a cell only if the end of a line has it.
+        # The csv module quotes a CR or LF within a cell only if line ends contain it.
         made = csv.writer(_Line, delimiter=layout.delimiter, lineterminator="\r\n")
         self._writerow = made.writerow
         names = [*columns, *_names(self._prefix, self._answer_columns, columns)]
-        # Spreadsheets take text for windows-1252 unless it begins with the mark.
+        # Spreadsheets read text as windows-1252 unless it begins with the byte order mark.
         mark = _BOM if layout.has_bom or not layout.is_utf8 else ""
         return mark.encode() + self._line(names)
 
@@ -287,7 +287,7 @@ class _CsvWriter:
 
 
 def _names(prefix: str, columns: AnswerColumns, taken: Sequence[str]) -> list[str]:
-    """Return the names of the answer's columns: none is a column of the sender's."""
+    """Return the names of the answer's columns, different from those of the sender."""
     number, names = 1, [f"{prefix}_{column}" for column in columns]
     while not set(names).isdisjoint(taken):
         number += 1
@@ -304,7 +304,7 @@ def _as_cell(value: object) -> str:
 _LEVEL = 3  # of zlib, as for downloads
 _MAX_CELL = 32_767  # characters, as in Excel
 _MAX_SHEET = 1900 * 1024**2  # bytes: a zip for files beyond 2 GB is one that Excel may refuse
-_NUMBERS = frozenset({"score", "margin", "distancia"})  # columns that are no text
+_NUMBERS = frozenset({"score", "margin", "distancia"})  # columns of numbers
 _DIMENSION = re.compile(rb"<(\w+:)?dimension\b[^>]*/>")  # the range of cells that have a value, which grows
 _PREFIX = re.compile(rb"<(\w+:)?sheetData\b")
 _STYLE = re.compile(rb"<(?:\w+:)?c\b[^>]*\bs=\"(\d+)\"")
@@ -346,7 +346,7 @@ class _Cells:
 
 
 class _Archive:
-    """A workbook that is written; its sheet comes last."""
+    """A workbook being written; its sheet comes last."""
 
     def __init__(self) -> None:
         self._sink = Sink()
@@ -363,7 +363,7 @@ class _Archive:
         self._sheet = self._zip.open(_entry(sheet), "w")
 
     def add(self, xml: bytes) -> bytes:
-        """Add to the sheet; return what can be sent."""
+        """Add to the sheet; return the bytes that can be sent."""
         self._size += len(xml)
         if self._size > _MAX_SHEET:
             raise UnreadableBodyError("The answers are more than a workbook can have: ask for CSV.")
@@ -497,7 +497,7 @@ class _NewSheetWriter:
         names = [*columns, *self._cells.header(columns)]
         if len(names) > MAX_COLUMNS:
             raise UnreadableBodyError(f"A sheet has at most {MAX_COLUMNS:,} columns: ask for CSV.")
-        with xlsxwriter.Workbook(file, {"constant_memory": True}) as workbook:  # which writes texts into their cells
+        with xlsxwriter.Workbook(file, {"constant_memory": True}) as workbook:  # writes texts into their cells
             sheet = workbook.add_worksheet("Localidades")
             bold = workbook.add_format({"bold": True})
             for at, name in enumerate(names):

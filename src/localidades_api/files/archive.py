@@ -1,4 +1,4 @@
-"""Opens the text of a catalogue: a plain or packed file, a workbook, or a member of a zip, which may be hostile."""
+"""Opens the text of a catalogue: a plain or compressed file, a workbook, or a member of a zip; any may be hostile."""
 
 import gzip
 import io
@@ -22,9 +22,9 @@ _MAX_READ = 1024**2  # bytes at once; zipfile reads the directory of a zip in on
 
 
 def open_text(source: Path | IO[bytes], stack: ExitStack, sheet: str | None = None) -> tuple[str, IO[bytes], int]:
-    """Open the file, or what it packs that holds the table; return its name and size in bytes too.
+    """Open the file, or the member that holds the table; return its name and size in bytes too.
 
-    A file that is already open stays open. A workbook's sheet, the first or the one of a name, is written as text to an
+    A file that is already open stays open. A workbook's sheet, the first or a named one, is written as text to an
     unnamed temporary file.
     """
     file = stack.enter_context(frugal(source))
@@ -50,7 +50,7 @@ def open_text(source: Path | IO[bytes], stack: ExitStack, sheet: str | None = No
 
 
 class _Unpacked(gzip.GzipFile):
-    """The text of a gzip, whose size nothing tells."""
+    """The text of a gzip stream, whose uncompressed size is unknown."""
 
     def __init__(self, file: IO[bytes]) -> None:
         file.seek(0)
@@ -71,7 +71,7 @@ class _Unpacked(gzip.GzipFile):
 
 
 def _refuse_other_kinds(file: IO[bytes]) -> None:
-    """Refuse a file that is not text, with what it is."""
+    """Refuse a file that is not text, and name its type."""
     file.seek(0)
     if kind := describe_kind(file.read(START)):
         raise CatalogueError(f"The file is {kind}; or use INEGI's own zip.")
@@ -100,12 +100,12 @@ def _read_workbook(archive: zipfile.ZipFile, size: int, sheet: str | None, stack
 
 
 def frugal(source: Path | IO[bytes]) -> io.BufferedReader:
-    """Open a file, or one that is open once more, for `zipfile`; it returns no more than a megabyte at once."""
+    """Open a file, or reopen one, for `zipfile`; it returns at most a megabyte at once."""
     return _Frugal(io.FileIO(source) if isinstance(source, Path) else io.FileIO(source.fileno(), closefd=False))
 
 
 class _Frugal(io.BufferedReader):
-    """A file that returns no more than a megabyte at once.
+    """A file that returns at most a megabyte at once.
 
     `zipfile` reads a directory of any declared length in one call, and makes an object of each entry.
     """
@@ -140,7 +140,7 @@ def _choose_member(archive: zipfile.ZipFile, size: int) -> zipfile.ZipInfo:
 
 
 def _check_member(info: zipfile.ZipInfo, size: int) -> None:
-    """Refuse a member of a zip of `size` bytes that unpacks to too much, or can't be unpacked."""
+    """Refuse a member of a zip of `size` bytes that is too large unpacked, or can't be unpacked."""
     if info.file_size > MAX_TEXT_BYTES:
         raise CatalogueError(f"The zip unpacks to more than {_GIGABYTES} GB: this is not a catalogue.")
     packed = min(info.compress_size, size)

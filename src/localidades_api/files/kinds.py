@@ -1,4 +1,4 @@
-"""Tells what a file is that is no table of text, by its first bytes, and what to do with it."""
+"""Recognizes unsupported file types by their first bytes, and says what to do with them."""
 
 import re
 
@@ -6,7 +6,7 @@ START = 512  # bytes that suffice
 
 _SAVE = "save its table as CSV (UTF-8)"
 _UNPACK = "unpack it first"
-# Patterns of first bytes, and what follows "The file is".
+# Patterns of first bytes, and the text after "The file is".
 _KINDS = {
     rb"PK\x03\x04": "a workbook or a zip: save its sheet as CSV (UTF-8)",
     rb"\xd0\xcf\x11\xe0": "an Excel workbook of before 2007 (.xls), or has a password: save it as .xlsx, without one",
@@ -29,5 +29,5 @@ KINDS = [(re.compile(start, re.DOTALL), what) for start, what in _KINDS.items()]
 
 
 def describe_kind(start: bytes) -> str | None:
-    """Return what a file is and what to do, to follow "The file is"; None if it may be text."""
+    """Return a file's type and what to do, as the text after "The file is"; None if it may be text."""
     return next((what for pattern, what in KINDS if pattern.match(start)), None)

@@ -1,4 +1,4 @@
-"""Reads a sheet of an Excel workbook, row by row; nothing of it is run, fetched or extracted.
+"""Reads a sheet of an Excel workbook row by row, without running, fetching or extracting anything.
 
 Libraries hold a sheet as a rectangle, python-calamine in twice the memory that an import takes, and a stray cell at the
 end of the sheet, which takes 5 kB of a file, as one of 17 billion cells. This reader takes the memory of a row and of
@@ -20,7 +20,7 @@ MAX_COLUMNS = 16_384
 _RELATIONS = "xl/_rels/workbook.xml.rels"
 _TEXTS = "xl/sharedStrings.xml"
 _ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")  # ECMA-376 part 1, 22.9.2.19: ST_Xstring
-# What XML 1.0 can't hold, and what could be taken for its escape.
+# Characters that XML 1.0 can't contain, and text that looks like their escapes.
 _CONTROLS = bytes({*range(32)} - {*b"\t\n"})
 _TO_ESCAPE = re.compile(rb"[\x00-\x08\x0b-\x1f]|\xef\xbf[\xbe\xbf]|_(?=x[0-9A-Fa-f]{4}_)")
 _PIECE = 32 * 1024  # bytes of XML, some milliseconds
@@ -28,9 +28,9 @@ _MAX_ROW = 1024**2  # characters
 _MAX_GAP = 16 * 1024**2  # bytes of XML from one row that has a value to the end of the next
 _MAX_NAMES = 10  # sheets that are named
 _MAX_TEXTS = 256 * 1024**2  # bytes of memory for the texts that cells refer to
-_TEXT_OVERHEAD = 60  # bytes for each, besides its characters
+_TEXT_OVERHEAD = 60  # bytes for each, in addition to its characters
 
-# What files that are no sound workbook make the functions here raise, besides what zipfile raises.
+# Errors of these functions for a damaged workbook, in addition to those of zipfile.
 DAMAGE = (expat.ExpatError, ET.ParseError, KeyError, ValueError, IndexError)
 
 
@@ -51,7 +51,7 @@ class SheetRow(list[str]):
 
 
 class Workbook:
-    """A sheet of a workbook: the first, or the one of a name. Call `load` before `rows`."""
+    """A sheet of a workbook: the first, or a named one. Call `load` before `rows`."""
 
     def __init__(self, archive: ZipFile, sheet: str | None = None) -> None:
         """Find the sheet; raise WorkbookError if there is none of this name."""
@@ -84,7 +84,7 @@ def write_csv(archive: ZipFile, sheet: str | None, out: IO[bytes]) -> None:
     for row in filter(None, workbook.rows()):
         width = width or len(row)
         rows.writerow([*row, *[""] * (width - len(row))])
-    text.detach()  # which writes what it holds
+    text.detach()  # writes the buffered rows
 
 
 def _find_sheet(archive: ZipFile, name: str | None) -> str:
@@ -126,7 +126,7 @@ def _feed(archive: ZipFile, member: str, parser: expat.XMLParserType) -> Iterato
 
 
 def _new_parser() -> expat.XMLParserType:
-    """Return a parser of UTF-8 without a document type, which no workbook has, and so without entities of its own."""
+    """Return a parser of UTF-8 that refuses document types, and so custom entities; no workbook has them."""
     parser = expat.ParserCreate("UTF-8")
     parser.buffer_text = True
     parser.StartDoctypeDeclHandler = _refuse_doctype

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 _REFERENCE = "#/components/schemas/"
-_COMMON = 4  # operations that share a parameter or an answer, from which on it is described once for all of them
-_UNBOUNDED = 2**53 - 1  # the largest integer of JavaScript: a bound that says nothing to a reader
+_COMMON = 4  # a parameter or answer that so many operations share is described once
+_UNBOUNDED = 2**53 - 1  # the largest safe integer of JavaScript: a bound that readers need not see
 
 Row = tuple[str, str, str, bool]  # name, type, description, whether it is required
 
@@ -49,7 +49,7 @@ class _Reference:
         self._say = say
 
     def operation(self, operation: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what the page shows of an operation."""
+        """Return the template's data for an operation."""
         parameters = operation.get("parameters", ())
         content = operation.get("requestBody", {}).get("content", {})
         return {
@@ -65,7 +65,7 @@ class _Reference:
         }
 
     def schema(self, schema: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what the page shows of a schema."""
+        """Return the template's data for a schema."""
         return {
             "description": schema.get("description", ""),
             "type": "" if "properties" in schema else self._type(schema),
@@ -87,7 +87,7 @@ class _Reference:
         return name, type_, schema.get("description", ""), required
 
     def _content(self, content: Mapping[str, Any]) -> str:
-        """Return the media types of an answer, each with its schema if it has one of its own."""
+        """Return the media types of an answer, each with its schema if it has one."""
         return ", ".join(
             f"`{media_type}`: {self._type(media.get('schema', {}))}" for media_type, media in content.items()
         )

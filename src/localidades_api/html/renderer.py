@@ -42,7 +42,7 @@ def root_of(scope: Scope) -> str:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A response's content, and what its HTML page shows around it.
+    """A response's content, and the context of its HTML page.
 
     `target`, `allow` and `headers` are the request target, the methods and the response headers of the same content as
     JSON. `root` is the
@@ -66,7 +66,7 @@ class View:
 
     @property
     def canonical(self) -> str:
-        """The address of this page, however it was asked for; none for a problem."""
+        """The canonical address of this page; none for a problem."""
         path = self.target.partition("?")[0]
         return f"{path}?{urlencode(self.query)}" if path and self.query else path
 

@@ -11,7 +11,7 @@ from localidades_api.database.queries import ChangeCounts
 _MAP = (480, 360)
 _MARGIN = 48.0
 _METRES_A_DEGREE = 111_195.0
-_MIN_DISTANCE = 1e-9  # degrees; anything nearer is at the same point
+_MIN_DISTANCE = 1e-9  # degrees; places nearer than that are at the same point
 _LETTER, _LINE = 4.0, 7.5  # width of a letter and height of a line on a drawing of the country
 _CITY = 2.0  # radius of a dot there
 _MAP_LETTER, _MAP_BOLD, _MAP_LINE = 9.0, 10.0, 17.0  # the same on a map, and the width of a bold letter
@@ -87,7 +87,7 @@ def _radius(population: int | None) -> float:
 
 
 class _Lettering:
-    """What has been written on a drawing, or covered otherwise, so far."""
+    """The parts of a drawing that texts and dots already cover."""
 
     def __init__(self, width: float, line: float) -> None:
         self._width, self._line = width, line
@@ -143,7 +143,7 @@ def draw_backdrop(cells: Iterable[int], frame: Frame) -> bytes:
 
 
 class Inset(NamedTuple):
-    """Where in Mexico some places are: dots of a path, on the backdrop."""
+    """Places on the backdrop of Mexico, as dots of a path."""
 
     width: int
     height: int

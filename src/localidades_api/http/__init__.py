@@ -1,1 +1,1 @@
-"""HTTP apart from routes: content negotiation, caching, problem documents, headers and HTML pages."""
+"""HTTP apart from routes: content negotiation, caching, headers, paths, bodies and long transfers."""

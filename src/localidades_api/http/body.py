@@ -1,4 +1,4 @@
-"""Reads the body of a request, within a limit on how slowly its client may send it."""
+"""Reads the body of a request, and limits how slowly its client may send it."""
 
 import asyncio
 from collections.abc import AsyncIterator

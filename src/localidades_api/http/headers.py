@@ -12,7 +12,7 @@ _CORS = {
     "Access-Control-Expose-Headers": "Allow, Catalogue-Records, Catalogue-Release, Content-Disposition, ETag,"
     " Last-Modified, Link, Retry-After",
 }
-# Of an answer to what can't be read as a request, and so has no path.
+# Of an answer to bytes that can't be parsed as a request, and so have no path.
 API_HEADERS: RawHeaders = [
     (name.lower().encode(), value.encode()) for name, value in {"Allow": "GET", "Vary": "Accept", **_CORS}.items()
 ]
@@ -34,9 +34,9 @@ def on_wire(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
 
 
 def link_header(path: str, parameters: Mapping[str, str], page: int, total_pages: int) -> str:
-    """Write the Link header of a page (RFC 8288): first, prev, next and last, as far as they exist.
+    """Return the Link header of a page (RFC 8288): first, prev, next and last, as far as they exist.
 
-    `parameters` are the parameters of the links besides `page`.
+    `parameters` are the parameters of the links other than `page`.
     """
 
     def related() -> Iterator[tuple[str, int]]:

@@ -51,12 +51,12 @@ class PointLayer:
         return self._room >= 0
 
     def encode(self) -> bytes:
-        """Return the layer as it stands in a tile."""
+        """Return the layer as bytes of a tile."""
         return _bytes(_TILE_LAYER, b"".join(self._fields))
 
 
 def encode_rows(name: str, extent: int, rows: Iterable[Run]) -> bytes:
-    """Return a layer of one feature, as it stands in a tile: rectangles that are one unit high, without properties."""
+    """Return the bytes of a layer with one feature: rectangles that are one unit high, without properties."""
     feature = _number(_TYPE, _POLYGON) + _bytes(_GEOMETRY, _encode_rows(rows))
     return _bytes(_TILE_LAYER, _head(name, extent) + _bytes(_FEATURE, feature))
 

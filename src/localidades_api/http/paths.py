@@ -20,7 +20,7 @@ STATIC = "/static"
 
 
 class _DigitsConvertor(Convertor[str]):
-    """A path parameter of digits, as in `{id:digits}`: other words in its place are paths of their own."""
+    """A path parameter of digits, as in `{id:digits}`; a word at the same place belongs to another route."""
 
     regex = "[0-9]+"
 

@@ -1,4 +1,4 @@
-"""A file for what writes files, whose content is sent as it grows."""
+"""A writable file object whose contents are streamed to the client."""
 
 import io
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 class Sink(io.RawIOBase):
-    """A file to append to, whose content is taken away as it is written."""
+    """A file opened for appending; its contents are taken away while it grows."""
 
     def __init__(self) -> None:
         self._written: list[bytes] = []

@@ -1,4 +1,4 @@
-"""The limit on long transfers, which are files, and rows that are answered while they come."""
+"""The limit on long transfers: downloads, and answers to many rows."""
 
 import asyncio
 import logging
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 class Transfers:
     """The transfers under way: at most `limit`, and each for at most `timeout` seconds.
 
-    A client may read as slowly as it likes until then. A proxy that buffers keeps slow readers from holding places.
+    A client may read as slowly as it likes until then. A proxy that buffers keeps slow readers from holding slots.
     """
 
     def __init__(self, limit: int, timeout: float) -> None:
@@ -26,7 +26,7 @@ class Transfers:
         self._under_way: set[Transfer] = set()
 
     def begin(self) -> "Transfer":
-        """Take a place, which is free again after `Transfer.end`; raise TransfersFullError if there is none."""
+        """Take a slot, which `Transfer.end` releases; raise TransfersFullError if there is none."""
         if len(self._under_way) >= self._limit:
             raise TransfersFullError
         transfer = Transfer(self._under_way, self._timeout)
@@ -43,12 +43,12 @@ class Transfer:
         self._deadline = asyncio.get_running_loop().time() + timeout
 
     def end(self) -> None:
-        """Free its place."""
+        """Release its slot."""
         self._under_way.discard(self)
 
     @asynccontextmanager
     async def sending(self, scope: Scope) -> AsyncIterator[None]:
-        """End it with the block, which is cancelled when its time is over; the connection is aborted then."""
+        """End the transfer with the block, which is cancelled at its timeout; the connection is aborted then."""
         try:
             async with asyncio.timeout_at(self._deadline) as limit:
                 yield

@@ -1,6 +1,6 @@
-"""Names the codes of a match for people; a test checks that no code is missing.
+"""The words for the codes of a match; a test checks that none is missing.
 
-Tables in English show the codes.
+Tables in English contain the codes.
 """
 
 from collections.abc import Mapping
@@ -43,10 +43,10 @@ FAULTS: Mapping[str, str] = {
 
 
 def name_outcome(code: str, language: Language) -> str:
-    """Return an outcome as a table shows it."""
+    """Return the word for an outcome in a table."""
     return code if language == LANGUAGES[0] else translator(language)(OUTCOMES[code])
 
 
 def name_fault(code: str, language: Language) -> str:
-    """Return the code of a difference as a table shows it."""
+    """Return the word for a fault in a table."""
     return code if language == LANGUAGES[0] else translator(language)(FAULTS[code])

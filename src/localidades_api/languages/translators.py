@@ -44,15 +44,15 @@ def translator(language: Language) -> Callable[[str], str]:
 
 
 def document_translator(language: Language) -> Callable[[str], str]:
-    """Return a function that translates the English texts of the OpenAPI document, but for those of added routes."""
+    """Return a function that translates the texts of the OpenAPI document, except those of added routes."""
     known = {} if language == LANGUAGES[0] else _messages(f"openapi.{language}")
     return lambda text: known.get(text, text)
 
 
 def lenient_translator(language: Language) -> Callable[[str], str]:
-    """Return a function that translates the texts it knows and leaves others, such as some of pydantic's, in English.
+    """Return a function that translates known texts and leaves others, such as some of pydantic's, in English.
 
-    A message with names in braces, such as those of pydantic, matches any text in place of the names.
+    Names in braces, as in pydantic's messages, match any text.
     """
     if language == LANGUAGES[0]:
         return str

@@ -1,6 +1,6 @@
 """The log of this service and uvicorn, on stderr: lines of text, or JSON objects.
 
-It has nothing that a client sends but the method: requests are named by operation, not by path.
+Of what clients send it has the method alone: requests are named by operation, not by path.
 """
 
 import asyncio
@@ -128,7 +128,7 @@ def _as_text(line: Line) -> str:
 
 
 def _level(line: Line) -> str:
-    # The probe of the start is asked again and again until it succeeds.
+    # The startup probe is repeated until it succeeds.
     return "error" if line.status >= 500 and line.operation != "get_startup" else "info"  # noqa: PLR2004  # HTTP's
 
 

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: their names, the counters of a process, and how those of several processes are merged.
+"""Metrics for Prometheus: names, the counters of a process, and merging those of several processes.
 
 A process counts in plain Python. A `Snapshot` is a copy of its counters; workers share theirs (`shared_metrics`).
 """

@@ -5,12 +5,12 @@ another client, not even a probe, or connect to the database.
 """
 
 import asyncio
-import heapq
 import logging
 import resource
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from operator import attrgetter
 from typing import Literal, Protocol
 
@@ -52,7 +52,7 @@ def _raise_file_limit(wanted: int) -> int:
         return wanted
     allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if allowed > soft:
-        with suppress(OSError, ValueError):  # macOS has a lower limit of its own if this one is infinite
+        with suppress(OSError, ValueError):  # macOS has another, lower limit if this one is infinite
             resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
             return allowed
     return soft
@@ -72,6 +72,10 @@ class Connection(Protocol):
     @property
     def idle_since(self) -> float:
         """When the wait for the client began, on the event loop's clock."""
+
+    @property
+    def has_unread_input(self) -> bool:
+        """Whether bytes from the client wait in the kernel's receive buffer."""
 
     def close_if_late(self, now: float) -> None:
         """Close the connection if its client takes too long."""
@@ -126,13 +130,18 @@ class Connections:
         self._closed[reason] += 1
 
     def _make_room(self, new: Connection) -> bool:
-        """Close the connections that have been idle longest, several at once because finding them takes a while."""
-        idle = [one for one in self._open if one.is_idle and one is not new]
-        for connection in heapq.nsmallest(max(1, self.maximum // _ROOM_FRACTION), idle, key=attrgetter("idle_since")):
+        """Close the connections that have been idle longest, several at once because finding them takes a while.
+
+        A busy worker may not have read the next request of such a connection yet; it stays open then.
+        """
+        idle = sorted((one for one in self._open if one is not new and one.is_idle), key=attrgetter("idle_since"))
+        closable = (one for one in idle if not one.has_unread_input)
+        closed = list(islice(closable, max(1, self.maximum // _ROOM_FRACTION)))
+        for connection in closed:
             connection.transport.close()
             self.remove(connection)  # the event loop calls `connection_lost` later
             self.count_closed("idle")
-        return bool(idle)
+        return bool(closed)
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         """Close the connections of clients that are too slow, now and once a second."""

@@ -1,7 +1,7 @@
-"""How long a client may take to send a request, to read a response, and to close its connection.
+"""Timeouts of a client: to send a request, to read a response, and to close its connection.
 
 The timeouts are checked once a second (`Connections`), so a client may have up to a second more. Rows that are sent in
-a body have a timeout of their own (`http.body`).
+a body have another timeout (`http.body`).
 """
 
 import asyncio
@@ -52,9 +52,18 @@ def bytes_unread(transport: asyncio.Transport) -> int:
     waiting = transport.get_write_buffer_size()
     if not waiting:
         return 0
+    return waiting + _queued(transport, termios.TIOCOUTQ)
+
+
+def bytes_received(transport: asyncio.Transport) -> int:
+    """Return how many bytes from the client wait in the kernel's receive buffer."""
+    return _queued(transport, termios.FIONREAD)
+
+
+def _queued(transport: asyncio.Transport, request: int) -> int:
+    """Return the length of a queue of the kernel; 0 for a socket that is closed."""
     try:
-        descriptor = transport.get_extra_info("socket").fileno()
-        unacknowledged = fcntl.ioctl(descriptor, termios.TIOCOUTQ, bytes(4))
+        length = fcntl.ioctl(transport.get_extra_info("socket").fileno(), request, bytes(4))
     except OSError:
-        return waiting
-    return waiting + int.from_bytes(unacknowledged, sys.byteorder)
+        return 0
+    return int.from_bytes(length, sys.byteorder)

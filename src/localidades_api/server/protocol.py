@@ -1,6 +1,6 @@
 """uvicorn's HTTP/1.1 protocol, which asks the response cache first and limits what a client may send and how slowly.
 
-The uvicorn internals that it uses (docs/decisions/responses.md):
+The uvicorn internals that it uses (docs/decisions/protocol.md):
 
 - of `HttpToolsProtocol` the callbacks of asyncio and the parser, `on_response_complete`, `_start_asgi_task` and
   `shutdown`; `client`, `cycle`, `expect_100_continue`, `flow`, `headers`, `logger`, `loop`, `parser`, `pipeline`,
@@ -38,7 +38,7 @@ from localidades_api.middleware import EarlyAnswers
 from localidades_api.observability.metrics import COUNTERS
 from localidades_api.response_cache import HeldResponse, spelling
 from localidades_api.server.connections import Connections
-from localidades_api.server.deadlines import DRAIN_TIMEOUT, ReadProgress, bytes_unread
+from localidades_api.server.deadlines import DRAIN_TIMEOUT, ReadProgress, bytes_received, bytes_unread
 from localidades_api.server.heads import MAX_HEAD, MAX_TARGET, check_head, has_body, malformed_request
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._is_over_limit = not self._limits.admit(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell the running request; uvicorn tells only the newest one, which may be queued behind it."""
+        """Notify the running request; uvicorn notifies only the newest one, which may be queued behind it."""
         if self._running:
             self._running.disconnected = True
             self._running.message_event.set()
@@ -329,6 +329,11 @@ class HttpProtocol(HttpToolsProtocol):
     def is_idle(self) -> bool:
         """Whether the client would lose nothing if the connection were closed."""
         return not (self.is_answering or self.transport.get_write_buffer_size() or self.transport.is_closing())
+
+    @property
+    def has_unread_input(self) -> bool:
+        """Whether bytes from the client wait in the kernel's receive buffer."""
+        return bytes_received(self.transport) > 0
 
     def close_if_late(self, now: float) -> None:
         """Close the connection if its client takes too long to read, to send a request, or to close.

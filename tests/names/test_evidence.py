@@ -1,5 +1,6 @@
 import pytest
 
+from localidades_api.names.evidence import Question, may_be_short
 from localidades_api.names.index import NameIndex
 from localidades_api.names.rows import MatchRow
 
@@ -91,3 +92,22 @@ def test_candidate_has_the_evidence_of_its_differences_and_no_other(
         and not name.endswith(("_rarity", "added_unknown", "_word", "_without_municipio"))
     }
     assert found == evidence
+
+
+@pytest.mark.parametrize(
+    ("names", "is_short"),
+    [
+        ([("tezontepec", "aldama"), ("villa", "tezontepec")], True),
+        ([("tezontepec",), ("tezontepec",)], True),
+        ([("tezontepec",)], False),
+        ([("tezontepec", "aldama"), ("ixmiquilpan",)], False),
+        ([], False),
+    ],
+)
+def test_name_in_those_of_two_municipios_may_be_short_for_either(
+    index: NameIndex, names: list[tuple[str, ...]], is_short: object
+) -> None:
+    words = ("tezontepec",)
+    row = MatchRow("Tezontepec", "Tezontepec", "Hidalgo")
+    question = Question(row, "tezontepec", words, frozenset(words), names, lambda _: 1.0, lambda _: True)
+    assert may_be_short(question, index.place(0)) == is_short

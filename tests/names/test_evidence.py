@@ -1,6 +1,7 @@
 import pytest
 
-from localidades_api.names.evidence import Question, may_be_short
+from localidades_api.names.evidence import Question, gather, may_be_short
+from localidades_api.names.faults import Difference, NameFault
 from localidades_api.names.index import NameIndex
 from localidades_api.names.rows import MatchRow
 
@@ -111,3 +112,25 @@ def test_name_in_those_of_two_municipios_may_be_short_for_either(
     row = MatchRow("Tezontepec", "Tezontepec", "Hidalgo")
     question = Question(row, "tezontepec", words, frozenset(words), names, lambda _: 1.0, lambda _: True)
     assert may_be_short(question, index.place(0)) == is_short
+
+
+@pytest.mark.parametrize(("cost", "lead", "is_heavy", "is_alone"), [(20.0, 6.0, 0, 0), (20.01, 6.01, 1, 1)])
+def test_bounds_of_cost_and_lead_are_not_yet_heavy_or_alone(
+    index: NameIndex, cost: float, lead: float, is_heavy: int, is_alone: int
+) -> None:
+    words = ("frontera",)
+    question = Question(MatchRow("Frontera"), "frontera", words, frozenset(words), [], lambda _: 1.0, lambda _: True)
+    found = gather(question, index.place(0), [NameFault(Difference.ADDED, "x", "", cost)], lead)
+    assert (found["cost_heavy"], found["alone"]) == (is_heavy, is_alone)
+
+
+@pytest.mark.parametrize(
+    ("km", "name"),
+    [(0.9, "km_under_1"), (1.1, "km_1_to_3"), (3.1, "km_3_to_8"), (8.1, "km_over_8"), (90.0, "km_over_8")],
+)
+def test_distance_is_evidence_by_band(index: NameIndex, km: float, name: str) -> None:
+    place = index.place(0)
+    assert place.latitud is not None
+    row = MatchRow("x", latitud=place.latitud + km / 111.2, longitud=place.longitud)
+    found = gather(Question(row, "x", ("x",), frozenset(), [], lambda _: 1.0, lambda _: True), place, [], 0.0)
+    assert {one for one in found if one.startswith("km_")} == {name}

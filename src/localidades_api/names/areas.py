@@ -235,7 +235,7 @@ def match_state(book: AreaBook, text: str) -> MatchResult:
 
 
 def match_municipality(book: AreaBook, text: str, estado: str | None = None) -> MatchResult:
-    """Return the municipio with a name or key; its estado is given beside it, or follows a comma."""
+    """Return the municipio with a name or key; its estado is an argument, or follows a comma."""
     return _decide(municipality_candidates(book, text, estado))
 
 
@@ -287,10 +287,9 @@ def _evidence(fault: NameFault | None, *, is_part: bool, has_estado: bool) -> di
 
 
 def _decide(found: Sequence[AreaCandidate]) -> MatchResult:
-    """Return the result, whose scores are probabilities.
+    """Return the result, with probabilities as scores.
 
-    It is certain only if no other area is a candidate, and if nothing differs but that the name is a former one, or
-    nearly the same.
+    It is certain only for a single candidate whose name is the same, a former one, or nearly the same.
     """
     if not found:
         return MatchResult("none", None, 0.0, ())
@@ -306,5 +305,7 @@ def _decide(found: Sequence[AreaCandidate]) -> MatchResult:
         is_doubtful=len(found) > 1 or cost > weights.MAX_COST_OF_SURE_AREA,
         is_literal=not best.faults,
     )
+    if result == "none":
+        return MatchResult("none", None, 0.0, candidates)
     margin = best.score - candidates[1].score if len(candidates) > 1 else best.score
     return MatchResult(result, best, round(margin, 2), candidates)

@@ -326,6 +326,28 @@ def test_seat_comes_first_of_what_bears_its_municipios_name(towns: NameIndex) ->
     assert [one.score for one in result.candidates] == sorted((one.score for one in result.candidates), reverse=True)
 
 
+@pytest.mark.parametrize(
+    ("row", "seat", "fault"),
+    [
+        (
+            MatchRow("Mulegé", "Mulegé", "BCS"),
+            30020001,
+            NameFault(Difference.SEAT_WITH_NAMESAKE, "Mulegé", "Santa Rosalía", 4.0),
+        ),
+        (
+            MatchRow("Benito Juárez", "Benito Juárez", "Quintana Roo"),
+            230050001,
+            NameFault(Difference.SEAT, "Benito Juárez", "Cancún", 1.5),
+        ),
+    ],
+)
+def test_seat_differs_more_if_another_place_has_the_name_of_the_municipio(
+    towns: NameIndex, row: MatchRow, seat: int, fault: NameFault
+) -> None:
+    [found] = [one for one in towns.match(row).candidates if one.id == seat]
+    assert found.faults == (fault,)
+
+
 def test_place_that_has_the_name_of_its_municipio_comes_before_a_larger_seat(towns: NameIndex) -> None:
     assert [one.id for one in towns.suggest("mulege")] == [30020002, 30020001]
 

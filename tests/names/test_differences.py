@@ -27,6 +27,8 @@ def faults(index: NameIndex, given: str, nombre: str) -> list[tuple[str, str, st
         ("Chilapa", "Chilapa Alta", [("contrast", "", "alta", 16.0)]),
         ("Chilapa 2", "Chilapa Sección 2", [("kind", "", "seccion", 0.5)]),
         ("Chilapa", "Chilapa Sección", [("kind", "", "seccion", 6.0)]),
+        ("Chilapa Sección", "Chilapa", [("kind", "seccion", "", 6.0)]),
+        ("Chilapa Nuebo", "Chilapa Nuevo", [("spelling", "nuebo", "nuevo", 2.4)]),
         ("Rancho Chilapa", "Chilapa", [("kind", "rancho", "", 4.0)]),
         ("Chilapa", "Pueblo Chilapa", [("kind", "", "pueblo", 1.5)]),
         ("Ejido Chilapa", "Chilapa", [("kind", "ejido", "", 2.5)]),

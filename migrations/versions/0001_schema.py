@@ -11,7 +11,6 @@ depends_on: None = None
 
 def upgrade() -> None:
     """Create the tables and their indexes."""
-    op.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm")
     op.create_table(
         "releases",
         sa.Column("id", sa.Integer, sa.Identity(always=True), nullable=False),
@@ -30,7 +29,7 @@ def upgrade() -> None:
         sa.Column(
             "retired_at",
             sa.DateTime(timezone=True),
-            comment="Set while a release is being removed: readers are shown it no more",
+            comment="Set while a release is being removed: readers no longer see it",
         ),
         sa.PrimaryKeyConstraint("id", name="releases_pkey"),
         sa.UniqueConstraint("name", name="releases_name_key"),
@@ -74,7 +73,7 @@ def upgrade() -> None:
     op.create_table(
         "comparisons",
         sa.Column("release_id", sa.Integer, nullable=False),
-        sa.Column("previous_id", sa.Integer, nullable=False, comment="The release before it, of those that stand"),
+        sa.Column("previous_id", sa.Integer, nullable=False, comment="The release before it that is not retired"),
         sa.Column("added", sa.Integer, nullable=False),
         sa.Column("removed", sa.Integer, nullable=False),
         sa.Column("renamed", sa.Integer, nullable=False),
@@ -167,7 +166,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop the tables, and with them every release; the extension stays, since others may use it."""
+    """Drop the tables, and with them every release."""
     for table in (
         "localities",
         "municipalities",

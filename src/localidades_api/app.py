@@ -14,21 +14,13 @@ from localidades_api import __version__
 from localidades_api.api import Services, census, discovery, ogc, openapi, probes, site, wscatgeo
 from localidades_api.api.exception_handlers import add_exception_handlers
 from localidades_api.api.params import TrackingParametersMiddleware
+from localidades_api.caches.arrays import MAX_BYTES, MAX_SLOW_FETCHES, SLOW_TIMEOUT, ArrayCache
+from localidades_api.caches.changes import ChangeCache
 from localidades_api.caches.pages import PageCache
-from localidades_api.caches.positions import LONG_TIMEOUT, MAX_LONG_SEARCHES, PositionCache
+from localidades_api.caches.positions import PositionCache
 from localidades_api.caches.tiles import TileCache
 from localidades_api.database.pool import Database
-from localidades_api.database.queries import (
-    AreasRepository,
-    CatalogueRepository,
-    ChangesRepository,
-    MapRepository,
-    NearestRepository,
-    RecordsRepository,
-    ReleasesRepository,
-    TilesRepository,
-    WscatgeoRepository,
-)
+from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.downloads.response import Downloads
 from localidades_api.errors import ConfigurationError
 from localidades_api.html.static_files import STATIC as STATIC_FOLDER
@@ -48,7 +40,8 @@ from localidades_api.observability.metrics import Sampler
 from localidades_api.observability.tracing import traced_statements
 from localidades_api.release_poller import ReleasePoller
 from localidades_api.releases.tracker import ReleaseTracker
-from localidades_api.response_cache import MAX_BYTES, ResponseCache, ResponseCacheMiddleware
+from localidades_api.response_cache import MAX_BYTES as MAX_RESPONSE_BYTES
+from localidades_api.response_cache import ResponseCache, ResponseCacheMiddleware
 from localidades_api.settings import Settings
 
 _END_TIMEOUT = 1.0  # seconds at shutdown for cancelled tasks to end, which takes milliseconds
@@ -68,13 +61,13 @@ async def _lifespan(
     tasks_before = asyncio.all_tasks()
     database = Database.for_reading(url, pool_size=settings.pool_size, timeout=settings.database_timeout)
     # Comparing and sorting take no connection from requests: they have their own pool, which connects on first use.
-    comparing = Database.for_reading(url, pool_size=MAX_LONG_SEARCHES, timeout=LONG_TIMEOUT)
+    comparing = Database.for_reading(url, pool_size=MAX_SLOW_FETCHES, timeout=SLOW_TIMEOUT)
     services = _build_services(settings, url, database, comparing)
     poller = ReleasePoller(services.releases, services.pages, services.positions, services.names, services.tiles)
     sampler = Sampler(database.gauges, services.pages.gauges, services.releases.gauges)
     app.state.database = database
     app.state.services = services
-    app.state.response_cache = ResponseCache(services.releases, MAX_BYTES if settings.page_cache_bytes else 0)
+    app.state.response_cache = ResponseCache(services.releases, MAX_RESPONSE_BYTES if settings.page_cache_bytes else 0)
     endless = (
         (poller.run(settings.release_poll), sampler.run(), services.names.keep_in_memory()) if in_background else ()
     )
@@ -84,6 +77,7 @@ async def _lifespan(
     finally:
         await services.names.close()
         await services.positions.close()
+        await services.changes.close()
         await services.tiles.close()
         await services.pages.close()
         await comparing.dispose()
@@ -96,26 +90,24 @@ async def _lifespan(
 
 def _build_services(settings: Settings, url: str, database: Database, comparing: Database) -> Services:
     repository = CatalogueRepository(database)
-    releases = ReleaseTracker(ReleasesRepository(database))
-    changes = ChangesRepository(database, comparing)
+    releases = ReleaseTracker(database)
     names = NameIndexes(url, releases, settings.database_timeout)
+    slots = asyncio.Semaphore(MAX_SLOW_FETCHES)
+    arrays = ArrayCache(slots, settings.database_timeout)
+    boxes = ArrayCache(slots, settings.database_timeout, MAX_BYTES // 4)
     transfers = Transfers(settings.max_transfers, settings.transfer_timeout)
     return Services(
+        database,
         releases,
         PageCache(repository, settings.page_cache_bytes),
-        PositionCache(repository, CatalogueRepository(comparing), changes, names, settings.database_timeout),
+        PositionCache(repository, CatalogueRepository(comparing), names, arrays, boxes),
+        ChangeCache(comparing, arrays),
         repository,
-        AreasRepository(database),
         names,
-        NearestRepository(database),
-        MapRepository(database),
-        changes,
-        RecordsRepository(database),
         transfers,
         Downloads(transfers),
         asyncio.Lock(),
-        TileCache(TilesRepository(database)),
-        WscatgeoRepository(database),
+        TileCache(database),
     )
 
 

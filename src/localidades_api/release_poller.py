@@ -20,13 +20,13 @@ from localidades_api.releases.tracker import ReleaseTracker
 
 _log = logging.getLogger("uvicorn.error")
 
-_REPLICATION_LAG = 0.1  # seconds: standbys that lag less have a new release before requests ask for it
-ACTIVATION_TIMEOUT = 1.2  # seconds that requests wait for a new release to be ready before they see it as it is
-RETURN_TIMEOUT = 0.5  # and for one that was served before: whoever publishes it wants the present one gone
+_REPLICATION_LAG = 0.1  # seconds; standbys that lag less have a new release before requests need it
+ACTIVATION_TIMEOUT = 1.2  # seconds until a new release is served even if it is not ready
+RETURN_TIMEOUT = 0.5  # the same for one that was served before: its publisher wants the present one gone
 
 
 class ReleasePoller:
-    """Keeps a process in step with what is published."""
+    """Keeps a process up to date with the current release."""
 
     def __init__(
         self,
@@ -43,21 +43,21 @@ class ReleasePoller:
         self._tiles = tiles
         self._indexing: asyncio.Task[None] | None = None
         self._drawing: asyncio.Task[None] | None = None
-        self._is_away = False
+        self._is_database_away = False
         self._highest_served_id = 0
         self._warming: tuple[ReleasePages, asyncio.Task[None]] | None = None
 
     async def run(self, interval: float) -> None:
-        """Poll every `interval` seconds, for ever.
+        """Poll every `interval` seconds until cancelled.
 
-        No notification is listened for: it would take a connection of its own and neither reaches a standby nor comes
-        through a pooler, so the poll would be needed all the same (docs/decisions/pages.md).
+        Listening for notifications would take another connection, and they reach neither a standby nor a client behind
+        a pooler, so polling would still be necessary (docs/decisions/pages.md).
         """
         try:
             while True:
                 try:
                     await self._poll()
-                except Exception as error:  # noqa: BLE001  # whatever it is, the next poll may succeed
+                except Exception as error:  # noqa: BLE001  # the next poll may succeed
                     FAULTS.report(error, "Can't read the current release", traceback=True)
                 await asyncio.sleep(interval)
         finally:
@@ -66,26 +66,26 @@ class ReleasePoller:
                 self._indexing.cancel()
 
     async def _poll(self) -> None:
-        """Read which release is the newest; the log tells when the database goes away and when it is back."""
+        """Read the newest release, and log when the database becomes unavailable and available again."""
         try:
             await self._releases.refresh()
         except DatabaseUnavailableError as error:
-            if not self._is_away:
+            if not self._is_database_away:
                 _log.warning(
                     "The database is unavailable; cached pages are still served: %s (%r)", error, error.__cause__
                 )
-            self._is_away = True
+            self._is_database_away = True
             return
-        if self._is_away:
+        if self._is_database_away:
             _log.warning("The database answers again.")
-        self._is_away = False
+        self._is_database_away = False
         await self._names.tidy()
         if newest := self._releases.newest:
             await self._activate(newest)
         self._pages.keep_only(newest)
 
     async def _activate(self, release: Release) -> None:
-        """Make a release ready, and let requests see it once it is, or it has taken too long."""
+        """Make a release ready, and serve it once it is, or after a timeout."""
         before = self._releases.served
         if release != before:
             await asyncio.sleep(_REPLICATION_LAG)
@@ -99,12 +99,12 @@ class ReleasePoller:
             self._releases.serve(release)
             if is_next and indexing and not indexing.done():
                 _log.info("Release %s is searched once its names are indexed.", release.name)
-            else:  # it is ready, or goes back, for which there is a reason
+            else:  # it is ready, or an earlier one, which somebody published for a reason
                 self._releases.search_served()
         self._highest_served_id = max(self._highest_served_id, release.id)
 
     def _warm_up(self, pages: ReleasePages) -> "asyncio.Task[None] | None":
-        """Have a release's pages fetched, unless they are; what has failed is tried again."""
+        """Start to fetch a release's pages unless they are cached or being fetched; retry after a failure."""
         if not self._pages.limit or pages.is_warm:
             return None
         if self._warming and self._warming[0] is pages and not self._warming[1].done():
@@ -115,7 +115,7 @@ class ReleasePoller:
         return task
 
     def _index_names(self, release: Release) -> "asyncio.Task[None] | None":
-        """Have a release's names indexed, unless they are; what has failed is tried again."""
+        """Start to index a release's names unless they are indexed or being indexed; retry after a failure."""
         if self._names.is_ready(release):
             return None
         if self._indexing is None or self._indexing.done():
@@ -126,9 +126,9 @@ class ReleasePoller:
         try:
             await self._names.prepare(release)
         except OutdatedIndexError:
-            return  # the next poll sees what has changed, and until then the release before is searched
+            return  # the next poll tries again; until then the previous release is searched
         except UnavailableError:
-            pass  # the cause has been logged
+            pass  # its cause has been logged
         except Exception as error:  # noqa: BLE001  # as above
             FAULTS.report(error, "Can't index the names of release %s: %s", release.name, error, traceback=True)
         if release == self._releases.served:
@@ -153,10 +153,10 @@ class ReleasePoller:
         pages.is_warm = True
         amount = f"all {total}" if pages.held == total else f"{pages.held} of {total}"
         _log.info("The page cache holds %s pages of release %s.", amount, name)
-        self._drawing = asyncio.create_task(self._draw_tiles(pages.release))  # for which no release has to wait
+        self._drawing = asyncio.create_task(self._draw_tiles(pages.release))  # a release is ready without them
 
     async def _draw_tiles(self, release: Release) -> None:
-        """Cache tiles once the names are indexed: each takes a processor, and requests need the other one."""
+        """Cache tiles once the names are indexed; both at once would leave requests too little of the processors."""
         try:
             if self._indexing:
                 await asyncio.wait({self._indexing})

@@ -1,4 +1,4 @@
-"""Single flight: concurrent requests for the same key share one fetch."""
+"""Shares one fetch among concurrent requests for the same key."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -22,6 +22,7 @@ from localidades_api.bulk.readers import XLSX, RowReader, reader
 from localidades_api.bulk.rows import POINTS, ROLES, Answer, Roles, Row
 from localidades_api.bulk.writers import writer
 from localidades_api.errors import UnreadableBodyError
+from localidades_api.files.workbook import write_csv
 from tests.support.bulk import open_rows
 
 ANSWER = {**describe_problem("A <sentence> & more."), "outcome": "exact", "cvegeo": "010010001", "score": 99.5}
@@ -103,6 +104,15 @@ def test_texts_numbers_and_empty_cells_are_read() -> None:
     data = workbook_of(("Localidad", "lat", "lon", "x"), ("Peñón  <&>\n2", 21.880833000000001, -102), (), (None, 1))
     assert [row.sent for row in rows_in(data)] == [["Peñón  <&> 2", "21.880833", "-102", ""], ["", "1", "", ""]]
     assert [row.number for row in rows_in(data)] == [1, 2]
+
+
+def test_rows_of_a_sheet_as_csv_are_as_wide_as_its_first() -> None:
+    data = workbook_of(("a", "b", "c"), (1,), (1, None, 3), (None, 2), (1, 2, 3, 4))
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        write_csv(archive, None, out := io.BytesIO())
+    assert out.getvalue().decode().splitlines() == [
+        '"a","b","c"', '"1","",""', '"1","","3"', '"","2",""', '"1","2","3","4"'
+    ]  # fmt: skip
 
 
 def test_points_are_read() -> None:

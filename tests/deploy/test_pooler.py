@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
-from localidades_api.database.queries import ReleasesRepository
+from localidades_api.database.queries.releases import get_release_snapshot
 from localidades_api.database.sessions import session_settings
 from localidades_api.errors import DatabaseUnavailableError
 from tests.support.catalogue import many, write_catalogue
@@ -82,7 +82,7 @@ async def ask_in_turn(database: Database, number: int) -> None:
 
 
 async def current_of(database: Database) -> Release:
-    release = (await ReleasesRepository(database).list_releases()).current
+    release = (await get_release_snapshot(database)).current
     assert release is not None
     return release
 

@@ -1,9 +1,11 @@
 """Reads of a release on a server that lacks it, or has just removed its rows: unavailable, never an empty answer."""
 
 import inspect
+import pkgutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from importlib import import_module
 
 import asyncpg
 import pytest
@@ -14,18 +16,9 @@ from localidades_api.catalogue.schemas import Release
 from localidades_api.database import queries
 from localidades_api.database.models import localities
 from localidades_api.database.pool import Database
-from localidades_api.database.queries import (
-    AreasRepository,
-    CatalogueRepository,
-    ChangesRepository,
-    MapRepository,
-    NamesRepository,
-    NearestRepository,
-    RecordsRepository,
-    ReleasesRepository,
-    TilesRepository,
-    WscatgeoRepository,
-)
+from localidades_api.database.queries import areas, changes, downloads, names, nearest, tiles, wscatgeo
+from localidades_api.database.queries.catalogue import CatalogueRepository
+from localidades_api.database.queries.releases import get_release_snapshot
 from localidades_api.errors import DatabaseUnavailableError
 from tests.support.application import import_file
 from tests.support.catalogue import many, write_catalogue
@@ -37,75 +30,69 @@ FILTERS = LocalityFilters(municipio_id=MUNICIPIO)
 
 
 async def names_in_batches(database: Database, release: Release) -> object:
-    return [rows async for rows in NamesRepository(database).list_places(release)]
+    return [rows async for rows in names.list_localities(database, release)]
 
 
 # Each is given the release that it reads, and an earlier one.
 READS: Mapping[str, Callable[[Database, Release, Release], Awaitable[object]]] = {
-    "AreasRepository.list_successors": lambda d, r, o: AreasRepository(d).list_successors(r, o, MUNICIPIO),
-    "AreasRepository.locate_municipalities": lambda d, r, _: AreasRepository(d).locate_municipalities(r, [MUNICIPIO]),
-    "AreasRepository.locate_states": lambda d, r, _: AreasRepository(d).locate_states(r, [ESTADO]),
-    "AreasRepository.summarize": lambda d, r, _: AreasRepository(d).summarize(r, MUNICIPIO, MUNICIPIO),
-    "CatalogueRepository.find_last_release": lambda d, r, _: CatalogueRepository(d).find_last_release(
-        localities, r, LOCALITY
-    ),
-    "CatalogueRepository.find_positions": lambda d, r, _: CatalogueRepository(d).find_positions(r, FILTERS),
-    "CatalogueRepository.find_successor": lambda d, r, o: CatalogueRepository(d).find_successor(r, o.id, LOCALITY),
-    "CatalogueRepository.get_locality": lambda d, r, _: CatalogueRepository(d).get_locality(r, LOCALITY),
-    "CatalogueRepository.get_municipality": lambda d, r, _: CatalogueRepository(d).get_municipality(r, MUNICIPIO),
-    "CatalogueRepository.get_state": lambda d, r, _: CatalogueRepository(d).get_state(r, ESTADO),
-    "CatalogueRepository.list_between": lambda d, r, _: CatalogueRepository(d).list_between(r, LOCALITY, LOCALITY),
-    "CatalogueRepository.list_history": lambda d, r, _: CatalogueRepository(d).list_history(r, LOCALITY),
-    "CatalogueRepository.list_largest_among": lambda d, r, _: CatalogueRepository(d).list_largest_among(
-        r, [LOCALITY], 1
-    ),
-    "CatalogueRepository.list_municipalities": lambda d, r, _: CatalogueRepository(d).list_municipalities(r, ESTADO),
-    "CatalogueRepository.list_pages": lambda d, r, _: CatalogueRepository(d).list_pages(r, 1, 2),
-    "CatalogueRepository.list_places": lambda d, r, _: CatalogueRepository(d).list_places(r, range(1, 5)),
-    "CatalogueRepository.list_states": lambda d, r, _: CatalogueRepository(d).list_states(r),
-    "CatalogueRepository.name_municipalities": lambda d, r, _: CatalogueRepository(d).name_municipalities(
+    "areas.get_area_summary": lambda d, r, _: areas.get_area_summary(d, r, MUNICIPIO, MUNICIPIO),
+    "areas.list_largest_seats": lambda d, r, _: areas.list_largest_seats(d, r, [ESTADO]),
+    "areas.list_seats": lambda d, r, _: areas.list_seats(d, r, [MUNICIPIO]),
+    "areas.list_successor_municipalities": lambda d, r, o: areas.list_successor_municipalities(d, r, o, MUNICIPIO),
+    "catalogue.find_last_release": lambda d, r, _: CatalogueRepository(d).find_last_release(localities, r, LOCALITY),
+    "catalogue.find_positions": lambda d, r, _: CatalogueRepository(d).find_positions(r, FILTERS),
+    "catalogue.find_successor": lambda d, r, o: CatalogueRepository(d).find_successor(r, o.id, LOCALITY),
+    "catalogue.get_locality": lambda d, r, _: CatalogueRepository(d).get_locality(r, LOCALITY),
+    "catalogue.get_municipality": lambda d, r, _: CatalogueRepository(d).get_municipality(r, MUNICIPIO),
+    "catalogue.get_state": lambda d, r, _: CatalogueRepository(d).get_state(r, ESTADO),
+    "catalogue.list_at_positions": lambda d, r, _: CatalogueRepository(d).list_at_positions(r, range(1, 5)),
+    "catalogue.list_between": lambda d, r, _: CatalogueRepository(d).list_between(r, LOCALITY, LOCALITY),
+    "catalogue.list_history": lambda d, r, _: CatalogueRepository(d).list_history(r, LOCALITY),
+    "catalogue.list_largest_among": lambda d, r, _: CatalogueRepository(d).list_largest_among(r, [LOCALITY], 1),
+    "catalogue.list_municipalities": lambda d, r, _: CatalogueRepository(d).list_municipalities(r, ESTADO),
+    "catalogue.list_municipalities_by_key": lambda d, r, _: CatalogueRepository(d).list_municipalities_by_key(
         r, [MUNICIPIO]
     ),
-    "ChangesRepository.find_changes": lambda d, r, o: ChangesRepository(d, d).find_changes(o, r),
-    "ChangesRepository.list_records": lambda d, r, o: ChangesRepository(d, d).list_records(o, r, [LOCALITY]),
-    "MapRepository.overview": lambda d, r, _: MapRepository(d).overview(r, FILTERS),
-    "NamesRepository.list_other_names": lambda d, r, o: NamesRepository(d).list_other_names(r, [o]),
-    "NamesRepository.list_places": lambda d, r, _: names_in_batches(d, r),
-    "NamesRepository.list_withdrawn": lambda d, r, o: NamesRepository(d).list_withdrawn(r, [o]),
-    "NearestRepository.list_nearest": lambda d, r, _: NearestRepository(d).list_nearest(r, 21.88, -102.29, 3),
-    "NearestRepository.list_nearest_to_each": lambda d, r, _: NearestRepository(d).list_nearest_to_each(
-        r, [(21.88, -102.29)], 3
-    ),
-    "RecordsRepository.list_by_key": lambda d, r, _: RecordsRepository(d).list_by_key(r, [LOCALITY]),
-    "RecordsRepository.list_lines": lambda d, r, _: RecordsRepository(d).list_lines(r, range(1, 5), "csv"),
-    "RecordsRepository.list_rows": lambda d, r, _: RecordsRepository(d).list_rows(r, range(1, 5)),
-    "RecordsRepository.list_sheet_rows": lambda d, r, _: RecordsRepository(d).list_sheet_rows(r, range(1, 5), 1),
-    "TilesRepository.read_backdrop": lambda d, r, _: TilesRepository(d).read_backdrop(r, Frame(0, 0, 64, 64, 64)),
-    "TilesRepository.read_bounds": lambda d, r, _: TilesRepository(d).read_bounds(r),
-    "TilesRepository.read_tile": lambda d, r, _: TilesRepository(d).read_tile(r, Tile(0, 0, 0), 10),
-    "WscatgeoRepository.find_areas": lambda d, r, _: WscatgeoRepository(d).find_areas(r, "v2", "mgem", "municipio"),
-    "WscatgeoRepository.list_areas": lambda d, r, _: WscatgeoRepository(d).list_areas(
-        r, "v2", "mgem", MUNICIPIO, MUNICIPIO
-    ),
+    "catalogue.list_pages": lambda d, r, _: CatalogueRepository(d).list_pages(r, 1, 2),
+    "catalogue.list_states": lambda d, r, _: CatalogueRepository(d).list_states(r),
+    "changes.find_changes": lambda d, r, o: changes.find_changes(d, o, r),
+    "changes.list_localities_of_both": lambda d, r, o: changes.list_localities_of_both(d, o, r, [LOCALITY]),
+    "downloads.list_lines": lambda d, r, _: downloads.list_lines(d, r, range(1, 5), "csv"),
+    "downloads.list_records": lambda d, r, _: downloads.list_records(d, r, range(1, 5)),
+    "downloads.list_records_with_keys": lambda d, r, _: downloads.list_records_with_keys(d, r, [LOCALITY]),
+    "downloads.list_sheet_rows": lambda d, r, _: downloads.list_sheet_rows(d, r, range(1, 5), 1),
+    "names.list_localities": lambda d, r, _: names_in_batches(d, r),
+    "names.list_other_names": lambda d, r, o: names.list_other_names(d, r, [o]),
+    "names.list_withdrawn": lambda d, r, o: names.list_withdrawn(d, r, [o]),
+    "nearest.find_nearest": lambda d, r, _: nearest.find_nearest(d, r, 21.88, -102.29, 3),
+    "nearest.find_nearest_to_each": lambda d, r, _: nearest.find_nearest_to_each(d, r, [(21.88, -102.29)], 3),
+    "tiles.get_backdrop": lambda d, r, _: tiles.get_backdrop(d, r, Frame(0, 0, 64, 64, 64)),
+    "tiles.get_bounds": lambda d, r, _: tiles.get_bounds(d, r),
+    "tiles.get_overview": lambda d, r, _: tiles.get_overview(d, r, FILTERS),
+    "tiles.get_tile": lambda d, r, _: tiles.get_tile(d, r, Tile(0, 0, 0), 10),
+    "wscatgeo.find_areas": lambda d, r, _: wscatgeo.find_areas(d, r, "v2", "mgem", "municipio"),
+    "wscatgeo.list_areas": lambda d, r, _: wscatgeo.list_areas(d, r, "v2", "mgem", MUNICIPIO, MUNICIPIO),
 }
 
 READS_OF_BOTH = (
-    "AreasRepository.list_successors",
-    "ChangesRepository.find_changes",
-    "ChangesRepository.list_records",
-    "NamesRepository.list_other_names",
-    "NamesRepository.list_withdrawn",
+    "areas.list_successor_municipalities",
+    "changes.find_changes",
+    "changes.list_localities_of_both",
+    "names.list_other_names",
+    "names.list_withdrawn",
 )
 
 
 def test_every_read_of_a_release_is_tried_here() -> None:
-    found = {
-        f"{name}.{method}"
-        for name in queries.__all__
-        if name.endswith("Repository") and name != ReleasesRepository.__name__
-        for method, _ in inspect.getmembers(getattr(queries, name), inspect.isfunction)
-        if not method.startswith("_")
-    }
+    found = set()
+    for module in pkgutil.iter_modules(queries.__path__):
+        full_name = f"{queries.__name__}.{module.name}"
+        for holder in (import_module(full_name), CatalogueRepository):
+            for name, function in inspect.getmembers(holder, inspect.isfunction):
+                is_read = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+                reads_release = inspect.signature(function).parameters.keys() & {"release", "new"}
+                if is_read and reads_release and function.__module__ == full_name and not name.startswith("_"):
+                    found.add(f"{module.name}.{name}")
     assert found == READS.keys()
 
 
@@ -134,7 +121,7 @@ def both(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -
 async def releases(both: str) -> Sequence[Release]:
     """Lend the two releases, the earlier one first."""
     async with reading(both) as database:
-        return (await ReleasesRepository(database).list_releases()).every
+        return (await get_release_snapshot(database)).every
 
 
 @pytest.fixture(scope="module")
@@ -191,17 +178,17 @@ async def test_release_of_another_time_with_the_same_id_is_unavailable_as_soon_a
 
 # Municipios and estados are removed after the localities, and until then these are right.
 READS_OF_AREAS = (
-    "CatalogueRepository.get_municipality",
-    "CatalogueRepository.get_state",
-    "CatalogueRepository.list_municipalities",
-    "CatalogueRepository.list_states",
-    "CatalogueRepository.name_municipalities",
+    "catalogue.get_municipality",
+    "catalogue.get_state",
+    "catalogue.list_municipalities",
+    "catalogue.list_states",
+    "catalogue.list_municipalities_by_key",
 )
 # They list the releases that have a key, or find that one of theirs is retired: NotFoundError.
 READS_OF_THE_LIST = (
-    "CatalogueRepository.find_last_release",
-    "CatalogueRepository.list_history",
-    "ChangesRepository.find_changes",
+    "catalogue.find_last_release",
+    "catalogue.list_history",
+    "changes.find_changes",
 )
 # As `releases.retire` does it, step by step.
 MARK = "UPDATE releases SET retired_at = now() WHERE id = {id}"

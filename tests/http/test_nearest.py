@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 
 from localidades_api.database.pool import Database
-from localidades_api.database.queries import NearestRepository, ReleasesRepository
-from localidades_api.database.queries.nearest import NEAREST
+from localidades_api.database.queries.nearest import NEAREST, find_nearest, find_nearest_to_each
+from localidades_api.database.queries.releases import get_release_snapshot
 from localidades_api.html.svg import draw_map
 from tests.support.application import client_of, import_file, import_into, running_app
 from tests.support.catalogue import Place, write_catalogue
@@ -335,10 +335,9 @@ async def test_many_points_in_one_statement_have_the_answers_of_each(country_dat
     points += [(random.uniform(15, 32), random.uniform(-118, -87)) for _ in range(60)]
     database = Database.for_reading(country_database, pool_size=1, timeout=30)
     try:
-        repository = NearestRepository(database)
-        release = (await ReleasesRepository(database).list_releases()).every[0]
-        at_once = await repository.list_nearest_to_each(release, points, 3)
-        each = [await repository.list_nearest(release, lat, lon, 3) for lat, lon in points]
+        release = (await get_release_snapshot(database)).every[0]
+        at_once = await find_nearest_to_each(database, release, points, 3)
+        each = [await find_nearest(database, release, lat, lon, 3) for lat, lon in points]
     finally:
         await database.dispose()
     assert [[(row.id, row.distance) for row in rows] for rows in at_once] == [

@@ -1,24 +1,19 @@
 """Search and suggestions: the same assertions on a database of each locale."""
 
-import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import asyncpg
 import httpx
 import pytest
-from alembic import command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localidades_api.catalogue.folding import fold
 from tests.support.application import client_of, import_into, running_app
 from tests.support.catalogue import Place, write_catalogue
-from tests.support.postgres import alembic_config, new_database, own_name
-from tests.support.waiting import in_thread
+from tests.support.postgres import LOCALE_C, database_of_locale, new_database
 from tests.support.wire import LOCALIDADES
 
 SUGGEST = f"{LOCALIDADES}suggest/"
@@ -75,40 +70,12 @@ PLACES = [
 ID_OF = {f"{_MUNICIPIOS[place.cvegeo[:5]][2]}/{place.cvegeo[5:]}": int(place.cvegeo) for place in PLACES}
 
 
-@contextmanager
-def database_of_locale(server: str, clauses: str) -> Iterator[str]:
-    """Make a migrated database of a locale of its own, and drop it in the end; skip where the server has no such."""
-
-    async def execute(statement: str) -> None:
-        connection = await asyncpg.connect(server)
-        try:
-            await connection.execute(statement)
-        finally:
-            await connection.close()
-
-    name = own_name("of_locale")
-    creation = f"CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8' {clauses}"
-    try:
-        in_thread(lambda: asyncio.run(execute(creation)))
-    except (asyncpg.FeatureNotSupportedError, asyncpg.WrongObjectTypeError) as refusal:
-        pytest.skip(f"the server has no such locale: {refusal}")
-    try:
-        url = server.replace("/localidades?", f"/{name}?")
-        in_thread(lambda: command.upgrade(alembic_config(url), "head"))
-        yield url
-    finally:
-        in_thread(lambda: asyncio.run(execute(f"DROP DATABASE {name} WITH (FORCE)")))
-
-
-C = "LOCALE_PROVIDER libc LC_COLLATE 'C' LC_CTYPE 'C'"
-
-
 @pytest.fixture(scope="module")
 def places_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_catalogue(tmp_path_factory.mktemp("places") / "catun_localidad_2020-01.csv", PLACES)
 
 
-@pytest.fixture(scope="module", params=["", C], ids=["usual-locale", "C"])
+@pytest.fixture(scope="module", params=["", LOCALE_C], ids=["usual-locale", "C"])
 async def places_client(
     request: pytest.FixtureRequest, server: str, places_file: Path
 ) -> AsyncIterator[httpx.AsyncClient]:
@@ -332,7 +299,7 @@ async def test_any_text_is_answered(places_client: httpx.AsyncClient, typed: str
 @pytest.mark.parametrize(
     "clauses",
     [
-        C,
+        LOCALE_C,
         "LOCALE_PROVIDER libc LC_COLLATE 'C.UTF-8' LC_CTYPE 'C.UTF-8'",
         "LOCALE_PROVIDER libc LC_COLLATE 'es_MX.UTF-8' LC_CTYPE 'es_MX.UTF-8'",
         "LOCALE_PROVIDER icu ICU_LOCALE 'es-MX' LC_COLLATE 'C.UTF-8' LC_CTYPE 'C.UTF-8'",

@@ -1,6 +1,7 @@
 """Which server of DATABASE_URL is connected to, and how long its answer is waited for."""
 
 import asyncio
+import errno
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -11,13 +12,15 @@ import pytest
 from alembic import command
 from sqlalchemy import Connection, event, text
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database import pool
 from localidades_api.database.dsn import Dsn
+from localidades_api.database.failures import error_kind, sqlstate_of, translate
 from localidades_api.database.hosts import Servers
 from localidades_api.database.pool import Database, already_waited
-from localidades_api.database.queries import ReleasesRepository
+from localidades_api.database.queries.releases import get_release_snapshot
 from localidades_api.embedded_postgres import run_embedded
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
 from tests.support.machine import reachable_folder
@@ -107,7 +110,7 @@ async def test_standby_that_did_not_answer_is_left_alone_while_the_primary_does(
 
 async def test_standby_that_is_demanded_and_is_not_there_is_unavailable(seeded: str) -> None:
     database = Database.for_reading(several(seeded, options="&target_session_attrs=standby"), pool_size=1, timeout=5)
-    with pytest.raises(DatabaseUnavailableError):
+    with pytest.raises(DatabaseUnavailableError, match="target_session_attrs in DATABASE_URL"):
         await database.fetch(text("SELECT 1"))
     await database.dispose()
 
@@ -162,7 +165,7 @@ async def release_of(url: str) -> Release:
     """Return the current release."""
     database = Database.for_reading(url, pool_size=1, timeout=5)
     try:
-        release = (await ReleasesRepository(database).list_releases()).current
+        release = (await get_release_snapshot(database)).current
         assert release is not None
         return release
     finally:
@@ -199,6 +202,93 @@ async def test_statement_that_the_server_refuses_is_unavailable_and_no_fault_tha
         assert caught.value.is_unforeseen
     finally:
         await database.dispose()
+
+
+@pytest.mark.parametrize(
+    ("sqlstate", "sentence", "is_passing"),
+    [
+        ("08006", "connection to the database was lost", False),
+        ("25006", "is read-only", False),
+        ("28P01", "refuses this user or password", False),
+        ("3D000", "does not exist", False),
+        ("40001", "because of a conflict", True),
+        ("42P01", "run `localidades-api migrate`", False),
+        ("53100", "run out of connections, memory or disk", False),
+        ("55000", "does not accept connections", False),
+        ("55P03", "locked the database's tables for too long", False),
+        ("57014", "starting, stopping, or has cancelled", False),
+        ("58030", "system error", False),
+        ("XX001", "its files are damaged", False),
+    ],
+)
+async def test_error_that_can_pass_is_unavailable_and_says_what_to_do(
+    seeded: str, sqlstate: str, sentence: str, *, is_passing: bool
+) -> None:
+    database = Database.for_reading(seeded, pool_size=1, timeout=5)
+    try:
+        with pytest.raises(DatabaseUnavailableError) as caught:
+            await database.fetch(text(f"DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '{sqlstate}'; END $$"))
+    finally:
+        await database.dispose()
+    assert sentence in str(caught.value)
+    assert f"({sqlstate})" in str(caught.value)
+    assert (caught.value.is_passing, caught.value.is_unforeseen) == (is_passing, False)
+
+
+@pytest.mark.parametrize(
+    ("sqlstate", "sentence", "is_unforeseen"),
+    [
+        ("42501", "run `localidades-api roles`", False),
+        ("42703", "from another version of the service", False),
+        ("42601", "rejects one of the service's statements", True),
+    ],
+)
+async def test_refusal_of_a_statement_says_whether_it_was_foreseen(
+    seeded: str, sqlstate: str, sentence: str, *, is_unforeseen: bool
+) -> None:
+    database = Database.for_reading(seeded, pool_size=1, timeout=5)
+    try:
+        with pytest.raises(DatabaseUnavailableError) as caught:
+            await database.fetch(text(f"DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '{sqlstate}'; END $$"))
+    finally:
+        await database.dispose()
+    assert f"{sqlstate})" in str(caught.value)
+    assert sentence in str(caught.value)
+    assert caught.value.is_unforeseen == is_unforeseen
+
+
+@pytest.mark.parametrize("sqlstate", ["22012", "P0001"])
+async def test_error_of_a_statement_alone_is_not_unavailable(seeded: str, sqlstate: str) -> None:
+    database = Database.for_reading(seeded, pool_size=1, timeout=5)
+    try:
+        with pytest.raises(DBAPIError) as caught:
+            await database.fetch(text(f"DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '{sqlstate}'; END $$"))
+    finally:
+        await database.dispose()
+    assert sqlstate_of(caught.value) == sqlstate
+    assert error_kind(caught.value) == sqlstate[:2]
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (TimeoutError(), "timeout"),
+        (PoolTimeoutError(), "timeout"),
+        (DBAPIError("SELECT 1", None, TimeoutError()), "timeout"),
+        (DBAPIError("SELECT 1", None, OSError()), "connection"),
+        (ConnectionRefusedError(), "connection"),
+        (OSError(errno.EMFILE, "too many open files"), "descriptors"),
+        (OSError(errno.ENFILE, "too many open files"), "descriptors"),
+    ],
+)
+def test_error_without_a_sqlstate_is_counted_by_its_kind(error: Exception, kind: str) -> None:
+    assert error_kind(error) == kind
+
+
+def test_error_of_the_driver_without_a_sqlstate_is_unavailable() -> None:
+    error = translate(DBAPIError("SELECT 1", None, OSError("the connection broke")))
+    assert error is not None
+    assert not error.is_passing
 
 
 async def test_table_that_was_altered_meanwhile_is_read_on(seeded_database: str) -> None:

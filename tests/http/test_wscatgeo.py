@@ -1,12 +1,34 @@
 """INEGI's own web service from the catalogue: members, their order and types, paths, errors."""
 
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import pytest
 
+from tests.support.application import client_of, import_into, running_app
+from tests.support.catalogue import Place, write_catalogue
+from tests.support.postgres import LOCALE_C, database_of_locale
+
 V1, V2 = "/wscatgeo/", "/wscatgeo/v2/"
+
+
+MAX_FOUND = 10_000  # docs/guides/wscatgeo.md
+LAST_MUNICIPIO = "32999"  # the highest key that a catalogue can have
+HILL = Place(f"{LAST_MUNICIPIO}0002", "Último Ñandú", nom_ent="Zacatecas", nom_mun="Último Ñandú", altitud="50")
+
+
+@pytest.fixture(scope="module")
+async def many_names(server: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[httpx.AsyncClient]:
+    """Lend a client of an application on as many names as a search may find and two more, in the locale C."""
+    aldeas = [Place(f"01{1 + n // 5000:03d}{1 + n % 5000:04d}", f"Aldea Lugar {n}") for n in range(MAX_FOUND)]
+    places = [*aldeas, Place("010030001", "Otro lugar"), HILL]
+    file = write_catalogue(tmp_path_factory.mktemp("names") / "catun_localidad_2020-01.csv", places)
+    with database_of_locale(server, LOCALE_C) as url:
+        await import_into(url, file)
+        async with running_app(url, in_background=False) as app, client_of(app) as client:
+            yield client
 
 
 async def read(client: httpx.AsyncClient, target: str) -> dict[str, Any]:
@@ -99,6 +121,12 @@ async def test_member_without_a_value_is_left_out(client: httpx.AsyncClient) -> 
     assert (unknown["nomgeo"], unknown["pob_total"]) == ("Asientos", "-")
 
 
+async def test_one_municipio_has_the_sums_that_the_list_has(client: httpx.AsyncClient) -> None:
+    listed = (await read(client, f"{V2}mgem/01"))["datos"]
+    assert (await read(client, f"{V2}mgem/01/001"))["datos"] == listed[:1]
+    assert listed[0]["pob_total"] != "-"
+
+
 async def test_alcaldia_has_no_cabecera(client: httpx.AsyncClient) -> None:
     [row] = (await read(client, f"{V2}mgem/09/002"))["datos"]
     assert (row["cvegeo"], row["cve_cab"]) == ("09002", "----")
@@ -140,6 +168,24 @@ async def test_search_looks_for_a_part_of_the_name_with_its_marks(client: httpx.
         "El texto no existe en los nombres de las localidades."
     )
     assert await refused(client, f"{V1}mgee/buscar/%25") == "El texto no existe en los nombres de las entidades."
+
+
+async def test_search_answers_as_many_names_as_are_allowed_and_refuses_one_more(many_names: httpx.AsyncClient) -> None:
+    document = await read(many_names, f"{V2}localidades/buscar/aldea")
+    assert (document["numReg"], len(document["datos"])) == (MAX_FOUND, MAX_FOUND)
+    assert "más de 10,000 nombres" in await refused(many_names, f"{V2}localidades/buscar/lugar")
+
+
+async def test_search_covers_the_last_municipio_and_ignores_case_in_any_locale(many_names: httpx.AsyncClient) -> None:
+    for words in ("ÚLTIMO ÑANDÚ", "último ñandú"):
+        [found] = (await read(many_names, f"{V2}localidades/buscar/{words}"))["datos"]
+        assert (found["cvegeo"], found["altitud"]) == (HILL.cvegeo, "0050")
+
+
+async def test_municipio_without_a_locality_0001_has_no_cabecera(many_names: httpx.AsyncClient) -> None:
+    [area] = (await read(many_names, f"{V2}mgem/buscar/último"))["datos"]
+    assert (area["cvegeo"], area["pob_total"]) == (LAST_MUNICIPIO, "-")
+    assert "cve_cab" not in area
 
 
 @pytest.mark.parametrize("path", ["mgee/99", "mgem/99", "mgem/01/999", "localidades/01/999", "localidades/010019999"])

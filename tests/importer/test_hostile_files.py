@@ -294,9 +294,9 @@ def test_address_that_leads_from_https_to_http_is_refused() -> None:
         return httpx.Response(302, headers={"Location": location}, request=asked)
 
     with pytest.raises(CatalogueError, match="redirects from https to an insecure address"):
-        source_module._check_answer(led("https", "http://inegi.example/b.zip"))
+        source_module._check_response(led("https", "http://inegi.example/b.zip"))
     for scheme, location in (("https", "/b.zip"), ("https", "https://other.example/"), ("http", "https://x.example/")):
-        source_module._check_answer(led(scheme, location))
+        source_module._check_response(led(scheme, location))
 
 
 def test_file_of_a_redirect_to_a_path_of_this_machine_is_never_read(tmp_path: Path) -> None:

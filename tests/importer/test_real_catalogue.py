@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from localidades_api.database.pool import Database
-from localidades_api.database.queries import CatalogueRepository, ReleasesRepository
+from localidades_api.database.queries.catalogue import CatalogueRepository
+from localidades_api.database.queries.releases import get_release_snapshot
 from localidades_api.importer import ImportReport
 from localidades_api.importer.transform import Catalogue
 from tests.support.application import import_into
@@ -114,7 +115,7 @@ async def test_walk_over_all_pages_gives_every_locality_of_the_file_once_in_orde
     database = Database.for_reading(imported.url, pool_size=1, timeout=5)
     try:
         repository = CatalogueRepository(database)
-        every, current = (await ReleasesRepository(database).list_releases())[:2]
+        every, current = (await get_release_snapshot(database))[:2]
         assert current is not None
         assert current.name == "2018-09"
         [release] = [release for release in every if release.name == cut]

@@ -224,6 +224,22 @@ async def test_name_and_file_of_a_retired_release_can_be_published_again(release
     await assert_only(releases, "2019-01", "2020-01")
 
 
+@pytest.mark.parametrize(
+    ("marked_at", "grace"),
+    [("now() - interval '5 minutes'", 240.0), ("now() + interval '1 hour'", 0.1)],
+    ids=["whose grace is over", "before the clock was set back"],
+)
+async def test_release_that_was_marked_is_retired_without_a_new_grace(
+    releases: str, marked_at: str, grace: float
+) -> None:
+    async with connected(releases) as connection:
+        await connection.execute(
+            f"UPDATE releases SET retired_at = {marked_at} WHERE name = '2019-01'"  # noqa: S608  # of this test
+        )
+    async with asyncio.timeout(60):
+        assert await retire(releases, "2019-01", grace=grace) == ["2019-01"]
+
+
 async def test_older_mark_does_not_shorten_the_grace_of_a_new_one(releases: str) -> None:
     async with connected(releases) as connection:
         await connection.execute("UPDATE releases SET retired_at = now() - interval '1 h' WHERE name = '2019-01'")

@@ -9,7 +9,8 @@ import asyncpg
 
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
-from localidades_api.database.queries import CatalogueRepository, ReleasesRepository
+from localidades_api.database.queries.catalogue import CatalogueRepository
+from localidades_api.database.queries.releases import get_release_snapshot
 from tests.support.catalogue import Place
 from tests.support.service_address import database_timeout
 from tests.support.waiting import eventually_async
@@ -63,7 +64,7 @@ async def read_release(url: str, name: str | None = None) -> tuple[Release, list
     database = Database.for_reading(url, pool_size=1, timeout=database_timeout(url))
     try:
         repository = CatalogueRepository(database)
-        every, current = (await ReleasesRepository(database).list_releases())[:2]
+        every, current = (await get_release_snapshot(database))[:2]
         release = current if name is None else next(release for release in every if release.name == name)
         assert release is not None
         pages = await repository.list_pages(release, 1, release.total_pages)

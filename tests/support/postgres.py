@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
+import pytest
+from alembic import command
 from alembic.config import Config
 from pydantic import SecretStr
 
@@ -112,6 +114,25 @@ def _create(server: str, name: str, template: str | None) -> None:
     # Without fsync, files are copied in two thirds of the time that it takes to write them to the log page by page.
     copying = f"TEMPLATE {name_of(template)} STRATEGY FILE_COPY" if template else ""
     execute(server, f"CREATE DATABASE {name} {copying}")
+
+
+LOCALE_C = "LOCALE_PROVIDER libc LC_COLLATE 'C' LC_CTYPE 'C'"
+
+
+@contextmanager
+def database_of_locale(server: str, clauses: str) -> Iterator[str]:
+    """Make a migrated database of a locale of its own, and drop it in the end; skip where the server has no such."""
+    name = own_name("of_locale")
+    try:
+        execute(server, f"CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8' {clauses}")
+    except (asyncpg.FeatureNotSupportedError, asyncpg.WrongObjectTypeError) as refusal:
+        pytest.skip(f"the server has no such locale: {refusal}")
+    try:
+        url = server.replace("/localidades?", f"/{name}?")
+        in_thread(lambda: command.upgrade(alembic_config(url), "head"))
+        yield url
+    finally:
+        execute(server, f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @contextmanager

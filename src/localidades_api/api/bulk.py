@@ -38,6 +38,7 @@ from localidades_api.catalogue.schemas import (
     Release,
     rows_of,
 )
+from localidades_api.database.queries.nearest import find_nearest_to_each
 from localidades_api.errors import (
     ContentTooLargeError,
     InvalidParametersError,
@@ -270,7 +271,7 @@ async def _matching(services: Services, release: Release, sure: float) -> AsyncI
 @asynccontextmanager
 async def _finding_nearest(services: Services, release: Release, limit: int) -> AsyncIterator[AnswerSome]:
     async def find(points: Sequence[Point]) -> list[list[dict[str, Any]]]:
-        found = await services.nearest.list_nearest_to_each(release, points, limit) if points else []
+        found = await find_nearest_to_each(services.database, release, points, limit) if points else []
         return [[describe_near(row) for row in rows] for rows in found]
 
     async def answer_some(rows: Iterator[Row | None]) -> Answered:

@@ -11,11 +11,13 @@ from sqlalchemy import Table
 from localidades_api.api import html_context
 from localidades_api.api.problems import ProblemPage
 from localidades_api.api.services import Services
-from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, PlaceKind, misspellings, written
+from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, PlaceKind, format_key, misspellings
 from localidades_api.catalogue.locality import describe_locality, describe_near
 from localidades_api.catalogue.pagination import MAX_HTML_PAGE_SIZE
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities
+from localidades_api.database.queries.areas import list_successor_municipalities
+from localidades_api.database.queries.nearest import find_nearest
 from localidades_api.errors import GoneError, InvalidPageError, LocalidadesError, NotFoundError
 from localidades_api.html.svg import draw_inset, draw_map
 
@@ -91,7 +93,7 @@ async def _describe_withdrawn_municipality(
     context = {
         "record": row,
         "gone_in": _first_after(services, last, release),
-        "successors": await services.areas.list_successors(release, last, id_),
+        "successors": await list_successor_municipalities(services.database, release, last, id_),
         **then,
         **await _describe_around(services, release, seat.seat, seat.seat_latitud, seat.seat_longitud),
     }
@@ -110,7 +112,7 @@ async def _describe_around(
     """Return the localities near a point in degrees, and a map of them; nothing if the point is unknown."""
     if lat is None or lon is None:
         return {"nearby": [], "drawing": None}
-    nearby = [describe_near(one) for one in await services.nearest.list_nearest(release, lat, lon, _NEAREST)]
+    nearby = [describe_near(one) for one in await find_nearest(services.database, release, lat, lon, _NEAREST)]
     here = {"nombre": name, "latitud": lat, "longitud": lon}
     return {"nearby": nearby, "drawing": draw_map(here, nearby) if nearby else None}
 
@@ -119,11 +121,11 @@ async def _describe_unknown(services: Services, release: Release, kind: PlaceKin
     """Return the places whose keys resemble one that no release has, and the municipio of that key."""
     ids = misspellings(kind, typed)
     if kind == "municipio":
-        named = await services.repository.name_municipalities(release, ids)
+        named = await services.repository.list_municipalities_by_key(release, ids)
         meant = [_place("municipio", id_, f"{row.nombre}, {row.estado}") for id_, row in named.items()]
         return ProblemPage(context={"meant": meant[:_MEANT], "is_key": True})
     rows = await services.repository.list_largest_among(release, ids, _MEANT)
-    within = await services.repository.name_municipalities(release, {int(typed) // KEYS_OF_A_MUNICIPIO})
+    within = await services.repository.list_municipalities_by_key(release, {int(typed) // KEYS_OF_A_MUNICIPIO})
     meant = [_place("localidad", row.id, f"{row.nombre}, {row.municipio_nombre}, {row.estado_nombre}") for row in rows]
     return ProblemPage(context={"meant": meant, "is_key": True, "within": next(iter(within.values()), None)})
 
@@ -141,4 +143,4 @@ def _suggest(services: Services, path: str) -> Sequence[dict[str, Any]]:
 
 def _place(kind: PlaceKind, id_: int, label: str) -> dict[str, Any]:
     plural = {"localidad": "localidades", "municipio": "municipios", "estado": "estados"}[kind]
-    return {"path": f"{plural}/{id_}/", "key": written(kind, id_), "label": label}
+    return {"path": f"{plural}/{id_}/", "key": format_key(kind, id_), "label": label}

@@ -14,6 +14,8 @@ from localidades_api.catalogue.keys import STATE_KEYS, municipalities_of, state_
 from localidades_api.catalogue.locality import describe_near
 from localidades_api.catalogue.pagination import MAX_HTML_PAGE_SIZE
 from localidades_api.catalogue.schemas import Release
+from localidades_api.database.queries.areas import get_area_summary, list_largest_seats, list_seats
+from localidades_api.database.queries.nearest import find_nearest
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.html.svg import draw_changes, draw_country, draw_inset, draw_map
 
@@ -28,7 +30,7 @@ async def of_index(services: Services, release: Release) -> dict[str, Any]:
     """
     seats: Sequence[Row[Any]] = []
     with suppress(DatabaseUnavailableError):
-        seats = await services.areas.locate_states(release, STATE_KEYS)
+        seats = await list_largest_seats(services.database, release, STATE_KEYS)
     largest = sorted(seats, key=lambda seat: -(seat.poblacion or 0))
     drawing = draw_country((seat.longitud, seat.latitud, seat.nombre) for seat in largest)
     return {"drawing": drawing, "is_whole": bool(seats), "change": services.releases.changes.get(release.name)}
@@ -62,7 +64,7 @@ async def of_municipalities(
     """Return where the municipios on a page are, and the estados: their names, and the choices of the filter form."""
     states = await services.repository.list_states(release)
     names = {state.id: state.nombre for state in states}
-    seats = await services.areas.locate_municipalities(release, [one["id"] for one in shown])
+    seats = await list_seats(services.database, release, [one["id"] for one in shown])
     return {
         "states": states,
         "names": names,
@@ -74,7 +76,7 @@ async def of_municipalities(
 
 async def of_states(services: Services, release: Release, shown: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return where the estados on a page are."""
-    seats = await services.areas.locate_states(release, [one["id"] for one in shown])
+    seats = await list_largest_seats(services.database, release, [one["id"] for one in shown])
     return {"inset": draw_inset((seat.longitud, seat.latitud) for seat in seats)}
 
 
@@ -88,7 +90,7 @@ async def of_locality(services: Services, release: Release, locality: Mapping[st
     history = (await services.repository.list_history(release, locality["id"]))[-MAX_HTML_PAGE_SIZE:]
     if locality["latitud"] is None or locality["longitud"] is None:
         return {"history": history, "nearby": [], "drawing": None, "inset": None}
-    found = await services.nearest.list_nearest(release, locality["latitud"], locality["longitud"], _ON_MAP + 1)
+    found = await find_nearest(services.database, release, locality["latitud"], locality["longitud"], _ON_MAP + 1)
     around = [describe_near(row) for row in found if row.id != locality["id"]]
     inset = draw_inset([(locality["longitud"], locality["latitud"])])
     return {"history": history, "nearby": around[:_NEIGHBOURS], "drawing": draw_map(locality, around), "inset": inset}
@@ -96,7 +98,7 @@ async def of_locality(services: Services, release: Release, locality: Mapping[st
 
 async def of_state(services: Services, release: Release, state: Mapping[str, Any]) -> dict[str, Any]:
     """Return the summary of an estado, and its municipios."""
-    summary = await services.areas.summarize(release, *municipalities_of(state["id"]))
+    summary = await get_area_summary(services.database, release, *municipalities_of(state["id"]))
     found = await services.repository.list_municipalities(release, state["id"])
     by_name = sorted(found, key=lambda municipality: fold(municipality.nombre))
     return {"municipalities": by_name, "chosen": {"estado_id": state["id"]}, **_sums(summary)}
@@ -104,7 +106,7 @@ async def of_state(services: Services, release: Release, state: Mapping[str, Any
 
 async def of_municipality(services: Services, release: Release, municipality: Mapping[str, Any]) -> dict[str, Any]:
     """Return the summary of a municipio."""
-    summary = await services.areas.summarize(release, municipality["id"], municipality["id"])
+    summary = await get_area_summary(services.database, release, municipality["id"], municipality["id"])
     return {"chosen": {"municipio_id": municipality["id"]}, **_sums(summary)}
 
 

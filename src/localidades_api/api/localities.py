@@ -14,7 +14,7 @@ from localidades_api.api.params import LocalitiesQuery, LocalityQuery, NearestQu
 from localidades_api.api.redirects import filled, see_list
 from localidades_api.api.responses import CACHEABLE, LISTED, NO_KEY, ResponseBuilder, answer_by_key
 from localidades_api.api.services import Services, ServicesDep
-from localidades_api.catalogue.filters import names_of
+from localidades_api.catalogue.filters import split_fields
 from localidades_api.catalogue.locality import describe_locality, describe_near, encode_envelope, encode_localities
 from localidades_api.catalogue.messages import whole_number
 from localidades_api.catalogue.pagination import PAGE_SIZE, Paging
@@ -26,6 +26,7 @@ from localidades_api.catalogue.schemas import (
     SuggestionResults,
 )
 from localidades_api.database.models import localities
+from localidades_api.database.queries.nearest import find_nearest
 from localidades_api.names.index import NameIndex
 from localidades_api.names.places import Suggested
 
@@ -92,7 +93,7 @@ async def _list_chosen(builder: ResponseBuilder, query: LocalitiesQuery, service
 async def _list_places(release: Release, query: LocalitiesQuery, places: Sequence[int], services: Services) -> str:
     """Return the localities at these positions as JSON; the results of a search come from the index of names."""
     if query.search is None or query.fields:
-        return await services.repository.list_places(release, places, names_of(query.fields))
+        return await services.repository.list_at_positions(release, places, split_fields(query.fields))
     names = await services.names.get(release)
     return encode_localities(names.at(places))
 
@@ -135,7 +136,7 @@ async def list_nearest_localities(
     builder = await ResponseBuilder.begin(request, query, services)
     if builder.is_not_modified:
         return builder.not_modified()
-    found = await services.nearest.list_nearest(builder.release, query.lat, query.lon, query.limit)
+    found = await find_nearest(services.database, builder.release, query.lat, query.lon, query.limit)
     results = [describe_near(row) for row in found]
     return _answer_places(builder, "Nearest", {"results": results})
 
@@ -153,7 +154,7 @@ async def get_locality(
     services: ServicesDep,
 ) -> Response:
     """Show a locality with every column of the catalogue, its municipio and its estado, or with some columns only."""
-    fields = names_of(query.fields)
+    fields = split_fields(query.fields)
 
     def describe(row: Row[Any]) -> dict[str, Any]:
         record = describe_locality(row)

@@ -24,7 +24,7 @@ from localidades_api.api.params import (
 from localidades_api.api.redirects import leave_out_blanks
 from localidades_api.api.responses import CACHEABLE, LISTED, ResponseBuilder, envelope
 from localidades_api.api.services import Services, ServicesDep
-from localidades_api.catalogue.locality import ATTRIBUTES, POINT
+from localidades_api.catalogue.columns import ATTRIBUTES, POINT
 from localidades_api.catalogue.pagination import Paging
 from localidades_api.catalogue.schemas import (
     CHANGE_KINDS,
@@ -34,11 +34,13 @@ from localidades_api.catalogue.schemas import (
     PublishedReleasePage,
     Release,
 )
+from localidades_api.database.queries.changes import list_localities_of_both
 from localidades_api.downloads.formats import FILE_TYPES, NDJSON
 from localidades_api.downloads.response import range_headers
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.html.renderer import FORMATS, HTML, JSON, render_text, root_of
 from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
+from localidades_api.http.headers import VARY_BY_CODING
 from localidades_api.http.negotiation import accept_header, choose_media_type
 
 router = APIRouter(tags=["Releases"], responses=CACHEABLE)
@@ -120,7 +122,7 @@ def _choose_format(query: ChangesQuery, request: Request) -> str:
 
 async def _find(services: Services, old: Release, new: Release, query: ChangesQuery) -> tuple["array[int]", Paging]:
     """Return all changes of the requested kind, and their paging; raise InvalidPageError for a page past the last."""
-    found = _of_kind(await services.positions.compare(old, new), query.change)
+    found = _of_kind(await services.changes.get(old, new), query.change)
     chosen = {"since": old.name, **({"change": query.change} if query.change else {})}
     return found, Paging(len(found) // 2, query.page, query.page_size, chosen).check()
 
@@ -143,7 +145,7 @@ async def _as_ndjson(builder: ResponseBuilder, services: Services, old: Release,
     etag = headers["ETag"]
     headers |= range_headers(builder.request.headers, etag, FILE_TYPES["ndjson"])
     is_not_modified = is_fresh(builder.request.headers.getlist("if-none-match"), etag)
-    not_modified = Response(status_code=304, headers={**headers, "Vary": "Accept-Encoding"})
+    not_modified = Response(status_code=304, headers={**headers, **VARY_BY_CODING})
     if query.page == 1 and is_not_modified:
         return not_modified
     changes, paging = await _find(services, old, builder.release, query)
@@ -169,7 +171,7 @@ async def _describe(services: Services, old: Release, new: Release, changes: "ar
     """Return changes with the locality's record in each of the two releases."""
     if not changes:
         return []
-    records = await services.changes.list_records(old, new, sorted(set(changes[1::2])))
+    records = await list_localities_of_both(services.database, old, new, sorted(set(changes[1::2])))
     if lost := [id_ for id_ in changes[1::2] if (old.id, id_) not in records and (new.id, id_) not in records]:
         raise DatabaseUnavailableError(f"The database has lost {len(lost)} records of a comparison.")
     return [

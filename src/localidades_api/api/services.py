@@ -6,19 +6,13 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from localidades_api.caches.changes import ChangeCache
 from localidades_api.caches.pages import PageCache
 from localidades_api.caches.positions import PositionCache
 from localidades_api.caches.tiles import TileCache
 from localidades_api.catalogue.schemas import Release
-from localidades_api.database.queries import (
-    AreasRepository,
-    CatalogueRepository,
-    ChangesRepository,
-    MapRepository,
-    NearestRepository,
-    RecordsRepository,
-    WscatgeoRepository,
-)
+from localidades_api.database.pool import Database
+from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.downloads.response import Downloads
 from localidades_api.http.transfers import Transfers
 from localidades_api.name_indexes.open_indexes import NameIndexes
@@ -29,21 +23,17 @@ from localidades_api.releases.tracker import ReleaseTracker
 class Services:
     """The services that routes use; the application's lifespan owns them."""
 
+    database: Database
     releases: ReleaseTracker
     pages: PageCache
     positions: PositionCache
+    changes: ChangeCache
     repository: CatalogueRepository
-    areas: AreasRepository
     names: NameIndexes
-    nearest: NearestRepository
-    map: MapRepository
-    changes: ChangesRepository
-    records: RecordsRepository
     transfers: Transfers
     downloads: Downloads
     bulk_turn: asyncio.Lock  # of the requests of many rows, which take turns
     tiles: TileCache
-    wscatgeo: WscatgeoRepository
 
     async def release(self, name: str | None, *, by_name: bool = False) -> Release:
         """Return the release of that name; for None the current one or, `by_name`, the one that searches use."""

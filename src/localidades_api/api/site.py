@@ -23,13 +23,14 @@ from localidades_api.api.services import Services, ServicesDep
 from localidades_api.bulk.rows import ROLES
 from localidades_api.catalogue.mercator import MAX_ZOOM
 from localidades_api.catalogue.schemas import Release
-from localidades_api.database.queries import Overview
+from localidades_api.database.queries.tiles import Overview, get_overview
 from localidades_api.errors import CommandError, LocalidadesError, StatusError
 from localidades_api.html.reference import describe_reference
 from localidades_api.html.renderer import HTML, View, root_of, select_renderer
 from localidades_api.html.static_files import STATIC
 from localidades_api.html.svg import draw_country
 from localidades_api.http.caching import CACHE_CONTROL
+from localidades_api.http.headers import VARY_BY_LANGUAGE, vary_by_type
 from localidades_api.http.paths import LOCALIDADES, MAP_PAGE, MATCH, MATCH_PAGE, PREFIX
 from localidades_api.languages.match_words import FAULTS, OUTCOMES, name_outcome
 from localidades_api.languages.translators import LANGUAGES, Language, document_translator, preferred_language
@@ -61,7 +62,7 @@ async def show_map_page(request: Request, query: Annotated[MapQuery, Query()], s
     if builder.is_not_modified:
         return _negotiated(builder.not_modified())
     release = builder.release
-    overview = await services.map.overview(release, query.filters)
+    overview = await get_overview(services.database, release, query.filters)
     content = {
         "tiles": f"{root_of(request.scope)}{LOCALIDADES}tiles/{{z}}/{{x}}/{{y}}.mvt?release={release.name}",
         "maxzoom": MAX_ZOOM,
@@ -73,7 +74,7 @@ async def show_map_page(request: Request, query: Annotated[MapQuery, Query()], s
 
 def _negotiated(response: Response) -> Response:
     """Add Accept to the Vary of a page that is JSON too; the API's router does so for each answer."""
-    response.headers["Vary"] = ", ".join(["Accept", *response.headers.getlist("vary")])
+    vary_by_type(response.headers)
     return response
 
 
@@ -82,7 +83,7 @@ async def _map_context(services: Services, release: Release, query: MapQuery, ov
     states = await services.repository.list_states(release)
     names = [state.nombre for state in states if state.id == query.estado_id]
     if query.municipio_id is not None:
-        named = await services.repository.name_municipalities(release, {query.municipio_id})
+        named = await services.repository.list_municipalities_by_key(release, {query.municipio_id})
         names += [f"{area.nombre}, {area.estado}" for area in named.values()]
     drawing = draw_country((place.longitud, place.latitud, place.nombre) for place in overview.largest)
     return {
@@ -130,7 +131,7 @@ async def list_problem_types(request: Request, query: Annotated[RepresentationQu
         language=query.lang or preferred_language(request.headers),
         query={"lang": query.lang} if query.lang else {},
     )
-    vary = {"Vary": "Accept-Language"} if renderer is HTML else {}
+    vary = VARY_BY_LANGUAGE if renderer is HTML else {}
     return _negotiated(Response(renderer.render(view), headers={**vary, **renderer.headers}))
 
 
@@ -171,7 +172,7 @@ def _page(request: Request, query: DocumentationQuery, template: str, title: str
         query={"lang": query.lang} if query.lang else {},
         context=context,
     )
-    return Response(HTML.render(view), headers={"Vary": "Accept-Language", **HTML.headers})
+    return Response(HTML.render(view), headers={**VARY_BY_LANGUAGE, **HTML.headers})
 
 
 @router.get("/openapi.json")

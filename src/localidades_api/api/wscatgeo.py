@@ -15,8 +15,7 @@ from starlette.responses import Response
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, STATE_KEYS, municipalities_of
 from localidades_api.catalogue.schemas import Release
-from localidades_api.database.queries.wscatgeo import MAX_FOUND, Level, Rows, Version
-from localidades_api.downloads.formats import credit
+from localidades_api.database.queries.wscatgeo import MAX_FOUND, Level, Rows, Version, find_areas, list_areas
 from localidades_api.errors import NotFoundError
 from localidades_api.http.caching import freshness_headers, is_fresh
 from localidades_api.http.paths import WSCATGEO
@@ -88,7 +87,7 @@ async def _read(version: Version, path: str, release: Release, services: Service
         if keys := pattern.fullmatch(path):
             first, last = _range(level, keys.groupdict())
             ambito = (keys.groupdict().get("ambito") or "").upper() or None
-            rows = await services.wscatgeo.list_areas(release, version, level, first, last, ambito=ambito)
+            rows = await list_areas(services.database, release, version, level, first, last, ambito=ambito)
             if not rows.quantity:
                 raise _Refusal(f"La clave no existe entre {_NAMES[level]}.")
             return rows
@@ -98,7 +97,7 @@ async def _read(version: Version, path: str, release: Release, services: Service
 async def _find(version: Version, level: Level, words: str, release: Release, services: Services) -> Rows:
     if not 0 < len(words) <= _MAX_WORDS or not words.isprintable():
         raise _Refusal(f"El texto debe tener de 1 a {_MAX_WORDS} letras.")
-    rows = await services.wscatgeo.find_areas(release, version, level, words)
+    rows = await find_areas(services.database, release, version, level, words)
     if not rows.quantity:
         raise _Refusal(f"El texto no existe en los nombres de {_NAMES[level]}.")
     if rows.quantity > MAX_FOUND:
@@ -128,5 +127,5 @@ def _is_one(path: str) -> bool:
 
 def _envelope(release: Release, rows: Rows, *, is_one: bool) -> bytes:
     data = rows.members if is_one else f"[{rows.members}]"
-    source = to_json({"Fuente_informacion_estadistica": credit(release)}).decode()
+    source = to_json({"Fuente_informacion_estadistica": release.credit("es")}).decode()
     return f'{{"datos":{data},"metadatos":{source},"numReg":{rows.quantity}}}'.encode()

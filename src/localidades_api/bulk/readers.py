@@ -31,7 +31,7 @@ from localidades_api.bulk.rows import (
     unique,
 )
 from localidades_api.errors import CatalogueError, UnreadableBodyError
-from localidades_api.files.archive import frugal
+from localidades_api.files.archive import limit_reads
 from localidades_api.files.kinds import START, describe_kind
 from localidades_api.files.workbook import DAMAGE, WORKBOOK, SheetRow, Workbook, WorkbookError
 
@@ -482,7 +482,7 @@ def _open_workbook(file: IO[bytes]) -> zipfile.ZipFile:
         raise UnreadableBodyError("The workbook is larger than 20 MB: save its sheet as CSV (UTF-8).")
     file.fileno()  # moves a file that is still in memory to the disk
     file.flush()
-    archive = zipfile.ZipFile(frugal(file))
+    archive = zipfile.ZipFile(limit_reads(file))
     members = archive.infolist()
     if len(members) > _MAX_MEMBERS or sum(member.file_size for member in members) > _MAX_UNPACKED:
         raise UnreadableBodyError(

@@ -16,7 +16,7 @@ from pydantic_core import to_json
 
 from localidades_api.bulk.readers import MAX_SHEET_ROWS, XLSX, Dialect, MediaType, RowReader, XlsxReader
 from localidades_api.bulk.rows import Answer, Row, unique
-from localidades_api.catalogue.keys import written
+from localidades_api.catalogue.keys import format_key
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.files.workbook import MAX_COLUMNS, SheetRow, column_name, escape_controls
 from localidades_api.http.sink import Sink
@@ -77,7 +77,7 @@ def _nearest(name: str, answer: Answer) -> str:
 
 # Of several places, the nearest.
 NEAREST_COLUMNS: AnswerColumns = {
-    "cvegeo": lambda answer: written("localidad", answer["results"][0]["id"]) if answer["results"] else "",
+    "cvegeo": lambda answer: format_key("localidad", answer["results"][0]["id"]) if answer["results"] else "",
     "label": lambda answer: _nearest("label", answer),
     "distancia": lambda answer: _nearest("distancia", answer),
     "problem": lambda answer: _plain("problem", answer),

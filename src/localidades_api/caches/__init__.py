@@ -1,1 +1,1 @@
-"""In-memory caches of the served release: its pages, and the positions that filters select."""
+"""In-memory caches: the pages of the served release, positions that filters select, changes of releases, and tiles."""

@@ -1,6 +1,6 @@
-"""The JSON pages of a release, as bytes: bodies, which `response_cache` shares.
+"""The JSON pages of a release, as the bytes of their bodies.
 
-A release never changes, so a cached page is never stale. No page is evicted to make room for another. Concurrent
+A release never changes, so a cached page is never stale, and no page is evicted to make room for another. Concurrent
 requests for a page that is not cached share one fetch.
 """
 
@@ -9,17 +9,17 @@ import time
 
 from localidades_api.catalogue.locality import encode_envelope
 from localidades_api.catalogue.schemas import Release
-from localidades_api.database.queries import CatalogueRepository
+from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.observability.metrics import COUNTERS, Series
 from localidades_api.single_flight import SingleFlight
 
-_BATCH_PAGES = 48  # pages per statement, some 200 kB; with fewer, a release is served before it is all cached
-_OVERHEAD = 100  # bytes per page besides its body
+_BATCH_PAGES = 48  # pages per statement, some 200 kB; with fewer, the whole release takes too long to cache
+_OVERHEAD = 100  # bytes per page in addition to its body
 
 
 class ReleasePages:
-    """The cached pages of one release, by number; there is no page 0."""
+    """The cached pages of one release, by number from 1."""
 
     def __init__(self, release: Release, limit: int) -> None:
         self.release = release
@@ -30,7 +30,7 @@ class ReleasePages:
         self._limit = limit
 
     def put(self, number: int, page: bytes) -> bool:
-        """Cache a page if there is room, and return whether it is cached; nothing is evicted to make room."""
+        """Cache a page if there is room; return True if it is cached."""
         if self.pages[number] is None:
             cost = len(page) + _OVERHEAD
             if self.bytes + cost > self._limit:
@@ -58,7 +58,7 @@ class PageCache:
         return None  # a recreated database numbers its releases from 1 again
 
     def hold(self, release: Release) -> ReleasePages:
-        """Hold a release from now on, and return its cached pages."""
+        """Hold a release, and return its cached pages."""
         held = self.held(release)
         if held is None:
             held = self._held[release.id] = ReleasePages(release, self.limit)
@@ -96,7 +96,7 @@ class PageCache:
         return page
 
     async def _list_pages(self, release: Release, first: int, last: int) -> list[str]:
-        """Return the results of a range of pages; raise if one is missing, which must not pass for an empty page."""
+        """Return the results of a range of pages; raise DatabaseUnavailableError if one is missing."""
         texts = await self._repository.list_pages(release, first, last)
         if len(texts) != last - first + 1:
             raise DatabaseUnavailableError(f"The database no longer has every page of release {release.name}.")
@@ -114,7 +114,7 @@ class PageCache:
             pages = [_encode(held.release, text) for text in texts]
             if not all(held.put(number, page) for number, page in enumerate(pages, first)):
                 return
-            await asyncio.sleep((time.monotonic() - began) / 2)  # a third of the time is left to requests
+            await asyncio.sleep((time.monotonic() - began) / 2)  # leave a third of the time to requests
 
 
 def _encode(release: Release, results: str) -> bytes:

@@ -2,7 +2,6 @@
 
 import asyncio
 import gzip
-import sys
 import time
 from array import array
 from collections.abc import Iterator, Sequence
@@ -10,11 +9,19 @@ from contextlib import suppress
 
 from cachetools import LRUCache
 
-from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, state_of, written
+from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, format_key, state_of
 from localidades_api.catalogue.mercator import MEXICO, MEXICO_BOX, Box, Tile, runs
 from localidades_api.catalogue.schemas import Release
-from localidades_api.database.queries import TilesRepository
-from localidades_api.database.queries.tiles import CELLS, EXTENT, TileContent, TilePlace
+from localidades_api.database.pool import Database
+from localidades_api.database.queries.tiles import (
+    CELLS,
+    EXTENT,
+    TileContent,
+    TilePlace,
+    get_backdrop,
+    get_bounds,
+    get_tile,
+)
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.html.svg import draw_backdrop
 from localidades_api.http.mvt import PointLayer, Value, encode_rows
@@ -23,11 +30,11 @@ from localidades_api.single_flight import SingleFlight
 MAX_TILE_BYTES = 60_000  # of a tile as it is sent, compressed
 # Half of all cells at random, the backdrop that compresses worst, take less than the difference.
 _MAX_BYTES_BESIDE_BACKDROP = 40_000  # of places, before compression
-_MAX_PLACES = 1000  # to read: more have no room
+_MAX_PLACES = 1000  # read for a tile, which has no room for more
 _GZIP_LEVEL = 6
 _MAX_CACHE = 16 * 1024**2  # bytes, some thousand tiles
-_OVERHEAD = 400  # bytes per tile besides its body: key, objects
-_PAUSE_FACTOR = 4  # times as long as it took to draw a tile
+_OVERHEAD = 400  # bytes per tile in addition to its body: key, objects
+_PAUSE_FACTOR = 4  # a pause after a tile, as a multiple of the time to draw it
 PREWARMED_ZOOM = 6  # deeper tiles are drawn in less than 30 ms each
 
 _Key = tuple[Release, Tile | None]  # None is the backdrop of the whole country
@@ -36,8 +43,8 @@ _Key = tuple[Release, Tile | None]  # None is the backdrop of the whole country
 class TileCache:
     """Caches tiles, up to `limit` bytes; concurrent requests for one share its query."""
 
-    def __init__(self, repository: TilesRepository, limit: int = _MAX_CACHE) -> None:
-        self._repository = repository
+    def __init__(self, database: Database, limit: int = _MAX_CACHE) -> None:
+        self._database = database
         self._kept: LRUCache[_Key, bytes] = LRUCache(limit, getsizeof=_size)
         self._drawing: SingleFlight[_Key, bytes] = SingleFlight()
         self._bounds: LRUCache[Release, Box | None] = LRUCache(8)
@@ -59,16 +66,16 @@ class TileCache:
         return held or await self._drawing.run((release, None), lambda: self._draw_backdrop(release))
 
     async def bounds(self, release: Release) -> Box | None:
-        """Return the smallest box with all places of a release; None if none has coordinates."""
+        """Return the smallest box around all places of a release, or None if none has coordinates."""
         if release not in self._bounds:
-            self._bounds[release] = await self._repository.read_bounds(release)
+            self._bounds[release] = await get_bounds(self._database, release)
         bounds: Box | None = self._bounds[release]
         return bounds
 
     async def prewarm(self, release: Release) -> None:
-        """Cache the tiles that hold most places, so that no request waits for them; without a database, none.
+        """Cache the tiles with the most places, so that no request waits for them; without a database, none.
 
-        It rests after each: a publication under load has other work, in the database too.
+        It pauses after each, since a publication under load keeps the database busy.
         """
         with suppress(DatabaseUnavailableError):
             await self.backdrop(release)
@@ -82,13 +89,13 @@ class TileCache:
         await self._drawing.close()
 
     async def _draw(self, release: Release, tile: Tile) -> bytes:
-        content = await self._repository.read_tile(release, tile, _MAX_PLACES)
-        # Some milliseconds of work, for which the event loop does not wait.
+        content = await get_tile(self._database, release, tile, _MAX_PLACES)
+        # Some milliseconds of work, in a thread to keep the event loop free.
         body = self._kept[release, tile] = await asyncio.to_thread(lambda: _compress(encode_tile(content)))
         return body
 
     async def _draw_backdrop(self, release: Release) -> bytes:
-        cells = _unpack(await self._repository.read_backdrop(release, MEXICO))
+        cells = await get_backdrop(self._database, release, MEXICO)
         body = self._kept[release, None] = _compress(draw_backdrop(cells, MEXICO))
         return body
 
@@ -105,15 +112,8 @@ def _compress(body: bytes) -> bytes:
     return gzip.compress(body, _GZIP_LEVEL, mtime=0)
 
 
-def _unpack(cells: bytes) -> "array[int]":
-    numbers = array("i", cells)
-    if sys.byteorder == "little":
-        numbers.byteswap()
-    return numbers
-
-
 def encode_tile(content: TileContent) -> bytes:
-    """Return the layer `places`, the most prominent first, and if they are not all of them the layer `backdrop`."""
+    """Return the layer `places`, the most prominent first, and the layer `backdrop` if some are not in it."""
     if not (places := content.places()):
         return b""
     if not content.cells:
@@ -125,7 +125,7 @@ def encode_tile(content: TileContent) -> bytes:
 
 
 def _encode_places(places: Sequence[TilePlace], limit: int) -> tuple[bytes, bool]:
-    """Return a layer of at most `limit` bytes, and whether all places are in it."""
+    """Return a layer of at most `limit` bytes, and True if all places are in it."""
     layer = PointLayer("places", EXTENT, limit)
     is_whole = all(layer.add(place.id, place.x, place.y, _properties(place)) for place in places)
     return layer.encode(), is_whole
@@ -135,7 +135,7 @@ def _properties(place: TilePlace) -> dict[str, Value]:
     municipio_id = place.id // KEYS_OF_A_MUNICIPIO
     properties: dict[str, Value | None] = {
         "nombre": place.nombre,
-        "cvegeo": written("localidad", place.id),
+        "cvegeo": format_key("localidad", place.id),
         "municipio_id": municipio_id,
         "estado_id": state_of(municipio_id),
         "ambito": place.ambito,
@@ -144,12 +144,11 @@ def _properties(place: TilePlace) -> dict[str, Value]:
     return {name: value for name, value in properties.items() if value is not None}
 
 
-def _encode_backdrop(places: Sequence[TilePlace], holding: bytes) -> bytes:
-    """Return a layer of rectangles, which cover the cells that hold a place."""
-    cells = _unpack(holding)
-    if not cells:  # all places are listed, but there is no room for them
+def _encode_backdrop(places: Sequence[TilePlace], cells: "array[int]") -> bytes:
+    """Return a layer of rectangles that cover the cells with a place."""
+    if not cells:  # all places are listed, but not all of them fit
         size = EXTENT // CELLS
-        cells.extend(sorted({place.y // size * CELLS + place.x // size for place in places}))
+        cells = array("i", sorted({place.y // size * CELLS + place.x // size for place in places}))
     return encode_rows("backdrop", CELLS, runs(cells, CELLS))
 
 

@@ -1,19 +1,18 @@
-"""Folds texts: without case, accents or punctuation (docs/decisions/api.md).
+"""Folds texts: without case, accents or punctuation, as people type them (docs/decisions/api.md).
 
 Folded names are ASCII, so comparisons and searches don't depend on the locale of the database.
 """
 
 import unicodedata
 
-# Characters that INEGI uses for others: `Concepci½n` is Concepción, `N°` is `No`. The capital of the last is I.
+# Characters that INEGI writes instead of others: `Concepci½n` is Concepción, `N°` is `No`. The last is I in capitals.
 _STANDS_FOR = {"½": "o", "°": "o", "\N{LATIN SMALL LETTER DOTLESS I}": "i"}
-# Apostrophes don't separate words: `D'Artagnan` is one word, with any apostrophe. The last three are the glottal stop
-# of native languages.
+# Apostrophes don't separate words: `D'Artagnan` is one word. The last three are the glottal stop of native languages.
 APOSTROPHES = (
     "'`\N{ACUTE ACCENT}\N{LEFT SINGLE QUOTATION MARK}\N{RIGHT SINGLE QUOTATION MARK}\N{PRIME}"
     "\N{MODIFIER LETTER APOSTROPHE}\N{LATIN CAPITAL LETTER SALTILLO}\N{LATIN SMALL LETTER SALTILLO}"
 )
-_FIRST_RARE = 0x2200  # end of Latin and punctuation; others are not cached, so that clients can't fill the memory
+_FIRST_RARE = 0x2200  # after Latin and punctuation; clients could fill the memory with characters from here
 
 
 class _Folding(dict[int, str]):
@@ -27,7 +26,7 @@ class _Folding(dict[int, str]):
 
     @staticmethod
     def _fold(character: str) -> str:
-        character = unicodedata.normalize("NFC", character)  # Greek has its own grave and acute accents
+        character = unicodedata.normalize("NFC", character)  # replaces the Greek accents, which are separate characters
         if character in APOSTROPHES:
             return ""
         decomposed = unicodedata.normalize("NFKD", _STANDS_FOR.get(character, character)).casefold()

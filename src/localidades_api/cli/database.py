@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import SecretStr
 
 from localidades_api import __version__
-from localidades_api.catalogue.schemas import CHANGE_KINDS, Publication, Release
+from localidades_api.catalogue.schemas import CHANGE_KINDS, Release
 from localidades_api.cli.console import console, print_text, show_progress
 from localidades_api.database.pool import Database
-from localidades_api.database.queries import ReleasesRepository
+from localidades_api.database.queries.releases import get_release_snapshot
 from localidades_api.database.roles import grant_roles
 from localidades_api.embedded_postgres import provide_database
 from localidades_api.errors import ConfigurationError, LocalidadesError, UnavailableError
@@ -196,13 +196,8 @@ def _grace() -> float:
 
 async def list_releases(database: Database) -> tuple[list[Release], Release | None]:
     """Return the releases, oldest first, and the current one."""
-    reading = await ReleasesRepository(database).list_releases()
+    reading = await get_release_snapshot(database)
     return reading.every, reading.current
-
-
-async def list_publications(database: Database) -> list[Publication]:
-    """Return the log of publications, newest first."""
-    return await ReleasesRepository(database).list_publications()
 
 
 def run_roles(*, reader: str, importer: str) -> str:

@@ -31,7 +31,6 @@ from localidades_api.cli.database import ready_database
 from localidades_api.cli.service import Service
 from localidades_api.client import BUSY, Backoff
 from localidades_api.database.pool import Database
-from localidades_api.database.queries import ReleasesRepository
 from localidades_api.errors import OutputError, ServiceError
 from localidades_api.files.kinds import START, describe_kind
 from localidades_api.http.paths import MATCH
@@ -298,7 +297,7 @@ def run_match(job: MatchJob, release: str | None) -> None:
 async def _open_index(url: str, name: str | None) -> AsyncIterator[NameIndex]:
     """Open the index of a release (None is the current one), or build it; afterwards no database is needed."""
     database = Database.for_reading(url, pool_size=1, timeout=read_settings().database_timeout)
-    releases = ReleaseTracker(ReleasesRepository(database))
+    releases = ReleaseTracker(database)
     indexes = NameIndexes(url, releases, _INDEX_TIMEOUT)
     try:
         release = await releases.current() if name is None else await releases.named(name)

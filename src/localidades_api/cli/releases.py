@@ -65,7 +65,8 @@ def list_(
     if context.invoked_subcommand is not None:
         return
     from localidades_api.catalogue.schemas import PublishedRelease  # noqa: PLC0415  # see `cli`
-    from localidades_api.cli.database import list_publications, list_releases, on_database  # noqa: PLC0415  # see `cli`
+    from localidades_api.cli.database import list_releases, on_database  # noqa: PLC0415  # see `cli`
+    from localidades_api.database.queries.releases import list_publications  # noqa: PLC0415  # as above
 
     if log:
         publications = on_database(list_publications, writes=False)

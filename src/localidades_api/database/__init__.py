@@ -1,1 +1,1 @@
-"""Postgres: connections, tables, and every SELECT of the service."""
+"""Postgres: connections, tables, roles, errors, and the queries of the service."""

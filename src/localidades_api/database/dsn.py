@@ -12,7 +12,7 @@ from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit, url
 
 from localidades_api.errors import ConfigurationError
 
-# Options of other drivers and hosting services, which asyncpg would send to the server as settings.
+# Options of other drivers and hosting services; asyncpg would send them to the server as settings.
 _FOREIGN_OPTIONS = frozenset(
     {
         "channel_binding",
@@ -55,7 +55,7 @@ class Dsn:
     addresses: tuple[str, ...]
     connect_timeout: float | None
     prefers_standby: bool
-    is_pooled: bool  # a pooler stands between (`pgbouncer=true`, as Prisma and its hosts write it)
+    is_pooled: bool  # the connection goes through a pooler: `pgbouncer=true`, as Prisma and its hosts write it
 
     @classmethod
     def parse(cls, url: str) -> Self:
@@ -90,7 +90,7 @@ class Dsn:
 
         return cls(
             written(parts.netloc, options),
-            tuple(written(*one) for one in _of_each_host(parts.netloc, options)),
+            tuple(written(*one) for one in _split_hosts(parts.netloc, options)),
             connect_timeout,
             options.get("target_session_attrs") == "prefer-standby",
             is_pooled,
@@ -98,7 +98,7 @@ class Dsn:
 
 
 def _split(url: str) -> SplitResult:
-    """Split an address; `urlsplit` takes no brackets behind the first of several hosts (CVE-2024-11168)."""
+    """Split an address; `urlsplit` rejects brackets after the first of several hosts (CVE-2024-11168)."""
     found = _ADDRESS.fullmatch(url.strip())
     if found is None:
         raise ConfigurationError(NO_ADDRESS)
@@ -106,12 +106,12 @@ def _split(url: str) -> SplitResult:
     try:
         for host in parts.netloc.rpartition("@")[2].split(","):
             urlsplit(f"//{host}")
-    except ValueError:  # a bracket that is not closed, or no address within
+    except ValueError:  # an unclosed bracket, or one without an IPv6 address
         raise ConfigurationError(NO_ADDRESS) from None
     return parts
 
 
-def _of_each_host(netloc: str, options: dict[str, str]) -> list[tuple[str, dict[str, str]]]:
+def _split_hosts(netloc: str, options: dict[str, str]) -> list[tuple[str, dict[str, str]]]:
     """Return the network location and the options of each host; `port` may list the ports of several hosts."""
     account, at, in_netloc = netloc.rpartition("@")
     hosts = (in_netloc or options.get("host", "")).split(",")
@@ -130,7 +130,7 @@ def _of_each_host(netloc: str, options: dict[str, str]) -> list[tuple[str, dict[
 
 
 def _seconds(name: str, value: str) -> float | None:
-    """Return the seconds, or None for the default in place of what libpq takes for no timeout at all."""
+    """Return the seconds; None is the default timeout, for values that libpq reads as no timeout."""
     try:
         seconds = float(value)
     except ValueError:
@@ -139,7 +139,7 @@ def _seconds(name: str, value: str) -> float | None:
 
 
 def _check_values(options: dict[str, str]) -> None:
-    """Fill in what variables set, and check what would look like a fault of the server to a client.
+    """Add the options that variables set, and check those whose errors asyncpg would report as the server's.
 
     asyncpg checks the rest when it connects.
     """
@@ -176,7 +176,7 @@ def _is_port(given: str) -> bool:
 
 
 def _check_user(netloc: str, options: Mapping[str, str]) -> None:
-    """See that there is a user: without one in the address it is the system's, who may have no name."""
+    """Require a user: without one in the address it is the system's, who may have no name."""
     if netloc.rpartition("@")[0] or options.get("user") or os.environ.get("PGUSER"):
         return
     try:

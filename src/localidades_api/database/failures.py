@@ -1,4 +1,4 @@
-"""Translates errors of the driver, by SQLSTATE."""
+"""Translates errors of the driver by their SQLSTATE."""
 
 import errno
 import ssl
@@ -10,19 +10,21 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from localidades_api.errors import DatabaseUnavailableError
 
-_NO_TLS = "rejected SSL upgrade"  # asyncpg's text; the error has no type of its own
-_WRONG_SERVER = "target attribute requirement"  # as above
+# Texts of asyncpg, which raises these errors without a type that identifies them.
+_NO_TLS = "rejected SSL upgrade"
+_WRONG_SERVER = "target attribute requirement"
+
+LOCK_NOT_AVAILABLE = "55P03"
+UNDEFINED_COLUMN = "42703"
 _REPLANNED = "0A000"  # a table was altered after the statement was prepared; SQLAlchemy prepares it again
 _NO_DESCRIPTOR = frozenset({errno.EMFILE, errno.ENFILE})
 _TOO_MANY_FILES = (
     "The service has too many open files to connect to the database: raise the limit (ulimit -n), or lower"
     " LOCALIDADES_MAX_CONNECTIONS."
 )
-NO_POOLER_EXPECTED = (
-    "A pooler stands between the service and Postgres: add pgbouncer=true to the parameters of DATABASE_URL."
-)
+NO_POOLER_EXPECTED = "The connection goes through a pooler: add pgbouncer=true to the parameters of DATABASE_URL."
 _CONNECTION = "08"
-# What PgBouncer itself says, whose SQLSTATE is that of a violation of the protocol, or of a lost connection.
+# Messages of PgBouncer itself, whose SQLSTATE is that of a protocol violation or a lost connection.
 _POOLER = {
     "unsupported startup parameter": NO_POOLER_EXPECTED,
     "no more connections allowed": "The pooler has as many clients as it allows: raise its max_client_conn, or lower"
@@ -34,7 +36,7 @@ _POOLER = {
     "authentication failed": "The pooler refuses this user or password: correct DATABASE_URL, or its auth_file.",
 }
 _CONFLICT = "40001"  # on a standby, replay removed rows that the statement was reading
-# SQLSTATE codes and classes of errors that can pass, with the sentence for the operator.
+# SQLSTATE codes and classes of errors that may be temporary, with the message for the operator.
 _UNAVAILABLE = {
     "08": "The connection to the database was lost.",
     "0A000": "The database's tables changed during the request: try again.",
@@ -47,27 +49,27 @@ _UNAVAILABLE = {
     "42P01": "The database lacks the service's tables: run `localidades-api migrate`.",
     "53": "The database has run out of connections, memory or disk: give it more.",
     "55000": "The database does not accept connections.",
-    "55P03": "Another session has locked the database's tables for too long: try again.",
+    LOCK_NOT_AVAILABLE: "Another session has locked the database's tables for too long: try again.",
     "57": "The database is starting, stopping, or has cancelled the statement: try again.",
     "58": "The database reports a system error: see its log.",
     "XX": "The database reports an internal error, or its files are damaged: see its log.",
 }
-# SQLSTATE codes and classes of a SELECT that the server refuses, for every client.
+# SQLSTATE codes and classes of a SELECT that the server always refuses.
 _REFUSED = {
     "42501": "The database refuses to let the service read: run `localidades-api roles`, or grant the role its rights.",
-    "42703": "The database's tables are from another version of the service: run `localidades-api migrate`.",
+    UNDEFINED_COLUMN: "The database's tables are from another version of the service: run `localidades-api migrate`.",
     "42": "The database rejects one of the service's statements; if its tables are from another version, run"
     " `localidades-api migrate`.",
 }
 
 
 def sqlstate_of(error: Exception) -> str | None:
-    """Return the SQLSTATE that the server sent; SQLAlchemy wraps the driver's error."""
-    below: BaseException | None = error
-    while below is not None:
-        if sqlstate := getattr(below, "sqlstate", None):
+    """Return the SQLSTATE that the server sent, or None; SQLAlchemy wraps the driver's error."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if sqlstate := getattr(cause, "sqlstate", None):
             return str(sqlstate)
-        below = below.__cause__
+        cause = cause.__cause__
     return None
 
 
@@ -82,7 +84,7 @@ def error_kind(error: Exception) -> str:
 
 
 def translate_connecting(error: Exception) -> DatabaseUnavailableError:
-    """Return an error that names the cause of a failed connection where it is known."""
+    """Return the error for a failed connection, with its cause if that is known."""
     if getattr(error, "errno", None) in _NO_DESCRIPTOR:
         return DatabaseUnavailableError(
             _TOO_MANY_FILES, detail="The service has run out of file descriptors and can't reach the database."
@@ -104,36 +106,36 @@ def translate_connecting(error: Exception) -> DatabaseUnavailableError:
 
 
 def translate(error: DBAPIError | asyncpg.PostgresError) -> DatabaseUnavailableError | None:
-    """Return the error for a database that can't answer now; None for any other."""
+    """Return DatabaseUnavailableError if the database can't answer now, else None."""
     sqlstate = sqlstate_of(error)
     is_lost = isinstance(error, asyncpg.PostgresConnectionError) or getattr(error, "connection_invalidated", False)
     is_passing = is_lost or sqlstate in {_CONFLICT, _REPLANNED}
-    if sentence := _sentence_of_pooler(error, sqlstate):
-        return DatabaseUnavailableError(sentence, is_passing=is_passing)
+    if message := _pooler_message(error, sqlstate):
+        return DatabaseUnavailableError(message, is_passing=is_passing)
     if _WRONG_SERVER in str(error):
         return DatabaseUnavailableError(
             "No server is what target_session_attrs in DATABASE_URL, or PGTARGETSESSIONATTRS, asks for."
         )
     if sqlstate is None or isinstance(error, InterfaceError):
         return DatabaseUnavailableError(is_passing=is_passing)
-    if sentence := _sentence(_UNAVAILABLE, sqlstate):
-        return DatabaseUnavailableError(sentence, is_passing=is_passing)
+    if message := _message(_UNAVAILABLE, sqlstate):
+        return DatabaseUnavailableError(message, is_passing=is_passing)
     return None
 
 
 def translate_refusal(error: DBAPIError) -> DatabaseUnavailableError | None:
-    """Return the error for a SELECT that lacks a privilege, a table or a column; None for any other."""
-    sentence = _sentence(_REFUSED, sqlstate := sqlstate_of(error) or "")
-    return DatabaseUnavailableError(sentence, is_unforeseen=sqlstate not in _REFUSED) if sentence else None
+    """Return DatabaseUnavailableError if a SELECT lacks a privilege, a table or a column, else None."""
+    message = _message(_REFUSED, sqlstate := sqlstate_of(error) or "")
+    return DatabaseUnavailableError(message, is_unforeseen=sqlstate not in _REFUSED) if message else None
 
 
-def _sentence_of_pooler(error: Exception, sqlstate: str | None) -> str | None:
+def _pooler_message(error: Exception, sqlstate: str | None) -> str | None:
     if not (sqlstate or "").startswith(_CONNECTION):
         return None
-    return next((sentence for words, sentence in _POOLER.items() if words in str(error)), None)
+    return next((message for words, message in _POOLER.items() if words in str(error)), None)
 
 
-def _sentence(sentences: Mapping[str, str], sqlstate: str) -> str | None:
-    """Return the first sentence for a SQLSTATE or its class, with the SQLSTATE."""
-    found = (sentence for beginning, sentence in sentences.items() if sqlstate.startswith(beginning))
-    return f"{sentence[:-1]} ({sqlstate})." if (sentence := next(found, None)) else None
+def _message(messages: Mapping[str, str], sqlstate: str) -> str | None:
+    """Return the first message for a SQLSTATE or its class, with the SQLSTATE."""
+    found = (message for beginning, message in messages.items() if sqlstate.startswith(beginning))
+    return f"{message[:-1]} ({sqlstate})." if (message := next(found, None)) else None

@@ -9,11 +9,11 @@ import asyncpg
 from localidades_api.database.dsn import NO_ADDRESS, Dsn
 from localidades_api.errors import ConfigurationError
 
-_AVOID_INTERVAL = 3.0  # seconds; five seconds after a server has come back, connections go to it again
+_AVOID_INTERVAL = 3.0  # seconds; a server that is back gets connections again within five
 
 
 class ServerConnection(asyncpg.Connection):
-    """A connection that knows its server, and closes without waiting for it: it may be gone."""
+    """A connection that records its server, and closes without waiting for a server that may be gone."""
 
     server = ""
 
@@ -23,7 +23,7 @@ class ServerConnection(asyncpg.Connection):
 
 
 class Servers:
-    """Connects to the servers in random order; those that did not answer, or lag, come last.
+    """Connects to the servers in random order, last to those that did not answer or lag.
 
     asyncpg tries the hosts in the given order, within one deadline for all. Every read would go to the first, and a
     host that drops packets would leave no time for the others.
@@ -68,7 +68,7 @@ class Servers:
         raise fault
 
     def avoid(self, address: str) -> bool:
-        """Try this server last for a while; return whether there is another to try."""
+        """Try this server last for a while; return True if there is another to try."""
         self._avoided[address] = time.monotonic() + _AVOID_INTERVAL
         return not all(map(self._is_avoided, self._dsn.addresses))
 
@@ -83,12 +83,12 @@ async def _open(address: str, **options: Any) -> ServerConnection:  # noqa: ANN4
         raise ConfigurationError(f"DATABASE_URL, or a variable such as PGSSLMODE: {error.args[0]}") from None
     except (asyncpg.InterfaceError, OSError):  # an untrusted certificate is a ValueError too, and a server's fault
         raise
-    except (ValueError, LookupError, OverflowError):  # of what asyncpg can't read; it may quote a password
+    except (ValueError, LookupError, OverflowError):  # asyncpg can't read the address; its message may quote a password
         raise ConfigurationError(NO_ADDRESS) from None
     connection.server = address
     return connection
 
 
 def _is_standby(connection: ServerConnection) -> bool:
-    """Return whether the server has reported that it is a standby; a pooler may not pass that on."""
+    """Return True if the server has reported that it is a standby; a pooler may not pass that on."""
     return getattr(connection.get_settings(), "in_hot_standby", "off") == "on"

@@ -1,4 +1,4 @@
-"""Connections to Postgres: a bounded pool, a deadline for each statement, and servers that have the release."""
+"""A bounded pool of connections to Postgres: deadlines, retries, and servers that have the release."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -28,18 +28,17 @@ from localidades_api.database.sessions import refuse_pooler, require_own_session
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError, OverloadedError
 from localidades_api.observability.metrics import COUNTERS, Series
 
-_KEPT_STATEMENTS = 100  # of a connection to Postgres itself; SQLAlchemy's default
-_MAX_ATTEMPTS = 3  # of a SELECT, on as many connections
-# Seconds after which a connection to one of several servers is replaced, so that a server that has come back is used.
+_MAX_PREPARED_STATEMENTS = 100  # per connection to Postgres itself; SQLAlchemy's default
+_MAX_ATTEMPTS = 3  # of a SELECT, each on another connection
+# Seconds until a connection to one of several servers is replaced, so that a server that is back is used again.
 MAX_CONNECTION_AGE = 600
 
-# Seconds that a request has spent in the queue, which count towards the deadline.
+# Seconds that a request has spent in the queue; they count towards its deadline.
 already_waited: ContextVar[float] = ContextVar("already_waited", default=0.0)
-# Whether a request may use the database: one that got no slot may not, but is answered if memory has what it needs.
+# Whether a request may use the database. One that got no slot may not, but is answered if the caches suffice.
 may_use_database: ContextVar[bool] = ContextVar("may_use_database", default=True)
 
-
-# The time of publication tells a release from another with the same id in a database that was recreated.
+# A recreated database numbers its releases from 1 again, so the time of publication is compared as well.
 _PUBLISHED = select(
     releases.c.id,
     releases.c.retired_at,
@@ -65,19 +64,19 @@ class Database:
     def for_reading(cls, url: str, *, pool_size: int, timeout: float) -> Self:
         """Open a pool of read-only sessions, whose statements end within `timeout` seconds.
 
-        They are in autocommit: a statement is one round trip, without BEGIN and COMMIT. Behind a pooler, which may give
-        each transaction another session, it is a transaction, and no statement is kept for the next
+        Sessions are in autocommit, so a statement takes one round trip, without BEGIN and COMMIT. A pooler may give
+        each transaction another session: behind one, each statement is a transaction, and none is prepared
         (docs/decisions/standbys.md).
         """
         dsn = Dsn.parse(url)
         servers = Servers(dsn)
-        wishes = {"statement_cache_size": 0} if dsn.is_pooled else {"server_settings": session_settings(timeout)}
+        options = {"statement_cache_size": 0} if dsn.is_pooled else {"server_settings": session_settings(timeout)}
 
         async def connect(**_: object) -> asyncpg.Connection:
             while True:
-                connection = await servers.connect(timeout=timeout, **wishes)
+                connection = await servers.connect(timeout=timeout, **options)
                 try:
-                    if dsn.is_pooled:  # a pooler lets clients in while it reaches no server
+                    if dsn.is_pooled:  # a pooler accepts clients while it reaches no server
                         await connection.execute("SELECT 1")
                     else:
                         await refuse_pooler(connection)
@@ -92,34 +91,34 @@ class Database:
             "postgresql+asyncpg://",
             connect_args={
                 "async_creator_fn": connect,
-                "prepared_statement_cache_size": 0 if dsn.is_pooled else _KEPT_STATEMENTS,
+                "prepared_statement_cache_size": 0 if dsn.is_pooled else _MAX_PREPARED_STATEMENTS,
             },
             isolation_level=None if dsn.is_pooled else "AUTOCOMMIT",
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=timeout / 2,  # leaves time to use the connection, or to replace it
             pool_recycle=MAX_CONNECTION_AGE if len(dsn.addresses) > 1 else -1,
-            hide_parameters=True,  # keep what clients send out of the log
+            hide_parameters=True,  # keep clients' values out of the log
         )
         return cls(engine, servers, timeout, is_pooled=dsn.is_pooled)
 
     @classmethod
     def for_writing(cls, url: str) -> Self:
-        """Open one connection at a time, for migrations and imports; with several servers, to the primary.
+        """Open a pool of one connection, for migrations and imports; of several servers, to the primary.
 
-        Connecting through a pooler that shares sessions among transactions raises ConfigurationError.
+        Connecting raises ConfigurationError through a pooler that shares sessions among transactions.
         """
         dsn = Dsn.parse(url)
         servers = Servers(dsn)
-        wishes = {"target_session_attrs": "primary"} if len(dsn.addresses) > 1 else {}
+        options = {"target_session_attrs": "primary"} if len(dsn.addresses) > 1 else {}
 
-        async def open_one() -> asyncpg.Connection:
-            return await servers.connect(timeout=dsn.connect_timeout or 10, statement_cache_size=0, **wishes)
+        async def open_connection() -> asyncpg.Connection:
+            return await servers.connect(timeout=dsn.connect_timeout or 10, statement_cache_size=0, **options)
 
         async def connect() -> asyncpg.Connection:
-            connection = await open_one()
+            connection = await open_connection()
             try:
-                await require_own_session(connection, open_one)
+                await require_own_session(connection, open_connection)
             except BaseException:
                 connection.terminate()
                 raise
@@ -131,14 +130,14 @@ class Database:
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[AsyncConnection]:
         """Lend a connection; raise DatabaseUnavailableError if the database can't answer now."""
-        with _translated():
+        with _translate_errors():
             async with self.engine.connect() as connection:
                 yield connection
 
     @contextmanager
     def _lend(self) -> Iterator[Connection]:
-        """Do as `connect`, within a greenlet."""
-        with _translated():
+        """Lend a connection as `connect` does, within a greenlet."""
+        with _translate_errors():
             self.waiting += 1
             try:
                 connection = self.engine.sync_engine.connect()
@@ -150,7 +149,7 @@ class Database:
     async def fetch(self, statement: Executable, parameters: Mapping[str, Any] | None = None) -> Sequence[Row[Any]]:
         """Run a SELECT within the deadline and return its rows, or raise DatabaseUnavailableError.
 
-        It reads whatever the server has; use `fetch_from` for the rows of a release.
+        The server may lack the newest release; use `fetch_from` to read a release.
         """
         return await self._fetch((), statement, parameters)
 
@@ -160,10 +159,10 @@ class Database:
         statement: Executable,
         parameters: Mapping[str, Any] | None = None,
     ) -> Sequence[Row[Any]]:
-        """Run a SELECT of one or several releases as `fetch` does, on a server that has all of them.
+        """Read one or several releases as `fetch` does, on a server that has all of them.
 
-        On a server that lags, or that was promoted without the last publication, it would return no rows: a wrong
-        answer that looks like a right one. If no server has the releases, this raises DatabaseUnavailableError.
+        A server that lags, or that was promoted without the last publication, would return no rows, which looks like a
+        right answer. Raises DatabaseUnavailableError if no server has the releases.
         """
         wanted = (release,) if isinstance(release, Release) else release
         return await self._fetch(wanted, statement, parameters)
@@ -188,7 +187,7 @@ class Database:
         except TimeoutError as error:
             COUNTERS.database_errors[error_kind(error)] += 1
             raise DatabaseUnavailableError from error
-        except ConfigurationError as error:  # a pooler stands between
+        except ConfigurationError as error:  # the connection goes through a pooler
             raise DatabaseUnavailableError(str(error)) from error
         except DBAPIError as error:
             if (refusal := translate_refusal(error)) is None:
@@ -198,29 +197,29 @@ class Database:
     def _fetch_once(
         self, wanted: Sequence[Release], statement: Executable, parameters: Mapping[str, Any] | None
     ) -> Sequence[Row[Any]]:
-        """Run a SELECT on the first connection whose server has these releases; close those whose server lacks one.
+        """Run a SELECT on the first connection whose server has these releases, and close the connections to others.
 
-        All of it is one greenlet: SQLAlchemy's asynchronous connection takes one for each step, and a task to close.
+        It runs in one greenlet; SQLAlchemy's asynchronous connection takes one for each step, and a task to close.
         """
         if not may_use_database.get():
             raise OverloadedError
         while True:
             with self._lend() as connection:
                 if self._is_pooled:
-                    connection.info.pop("releases", None)  # another server may have had them
+                    connection.info.pop("releases", None)  # another server may have been behind the pooler then
                     connection.execute(self._transaction_settings)
                 if _has_releases(connection, wanted):
                     rows = connection.execute(statement, parameters).all()
                     # Rows that were removed in the meantime look like an empty result.
-                    if any(map(any, rows)) or _has_releases(connection, wanted, anew=True):
+                    if any(map(any, rows)) or _has_releases(connection, wanted, recheck=True):
                         return rows
                 if not self._servers.avoid(cast("ServerConnection", connection.connection.driver_connection).server):
-                    sentence = "The database server does not have the requested release yet."
-                    raise DatabaseUnavailableError(sentence, is_passing=True)
+                    message = "The database server does not have the requested release yet."
+                    raise DatabaseUnavailableError(message, is_passing=True)
                 connection.invalidate()
 
     def gauges(self) -> dict[Series, float]:
-        """Return how many connections are in use, idle, and waited for."""
+        """Return how many connections are in use and idle, and how many requests wait for one."""
         gauges: dict[Series, float] = {("database_waiting",): self.waiting}
         pool = self.engine.pool
         if isinstance(pool, QueuePool):
@@ -234,20 +233,20 @@ class Database:
         await self.engine.dispose()
 
 
-def _has_releases(connection: Connection, wanted: Sequence[Release], *, anew: bool = False) -> bool:
-    """Return whether the connection's server has these releases.
+def _has_releases(connection: Connection, wanted: Sequence[Release], *, recheck: bool = False) -> bool:
+    """Return True if the connection's server has these releases.
 
-    Each connection is checked once for each release and remembers that its server has it. It is checked `anew` when a
-    statement returns no rows: a release is still read for a moment after it was retired, and then its rows go. A
-    partition that is still attached now was attached when the statement ran.
+    Each connection checks each release once, and remembers those that its server has. It has to `recheck` them when a
+    statement returns no rows: a retired release is read for another moment, and then its rows are removed. A partition
+    that is still attached now was attached when the statement ran.
     """
     known = connection.info.setdefault("releases", set())
     for release in wanted:
         key = (release.id, release.published_at)
-        if anew or key not in known:
+        if recheck or key not in known:
             parameters = {"release_id": release.id, "moment": release.published_at}
             found = connection.execute(_PUBLISHED, parameters).first()
-            if found is None or (anew and found.retired_at and not found.is_attached):
+            if found is None or (recheck and found.retired_at and not found.is_attached):
                 known.discard(key)
                 return False
             known.add(key)
@@ -255,8 +254,8 @@ def _has_releases(connection: Connection, wanted: Sequence[Release], *, anew: bo
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
-    """Count errors of the database, and raise DatabaseUnavailableError for those that can pass."""
+def _translate_errors() -> Iterator[None]:
+    """Count errors of the database, and raise DatabaseUnavailableError for those that may be temporary."""
     try:
         yield
     except (OSError, TimeoutError, PoolTimeoutError) as error:

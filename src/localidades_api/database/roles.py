@@ -1,7 +1,7 @@
 """The two roles of a database: a reader for the service, and an owner of the tables for imports and migrations.
 
-Passwords are not set here, where they would show on a command line, in an environment or in a log. Everything is one
-transaction, and running it again changes nothing.
+Passwords are not set here: they would show on a command line, in an environment or in a log. The changes are one
+transaction, and repeating them changes nothing.
 """
 
 import re
@@ -23,7 +23,7 @@ _READ = {*metadata.tables} - {pending_seed.name}
 async def grant_roles(database: Database, *, reader: str, importer: str, deadline: float) -> str:
     """Create or update the two roles; return the name of the database.
 
-    `deadline` is how many seconds the service waits for a statement of the reader.
+    `deadline` is the seconds that the service waits for a statement of the reader.
 
     Raises RoleError, ImportRunningError or DatabaseUnavailableError, and then changes nothing.
     """
@@ -36,24 +36,24 @@ async def grant_roles(database: Database, *, reader: str, importer: str, deadlin
     if reader == importer:
         raise RoleError("The reader and the importer must be different roles: one only reads, the other writes.")
     async with database.connect() as connection:
-        # ALTER TABLE ... OWNER queues readers behind it while it waits.
+        # While ALTER TABLE ... OWNER waits for its lock, readers queue behind it.
         await connection.execute(text("SET LOCAL lock_timeout = '500ms'"))
         if not await connection.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": IMPORT_LOCK}):
             raise ImportRunningError
         for name in (reader, importer):
-            await _make(connection, name)
+            await _make_role(connection, name)
         names = await connection.execute(text("SELECT quote_ident(current_database()), quote_ident(current_schema())"))
         database_name, schema = names.one()
-        await _let_own(connection, importer, database_name, schema)
-        await _let_read(connection, reader, importer, database_name, schema)
+        await _grant_ownership(connection, importer, database_name, schema)
+        await _grant_reading(connection, reader, importer, database_name, schema)
         for setting, value in session_settings(deadline).items():
             await connection.execute(text(f'ALTER ROLE "{reader}" IN DATABASE {database_name} SET {setting} = {value}'))
-        await _refuse_more_than_reading(connection, reader)
+        await _refuse_writer(connection, reader)
         await connection.commit()
     return str(database_name)
 
 
-async def _make(connection: AsyncConnection, name: str) -> None:
+async def _make_role(connection: AsyncConnection, name: str) -> None:
     """Create a role, or let an existing one log in; raise RoleError if it has other privileges."""
     found = await connection.execute(
         text(
@@ -76,11 +76,11 @@ async def _make(connection: AsyncConnection, name: str) -> None:
         await connection.execute(text(f'ALTER ROLE "{name}" LOGIN'))
 
 
-async def _let_own(connection: AsyncConnection, importer: str, database: str, schema: str) -> None:
-    """Make the importer the owner of the tables: only the owner of a table can attach a partition to it."""
+async def _grant_ownership(connection: AsyncConnection, importer: str, database: str, schema: str) -> None:
+    """Make the importer the owner of the tables, since only the owner of a table can attach a partition."""
     if not await connection.scalar(text("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")):
-        await connection.execute(text(f'GRANT "{importer}" TO CURRENT_USER'))  # required to give a table away
-    await connection.execute(text(f'GRANT CONNECT, CREATE, TEMPORARY ON DATABASE {database} TO "{importer}"'))
+        await connection.execute(text(f'GRANT "{importer}" TO CURRENT_USER'))  # required to transfer a table
+    await connection.execute(text(f'GRANT CONNECT ON DATABASE {database} TO "{importer}"'))
     await connection.execute(text(f'GRANT USAGE, CREATE ON SCHEMA {schema} TO "{importer}"'))
     others = await connection.execute(
         text(
@@ -97,8 +97,8 @@ async def _let_own(connection: AsyncConnection, importer: str, database: str, sc
         await connection.execute(text(f'ALTER TABLE {schema}.{table} OWNER TO "{importer}"'))
 
 
-async def _let_read(connection: AsyncConnection, reader: str, importer: str, database: str, schema: str) -> None:
-    """Let the reader select from the tables of the service, including those of later migrations, and nothing else."""
+async def _grant_reading(connection: AsyncConnection, reader: str, importer: str, database: str, schema: str) -> None:
+    """Grant SELECT on the tables of the service, including those of later migrations, and no other right."""
     # Up to Postgres 14 everyone could create tables in `public`; everyone can still create temporary ones.
     await connection.execute(text(f'REVOKE CREATE ON SCHEMA {schema} FROM PUBLIC, "{reader}"'))
     await connection.execute(text(f'REVOKE CREATE, TEMPORARY ON DATABASE {database} FROM PUBLIC, "{reader}"'))
@@ -107,17 +107,17 @@ async def _let_read(connection: AsyncConnection, reader: str, importer: str, dat
     await connection.execute(
         text(f'ALTER DEFAULT PRIVILEGES FOR ROLE "{importer}" IN SCHEMA {schema} GRANT SELECT ON TABLES TO "{reader}"')
     )
-    there = await connection.execute(
+    existing = await connection.execute(
         text("SELECT name FROM unnest(CAST(:names AS text[])) AS name WHERE to_regclass(name) IS NOT NULL"),
         {"names": _TABLES},
     )
-    for table in there.scalars():
+    for table in existing.scalars():
         await connection.execute(text(f'REVOKE ALL ON {schema}.{table} FROM PUBLIC, "{reader}"'))
         if table in _READ:
             await connection.execute(text(f'GRANT SELECT ON {schema}.{table} TO "{reader}"'))
 
 
-async def _refuse_more_than_reading(connection: AsyncConnection, reader: str) -> None:
+async def _refuse_writer(connection: AsyncConnection, reader: str) -> None:
     """Raise RoleError if the reader can still write, as an owner or by a grant of somebody else."""
     writable = await connection.execute(
         text(

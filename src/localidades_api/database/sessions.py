@@ -1,4 +1,4 @@
-"""The settings of the sessions that serve, and what a pooler does to sessions."""
+"""Settings of the sessions that read, and checks for a pooler."""
 
 import asyncio
 import secrets
@@ -15,13 +15,13 @@ from localidades_api.errors import ConfigurationError
 # The server cancels a statement a little before the deadline, so the connection stays usable.
 _STATEMENT_SHARE = 0.9
 
-_NOTIFICATION_TIMEOUT = 2.0  # seconds; one takes a few milliseconds
+_NOTIFICATION_TIMEOUT = 2.0  # seconds; a notification takes a few milliseconds
 
 
 def session_settings(timeout: float) -> dict[str, str]:
-    """Return what a connection to Postgres itself sends, so that statements end within `timeout` seconds.
+    """Return the settings of a connection to Postgres itself, which end statements within `timeout` seconds.
 
-    A session waits for a lock for half of that, so that the log tells a lock from a slow statement.
+    A session waits for a lock for half of that, so that the log distinguishes a lock from a slow statement.
     """
     return {
         "default_transaction_read_only": "on",
@@ -37,19 +37,19 @@ def session_settings(timeout: float) -> dict[str, str]:
 
 
 def transaction_settings(timeout: float) -> Select[Any]:
-    """Return a statement that makes its transaction what `session_settings` make a session; no plan of it is kept."""
+    """Return a statement that gives its transaction the settings of a session, without cached plans."""
     settings = {**session_settings(timeout), "transaction_read_only": "on", "plan_cache_mode": "force_custom_plan"}
     return select(*(func.set_config(name, value, True) for name, value in settings.items()))  # noqa: FBT003  # is_local
 
 
 async def refuse_pooler(connection: asyncpg.Connection) -> None:
-    """Raise ConfigurationError if a pooler stands between: it may have ignored the settings that it was sent."""
+    """Raise ConfigurationError if the connection goes through a pooler, which may have ignored the settings."""
     if await _is_pooled(connection):
         raise ConfigurationError(NO_POOLER_EXPECTED)
 
 
 async def _is_pooled(connection: asyncpg.Connection) -> bool:
-    """Return whether a pooler stands between: it makes up the process id that a connection gets at its start."""
+    """Return True if the connection goes through a pooler, which makes up the process id that it sends at the start."""
     return bool(connection.get_server_pid() != await connection.fetchval("SELECT pg_backend_pid()"))
 
 
@@ -58,14 +58,14 @@ async def require_own_session(
 ) -> None:
     """Raise ConfigurationError if a pooler gives the connection another session for each transaction.
 
-    The locks and settings of writing commands belong to a session. A notification arrives only if the session that
-    listens for it is still the connection's; `connect` opens another connection, which sends it.
+    Commands that write need the locks and settings of their session. A notification, sent over a connection of
+    `connect`, arrives only if the connection still has the session that listens for it.
     """
     if not await _is_pooled(connection):
         return
-    heard = asyncio.Event()
+    notified = asyncio.Event()
     channel = f"localidades_{secrets.token_hex(8)}"
-    await connection.add_listener(channel, lambda *_: heard.set())
+    await connection.add_listener(channel, lambda *_: notified.set())
     other = await connect()
     try:
         await other.execute("SELECT pg_notify($1, '')", channel)
@@ -73,8 +73,8 @@ async def require_own_session(
         other.terminate()
     with suppress(TimeoutError):
         async with asyncio.timeout(_NOTIFICATION_TIMEOUT):
-            await heard.wait()
-    if not heard.is_set():
+            await notified.wait()
+    if not notified.is_set():
         raise ConfigurationError(
             "DATABASE_URL leads through a pooler that gives each transaction another session (PgBouncer's"
             " pool_mode = transaction). Commands that write need one session: give this command the address of Postgres"

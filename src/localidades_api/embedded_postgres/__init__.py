@@ -1,7 +1,7 @@
-"""A private Postgres in a folder, for when no database is configured.
+"""A private Postgres in a folder, used when no database is configured.
 
 All processes that use the folder share one server, which runs until the last of them ends (`watchdog`). A service
-starts it again when it dies.
+restarts it when it dies.
 
     cluster-18/    the data; another major version gets another folder
     run/           the socket, elsewhere if its path is too long; the server listens on no network
@@ -25,9 +25,9 @@ __all__ = ["find_binaries", "provide_database", "run_embedded"]
 
 @contextmanager
 def provide_database(settings: Settings, *, watch: bool = False) -> Iterator[str]:
-    """Yield the address of the configured database, or of an embedded one that runs meanwhile.
+    """Yield the address of the configured database, or of an embedded one that runs until the end.
 
-    With `watch`, for processes that run long, the embedded one is started again whenever it dies.
+    `watch`, for long-running processes, restarts the embedded one whenever it dies.
     """
     if settings.database_url is not None:
         yield settings.database_url.get_secret_value()

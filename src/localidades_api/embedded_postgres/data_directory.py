@@ -1,4 +1,4 @@
-"""Creates the folders of the embedded Postgres, for the right user."""
+"""Creates the folders of the embedded Postgres, owned by the user that runs it."""
 
 import hashlib
 import os
@@ -15,7 +15,7 @@ from localidades_api.errors import EmbeddedPostgresError
 if sys.platform != "win32":
     import pwd
 
-_BUILTIN_LOCALES = 17  # the first version that has them
+_BUILTIN_LOCALES = 17  # the first version with builtin locales
 _MAX_SOCKET_PATH = 103  # bytes: sockaddr_un takes 104 with the final NUL on macOS, 108 on Linux
 
 
@@ -32,7 +32,7 @@ def make_data_dir(data_dir: Path) -> Path:
 
 
 def choose_account(data_dir: Path) -> Account | None:
-    """Return the account that runs the server: `nobody` in place of root, else None for the current user."""
+    """Return the account that runs the server: `nobody` instead of root, or None for the current user."""
     if os.geteuid() != 0:
         return None
     try:
@@ -66,10 +66,10 @@ def name_cluster(binaries: Path, data_dir: Path) -> Path:
 
 
 def make_cluster(binaries: Path, data_dir: Path, account: Account | None) -> Path:
-    """Create the data folder of this version, with the database `localidades`, if there is none.
+    """Create the data folder of this version, with the database `localidades`, if it is missing.
 
-    It gets its name when it is complete. Raises EmbeddedPostgresError if there are data of another version, which a new
-    cluster would silently replace with the demo.
+    It gets its name when it is complete. Raises EmbeddedPostgresError if the folder has data of another version, which
+    a new cluster would silently replace with the demo.
     """
     cluster = name_cluster(binaries, data_dir)
     if cluster.exists():
@@ -82,7 +82,7 @@ def make_cluster(binaries: Path, data_dir: Path, account: Account | None) -> Pat
     partial = Path(tempfile.mkdtemp(prefix=f"{cluster.name}.", suffix=".partial", dir=data_dir))
     if account is not None:
         os.chown(partial, *account)
-    # Sorting must not depend on the machine. With the plain C locale pg_trgm would split words at accents.
+    # Sorting must not depend on the machine. With the plain C locale, `lower` would change no letter with an accent.
     locale = ["--locale=C.UTF-8"]
     if int(cluster.name.partition("-")[2]) >= _BUILTIN_LOCALES:
         locale += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
@@ -95,7 +95,7 @@ def make_cluster(binaries: Path, data_dir: Path, account: Account | None) -> Pat
 
 
 def _require_name(uid: int) -> None:
-    """Raise EmbeddedPostgresError for a user that has none, as containers may have: `initdb` looks it up."""
+    """Raise EmbeddedPostgresError for a user without a name, as in some containers: `initdb` looks it up."""
     try:
         pwd.getpwuid(uid)
     except KeyError:
@@ -116,7 +116,7 @@ def _explain_other_version(binaries: Path, data_dir: Path, old: str) -> str:
 
 
 def make_socket_dir(data_dir: Path, account: Account | None) -> Path:
-    """Create the private folder of the socket, at a path that is short and plain."""
+    """Create the private folder of the socket, at a short path without special characters."""
     owner, group = account or (os.geteuid(), os.getegid())
     folder = _choose_socket_dir(data_dir, account, owner)
     with suppress(FileExistsError):
@@ -143,6 +143,6 @@ def _choose_socket_dir(data_dir: Path, account: Account | None, owner: int) -> P
 
 
 def _is_plain(socket_dir: Path) -> bool:
-    """Return whether the path fits a socket address and a URL, where drivers split hosts at commas."""
+    """Return True if the path fits a socket address and a URL, where drivers split hosts at commas."""
     path = str(socket_dir / SOCKET_NAME)
     return path.isprintable() and "," not in path and len(os.fsencode(path)) <= _MAX_SOCKET_PATH

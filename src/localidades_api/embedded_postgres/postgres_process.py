@@ -1,4 +1,4 @@
-"""Starts the embedded server or attaches to it, restarts it when it dies, and waits for its end after the last user."""
+"""Starts the embedded server or attaches to it, restarts it when it dies, and waits until it stops."""
 
 import logging
 import math
@@ -61,11 +61,11 @@ class _Launch(NamedTuple):
     data_dir: Path
     postgres_bin: Path | None
     shutdown_timeout: float  # seconds that users take to finish their requests after SIGTERM
-    cluster: Path | None = None  # the cluster that ran before, if this is a restart: start no other in its place
+    cluster: Path | None = None  # of a restart, the cluster that ran before: start no other
 
 
 class _Running(NamedTuple):
-    """A server that takes connections."""
+    """A server that accepts connections."""
 
     cluster: Path
     socket_dir: Path
@@ -78,16 +78,16 @@ def run_embedded(
     """Start the server of the folder, or attach to the running one, and yield its address.
 
     `postgresql://postgres@/localidades?host=%2Fsrv%2Flocalidades%2Frun&port=5432`
-    The last user waits on exit until the server has stopped. With `watch` the server is started again whenever it dies.
+    On exit, the last user waits until the server has stopped. `watch` restarts the server whenever it dies.
     Raises EmbeddedPostgresError.
     """
     if sys.platform == "win32":
         raise EmbeddedPostgresError("The embedded Postgres does not run on Windows: set DATABASE_URL.")
-    with _explained(data_dir):
+    with _translate_system_errors(data_dir):
         data_dir = make_data_dir(data_dir)
         users = open_lock(data_dir / "users.lock")
     try:
-        with _explained(data_dir):
+        with _translate_system_errors(data_dir):
             if not lock_within(users, fcntl.LOCK_SH, _START_TIMEOUT):
                 raise EmbeddedPostgresError(f"The Postgres in {data_dir} takes too long to stop: try again.")
             launch = _Launch(data_dir, postgres_bin, shutdown_timeout)
@@ -96,12 +96,12 @@ def run_embedded(
             yield f"postgresql://postgres@/localidades?host={quote(str(running.socket_dir), safe='')}&port=5432"
     finally:
         with suppress(OSError):  # the folder was removed meanwhile
-            _leave(data_dir, users)
+            _release(data_dir, users)
         os.close(users)
 
 
 @contextmanager
-def _explained(data_dir: Path) -> Iterator[None]:
+def _translate_system_errors(data_dir: Path) -> Iterator[None]:
     """Turn errors of the system into EmbeddedPostgresError, with a remedy."""
     try:
         yield
@@ -112,30 +112,30 @@ def _explained(data_dir: Path) -> Iterator[None]:
         ) from error
 
 
-def _start_or_attach(launch: _Launch, given_up: threading.Event | None = None) -> _Running:
+def _start_or_attach(launch: _Launch, cancelled: threading.Event | None = None) -> _Running:
     """Return the server once it is ready; one process starts it while the others wait.
 
-    Raises EmbeddedPostgresError, also as soon as `given_up` is set.
+    Raises EmbeddedPostgresError, also once `cancelled` is set.
     """
     data_dir = launch.data_dir
-    given_up = given_up or threading.Event()
+    cancelled = cancelled or threading.Event()
     start = open_lock(data_dir / "start.lock")
     try:
         deadline = time.monotonic() + _START_TIMEOUT
-        if not lock_within(start, fcntl.LOCK_EX, _START_TIMEOUT, given_up):
+        if not lock_within(start, fcntl.LOCK_EX, _START_TIMEOUT, cancelled):
             raise EmbeddedPostgresError(
                 f"Another process takes too long to start the Postgres in {data_dir}: try again."
             )
         launched = False
         written = _size_of_log(data_dir)
-        while time.monotonic() < deadline and not given_up.is_set():
+        while time.monotonic() < deadline and not cancelled.is_set():
             if _has_watchdog(data_dir):
                 running = _find_running(data_dir)
                 if running is not None:
                     return running
-                given_up.wait(POLL_INTERVAL)
+                cancelled.wait(POLL_INTERVAL)
             elif launched:
-                break  # the watchdog has ended, and so has the server
+                break  # the watchdog has ended with the server
             else:
                 launched = _launch(launch)
         raise EmbeddedPostgresError(f"The Postgres in {data_dir} did not start{_read_reason(data_dir, written)}")
@@ -144,7 +144,7 @@ def _start_or_attach(launch: _Launch, given_up: threading.Event | None = None) -
 
 
 def _has_watchdog(data_dir: Path) -> bool:
-    """Return whether a watchdog runs; a server without one counts as dead."""
+    """Return True if a watchdog runs; a server without one counts as dead."""
     lock = open_lock(data_dir / "watchdog.lock")
     try:
         return not lock_within(lock, fcntl.LOCK_SH, 0)
@@ -157,21 +157,21 @@ def _find_running(data_dir: Path) -> _Running | None:
     for cluster in data_dir.glob("cluster-*"):
         postmaster = watchdog.read_postmaster(cluster)
         if postmaster is not None:
-            _, socket_dir, says_ready = postmaster
-            if says_ready and watchdog.answers(socket_dir):
+            _, socket_dir, is_ready = postmaster
+            if is_ready and watchdog.answers(socket_dir):
                 return _Running(cluster, socket_dir)
     return None
 
 
 def _launch(launch: _Launch) -> bool:
-    """Create what is missing and start a watchdog; return False if another one runs."""
-    data_dir, postgres_bin, shutdown_timeout, served = launch
+    """Create the missing folders and start a watchdog; return False if another one runs."""
+    data_dir, postgres_bin, shutdown_timeout, previous = launch
     account = choose_account(data_dir)
     for leftover in data_dir.glob("*.partial"):
         shutil.rmtree(leftover, ignore_errors=True)
     binaries = make_reachable(find_binaries(postgres_bin), data_dir, account)
-    if served and not (served == name_cluster(binaries, data_dir) and served.exists()):
-        raise EmbeddedPostgresError(f"{served} is missing, or its version is not that of the Postgres in {binaries}.")
+    if previous and not (previous == name_cluster(binaries, data_dir) and previous.exists()):
+        raise EmbeddedPostgresError(f"{previous} is missing, or its version is not that of the Postgres in {binaries}.")
     cluster = make_cluster(binaries, data_dir, account)
     socket_dir = make_socket_dir(data_dir, account)
     quoted = str(socket_dir).replace('"', '""')
@@ -189,7 +189,7 @@ def _run_watchdog(data_dir: Path, arguments: list[str]) -> bool:
         status = subprocess.call(  # noqa: S603 - the arguments are built above
             [sys.executable, "-I", "-S", watchdog.__file__, *arguments],
             stdin=subprocess.DEVNULL,
-            stdout=log,  # not our streams: their reader would wait until the watchdog ends
+            stdout=log,  # not this process's streams, whose reader would wait until the watchdog ends
             stderr=log,
             cwd="/",
             env=clean_environment(),
@@ -216,7 +216,7 @@ def _size_of_log(data_dir: Path) -> int:
 
 
 def _read_reason(data_dir: Path, written: int) -> str:
-    """Return the end of a sentence: the reason for a failed start, from the log, and the path of the log."""
+    """Return the end of a message: the reason for a failed start, from the log, and the path of the log."""
     path = data_dir / "postgres.log"
     with suppress(OSError), path.open("rb") as log:
         log.seek(written)
@@ -225,8 +225,8 @@ def _read_reason(data_dir: Path, written: int) -> str:
     return f"; its log is {path}."
 
 
-def _leave(data_dir: Path, users: int) -> None:
-    """Release the lock and, unless others use the server, wait until it has stopped."""
+def _release(data_dir: Path, users: int) -> None:
+    """Release the lock of the users, and wait until the server has stopped unless others use it."""
     fcntl.flock(users, fcntl.LOCK_UN)
     deadline = time.monotonic() + _STOP_TIMEOUT
     while _has_watchdog(data_dir) and not _has_users(users) and time.monotonic() < deadline:
@@ -234,9 +234,9 @@ def _leave(data_dir: Path, users: int) -> None:
 
 
 def _has_users(users: int) -> bool:
-    """Return whether others hold the lock shared; the watchdog, which stops the server, holds it exclusively.
+    """Return True if others hold the lock shared; a watchdog that stops the server holds it exclusively.
 
-    Two processes that ask at the same instant can take each other for a user, and then leave without waiting.
+    Two processes that check at the same instant can mistake each other for a user, and then do not wait.
     """
     if lock_within(users, fcntl.LOCK_EX, 0):
         fcntl.flock(users, fcntl.LOCK_UN)
@@ -249,9 +249,9 @@ def _has_users(users: int) -> bool:
 
 @contextmanager
 def _restarting(launch: _Launch) -> Iterator[None]:
-    """Watch the running server of the folder from a thread, and restart it on the same socket if it dies.
+    """Watch the server of the folder from a thread, and restart it on the same socket if it dies.
 
-    Several processes may watch: one of them starts the server, and the others find it running.
+    If several processes watch, one of them starts the server, and the others find it running.
     """
     stopping = threading.Event()
     thread = threading.Thread(target=_watch, args=(launch, stopping), name="embedded-postgres", daemon=True)
@@ -259,14 +259,14 @@ def _restarting(launch: _Launch) -> Iterator[None]:
     try:
         yield
     finally:
-        stopping.set()  # from now on the server may stop
+        stopping.set()  # the server may stop now
         thread.join(_JOIN_TIMEOUT)
 
 
 def _watch(launch: _Launch, stopping: threading.Event) -> None:
     pause, started = 0.0, -math.inf
     while not stopping.wait(_CHECK_INTERVAL):
-        if _lives(launch.data_dir):
+        if _is_running(launch.data_dir):
             continue
         is_first = time.monotonic() - started > _STABLE_AFTER
         pause = 0.0 if is_first else min(2 * pause or 1.0, _MAX_BACKOFF)
@@ -283,7 +283,7 @@ def _watch(launch: _Launch, stopping: threading.Event) -> None:
         started = time.monotonic()
 
 
-def _lives(data_dir: Path) -> bool:
+def _is_running(data_dir: Path) -> bool:
     try:
         return _has_watchdog(data_dir)
     except OSError:  # the folder was removed; the restart will report that

@@ -1,12 +1,12 @@
-"""The watchdog: a small process that runs one Postgres for as long as it is used.
+"""The watchdog: a small process that runs Postgres until its last user has ended.
 
 Every user of the server holds `users.lock` shared. The watchdog waits for the same lock exclusively: the kernel grants
-it when the last user is gone, even by kill -9, and then the watchdog stops the server and exits. It holds
-`watchdog.lock` as long as it runs, because a pid could be reused. On SIGTERM it first leaves users time to finish: a
+it when the last user has ended, even by kill -9, and then the watchdog stops the server and exits. It holds
+`watchdog.lock` while it runs, because a pid could be reused. On SIGTERM it first gives users time to finish: a
 service manager sends the signal to all processes at once.
 
-It is run by its path with `python -I -S` and imports only the standard library, so it starts in 30 ms and works
-wherever the package is installed. Its output goes to `postgres.log`.
+It runs by its path with `python -I -S` and imports only the standard library, so it starts in 30 ms wherever the
+package is installed. Its output goes to `postgres.log`.
 """
 
 import ctypes
@@ -28,7 +28,7 @@ POLL_INTERVAL = 0.01  # seconds between two checks of a lock or a file
 SOCKET_NAME = ".s.PGSQL.5432"
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 _STOP_STEPS = ((signal.SIGINT, 20.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
-_WAKING = {signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1}
+_SIGNALS = {signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1}
 
 
 def open_lock(path: Path) -> int:
@@ -36,14 +36,14 @@ def open_lock(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
 
 
-def lock_within(lock: int, operation: int, seconds: float, given_up: threading.Event | None = None) -> bool:
-    """Take a flock; return False after `seconds` or once `given_up` is set. Polls, because flock has no timeout."""
+def lock_within(lock: int, operation: int, seconds: float, cancelled: threading.Event | None = None) -> bool:
+    """Take a flock by polling, as it has no timeout; return False after `seconds` or once `cancelled` is set."""
     deadline = time.monotonic() + seconds
     while True:
         try:
             fcntl.flock(lock, operation | fcntl.LOCK_NB)
         except BlockingIOError:
-            if time.monotonic() >= deadline or (given_up and given_up.is_set()):
+            if time.monotonic() >= deadline or (cancelled and cancelled.is_set()):
                 return False
             time.sleep(POLL_INTERVAL)
         else:
@@ -67,7 +67,7 @@ def read_postmaster(cluster: Path) -> tuple[int, Path, bool] | None:
 
 
 def answers(socket_dir: Path) -> bool:
-    """Return whether a process listens on the socket; Postgres does not log a client that sends nothing."""
+    """Return True if a process listens on the socket; Postgres does not log a client that sends nothing."""
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(1)
         try:
@@ -77,7 +77,7 @@ def answers(socket_dir: Path) -> bool:
         return True
 
 
-def _find_living(cluster: Path) -> set[int]:
+def _find_server_processes(cluster: Path) -> set[int]:
     """Find the server processes of the folder, without trusting `postmaster.pid`.
 
     On Linux, by their working directory, which is the data folder. Elsewhere the pid in the file counts only while the
@@ -96,11 +96,11 @@ def _find_living(cluster: Path) -> set[int]:
     return living
 
 
-def _clear_remains(cluster: Path, socket_dir: Path) -> None:
-    """Stop the server that a killed watchdog may have left, and remove its pid files."""
+def _stop_orphaned_server(cluster: Path, socket_dir: Path) -> None:
+    """Stop a server whose watchdog was killed, and remove its pid files."""
     postmaster = read_postmaster(cluster)
     for number, timeout in _STOP_STEPS:
-        living = _find_living(cluster)
+        living = _find_server_processes(cluster)
         if number == signal.SIGINT and not (postmaster and postmaster[0] in living):
             continue  # only the postmaster can shut down cleanly
         deadline = time.monotonic() + timeout
@@ -109,7 +109,7 @@ def _clear_remains(cluster: Path, socket_dir: Path) -> None:
             if number != signal.SIGINT or (postmaster and pid == postmaster[0]):
                 with suppress(ProcessLookupError):
                     os.kill(pid, number)
-        while _find_living(cluster) and time.monotonic() < deadline:
+        while _find_server_processes(cluster) and time.monotonic() < deadline:
             time.sleep(POLL_INTERVAL)
     if sys.platform == "linux":
         # No server runs, so the files are stale. Postgres would refuse to start if their pid were in use again, or
@@ -124,7 +124,7 @@ def _die_with_parent() -> Callable[[], None]:
     prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
     def prepare() -> None:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _WAKING)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         if prctl is not None:
             prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
             if os.getppid() != watchdog:  # the watchdog was killed before the line above
@@ -149,22 +149,22 @@ def _stop(server: "subprocess.Popen[bytes]") -> None:
 
 def _run_until_unused(users: int, account: tuple[int, int] | None, stop_timeout: float, command: list[str]) -> None:
     """Run the server until it exits or the last user is gone; after SIGTERM, for at most `stop_timeout` seconds."""
-    # Signals are blocked and waited for, so that none is lost and none interrupts; SIGCHLD, which is ignored by
-    # default, needs a handler to be queued.
+    # Signals are blocked and received by sigwait, so that none is lost and none interrupts; SIGCHLD, which is ignored
+    # by default, is only queued if it has a handler.
     signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
-    signal.pthread_sigmask(signal.SIG_BLOCK, _WAKING)
-    server = subprocess.Popen(  # noqa: S603 - the command is built by `embedded`
+    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    server = subprocess.Popen(  # noqa: S603 - the command is built by `postgres_process`
         command,
         stdin=subprocess.DEVNULL,
         user=account and account[0],
         group=account and account[1],
         extra_groups=[] if account else None,
-        preexec_fn=_die_with_parent(),  # noqa: PLW1509 - there is no other thread yet
+        preexec_fn=_die_with_parent(),  # noqa: PLW1509 - no other thread runs yet
     )
     threading.Thread(target=_announce_last_user, args=(users,), daemon=True).start()
     timer: threading.Timer | None = None
     while server.poll() is None:  # a stopped or continued child sends SIGCHLD too
-        number = signal.sigwait(_WAKING)
+        number = signal.sigwait(_SIGNALS)
         if number == signal.SIGUSR1:
             break
         if number != signal.SIGCHLD and timer is None:
@@ -179,13 +179,13 @@ def main(arguments: list[str]) -> int:
     data_dir, cluster, socket_dir = (Path(argument) for argument in arguments[:3])
     uid, gid, stop_timeout = int(arguments[3]), int(arguments[4]), float(arguments[5])
     watchdog = open_lock(data_dir / "watchdog.lock")
-    # Processes that check for a watchdog hold its lock for an instant.
+    # Processes that check for a watchdog hold its lock for a moment.
     if not lock_within(watchdog, fcntl.LOCK_EX, 1):
         return 1
-    # The starter waits for this, or it could take the server that is being stopped for the new one.
-    _clear_remains(cluster, socket_dir)
+    # The starter waits for this; otherwise it could mistake the server that is being stopped for the new one.
+    _stop_orphaned_server(cluster, socket_dir)
     if os.fork():
-        return 0  # the child shares the lock, and is adopted by init, so nobody needs to reap it
+        return 0  # the child shares the lock, and init adopts and reaps it
     users = open_lock(data_dir / "users.lock")
     _run_until_unused(users, None if uid < 0 else (uid, gid), stop_timeout, arguments[6:])
     with suppress(OSError):

@@ -27,7 +27,7 @@ def open_text(source: Path | IO[bytes], stack: ExitStack, sheet: str | None = No
     A file that is already open stays open. A workbook's sheet, the first or a named one, is written as text to an
     unnamed temporary file.
     """
-    file = stack.enter_context(frugal(source))
+    file = stack.enter_context(limit_reads(source))
     size = os.fstat(file.fileno()).st_size
     # A truncated zip has lost its directory, but not its signature.
     if not zipfile.is_zipfile(file) and not _begins_with(file, b"PK\x03\x04"):
@@ -99,13 +99,13 @@ def _read_workbook(archive: zipfile.ZipFile, size: int, sheet: str | None, stack
     return text, written
 
 
-def frugal(source: Path | IO[bytes]) -> io.BufferedReader:
-    """Open a file, or reopen one, for `zipfile`; it returns at most a megabyte at once."""
-    return _Frugal(io.FileIO(source) if isinstance(source, Path) else io.FileIO(source.fileno(), closefd=False))
+def limit_reads(source: Path | IO[bytes]) -> io.BufferedReader:
+    """Open a file for `zipfile`, or an open file again, with a limit of a megabyte on each read."""
+    return _LimitedReader(io.FileIO(source) if isinstance(source, Path) else io.FileIO(source.fileno(), closefd=False))
 
 
-class _Frugal(io.BufferedReader):
-    """A file that returns at most a megabyte at once.
+class _LimitedReader(io.BufferedReader):
+    """A file with a limit of a megabyte on each read.
 
     `zipfile` reads a directory of any declared length in one call, and makes an object of each entry.
     """

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from localidades_api.catalogue.mercator import MEXICO, Frame, runs
 from localidades_api.catalogue.schemas import CHANGE_KINDS
-from localidades_api.database.queries import ChangeCounts
+from localidades_api.database.queries.releases import ChangeCounts
 
 _MAP = (480, 360)
 _MARGIN = 48.0

@@ -1,1 +1,1 @@
-"""HTTP apart from routes: content negotiation, caching, headers, paths, bodies and long transfers."""
+"""HTTP without routes: content negotiation, caching, headers, paths, bodies and long transfers."""

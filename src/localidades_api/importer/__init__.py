@@ -1,4 +1,4 @@
-"""Makes a catalogue the current release: `source` opens the file, then come extract, transform and load."""
+"""Imports a catalogue as the current release: `source` opens the file, then come extract, transform and load."""
 
 import asyncio
 import gc
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What an import did, or what a dry run would have done."""
+    """The result of an import, or of a dry run."""
 
     release: str
     states: int
@@ -46,7 +46,7 @@ class ImportReport:
     comparison: Comparison
     demo_retired: bool
     zeros_restored: bool
-    losses: str | None  # a sentence, where much of the release before or of the country is missing
+    losses: str | None  # a message if much of the previous release or of the country is missing
     seconds: float
 
     @classmethod
@@ -82,17 +82,16 @@ async def import_catalogue(  # noqa: PLR0913  # an argument for each option of t
     reason: str | None = None,
     sheet: str | None = None,
 ) -> ImportReport:
-    """Import a catalogue and publish it as the current release; a real one withdraws the demo, unless told otherwise.
+    """Import a catalogue and publish it as the current release; a real one withdraws the demo without `keep_demo`.
 
-    `source` is `demo`, a path or an http(s) address. `release` is the name of the release; without it, the name comes
-    from the date in the file's name, or is `unnamed`. `reason` is for the log, `sheet` the
-    name of a workbook's sheet. A dry run does everything and rolls
-    back. The rows of a withdrawn demo remain until `finish_retirements`. Raises CatalogueError, ImportRunningError,
-    ConfigurationError or DatabaseUnavailableError, and then changes nothing. Once the release is published, this
-    returns the report even if it is cancelled.
+    `source` is `demo`, a path, `-` for standard input, or an http(s) address. `release` is the name of the release;
+    without it, the name comes from the date in the file's name, or is `unnamed`. `reason` is for the log, `sheet` the
+    name of a workbook's sheet. A dry run does everything and rolls back. The rows of a withdrawn demo remain until
+    `finish_retirements`. Raises CatalogueError, ImportRunningError, ConfigurationError or DatabaseUnavailableError, and
+    then changes nothing. Once the release is published, this returns the report even if it is cancelled.
     """
     began = time.perf_counter()
-    with open_source(source, progress) as file, _without_cycle_collection():
+    with open_source(source, progress) as file, _without_garbage_collection():
         async with database.connect() as connection:
             await begin_import(connection)
             name, catalogue = await _read(connection, file, sheet, release, unnamed, progress)
@@ -119,9 +118,9 @@ async def _finish(connection: AsyncConnection, release_id: int, name: str, progr
     progress.begin(ImportStep.DONE)
     try:
         if interrupted:
-            raise asyncio.CancelledError  # noqa: TRY301  # treat it as if it had come a moment later
+            raise asyncio.CancelledError  # noqa: TRY301  # treat it as a cancellation a moment later
         await vacuum(connection, release_id)
-    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # the release is published all the same
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # the release is published nevertheless
         reason = "interrupted" if isinstance(error, asyncio.CancelledError) else type(error).__name__
         logger.warning(
             "Release %s is published, but its VACUUM did not finish (%s): searches are slower until autovacuum"
@@ -131,7 +130,7 @@ async def _finish(connection: AsyncConnection, release_id: int, name: str, progr
 
 
 async def _commit(connection: AsyncConnection, name: str) -> bool:
-    """Commit, and return whether this task was cancelled meanwhile: a commit under way can't be undone."""
+    """Commit, and return True if this task was cancelled meanwhile: a commit under way can't be undone."""
     committing = asyncio.ensure_future(connection.commit())
     try:
         try:
@@ -190,8 +189,8 @@ def _check_name(name: str, file: Source) -> None:
 
 
 @contextmanager
-def _without_cycle_collection() -> Iterator[None]:
-    """Turn off the cycle collector, which would take half of the reading time, for records without cycles."""
+def _without_garbage_collection() -> Iterator[None]:
+    """Turn off the garbage collector: records have no cycles, and it would take half of the reading time."""
     gc.disable()
     try:
         yield

@@ -1,4 +1,4 @@
-"""Reads the values of a row: what INEGI writes in each kind of column, and what makes a row invalid."""
+"""Reads the values of each kind of column, and rejects invalid rows."""
 
 import re
 from collections.abc import Callable, Hashable, Iterable
@@ -6,17 +6,17 @@ from functools import partial
 from typing import TypeVar
 
 from localidades_api.catalogue import degrees
+from localidades_api.catalogue.columns import LocalityColumn
 from localidades_api.catalogue.degrees import BOUNDS, DECIMAL, Axis
-from localidades_api.catalogue.locality import Attribute
 
 NO_DATA = frozenset({"", "-", "*"})
-# Rows of the census that are no localities, by their clave.
+# Claves of the census for rows that sum up localities, with the reason for rejecting them.
 _SUMS = {
     "0000": "it is a total of the census, not a locality",
     "9998": "it sums up the localities of one dwelling, as the census does, and is not a locality",
     "9999": "it sums up the localities of two dwellings, as the census does, and is not a locality",
 }
-_DIGITS_OF_DEGREES = 6  # decimals that INEGI gives: 11 cm
+_DIGITS_OF_DEGREES = 6  # decimals in INEGI's files: 11 cm
 _INTEGER = re.compile(r"-?[0-9]{1,9}")
 _MAX_NAME = 200  # INEGI's longest has 86 characters
 
@@ -50,8 +50,8 @@ class Memo(dict[Text, Value]):
 class KeyColumn(Memo[str, str]):
     """Reads the keys of a column, all of the same length.
 
-    A spreadsheet drops the zeros at their beginning. They are put back if all keys of the column have lost them;
-    `has_lost` is None as long as none could have.
+    A spreadsheet drops leading zeros. They are restored if all keys of the column have lost them; `has_lost` is None
+    until a key shows whether they have.
     """
 
     def __init__(self, column: str, digits: int, described: str) -> None:
@@ -81,7 +81,7 @@ class KeyColumn(Memo[str, str]):
 
 
 def refuse_sums(claves: Iterable[str]) -> None:
-    """Refuse the claves of rows that sum up localities."""
+    """Raise InvalidRowError for the claves of rows that sum up localities."""
     for clave in _SUMS.keys() & set(claves):
         raise InvalidRowError(_SUMS[clave])
 
@@ -95,7 +95,7 @@ def read_key(cve_ent: str, cve_mun: str, cve_loc: str, cvegeo: str) -> int:
 
 
 def _is_number(cvegeo: str, key: str) -> bool:
-    """Return whether CVEGEO is the key as a number, without its leading zero."""
+    """Return True if CVEGEO is the key as a number, without its leading zero."""
     return len(cvegeo) <= len(key) and cvegeo.isascii() and cvegeo.isdecimal() and int(cvegeo) == int(key)
 
 
@@ -156,18 +156,18 @@ def read_count(text: str, column: str) -> int | None:
     return count
 
 
-def reader_of(attribute: Attribute) -> Callable[[str], object]:
+def reader_of(column: LocalityColumn) -> Callable[[str], object]:
     """Return the function that reads the values of a column; it raises InvalidRowError."""
-    match attribute.content:
+    match column.type:
         case "latitude":
             return partial(read_degrees, axis="latitud")
         case "longitude":
             return partial(read_degrees, axis="longitud")
         case "integer":
-            return Memo(partial(read_integer, column=attribute.header)).__getitem__
+            return Memo(partial(read_integer, column=column.header)).__getitem__
         case "count":
-            return Memo(partial(read_count, column=attribute.header)).__getitem__
+            return Memo(partial(read_count, column=column.header)).__getitem__
         case "ambito":
             return Memo(read_ambito).__getitem__
-        case "text":
+        case "text" | "key":
             return Memo(read_text).__getitem__

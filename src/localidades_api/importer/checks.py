@@ -1,4 +1,4 @@
-"""Refuses a release that exists already, or a catalogue that lacks much of the release before it."""
+"""Refuses a catalogue that is already published, or that lacks much of the previous release."""
 
 from collections.abc import Sequence
 
@@ -44,17 +44,17 @@ async def refuse_published(connection: AsyncConnection, name: str, sha256: str) 
     raise CatalogueError(f"This very file is already published, as release {taken.name}: {remedy}")
 
 
-_MAX_NAMED = 3  # estados in a sentence
+_MAX_NAMED = 3  # estados in a message
 
 
 def refuse_losses(comparison: Comparison, catalogue: Catalogue) -> None:
-    """Refuse a catalogue that lacks an estado, or more than a tenth of the keys, of the release before it."""
+    """Raise CatalogueError if a catalogue lacks an estado, or over a tenth of the keys, of the previous release."""
     if comparison.previous is not None and (losses := describe_losses(comparison, catalogue)):
         raise CatalogueError(f"{losses} If that is right, pass --allow-shrink.")
 
 
 def describe_losses(comparison: Comparison, catalogue: Catalogue) -> str | None:
-    """Return a sentence if a catalogue lacks much of the release before it or, as the first one, of the country."""
+    """Return a message if a catalogue lacks much of the previous release or, as the first one, of the country."""
     states = [state.nombre for _, state in sorted(catalogue.states.items())]
     has = f"only {_enumerate(states)}" if len(states) <= _MAX_NAMED else f"{len(states)} estados"
     if comparison.previous is None:
@@ -68,6 +68,6 @@ def describe_losses(comparison: Comparison, catalogue: Catalogue) -> str | None:
 
 
 def _enumerate(names: Sequence[str]) -> str:
-    """Return names as a list in words; of many, the first two, and how many there are besides."""
+    """Return names as a list in words; of many, the first two and the number of the others."""
     shown = [*names] if len(names) <= _MAX_NAMED else [*names[: _MAX_NAMED - 1], f"{len(names) - _MAX_NAMED + 1} more"]
     return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))

@@ -17,23 +17,23 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
+from localidades_api.catalogue.columns import ATTRIBUTES, POINT
 from localidades_api.catalogue.folding import fold_header
-from localidades_api.catalogue.locality import ATTRIBUTES, POINT
 from localidades_api.errors import CatalogueError
 from localidades_api.files.archive import open_text
 from localidades_api.observability.progress import Counting
 
-# Bounds to what a file that is no catalogue can make the importer hold in memory.
+# Bounds on memory for files that are not catalogues.
 MAX_LINES = 4_000_000
 MAX_LINE = 1024**2  # characters
 _SAMPLE_BYTES = 256 * 1024
-# Letters outside ASCII that suffice to detect the encoding; INEGI writes four signs of degrees and minutes in each row.
+# Letters outside ASCII that suffice to detect the encoding; each of INEGI's rows has four signs of degrees and minutes.
 _MIN_LETTERS = 100
 # A text is windows-1252 if it has this many invalid bytes for each valid UTF-8 letter: of INEGI's 1.4 million, no two
 # form valid UTF-8 by chance. Below that it is read as UTF-8, and refused at its first invalid byte.
 _WINDOWS_RATIO = 10
-_ESCAPED = re.compile("[\udc80-\udcff]")  # surrogates stand for invalid bytes
-# What zipfile and zlib raise for a bad zip, and the system for a bad disk.
+_ESCAPED = re.compile("[\udc80-\udcff]")  # surrogates, to which `surrogateescape` decodes invalid bytes
+# Errors of zipfile and zlib for a bad zip, and of the system for a bad disk.
 _DAMAGE = (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
 
 _SEPARATORS = ",\t;|"
@@ -43,7 +43,7 @@ REQUIRED = ("cve_ent", "nom_ent", "cve_mun", "nom_mun", "cve_loc", "nom_loc")
 
 # Degrees, minutes and seconds, where a file has no decimal degrees.
 _ALTERNATIVES = {name: (name,) for name in POINT}
-# Our names of the columns, each with the headers that INEGI has used for it, folded; the first that a file has counts.
+# Columns, each with INEGI's headers for it, folded; the first that a file has counts.
 COLUMNS: Mapping[str, Sequence[str]] = {
     "cvegeo": ("cvegeo", "mapa"),
     "estatus": ("estatus",),
@@ -54,7 +54,7 @@ COLUMNS: Mapping[str, Sequence[str]] = {
     "nom_mun": ("nom_mun",),
     "cve_loc": ("cve_loc",),
     "nom_loc": ("nom_loc",),
-    **{name: (fold_header(attribute.header), *_ALTERNATIVES.get(name, ())) for name, attribute in ATTRIBUTES.items()},
+    **{name: (fold_header(column.header), *_ALTERNATIVES.get(name, ())) for name, column in ATTRIBUTES.items()},
 }
 
 
@@ -84,7 +84,7 @@ class Layout:
 
 
 def _describe_other(names: Sequence[str], missing: Sequence[str]) -> str:
-    """Return what a table is that lacks columns of a catalogue."""
+    """Describe a table that lacks columns of a catalogue."""
     if {"cve_ent", "nom_ent"} <= set(names) and not {"cve_loc", "nom_loc"} & set(names):
         what = "municipios" if "cve_mun" in names else "estados"
         return f"This file has {what}, not localities (its first line does not name {', '.join(missing)})"
@@ -99,12 +99,12 @@ def split_line(line: str, separator: str) -> list[str]:
         return line[1:-1].split(f'"{separator}"')
     try:
         return next(csv.reader([line], delimiter=separator), [])
-    except csv.Error:  # a value of more than 128 kB: the line isn't a row
+    except csv.Error:  # a value over 128 kB: the line isn't a row
         return [line]
 
 
 def split_lines(lines: Iterable[str], separator: str) -> list[list[str]]:
-    """Split lines, each with its line end, as `split_line` does; those of INEGI's own files in half the time."""
+    """Split lines, each with its line end, as `split_line` does, but INEGI's lines in half the time."""
     between = f'"{separator}"'
     return [
         line[1:-2].split(between)
@@ -118,7 +118,7 @@ def split_lines(lines: Iterable[str], separator: str) -> list[list[str]]:
 class CatalogueText:
     """The text of a catalogue: its layout and its lines after the header, each with its line end.
 
-    `rows` is their number where it is known, `share` how much of the text has been read, from 0 to 1.
+    `rows` is the number of lines if it is known, `share` the part of the text that has been read, from 0 to 1.
     """
 
     member: str
@@ -130,14 +130,14 @@ class CatalogueText:
 
 @contextmanager
 def open_table(source: Path | IO[bytes], sheet: str | None = None) -> Iterator[CatalogueText]:
-    """Open a zip, workbook, csv or txt, packed with gzip or not, given as a path or as an open file.
+    """Open a zip, workbook, csv or txt, gzipped or not, from a path or an open file.
 
-    Of a workbook, it opens the first sheet, or the one of a name.
+    Of a workbook, it opens the sheet of that name, or else the first.
 
-    Raises CatalogueError if it is no catalogue, here or while its lines are read.
+    Raises CatalogueError if it is not a catalogue, here or while its lines are read.
     """
     with ExitStack() as stack:
-        with _refusing_damage():
+        with _translate_damage():
             member, file, size = open_text(source, stack, sheet)
             text = stack.enter_context(io.TextIOWrapper(file, encoding=_detect_encoding(file)))
             share = (lambda: min(file.tell() / size, 1.0)) if size else None
@@ -162,7 +162,7 @@ def watch_reading(table: CatalogueText, counting: Counting) -> Callable[[int], N
 
 
 @contextmanager
-def _refusing_damage() -> Iterator[None]:
+def _translate_damage() -> Iterator[None]:
     """Turn the errors of a damaged file into CatalogueError."""
     try:
         yield
@@ -180,7 +180,7 @@ def read_table(
 
 def _read_lines(text: io.TextIOWrapper) -> Iterator[str]:
     number = 0
-    with _refusing_damage():
+    with _translate_damage():
         try:
             for number, line in enumerate(iter(partial(text.readline, MAX_LINE), ""), 1):
                 if len(line) == MAX_LINE:

@@ -13,15 +13,15 @@ import asyncpg
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from localidades_api.catalogue.columns import LocalityRow
 from localidades_api.catalogue.folding import fold
-from localidades_api.catalogue.locality import LocalityRow
 from localidades_api.database.models import partition_of
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.transform import Catalogue, MunicipalityRow, StateRow
 from localidades_api.observability.progress import ImportProgress, ImportStep
 from localidades_api.releases.publish import set_current
 
-_CHUNK = 5000
+_CHUNK = 5000  # rows between two reports of progress
 _VACUUM_DELAYS = (0.1, 0.2, 0.5, 1.0, 2.0)  # seconds between attempts
 _COLUMNS = ("release_id", "position", *LocalityRow._fields, "folded", "prominence")
 
@@ -40,7 +40,7 @@ async def load_release(
     progress.expect(len(catalogue.localities))
     release_id = await _insert_release(connection, catalogue, name, source, sha256)
     partition = partition_of(release_id)
-    # Columns only: indexes and constraints are cheaper to build once the rows are there.
+    # Columns only: indexes and constraints are cheaper to build after the rows are loaded.
     await connection.execute(text(f"CREATE TABLE {partition} (LIKE localities INCLUDING DEFAULTS INCLUDING COMMENTS)"))
     await _copy(connection, "states", StateRow._fields, catalogue.states.values(), release_id)
     counts = Counter(locality.municipio_id for locality in catalogue.localities)
@@ -79,8 +79,8 @@ async def _attach(connection: AsyncConnection, partition: str, release_id: int) 
 async def vacuum(connection: AsyncConnection, release_id: int) -> None:
     """Mark the pages of a published release as all-visible, so that index-only scans skip the table.
 
-    That is possible once every transaction that began before the publication has ended. If one takes longer than this
-    waits, autovacuum does it some minutes later.
+    That is possible once every transaction that began before the publication has ended. If one outlasts the attempts,
+    autovacuum does it some minutes later.
     """
     autocommit = await connection.execution_options(isolation_level="AUTOCOMMIT")
     partition = partition_of(release_id)
@@ -148,8 +148,8 @@ def _rank(localities: Sequence[LocalityRow]) -> list[int]:
     """Return the rank of each locality by population, from 1; localities without one come last, in list order."""
     populations = [-1 if locality.poblacion is None else locality.poblacion for locality in localities]
     prominences = [0] * len(localities)
-    for place, index in enumerate(sorted(range(len(localities)), key=populations.__getitem__, reverse=True), 1):
-        prominences[index] = place
+    for rank, index in enumerate(sorted(range(len(localities)), key=populations.__getitem__, reverse=True), 1):
+        prominences[index] = rank
     return prominences
 
 

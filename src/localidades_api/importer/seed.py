@@ -1,4 +1,4 @@
-"""Loads the named catalogue into a database that has had none."""
+"""Loads the catalogue that a seed migration requested."""
 
 from sqlalchemy import text
 
@@ -6,11 +6,11 @@ from localidades_api.database.pool import Database
 from localidades_api.importer import ImportReport, import_catalogue
 from localidades_api.observability.progress import ImportProgress
 
-UNNAMED = "seed"  # the release of a file without a date in its name: a migration can't ask for a name
+UNNAMED = "seed"  # the release of a file without a date in its name
 
 
 async def load_pending_seed(database: Database, source: str, progress: ImportProgress) -> ImportReport | None:
-    """Load `source` if the seed migration asked for a catalogue and none has been published since.
+    """Load `source` if the seed migration requested a catalogue and none has been published since.
 
     The request stays until a catalogue is loaded, so after a failure the next upgrade tries again.
     """

@@ -31,7 +31,7 @@ _CHUNK = 1024**2  # bytes
 FETCH_TIMEOUT = 60.0  # seconds without a byte
 FETCH_TOTAL_TIMEOUT = 3600.0  # seconds
 
-_ASKED = {"Accept-Encoding": "gzip"}  # others can unpack a kilobyte to a gigabyte
+_REQUEST_HEADERS = {"Accept-Encoding": "gzip"}  # other encodings can unpack a kilobyte to a gigabyte
 
 _DATED = re.compile(r"(?<![0-9])((?:19|20)[0-9]{2}-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12][0-9]|3[01]))?)(?![0-9])")
 
@@ -50,28 +50,28 @@ def open_source(source: str, progress: ImportProgress) -> Iterator[Source]:
     """Lend the file that `source` names: `demo`, a path, `-` for standard input, or an http(s) address.
 
     A download goes to an unnamed temporary file, so nothing is left however the process ends. Raises CatalogueError
-    if there is no such file or it is too large.
+    if the file does not exist or is too large.
     """
     if source == DEMO_RELEASE:
         yield Source(DEMO_RELEASE, None, DEMO_SHA256)
     elif re.match(r"(?i)[a-z][a-z0-9+.-]*://", source):
         with tempfile.TemporaryFile(prefix="localidades-") as file:
             progress.begin(ImportStep.FETCH)
-            with interruptible(), _refusing_faults(), os.fdopen(os.dup(file.fileno()), "wb") as out:
+            with interruptible(), _translate_system_errors(), os.fdopen(os.dup(file.fileno()), "wb") as out:
                 for chunk in _fetch(source, progress):
                     out.write(chunk)
                     progress.advance(len(chunk))
             yield Source(unquote(Path(urlsplit(source).path).name) or "catalogue", file, _digest(file))
     else:
         with ExitStack() as stack:
-            with _refusing_faults():
+            with _translate_system_errors():
                 opened = _open_path(source, stack)
                 digest = _digest(opened)
             yield Source("standard input" if source == STDIN else Path(source).name, opened, digest)
 
 
 def _open_path(source: str, stack: ExitStack) -> IO[bytes]:
-    """Open a file; what is read only once, such as a pipe, is copied to an unnamed temporary file."""
+    """Open a file; copy a pipe, which can be read only once, to an unnamed temporary file."""
     path = Path(source)
     if not source or path.is_dir():
         named = f"{source} is a folder" if source else "The path of the file is empty"
@@ -96,8 +96,9 @@ def _open_path(source: str, stack: ExitStack) -> IO[bytes]:
 def interruptible() -> Iterator[Callable[[], None]]:
     """Let Ctrl-C interrupt work that blocks the event loop: asyncio would only mark its task as cancelled.
 
-    Python drops an exception that is raised within a destructor or a callback of a weak reference, and the garbage
-    collector may run one at any time. An interruption lost so is raised in the end, or earlier by what is lent.
+    Python drops an exception that is raised in a destructor or in a weak reference's callback, and the garbage
+    collector may run one at any time. An interruption that is lost in this way is raised at the end, or earlier by the
+    function that this yields.
     """
     interrupted = False
 
@@ -123,8 +124,8 @@ def interruptible() -> Iterator[Callable[[], None]]:
 
 
 @contextmanager
-def _refusing_faults() -> Iterator[None]:
-    """Turn errors of the system, such as no permission or no space, into CatalogueError."""
+def _translate_system_errors() -> Iterator[None]:
+    """Turn errors of the system, such as a missing permission or a full disk, into CatalogueError."""
     try:
         yield
     except OSError as error:
@@ -139,7 +140,7 @@ def _fetch(address: str, counting: Counting) -> Iterator[bytes]:
     size = 0
     deadline = _Deadline(FETCH_TOTAL_TIMEOUT)
     try:
-        with deadline, _answer(address, deadline) as response:
+        with deadline, _open_response(address, deadline) as response:
             # Content-Length counts the bytes on the wire, which may be compressed.
             if "content-encoding" not in response.headers and (length := response.headers.get("content-length", "")):
                 counting.expect(int(length))
@@ -165,23 +166,23 @@ def _fetch(address: str, counting: Counting) -> Iterator[bytes]:
 
 
 @contextmanager
-def _answer(address: str, deadline: "_Deadline") -> "Iterator[httpx.Response]":
+def _open_response(address: str, deadline: "_Deadline") -> "Iterator[httpx.Response]":
     """Request a file, follow redirects, and lend the response."""
     import httpx  # noqa: PLC0415  # as above
 
-    hooks = {"response": [_check_answer]}
+    hooks = {"response": [_check_response]}
     extensions = {"trace": deadline.watch}
     with (
         httpx.Client(follow_redirects=True, timeout=FETCH_TIMEOUT, event_hooks=hooks) as client,
-        client.stream("GET", address, headers=_ASKED, extensions=extensions) as response,
+        client.stream("GET", address, headers=_REQUEST_HEADERS, extensions=extensions) as response,
     ):
         yield response.raise_for_status()
 
 
-def _check_answer(response: "httpx.Response") -> None:
-    """Refuse redirects away from TLS, and encodings that could unpack to any size."""
-    leads_to = response.url.join(response.headers["location"]) if response.has_redirect_location else response.url
-    if response.url.scheme == "https" != leads_to.scheme:  # httpx follows no other schemes
+def _check_response(response: "httpx.Response") -> None:
+    """Raise CatalogueError for a redirect away from TLS, and for an encoding that could unpack to any size."""
+    target = response.url.join(response.headers["location"]) if response.has_redirect_location else response.url
+    if response.url.scheme == "https" != target.scheme:  # httpx follows no other schemes
         raise CatalogueError(
             "The address redirects from https to an insecure address: pass that address yourself if you trust it."
         )
@@ -209,7 +210,7 @@ class _Deadline:
         self._timer.cancel()
 
     def watch(self, event: str, info: Mapping[str, Any]) -> None:
-        """Remember a connection (httpcore's extension `trace`)."""
+        """Record a connection (httpcore's extension `trace`)."""
         if event in {"connection.connect_tcp.complete", "connection.start_tls.complete"}:
             self._sockets.append(info["return_value"].get_extra_info("socket"))
             if self.passed:
@@ -231,7 +232,7 @@ def suggest_release_name(source: Source, member: str) -> str | None:
     """Name a release after the date in the file's name, or after the stamp in its member's name.
 
     INEGI stamps `AGEEML_<year><month><day><hour>...` without zero padding, so a stamp counts only if one month fits;
-    `11` and `12` may also be the first days of January. Returns None if there is no date.
+    `11` and `12` may also be the first days of January. Returns None without a date.
     """
     if source.name == DEMO_RELEASE:
         return DEMO_RELEASE

@@ -7,8 +7,8 @@ from itertools import islice, pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
+from localidades_api.catalogue.columns import ATTRIBUTES, POINT, LocalityRow
 from localidades_api.catalogue.keys import STATE_KEYS
-from localidades_api.catalogue.locality import ATTRIBUTES, POINT, LocalityRow
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.cells import (
     NO_DATA,
@@ -26,7 +26,7 @@ from localidades_api.importer.cells import (
 from localidades_api.importer.extract import COLUMNS, CatalogueText, Layout, split_line, split_lines
 
 _BATCH = 250  # lines read at once; few enough for their values to fit a processor's cache
-_CHUNK = 5000  # rows between two reports of progress; a multiple of the batch
+_CHUNK = 5000  # rows between two reports of progress, a multiple of the batch
 
 
 class StateRow(NamedTuple):
@@ -48,7 +48,7 @@ class MunicipalityRow(NamedTuple):
 
 
 class Rejected(NamedTuple):
-    """A line that is no valid locality, and why."""
+    """A line that is not a valid locality, and the reason."""
 
     line: int
     reason: str
@@ -67,7 +67,7 @@ class Catalogue:
     localities: list[LocalityRow] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
     withdrawn: int = 0
-    zeros_restored: bool = False  # those that the keys had lost at their beginning
+    zeros_restored: bool = False  # whether the keys had lost their leading zeros
 
 
 def transform(table: CatalogueText, advance: Callable[[int], None]) -> Catalogue:
@@ -88,7 +88,7 @@ def transform(table: CatalogueText, advance: Callable[[int], None]) -> Catalogue
         advance(rest)
     _check_whole(line, number, table.layout)
     _check_yield(catalogue)
-    catalogue.zeros_restored = reader.has_restored_zeros
+    catalogue.zeros_restored = reader.has_lost_zeros
     catalogue.localities.sort(key=itemgetter(0))
     _check_unique(catalogue.localities)
     catalogue.localities.sort(key=itemgetter(2))  # stable: clave, then id
@@ -141,11 +141,11 @@ class _LineReader:
         self._states = KeyColumn("CVE_ENT", 2, "two digits")
         self._municipalities = KeyColumn("CVE_MUN", 3, "three digits from 001")
         self._claves = KeyColumn("CVE_LOC", 4, "four digits from 0001")
-        self._readers = {name: reader_of(attribute) for name, attribute in ATTRIBUTES.items()}
+        self._readers = {name: reader_of(column) for name, column in ATTRIBUTES.items()}
 
     @property
-    def has_restored_zeros(self) -> bool:
-        """Whether the keys had lost the zeros at their beginning."""
+    def has_lost_zeros(self) -> bool:
+        """Whether the keys had lost their leading zeros."""
         return any(column.has_lost for column in (self._states, self._municipalities, self._claves))
 
     def read(self, lines: Sequence[str], number: int) -> None:
@@ -158,13 +158,13 @@ class _LineReader:
             self._catalogue.localities += self._convert(rows)
         except (InvalidRowError, _Withdrawn, InvalidFileError) as fault:
             if len(rows) == 1:
-                self._leave_out(number, fault)
+                self._reject(number, fault)
             else:
                 half = len(rows) // 2
                 self._read_rows(rows[:half], number)
                 self._read_rows(rows[half:], number + half)
 
-    def _leave_out(self, number: int, fault: Exception) -> None:
+    def _reject(self, number: int, fault: Exception) -> None:
         if isinstance(fault, InvalidFileError):
             raise CatalogueError(f"Line {number} {fault}") from None
         if isinstance(fault, _Withdrawn):

@@ -19,7 +19,9 @@ from localidades_api import __version__
 from localidades_api.catalogue.keys import CLAVE_OF_SEAT
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
-from localidades_api.database.queries import CatalogueRepository, NamesRepository, ReleasesRepository
+from localidades_api.database.queries.catalogue import CatalogueRepository
+from localidades_api.database.queries.names import list_localities, list_other_names, list_withdrawn
+from localidades_api.database.queries.releases import get_release_snapshot
 from localidades_api.names.build import build_index
 from localidades_api.names.places import Former, IndexedPlace, Withdrawn
 
@@ -69,9 +71,8 @@ async def _read(
     database: Database, release: Release, before: Collection[Release]
 ) -> tuple[list[IndexedPlace], Collection[Withdrawn]]:
     """Return the places of a release, and the withdrawn places that only earlier ones have."""
-    names = NamesRepository(database)
-    former = await names.list_other_names(release, before)
-    gone = await names.list_withdrawn(release, before)
+    former = await list_other_names(database, release, before)
+    gone = await list_withdrawn(database, release, before)
     successors = {row.other_id for row in former}
     withdrawn = {row.id: Withdrawn(row.id, row.nombre, row.municipio) for row in gone if row.id not in successors}
     return await _read_places(database, release, former), withdrawn.values()
@@ -86,7 +87,7 @@ async def _read_places(database: Database, release: Release, former_names: Itera
     for row in former_names:
         former[row.id].append(Former(row.nombre, row.municipio, row.other_id))
     places = []
-    async for batch in NamesRepository(database).list_places(release):
+    async for batch in list_localities(database, release):
         for row in batch:
             municipio, estado_id = municipios[row.municipio_id]
             places.append(
@@ -112,7 +113,7 @@ async def _main(name: str, folder: Path) -> None:
     url = os.environ["DATABASE_URL"]
     database = Database.for_reading(url, pool_size=1, timeout=_TIMEOUT)
     try:
-        every = (await ReleasesRepository(database).list_releases()).every
+        every = (await get_release_snapshot(database)).every
     finally:
         await database.dispose()
     release = next((one for one in every if one.name == name), None)

@@ -7,7 +7,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.catalogue.schemas import DEMO_RELEASE
-from localidades_api.database.queries import count_changes
+from localidades_api.database.queries.changes import count_changes
 
 # The demo is invented, so no release is compared with it.
 _PREVIOUS = text(
@@ -23,7 +23,7 @@ _MISSING = text(
     """
     SELECT id, previous_id
       FROM (SELECT id, lag(id) OVER (ORDER BY id) AS previous_id
-              FROM releases WHERE retired_at IS NULL AND name <> :demo) AS standing
+              FROM releases WHERE retired_at IS NULL AND name <> :demo) AS published
      WHERE previous_id IS NOT NULL AND (id, previous_id) NOT IN (SELECT release_id, previous_id FROM comparisons)
      ORDER BY id
     """
@@ -49,7 +49,7 @@ _STORE = text(
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How a release differs from the one that was current before it; all zero if there was none."""
+    """Counts of the differences from the release that was current before; all zero if there was none."""
 
     previous: str | None
     added: int = 0
@@ -57,7 +57,7 @@ class Comparison:
     renamed: int = 0
     relocated: int = 0
     updated: int = 0
-    lost_states: Sequence[str] = ()  # the estados that only the earlier one has
+    lost_states: Sequence[str] = ()  # names of estados that only the earlier one has
 
 
 async def compare_with_current(connection: AsyncConnection, release_id: int, name: str) -> Comparison:
@@ -72,7 +72,7 @@ async def compare_with_current(connection: AsyncConnection, release_id: int, nam
 
 
 async def complete_comparisons(connection: AsyncConnection) -> None:
-    """Compare each release that is not retired with the one before it, unless that has been done."""
+    """Compare each release that is not retired with the one before it, unless they were compared."""
     for release_id, previous_id in (await connection.execute(_MISSING, {"demo": DEMO_RELEASE})).all():
         await _compare(connection, previous_id, release_id)
 

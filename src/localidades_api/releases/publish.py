@@ -1,4 +1,4 @@
-"""The pointer to the current release, which imports set, and operators who go back from a bad release."""
+"""The pointer to the current release, set by imports and by operators who return to an earlier one."""
 
 import getpass
 import socket
@@ -12,7 +12,7 @@ from localidades_api.database.pool import Database
 from localidades_api.errors import PublicationError
 
 _CURRENT = "SELECT name FROM releases JOIN current_release ON release_id = releases.id"
-# Every part sees the tables as they were before the statement.
+# Every part of the statement sees the tables as they were before it.
 _SET_CURRENT = text(
     f"""
     WITH pointer AS (
@@ -56,7 +56,7 @@ async def publish_release(database: Database, name: str, *, reason: str | None =
 async def set_current(
     connection: AsyncConnection, release_id: int, *, action: Literal["import", "publish"], reason: str | None = None
 ) -> None:
-    """Set the pointer, and log that; readers see the release once this commits."""
+    """Set the pointer and add to the log; readers see the release once this commits."""
     await connection.execute(
         _SET_CURRENT, {"release_id": release_id, "action": action, "account": _account(), "reason": reason}
     )

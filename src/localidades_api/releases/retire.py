@@ -1,7 +1,7 @@
 """Removes an old release while the service reads others: mark it, wait until every process has noticed, detach, drop.
 
-Each step is a transaction of its own, because `DETACH ... CONCURRENTLY` can't run inside one. The mark tells the next
-run, of any release, what an interrupted one has left; it finishes that first (docs/decisions/releases.md).
+Each step is a separate transaction, because `DETACH ... CONCURRENTLY` can't run inside one. By the marks, the next run
+finds what an interrupted one has left, and finishes it first (docs/decisions/releases.md).
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.catalogue.schemas import DEMO_RELEASE
+from localidades_api.database.failures import LOCK_NOT_AVAILABLE, sqlstate_of
 from localidades_api.database.import_lock import IMPORT_LOCK, POINTER_LOCK
 from localidades_api.database.models import partition_of
 from localidades_api.database.pool import Database
@@ -21,8 +22,7 @@ from localidades_api.errors import ImportRunningError, RetirementError
 from localidades_api.observability.progress import Step, StepProgress
 from localidades_api.releases.comparison import complete_comparisons
 
-_LOCK_NOT_AVAILABLE = "55P03"
-_LOCK_TIMEOUT = "250ms"  # the longest that readers wait behind our lock
+_LOCK_TIMEOUT = "250ms"  # readers wait no longer behind a request for a lock
 _MAX_ATTEMPTS = 600  # a second apart; a backup may hold the table for minutes
 
 # Limits of this session. The server notices within a second that the process was killed, and releases its lock.
@@ -47,8 +47,8 @@ class RetirementStep(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class _Leftover:
-    """A marked release, and what is left of its partition."""
+class _MarkedRelease:
+    """A marked release and the state of its partition."""
 
     id: int
     partition: str
@@ -56,15 +56,15 @@ class _Leftover:
 
 
 async def retire_release(database: Database, name: str, progress: StepProgress, *, grace: float) -> list[str]:
-    """Remove a release for good, and what interrupted runs have left; return the names of the removed releases.
+    """Remove a release for good, and those of interrupted runs; return the names of the removed releases.
 
-    `grace` is how many seconds it takes until every process of the service has noticed that the release is withdrawn.
+    `grace` is the seconds until every process of the service has noticed that the release is withdrawn.
     Raises RetirementError, ImportRunningError or DatabaseUnavailableError.
     """
     async with _session(database) as connection:
         progress.begin(RetirementStep.MARK)
-        async with _pointer_held(connection):
-            await _mark(connection, name)
+        async with _lock_pointer(connection):
+            await _withdraw(connection, name)
         progress.begin(RetirementStep.COMPARE)
         await complete_comparisons(connection)
         retired = await _remove_marked(connection, progress, grace)
@@ -78,7 +78,7 @@ async def finish_retirements(database: Database, progress: StepProgress, *, grac
     Raises ImportRunningError or DatabaseUnavailableError; the next run continues.
     """
     async with _session(database) as connection:
-        if not await _leftovers(connection):
+        if not await _list_marked(connection):
             return []
         await complete_comparisons(connection)
         retired = await _remove_marked(connection, progress, grace)
@@ -101,7 +101,7 @@ async def _session(database: Database) -> AsyncIterator[AsyncConnection]:
     async with database.connect() as lent:
         connection = await lent.execution_options(isolation_level="AUTOCOMMIT")
         try:
-            await _begin(connection)
+            await _lock_imports(connection)
             yield connection
             # The server ends a session a moment after the client has closed it, and the next command may come sooner.
             await connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": IMPORT_LOCK})
@@ -111,12 +111,12 @@ async def _session(database: Database) -> AsyncIterator[AsyncConnection]:
 
 async def _remove_marked(connection: AsyncConnection, progress: StepProgress, grace: float) -> list[str]:
     progress.begin(RetirementStep.WAIT)
-    await _wait(connection, grace)
-    return [await _remove(connection, leftover, progress) for leftover in await _leftovers(connection)]
+    await _wait_for_readers(connection, grace)
+    return [await _remove(connection, marked, progress) for marked in await _list_marked(connection)]
 
 
-async def _begin(connection: AsyncConnection) -> None:
-    """Take the import lock for this session; raise ImportRunningError if it is held."""
+async def _lock_imports(connection: AsyncConnection) -> None:
+    """Set the limits of this session and take the import lock; raise ImportRunningError if it is held."""
     for setting, value in _LIMITS.items():
         await connection.execute(
             text("SELECT set_config(:setting, :value, false)"), {"setting": setting, "value": value}
@@ -126,14 +126,14 @@ async def _begin(connection: AsyncConnection) -> None:
 
 
 @asynccontextmanager
-async def _pointer_held(connection: AsyncConnection) -> AsyncIterator[None]:
-    """Hold the lock of the pointer, so that no release is withdrawn while it becomes the current one."""
+async def _lock_pointer(connection: AsyncConnection) -> AsyncIterator[None]:
+    """Hold the pointer lock, so that no release is withdrawn while it becomes the current one."""
     await connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": POINTER_LOCK})
-    yield  # if it fails, the session ends, and with it the lock
+    yield  # an error ends the session, and with it the lock
     await connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": POINTER_LOCK})
 
 
-async def _mark(connection: AsyncConnection, name: str) -> None:
+async def _withdraw(connection: AsyncConnection, name: str) -> None:
     """Withdraw the release from readers; raise RetirementError if it does not exist or is the current one."""
     found = await connection.execute(
         text(
@@ -156,8 +156,8 @@ async def _mark(connection: AsyncConnection, name: str) -> None:
     )
 
 
-async def _wait(connection: AsyncConnection, grace: float) -> None:
-    """Wait until the last mark is `grace` seconds old."""
+async def _wait_for_readers(connection: AsyncConnection, grace: float) -> None:
+    """Wait until the newest mark is `grace` seconds old."""
     since = await connection.scalar(
         text("SELECT extract(epoch FROM clock_timestamp() - max(retired_at))::float8 FROM releases")
     )
@@ -165,9 +165,9 @@ async def _wait(connection: AsyncConnection, grace: float) -> None:
     await asyncio.sleep(grace - min(max(since or 0.0, 0.0), grace))
 
 
-async def _leftovers(connection: AsyncConnection) -> list[_Leftover]:
+async def _list_marked(connection: AsyncConnection) -> list[_MarkedRelease]:
     """Return the marked releases; an interrupted detachment comes first, since it blocks any other."""
-    marked = await connection.execute(
+    found = await connection.execute(
         text(
             """
             SELECT r.id, i.inhdetachpending, to_regclass('localities_r' || r.id) IS NOT NULL AS has_table
@@ -181,23 +181,23 @@ async def _leftovers(connection: AsyncConnection) -> list[_Leftover]:
     )
     states = {True: "pending", False: "attached"}
     return [
-        _Leftover(
+        _MarkedRelease(
             row.id, partition_of(row.id), states.get(row.inhdetachpending, "detached" if row.has_table else "gone")
         )
-        for row in marked
+        for row in found
     ]
 
 
-async def _remove(connection: AsyncConnection, leftover: _Leftover, progress: StepProgress) -> str:
+async def _remove(connection: AsyncConnection, marked: _MarkedRelease, progress: StepProgress) -> str:
     """Remove a marked release, starting at the step where it was interrupted; return its name."""
-    if leftover.state in {"attached", "pending"}:
+    if marked.state in {"attached", "pending"}:
         progress.begin(RetirementStep.DETACH)
         # This waits for every transaction that reads localities, and none of them waits for it.
-        how = "CONCURRENTLY" if leftover.state == "attached" else "FINALIZE"
-        await connection.execute(text(f"ALTER TABLE localities DETACH PARTITION {leftover.partition} {how}"))
-    if leftover.state != "gone":
+        how = "CONCURRENTLY" if marked.state == "attached" else "FINALIZE"
+        await connection.execute(text(f"ALTER TABLE localities DETACH PARTITION {marked.partition} {how}"))
+    if marked.state != "gone":
         progress.begin(RetirementStep.DROP)
-        await _drop(connection, leftover.partition)
+        await _drop(connection, marked.partition)
     progress.begin(RetirementStep.CLEAR)
     removed = await connection.execute(
         text(
@@ -207,7 +207,7 @@ async def _remove(connection: AsyncConnection, leftover: _Leftover, progress: St
             DELETE FROM releases WHERE id = :id RETURNING name
             """
         ),
-        {"id": leftover.id},
+        {"id": marked.id},
     )
     return str(removed.scalar_one())
 
@@ -215,9 +215,9 @@ async def _remove(connection: AsyncConnection, leftover: _Leftover, progress: St
 async def _drop(connection: AsyncConnection, partition: str) -> None:
     """Drop a detached partition, its foreign key first.
 
-    Because of the key, either step locks `municipalities` against readers. Dropping the key alone takes a moment;
-    dropping the table with its indexes takes a second on a busy machine. A long reader, such as a backup, would hold up
-    other readers behind a waiting lock, so the lock is requested again and again, each time for a moment.
+    Because of that key, either step locks `municipalities` against readers. Dropping the key alone takes a moment;
+    dropping the table with its indexes takes a second on a busy machine. While a long reader, such as a backup, delays
+    the lock, other readers would queue behind it. So it is requested repeatedly, each time for a moment.
     """
     keys = await connection.execute(
         text("SELECT quote_ident(conname) FROM pg_constraint WHERE conrelid = to_regclass(:name) AND contype = 'f'"),
@@ -225,18 +225,18 @@ async def _drop(connection: AsyncConnection, partition: str) -> None:
     )
     await connection.execute(text(f"SET lock_timeout = '{_LOCK_TIMEOUT}'"))
     for key in keys.scalars().all():
-        await _insist(connection, f"ALTER TABLE {partition} DROP CONSTRAINT {key}")
-    await _insist(connection, f"DROP TABLE {partition}")
+        await _execute_with_retries(connection, f"ALTER TABLE {partition} DROP CONSTRAINT {key}")
+    await _execute_with_retries(connection, f"DROP TABLE {partition}")
     await connection.execute(text(f"SET lock_timeout = '{_LIMITS['lock_timeout']}'"))
 
 
-async def _insist(connection: AsyncConnection, statement: str) -> None:
-    """Run a statement, and repeat it until it gets its lock in time."""
+async def _execute_with_retries(connection: AsyncConnection, statement: str) -> None:
+    """Run a statement, and repeat it each second until it gets its lock in time."""
     for tries_left in reversed(range(_MAX_ATTEMPTS)):
         try:
             await connection.execute(text(statement))
             break
         except DBAPIError as error:
-            if getattr(error.orig, "sqlstate", None) != _LOCK_NOT_AVAILABLE or not tries_left:
+            if sqlstate_of(error) != LOCK_NOT_AVAILABLE or not tries_left:
                 raise
         await asyncio.sleep(1)

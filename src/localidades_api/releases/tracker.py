@@ -1,4 +1,4 @@
-"""Keeps the list of releases and the one that is served, without a query for each request."""
+"""Keeps the list of releases and the served one in memory, so that requests need no query for them."""
 
 import hashlib
 import logging
@@ -6,27 +6,28 @@ import time
 from collections.abc import Mapping, Sequence
 
 from localidades_api.catalogue.schemas import Publication, Release
-from localidades_api.database.queries import ChangeCounts, ReleaseSnapshot, ReleasesRepository
+from localidades_api.database.pool import Database
+from localidades_api.database.queries.releases import ChangeCounts, ReleaseSnapshot, get_release_snapshot
 from localidades_api.errors import DatabaseUnavailableError, NoReleaseError, NotFoundError
 from localidades_api.observability.metrics import Series
 
 _log = logging.getLogger("uvicorn.error")
 
-# Seconds for which a server without the newest release counts as one that is behind. After that the release is taken
-# for lost: a standby was promoted that had not received it, or a backup was restored.
+# Seconds for which a server without the newest release counts as behind. After that the release counts as lost: a
+# standby was promoted that had not received it, or a backup was restored.
 BEHIND_TIMEOUT = 30.0
 
 
 class ReleaseTracker:
     """Keeps the list of releases as it was last read.
 
-    A request asks once and keeps the release that it gets, so no answer mixes two releases. `refresh` reads the newest
-    release; requests get it after a call of `serve`, once its pages are in the cache (`caches.pages`), and those that
-    search by name after a call of `search_served`, once its names are indexed (`name_indexes.open_indexes`).
+    A request gets its release once, so no answer mixes two releases. `refresh` reads the newest release; `serve` makes
+    it the release of requests, once its pages are cached (`caches.pages`), and `search_served` that of searches by
+    name, once its names are indexed (`name_indexes.open_indexes`).
     """
 
-    def __init__(self, repository: ReleasesRepository) -> None:
-        self._repository = repository
+    def __init__(self, database: Database) -> None:
+        self._database = database
         self._by_name: Mapping[str, Release] = {}
         self.changes: Mapping[str, ChangeCounts] = {}  # since the release before, by name, where counted
         self.publications: Sequence[Publication] = ()  # the latest, newest first
@@ -47,12 +48,12 @@ class ReleaseTracker:
 
     @property
     def every(self) -> list[Release]:
-        """The releases there are, oldest first."""
+        """All releases, oldest first."""
         return list(self._by_name.values())
 
     @property
     def state(self) -> tuple[Release | None, Release | None, str]:
-        """What answers depend on: the release that is served, the one that is searched, and the list of all."""
+        """The state that answers depend on: the served release, the searched one, and the list of all."""
         return self.served, self.searched, self.fingerprint
 
     def _digest(self) -> str:
@@ -73,7 +74,7 @@ class ReleaseTracker:
     async def named(self, name: str) -> Release:
         """Return the release of that name; raise NotFoundError if there is none.
 
-        A server that is behind can't know that, and then this raises DatabaseUnavailableError.
+        Raises DatabaseUnavailableError if the server is behind and may lack the release.
         """
         is_behind = False
         if name not in self._by_name:
@@ -85,11 +86,11 @@ class ReleaseTracker:
         raise NotFoundError("There is no such release.")
 
     async def refresh(self) -> bool:
-        """Read the releases and the pointer, in one statement; return whether the server is behind.
+        """Read the releases and the pointer, in one statement; return True if the server is behind.
 
-        An older state than the one known is ignored, or the pointer would move back and forth between servers.
+        A state older than the known one is ignored; otherwise the pointer would jump between servers.
         """
-        reading = await self._repository.list_releases()
+        reading = await get_release_snapshot(self._database)
         if self._is_older(reading):
             self._behind_since = self._behind_since or time.monotonic()
             return True
@@ -111,10 +112,10 @@ class ReleaseTracker:
         return reading.is_behind
 
     def _is_older(self, reading: ReleaseSnapshot) -> bool:
-        """Return whether a reading is older than the last one, by the number of publications.
+        """Return True if a reading is older than the last one, by the number of publications.
 
         Times are not compared, because a clock may be set back. If an id belongs to another release than before, the
-        database is another one, whose numbers start at 1 again.
+        database has been recreated, and its numbers start at 1 again.
         """
         if self._behind_since and time.monotonic() - self._behind_since > BEHIND_TIMEOUT:
             return False
@@ -126,7 +127,7 @@ class ReleaseTracker:
     def gauges(self) -> dict[Series, float]:
         """Return the served release, and when the releases were last read."""
         gauges: dict[Series, float] = {
-            # Before the first read: or an alert on its age would fire at every start.
+            # The start until the first read; an alert on the age would fire at every start otherwise.
             ("release_checked_timestamp_seconds",): self.checked_at or self._started_at,
             ("release_published_timestamp_seconds",): 0,
         }
@@ -136,7 +137,7 @@ class ReleaseTracker:
         return gauges
 
     def serve(self, release: Release | None) -> None:
-        """Serve this release to every request from now on."""
+        """Serve this release to every later request."""
         if release != self.served:
             _log.info("Serving release %s.", release.name if release else "none")
             self.served = release
@@ -144,5 +145,5 @@ class ReleaseTracker:
             self.search_served()
 
     def search_served(self) -> None:
-        """Search the served release by name from now on."""
+        """Search the served release in every later request by name."""
         self.searched = self.served

@@ -1,4 +1,4 @@
-"""Summaries of an estado or a municipio: its localities by ámbito, its largest places, and its history."""
+"""Summaries of estados and municipios, their cabeceras, and the successors of withdrawn municipios."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -17,12 +17,12 @@ _CELLS_PER_DEGREE = 4  # an estado is some hundred cells
 
 
 def _in_cells(degrees: str) -> str:
-    """Write a column of degrees as that of the cell it is in."""
+    """Write the degrees of the cell that a column of degrees is in."""
     return f"round({degrees} * {_CELLS_PER_DEGREE}) / {_CELLS_PER_DEGREE}"
 
 
-# A range of the index (release_id, municipio_id, position) each; a municipio is a range of one. An estado has no key of
-# a cabecera, so that its join finds nothing.
+# Each part reads a range of the index (release_id, municipio_id, position); a municipio is a range of one. The join of
+# the cabecera finds nothing for an estado.
 _SUMMARY = text(
     f"""
       WITH cells AS (
@@ -91,39 +91,38 @@ _SUCCESSORS = text(
 )
 
 
-class AreasRepository:
-    """Sums up estados and municipios; a database that does not answer raises DatabaseUnavailableError."""
+async def get_area_summary(database: Database, release: Release, first: int, last: int) -> Row[Any]:
+    """Return a summary of the municipios in a range of keys.
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    `kinds` has an item per ámbito: its `localities`, how many have a `known` population, and their `population`.
+    `points` are the longitudes and latitudes of cells that hold any of them, or nulls.
+    `largest` has the places of the most inhabitants, `past` the newest releases that have the area, newest first.
+    `seat_id`, `seat`, `seat_latitud` and `seat_longitud` are of the cabecera of a single municipio, or None.
+    """
+    parameters = {"release_id": release.id, "first": first, "last": last, "is_demo": release.is_demo}
+    rows = await database.fetch_from(release, _SUMMARY, parameters)
+    return rows[0]
 
-    async def summarize(self, release: Release, first: int, last: int) -> Row[Any]:
-        """Return a summary of the municipios in a range of keys.
 
-        `kinds` has an item per ámbito: its `localities`, how many have a `known` population, and their `population`.
-        `points` are the longitudes and latitudes of cells that hold any of them, or nulls.
-        `largest` has the places of the most inhabitants, `past` the newest releases that have the area, newest first.
-        `seat_id`, `seat`, `seat_latitud` and `seat_longitud` are of the cabecera of a single municipio, or None.
-        """
-        parameters = {"release_id": release.id, "first": first, "last": last, "is_demo": release.is_demo}
-        rows = await self._database.fetch_from(release, _SUMMARY, parameters)
-        return rows[0]
+async def list_seats(database: Database, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:
+    """Return the key of each of these municipios, and its cabecera's longitude and latitude in degrees, or None."""
+    seats = [id_ * KEYS_OF_A_MUNICIPIO + int(CLAVE_OF_SEAT) for id_ in ids]
+    parameters = {"release_id": release.id, "ids": seats}
+    return await database.fetch_from(release, _SEATS, parameters)
 
-    async def locate_municipalities(self, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:
-        """Return the key of each of these municipios, and its cabecera's longitude and latitude in degrees, or None."""
-        seats = [id_ * KEYS_OF_A_MUNICIPIO + int(CLAVE_OF_SEAT) for id_ in ids]
-        parameters = {"release_id": release.id, "ids": seats}
-        return await self._database.fetch_from(release, _SEATS, parameters)
 
-    async def locate_states(self, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:
-        """Return the key of each of these estados, and its largest cabecera: name, population, longitude, latitude."""
-        parameters = {"release_id": release.id, "ids": list(ids)}
-        return await self._database.fetch_from(release, _LARGEST_SEATS, parameters)
+async def list_largest_seats(database: Database, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:
+    """Return the key of each of these estados, and its largest cabecera: name, population, longitude, latitude."""
+    parameters = {"release_id": release.id, "ids": list(ids)}
+    return await database.fetch_from(release, _LARGEST_SEATS, parameters)
 
-    async def list_successors(self, release: Release, last: Release, id_: int) -> Sequence[Row[Any]]:
-        """Return the municipios where places of a withdrawn one have new keys, with how many `places`, most first.
 
-        `last` is the last release that has it.
-        """
-        parameters = {"release_id": release.id, "other_id": last.id, "id": id_}
-        return await self._database.fetch_from((release, last), _SUCCESSORS, parameters)
+async def list_successor_municipalities(
+    database: Database, release: Release, last: Release, id_: int
+) -> Sequence[Row[Any]]:
+    """Return the municipios where places of a withdrawn one have new keys, with the number of `places`, most first.
+
+    `last` is the last release with that municipio.
+    """
+    parameters = {"release_id": release.id, "other_id": last.id, "id": id_}
+    return await database.fetch_from((release, last), _SUCCESSORS, parameters)

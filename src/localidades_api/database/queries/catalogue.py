@@ -1,5 +1,6 @@
-"""Reads the records of a release: pages of the list, estados, municipios, and single ones."""
+"""The repository of the catalogue: pages of the list, and localities, municipios and estados by key."""
 
+from array import array
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Any
@@ -20,8 +21,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import BYTEA, aggregate_order_by
 
+from localidades_api.catalogue.columns import RECORD
 from localidades_api.catalogue.filters import DEFAULT_SORT, LocalityFilters, Sort
-from localidades_api.catalogue.locality import ATTRIBUTES
 from localidades_api.catalogue.pagination import PAGE_SIZE, positions
 from localidades_api.catalogue.schemas import (
     DEMO_RELEASE,
@@ -35,11 +36,12 @@ from localidades_api.database.models import (
 )
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.conditions import ORDERS, at_positions, conditions, filtered_by, in_order, values
-from localidades_api.database.queries.downloads import json_object
+from localidades_api.database.queries.downloads import EXPRESSIONS, json_object
+from localidades_api.database.queries.packed import unpack
 from localidades_api.database.queries.places import KEY_IS_NEW, SAME_PLACE
 
-# Postgres writes the JSON: that takes the work off the worker, and sends one value in place of two hundred
-# (docs/decisions/pages.md). `clave` is four digits, so only `nombre` needs escaping.
+# Postgres writes the JSON, which saves the worker that work and two hundred values (docs/decisions/pages.md). `clave`
+# is four digits, so only `nombre` needs escaping.
 _LOCALITY = """
     '{"id":' || id || ',"municipio_id":' || municipio_id
     || ',"clave":"' || clave || '","nombre":' || to_json(nombre)::text || '}'
@@ -64,12 +66,7 @@ _MUNICIPALITIES = select(
 ).order_by(municipalities.c.id)
 
 _DETAIL_COLUMNS = {
-    "id": "l.id",
-    "municipio_id": "l.municipio_id",
-    "clave": "l.clave",
-    "nombre": "l.nombre",
-    "cvegeo": "lpad(l.id::text, 9, '0')",
-    **{name: f"l.{name}" for name in ATTRIBUTES},
+    **{name: EXPRESSIONS[name] for name in RECORD},
     "municipio_clave": "m.clave",
     "municipio_nombre": "m.nombre",
     "municipio_localidades": "m.localities",
@@ -85,7 +82,7 @@ _DETAILS = f"""
       JOIN states AS s ON s.release_id = m.release_id AND s.id = m.estado_id
      WHERE l.release_id = :release_id AND
 """
-# SQLAlchemy learns the columns of a text from each of its results, unless it is told.
+# Without these columns, SQLAlchemy would derive them from each result.
 _DETAIL = text(f"{_DETAILS} l.id = :id").columns(*map(column, _DETAIL_COLUMNS))
 _DETAILS_BETWEEN = text(f"{_DETAILS} l.id BETWEEN :first AND :last ORDER BY l.id")
 _DETAILS_AMONG = text(f"{_DETAILS} l.id = ANY(:ids) ORDER BY l.prominence LIMIT :limit")
@@ -132,12 +129,12 @@ def _list(record: str, chosen: str, order: str) -> TextClause:
 
 
 def _comparable(release: Release) -> ColumnElement[bool]:
-    """Return the condition that a release shares the history of this one; the invented demo shares none."""
+    """Return the condition that a release can be compared with this one: the demo only with itself."""
     return (releases.c.name == DEMO_RELEASE) == release.is_demo
 
 
 class CatalogueRepository:
-    """Reads the records of a release; a database that does not answer raises DatabaseUnavailableError."""
+    """Reads the records of a release."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -156,10 +153,10 @@ class CatalogueRepository:
 
     async def find_positions(
         self, release: Release, filters: LocalityFilters, sort: Sort = DEFAULT_SORT, among: Sequence[int] | None = None
-    ) -> bytes:
-        """Return the positions of the localities that match, in order, as big-endian integers of four bytes.
+    ) -> "array[int]":
+        """Return the positions of the localities that match, in order.
 
-        `among` are the only positions to sort, of what a search found with all filters; its text is folded.
+        `among` are the positions that a search found with all filters, which are only sorted; its text is folded.
         """
         if among is None:
             statement, parameters = _find(filtered_by(filters), sort), values(filters)
@@ -169,16 +166,16 @@ class CatalogueRepository:
             parameters["searched"] = filters.search or ""
         parameters["release_id"] = release.id
         rows = await self._database.fetch_from(release, statement, parameters)
-        return bytes(rows[0][0] or b"")
+        return unpack(rows[0][0])
 
-    async def list_places(self, release: Release, places: Sequence[int], fields: Sequence[str] = ()) -> str:
+    async def list_at_positions(self, release: Release, at: Sequence[int], fields: Sequence[str] = ()) -> str:
         """Return the localities at these positions as JSON text, without the brackets.
 
-        `fields` are their columns; without any, they are those of the list.
+        `fields` are their columns, by default those of the list.
         """
-        chosen, parameters = at_positions(release, places)
+        chosen, parameters = at_positions(release, at)
         record = json_object(fields) if fields else _LOCALITY
-        statement = _list(record, chosen, in_order(places))
+        statement = _list(record, chosen, in_order(at))
         rows = await self._database.fetch_from(release, statement, parameters)
         return str(rows[0][0])
 
@@ -219,16 +216,16 @@ class CatalogueRepository:
         return rows[0] if rows else None
 
     async def list_between(self, release: Release, first: int, last: int) -> Sequence[Row[Any]]:
-        """Return the localities whose keys are in a range, by key, each as `get_locality` does."""
+        """Return the localities whose keys are in a range, by key, with the columns of `get_locality`."""
         parameters = {"release_id": release.id, "first": first, "last": last}
         return await self._database.fetch_from(release, _DETAILS_BETWEEN, parameters)
 
     async def list_largest_among(self, release: Release, ids: Collection[int], limit: int) -> Sequence[Row[Any]]:
-        """Return the localities that have one of these keys, the largest first, each as `get_locality` does."""
+        """Return the localities that have one of these keys, the largest first, with the columns of `get_locality`."""
         parameters = {"release_id": release.id, "ids": list(ids), "limit": limit}
         return await self._database.fetch_from(release, _DETAILS_AMONG, parameters)
 
-    async def name_municipalities(self, release: Release, ids: Collection[int]) -> dict[int, Row[Any]]:
+    async def list_municipalities_by_key(self, release: Release, ids: Collection[int]) -> dict[int, Row[Any]]:
         """Return these municipios with their estados, by key."""
         statement = (
             select(

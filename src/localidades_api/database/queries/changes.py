@@ -1,14 +1,16 @@
 """The changes between two releases."""
 
+from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from localidades_api.catalogue.locality import ATTRIBUTES, POINT
+from localidades_api.catalogue.columns import ATTRIBUTES, POINT
 from localidades_api.catalogue.schemas import CHANGE_KINDS, Release
 from localidades_api.database.pool import Database
+from localidades_api.database.queries.packed import pack, unpack
 from localidades_api.database.queries.places import has_localities
 from localidades_api.errors import NotFoundError
 
@@ -21,7 +23,7 @@ def _row(alias: str, columns: Sequence[str]) -> str:
     return "(" + ", ".join(f"{alias}.{name}" for name in columns) + ")"
 
 
-# Each kind of change is a column of its own, because several can apply to one locality.
+# Each kind of change has a column, because several can apply to one locality.
 _COMPARED = f"""
     (SELECT id, old.id IS NULL AS added, new.id IS NULL AS removed,
             new.nombre <> old.nombre AS renamed,
@@ -35,10 +37,10 @@ _COMPARED = f"""
 _COUNTS = text(f"SELECT {', '.join(f'count(*) FILTER (WHERE {kind})' for kind in CHANGE_KINDS)} FROM {_COMPARED}")
 _CHANGES = text(
     f"""
-    SELECT string_agg(int4send(kind) || int4send(id), ''::bytea ORDER BY kind, id) AS changes,
+    SELECT {pack("kind", "id", order="kind, id")} AS changes,
            NOT EXISTS (SELECT FROM unnest(ARRAY[CAST(:old AS integer), CAST(:new AS integer)]) AS asked (id)
                         WHERE NOT EXISTS (SELECT FROM releases AS r WHERE r.id = asked.id AND r.retired_at IS NULL))
-           AS stand
+           AS are_published
       FROM {_COMPARED}
      CROSS JOIN LATERAL (VALUES {_NUMBERED}) AS kinds (kind, applies)
      WHERE applies
@@ -55,30 +57,23 @@ _RECORDS = text(
 
 
 async def count_changes(connection: AsyncConnection, old_id: int, new_id: int) -> Mapping[str, int]:
-    """Count the changes between two releases, by kind; runs inside the transaction of an import."""
+    """Count the changes between two releases, by kind, inside the transaction of an import."""
     counts = (await connection.execute(_COUNTS, {"old": old_id, "new": new_id})).one()
     return dict(zip(map(str, CHANGE_KINDS), counts, strict=True))
 
 
-class ChangesRepository:
-    """Compares releases; a database that does not answer raises DatabaseUnavailableError.
+async def find_changes(database: Database, old: Release, new: Release) -> "array[int]":
+    """Return every change, by kind, then id: the number of its kind and its key in turn."""
+    rows = await database.fetch_from((old, new), _CHANGES, {"old": old.id, "new": new.id})
+    if not rows[0].are_published:  # the rows of one may be gone, and every locality would count as added
+        raise NotFoundError("There is no such release.")
+    return unpack(rows[0].changes)
 
-    `comparing` is a pool for comparisons alone, which may take longer than other statements.
-    """
 
-    def __init__(self, database: Database, comparing: Database) -> None:
-        self._database = database
-        self._comparing = comparing
-
-    async def find_changes(self, old: Release, new: Release) -> bytes:
-        """Return every change, by kind, then id: each a pair of big-endian integers of four bytes."""
-        rows = await self._comparing.fetch_from((old, new), _CHANGES, {"old": old.id, "new": new.id})
-        if not rows[0].stand:  # its rows may be gone, and then every locality would count as added
-            raise NotFoundError("There is no such release.")
-        return bytes(rows[0].changes or b"")
-
-    async def list_records(self, old: Release, new: Release, ids: Sequence[int]) -> dict[tuple[int, int], Row[Any]]:
-        """Return the localities with these keys in both releases, by release and key."""
-        parameters = {"old": old.id, "new": new.id, "ids": list(ids)}
-        rows = await self._database.fetch_from((old, new), _RECORDS, parameters)
-        return {(row.release_id, row.id): row for row in rows}
+async def list_localities_of_both(
+    database: Database, old: Release, new: Release, ids: Sequence[int]
+) -> dict[tuple[int, int], Row[Any]]:
+    """Return the localities with these keys in both releases, by release and key."""
+    parameters = {"old": old.id, "new": new.id, "ids": list(ids)}
+    rows = await database.fetch_from((old, new), _RECORDS, parameters)
+    return {(row.release_id, row.id): row for row in rows}

@@ -1,4 +1,4 @@
-"""The names of a release's places, and what earlier releases call them."""
+"""The names of a release's localities, and their names in earlier releases."""
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Any
@@ -9,9 +9,9 @@ from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.places import KEY_IS_NEW, SAME_PLACE, has_localities
 
-_BATCH_PLACES = 20_000  # per statement, 2 MB
+_BATCH = 20_000  # localities per statement, 2 MB
 
-_PLACES = text(
+_LOCALITIES = text(
     """
     SELECT id, municipio_id, clave, nombre, ambito, poblacion, latitud, longitud
       FROM localities
@@ -51,32 +51,31 @@ _WITHDRAWN = text(
 )
 
 
-class NamesRepository:
-    """Reads names in bulk; a database that does not answer raises DatabaseUnavailableError."""
+async def list_localities(database: Database, release: Release) -> AsyncIterator[Sequence[Row[Any]]]:
+    """Yield the localities of a release in batches."""
+    for first in range(0, release.localities, _BATCH):
+        yield await database.fetch_from(
+            release,
+            _LOCALITIES,
+            {"release_id": release.id, "first": first, "last": first + _BATCH},
+        )
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
-    async def list_places(self, release: Release) -> AsyncIterator[Sequence[Row[Any]]]:
-        """Yield the localities of a release in batches."""
-        for first in range(0, release.localities, _BATCH_PLACES):
-            yield await self._database.fetch_from(
-                release,
-                _PLACES,
-                {"release_id": release.id, "first": first, "last": first + _BATCH_PLACES},
-            )
+async def list_other_names(database: Database, release: Release, others: Collection[Release]) -> list[Row[Any]]:
+    """Return the names and keys of this release's localities in others, where they differ."""
+    return await _compare(database, _OTHER_NAMES, release, others)
 
-    async def list_other_names(self, release: Release, others: Collection[Release]) -> list[Row[Any]]:
-        """Return the names and keys that these releases have for places of this one, where they differ."""
-        return await self._compare(_OTHER_NAMES, release, others)
 
-    async def list_withdrawn(self, release: Release, others: Collection[Release]) -> list[Row[Any]]:
-        """Return the places of these releases whose keys this one does not have."""
-        return await self._compare(_WITHDRAWN, release, others)
+async def list_withdrawn(database: Database, release: Release, others: Collection[Release]) -> list[Row[Any]]:
+    """Return the localities of these releases whose keys this one lacks."""
+    return await _compare(database, _WITHDRAWN, release, others)
 
-    async def _compare(self, statement: TextClause, release: Release, others: Collection[Release]) -> list[Row[Any]]:
-        rows: list[Row[Any]] = []
-        for other in others:
-            parameters = {"release_id": release.id, "other_id": other.id}
-            rows += await self._database.fetch_from((release, other), statement, parameters)
-        return rows
+
+async def _compare(
+    database: Database, statement: TextClause, release: Release, others: Collection[Release]
+) -> list[Row[Any]]:
+    rows: list[Row[Any]] = []
+    for other in others:
+        parameters = {"release_id": release.id, "other_id": other.id}
+        rows += await database.fetch_from((release, other), statement, parameters)
+    return rows

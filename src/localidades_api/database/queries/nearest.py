@@ -18,7 +18,7 @@ _SOUTH, _NORTH, _BAND_HEIGHT = 14, 33, 0.5
 _EDGES = [-90.0, *(_SOUTH + _BAND_HEIGHT * i for i in range(int((_NORTH - _SOUTH) / _BAND_HEIGHT) + 1)), 90.0]
 _BANDS = ", ".join(f"({low}, {high})" for low, high in itertools.pairwise(_EDGES))
 # A metre: more than the rounding errors at the edge of a box, anywhere on Earth.
-_SLACK = 1e-7  # radians that the angle grows by, so that no place lies on the edge of the circle
+_SLACK = 1e-7  # radians added to the angle, so that no place is on the edge of the circle
 _MARGIN = 1e-5  # degrees of longitude
 _POLE = 89.999999  # degrees; beyond it a circle that ends at the pole would be a division of zero by zero
 
@@ -74,14 +74,14 @@ def _without_underflow(degrees: str) -> str:
     return f"CASE WHEN abs({degrees}) < 1e-9 THEN 0 ELSE {degrees} END"
 
 
-# Decimals of a degree, a tenth of a millimetre: the square of much less is an error in Postgres, underflow.
+# Decimals of a degree, a tenth of a millimetre: Postgres raises an underflow for the square of much less.
 _COORDINATE_DECIMALS = 9
 _ANGLE = haversine("latitud", "longitud")
 _FAR = 0.05  # radians, 320 km
 
-# The index proposes some places, near in degrees: the nearest are no farther than the last of as many of them. From far
-# away that says little, so that in each band of latitude those nearest in longitude are proposed too; they are hardly
-# farther than the nearest of all. What is within that distance is measured.
+# The index proposes places that are near in degrees; the distance of the last of :limit of them bounds the nearest.
+# From far away that bound is loose, so each band of latitude also proposes the places nearest in longitude, which are
+# hardly farther than the nearest of all. The places within the bound are measured.
 _NEAREST = f"""
     WITH proposed AS (
         SELECT id, {_ANGLE} AS angle
@@ -125,27 +125,22 @@ _NEAREST_TO_EACH = text(
 )
 
 
-class NearestRepository:
-    """Finds places by where they are; a database that does not answer raises DatabaseUnavailableError."""
+async def find_nearest(database: Database, release: Release, lat: float, lon: float, limit: int) -> Sequence[Row[Any]]:
+    """Return the places nearest to a point in degrees, with `distance` in metres."""
+    parameters = {"release_id": release.id, "limit": limit, "lat": _rounded(lat), "lon": _rounded(lon)}
+    return await database.fetch_from(release, NEAREST, parameters)
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
-    async def list_nearest(self, release: Release, lat: float, lon: float, limit: int) -> Sequence[Row[Any]]:
-        """Return the places nearest to a point in degrees, with `distance` in metres."""
-        parameters = {"release_id": release.id, "limit": limit, "lat": _rounded(lat), "lon": _rounded(lon)}
-        return await self._database.fetch_from(release, NEAREST, parameters)
-
-    async def list_nearest_to_each(
-        self, release: Release, points: Sequence[tuple[float, float]], limit: int
-    ) -> list[list[Row[Any]]]:
-        """Return the same for each of some points, latitude and longitude, in one statement."""
-        lats, lons = ([_rounded(point[axis]) for point in points] for axis in (0, 1))
-        parameters = {"release_id": release.id, "limit": limit, "lats": lats, "lons": lons}
-        found: list[list[Row[Any]]] = [[] for _ in points]
-        for row in await self._database.fetch_from(release, _NEAREST_TO_EACH, parameters):
-            found[row.number - 1].append(row)
-        return found
+async def find_nearest_to_each(
+    database: Database, release: Release, points: Sequence[tuple[float, float]], limit: int
+) -> list[list[Row[Any]]]:
+    """Do as `find_nearest` for several points, each a latitude and a longitude, in one statement."""
+    lats, lons = ([_rounded(point[axis]) for point in points] for axis in (0, 1))
+    parameters = {"release_id": release.id, "limit": limit, "lats": lats, "lons": lons}
+    found: list[list[Row[Any]]] = [[] for _ in points]
+    for row in await database.fetch_from(release, _NEAREST_TO_EACH, parameters):
+        found[row.number - 1].append(row)
+    return found
 
 
 def _rounded(degrees: float) -> float:

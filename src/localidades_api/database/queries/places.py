@@ -1,4 +1,4 @@
-"""A place as lists of places show it: its columns, and its municipio and estado, in SQL."""
+"""SQL for a place in a list of places, with its municipio and estado, and for its successors."""
 
 from localidades_api.catalogue.keys import KEYS_OF_A_STATE
 
@@ -17,7 +17,7 @@ PARENTS = """
     JOIN states AS s ON s.release_id = m.release_id AND s.id = m.estado_id
 """
 
-# `new` succeeds the withdrawn `old`: the same name at the same point, under a key that the other release does not have.
+# `new` succeeds the withdrawn `old` if it has the same name and point, and a key that the other release lacks.
 SAME_PLACE = """
            new.folded = old.folded AND new.nombre = old.nombre
            AND new.latitud = old.latitud AND new.longitud = old.longitud
@@ -28,7 +28,7 @@ KEY_IS_NEW = "NOT EXISTS (SELECT FROM localities AS same WHERE same.release_id =
 def has_localities(release_id: str) -> str:
     """Write the condition that a release, given by a parameter, still has its rows.
 
-    A statement that also reads municipios, or another release, needs it to return no rows once those of its own are
-    removed; `Database.fetch_from` then notices.
+    A statement that also reads municipios, or another release, needs this to return no rows once the release's are
+    removed, so that `Database.fetch_from` checks again.
     """
     return f"EXISTS (SELECT FROM localities WHERE release_id = {release_id})"

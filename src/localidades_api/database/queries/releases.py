@@ -1,4 +1,4 @@
-"""Reads the list of releases, and the current one."""
+"""The list of releases with the current one, and the log of publications."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from localidades_api.database.pool import Database
 # A standby is behind while it has received changes that it does not show yet.
 _IS_BEHIND = text("pg_is_in_recovery() AND pg_last_wal_receive_lsn() > pg_last_wal_replay_lsn() AS is_behind")
 _SHOWN_PUBLICATIONS = 20
-# In the same statement as the releases, so that a page never shows a log of another moment.
+# In the statement of the releases, so that a page shows both as of one moment.
 _LATEST = text(
     "CASE WHEN current_release.publication IS NOT NULL THEN"
     " (SELECT json_agg(latest) FROM"
@@ -38,7 +38,7 @@ _PUBLICATIONS = select(publications).order_by(publications.c.number.desc())
 
 
 class ChangeCounts(NamedTuple):
-    """How many localities changed since an earlier release, by kind."""
+    """Counts of the localities that changed since an earlier release, by kind."""
 
     since: str
     counts: Mapping[str, int]
@@ -47,8 +47,8 @@ class ChangeCounts(NamedTuple):
 class ReleaseSnapshot(NamedTuple):
     """The releases that a server shows, oldest first; a server that is behind may lack the newest.
 
-    `changes` has the counts of the importer, by the name of the later release. `publication` counts how often the
-    pointer to the current release has been set; `publications` has the latest of them, newest first.
+    `changes` has the counts of the importer, by the name of the later release. `publication` is the number of times
+    that the pointer to the current release has been set, and `publications` the latest of them, newest first.
     """
 
     every: list[Release]
@@ -59,30 +59,25 @@ class ReleaseSnapshot(NamedTuple):
     is_behind: bool
 
 
-class ReleasesRepository:
-    """Reads the list of releases; a database that does not answer raises DatabaseUnavailableError."""
+async def get_release_snapshot(database: Database) -> ReleaseSnapshot:
+    """Return the releases as the server that answers shows them."""
+    rows = await database.fetch(_RELEASES)
+    every = [Release.model_validate(row) for row in rows]
+    pointed_at = [
+        (release, row.publication, _LOG.validate_python(row.publications or []))
+        for release, row in zip(every, rows, strict=True)
+        if row.publication is not None
+    ]
+    current, publication, log = pointed_at[0] if pointed_at else (None, 0, [])
+    names = {row.id: row.name for row in rows}
+    changes = {
+        row.name: ChangeCounts(names[row.previous_id], {kind: getattr(row, kind) for kind in CHANGE_KINDS})
+        for row in rows
+        if row.previous_id in names  # a comparison with a retired release is stale
+    }
+    return ReleaseSnapshot(every, current, changes, publication, log, any(row.is_behind for row in rows))
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
-    async def list_releases(self) -> ReleaseSnapshot:
-        """Return the releases as the server that answers shows them."""
-        rows = await self._database.fetch(_RELEASES)
-        every = [Release.model_validate(row) for row in rows]
-        pointed_at = [
-            (release, row.publication, _LOG.validate_python(row.publications or []))
-            for release, row in zip(every, rows, strict=True)
-            if row.publication is not None
-        ]
-        current, publication, log = pointed_at[0] if pointed_at else (None, 0, [])
-        names = {row.id: row.name for row in rows}
-        changes = {
-            row.name: ChangeCounts(names[row.previous_id], {kind: getattr(row, kind) for kind in CHANGE_KINDS})
-            for row in rows
-            if row.previous_id in names  # a comparison with a retired release is stale
-        }
-        return ReleaseSnapshot(every, current, changes, publication, log, any(row.is_behind for row in rows))
-
-    async def list_publications(self) -> list[Publication]:
-        """Return the whole log of publications, newest first."""
-        return [Publication.model_validate(row) for row in await self._database.fetch(_PUBLICATIONS)]
+async def list_publications(database: Database) -> list[Publication]:
+    """Return the whole log of publications, newest first."""
+    return [Publication.model_validate(row) for row in await database.fetch(_PUBLICATIONS)]

@@ -1,5 +1,6 @@
-"""The points of vector tiles and of the map of the whole country."""
+"""The points of vector tiles, of the backdrop of the whole country, and of the map's overview."""
 
+from array import array
 from typing import Any, NamedTuple
 
 from pydantic_core import from_json
@@ -11,8 +12,9 @@ from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.conditions import conditions, filtered_by, values
+from localidades_api.database.queries.packed import pack, unpack
 
-_LARGEST = 20
+_LARGEST = 20  # places
 _COLUMNS = localities.c
 
 
@@ -23,31 +25,25 @@ class Overview(NamedTuple):
     largest: list[Row[Any]]
 
 
-class MapRepository:
-    """Reads what a map begins with; a database that does not answer raises DatabaseUnavailableError."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def overview(self, release: Release, filters: LocalityFilters) -> Overview:
-        """Return the overview of the places that the filters choose; without coordinates there is none."""
-        chosen = [_COLUMNS.release_id == release.id, _COLUMNS.latitud.is_not(None), *conditions(filtered_by(filters))]
-        east, north = _COLUMNS.longitud, _COLUMNS.latitud
-        box = select(func.min(east), func.min(north), func.max(east), func.max(north)).where(*chosen).subquery()
-        largest = (
-            select(_COLUMNS.id, _COLUMNS.nombre, _COLUMNS.poblacion, north, east)
-            .where(*chosen)
-            .order_by(_COLUMNS.prominence, _COLUMNS.id)
-            .limit(_LARGEST)
-            .subquery()
-        )
-        statement = (
-            select(largest, box)
-            .select_from(box.join(largest, true()))
-            .order_by(largest.c.poblacion.desc().nulls_last(), largest.c.id)
-        )
-        rows = await self._database.fetch_from(release, statement, values(filters))
-        return Overview(tuple(rows[0][-4:]) if rows else None, list(rows))
+async def get_overview(database: Database, release: Release, filters: LocalityFilters) -> Overview:
+    """Return the overview of the places that the filters choose, except those without coordinates."""
+    chosen = [_COLUMNS.release_id == release.id, _COLUMNS.latitud.is_not(None), *conditions(filtered_by(filters))]
+    east, north = _COLUMNS.longitud, _COLUMNS.latitud
+    box = select(func.min(east), func.min(north), func.max(east), func.max(north)).where(*chosen).subquery()
+    largest = (
+        select(_COLUMNS.id, _COLUMNS.nombre, _COLUMNS.poblacion, north, east)
+        .where(*chosen)
+        .order_by(_COLUMNS.prominence, _COLUMNS.id)
+        .limit(_LARGEST)
+        .subquery()
+    )
+    statement = (
+        select(largest, box)
+        .select_from(box.join(largest, true()))
+        .order_by(largest.c.poblacion.desc().nulls_last(), largest.c.id)
+    )
+    rows = await database.fetch_from(release, statement, values(filters))
+    return Overview(tuple(rows[0][-4:]) if rows else None, list(rows))
 
 
 EXTENT = 4096  # units along a side of a tile
@@ -57,8 +53,8 @@ _CELL_BITS = (EXTENT // CELLS).bit_length() - 1
 
 _MARGIN = 1e-9  # degrees, more than the rounding errors of an edge
 
-# A place lies in exactly one tile of a zoom: the index finds those within the box, with a margin, and the units decide.
-# OFFSET 0 keeps Postgres from projecting what is outside the box, where a latitude can be out of range.
+# A place is in exactly one tile of a zoom: the index finds those within the box, with a margin, and the units decide.
+# OFFSET 0 keeps Postgres from projecting places outside the box, whose latitude can be out of range.
 _TILE = text(
     f"""
     WITH inside AS MATERIALIZED (
@@ -78,14 +74,14 @@ _TILE = text(
               FROM (SELECT * FROM inside ORDER BY prominence, id LIMIT :most) AS shown
               JOIN (SELECT id, nombre, ambito, poblacion FROM localities WHERE release_id = :release_id) AS named
              USING (id)) AS places,
-           (SELECT string_agg(int4send(cell), ''::bytea ORDER BY cell)
+           (SELECT {pack("cell", order="cell")}
               FROM (SELECT DISTINCT (y >> {_CELL_BITS}) * {CELLS} + (x >> {_CELL_BITS}) AS cell FROM inside) AS cells
              WHERE (SELECT places FROM total) > :most) AS cells
     """
 )
 _BACKDROP = text(
-    """
-    SELECT string_agg(int4send(cell), ''::bytea ORDER BY cell)
+    f"""
+    SELECT {pack("cell", order="cell")}
       FROM (SELECT DISTINCT y * :columns + x AS cell
               FROM (SELECT floor((longitud / 360 + 0.5 - :left) * :scale)::int AS x,
                            floor((0.5 - atanh(sin(radians(latitud))) / (2 * pi()) - :top) * :scale)::int AS y
@@ -114,47 +110,43 @@ class TilePlace(NamedTuple):
 class TileContent(NamedTuple):
     """The most prominent places of a tile, and the cells that hold any place: empty if all places are listed.
 
-    Cells are counted eastwards, row by row from the north, as big-endian integers of four bytes in order.
+    Cells are numbered eastwards, row by row from the north, and sorted.
     """
 
     listed: str  # JSON, which takes milliseconds to read
-    cells: bytes
+    cells: "array[int]"
 
     def places(self) -> list[TilePlace]:
         """Read the places."""
         return [TilePlace(*place) for place in from_json(self.listed)]
 
 
-class TilesRepository:
-    """Reads the tiles of a release; a database that does not answer raises DatabaseUnavailableError."""
+async def get_tile(database: Database, release: Release, tile: Tile, most: int) -> TileContent:
+    """Return the places of a tile, at most `most`."""
+    box = tile.box
+    parameters: dict[str, Any] = {
+        "release_id": release.id,
+        "scale": float(2**tile.zoom * EXTENT),
+        "column": tile.column,
+        "row": tile.row,
+        "most": most,
+        "west": box.west - _MARGIN,
+        "south": box.south - _MARGIN,
+        "east": box.east + _MARGIN,
+        "north": box.north + _MARGIN,
+    }
+    rows = await database.fetch_from(release, _TILE, parameters)
+    return TileContent(rows[0].places or "[]", unpack(rows[0].cells))
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
-    async def read_tile(self, release: Release, tile: Tile, most: int) -> TileContent:
-        """Return the places of a tile, at most `most`."""
-        box = tile.box
-        parameters: dict[str, Any] = {
-            "release_id": release.id,
-            "scale": float(2**tile.zoom * EXTENT),
-            "column": tile.column,
-            "row": tile.row,
-            "most": most,
-            "west": box.west - _MARGIN,
-            "south": box.south - _MARGIN,
-            "east": box.east + _MARGIN,
-            "north": box.north + _MARGIN,
-        }
-        rows = await self._database.fetch_from(release, _TILE, parameters)
-        return TileContent(rows[0].places or "[]", bytes(rows[0].cells or b""))
+async def get_backdrop(database: Database, release: Release, frame: Frame) -> "array[int]":
+    """Return the cells of a frame that hold any place, numbered as those of a tile."""
+    parameters = {"release_id": release.id, **frame._asdict()}
+    rows = await database.fetch_from(release, _BACKDROP, parameters)
+    return unpack(rows[0][0])
 
-    async def read_backdrop(self, release: Release, frame: Frame) -> bytes:
-        """Return the cells of a frame that hold any place, as those of a tile."""
-        parameters = {"release_id": release.id, **frame._asdict()}
-        rows = await self._database.fetch_from(release, _BACKDROP, parameters)
-        return bytes(rows[0][0] or b"")
 
-    async def read_bounds(self, release: Release) -> Box | None:
-        """Return the smallest box with all places; None if none has coordinates."""
-        rows = await self._database.fetch_from(release, _BOUNDS, {"release_id": release.id})
-        return None if None in rows[0] else Box._make(rows[0])
+async def get_bounds(database: Database, release: Release) -> Box | None:
+    """Return the smallest box with all places; None if none has coordinates."""
+    rows = await database.fetch_from(release, _BOUNDS, {"release_id": release.id})
+    return None if None in rows[0] else Box._make(rows[0])

@@ -1,4 +1,4 @@
-"""Estados, municipios and localities as INEGI's web service wscatgeo writes them: JSON made by Postgres."""
+"""Estados, municipios and localities in the JSON of INEGI's web service wscatgeo, written by Postgres."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -26,12 +26,12 @@ MAX_FOUND = 10_000  # rows of an answer to `buscar`, some 3 MB
 _NO_SEAT = "----"  # in Ciudad de México, whose alcaldías have no cabecera
 _CIUDAD_DE_MEXICO = 9
 _IN_USE = "1"  # the status of a locality that is not withdrawn, the only number
-# What `lower` leaves alone where the database has the locale C.
+# Letters that `lower` does not change in a database with the locale C.
 _UPPER, _LOWER = "ÁÉÍÓÚÜÑ", "áéíóúüñ"
 
 
 class Rows(NamedTuple):
-    """Rows as members of a JSON array, without its brackets."""
+    """Rows as elements of a JSON array, without its brackets, and their number."""
 
     quantity: int
     members: str
@@ -93,7 +93,7 @@ _MEMBERS: Mapping[Level, _Members] = {
         ("estatus", None, _IN_USE),
     ],
 }
-_NAMES = frozenset({"area.nombre", "area.abreviatura", "area.carta"})  # what may have quotes
+_NAMES = frozenset({"area.nombre", "area.abreviatura", "area.carta"})  # values that may have quotes
 
 
 def _row(level: Level, *, v1: bool) -> str:
@@ -107,7 +107,7 @@ def _row(level: Level, *, v1: bool) -> str:
 
 
 def _summed(group: str) -> str:
-    """Join what is published of localities, summed up."""
+    """Join the sums of the localities' published figures."""
     return f"""
       LEFT JOIN (SELECT {group} AS id, {", ".join(f"sum({column}) AS {column}" for _, _, column in _COUNTS)}
                    FROM localities
@@ -129,65 +129,68 @@ _FROM: Mapping[Level, str] = {
 _ROWS = {(version, level): _row(level, v1=version == "v1") for version in VERSIONS for level in _MEMBERS}
 _IN_RANGE = "area.id BETWEEN :first AND :last"
 _OF_AMBITO = " AND (CAST(:ambito AS text) IS NULL OR area.ambito = :ambito)"
-# Its words without marks are quickly looked for, and rule most names out.
+# The folded words are found quickly, and rule most names out.
 _FOUND_FOLDED = "strpos(area.folded, :folded) > 0 AND "
 _FOUND = f"strpos(lower(translate(area.nombre, '{_UPPER}', '{_LOWER}')), :words) > 0"
 
 
-class WscatgeoRepository:
-    """Reads a release as wscatgeo does; a database that does not answer raises DatabaseUnavailableError."""
+async def list_areas(
+    database: Database,
+    release: Release,
+    version: Version,
+    level: Level,
+    first: int,
+    last: int,
+    *,
+    ambito: str | None = None,
+) -> Rows:
+    """Return the areas whose keys are in a range, by key; of localities, those of an ámbito if one is given."""
+    parameters: dict[str, object] = {"first": first, "last": last}
+    condition = _IN_RANGE
+    if level == "localidades":
+        condition, parameters = condition + _OF_AMBITO, parameters | {"ambito": ambito}
+    return await _list(database, release, version, level, condition, parameters, _municipios(level, first, last))
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
-    async def list_areas(
-        self, release: Release, version: Version, level: Level, first: int, last: int, *, ambito: str | None = None
-    ) -> Rows:
-        """Return the areas whose keys are in a range, by key; of localities, those of an ámbito if one is given."""
-        parameters: dict[str, object] = {"first": first, "last": last}
-        condition = _IN_RANGE
-        if level == "localidades":
-            condition, parameters = condition + _OF_AMBITO, parameters | {"ambito": ambito}
-        return await self._list(release, version, level, condition, parameters, _municipios(level, first, last))
+async def find_areas(database: Database, release: Release, version: Version, level: Level, words: str) -> Rows:
+    """Return the areas whose names contain the words, by key: at most one more than `MAX_FOUND`.
 
-    async def find_areas(self, release: Release, version: Version, level: Level, words: str) -> Rows:
-        """Return the areas whose names have the words, by key: at most one more than `MAX_FOUND`.
+    The search ignores case, but not marks.
+    """
+    every = municipalities_of(STATE_KEYS[0])[0], municipalities_of(STATE_KEYS[-1])[1]
+    condition, parameters = _FOUND, {"words": words.lower()}
+    if level == "localidades":
+        condition, parameters = _FOUND_FOLDED + condition, parameters | {"folded": fold(words)}
+    return await _list(database, release, version, level, condition, parameters, every)
 
-        Upper and lower case are the same, letters with and without marks are not.
-        """
-        every = municipalities_of(STATE_KEYS[0])[0], municipalities_of(STATE_KEYS[-1])[1]
-        condition, parameters = _FOUND, {"words": words.lower()}
-        if level == "localidades":
-            condition, parameters = _FOUND_FOLDED + condition, parameters | {"folded": fold(words)}
-        return await self._list(release, version, level, condition, parameters, every)
 
-    async def _list(
-        self,
-        release: Release,
-        version: Version,
-        level: Level,
-        condition: str,
-        parameters: Mapping[str, object],
-        municipios: tuple[int, int],
-    ) -> Rows:
-        first, last = municipios
-        rows = await self._database.fetch_from(
-            release,
-            text(
-                f"""
-                SELECT count(*) AS quantity, coalesce(string_agg(row, ',' ORDER BY id), '') AS members
-                  FROM (SELECT area.id, {escaped(_ROWS[version, level])} AS row
-                          FROM {_FROM[level]} AND {condition}
-                         LIMIT {MAX_FOUND + 1}) AS rows
-                """
-            ),
-            {"release_id": release.id, "first_municipio": first, "last_municipio": last, **parameters},
-        )
-        return Rows(rows[0].quantity, rows[0].members)
+async def _list(
+    database: Database,
+    release: Release,
+    version: Version,
+    level: Level,
+    condition: str,
+    parameters: Mapping[str, object],
+    municipios: tuple[int, int],
+) -> Rows:
+    first, last = municipios
+    rows = await database.fetch_from(
+        release,
+        text(
+            f"""
+            SELECT count(*) AS quantity, coalesce(string_agg(row, ',' ORDER BY id), '') AS members
+              FROM (SELECT area.id, {escaped(_ROWS[version, level])} AS row
+                      FROM {_FROM[level]} AND {condition}
+                     LIMIT {MAX_FOUND + 1}) AS rows
+            """
+        ),
+        {"release_id": release.id, "first_municipio": first, "last_municipio": last, **parameters},
+    )
+    return Rows(rows[0].quantity, rows[0].members)
 
 
 def _municipios(level: Level, first: int, last: int) -> tuple[int, int]:
-    """Return the lowest and the highest key of the municipios that areas are, are in, or consist of."""
+    """Return the lowest and the highest key of the municipios of areas in a range of keys."""
     match level:
         case "mgee":
             return municipalities_of(first)[0], municipalities_of(last)[1]

@@ -1,11 +1,11 @@
-"""The demo catalogue: as large and as awkward as INEGI's, and invented from the first municipio to the last.
+"""Generates the demo catalogue, as large and as irregular as INEGI's, with invented municipios and localities.
 
-For trying the service out, and for tests and benchmarks, where INEGI's own file is not at hand. Only the
-estados, their abbreviations and (roughly) their sizes and places are real.
+It serves to try the service, and for tests and benchmarks without INEGI's file. Only the estados, their abbreviations
+and (roughly) their sizes and locations are real.
 
-The lines are the same on every machine and every Python. The one source of chance is ``Random.random()``,
-whose sequence Python guarantees for a seed, as it does not for ``choice`` or ``shuffle``; and the arithmetic
-on it is IEEE's four operations, without libm.
+The lines are the same on every machine and every Python. Their only randomness is ``Random.random()``, whose sequence
+Python guarantees for a seed, unlike that of ``choice`` or ``shuffle``; the arithmetic is IEEE's four operations,
+without libm.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from localidades_api.importer.demo.names import (
     municipio_names,
 )
 
-# Of all lines joined by CRLF, as UTF-8: what the index shows, and what keeps the generator from drifting unseen.
+# Of all lines joined by CRLF, in UTF-8: the index shows it, and a test compares it with the generator's.
 DEMO_SHA256 = "6f715e28404a556b8d6291b29c93f23173e5c1bad7e2b49eb96cd76149eeca52"
 DEMO_LOCALITIES = 304_400
 
@@ -33,21 +33,21 @@ COLUMNS = (
 
 SEED = 20180928
 OAXACA = "20"
-# Places in Oaxaca's list of municipios: those on the left take the name of those on the right.
+# Numbers in Oaxaca's list of municipios: the first of a pair takes the name of the second.
 OAXACA_TWINS = ((208, 207), (318, 317))
 OAXACA_COMMA = 411
 COMMA_NAME = "Villa Vieja del Encinar, Puerta de las Lomas"
-# The municipios that have no locality 0001: their cabecera has another clave, or lies elsewhere.
+# The municipios without a locality 0001, whose cabecera has another clave or is elsewhere.
 HEADLESS = {("14", "060"): 2, ("30", "101"): 7}
 KNOWN_POPULATION = 0.195  # share of the localities, cabeceras apart
 UNKNOWN_ALTITUDE = 0.03
-SEA = -2  # metres: what chance puts as low as this, or lower, is moved to the shore
+SEA = -2  # metres: a random altitude as low as this, or lower, is moved to the shore
 URBAN = 2_500  # inhabitants from which INEGI calls a locality urban
 UNPOPULATED = '"-","-","-","-"'
 
 
 class Estado(NamedTuple):
-    """An estado: how many municipios and localities it has, and its place as a rough box."""
+    """An estado: its numbers of municipios and localities, and its location as a rough box."""
 
     clave: str
     nombre: str
@@ -128,7 +128,7 @@ def generate_demo() -> Iterator[str]:
 
 
 def _municipios(rnd: Chance, estado: Estado) -> Iterator[Municipio]:
-    """Yield an estado's municipios, each in a cell of its own of a grid over the estado's box."""
+    """Yield an estado's municipios, each in another cell of a grid over the estado's box."""
     columns = isqrt(estado.municipios - 1) + 1
     rows = (estado.municipios + columns - 1) // columns
     height = (estado.north - estado.south) / rows

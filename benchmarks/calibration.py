@@ -18,14 +18,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.names import places_of, read_catalogue, withdrawn_of
-from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
+from localidades_api.catalogue.keys import CLAVE_OF_SEAT, KEYS_OF_A_MUNICIPIO
 from localidades_api.names.build import build_index
 from localidades_api.names.index import NameIndex
 from localidades_api.names.rows import MatchRow
 
 BANDS = (0, 10, 30, 50, 70, 80, 85, 95, 97, 99, 100.01)  # points of a score
 _OFFICIAL = "sedesol_catalogo"  # another office's list, not typed by people
-_SEAT = 1  # clave
 
 
 class IndexedLocality(NamedTuple):
@@ -62,7 +61,7 @@ def seats(index: NameIndex, keys: Iterable[int]) -> Iterator[IndexedLocality]:
     """Yield the seats of all municipios under the municipio's name and the usual short one."""
     for key in keys:
         municipio_id, clave = divmod(key, KEYS_OF_A_MUNICIPIO)
-        if clave == _SEAT:
+        if clave == int(CLAVE_OF_SEAT):
             municipio, estado = index.areas.municipios[municipio_id], index.areas.estados[municipio_id // 1000]
             yield IndexedLocality("seat", "catalogue", MatchRow(municipio, None, estado), key)
             short = re.split(r" del? ", municipio)[0]

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from localidades_api.catalogue.folding import fold
-from localidades_api.catalogue.keys import PlaceKind
+from localidades_api.catalogue.keys import CLAVE_OF_SEAT, PlaceKind
 from localidades_api.importer.extract import open_table
 from localidades_api.importer.transform import Catalogue, transform
 from localidades_api.names.build import build_index
@@ -107,7 +107,7 @@ def places_of(catalogue: Catalogue, earlier: Catalogue | None) -> Iterator[Index
         estado = catalogue.states[municipio.estado_id]
         yield IndexedPlace(
             row.id, row.nombre, municipio.id, municipio.nombre, estado.id, estado.nombre, row.ambito, row.poblacion,
-            row.latitud, row.longitud, row.clave == "0001", tuple(former.get(row.id, ())),
+            row.latitud, row.longitud, row.clave == CLAVE_OF_SEAT, tuple(former.get(row.id, ())),
         )  # fmt: skip
 
 

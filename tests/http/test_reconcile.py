@@ -280,6 +280,7 @@ async def test_each_type_is_matched_by_name_and_key(
     candidate = await best(client, query, kind=kind)
     assert (candidate["id"], candidate["match"]) == (key, match)
     assert [one["id"] for one in candidate["type"]] == [kind]
+    assert 97 <= candidate["score"] < 100
 
 
 async def test_several_types_are_answered_together_and_only_one_may_be_certain(client: httpx.AsyncClient) -> None:
@@ -298,7 +299,7 @@ async def test_several_types_are_answered_together_and_only_one_may_be_certain(c
 async def test_similar_name_is_suggested_but_not_matched(client: httpx.AsyncClient) -> None:
     [result] = await asked(client, {"query": "Ardi"})
     assert result["result"][0]["id"] == "010010004"
-    assert result["result"][0]["score"] <= 50
+    assert [one["score"] for one in result["result"]] == [50, 9, 7, 4, 3][: len(result["result"])]
     assert not result["result"][0]["match"]
 
 

@@ -11,8 +11,12 @@ from urllib.parse import parse_qs, urlencode
 import httpx
 import pytest
 from fastapi import FastAPI
+from sqlalchemy import make_url, select
+from sqlalchemy.ext.asyncio import create_async_engine
 
-from localidades_api.catalogue.folding import APOSTROPHES
+from localidades_api.catalogue.folding import APOSTROPHES, fold
+from localidades_api.database.models import localities
+from localidades_api.database.queries.conditions import _with_enye
 from tests.support.application import client_of, import_file, running_app, walk
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.database import WHO_WAIT, connected
@@ -87,6 +91,16 @@ async def keys_of(client: httpx.AsyncClient, **asked: str) -> list[int]:
     """Return the keys of all records of a list, page after page."""
     pages = walk(client, f"{LOCALIDADES}?{urlencode(asked)}")
     return [record["id"] async for answer in pages for record in answer.json()["results"]]
+
+
+async def test_names_are_folded_in_postgres_as_in_python_except_for_enye(named_database: str) -> None:
+    database = create_async_engine(make_url(named_database).set(drivername="postgresql+asyncpg"))
+    async with database.connect() as connection:
+        rows = await connection.execute(select(localities.c.nombre, _with_enye()))
+    await database.dispose()
+    folded: dict[str, str] = dict(rows.all())
+    assert {nombre: written.replace("{", "") for nombre, written in folded.items()} == {one: fold(one) for one in NAMES}
+    assert folded["Peñón"] == "pen{on"
 
 
 @pytest.mark.parametrize("sort", SORTS)

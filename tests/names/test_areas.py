@@ -1,4 +1,6 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from localidades_api.names.areas import AreaBook, match_municipality, match_state
 
@@ -51,3 +53,65 @@ def test_municipio_is_found_with_its_spaces_left_out_or_added(text: str, estado_
 def test_municipio_in_one_word_is_not_quite_the_name() -> None:
     assert [area.likeness for area in BOOK.find_municipios("Cuatrociénegas", 5)] == [99.0]
     assert match_municipality(BOOK, "Cuatrociénegas", "Coahuila").best is not None
+
+
+# -- Scores
+
+
+def score(text: str, estado: str | None = None, book: AreaBook = BOOK) -> float:
+    result = match_municipality(book, text, estado)
+    assert result.best is not None
+    return result.best.score
+
+
+def test_score_of_an_area_falls_with_what_differs() -> None:
+    same = score("San Felipe Orizatlán", "Hidalgo")
+    one_letter, two_letters = (score(text, "Hidalgo") for text in ("San Felipe Orisatlan", "San Phelipe Orisatlan"))
+    assert 99.67 == same > one_letter > two_letters > score("San Phelipe Orisatlan") > 10
+    part = score("Orizatlan", "Hidalgo")
+    assert one_letter > part > score("Orizatlan") > 10
+    assert score("Municipio de San Felipe Orizatlán", "Hidalgo") == part  # words too many
+
+
+def test_municipios_of_one_name_share_the_probability_and_neither_is_certain() -> None:
+    result = match_municipality(BOOK, "San Juan del Río")
+    assert (result.outcome, result.margin) == ("ambiguous", 0)
+    assert [(one.id, one.score) for one in result.candidates] == [(10028, 49.92), (22016, 49.92)]
+    assert match_municipality(BOOK, "San Juan del Río", "Querétaro").outcome == "exact"
+
+
+def test_unknown_estado_makes_a_municipio_less_likely_and_never_certain() -> None:
+    result = match_municipality(BOOK, "Monclova", "Atlantis")
+    assert result.outcome == "ambiguous"
+    assert 90 < result.candidates[0].score < score("Monclova")
+    assert [fault.code for fault in result.candidates[0].faults] == ["estado"]
+    likely = match_municipality(BOOK, "Monclova", "Coahuila")
+    assert (likely.outcome, likely.margin) == ("exact", likely.candidates[0].score)
+
+
+def test_former_name_of_a_municipio_is_sure_if_no_other_is_like_it() -> None:
+    result = match_municipality(BOOK, "Atlanga Tepec", "Tlaxcala")
+    assert (result.id, result.outcome) == (29003, "sure")
+    former = {29003: "San Felipe Atlanga Tepec", 29004: "San Felipe Atlanga Tepe"}
+    two = AreaBook(BOOK.estados, {29003: "Uno", 29004: "Dos"}, former)
+    result = match_municipality(two, "San Felipe Atlanga Tepec", "Tlaxcala")
+    assert [one.id for one in result.candidates] == [29003, 29004]
+    assert (result.outcome, result.candidates[0].faults[0].code) == ("ambiguous", "former_name")
+    misspelt = match_municipality(BOOK, "Atlamga Tepek", "Tlaxcala")
+    assert misspelt.outcome == "ambiguous"
+    assert misspelt.candidates[0].score < 99
+
+
+def test_misspelt_estado_is_likely_and_never_certain() -> None:
+    assert (match_state(BOOK, "Jalisco").outcome, match_state(BOOK, "Jalisco").candidates[0].score) == ("exact", 99.67)
+    result = match_state(BOOK, "Jalizco")
+    assert (result.outcome, result.candidates[0].score) == ("ambiguous", 99.0)
+
+
+@given(st.sampled_from(sorted(BOOK.municipios.values())) | st.text(max_size=20), st.sampled_from([None, *ESTADOS, "x"]))
+def test_scores_of_areas_are_probabilities_and_certain_is_one_alone(text: str, estado: str | None) -> None:
+    result = match_municipality(BOOK, text, estado)
+    scores = [one.score for one in result.candidates]
+    assert scores == sorted(scores, reverse=True)
+    assert sum(scores) <= 100
+    assert result.id is None or (len(scores) == 1 and scores[0] >= 97)

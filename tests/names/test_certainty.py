@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from random import Random
-from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -12,12 +11,19 @@ from hypothesis import strategies as st
 
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.names.build import build_index
-from localidades_api.names.certainty import MAX_SURE, MIN_SURE, coefficients, probabilities, probabilities_by_key
+from localidades_api.names.certainty import (
+    coefficients,
+    outcome,
+    probabilities,
+    probabilities_by_key,
+)
 from localidades_api.names.evidence import Question, gather
+from localidades_api.names.faults import Difference, NameFault
 from localidades_api.names.index import NameIndex
 from localidades_api.names.layout import KEY
 from localidades_api.names.places import Former
-from localidades_api.names.rows import FaultCode, MatchRow, NameFault
+from localidades_api.names.rows import MatchRow
+from localidades_api.names.weights import MAX_SURE, MIN_SURE
 from tests.support.names import ESTADOS, MUNICIPIOS, PLACES
 
 SCALE = {"scale_shift", "scale_slope"}
@@ -27,17 +33,15 @@ FITTED = sorted(coefficients().keys() - SCALE)
 EVIDENCE = st.dictionaries(st.sampled_from(FITTED), st.floats(-3, 8))
 # A word of each sort that `gather` tells apart, and one that no place has.
 WORDS = ("frontera", "qwrtz", "rancho", "ejido", "puerto", "pueblo", "hospital")
-PENALTIES = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 22.0)
 POINTS = ((None, None), *((24.3 + km / 111.2, -108.5) for km in (0.5, 2.0, 5.0, 9.0)))
 
 
 def differences() -> Iterator[NameFault]:
     """Yield a difference of each sort: a word for another where there may be one, added, and missing."""
-    for code, word, penalty in product(get_args(FaultCode), WORDS, PENALTIES):
-        yield NameFault(code, word, "", penalty)
-        yield NameFault(code, "", word, penalty)
-        if code != "kind":
-            yield NameFault(code, word, "norte", penalty)
+    for difference, word in product(Difference, WORDS):
+        yield NameFault(difference, word, "", 2.0)
+        yield NameFault(difference, "", word, 2.0)
+        yield NameFault(difference, word, "norte", 2.0)
 
 
 def evidence_of_each_sort(index: NameIndex) -> Iterator[dict[str, float]]:
@@ -156,6 +160,28 @@ def test_bound_is_of_what_the_score_says(index: NameIndex) -> None:
     assert 0.85 < share < 0.97
     outcomes = [index.match(row, bound).outcome for bound in (share - 0.01, share + 0.01)]
     assert outcomes == ["sure", "ambiguous"]
+
+
+@pytest.mark.parametrize(
+    ("probability", "found"),
+    [(0.0999, "none"), (0.1, "ambiguous"), (0.9699, "ambiguous"), (0.97, "sure"), (1.0, "sure")],
+)
+def test_probability_that_equals_a_bound_has_reached_it(probability: float, found: str) -> None:
+    assert outcome(probability, is_doubtful=False, is_literal=False) == found
+    assert outcome(probability, is_doubtful=True, is_literal=True) == ("none" if found == "none" else "ambiguous")
+
+
+def test_score_that_equals_the_bound_of_a_row_is_sure(index: NameIndex) -> None:
+    result = index.match(MatchRow("Frontera", "Centla", "Tabasco"), 0.998)
+    assert (result.outcome, result.candidates[0].score) == ("exact", 99.8)
+    assert index.match(MatchRow("Frontera", "Centla", "Tabasco"), 0.9981).outcome == "ambiguous"
+
+
+def test_key_is_certain_in_spite_of_a_name_that_differs_little() -> None:
+    assert probabilities_by_key([17.0]) == [0.999]
+    assert probabilities_by_key([17.5]) == [pytest.approx(0.999 * 0.825)]
+    assert probabilities_by_key([0.0, 0.0]) == [0.4995, 0.4995]
+    assert probabilities_by_key([0.0, 2.0, 3.0]) == pytest.approx([0.999, 0.0005, 0.0005], rel=0.01)
 
 
 NEVER_CERTAIN = {

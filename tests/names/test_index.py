@@ -92,17 +92,17 @@ def test_opened_index_answers_when_its_folder_is_gone(tmp_path: Path) -> None:
     index.close()
 
 
-def test_rows_stand_in_the_order_of_prominence(index: NameIndex) -> None:
+def test_rows_are_ranked_by_population(index: NameIndex) -> None:
     """A place of unknown population ranks with what makes it a town: that it is urban, or a cabecera."""
-    prominences = [index.place(row).prominence for row in range(index.layout.rows)]
-    assert prominences == sorted(prominences, reverse=True)
+    points = [index.place(row).population_points for row in range(index.layout.rows)]
+    assert points == sorted(points, reverse=True)
 
 
-@pytest.mark.parametrize("prominent", [3, 30])
-def test_prominent_places_are_searched_first_and_all_where_these_are_too_few(
-    tmp_path: Path, index: NameIndex, monkeypatch: pytest.MonkeyPatch, prominent: int
+@pytest.mark.parametrize("top", [3, 30])
+def test_first_places_are_searched_first_and_all_if_these_are_too_few(
+    tmp_path: Path, index: NameIndex, monkeypatch: pytest.MonkeyPatch, top: int
 ) -> None:
-    monkeypatch.setattr(layout, "MAX_PROMINENT", prominent)
+    monkeypatch.setattr(layout, "MAX_TOP", top)
     build_index(tmp_path / "names", PLACES)
     other = NameIndex(tmp_path / "names")
     for text in ("a", "san", "san juan mixtepec", "guadalajra", "ixtapa puerto", "zzz"):

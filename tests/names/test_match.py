@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from localidades_api.names.areas import AreaBook, match_municipality, match_state
 from localidades_api.names.build import build_index
-from localidades_api.names.certainty import MIN_SURE, SURE
 from localidades_api.names.differences import compare, distance_fault, read_name
 from localidades_api.names.evidence import has_homonym
+from localidades_api.names.faults import Difference, NameFault
 from localidades_api.names.index import NameIndex
 from localidades_api.names.layout import KEY
 from localidades_api.names.places import MIN_URBAN, IndexedPlace, NameKind, PlaceName, Withdrawn
-from localidades_api.names.rows import FaultCode, MatchRow, NameFault
+from localidades_api.names.rows import MatchRow
+from localidades_api.names.weights import MIN_SURE, SURE
 from tests.support.names import PLACES
 
 CENTLA = {"municipio": "CENTLA", "estado": "TAB"}
@@ -77,16 +78,19 @@ def test_fault_of_another_municipio_names_that_of_the_place(index: NameIndex) ->
     result = index.match(MatchRow("LA MOJONERA", "Compostela", "Nayarit"))
     assert result.best is not None
     # It costs little: the place was there in an earlier release.
-    assert result.best.faults[0] == NameFault("municipio", "Compostela", "Puerto Vallarta", 0.5)
+    assert result.best.faults[0] == NameFault(Difference.MUNICIPIO_FORMER, "Compostela", "Puerto Vallarta", 0.5)
 
 
-@pytest.mark.parametrize(("municipio", "penalty"), [("Centro", 22.0), ("Atlantis", 12.0)], ids=["another", "unknown"])
+@pytest.mark.parametrize(
+    ("municipio", "difference", "penalty"),
+    [("Centro", Difference.MUNICIPIO_OTHER, 22.0), ("Atlantis", Difference.MUNICIPIO_UNKNOWN, 12.0)],
+)
 def test_another_municipio_costs_more_than_one_that_nobody_knows(
-    index: NameIndex, municipio: str, penalty: float
+    index: NameIndex, municipio: str, difference: Difference, penalty: float
 ) -> None:
     result = index.match(MatchRow("Seybaplaya", municipio, "Tabasco"))
     assert result.best is not None
-    assert result.best.faults == (NameFault("municipio", municipio, "Centla", penalty),)
+    assert result.best.faults == (NameFault(difference, municipio, "Centla", penalty),)
 
 
 @pytest.mark.parametrize(
@@ -102,12 +106,21 @@ def test_first_word_too_many_costs_most(index: NameIndex, given_name: str, penal
 
 
 @pytest.mark.parametrize(
-    ("code", "is_homonym"),
-    [("wording", True), ("former_name", False), ("bracket", False), ("seat", False), ("everyday", False)],
+    ("difference", "is_homonym"),
+    [
+        (Difference.WORDING, True),
+        (Difference.FORMER_NAME, False),
+        (Difference.FORMER_NAME_LITERALLY, False),
+        (Difference.BRACKET_ALONE, False),
+        (Difference.SEAT, False),
+        (Difference.EVERYDAY, False),
+    ],
 )
-def test_homonyms_share_the_name_itself_and_no_other(index: NameIndex, code: FaultCode, is_homonym: object) -> None:
+def test_homonyms_share_the_name_itself_and_no_other(
+    index: NameIndex, difference: Difference, is_homonym: object
+) -> None:
     place = index.place(index.layout.find(KEY, "140670020")[0])
-    assert has_homonym(place, [NameFault(code, "", "", 1.0)]) == is_homonym
+    assert has_homonym(place, [NameFault(difference, "", "", 1.0)]) == is_homonym
 
 
 @pytest.mark.parametrize("nombre", ["Xochitepec", "El Zapote", "Qwrtz"])
@@ -177,6 +190,11 @@ def test_keys_lead_to_their_places(index: NameIndex, row: MatchRow, key: int, co
     assert result.id == key
     assert result.best is not None
     assert [fault.code for fault in result.best.faults] == codes
+
+
+def test_clave_in_a_municipio_whose_name_two_have_is_no_key(index: NameIndex) -> None:
+    result = index.match(MatchRow(clave="0001", municipio="San Juan Mixtepec", estado="Oaxaca"))
+    assert (result.outcome, result.best, result.candidates) == ("none", None, ())
 
 
 def test_key_and_name_of_two_places_are_never_certain(index: NameIndex) -> None:
@@ -308,6 +326,28 @@ def test_seat_comes_first_of_what_bears_its_municipios_name(towns: NameIndex) ->
     assert [one.score for one in result.candidates] == sorted((one.score for one in result.candidates), reverse=True)
 
 
+@pytest.mark.parametrize(
+    ("row", "seat", "fault"),
+    [
+        (
+            MatchRow("Mulegé", "Mulegé", "BCS"),
+            30020001,
+            NameFault(Difference.SEAT_WITH_NAMESAKE, "Mulegé", "Santa Rosalía", 4.0),
+        ),
+        (
+            MatchRow("Benito Juárez", "Benito Juárez", "Quintana Roo"),
+            230050001,
+            NameFault(Difference.SEAT, "Benito Juárez", "Cancún", 1.5),
+        ),
+    ],
+)
+def test_seat_differs_more_if_another_place_has_the_name_of_the_municipio(
+    towns: NameIndex, row: MatchRow, seat: int, fault: NameFault
+) -> None:
+    [found] = [one for one in towns.match(row).candidates if one.id == seat]
+    assert found.faults == (fault,)
+
+
 def test_place_that_has_the_name_of_its_municipio_comes_before_a_larger_seat(towns: NameIndex) -> None:
     assert [one.id for one in towns.suggest("mulege")] == [30020002, 30020001]
 
@@ -317,7 +357,7 @@ def test_words_that_tell_places_apart_are_no_spellings_of_each_other(index: Name
     place = index.place(0)._replace(nombre="Tecolutla Alta", names=(name,), former=())
     found = compare(read_name("Tecolutla Alto"), place)
     assert "spelling" not in {fault.code for fault in found.faults}
-    assert found.faults[0] == NameFault("contrast", "alto", "alta", 35.0)
+    assert found.faults[0] == NameFault(Difference.CONTRAST_OTHER, "alto", "alta", 35.0)
 
 
 def test_name_of_the_municipio_at_a_point_far_away_leaves_doubt(index: NameIndex) -> None:

@@ -17,7 +17,8 @@ import localidades_api
 from localidades_api.api.site import answerable
 from localidades_api.languages.match_words import FAULTS, OUTCOMES
 from localidades_api.languages.translators import choose_language
-from localidades_api.names.rows import FaultCode, Outcome
+from localidades_api.names.faults import Difference
+from localidades_api.names.rows import Outcome
 from tests.support.pages import ERRORS, PAGES, Page
 
 PACKAGE = Path(localidades_api.__file__).parent
@@ -74,7 +75,7 @@ def test_no_translation_is_unused() -> None:
 
 
 def test_every_code_of_a_match_has_a_name() -> None:
-    assert set(FAULTS) == set(get_args(FaultCode))
+    assert set(FAULTS) == {difference.code for difference in Difference}
     assert set(OUTCOMES) == {*get_args(Outcome), "problem", "chosen"}
     assert {*FAULTS.values(), *OUTCOMES.values()} <= translations().keys()
 

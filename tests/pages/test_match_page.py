@@ -12,6 +12,7 @@ import pytest
 from openpyxl.styles import Font
 from playwright.async_api import Browser, FilePayload, Locator, Page, Route, expect
 
+from localidades_api.catalogue.folding import fold_header
 from tests.support.application import import_file
 from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, visit
 from tests.support.catalogue import TRAPS, write_catalogue
@@ -79,6 +80,15 @@ def question(page: Page, name: str) -> Locator:
 
 def file_of(name: str, content: bytes) -> list[FilePayload]:
     return [{"name": name, "mimeType": "text/csv", "buffer": content}]
+
+
+async def test_headers_are_folded_on_the_page_as_by_the_service(page: Page) -> None:
+    headers = [
+        "Municipio", "CVE_MUN", " Clave  del  Municipio ", "Población (2020)", "Nº", "N° 5", "1ª columna", "Concepci½n",
+        "D'Artagnan", "L\N{RIGHT SINGLE QUOTATION MARK}Año", "Ñandú-Güero.", "東京", "",
+    ]  # fmt: skip
+    script = "async (headers) => headers.map((await import('/static/match_columns.js')).foldHeader)"
+    assert await page.evaluate(script, headers) == [fold_header(header) for header in headers]
 
 
 async def test_pasted_cells_are_matched_and_counted_by_outcome(page: Page) -> None:

@@ -46,7 +46,7 @@ from localidades_api.errors import (
     UnsupportedMediaTypeError,
 )
 from localidades_api.http.negotiation import accept_header, choose_media_type
-from localidades_api.names.certainty import MAX_SURE, MIN_SURE, SURE
+from localidades_api.names.weights import MAX_SURE, MIN_SURE, SURE
 
 router = APIRouter(prefix="/localidades", tags=["Matching"], responses=NEGOTIATED)
 

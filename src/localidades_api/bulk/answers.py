@@ -5,9 +5,9 @@ from typing import Any, TypeAlias
 
 from localidades_api.bulk.rows import Answer, Cells, Row, RowError
 from localidades_api.catalogue.keys import KEY_DIGITS, PlaceKind, format_key
-from localidades_api.names.certainty import SURE
 from localidades_api.names.index import NameIndex
 from localidades_api.names.rows import Candidate, MatchResult, MatchRow
+from localidades_api.names.weights import SURE
 
 _KINDS_OF_SHORT_KEYS: Mapping[int, PlaceKind] = {1: "estado", 2: "estado", 4: "municipio", 5: "municipio"}
 _SHORT_KEY_DIGITS = 8  # without its leading zero, which spreadsheets drop
@@ -104,7 +104,10 @@ def _describe_candidate(candidate: Candidate) -> Answer:
 
 
 def _describe_faults(candidate: Candidate) -> list[dict[str, Any]]:
-    return [fault._asdict() for fault in candidate.faults]
+    return [
+        {"code": fault.code, "given": fault.given, "found": fault.found, "penalty": fault.penalty}
+        for fault in candidate.faults
+    ]
 
 
 def describe_problem(sentence: str) -> Answer:

@@ -13,7 +13,7 @@ from localidades_api.catalogue.degrees import (
     UnreadableDegreesError,
     read_degrees,
 )
-from localidades_api.catalogue.folding import fold
+from localidades_api.catalogue.folding import fold_header
 from localidades_api.errors import UnreadableBodyError
 
 _MAX_NUMBER = 1e15
@@ -211,7 +211,7 @@ class Assignment(NamedTuple):
 
 def assign(headers: Sequence[str], roles: Roles, named: Named) -> Assignment:
     """Find the column of each role, named or guessed; raise UnreadableBodyError if a named one is missing."""
-    folded = [_fold(header) for header in headers]
+    folded = [fold_header(header) for header in headers]
     places: dict[str, int] = {}
     for role, header in named.items():
         places[role] = _find(header, headers, folded, role)
@@ -238,7 +238,7 @@ def require(assignment: Assignment, roles: Roles, headers: Sequence[str], named:
 
 def repeated(assignment: Assignment, headers: Sequence[str], named: Named) -> str | None:
     """Return a header that was found and that another column has as well; None if there is none."""
-    folded = [_fold(header) for header in headers]
+    folded = [fold_header(header) for header in headers]
     for role, (at, _) in assignment.by_role.items():
         is_literal = named.get(role) == headers[at]
         if (headers.count(headers[at]) if is_literal else folded.count(folded[at])) > 1:
@@ -259,13 +259,9 @@ def describe_needed(roles: Roles) -> str:
 def _find(header: str, headers: Sequence[str], folded: Sequence[str], role: str) -> int:
     if header in headers:
         return headers.index(header)
-    if (name := _fold(header)) in folded:
+    if (name := fold_header(header)) in folded:
         return folded.index(name)
     raise UnreadableBodyError(f"The first line does not have the header that was named for `{role}`.")
-
-
-def _fold(header: str) -> str:
-    return "_".join(fold(header).split())
 
 
 def unique(headers: Iterable[str]) -> list[str]:

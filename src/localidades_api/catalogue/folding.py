@@ -1,4 +1,4 @@
-"""Folds names: without case, accents or punctuation, as people type them (docs/decisions/api.md).
+"""Folds texts: without case, accents or punctuation, as people type them (docs/decisions/api.md).
 
 Folded names are ASCII, so comparisons and searches don't depend on the locale of the database.
 """
@@ -46,3 +46,8 @@ _FOLDING = _Folding()
 def fold(text: str) -> str:
     """Return the words of a text in a-z and 0-9, one space between them: `Peñón  [Rancho]` is `penon rancho`."""
     return " ".join(text.translate(_FOLDING).split())
+
+
+def fold_header(header: str) -> str:
+    """Return the header of a column as one word: `Clave del Municipio` is `clave_del_municipio`."""
+    return fold(header).replace(" ", "_")

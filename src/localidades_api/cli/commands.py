@@ -22,7 +22,7 @@ from localidades_api.cli.console import print_json, print_report, print_text, sh
 from localidades_api.cli.exit_codes import USAGE, Commands, errors_as_sentences, examples
 from localidades_api.cli.releases import Json, Reason, releases
 from localidades_api.errors import ConfigurationError
-from localidades_api.names.certainty import MAX_SURE, MIN_SURE, SURE
+from localidades_api.names.weights import MAX_SURE, MIN_SURE, SURE
 
 _EXIT_CODES = """\b
 Exit codes:

@@ -37,8 +37,8 @@ from localidades_api.http.paths import MATCH
 from localidades_api.importer.source import interruptible
 from localidades_api.languages.translators import LANGUAGES, Language
 from localidades_api.name_indexes.open_indexes import NameIndexes
-from localidades_api.names.certainty import SURE
 from localidades_api.names.index import NameIndex
+from localidades_api.names.weights import SURE
 from localidades_api.observability.progress import Counting, Step, StepProgress
 from localidades_api.releases.tracker import ReleaseTracker
 from localidades_api.settings import read_settings

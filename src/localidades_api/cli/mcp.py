@@ -18,7 +18,7 @@ from localidades_api.catalogue.schemas import ChangeKind
 from localidades_api.cli.service import Service
 from localidades_api.http.paths import LOCALIDADES, MATCH, NEAREST, PREFIX
 
-_TIMEOUT = 60.0  # seconds without a byte
+_TIMEOUT = 60.0  # seconds to wait for each byte
 _INSTRUCTIONS = (
     "The official catalogue of Mexico's localities, municipios and estados (INEGI). A key (cvegeo) is text with leading"
     " zeros: nine digits for a locality, five for a municipio, two for an estado. Never guess a key: look it up with"

@@ -8,7 +8,6 @@ import codecs
 import csv
 import io
 import re
-import unicodedata
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from localidades_api.catalogue.columns import ATTRIBUTES, POINT
+from localidades_api.catalogue.folding import fold_header
 from localidades_api.errors import CatalogueError
 from localidades_api.files.archive import open_text
 from localidades_api.observability.progress import Counting
@@ -41,12 +41,6 @@ _CENSUS = ("entidad", "mun", "loc", "nom_loc")  # headers of the census
 REQUIRED = ("cve_ent", "nom_ent", "cve_mun", "nom_mun", "cve_loc", "nom_loc")
 
 
-def _fold(name: str) -> str:
-    """Fold a header's case, marks and spaces: `Ámbito` is `ambito`."""
-    plain = unicodedata.normalize("NFKD", name.strip()).encode("ascii", "ignore").decode()
-    return "_".join(plain.lower().split())
-
-
 # Degrees, minutes and seconds, where a file has no decimal degrees.
 _ALTERNATIVES = {name: (name,) for name in POINT}
 # Columns, each with INEGI's headers for it, folded; the first that a file has counts.
@@ -60,7 +54,7 @@ COLUMNS: Mapping[str, Sequence[str]] = {
     "nom_mun": ("nom_mun",),
     "cve_loc": ("cve_loc",),
     "nom_loc": ("nom_loc",),
-    **{name: (_fold(column.header), *_ALTERNATIVES.get(name, ())) for name, column in ATTRIBUTES.items()},
+    **{name: (fold_header(column.header), *_ALTERNATIVES.get(name, ())) for name, column in ATTRIBUTES.items()},
 }
 
 
@@ -76,7 +70,7 @@ class Layout:
     def parse(cls, header: str) -> "Layout":
         """Read a header line; raise CatalogueError if it is not that of a catalogue."""
         separator = max(_SEPARATORS, key=header.count)
-        names = [_fold(name) for name in split_line(header, separator)]
+        names = [fold_header(name) for name in split_line(header, separator)]
         indexes = {
             column: names.index(spelling)
             for column, spellings in COLUMNS.items()

@@ -1,1 +1,1 @@
-"""The indexes of names on this machine: opened, built and removed."""
+"""Opens, builds and removes the indexes of names on this machine."""

@@ -1,6 +1,6 @@
-"""Builds the index of a release's names; run as a process of its own for a whole catalogue.
+"""Builds the index of a release's names; for a whole catalogue this module runs as a separate process.
 
-A catalogue as large as INEGI's takes seconds of processor time and memory that a worker would never give back.
+A catalogue as large as INEGI's takes seconds of processor time, and memory that a worker would never release.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from typing import Any
 from sqlalchemy import Row
 
 from localidades_api import __version__
+from localidades_api.catalogue.keys import CLAVE_OF_SEAT
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.catalogue import CatalogueRepository
@@ -24,41 +25,40 @@ from localidades_api.database.queries.releases import get_release_snapshot
 from localidades_api.names.build import build_index
 from localidades_api.names.places import Former, IndexedPlace, Withdrawn
 
-# The code that decides what is in an index.
+# The code that determines the content of an index.
 _PACKAGE = Path(__file__).parents[1]
 _CODE = (Path(__file__), *(_PACKAGE / name for name in ("catalogue", "names", "database/queries")))
-_SEAT = "0001"  # the clave of a cabecera
 _TIMEOUT = 60.0  # seconds for a statement
-_NICENESS = 10  # requests come first
-OUTDATED = 3  # exit code where the releases, or the code, are others than the index was asked for
+_NICENESS = 10  # requests have priority
+OUTDATED = 3  # exit code if the releases or the code have changed since the index was requested
 
 
 def fingerprint(release: Release, releases: Collection[Release]) -> str:
-    """Return a name for the index of a release: a digest of all that it is made from and by."""
+    """Return the name of a release's index: a digest of the data and the code that it is made from."""
     sources = [release, *earlier(release, releases)]
-    told = "/".join([digest_of_code(), *(f"{one.name} {one.sha256} {one.localities}" for one in sources)])
-    return hashlib.blake2b(told.encode(), digest_size=12).hexdigest()
+    made_from = "/".join([digest_of_code(), *(f"{one.name} {one.sha256} {one.localities}" for one in sources)])
+    return hashlib.blake2b(made_from.encode(), digest_size=12).hexdigest()
 
 
 @cache
 def digest_of_code() -> str:
-    """Return a digest of the version, and of the code that decides what is in an index."""
-    told = hashlib.blake2b(__version__.encode(), digest_size=12)
+    """Return a digest of the version and of the code that determines the content of an index."""
+    digest = hashlib.blake2b(__version__.encode(), digest_size=12)
     for file in sorted(one for part in _CODE for one in (part, *part.rglob("*")) if one.suffix in {".py", ".tsv"}):
-        told.update(f"{file.relative_to(_PACKAGE)}\n".encode() + file.read_bytes())
-    return told.hexdigest()
+        digest.update(f"{file.relative_to(_PACKAGE)}\n".encode() + file.read_bytes())
+    return digest.hexdigest()
 
 
 def earlier(release: Release, releases: Collection[Release]) -> list[Release]:
-    """Return the releases whose names lead to places of this one; the invented demo shares no history.
+    """Return the releases whose names lead to places of this one; the invented demo has no history.
 
-    Names of later ones don't: every publication would make the indexes of all releases anew.
+    The names of later ones don't, or every publication would rebuild the indexes of all releases.
     """
     return [one for one in releases if one.is_demo == release.is_demo and one.id < release.id]
 
 
 async def build(url: str, release: Release, releases: Collection[Release], folder: Path) -> None:
-    """Read a release's names over a connection of its own, and write its index into a new folder."""
+    """Read a release's names over a separate connection, and write its index into a new folder."""
     database = Database.for_reading(url, pool_size=1, timeout=_TIMEOUT)
     try:
         places, withdrawn = await _read(database, release, earlier(release, releases))
@@ -70,7 +70,7 @@ async def build(url: str, release: Release, releases: Collection[Release], folde
 async def _read(
     database: Database, release: Release, before: Collection[Release]
 ) -> tuple[list[IndexedPlace], Collection[Withdrawn]]:
-    """Return the places of a release, and those that earlier ones have and this one does not."""
+    """Return the places of a release, and the withdrawn places that only earlier ones have."""
     former = await list_other_names(database, release, before)
     gone = await list_withdrawn(database, release, before)
     successors = {row.other_id for row in former}
@@ -79,7 +79,7 @@ async def _read(
 
 
 async def _read_places(database: Database, release: Release, former_names: Iterable[Row[Any]]) -> list[IndexedPlace]:
-    """Return the places of a release, with what earlier ones call them."""
+    """Return the places of a release with their former names."""
     catalogue = CatalogueRepository(database)
     estados = {row.id: row.nombre for row in await catalogue.list_states(release)}
     municipios = {row.id: (row.nombre, row.estado_id) for row in await catalogue.list_municipalities(release, None)}
@@ -102,7 +102,7 @@ async def _read_places(database: Database, release: Release, former_names: Itera
                     row.poblacion,
                     row.latitud,
                     row.longitud,
-                    row.clave == _SEAT,
+                    row.clave == CLAVE_OF_SEAT,
                     tuple(former.get(row.id, ())),
                 )
             )

@@ -1,4 +1,4 @@
-"""The folders of indexes of names: opened, locked while they are used or being built, and removed."""
+"""Opens, locks and removes the folders of indexes: a lock is held while an index is open or being built."""
 
 import asyncio
 import fcntl
@@ -14,13 +14,13 @@ from localidades_api.names.index import NameIndex
 from localidades_api.names.layout import IndexUnreadableError
 from localidades_api.observability.faults import FAULTS
 
-_MAX_LIST_AGE = 7 * 86_400.0  # seconds: a service may be stopped for as long and find its indexes again
+_MAX_LIST_AGE = 7 * 86_400.0  # seconds: a service that was stopped for less finds its indexes again
 _RECHECK_INTERVAL = 0.1  # seconds
-_PIECE = 1024**2  # bytes of a file that are read at a time
+_PIECE = 1024**2  # bytes to read at a time
 
 
 class OpenIndex:
-    """An open index, and the lock on its folder."""
+    """An open index and the lock on its folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -36,9 +36,9 @@ class OpenIndex:
         self.read_ahead()
 
     def read_ahead(self) -> None:
-        """Read every file, so that the system keeps them in memory: a suggestion would wait for each page of them."""
+        """Read every file, so that it is in memory: otherwise suggestions wait for the disk."""
         piece = bytearray(_PIECE)
-        with suppress(OSError):  # the folder has been removed since
+        with suppress(OSError):  # the folder has been removed
             for path in self.folder.rglob("*"):
                 if path.is_file():
                     with path.open("rb", buffering=0) as file:
@@ -47,7 +47,7 @@ class OpenIndex:
 
     @contextmanager
     def used(self) -> Iterator[NameIndex]:
-        """Keep it open, even if it is told to close meanwhile."""
+        """Keep it open even if `close` is called in the meantime."""
         self._users += 1
         try:
             yield self.names
@@ -57,7 +57,7 @@ class OpenIndex:
                 self.close()
 
     def close(self) -> None:
-        """Close it once nobody uses it."""
+        """Close it as soon as nobody uses it."""
         self._is_closing = True
         if not self._users:
             self.names.close()
@@ -65,7 +65,7 @@ class OpenIndex:
 
 
 def _try_lock(descriptor: int) -> bool:
-    """Lock a folder, unless another process has it locked."""
+    """Lock a folder; return False if another process holds the lock."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -74,7 +74,7 @@ def _try_lock(descriptor: int) -> bool:
 
 
 def index_root() -> Path:
-    """Return the folder of this user's indexes; raise OSError if somebody else owns it."""
+    """Return the folder of this user's indexes; raise OSError if it belongs to another user."""
     root = Path(tempfile.gettempdir()) / f"localidades-api-{os.getuid()}"
     root.mkdir(mode=0o700, exist_ok=True)
     if root.is_symlink() or root.stat().st_uid != os.getuid():
@@ -83,7 +83,7 @@ def index_root() -> Path:
 
 
 def try_open(folder: Path) -> OpenIndex | None:
-    """Open an index, or return None if there is none that can be read."""
+    """Open an index; return None if it is missing or unreadable."""
     try:
         return OpenIndex(folder)
     except FileNotFoundError:
@@ -95,16 +95,16 @@ def try_open(folder: Path) -> OpenIndex | None:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove what a build of this index left when it was killed."""
+    """Remove the files of builds of this index that were killed."""
     for left in folder.parent.glob(f".{folder.name}-*"):
         shutil.rmtree(left, ignore_errors=True)
 
 
 def remove_unreachable(root: Path, service: str, names: Collection[str]) -> bool:
-    """List the indexes that a service can reach, and remove those that no service on this machine can.
+    """List the indexes that a service can reach, and remove those that no service on this machine can reach.
 
-    Return whether none of these is left: one that is still open stays.
-    Each service has a list of its own, which it renews every day. An index is listed before it is built.
+    Return whether all of these are gone: an index that is open stays.
+    Each service has its own list, which it renews every day. An index is listed before it is built.
     """
     folders = [one for one in root.iterdir() if one.is_dir()]  # before the lists are read
     _write_list(root / f"{service}.list", names)
@@ -129,7 +129,7 @@ def _write_list(path: Path, names: Collection[str]) -> None:
 
 
 def _remove_unlocked(folder: Path, lock: Path) -> None:
-    """Remove an index that no process has open, or an unfinished one that none is building."""
+    """Remove an index that no process has open, or an unfinished one that no process is building."""
     with suppress(FileNotFoundError):  # another process was faster
         descriptor = os.open(lock, os.O_RDONLY | (os.O_DIRECTORY if lock == folder else os.O_CREAT), 0o600)
         try:
@@ -143,13 +143,13 @@ def _remove_unlocked(folder: Path, lock: Path) -> None:
 
 @asynccontextmanager
 async def locked(path: Path) -> AsyncIterator[None]:
-    """Wait until no other process holds a lock, and take it; who comes later sees what has been built meanwhile."""
+    """Wait until no other process holds a lock, and take it; the index may have been built in the meantime."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CREAT, 0o600)
     try:
-        while not _try_lock(descriptor):  # noqa: ASYNC110  # no event tells of another process
+        while not _try_lock(descriptor):  # noqa: ASYNC110  # other processes send no event
             await asyncio.sleep(_RECHECK_INTERVAL)
         yield
         with suppress(FileNotFoundError):
-            os.unlink(path)  # noqa: PTH108  # one call of the system, in a coroutine
+            os.unlink(path)  # noqa: PTH108  # a single system call
     finally:
         os.close(descriptor)

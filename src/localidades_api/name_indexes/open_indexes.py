@@ -1,9 +1,10 @@
-"""The index of names of each release: built once on a machine, and shared by its processes.
+"""Keeps the indexes of names that a process has open; a machine's processes share each index.
 
-An index is a folder in the system's folder for temporary files. Its name is a digest of what it was made from: the
-release, those before it, and the code. So a process finds what another one has built, and a new release changes no
-index. Processes hold a shared lock on the index that they have open, and list those that they can reach; at a start and
-when a release comes or goes, what no service has listed is removed (docs/decisions/names.md).
+An index is a folder in the system's folder for temporary files, built once. Its name is a digest of the data and the
+code that it is made from: the release, the earlier ones, and the package. So a process finds the index that another has
+built, and a new release changes no existing index. Processes hold a shared lock on each index that they have open, and
+list those that they can reach. At a start, and when a release is added or removed, indexes that no service lists are
+removed (docs/decisions/names.md).
 """
 
 import asyncio
@@ -37,45 +38,45 @@ from localidades_api.single_flight import SingleFlight
 
 _log = logging.getLogger(__name__)
 
-_MAX_OPEN = 3  # indexes per process: of the served release, and of others that requests name
-MAX_IN_THREAD = 20_000  # places; the index of more is built by a process of its own
+_MAX_OPEN = 3  # indexes per process: of the served release and of others in requests
+MAX_IN_THREAD = 20_000  # places; a separate process builds larger indexes
 _LIST_INTERVAL = 86_400.0  # seconds after which a list of indexes is renewed
-_TIDY_INTERVAL = 10.0  # seconds after which an index that was still open is looked at again
-_READ_INTERVAL = 60.0  # seconds; reading what is in memory takes nine milliseconds of a thread
-_RETRY_INTERVAL = 30.0  # seconds after a build that failed: another would take as much of the processor
+_TIDY_INTERVAL = 10.0  # seconds until another attempt to remove an index that was open
+_READ_INTERVAL = 60.0  # seconds; reading from memory takes nine milliseconds of a thread
+_RETRY_INTERVAL = 30.0  # seconds after a build that failed: each takes much processor time
 
 
 class OutdatedIndexError(Exception):
-    """The releases, or the code, have changed since an index was asked for: another is needed."""
+    """The releases or the code have changed since an index was requested, so another one is needed."""
 
 
 class NameIndexes:
     """The indexes that this process has open.
 
-    Requests wait `timeout` seconds at most for one to be opened, or built from a small catalogue. None waits for that
-    of a whole catalogue, which takes half a minute: such requests would fill the places of others.
+    Requests wait at most `timeout` seconds for an index to be opened, or built from a small catalogue. They don't wait
+    for the index of a whole catalogue, which takes half a minute: they would leave no room for other requests.
     """
 
     def __init__(self, url: str, releases: ReleaseTracker, timeout: float) -> None:
         self._url = url
         self._releases = releases
         self._timeout = timeout
-        self._open: dict[Release, OpenIndex] = {}  # the one that was opened last is at the end
+        self._open: dict[Release, OpenIndex] = {}  # the last opened one is at the end
         self._opening: SingleFlight[str, None] = SingleFlight()
-        self._building: set[str] = set()  # of whole catalogues, which takes longer than a request can wait
+        self._building: set[str] = set()  # names of indexes of whole catalogues, for which requests don't wait
         self._failed_at: dict[str, float] = {}
-        # What has listed the same indexes: another version of the code, or another address, may have others.
+        # Identifies this build and database: other versions keep their own list.
         self._service = hashlib.blake2b(f"{digest_of_code()} {url}".encode(), digest_size=12).hexdigest()
         self._tidied: tuple[object, ...] = ()
         self._tidy_again_at = math.inf
 
     async def get(self, release: Release) -> NameIndex:
-        """Return a release's index for use at once; raise SearchUnavailableError if it can't be had in time."""
+        """Return a release's index for immediate use; raise SearchUnavailableError if it isn't ready in time."""
         return (await self._ready(release)).names
 
     @asynccontextmanager
     async def using(self, release: Release) -> AsyncIterator[NameIndex]:
-        """Keep a release's index open for as long as it takes; raises as `get` does."""
+        """Keep a release's index open while it is used; raises as `get` does."""
         with (await self._ready(release)).used() as index:
             yield index
 
@@ -88,7 +89,7 @@ class NameIndexes:
                     await self.prepare(release)
             except (TimeoutError, OutdatedIndexError) as error:
                 raise SearchUnavailableError from error
-        if not (found := self._open.get(release)):  # it had to give way to others
+        if not (found := self._open.get(release)):  # it was closed to make room for others
             raise SearchUnavailableError
         return found
 
@@ -98,22 +99,22 @@ class NameIndexes:
         return found.names if found else None
 
     def is_ready(self, release: Release) -> bool:
-        """Return whether a release's index is open and made from the releases that there are now."""
+        """Return whether a release's index is open and made from the present releases."""
         found = self._open.get(release)
         return found is not None and found.folder.name == fingerprint(release, self._releases.every)
 
     def is_awaited(self, release: Release) -> bool:
-        """Return whether a release's index is not open yet, and has not failed to be built."""
+        """Return whether a release's index is not open yet and its build has not failed."""
         return release not in self._open and fingerprint(release, self._releases.every) not in self._failed_at
 
     async def tidy(self) -> None:
-        """Close the indexes of releases that are gone, and remove those that no service on this machine can reach."""
+        """Close the indexes of removed releases, and delete those that no service on this machine can reach."""
         every, now = self._releases.every, time.monotonic()
         state = (*every, self._releases.served, self._releases.searched, now // _LIST_INTERVAL)
         if state != self._tidied or now >= self._tidy_again_at:
             self._tidied, self._tidy_again_at = state, now + _TIDY_INTERVAL
             self._close_surplus(every)
-            with suppress(OSError):  # the next build says why
+            with suppress(OSError):  # the next build reports the reason
                 if await self._remove_unreachable(every):
                     self._tidy_again_at = math.inf
 
@@ -122,10 +123,10 @@ class NameIndexes:
         return await asyncio.to_thread(remove_unreachable, index_root(), self._service, names)
 
     async def prepare(self, release: Release) -> None:
-        """Open a release's index, after building it if need be.
+        """Open a release's index, after building it if necessary.
 
         Raises SearchUnavailableError or DatabaseUnavailableError if it can't be built, and OutdatedIndexError if a
-        release has come or gone that `releases` has not noticed yet.
+        release was added or removed and `releases` has not noticed yet.
         """
         every = self._releases.every
         name = fingerprint(release, every)
@@ -134,7 +135,7 @@ class NameIndexes:
         await self._opening.run(name, lambda: self._open_index(release, every, name))
 
     async def _open_index(self, release: Release, every: Collection[Release], name: str) -> None:
-        """Open an index, or build it; a failure is noted before another task can try again."""
+        """Open or build an index; note a failure before another task can try again."""
         try:
             await self._find_index(release, every, name)
         except (UnavailableError, OutdatedIndexError):
@@ -148,7 +149,7 @@ class NameIndexes:
 
     async def _find_index(self, release: Release, every: Collection[Release], name: str) -> None:
         folder = index_root() / name
-        # Some twenty milliseconds of work, for which the event loop does not wait.
+        # It takes some twenty milliseconds, too long for the event loop.
         if not (found := await asyncio.to_thread(try_open, folder)):
             if release.localities > MAX_IN_THREAD:
                 self._building.add(name)
@@ -163,7 +164,7 @@ class NameIndexes:
         self._close_surplus(every)
 
     async def _build_index(self, release: Release, every: Collection[Release], folder: Path) -> OpenIndex:
-        """Build an index and open it, or wait for the process that builds it."""
+        """Build an index, or wait for the process that is building it, and open it."""
         async with locked(folder.with_suffix(".lock")):
             if found := await asyncio.to_thread(try_open, folder):
                 return found
@@ -178,28 +179,28 @@ class NameIndexes:
             return await asyncio.to_thread(OpenIndex, folder)
 
     def _close_surplus(self, every: Collection[Release]) -> None:
-        """Close what is more than may be open, and the indexes of releases that are gone."""
+        """Close the indexes of removed releases, and the oldest ones above the limit."""
         surplus = list(self._open)[:-_MAX_OPEN]
         for release in [one for one in self._open if one in surplus or one not in every]:
             if release not in {self._releases.served, self._releases.searched}:
                 self._open.pop(release).close()
 
     async def keep_in_memory(self) -> None:
-        """Read what is open once a minute: after a long silence, the system has given its memory to others."""
+        """Read the open indexes once a minute: otherwise the system reuses their memory after a long silence."""
         while True:
             for index in list(self._open.values()):
                 await asyncio.to_thread(index.read_ahead)
             await asyncio.sleep(_READ_INTERVAL)
 
     async def close(self) -> None:
-        """Close every index; their folders stay for the next start."""
+        """Close every index; the folders stay for the next start."""
         await self._opening.close()
         while self._open:
             self._open.popitem()[1].close()
 
 
 async def _run_builder(url: str, release: Release, folder: Path) -> None:
-    """Build an index in another process; raise OutdatedIndexError, or RuntimeError with what it said if it fails."""
+    """Build an index in another process; raise OutdatedIndexError, or RuntimeError with its last message."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "localidades_api.name_indexes.build", release.name, str(folder)),
         env={**os.environ, "DATABASE_URL": url},
@@ -208,7 +209,7 @@ async def _run_builder(url: str, release: Release, folder: Path) -> None:
         stderr=PIPE,
     )
     try:
-        _, said = await process.communicate()
+        _, stderr = await process.communicate()
     except asyncio.CancelledError:
         process.kill()
         await process.wait()
@@ -216,4 +217,4 @@ async def _run_builder(url: str, release: Release, folder: Path) -> None:
     if process.returncode == OUTDATED:
         raise OutdatedIndexError
     if process.returncode:
-        raise RuntimeError((said.decode(errors="replace").strip().splitlines() or ["It was killed."])[-1])
+        raise RuntimeError((stderr.decode(errors="replace").strip().splitlines() or ["It was killed."])[-1])

@@ -1,5 +1,5 @@
-"""Finds keys by names as people type them: suggestions, and the matching of rows (docs/decisions/names.md).
+"""Finds keys by names as people type them: suggestions, searches, and the matching of rows (docs/decisions/names.md).
 
-An index is a folder that `build_index` writes and `NameIndex` reads. It holds all that an answer needs, so nothing here
-asks the database.
+An index is a folder that `build_index` writes and `NameIndex` reads. It holds everything that an answer needs, so
+nothing here queries the database.
 """

@@ -1,7 +1,7 @@
-"""Finds estados and municipios by the names that people use, and matches a name to the key of one."""
+"""Finds estados and municipios by the names that people use, and matches a name to a key."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -10,35 +10,31 @@ from rapidfuzz.distance import OSA
 
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_STATE
+from localidades_api.names import weights
+from localidades_api.names.certainty import outcome, shares
+from localidades_api.names.faults import Difference, NameFault
 from localidades_api.names.places import MAX_TEXT
-from localidades_api.names.rows import Candidate, MatchResult, NameFault
+from localidades_api.names.rows import Candidate, MatchResult
 from localidades_api.names.text import canonical, canonical_words, core, repair
 from localidades_api.names.vocabulary import ESTADOS, STATE_CODES
+from localidades_api.names.weights import PENALTIES
 
-_Names: TypeAlias = dict[tuple[int, bool], str]  # by key, and whether an earlier release had it
+_Names: TypeAlias = dict[tuple[int, bool], str]  # by key, and whether the name is a former one
 
 _CACHED_TEXTS = 4096
-_MIN_LIKENESS = 80  # of the names of two municipios, from 0 to 100: below it they are two names
-_MIN_JOINED_LIKENESS = 92  # the same of names without their spaces, in which more is alike
 _MOST_AREAS = 6
-_SAME = 100.0  # likeness of a name that is the one given
-_CERTAIN_MARGIN = 5.0  # points that the next area must be behind
-_FORMER = 2.0
-_MISSPELT_STATE = 15.0
-_UNKNOWN_STATE = 18.0
-_CLOSE = 4  # candidates less like the text than the best by more than this are left out
 
 
 class Area(NamedTuple):
-    """An estado or a municipio that a text may name, and how much its name is like the text, from 0 to 100."""
+    """An estado or municipio with a name like a text, and how alike they are, from 0 to 100."""
 
     id: int
     likeness: float
-    former: bool = False  # the name is that which an earlier release had for it
+    former: bool = False  # the name is that of an earlier release
 
 
 def state_names(estado_id: int, estado: str) -> list[str]:
-    """Return the folded names of an estado: the official one, and those that people use."""
+    """Return the folded names of an estado: the official one, then those that people use."""
     return list(dict.fromkeys([fold(estado), *(ESTADOS[estado_id].names if estado_id in ESTADOS else ())]))
 
 
@@ -48,12 +44,12 @@ def forms_of_state(estado_id: int, estado: str) -> list[tuple[str, ...]]:
 
 
 def state_of_code(folded: str) -> int | None:
-    """Return the key of the estado that has a code, such as `MX-JAL`, `JAL` or `JC`."""
+    """Return the key of the estado with a code such as `MX-JAL`, `JAL` or `JC`."""
     return STATE_CODES.get(folded.removeprefix("mx "))
 
 
 class AreaBook:
-    """The estados and municipios of a release, and the municipios that earlier releases had."""
+    """The estados and municipios of a release, and the former names of municipios."""
 
     def __init__(self, estados: Mapping[int, str], municipios: Mapping[int, str], former: Mapping[int, str]) -> None:
         self.estados = estados
@@ -77,7 +73,7 @@ class AreaBook:
         self._labels = {id_: fold(estado) for id_, estado in estados.items()} | {
             id_: fold(f"{name}, {estados[id_ // KEYS_OF_A_STATE]}") for id_, name in municipios.items()
         }
-        # Bounded, and of this book only.
+        # Caches of this book, of bounded size.
         self.find_state = lru_cache(_CACHED_TEXTS)(self._find_state)
         self.find_municipios = lru_cache(_CACHED_TEXTS)(self._find_municipios)
         self.scopes = lru_cache(_CACHED_TEXTS)(self._scopes)
@@ -92,7 +88,7 @@ class AreaBook:
         self._joined[id_ // KEYS_OF_A_STATE][id_, is_former] = fold(name).replace(" ", "")
 
     def _find_state(self, text: str) -> int | None:
-        """Return the key of the estado that a text names; None if it names none."""
+        """Return the key of the estado with a name, code or key; None if there is none."""
         folded = fold(repair(text))
         if folded.isdigit() and len(folded) <= 2:  # noqa: PLR2004  # the digits of an estado's key
             return int(folded) if int(folded) in self.estados else None
@@ -104,11 +100,11 @@ class AreaBook:
         for name, id_ in self._states.items():
             if name.replace(" ", "") == joined:
                 return id_
-        like = process.extractOne(folded, list(self._states), scorer=fuzz.ratio, score_cutoff=_MIN_LIKENESS)
-        return self._states[like[0]] if like and len(folded) > 3 else None  # noqa: PLR2004  # of three letters any may be wrong
+        like = process.extractOne(folded, list(self._states), scorer=fuzz.ratio, score_cutoff=weights.MIN_NAME_LIKENESS)
+        return self._states[like[0]] if like and len(folded) > 3 else None  # noqa: PLR2004  # too few letters to allow a wrong one
 
     def _find_municipios(self, text: str, estado_id: int | None) -> tuple[Area, ...]:
-        """Return the municipios that a text may name, the likeliest first; within an estado if one is given."""
+        """Return the municipios with names like a text, the most similar first, within an estado if one is given."""
         folded = fold(repair(text))
         if not folded:
             return ()
@@ -116,26 +112,28 @@ class AreaBook:
             return self._municipio_by_clave(int(folded), estado_id)
         words = " ".join(canonical_words(folded))
         estados = self._of_state if estado_id is None else [estado_id]
-        if exact := [Area(id_, 100) for estado in estados for id_ in self._exact.get((estado, words), ())]:
+        if exact := [
+            Area(id_, weights.SAME_NAME) for estado in estados for id_ in self._exact.get((estado, words), ())
+        ]:
             return tuple(exact[:_MOST_AREAS])
         found: dict[int, Area] = {}
         for estado in estados:
-            _add_alike(found, words, self._of_state.get(estado, {}), _likeness, _MIN_LIKENESS)
-        if _best(found) < _MIN_JOINED_LIKENESS:
+            _add_alike(found, words, self._of_state.get(estado, {}), _likeness, weights.MIN_NAME_LIKENESS)
+        if _best(found) < weights.MIN_JOINED_LIKENESS:
             joined = folded.replace(" ", "")
             for estado in estados:
-                _add_alike(found, joined, self._joined.get(estado, {}), _joined_likeness, _MIN_JOINED_LIKENESS)
-        close = [area for area in found.values() if area.likeness >= _best(found) - _CLOSE]
+                _add_alike(found, joined, self._joined.get(estado, {}), _joined_likeness, weights.MIN_JOINED_LIKENESS)
+        close = [area for area in found.values() if area.likeness >= _best(found) - weights.MAX_BEHIND]
         return tuple(sorted(close, key=lambda area: (-area.likeness, area.id))[:_MOST_AREAS])
 
     def _municipio_by_clave(self, clave: int, estado_id: int | None) -> tuple[Area, ...]:
         for id_ in (clave, (estado_id or 0) * KEYS_OF_A_STATE + clave):
             if id_ in self.municipios and estado_id in {None, id_ // KEYS_OF_A_STATE}:
-                return (Area(id_, 100),)
+                return (Area(id_, weights.SAME_NAME),)
         return ()
 
     def _scopes(self, words: tuple[str, ...]) -> tuple[int, ...]:
-        """Return the areas that words name exactly: estados, municipios, or municipios of an estado named as well."""
+        """Return the areas with exactly these words: estados, municipios, or municipios beside their estado."""
         found = list(self._by_words.get(" ".join(words), ()))
         for split in range(1, len(words)):
             for municipio, estado in ((words[:split], words[split:]), (words[split:], words[:split])):
@@ -147,26 +145,27 @@ class AreaBook:
         return tuple(dict.fromkeys(found))
 
     def suggest(self, text: str) -> list[Area]:
-        """Return the estados and municipios that a text may name, begin, or nearly name, the likeliest first.
+        """Return the estados and municipios whose names are, begin with or resemble a text, the most similar first.
 
-        The estado of a municipio may stand before or after it.
+        The estado may come before or after its municipio.
         """
         words = canonical_words(fold(repair(text)))
-        found = [Area(id_, 100.0) for id_ in self._scopes(words)] if words else []
+        found = [Area(id_, weights.SAME_NAME) for id_ in self._scopes(words)] if words else []
         for part, estados in self._readings(words):
             joined = " ".join(part)
             for name, ids in self._by_words.items():
                 if likeness := _beginning(joined, name):
                     found += [Area(id_, likeness) for id_ in ids if not estados or id_ // KEYS_OF_A_STATE in estados]
-        folded = fold(text)
-        found += [Area(id_, 95.0) for id_, label in self._labels.items() if folded and label.startswith(folded)]
+        if folded := fold(text):
+            labelled = [id_ for id_, label in self._labels.items() if label.startswith(folded)]
+            found += [Area(id_, weights.BEGINNING_LIKENESS) for id_ in labelled]
         best: dict[int, Area] = {}
         for area in sorted(found, key=lambda area: (-area.likeness, area.id)):
             best.setdefault(area.id, area)
         return list(best.values())
 
     def _readings(self, words: tuple[str, ...]) -> list[tuple[tuple[str, ...], list[int]]]:
-        """Return what may be the name of an area, and the estados that the rest of the words names."""
+        """Return each part of the words that may name an area, with the estados that the rest names."""
         readings: list[tuple[tuple[str, ...], list[int]]] = [(words, [])] if words else []
         for split in range(1, len(words)):
             for part, rest in ((words[:split], words[split:]), (words[split:], words[:split])):
@@ -176,21 +175,22 @@ class AreaBook:
 
 
 def _likeness(typed: str, name: str, **_: object) -> float:
-    """Compare two municipios' names: honours and persons are often left out, letters often wrong."""
+    """Return how alike two names of municipios are: honours and persons are often left out, letters often wrong."""
     if typed == name:
-        return 100.0
-    return max(min(fuzz.ratio(typed, name), 99.0), min(fuzz.token_set_ratio(typed, name) - 6, 94.0))
+        return weights.SAME_NAME
+    shared = fuzz.token_set_ratio(typed, name) - weights.SHARED_WORDS_LOSS
+    return max(min(fuzz.ratio(typed, name), weights.NEARLY_SAME_NAME), min(shared, weights.MAX_SHARED_WORDS_LIKENESS))
 
 
 def _joined_likeness(typed: str, name: str, **_: object) -> float:
-    """Compare two names without their spaces, which is not quite the name."""
-    return min(fuzz.ratio(typed, name), 99.0)
+    """Return how alike two names without spaces are, which are never quite the same."""
+    return min(fuzz.ratio(typed, name), weights.NEARLY_SAME_NAME)
 
 
 def _add_alike(found: dict[int, Area], typed: str, names: _Names, scorer: Callable[..., float], least: float) -> None:
-    """Add the municipios with a name that is like what was typed."""
+    """Add the municipios with a name like the typed one."""
     for _, score, (id_, is_former) in process.extract(typed, names, scorer=scorer, score_cutoff=least, limit=6):
-        likeness = score - is_former  # today's name of a municipio comes before another's old one
+        likeness = score - is_former  # a present name comes before another municipio's former one
         if id_ not in found or found[id_].likeness < likeness:
             found[id_] = Area(id_, likeness, is_former)
 
@@ -201,62 +201,111 @@ def _best(found: Mapping[int, Area]) -> float:
 
 def _beginning(typed: str, name: str) -> float:
     if name.startswith(typed):
-        return 95.0
+        return weights.BEGINNING_LIKENESS
     if f" {typed}" in name:
-        return 85.0
+        return weights.WORD_BEGINNING_LIKENESS
     distance = OSA.distance(typed, name, score_cutoff=2)
-    return 80.0 - distance if distance <= min(2, len(typed) // 4) else 0.0
+    return weights.MISSPELT_LIKENESS - distance if distance <= min(2, len(typed) // 4) else 0.0
 
 
 # -- Matching
 
 
+class AreaCandidate(NamedTuple):
+    """An area that a text may name, what differs, and the evidence for it by name."""
+
+    id: int
+    label: str
+    faults: tuple[NameFault, ...]
+    evidence: Mapping[str, float]
+
+
 def match_state(book: AreaBook, text: str) -> MatchResult:
-    """Return the estado that a text names, by any of its names, its abbreviation, its code or its key."""
+    """Return the estado with a name, abbreviation, code or key."""
     text = text[:MAX_TEXT]
     found = book.find_state(text)
     if found is None:
         return _decide([])
     nombre, folded = book.estados[found], fold(repair(text))
     names = {name.replace(" ", "") for name in state_names(found, nombre)}
-    is_same = folded.isdigit() or folded.replace(" ", "") in names or state_of_code(folded) == found
-    faults = () if is_same else (NameFault("spelling", text, nombre, _MISSPELT_STATE),)
-    return _decide([_candidate(found, nombre, faults)])
+    if folded.isdigit() or folded.replace(" ", "") in names or state_of_code(folded) == found:
+        return _decide([AreaCandidate(found, nombre, (), {"same_name": 1.0})])
+    fault = NameFault(Difference.SPELLING, text, nombre, weights.MISSPELT_ESTADO_PENALTY)
+    return _decide([AreaCandidate(found, nombre, (fault,), {"other_name_of_estado": 1.0})])
 
 
 def match_municipality(book: AreaBook, text: str, estado: str | None = None) -> MatchResult:
-    """Return the municipio that a text names; its estado may be given, or follow a comma."""
+    """Return the municipio with a name or key; its estado is an argument, or follows a comma."""
+    return _decide(municipality_candidates(book, text, estado))
+
+
+def municipality_candidates(book: AreaBook, text: str, estado: str | None = None) -> list[AreaCandidate]:
+    """Return the municipios that a text may name, the likeliest first."""
     text = text[:MAX_TEXT]
     name, _, last = (part.strip() for part in text.rpartition(","))
     if estado is None and name and book.find_state(last) is not None:
         text, estado = name, last
     estado_id = book.find_state(estado[:MAX_TEXT]) if estado else None
-    unknown = (NameFault("estado", estado, "", _UNKNOWN_STATE),) if estado and estado_id is None else ()
+    unknown: tuple[NameFault, ...] = ()
+    if estado and estado_id is None:
+        unknown = (NameFault(Difference.ESTADO, estado, "", PENALTIES[Difference.ESTADO]),)
     areas = [area for area in book.find_municipios(text, estado_id) if area.id in book.municipios]
-    return _decide([_municipality(book, area, text, unknown) for area in areas])
+    found = []
+    for area in areas:
+        nombre = book.municipios[area.id]
+        fault = _name_fault(area, text, nombre)
+        label = f"{nombre}, {book.estados[area.id // KEYS_OF_A_STATE]}"
+        evidence = _evidence(fault, is_part=_is_part(book, area, text), has_estado=estado_id is not None)
+        if unknown:
+            evidence["estado_unknown"] = 1.0
+        found.append(AreaCandidate(area.id, label, (*unknown, *([fault] if fault else ())), evidence))
+    return found
 
 
-def _municipality(book: AreaBook, area: Area, text: str, unknown: tuple[NameFault, ...]) -> Candidate:
-    nombre = book.municipios[area.id]
-    faults = unknown
+def _name_fault(area: Area, text: str, nombre: str) -> NameFault | None:
     if area.former:
-        faults += (NameFault("former_name", text, nombre, _FORMER + round(max(0.0, _SAME - 1 - area.likeness), 2)),)
-    elif area.likeness < _SAME:
-        faults += (NameFault("spelling", text, nombre, round(_SAME - area.likeness, 2)),)
-    return _candidate(area.id, f"{nombre}, {book.estados[area.id // KEYS_OF_A_STATE]}", faults)
+        unlike = round(max(0.0, weights.NEARLY_SAME_NAME - area.likeness), 2)
+        return NameFault(Difference.FORMER_NAME, text, nombre, weights.FORMER_AREA_PENALTY + unlike)
+    if area.likeness < weights.SAME_NAME:
+        return NameFault(Difference.SPELLING, text, nombre, round(weights.SAME_NAME - area.likeness, 2))
+    return None
 
 
-def _candidate(id_: int, label: str, faults: tuple[NameFault, ...]) -> Candidate:
-    return Candidate(id_, label, round(max(0.0, 100 - sum(fault.penalty for fault in faults)), 2), faults)
+def _is_part(book: AreaBook, area: Area, text: str) -> bool:
+    """Return whether a text has some words of a municipio's name and no other, or all of them and others."""
+    if area.former or area.likeness == weights.SAME_NAME:
+        return False
+    given, found = set(canonical(repair(text))), set(book.words[area.id])
+    return given < found or found < given
 
 
-def _decide(candidates: list[Candidate]) -> MatchResult:
-    """Return the result: certain where nothing differs, or only that the name is a former one, and no other is near."""
-    if not candidates:
+def _evidence(fault: NameFault | None, *, is_part: bool, has_estado: bool) -> dict[str, float]:
+    if fault is None:
+        return {"same_name": 1.0}
+    name = "part_of_name" if is_part else "other_name"
+    return {name if has_estado else f"{name}_without_estado": 1.0, "penalty": fault.penalty}
+
+
+def _decide(found: Sequence[AreaCandidate]) -> MatchResult:
+    """Return the result, with probabilities as scores.
+
+    It is certain only for a single candidate whose name is the same, a former one, or nearly the same.
+    """
+    if not found:
         return MatchResult("none", None, 0.0, ())
-    candidates.sort(key=lambda one: (-one.score, one.id))
+    likely = shares(
+        [sum(weights.AREA_COEFFICIENTS[name] * value for name, value in one.evidence.items()) for one in found]
+    )
+    ranked = sorted(zip(likely, found, strict=True), key=lambda item: (-item[0], item[1].id))
+    candidates = tuple(Candidate(one.id, one.label, round(100 * share, 2), one.faults) for share, one in ranked)
     best = candidates[0]
-    margin = round(best.score - (candidates[1].score if len(candidates) > 1 else 0.0), 2)
-    if margin < _CERTAIN_MARGIN or best.score < _SAME - _FORMER:
-        return MatchResult("ambiguous", best, margin, tuple(candidates))
-    return MatchResult("sure" if best.faults else "exact", best, margin, tuple(candidates))
+    cost = sum(fault.penalty for fault in best.faults)
+    result = outcome(
+        ranked[0][0],
+        is_doubtful=len(found) > 1 or cost > weights.MAX_COST_OF_SURE_AREA,
+        is_literal=not best.faults,
+    )
+    if result == "none":
+        return MatchResult("none", None, 0.0, candidates)
+    margin = best.score - candidates[1].score if len(candidates) > 1 else best.score
+    return MatchResult(result, best, round(margin, 2), candidates)

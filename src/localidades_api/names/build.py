@@ -1,4 +1,4 @@
-"""Builds an index: sorts the places by prominence, writes the files of `layout`, and indexes words with tantivy."""
+"""Builds an index: ranks the places, writes the files of `layout`, and indexes words with tantivy."""
 
 import json
 import math
@@ -16,7 +16,7 @@ from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE,
 from localidades_api.names import layout
 from localidades_api.names.areas import forms_of_state
 from localidades_api.names.naming import Naming, ShortNames
-from localidades_api.names.places import IndexedPlace, NameKind, PlaceName, Withdrawn, prominent_population
+from localidades_api.names.places import IndexedPlace, NameKind, PlaceName, Withdrawn, ranked_population
 from localidades_api.names.query import MAX_BEGINNING, MAX_START, schema
 from localidades_api.names.text import canonical
 from localidades_api.names.vocabulary import ARTICLES
@@ -28,15 +28,15 @@ _HEAP = 64_000_000  # bytes that tantivy may hold before it writes a segment
 
 
 def build_index(folder: Path, places: Iterable[IndexedPlace], withdrawn: Iterable[Withdrawn] = ()) -> None:
-    """Write the index of a release's places into a folder that does not exist yet; other processes see all or nothing.
+    """Write the index of a release's places into a new folder; other processes see all of it or nothing.
 
-    `withdrawn` are the places of earlier releases that have no successor: rows that name them must not be taken for
-    others. If another process has written the index meanwhile, that one stays.
+    `withdrawn` are the places of earlier releases without a successor: a row with the name of one must not be matched
+    to another place. An index that another process has written in the meantime is kept.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     working = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
-        _Builder(working, sorted(places, key=_rank)).build(withdrawn)
+        _Builder(working, sorted(places, key=_rank_key)).build(withdrawn)
         try:
             working.rename(folder)
         except OSError:
@@ -46,19 +46,19 @@ def build_index(folder: Path, places: Iterable[IndexedPlace], withdrawn: Iterabl
         shutil.rmtree(working, ignore_errors=True)
 
 
-def _rank(place: IndexedPlace) -> tuple[int, int]:
-    """Return what places are sorted by: the most prominent first."""
-    return -prominent_population(place.poblacion, is_urban=place.ambito == "U", is_seat=place.is_seat), place.id
+def _rank_key(place: IndexedPlace) -> tuple[int, int]:
+    """Return the sort key that puts the highest-ranked place first."""
+    return -ranked_population(place.poblacion, is_urban=place.ambito == "U", is_seat=place.is_seat), place.id
 
 
 def _writer(folder: Path) -> tantivy.IndexWriter:
     folder.mkdir()
-    # One segment, so that ranks are compared once.
+    # One thread writes one segment, so that ranks are compared once.
     return tantivy.Index(schema(), str(folder)).writer(heap_size=_HEAP, num_threads=1)
 
 
-def _in_list(place: IndexedPlace) -> tuple[int, int]:
-    """Return what the list is sorted by: clave, then id."""
+def _list_key(place: IndexedPlace) -> tuple[int, int]:
+    """Return the sort key of the list: clave, then id."""
     return place.id % KEYS_OF_A_MUNICIPIO, place.id
 
 
@@ -68,7 +68,7 @@ class _Builder:
         self._places = places
         self._naming = Naming(places)
         self._short_names = ShortNames(places)
-        self._order = array("I", sorted(range(len(places)), key=lambda row: _in_list(places[row])))
+        self._order = array("I", sorted(range(len(places)), key=lambda row: _list_key(places[row])))
         self._positions = array("I", self._order)  # of each row, the inverse of the order
         for position, row in enumerate(self._order, 1):
             self._positions[row] = position
@@ -82,7 +82,7 @@ class _Builder:
         self._area_words: dict[int, set[str]] = {}
 
     def build(self, withdrawn: Iterable[Withdrawn]) -> None:
-        writer, prominent = [_writer(self._folder / name) for name in (layout.WORDS, layout.PROMINENT_WORDS)]
+        writer, top = [_writer(self._folder / name) for name in (layout.WORDS, layout.TOP_WORDS)]
         records = _Records(self._folder)
         for row, place in enumerate(self._places):
             names, folded = self._naming.names(place), fold(place.nombre)
@@ -91,13 +91,13 @@ class _Builder:
             self._add_names(_checked(row), place, names, folded, flags)
             document = self._document(row, place, names, folded)
             writer.add_document(document)
-            if row < layout.MAX_PROMINENT:
-                prominent.add_document(document)
+            if row < layout.MAX_TOP:
+                top.add_document(document)
         for row, gone in enumerate(withdrawn, len(self._places)):
             records.add_key(gone.id)
             self._add_withdrawn(_checked(row), gone)
         records.close()
-        for each in (writer, prominent):
+        for each in (writer, top):
             each.commit()
             each.wait_merging_threads()
         (self._folder / layout.ORDER).write_bytes(self._order.tobytes())
@@ -121,7 +121,7 @@ class _Builder:
         )
 
     def _add_names(self, row: int, place: IndexedPlace, names: Sequence[PlaceName], folded: str, flags: int) -> None:
-        """Let a place be found by its names, here and where it was before, by its keys, and by its label."""
+        """Make a place findable by its names in its present and former areas, by its keys, and by its label."""
         found = {" ".join(words) for _, words, _ in names}
         municipios = {place.municipio_id}
         for former in place.former:
@@ -194,7 +194,7 @@ class _Builder:
 
 
 def _starts(folded: str, names: Iterable[PlaceName]) -> set[str]:
-    """Return the beginnings that a place is found under when a few letters are typed: with its article and without."""
+    """Return the beginnings by which a few typed letters find a place, with its article and without."""
     written = {folded, *(" ".join(words) for _, words, _ in names)}
     article, _, rest = folded.partition(" ")
     if rest and article in ARTICLES:
@@ -230,23 +230,23 @@ class _Records:
         self._offset += len(text)
 
     def add_key(self, id_: int) -> None:
-        """Write the next row for a key that has nothing else."""
+        """Write the next row for a key without any other data."""
         self._records.write(layout.RECORD.pack(id_, -1, math.nan, math.nan, 0, 0))
 
     def close(self) -> None:
-        """Complete the files; a map of a file needs a byte at least."""
+        """Complete the files; only a file with at least one byte can be mapped."""
         self._texts.write(b"\n")
         self._records.close()
         self._texts.close()
 
 
 def _text_of(place: IndexedPlace, names: Sequence[PlaceName]) -> bytes:
-    """Return the text of a place, with its line end; INEGI's names have no control characters."""
-    told = layout.ITEM.join(f"{kind}{' '.join(words)}{layout.FIELD}{written}" for kind, words, written in names)
+    """Return the text of a place as a line; INEGI's names contain no control characters."""
+    named = layout.ITEM.join(f"{kind}{' '.join(words)}{layout.FIELD}{written}" for kind, words, written in names)
     former = layout.ITEM.join(
         f"{former.nombre}{layout.FIELD}{former.municipio}{layout.FIELD}{former.id}" for former in place.former
     )
-    return f"{place.nombre}{layout.PART}{told}{layout.PART}{former}".replace("\n", " ").encode() + b"\n"
+    return f"{place.nombre}{layout.PART}{named}{layout.PART}{former}".replace("\n", " ").encode() + b"\n"
 
 
 class _Table:
@@ -256,35 +256,35 @@ class _Table:
         self._shares = [array("Q") for _ in range(1 << _SHARE_BITS)]  # of the entries, by their first bits
 
     def add(self, row: int, scopes: Iterable[int], names: Iterable[str]) -> None:
-        """Let a row be found under names in scopes."""
+        """Make a row findable under names in scopes."""
         for name in names:
             name_digest = layout.digest(name)
             for scope in scopes:
-                entry = layout.place_in_table(scope, name_digest) | row
+                entry = layout.entry_prefix(scope, name_digest) | row
                 self._shares[entry >> _SHARE_SHIFT].append(entry)
 
     def write(self, folder: Path) -> None:
-        """Write the file, share by share: as Python's integers, all entries together would take 300 MB."""
+        """Write the file one share at a time: all entries as Python integers would take 300 MB."""
         with (folder / layout.LOOKUP).open("wb") as file:
             for entries in self._shares:
                 array("Q", sorted(set(entries))).tofile(file)
 
 
 class _Blocks:
-    """Collects the names of each municipio, and writes them one municipio after the other."""
+    """Collects the names of each municipio and writes them, one municipio after another."""
 
     def __init__(self) -> None:
         self._blocks: dict[int, tuple[list[str], list[int]]] = defaultdict(lambda: ([], []))
 
     def add(self, row: int, municipio_id: int, names: Iterable[str]) -> None:
-        """Let a row have these names within a municipio."""
+        """Add a row's names within a municipio."""
         names_of, rows_of = self._blocks[municipio_id]
         before = len(names_of)
         names_of.extend(sorted(names))
         rows_of.extend([row] * (len(names_of) - before))
 
     def write(self, folder: Path) -> dict[str, tuple[int, int, int]]:
-        """Write the files; return where each municipio's names stand: first and last byte, and first row."""
+        """Write the files; return the first byte, the end and the first row of each municipio's names."""
         spans: dict[str, tuple[int, int, int]] = {}
         at = first = 0
         with (folder / layout.BLOCKS).open("wb") as file, (folder / layout.BLOCK_ROWS).open("wb") as rows_file:

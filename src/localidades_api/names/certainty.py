@@ -1,9 +1,10 @@
-"""How likely it is that a candidate is the place that a row means, and from when on that is certain.
+"""Turns evidence into probabilities and decides when a match is certain.
 
 The candidates of a row compete with each other and with "none of them": each has log-odds, the sum of its evidence
-weighed by the coefficients of `coefficients.tsv`, and its probability is its share of all odds, with 1 for none (a
-conditional logit with an outside option). The probability of the first is then put on the scale on which it was right
-that often for rows that the fit had not seen. `python -m benchmarks.fit_certainty` fits and judges both.
+times the coefficients in `coefficients.tsv`, and its probability is its share of all odds, with 1 for none (a
+conditional logit with an outside option). A scale then corrects the probability of the first candidate, so that it says
+how often first candidates were right in rows that the fit had not seen. `python -m benchmarks.fit_certainty` fits and
+checks both.
 """
 
 import math
@@ -12,33 +13,33 @@ from functools import cache
 from pathlib import Path
 
 from localidades_api.names.rows import Outcome
+from localidades_api.names.weights import AMBITO_COEFFICIENT, BY_KEY, MAX_COST_OF_SURE_KEY, SURE, UNLIKELY
 
-SURE = 0.97  # the probability from which a row is certain, unless the caller asks for another
-MIN_SURE, MAX_SURE = 0.8, 0.999
-UNLIKELY = 0.1  # the first candidate's probability below which no place is like the row
-FAR = 5.0  # kilometres from the point given, beyond which nothing is certain
-LITERAL = 0.998  # a name as the catalogue writes it, the only one in the municipio given; measured, as all of it
-BY_KEY = 0.999  # a key that the release has, with its name or none
-_KEY_COUNTS = 17.0  # penalties up to which a key is certain in spite of them
-_UNFITTED = {"ambito_other": -4.0}  # the rows that the fit knows don't say whether they are urban or rural
+_UNFITTED = {"ambito_other": AMBITO_COEFFICIENT}
+_MAX_LOG_ODDS = 50.0
 _COEFFICIENTS = Path(__file__).with_name("coefficients.tsv")
 
 
 @cache
 def coefficients() -> Mapping[str, float]:
-    """Return what each kind of evidence adds to the log-odds of a place, and the scale's two figures."""
+    """Return what each kind of evidence adds to the log-odds of a place, and the two figures of the scale."""
     lines = (line.split("\t") for line in _COEFFICIENTS.read_text(encoding="utf-8").splitlines()[1:])
     return {name: float(value) for name, value, *_ in lines}
 
 
-def probabilities(evidence: Sequence[Mapping[str, float]]) -> list[float]:
-    """Return how likely each candidate of a row is the right one; the rest to 1 is for none of them."""
-    weights = {**coefficients(), **_UNFITTED}
-    odds = [math.exp(min(50.0, sum(weights.get(name, 0.0) * value for name, value in one.items()))) for one in evidence]
+def shares(log_odds: Sequence[float]) -> list[float]:
+    """Return the probability of each candidate: its share of all odds, with 1 for "none of them"."""
+    odds = [math.exp(min(_MAX_LOG_ODDS, one)) for one in log_odds]
     whole = 1 + sum(odds)
-    found = [one / whole for one in odds]
+    return [one / whole for one in odds]
+
+
+def probabilities(evidence: Sequence[Mapping[str, float]]) -> list[float]:
+    """Return the probability of each candidate of a row; what is missing from 1 is that of none of them."""
+    weights = {**coefficients(), **_UNFITTED}
+    found = shares([sum(weights.get(name, 0.0) * value for name, value in one.items()) for one in evidence])
     best = max(found, default=0.0)
-    if found.count(best) != 1:  # homonyms that nothing tells apart stay level
+    if found.count(best) != 1:  # homonyms with the same evidence stay level
         return found
     first = max([_scaled(best), *sorted(found)[:-1]])
     rest = min(1.0, (1 - first) / (1 - best)) if best < 1 else 1.0
@@ -46,8 +47,8 @@ def probabilities(evidence: Sequence[Mapping[str, float]]) -> list[float]:
 
 
 def probabilities_by_key(penalties: Sequence[float]) -> list[float]:
-    """Return how likely each place that has or had the key of a row is meant, from what differs, least first."""
-    likely = [BY_KEY if penalty <= _KEY_COUNTS else BY_KEY * (1 - penalty / 100) for penalty in penalties]
+    """Return the probability of each place that has or had the key of a row, by their penalties, the least first."""
+    likely = [BY_KEY if penalty <= MAX_COST_OF_SURE_KEY else BY_KEY * (1 - penalty / 100) for penalty in penalties]
     level = penalties.count(penalties[0])
     rest = (1 - likely[0]) / max(1, len(likely) - level)
     return [likely[0] / level] * level + [one * rest for one in likely[level:]]
@@ -61,7 +62,7 @@ def _scaled(probability: float) -> float:
 
 
 def outcome(probability: float, *, is_doubtful: bool, is_literal: bool, sure: float = SURE) -> Outcome:
-    """Return the outcome of a row whose first candidate has a probability."""
+    """Return the outcome of a row by the probability of its first candidate."""
     if probability < UNLIKELY:
         return "none"
     if is_doubtful or probability < sure:

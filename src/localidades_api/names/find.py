@@ -15,12 +15,12 @@ from localidades_api.names.text import canonical_words, open_word, repair
 # The filters that the index of names has, each with the letter of its terms in `build`.
 _LETTERS = {"estado_id": "e", "municipio_id": "m", "clave": "c", "ambito": "a"}
 INDEXED = frozenset({"search", "cvegeo", *_LETTERS})
-# Finds what has a word in its names (`name`), or in its names and areas (`text`).
+# Finds places that have a word in its names (`name`), or in its names and areas (`text`).
 _Part = Callable[[str, str], Query]
 
 
 def searched(text: str) -> str:
-    """Return what a search is for: searches that return the same find the same."""
+    """Return a search as it is compared: searches with the same return value find the same places."""
     return fold(repair(text))
 
 
@@ -34,8 +34,8 @@ class Finder:
     def find(self, filters: LocalityFilters) -> list[int]:
         """Return the positions of the places that the filters in `INDEXED` select, in order; `search` must be set.
 
-        What the words mean doesn't depend on the other filters: letters are taken for wrong only where no place of
-        the release has the words as they are.
+        The other filters don't change the meaning of the words: letters may be wrong only if no place of the release
+        has the words as typed.
         """
         folded, narrow = searched(filters.search or ""), self._narrowing(filters)
         for query in self._queries(folded):
@@ -46,7 +46,7 @@ class Finder:
         return []
 
     def _narrowing(self, filters: LocalityFilters) -> list[Query]:
-        """Return the queries for the other filters, whose terms are those that `names.build` writes."""
+        """Return the queries for the other filters, with the terms that `names.build` writes."""
         chosen = filters.chosen
         found = [self._words.area(f"{letter}{chosen[name]}") for name, letter in _LETTERS.items() if name in chosen]
         if filters.cvegeo is not None:
@@ -54,7 +54,7 @@ class Finder:
         return found
 
     def _queries(self, folded: str) -> Iterator[Query]:
-        """Yield what a text may mean; what finds something first is meant."""
+        """Yield the readings of a text; the first that finds a place counts."""
         yield from self._keys(folded)
         if rows := self._layout.find(LABEL, folded):
             yield self._rows(rows)
@@ -64,7 +64,7 @@ class Finder:
         return any_of([self._words.place(self._layout.record(row)[0]) for row in rows])
 
     def _keys(self, folded: str) -> Iterator[Query]:
-        """Yield what has a key, or lies in the area that has it; a place is found by its earlier keys as well."""
+        """Yield the places with a key, or in the area with that key; a place is also found by its earlier keys."""
         digits = folded.replace(" ", "")
         if not digits.isdecimal():
             return
@@ -76,16 +76,16 @@ class Finder:
                 yield self._words.area(f"{kind[0]}{int(digits)}")
 
     def _names(self, folded: str) -> Iterator[Query]:
-        """Yield what the words of names and areas may mean: as they are, then with letters wrong."""
+        """Yield readings of the words of names and areas: as typed, then with letters wrong."""
         typed = folded.split()
         words = _distinct([word for word in typed if open_word(word)] or typed)
         if not words:
             return
         whole = canonical_words(folded)
-        meant = [self._every(words)]
+        readings = [self._every(words)]
         if whole != tuple(opened for word in typed for opened in open_word(word)):
-            meant.append(self._every(_distinct(whole)))  # several words stand for one: `buena vista` for Buenavista
-        yield any_of(meant)
+            readings.append(self._every(_distinct(whole)))  # several words are one: `buena vista` is Buenavista
+        yield any_of(readings)
         yield all_of([self._begun(word, "text") for word in words])  # only areas were named
         if rows := self._layout.find(JOINED, folded.replace(" ", "")):
             yield self._rows(rows)
@@ -93,13 +93,13 @@ class Finder:
             yield from self._misspelt(_distinct(whole), is_unfinished=is_unfinished)
 
     def _every(self, words: Sequence[str], part: _Part | None = None) -> Query:
-        """Every word stands in the names or areas of a place, and one of them in its names."""
+        """Find places that have every word in their names or areas, and at least one of them in their names."""
         part = part or self._begun
         named = any_of([part(word, "name") for word in words])
         return named if len(words) == 1 else all_of([named, *(part(word, "text") for word in words)])
 
     def _begun(self, word: str, field: str) -> Query:
-        """Find what has a word that begins so, or the word that this one stands for."""
+        """Find places with a word that begins like this one, or with the word that it abbreviates."""
         words, opened = self._words, open_word(word)
         is_short = field == "text" and len(word) <= MAX_BEGINNING
         parts = [words.word("begin", word) if is_short else words.like(field, word, 0), words.like("raw", word, 0)]
@@ -108,7 +108,7 @@ class Finder:
         return any_of(parts)
 
     def _misspelt(self, words: Sequence[str], *, is_unfinished: bool) -> Iterator[Query]:
-        """Yield places with letters wrong in the words that no place has, or in one where each has its places."""
+        """Yield places with letters wrong in the words that no place has, or in any word if places have all of them."""
 
         def wrong(*ones: str) -> _Part:
             def part(word: str, field: str) -> Query:
@@ -128,6 +128,6 @@ class Finder:
 
 
 def _distinct(words: Sequence[str]) -> list[str]:
-    """Return the words once, the longest first; `san` is left out beside `santa`, which begins with it."""
+    """Return the words once, the longest first, without `san` if `santa`, which begins with it, is there."""
     ordered = sorted(set(words), key=lambda word: (-len(word), word))
     return [word for index, word in enumerate(ordered) if not any(one.startswith(word) for one in ordered[:index])]

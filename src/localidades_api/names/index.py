@@ -5,24 +5,26 @@ from pathlib import Path
 
 from localidades_api.catalogue.filters import LocalityFilters
 from localidades_api.catalogue.keys import PlaceKind
-from localidades_api.names.certainty import SURE
 from localidades_api.names.find import Finder
 from localidades_api.names.match import Matcher
 from localidades_api.names.places import Suggested
 from localidades_api.names.reader import IndexReader
 from localidades_api.names.rows import MatchResult, MatchRow
 from localidades_api.names.suggest import Suggester
+from localidades_api.names.weights import SURE
 
 _LOCALITIES: frozenset[PlaceKind] = frozenset({"localidad"})
 
 
 class NameIndex(IndexReader):
-    """The index in a folder, and all that is asked of it; any number of threads and processes may do so."""
+    """The index in a folder, for suggestions, searches and matches by any number of threads and processes."""
 
     def __init__(self, folder: Path) -> None:
         """Open it; raise IndexUnreadableError if the folder holds no index, or not all of one."""
         super().__init__(folder)
-        self.digest = folder.name[:12]  # of all that the index is made from: `name_indexes` calls the folder so
+        self.digest = folder.name[
+            :12
+        ]  # `name_indexes` names the folder by a digest of everything that the index is made from
         self._suggester = Suggester(self)
         self._finder = Finder(self)
         self._matcher = Matcher(self)
@@ -36,7 +38,7 @@ class NameIndex(IndexReader):
         municipio_id: int | None = None,
         limit: int = 10,
     ) -> list[Suggested]:
-        """Return what a text may mean, the likeliest first; its last word may be unfinished."""
+        """Return suggestions for a text, the likeliest first; its last word may be unfinished."""
         return self._suggester.suggest(text, kinds, estado_id, municipio_id, limit)
 
     def find(self, filters: LocalityFilters) -> list[int]:
@@ -48,9 +50,9 @@ class NameIndex(IndexReader):
         return map(self.layout.at, positions)
 
     def match(self, row: MatchRow, sure: float = SURE) -> MatchResult:
-        """Return the place that a row means, what differs, and how certain it is: `sure` is the bound of certainty."""
+        """Return the place for a row, what differs, and how certain it is; `sure` is the bound of certainty."""
         return self._matcher.match(row, sure)
 
     def candidates(self, row: MatchRow) -> tuple[list[int], list[dict[str, float]]]:
-        """Return the keys of a named row's candidates, and the evidence for each."""
+        """Return the keys of the candidates for a row with a name, and the evidence for each."""
         return self._matcher.candidates(row)

@@ -1,6 +1,6 @@
-"""The files of an index: fixed records, texts, and a table of hashes; read through memory maps that processes share.
+"""The files of an index: fixed records, texts, and a table of hashes, read through memory maps that processes share.
 
-A row is a place's position by prominence: the most prominent place of the release is row 0.
+A row is the rank of a place, from 0: places are ranked by population, with a minimum for cabeceras and urban places.
 """
 
 import json
@@ -16,30 +16,30 @@ from typing import Any
 RECORDS, TEXTS, LOOKUP, BLOCKS, BLOCK_ROWS = "records", "texts", "lookup", "blocks", "block_rows"
 ORDER = "order"  # the row at each position of the list
 FILES = (RECORDS, TEXTS, LOOKUP, BLOCKS, BLOCK_ROWS, ORDER)
-WORDS, PROMINENT_WORDS, META = "words", "prominent_words", "meta.json"
+WORDS, TOP_WORDS, META = "words", "top_words", "meta.json"
 
 # id, population (-1: unknown), latitude, longitude (NaN: unknown), offset of the text, flags
 RECORD = struct.Struct("<IiddIB3x")
 SEAT, URBAN, HOMONYM, MUNICIPIO_HOMONYM = 1, 2, 4, 8
-# The name is what people call a town of the municipio, or of the estado, for short.
+# People use the name for a town of the municipio, or of the estado, for short.
 SHORT_OF_TOWN, SHORT_OF_TOWN_IN_STATE = 16, 32
-PART_OF_MUNICIPIO = 64  # the place is no seat, and its municipio's name has every word of its name
+PART_OF_MUNICIPIO = 64  # the place is not a seat, and every word of its name is in the name of its municipio
 
-# An entry of the table is one integer: 42 bits of hash, 22 of row. Entries of one name stand together, the most
-# prominent row first. Two names share a hash once in some thousands of indexes, so whoever reads a row compares names.
+# An entry of the table is one integer: 42 bits of hash, 22 of row. Entries of one name are adjacent, the first row
+# first. Two names share a hash once in some thousands of indexes, so readers of a row compare its name.
 _ROW_BITS = 22
 MAX_ROWS = 1 << _ROW_BITS
 _ROW_MASK = MAX_ROWS - 1
 
-EVERYWHERE = 0  # the scope of a name that is sought in the whole country; others are keys of estados and municipios
+EVERYWHERE = 0  # the scope of names in the whole country; other scopes are keys of estados and municipios
 # Scopes of keys, of labels, of names without their spaces, and of what earlier releases had: beyond all keys.
 KEY, LABEL, JOINED, WITHDRAWN = range(100_000, 100_004)
 _BITS = (1 << 64) - 1
 _SPREAD, _MIX = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9  # odd constants that spread bits (SplitMix64)
-MAX_PROMINENT = 16_000  # rows, the first, whose words stand in an index of their own as well
-MAX_JOINED = 20_000  # rows, the most prominent, whose names are found without their spaces
+MAX_TOP = 16_000  # the first rows, whose words are also in a smaller index
+MAX_JOINED = 20_000  # the first rows, whose names are also found without their spaces
 
-# What separates the parts of a text: name, variants, former names; items of a list; the parts of an item.
+# Separators of the parts of a text (name, names, former names), of the items of a list, and of the parts of an item.
 PART, ITEM, FIELD = "\x1f", "\x1e", "\x1d"
 _PART = PART.encode()
 
@@ -49,20 +49,20 @@ def digest(name: str) -> int:
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little")
 
 
-def place_in_table(scope: int, name_digest: int) -> int:
+def entry_prefix(scope: int, name_digest: int) -> int:
     """Return the upper bits of the entries of a name within a scope."""
     return (name_digest ^ scope * _SPREAD & _BITS) * _MIX & _BITS & ~_ROW_MASK
 
 
 class IndexUnreadableError(Exception):
-    """The folder holds no index of names that can be read: build it again."""
+    """The folder does not hold a readable index of names: build it again."""
 
 
 class IndexFiles:
     """An index's files, mapped."""
 
     def __init__(self, folder: Path) -> None:
-        """Raise IndexUnreadableError if the folder holds no index, or not all of one."""
+        """Raise IndexUnreadableError if the folder does not hold a complete index."""
         self.folder = folder
         with ExitStack() as stack:
             try:
@@ -82,17 +82,17 @@ class IndexFiles:
     @staticmethod
     def _map(path: Path, stack: ExitStack) -> mmap.mmap | bytes:
         with path.open("rb") as file:
-            if not path.stat().st_size:  # which can't be mapped
+            if not path.stat().st_size:  # an empty file can't be mapped
                 return b""
             return stack.enter_context(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
     def close(self) -> None:
-        """Give the maps back."""
+        """Close the maps."""
         self._stack.close()
 
     def find(self, scope: int, name: str, limit: int = 1 << 30) -> list[int]:
-        """Return the rows of a name within a scope, the most prominent first."""
-        wanted = place_in_table(scope, digest(name))
+        """Return the rows of a name within a scope, in order."""
+        wanted = entry_prefix(scope, digest(name))
         lookup = self._lookup
         at, end = bisect_left(lookup, wanted), len(lookup)
         rows: list[int] = []
@@ -102,7 +102,7 @@ class IndexFiles:
         return rows
 
     def record(self, row: int) -> tuple[int, int, float, float, int, int]:
-        """Return the fixed part of a row, as `RECORD` has it."""
+        """Return the fixed part of a row, as in `RECORD`."""
         return RECORD.unpack_from(self._records, row * RECORD.size)
 
     def text(self, offset: int) -> str:
@@ -120,7 +120,7 @@ class IndexFiles:
         return id_, name
 
     def block(self, municipio_id: int) -> tuple[list[str], Sequence[int]]:
-        """Return every name of a municipio's places, normalised, and the row of the place of each."""
+        """Return the normalised names of a municipio's places, and the row of each."""
         span = self.meta["blocks"].get(str(municipio_id))
         if span is None:
             return [], []

@@ -1,4 +1,4 @@
-"""Matches a row to the key of its place, and names the differences."""
+"""Matches a row to the key of its place and lists the differences."""
 
 import math
 from bisect import insort
@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE
-from localidades_api.names import certainty
+from localidades_api.names import certainty, weights
 from localidades_api.names.areas import Area, AreaBook
 from localidades_api.names.differences import (
     GivenName,
@@ -19,8 +19,6 @@ from localidades_api.names.differences import (
     read_name,
 )
 from localidades_api.names.evidence import (
-    OTHER_MUNICIPIO,
-    UNKNOWN_MUNICIPIO,
     Question,
     contradicts,
     gather,
@@ -28,46 +26,40 @@ from localidades_api.names.evidence import (
     is_seat_named,
     may_be_short,
 )
+from localidades_api.names.faults import Difference, NameFault
 from localidades_api.names.layout import EVERYWHERE, JOINED, KEY, PART_OF_MUNICIPIO, SEAT, SHORT_OF_TOWN, WITHDRAWN
 from localidades_api.names.places import MAX_TEXT, IndexedLocality
 from localidades_api.names.query import read
 from localidades_api.names.reader import IndexReader
-from localidades_api.names.rows import Candidate, MatchResult, MatchRow, NameFault
+from localidades_api.names.rows import Candidate, MatchResult, MatchRow
 from localidades_api.names.text import core
+from localidades_api.names.weights import PENALTIES
 
 MAX_CANDIDATES = 5
-_MOST_DIFFERENT = 72.5  # penalties, beyond which a name is no candidate
-_PROPOSED = 8  # names of a municipio that are compared word by word, for each way to compare
-_WITHIN_REACH = 80.0  # score below which the place is sought outside the municipio that was given
+_PROPOSED = 8  # names of a municipio that each measure of similarity proposes for a comparison word by word
 _HOMONYMS = 24  # places of one name that are compared
 _CACHED_WORDS = 50_000
-_PLACES = 304_364  # of the country, which the coefficients were fitted on; in a part of it a word tells as much
-_WORD_OF_CATALOGUE = 2  # places: a spelling that so many have is a word
-_UNKNOWN_ESTADO = 18.0
-_FORMER_KEY, _UNKNOWN_KEY, _OTHER_KEY, _OTHER_NAME = 2.0, 6.0, 30.0, 50.0
-_SAME_PLACE = 45.0  # penalties up to which a key and a name may be one place's
-_NO_OTHER = 60.0  # penalties of the next candidate where there is none
 
 
 class Matcher:
-    """Finds the places that rows mean, in the files of an index."""
+    """Finds the places of rows in the files of an index."""
 
     def __init__(self, index: IndexReader) -> None:
         self._index = index
         self._count = lru_cache(_CACHED_WORDS)(index.words.count)
 
-    def match(self, row: MatchRow, sure: float = certainty.SURE) -> MatchResult:
-        """Return what a row means, certain from a probability of `sure` on; a name alone may be a whole line."""
+    def match(self, row: MatchRow, sure: float = weights.SURE) -> MatchResult:
+        """Return the place of a row, certain from a probability of `sure`; a name alone may be a whole line."""
         if not (row.municipio or row.estado or row.cvegeo or row.clave):
-            *by_area, row = _readings_of_line(self._index.areas, row)
+            *by_area, row = _read_line(self._index.areas, row)
             for reading in by_area:
-                # What a reading with areas leaves in doubt, another may not make certain.
+                # Another reading must not make certain what one with areas leaves in doubt.
                 if (result := self._match(reading, sure)).outcome != "none":
                     return result
         return self._match(row, sure)
 
     def _match(self, row: MatchRow, sure: float) -> MatchResult:
-        """Match one reading of a row; only the beginning of a text that is longer than any name counts."""
+        """Match one reading of a row; of a text that is longer than any name, only the beginning counts."""
         if max(len(row.nombre or ""), len(row.municipio or ""), len(row.estado or "")) > MAX_TEXT:
             row = row._replace(nombre=_clip(row.nombre), municipio=_clip(row.municipio), estado=_clip(row.estado))
         key = _read_key(row.cvegeo)
@@ -76,29 +68,29 @@ class Matcher:
         if key is None and not row.nombre and (clave := _read_key(row.clave)) is not None:
             key = areas[0].id * KEYS_OF_A_MUNICIPIO + clave if len(areas) == 1 else None
         if key is not None:
-            return self._by_key(row, key, estado_id, areas, sure)
-        return self._by_name_alone(row, estado_id, areas, sure)
+            return self._match_by_key(row, key, estado_id, areas, sure)
+        return self._match_by_name(row, estado_id, areas, sure)
 
-    def _by_name_alone(self, row: MatchRow, estado_id: int | None, areas: Sequence[Area], sure: float) -> MatchResult:
+    def _match_by_name(self, row: MatchRow, estado_id: int | None, areas: Sequence[Area], sure: float) -> MatchResult:
         if not row.nombre:
             return MatchResult("none", None, 0.0, ())
         is_bare = row.latitud is None and row.ambito is None and (estado_id or not row.estado)
-        is_literal = is_bare and len(areas) == 1 and areas[0].likeness == 100  # noqa: PLR2004  # the same name
-        if is_literal and (found := self._literally(fold(row.nombre), areas[0].id, sure)):
+        is_literal = is_bare and len(areas) == 1 and areas[0].likeness == weights.SAME_NAME
+        if is_literal and (found := self._match_literally(fold(row.nombre), areas[0].id, sure)):
             return found
         given = read_name(row.nombre)
-        if is_literal and given.spoken and (found := self._literally(given.spoken, areas[0].id, sure)):
+        if is_literal and given.spoken and (found := self._match_literally(given.spoken, areas[0].id, sure)):
             return found
         question = self._question(row, given, areas)
-        named = self._by_name(row, given, estado_id, areas)
-        return self._decide(question, named, self._gone(row.nombre, areas), sure)
+        named = self._compare_by_name(row, given, estado_id, areas)
+        return self._decide(question, named, self._find_withdrawn(row.nombre, areas), sure)
 
     def candidates(self, row: MatchRow) -> tuple[list[int], list[dict[str, float]]]:
-        """Return the keys of a named row's candidates and the evidence for each, as the fit of certainty reads them."""
+        """Return the keys of the candidates for a row with a name and the evidence for each, to fit certainty."""
         estado_id = self._index.areas.find_state(row.estado) if row.estado else None
         areas = self._index.areas.find_municipios(row.municipio, estado_id) if row.municipio else ()
         given = read_name(row.nombre or "")
-        found = self._by_name(row, given, estado_id, areas)
+        found = self._compare_by_name(row, given, estado_id, areas)
         return [place.id for place, _ in found], self._evidence(self._question(row, given, areas), found)
 
     def _question(self, row: MatchRow, given: GivenName, areas: Sequence[Area]) -> Question:
@@ -108,13 +100,13 @@ class Matcher:
         return Question(row, given.folded, words, every, area_words, self._rarity, self._is_word)
 
     def _rarity(self, word: str) -> float:
-        return math.log10(_PLACES / (self._count(word) + 1))
+        return math.log10(weights.PLACES / (self._count(word) + 1))
 
     def _is_word(self, word: str) -> bool:
-        return self._count(word) >= _WORD_OF_CATALOGUE
+        return self._count(word) >= weights.MIN_PLACES_OF_WORD
 
-    def _literally(self, folded: str, municipio_id: int, sure: float) -> MatchResult | None:
-        """Return the result if each place known by this name has it as its own; None otherwise."""
+    def _match_literally(self, folded: str, municipio_id: int, sure: float) -> MatchResult | None:
+        """Return the result if every place found by this name is called so in the catalogue; None otherwise."""
         layout = self._index.layout
         rows = layout.find(municipio_id, folded, _HOMONYMS)
         found = []
@@ -123,31 +115,31 @@ class Matcher:
             if fold(nombre) != folded or id_ // KEYS_OF_A_MUNICIPIO != municipio_id:
                 return None
             if flags & (SHORT_OF_TOWN | PART_OF_MUNICIPIO):
-                return None  # a town, or the seat, may be meant by a part of its name
+                return None  # people may mean a town, or the seat, by a part of its name
             found.append((id_, self._index.label_of(id_, nombre, flags)))
         if not found:
             return None
-        score = _points(certainty.LITERAL / len(found))
+        score = _score(weights.LITERAL / len(found))
         candidates = tuple(Candidate(id_, label, score, ()) for id_, label in found)
-        gone = self._gone_from(folded, municipio_id)
+        gone = self._find_withdrawn_in(folded, municipio_id)
         doubtful = gone is not None or len(found) > 1
-        outcome = certainty.outcome(certainty.LITERAL, is_doubtful=doubtful, is_literal=True, sure=sure)
+        outcome = certainty.outcome(weights.LITERAL, is_doubtful=doubtful, is_literal=True, sure=sure)
         margin = score if len(found) == 1 else 0.0
         return MatchResult(outcome, candidates[0], margin, candidates[:MAX_CANDIDATES], gone)
 
-    def _gone(self, nombre: str, areas: Sequence[Area]) -> int | None:
-        """Return the key of a withdrawn place that had this very name, where the municipio is known."""
+    def _find_withdrawn(self, nombre: str, areas: Sequence[Area]) -> int | None:
+        """Return the key of a withdrawn place of the municipio with exactly this name, if any."""
         folded = fold(nombre)
-        return next((gone for area in areas if (gone := self._gone_from(folded, area.id)) is not None), None)
+        return next((gone for area in areas if (gone := self._find_withdrawn_in(folded, area.id)) is not None), None)
 
-    def _gone_from(self, folded: str, municipio_id: int) -> int | None:
+    def _find_withdrawn_in(self, folded: str, municipio_id: int) -> int | None:
         layout = self._index.layout
         rows = layout.find(WITHDRAWN, f"{municipio_id}/{folded}", 1)
         return layout.record(rows[0])[0] if rows else None
 
     # -- By name
 
-    def _by_name(
+    def _compare_by_name(
         self, row: MatchRow, given: GivenName, estado_id: int | None, areas: Sequence[Area]
     ) -> list[tuple[IndexedLocality, NameDifference]]:
         found: dict[int, NameDifference] = {}
@@ -155,14 +147,18 @@ class Matcher:
             return []
         for area in areas:
             self._compare_all(
-                self._within(given, area.id), row, given, found, area_fault(row, area, self._index.areas.municipios)
+                self._propose_within(given, area.id),
+                row,
+                given,
+                found,
+                area_fault(row, area, self._index.areas.municipios),
             )
-        if not found or 100 - min(one.cost for one in found.values()) < _WITHIN_REACH:
-            penalty = OTHER_MUNICIPIO if areas else UNKNOWN_MUNICIPIO
-            fault = NameFault("municipio", row.municipio, "", penalty) if row.municipio else None
-            self._compare_all(self._anywhere(given, estado_id), row, given, found, fault)
+        if not found or 100 - min(one.cost for one in found.values()) < weights.MIN_SCORE_IN_MUNICIPIO:
+            difference = Difference.MUNICIPIO_OTHER if areas else Difference.MUNICIPIO_UNKNOWN
+            fault = NameFault(difference, row.municipio, "", PENALTIES[difference]) if row.municipio else None
+            self._compare_all(self._propose_anywhere(given, estado_id), row, given, found, fault)
         if row.estado and estado_id is None:
-            unknown = NameFault("estado", row.estado, "", _UNKNOWN_ESTADO)
+            unknown = NameFault(Difference.ESTADO, row.estado, "", PENALTIES[Difference.ESTADO])
             found = {
                 at: NameDifference(one.cost + unknown.penalty, (*one.faults, unknown)) for at, one in found.items()
             }
@@ -174,7 +170,7 @@ class Matcher:
             if row.municipio
             else next((one for one in others if is_seat_named(given.readings[0][0], one[0])), None)
         ):
-            kept[-1] = seat  # it may be meant, however many places have its municipio's name
+            kept[-1] = seat  # however many places have the name of its municipio
         return kept
 
     def _compare_all(
@@ -190,17 +186,18 @@ class Matcher:
             if at in found:
                 continue
             place = self._index.place(at)
-            difference = compare(given, place, costs[MAX_CANDIDATES] if len(costs) > MAX_CANDIDATES else 100.0)
+            least = costs[MAX_CANDIDATES] if len(costs) > MAX_CANDIDATES else weights.MAX_COST
+            difference = compare(given, place, least)
             insort(costs, difference.cost)
             extra = [fault for fault in (area, distance_fault(row, place), ambito_fault(row, place)) if fault]
             if extra:
                 cost = difference.cost + sum(fault.penalty for fault in extra)
                 difference = NameDifference(cost, (*difference.faults, *extra))
-            if difference.cost < _MOST_DIFFERENT:
+            if difference.cost < weights.MAX_CANDIDATE_COST:
                 found[at] = difference
 
-    def _within(self, given: GivenName, municipio_id: int) -> list[int]:
-        """Return the places of a municipio whose names are most like the one given."""
+    def _propose_within(self, given: GivenName, municipio_id: int) -> list[int]:
+        """Return the places of a municipio with the most similar names."""
         homonyms = self._index.layout.find(municipio_id, given.folded, _HOMONYMS)
         if any(fold(self._index.layout.name(row)[1]) == given.folded for row in homonyms):
             return homonyms
@@ -210,8 +207,8 @@ class Matcher:
             found |= block.most_similar(words, core(words), _PROPOSED if number == 0 else _PROPOSED // 2)
         return list(found)
 
-    def _anywhere(self, given: GivenName, estado_id: int | None) -> list[int]:
-        """Return places of an estado, or of the country, that have the name given or its words."""
+    def _propose_anywhere(self, given: GivenName, estado_id: int | None) -> list[int]:
+        """Return places of an estado, or of the country, with the given name or its words."""
         find, words = self._index.layout.find, self._index.words
         scope = estado_id or EVERYWHERE
         found = dict.fromkeys(find(scope, given.folded, _HOMONYMS))
@@ -235,30 +232,31 @@ class Matcher:
 
     # -- By key
 
-    def _by_key(
+    def _match_by_key(
         self, row: MatchRow, key: int, estado_id: int | None, areas: Sequence[Area], sure: float
     ) -> MatchResult:
         rows = self._index.layout.find(KEY, str(key), 4)
         places = sorted((self._index.place(at) for at in rows), key=lambda place: (place.id != key, place.row))
         given = read_name(row.nombre) if row.nombre else None
         found = [(place, self._difference_of_key(row, key, given, place)) for place in places]
-        if found and (given is None or found[0][1].cost <= _SAME_PLACE):
+        if found and (given is None or found[0][1].cost <= weights.MAX_COST_OF_KEY):
             return self._decide_by_key(sorted(found, key=lambda item: item[1].cost), sure)
         gone = key if not found and self._index.layout.find(WITHDRAWN, str(key), 1) else None
         if given is None:
             return MatchResult("none", None, 0.0, (), gone)
-        code, penalty = ("key", _OTHER_KEY) if found else ("withdrawn_key" if gone else "unknown_key", _UNKNOWN_KEY)
-        fault = NameFault(code, f"{key:09d}", "", penalty)  # type: ignore[arg-type]
+        unfound = Difference.WITHDRAWN_KEY if gone else Difference.UNKNOWN_KEY
+        difference = Difference.KEY if found else unfound
+        fault = NameFault(difference, f"{key:09d}", "", PENALTIES[difference])
         named = [
             (place, NameDifference(one.cost + fault.penalty, (*one.faults, fault)))
-            for place, one in self._by_name(row, given, estado_id, areas)
+            for place, one in self._compare_by_name(row, given, estado_id, areas)
             if place.id != key
         ]
         ranked = sorted([*found, *named], key=lambda item: item[1].cost)[: MAX_CANDIDATES + 1]
         return self._decide(self._question(row, given, areas), ranked, gone, sure)
 
     def _decide_by_key(self, found: Sequence[tuple[IndexedLocality, NameDifference]], sure: float) -> MatchResult:
-        """Return the result for a key that a release has or had, whose name is like the one given."""
+        """Return the result for the key of a place, present or former, whose name is like the given one."""
         likely = certainty.probabilities_by_key([one.cost for _, one in found])
         candidates = [
             self._candidate(place, one.faults, share) for share, (place, one) in zip(likely, found, strict=True)
@@ -270,13 +268,14 @@ class Matcher:
 
     @staticmethod
     def _difference_of_key(row: MatchRow, key: int, given: GivenName | None, place: IndexedLocality) -> NameDifference:
-        """Return the faults of a place that has the key given, or had it."""
+        """Return the faults of a place that has or had the given key."""
         difference = compare(given, place) if given else NameDifference(0.0, ())
         faults = list(difference.faults)
-        if given and difference.cost > 100:  # noqa: PLR2004  # beyond all penalties
-            faults.append(NameFault("name", given.text, place.nombre, _OTHER_NAME))
+        if given and difference.cost > weights.MAX_COST:
+            faults.append(NameFault(Difference.NAME, given.text, place.nombre, PENALTIES[Difference.NAME]))
         if place.id != key:
-            faults.append(NameFault("former_key", f"{key:09d}", f"{place.id:09d}", _FORMER_KEY))
+            penalty = PENALTIES[Difference.FORMER_KEY]
+            faults.append(NameFault(Difference.FORMER_KEY, f"{key:09d}", f"{place.id:09d}", penalty))
         faults += [fault for fault in (distance_fault(row, place), ambito_fault(row, place)) if fault]
         return NameDifference(sum(fault.penalty for fault in faults), tuple(faults))
 
@@ -287,16 +286,17 @@ class Matcher:
         question: Question, found: Sequence[tuple[IndexedLocality, NameDifference]]
     ) -> list[dict[str, float]]:
         costs = [one.cost for _, one in found]
+        rivals = [min(costs[:at] + costs[at + 1 :], default=weights.LEAD_WITHOUT_RIVAL) for at in range(len(costs))]
         return [
-            gather(question, place, one.faults, min(costs[:at] + costs[at + 1 :], default=_NO_OTHER) - one.cost)
-            for at, (place, one) in enumerate(found)
+            gather(question, place, one.faults, rival - one.cost)
+            for rival, (place, one) in zip(rivals, found, strict=True)
         ]
 
     def _decide(
         self, question: Question, found: Sequence[tuple[IndexedLocality, NameDifference]], gone: int | None, sure: float
     ) -> MatchResult:
         likely = certainty.probabilities(self._evidence(question, found))
-        has_moved = _put_seat_first(question, found, likely)
+        has_moved = _swap_seat_to_front(question, found, likely)
         ranked = sorted(zip(likely, found, strict=True), key=lambda item: (-item[0], not item[1][0].flags & SEAT))
         candidates = tuple(self._candidate(place, one.faults, share) for share, (place, one) in ranked)
         if not candidates:
@@ -304,13 +304,13 @@ class Matcher:
         share, (place, difference) = ranked[0]
         best = candidates[0]
         km = question.row.kilometres_to(place.latitud, place.longitud)
-        # Another place may have the name, though it was not compared.
-        other_may_be_meant = has_homonym(place, difference.faults) if km is None else km > certainty.FAR
+        # A place that was not compared may have the name.
+        other_may_be_meant = has_homonym(place, difference.faults) if km is None else km > weights.MAX_KILOMETRES
         contradicted = any(map(contradicts, difference.faults))
         doubtful = gone is not None or has_moved or other_may_be_meant or contradicted or may_be_short(question, place)
         outcome = certainty.outcome(share, is_doubtful=doubtful, is_literal=not difference.faults, sure=sure)
-        if outcome == "none" and {fault.code for fault in difference.faults} == {"distance"}:
-            outcome = "ambiguous"  # the name or the point is wrong, and a person can tell which
+        if outcome == "none" and {fault.difference for fault in difference.faults} == {Difference.DISTANCE}:
+            outcome = "ambiguous"  # the name or the point is wrong; a person may know which
         margin = round(best.score - (candidates[1].score if len(candidates) > 1 else 0.0), 2)
         shown = candidates[:MAX_CANDIDATES]
         return MatchResult(
@@ -323,15 +323,15 @@ class Matcher:
             fault._replace(found=municipio) if fault.code == "municipio" and not fault.found else fault
             for fault in faults
         )
-        return Candidate(place.id, self._index.label(place), _points(share), faults)
+        return Candidate(place.id, self._index.label(place), _score(share), faults)
 
 
-def _put_seat_first(
+def _swap_seat_to_front(
     question: Question, found: Sequence[tuple[IndexedLocality, NameDifference]], likely: MutableSequence[float]
 ) -> bool:
-    """Let the one seat whose municipio's name was given change places with the likeliest place; tell whether it did.
+    """Swap the seat whose municipio has the given name with the likeliest place; return whether that was necessary.
 
-    Whoever gives the name of a municipio, and nothing but the estado beside it, rather means its seat than a hamlet.
+    A row with only the name of a municipio, and perhaps its estado, is more likely about its seat than about a hamlet.
     """
     row = question.row
     if row.municipio or row.ambito or row.latitud is not None:
@@ -344,8 +344,8 @@ def _put_seat_first(
     return True
 
 
-def _points(share: float) -> float:
-    """Return a probability as points of a hundred."""
+def _score(share: float) -> float:
+    """Return a probability as a score."""
     return round(100 * max(0.0, share), 2)
 
 
@@ -353,10 +353,10 @@ def _clip(text: str | None) -> str | None:
     return text[:MAX_TEXT] if text else text
 
 
-def _readings_of_line(areas: AreaBook, row: MatchRow) -> Iterator[MatchRow]:
-    """Yield what a row with a name alone may be, with the most areas first; the row itself comes last.
+def _read_line(areas: AreaBook, row: MatchRow) -> Iterator[MatchRow]:
+    """Yield the readings of a row with only a name, those with the most areas first, the row itself last.
 
-    The name may have municipio and estado after it, or be a key.
+    The municipio and the estado may follow the name, or the name may be a key.
     """
     text = row.nombre or ""
     digits = text.strip()
@@ -377,6 +377,6 @@ def _readings_of_line(areas: AreaBook, row: MatchRow) -> Iterator[MatchRow]:
 
 
 def _read_key(text: str | None) -> int | None:
-    """Return the number that a key is, or None."""
+    """Return a key as a number, or None if it is not a key."""
     stripped = (text or "").strip()
     return int(stripped) if stripped.isdecimal() and len(stripped) <= 9 else None  # noqa: PLR2004  # digits of a key

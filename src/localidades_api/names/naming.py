@@ -1,4 +1,4 @@
-"""The names of a place: its own, its municipio's if it is the seat, everyday and earlier ones."""
+"""The names of a place: its own, its municipio's if it is the seat, everyday names and former ones."""
 
 import re
 from collections import defaultdict
@@ -22,7 +22,7 @@ class Naming:
         }
 
     def names(self, place: IndexedPlace) -> list[PlaceName]:
-        """Return the names of a place, its own first; of those with the same words the first."""
+        """Return the names of a place, its own first; of names with the same words only the first."""
         found: dict[tuple[str, ...], PlaceName] = {}
         for kind, text in self._written(place):
             for position, words in enumerate(variants(text)):
@@ -41,7 +41,7 @@ class Naming:
             yield NameKind.FORMER, former.nombre
 
     def _is_called_by_municipio(self, seat: IndexedPlace) -> bool:
-        """Tell whether the name of a municipio means its seat first: not where another place has it, as Mulegé does."""
+        """Return whether people use the name of a municipio for its seat: not if another place is called so."""
         municipio = canonical(seat.municipio)
         if not set(municipio).isdisjoint(canonical(seat.nombre)):
             return True
@@ -49,7 +49,7 @@ class Naming:
 
 
 class ShortNames:
-    """The short names of towns: what stands before `de` or `del`, as in San José del Cabo."""
+    """The short names of towns: the words before `de` or `del`, as in San José del Cabo."""
 
     def __init__(self, places: Iterable[IndexedPlace]) -> None:
         self._towns: dict[tuple[int, str], list[tuple[int, int]]] = defaultdict(list)  # population and key
@@ -62,7 +62,7 @@ class ShortNames:
                     self._towns[area, short].append((place.poblacion or 0, place.id))
 
     def is_of_town(self, place: IndexedPlace, area: int, folded: str) -> bool:
-        """Tell whether a town of an area, at least half as large as the place, has its name for short."""
+        """Return whether people use the name for a town of the area that is at least half as large as the place."""
         return any(
             id_ != place.id and population * 2 >= (place.poblacion or 0)
             for population, id_ in self._towns.get((area, folded), ())
@@ -70,5 +70,5 @@ class ShortNames:
 
 
 def _may_be_namesake(place: IndexedPlace) -> bool:
-    """Tell cheaply whether a place may have the name of its municipio."""
+    """Return, at little cost, whether a place can have the name of its municipio."""
     return not place.is_seat and place.nombre[-3:].lower() == place.municipio[-3:].lower()

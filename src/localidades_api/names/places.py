@@ -1,4 +1,4 @@
-"""The places that an index is built from, that it holds, and that it suggests."""
+"""Places: as an index is built from them, as it holds them, and as it suggests them."""
 
 from enum import StrEnum
 from typing import NamedTuple
@@ -6,13 +6,13 @@ from typing import NamedTuple
 from localidades_api.catalogue.keys import CLAVE_DIGITS, PlaceKind, format_key
 from localidades_api.catalogue.schemas import MatchReason
 
-MIN_URBAN = 2500  # inhabitants from which on INEGI calls a locality urban
-_MIN_SEAT = 1000  # inhabitants that a cabecera ranks with at least
+MIN_URBAN = 2500  # inhabitants: INEGI calls a locality of at least as many urban
+_MIN_SEAT = 1000  # inhabitants: a cabecera ranks with at least as many
 MAX_TEXT = 200  # characters; INEGI's longest name has 86, and a label two more
 
 
 class Former(NamedTuple):
-    """How an earlier release knew a place: its name then, the name of its municipio then, and its key then."""
+    """A place in an earlier release: its name, the name of its municipio, and its key."""
 
     nombre: str
     municipio: str
@@ -20,7 +20,7 @@ class Former(NamedTuple):
 
 
 class IndexedPlace(NamedTuple):
-    """A locality as an index is built from it; `is_seat` where it is the cabecera of its municipio."""
+    """A locality as an index is built from it; `is_seat` if it is the cabecera of its municipio."""
 
     id: int
     nombre: str
@@ -37,32 +37,32 @@ class IndexedPlace(NamedTuple):
 
 
 class Withdrawn(NamedTuple):
-    """A place of an earlier release that has neither its key nor a successor today."""
+    """A place of an earlier release whose key is gone and that has no successor."""
 
     id: int
     nombre: str
     municipio: str
 
 
-def prominent_population(poblacion: int | None, *, is_urban: bool, is_seat: bool) -> int:
-    """Return how many inhabitants a place ranks with: a cabecera and an urban place are more than a hamlet."""
+def ranked_population(poblacion: int | None, *, is_urban: bool, is_seat: bool) -> int:
+    """Return the population that ranks a place: that of a cabecera or an urban place has a minimum."""
     known = poblacion if poblacion is not None else MIN_URBAN if is_urban else 0
     return max(known, _MIN_SEAT if is_seat else 0)
 
 
 class NameKind(StrEnum):
-    """Which of a place's names one is; the values are those of the index."""
+    """The kinds of names of a place; the values are those in the index."""
 
     OWN = "n"
-    BRACKET = "b"  # what stands in the brackets of its own name, or with them
-    SEAT = "s"  # a seat, under the name of its municipio
-    SHARED_SEAT = "t"  # the same where another place has that name too
+    BRACKET = "b"  # a part in the brackets of `nombre`, or all of `nombre` without them
+    SEAT = "s"  # the name of the municipio that it is the seat of
+    SHARED_SEAT = "t"  # the same if another place has that name too
     EVERYDAY = "e"
     FORMER = "f"
 
 
 class PlaceName(NamedTuple):
-    """A name of a place: its kind, its canonical words, and how it is written (empty: as the catalogue does)."""
+    """A name of a place: its kind, its canonical words, and its spelling (empty: that of `nombre`)."""
 
     kind: NameKind
     words: tuple[str, ...]
@@ -70,7 +70,7 @@ class PlaceName(NamedTuple):
 
 
 class IndexedLocality(NamedTuple):
-    """A place as an index holds it; `prominence` is what its population adds to the points of a suggestion."""
+    """A place as an index holds it; `population_points` is what its population adds to a suggestion's points."""
 
     row: int
     id: int
@@ -79,7 +79,7 @@ class IndexedLocality(NamedTuple):
     latitud: float | None
     longitud: float | None
     flags: int  # of `layout`
-    prominence: float
+    population_points: float
     names: tuple[PlaceName, ...]
     former: tuple[Former, ...]
     municipio_words: tuple[str, ...]
@@ -87,12 +87,12 @@ class IndexedLocality(NamedTuple):
 
 
 class Suggested(NamedTuple):
-    """A place, municipio or estado that a text may mean.
+    """A suggestion: a place, municipio or estado.
 
     `match` says why: `key`, `label` (its label, whole), `exact` (its name), `seat` (the name of the municipio that it
     is the seat of), `everyday` (a name from the table of such names), `former` (a name or key of an earlier release),
     `prefix` (the name begins so), `words` (its name and its areas have these words), `near` (a word was misspelt).
-    `name` is the name that matched where it isn't the one in `nombre`.
+    `name` is the name that matched if it isn't the one in `nombre`.
     """
 
     kind: PlaceKind

@@ -1,4 +1,4 @@
-"""Parses what was typed, and asks the index of words: the fields of its documents, and the queries that find places."""
+"""Parses typed text and queries the index of words: the fields of its documents, and the queries that find places."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -9,25 +9,25 @@ from tantivy import Index, Occur, Order, Query, Schema, SchemaBuilder, Searcher
 
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
-from localidades_api.names.layout import PROMINENT_WORDS, WORDS, IndexUnreadableError
+from localidades_api.names.layout import TOP_WORDS, WORDS, IndexUnreadableError
 from localidades_api.names.text import canonical, canonical_words, repair
 from localidades_api.names.vocabulary import ARTICLES, GENERICS, STOP_WORDS
 
-MAX_BEGINNING = 2  # letters of any word of a place; so short, they are too many words to be looked up one by one
+MAX_BEGINNING = 2  # letters of any word of a place: too many words begin so to look each of them up
 MAX_START = 3  # letters of a name
 _BEGINNINGS_OF_STOP_WORDS = frozenset(word[:length] for word in STOP_WORDS for length in range(1, len(word) + 1))
 _CLAVE = re.compile(r"\([0-9]{1,4}\)?")
-_MAX_WORDS = 10  # that are looked up; labels are looked up whole
-_SHORT = 3  # letters: a word so short is not looked up with letters wrong
-_LONG = 8  # letters: in a word so long, two may be wrong
+_MAX_WORDS = 10  # of a text; labels are looked up whole
+_SHORT = 3  # letters: a shorter word has no letters wrong
+_LONG = 8  # letters: in a word of at least as many, two may be wrong
 
 
 def schema() -> Schema:
     """Return the fields of a document.
 
-    `name` has the canonical words of its names, `raw` the words of its names that are none of these, `text` the
-    canonical words of its names and areas; `begin` and `start` have beginnings; `scope` has its areas, clave and
-    ambito; `rank` is its row, and `position` its place in the list.
+    `name` has the canonical words of its names, `raw` the other words of its names, `text` the canonical words of its
+    names and areas; `begin` and `start` have beginnings; `scope` has its areas, clave and ambito; `rank` is its row;
+    `position` is its position in the list.
     """
     builder = SchemaBuilder()
     for field in ("name", "raw", "text", "begin", "start", "scope"):
@@ -38,25 +38,25 @@ def schema() -> Schema:
 
 
 class ParsedQuery(NamedTuple):
-    """What was typed, taken apart."""
+    """A typed text, taken apart."""
 
     text: str
     folded: str
     words: tuple[str, ...]  # canonical
-    unfinished: str | None  # the last word as typed, which may go on; None where something ended it
-    is_cut: bool = False  # an article, `de`, its beginning or a clave was left out, but should be there
+    unfinished: str | None  # the last word as typed, if it may go on
+    is_cut: bool = False  # an article, `de`, the beginning of one, or a clave was left out of `words`
 
 
 def read(text: str) -> ParsedQuery:
-    """Take a text apart; its last word may be unfinished unless something follows it."""
+    """Take a text apart in the likeliest way."""
     return readings(text)[0]
 
 
 def readings(text: str) -> list[ParsedQuery]:
-    """Take a text apart in each way that it may go on, the likeliest first.
+    """Take a text apart in each way that it can go on, the likeliest first.
 
-    A last word such as `d` may begin a name (`Oaxaca Díaz`), or be, or become, one that names do without (`Oaxaca de`).
-    Digits in brackets may be the clave that a label has.
+    A last word such as `d` may begin a name (`Oaxaca Díaz`) or a stop word (`Oaxaca de`). Digits in brackets may be the
+    clave in a label.
     """
     text = repair(text)
     folded = fold(text)
@@ -79,64 +79,64 @@ def readings(text: str) -> list[ParsedQuery]:
 
 
 def _may_go_on(text: str, word: str) -> bool:
-    """Tell whether a text ends within its last word or behind its dot; an initial may go on behind a space as well."""
+    """Return whether the last word of a text may go on: after a letter or its dot; an initial also after a space."""
     if text.rstrip()[-1:] == ".":
         return text[-1] == "." or len(word) == 1
-    return " " not in fold(f"x{text[-1]}x")  # accents and apostrophes are parts of words
+    return " " not in fold(f"x{text[-1]}x")  # accents and apostrophes belong to words
 
 
 class WordIndex:
-    """The words of an index, opened."""
+    """The open index of words."""
 
     def __init__(self, folder: Path) -> None:
-        """Raise IndexUnreadableError if the folder does not hold all of them."""
+        """Raise IndexUnreadableError if the folder does not hold all files."""
         self._schema = schema()
         try:
-            self._searcher, self._prominent = map(self._open, (folder / WORDS, folder / PROMINENT_WORDS))
+            self._searcher, self._top = map(self._open, (folder / WORDS, folder / TOP_WORDS))
         except (OSError, ValueError) as error:
             raise IndexUnreadableError(f"{folder} holds an index with damaged words: build it again.") from error
 
     def _open(self, folder: Path) -> Searcher:
         searcher = Index.open(str(folder)).searcher()
-        searcher.search(self.word("name", ""), 1)  # tantivy misses some files only when it searches
+        searcher.search(self.word("name", ""), 1)  # only a search finds that some files are missing
         return searcher
 
     def propose(self, query: Query, limit: int, *, is_rare: bool = False) -> list[int]:
-        """Return the rows that a query finds, the most prominent first.
+        """Return the first rows that a query finds, in order.
 
-        The most prominent places are searched first, unless the query `is_rare`: that takes a tenth of the time, often
-        finds as many as are wanted, and the first of them are the first of all.
+        The smaller index of the first rows is searched first, unless the query `is_rare`: that takes a tenth of the
+        time and often finds enough.
         """
-        for searcher in (self._searcher,) if is_rare else (self._prominent, self._searcher):
+        for searcher in (self._searcher,) if is_rare else (self._top, self._searcher):
             found = searcher.search(query, limit, count=False, order_by_field="rank", order=Order.Asc).hits
             if len(found) == limit:
                 break
         return [rank for rank, _ in found]
 
     def positions(self, query: Query, limit: int) -> list[int]:
-        """Return the positions in the list that a query finds, in order."""
+        """Return the positions in the list of all places that a query finds, in order."""
         found = self._searcher.search(query, limit, count=False, order_by_field="position", order=Order.Asc)
         return [position for position, _ in found.hits]
 
     def beginning(self, folded: str, scopes: Iterable[str]) -> Query:
-        """Names that begin with a few letters."""
+        """Find names that begin with a few letters."""
         return self.within(Query.term_query(self._schema, "start", folded.replace(" ", "_")), scopes)
 
     def with_article(self, typed: ParsedQuery, scopes: Iterable[str]) -> Query:
-        """Names that begin with an article and have every word; the last is begun."""
+        """Find names that begin with an article and have every word, the last of them begun."""
         return all_of([self.beginning(typed.folded[:MAX_START].strip(), ()), self.all_words(typed, "name", scopes)])
 
     def area(self, scope: str) -> Query:
-        """Every place of an area."""
+        """Find the places of an area."""
         return self.word("scope", scope)
 
     def place(self, id_: int) -> Query:
-        """Find the place that has a key."""
+        """Find the place with a key."""
         municipio_id, clave = divmod(id_, KEYS_OF_A_MUNICIPIO)
         return all_of([self.word("scope", f"m{municipio_id}"), self.word("scope", f"c{clave:04d}")])
 
     def all_words(self, typed: ParsedQuery, field: str, scopes: Iterable[str]) -> Query:
-        """Every word stands in the field; the last as it is or begun."""
+        """Find places with every word in a field, the last of them whole or begun."""
         last = len(typed.words) - 1
         parts = [
             self._begun(field, word, typed.unfinished) if index == last and typed.unfinished else self.word(field, word)
@@ -145,7 +145,7 @@ class WordIndex:
         return self.within(all_of(parts), scopes)
 
     def nearly(self, typed: ParsedQuery, scopes: Iterable[str], field: str = "text") -> Query | None:
-        """Every word stands in the field, but some with a letter wrong: those that it has nowhere, if any."""
+        """Find places with every word in a field, letters wrong in the words that no place has, or in any one word."""
         words = typed.words
         unknown = {word for word in words if not self._searcher.doc_freq(field, word)}
         exact = {word: self.word(field, word) for word in words}
@@ -160,16 +160,16 @@ class WordIndex:
         return self.within(any_of(variants), scopes) if variants else None
 
     def without_kinds(self, typed: ParsedQuery, scopes: Iterable[str]) -> Query | None:
-        """Every word but those for the kind of a place; letters may be wrong."""
+        """Find places by every word except those for the kind of a place; letters may be wrong."""
         words = [word for word in typed.words if word not in GENERICS]
         if not words or len(words) == len(typed.words):
             return None
         return self.within(all_of([self._loose(word, typed) for word in words]), scopes)
 
     def most_words(self, typed: ParsedQuery, scopes: Iterable[str]) -> Query | None:
-        """Every word but one, which may be any, and those for the kind of a place; letters may be wrong."""
+        """Find places by all words but one, without those for the kind of a place; letters may be wrong."""
         words = [word for word in typed.words if word not in GENERICS] or list(typed.words)
-        if len(words) < 2:  # noqa: PLR2004  # of one word none can be left out
+        if len(words) < 2:  # noqa: PLR2004  # a single word can't be left out
             return None
         loose = [(Occur.Should, self._loose(word, typed)) for word in words]
         return self.within(Query.boolean_query(loose, len(words) - 1), scopes)
@@ -179,7 +179,7 @@ class WordIndex:
         return self._searcher.doc_freq("name", word)
 
     def word(self, field: str, word: str) -> Query:
-        """Every place with a word in a field."""
+        """Find places with a word in a field."""
         return Query.term_query(self._schema, field, word)
 
     def _begun(self, field: str, word: str, unfinished: str) -> Query:
@@ -190,7 +190,7 @@ class WordIndex:
         return self.word("begin", beginning) if len(beginning) <= MAX_BEGINNING else self.like(field, beginning, 0)
 
     def like(self, field: str, word: str, distance: int, *, prefix: bool = True) -> Query:
-        """Every place with a word in a field that begins like this one, or is like it, letters wrong at most."""
+        """Find places with a word in a field that is, or begins with, this one, with up to `distance` letters wrong."""
         return Query.fuzzy_term_query(self._schema, field, word, distance, prefix=prefix)
 
     def _loose(self, word: str, typed: ParsedQuery, field: str = "text") -> Query:
@@ -201,7 +201,7 @@ class WordIndex:
         return any_of([self.word(field, word), fuzzy])
 
     def within(self, query: Query, scopes: Iterable[str]) -> Query:
-        """Keep to what has all of these terms in its scope."""
+        """Narrow a query to places with all of these terms in their scope."""
         filters = [self.word("scope", scope) for scope in scopes]
         return all_of([query, *filters]) if filters else query
 
@@ -212,10 +212,10 @@ def wrong_letters(word: str) -> int:
 
 
 def all_of(parts: Sequence[Query]) -> Query:
-    """Return the query for what each of these finds."""
+    """Return the query for places that all of these find."""
     return parts[0] if len(parts) == 1 else Query.boolean_query([(Occur.Must, part) for part in parts])
 
 
 def any_of(parts: Sequence[Query]) -> Query:
-    """Return the query for what one of these finds."""
+    """Return the query for places that any of these finds."""
     return parts[0] if len(parts) == 1 else Query.boolean_query([(Occur.Should, part) for part in parts])

@@ -1,4 +1,4 @@
-"""An index, opened: what suggestions, searches and matches read of it."""
+"""The open index that suggestions, searches and matches read."""
 
 import math
 from collections import defaultdict
@@ -11,14 +11,14 @@ from rapidfuzz import fuzz, process
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, label
 from localidades_api.names.areas import AreaBook
 from localidades_api.names.layout import FIELD, HOMONYM, ITEM, MUNICIPIO_HOMONYM, PART, SEAT, URBAN, IndexFiles
-from localidades_api.names.places import Former, IndexedLocality, NameKind, PlaceName, prominent_population
+from localidades_api.names.places import Former, IndexedLocality, NameKind, PlaceName, ranked_population
 from localidades_api.names.query import WordIndex
+from localidades_api.names.weights import POPULATION_POINTS
 
 _CACHED_PLACES = 4096
 _CACHED_BLOCKS = 512
-_PROMINENCE = 6.5  # points of a suggestion that ten times the population are worth
-_HOMONYMS = 6  # places of one name that are proposed, the most prominent: one more than a result shows
-_LEAST_LIKENESS = 60  # of 100, letter by letter; below it two names have nothing in common
+_HOMONYMS = 6  # places proposed of one name: one more than a result shows
+_LEAST_LIKENESS = 60  # of 100, letter by letter: below it two names have nothing in common
 
 
 class IndexReader:
@@ -38,11 +38,11 @@ class IndexReader:
         self.layout.close()
 
     def label(self, place: IndexedLocality) -> str:
-        """Return the label of a place, as the service writes it."""
+        """Return the label of a place."""
         return self.label_of(place.id, place.nombre, place.flags)
 
     def label_of(self, id_: int, nombre: str, flags: int) -> str:
-        """Return the label of a place of that key, name and flags."""
+        """Return the label of the place with this key, name and flags."""
         municipio_id = id_ // KEYS_OF_A_MUNICIPIO
         municipio, estado = self.areas.municipios[municipio_id], self.areas.estados[municipio_id // KEYS_OF_A_STATE]
         return label(
@@ -57,8 +57,8 @@ class IndexReader:
     def _read_place(self, row: int) -> IndexedLocality:
         id_, population, latitude, longitude, offset, flags = self.layout.record(row)
         poblacion = None if population < 0 else population
-        prominence = prominent_population(poblacion, is_urban=bool(flags & URBAN), is_seat=bool(flags & SEAT))
-        nombre, told, former = self.layout.text(offset).split(PART)
+        ranking = ranked_population(poblacion, is_urban=bool(flags & URBAN), is_seat=bool(flags & SEAT))
+        nombre, named, former = self.layout.text(offset).split(PART)
         municipio_id = id_ // KEYS_OF_A_MUNICIPIO
         return IndexedLocality(
             row,
@@ -68,8 +68,8 @@ class IndexReader:
             None if math.isnan(latitude) else latitude,
             None if math.isnan(longitude) else longitude,
             flags,
-            _PROMINENCE * math.log10(1 + prominence),
-            tuple(_read_name(item) for item in told.split(ITEM)),
+            POPULATION_POINTS * math.log10(1 + ranking),
+            tuple(_read_name(item) for item in named.split(ITEM)),
             tuple(_read_former(item) for item in former.split(ITEM)) if former else (),
             self.areas.words[municipio_id],
             self.areas.state_words[municipio_id // KEYS_OF_A_STATE],
@@ -95,7 +95,7 @@ def _read_former(item: str) -> Former:
 
 
 class Block:
-    """The normalised names of a municipio, and the rows of the places that each belongs to."""
+    """The normalised names in a municipio, and the rows of the places that have each."""
 
     def __init__(self, names: Iterable[str], rows: Iterable[int]) -> None:
         by_name: dict[str, list[int]] = defaultdict(list)
@@ -105,9 +105,9 @@ class Block:
         self._rows = [found[:_HOMONYMS] for found in by_name.values()]
 
     def most_similar(self, words: Iterable[str], essence: Iterable[str], limit: int) -> dict[int, None]:
-        """Return the rows of the names with most letters of these words, and of those spelt most like them.
+        """Return the rows of the names that share most letters with these words, and of the closest spellings.
 
-        `essence` are the words without those for the kind of a place.
+        `essence` is `words` without those for the kind of a place.
         """
         found = dict.fromkeys(row for index in self._sharing(essence, limit) for row in self._rows[index])
         spelt, bare = " ".join(words), " ".join(essence)
@@ -121,10 +121,11 @@ class Block:
     def _sharing(self, essence: Iterable[str], limit: int) -> list[int]:
         shared: dict[int, int] = defaultdict(int)
         letters = 0
-        for word in dict.fromkeys(essence):  # in one order, which decides between names that are as much alike
+        for word in dict.fromkeys(essence):  # a fixed order, which decides between equally similar names
             letters += len(word)
             for index, name in enumerate(self._names):
-                if word in name and (times := name.split(" ").count(word)):  # most blocks are asked a few times only
+                # `in` first: to keep the words of each name would cost more, as most blocks are searched a few times.
+                if word in name and (times := name.split(" ").count(word)):
                     shared[index] += len(word) * times
         likeness = {
             index: same / (letters + len(self._names[index].replace(" ", "")) - same) for index, same in shared.items()

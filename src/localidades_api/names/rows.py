@@ -3,38 +3,15 @@
 import math
 from typing import Literal, NamedTuple
 
+from localidades_api.names.faults import NameFault
+
 _KM_PER_DEGREE = 111.2
 
 Outcome = Literal["exact", "sure", "ambiguous", "none"]
-FaultCode = Literal[
-    "wording",  # an abbreviation or a number: the same name, written differently
-    "article",  # an article added, missing or different
-    "order",  # the same words in another order
-    "spacing",  # the same letters, spaced differently
-    "spelling",  # a word spelt differently
-    "kind",  # a word for the kind of a place (Ejido, Rancho) added or missing
-    "number",  # a number added, missing or different
-    "contrast",  # a word that tells two places apart (Alto, Norte, Nuevo) added, missing or different
-    "added",  # a word that the name does not have
-    "missing",  # a word of the name that was not given
-    "name",  # an entirely different name
-    "bracket",  # the part in brackets was given alone, added or left out
-    "seat",  # a cabecera, given under the name of its municipio
-    "everyday",  # a name that people use and INEGI does not
-    "former_name",  # the name that an earlier release had
-    "former_key",  # the key that an earlier release had
-    "withdrawn_key",  # the key of a place that has been withdrawn
-    "unknown_key",  # a key that no release has
-    "key",  # the key given is another place's
-    "municipio",  # the municipio is another, or written differently
-    "estado",  # no estado has that name
-    "distance",  # kilometres from the point that was given
-    "ambito",  # urban where rural was given, or rural where urban was
-]
 
 
 class MatchRow(NamedTuple):
-    """A row as a person has it; `nombre`, `cvegeo`, or `clave` and `municipio` are needed.
+    """A row to match; it needs `nombre`, `cvegeo`, or `clave` and `municipio`.
 
     `cvegeo` has nine digits, or eight without the zero; `clave` has the last four. `municipio` and `estado` are names
     or keys. Degrees are decimal, west is negative. `ambito` is U (urban) or R (rural).
@@ -50,24 +27,15 @@ class MatchRow(NamedTuple):
     ambito: str | None = None
 
     def kilometres_to(self, latitud: float | None, longitud: float | None) -> float | None:
-        """Return how far a place is from the point given; None where either has no point."""
+        """Return the distance of a place from the row's point; None if either has no point."""
         if self.latitud is None or self.longitud is None or latitud is None or longitud is None:
             return None
         east = (longitud - self.longitud) * math.cos(math.radians(latitud))
         return _KM_PER_DEGREE * math.hypot(latitud - self.latitud, east)
 
 
-class NameFault(NamedTuple):
-    """What differs between a row and a place, and how much, in points that order the candidates."""
-
-    code: FaultCode
-    given: str
-    found: str
-    penalty: float
-
-
 class Candidate(NamedTuple):
-    """A place that a row may mean; its score is 100 times the probability that it is the right one."""
+    """A place or area that may be the right one; its score is 100 times the probability that it is."""
 
     id: int
     label: str
@@ -81,13 +49,13 @@ class Candidate(NamedTuple):
 
 
 class MatchResult(NamedTuple):
-    """What was found for a row.
+    """The result for a row.
 
-    `exact`: the name as the catalogue writes it, and no other place that can be meant. `sure`: a place that is right
-    with at least the probability asked for. `ambiguous`: one of the candidates, which a person has to choose. `none`:
-    no place is like it.
-    `margin` is the lead over the next candidate, or the score where there is no other. `withdrawn` is the key of a
-    place of an earlier release that had this very name and has no successor: nothing is certain then.
+    `exact`: the name as the catalogue writes it, and no doubt. `sure`: a place with at least the required probability.
+    `ambiguous`: a person has to choose among the candidates. `none`: no place is similar.
+
+    `margin` is the lead over the next candidate, or the score if there is only one. `withdrawn` is the key of a
+    withdrawn place with exactly this name and without a successor: nothing is certain then.
     """
 
     outcome: Outcome
@@ -98,5 +66,5 @@ class MatchResult(NamedTuple):
 
     @property
     def id(self) -> int | None:
-        """The key, where it is certain."""
+        """The key, if it is certain."""
         return self.best.id if self.best is not None and self.outcome in {"exact", "sure"} else None

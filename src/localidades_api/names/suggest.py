@@ -7,6 +7,7 @@ from functools import lru_cache
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, PlaceKind
 from localidades_api.catalogue.schemas import MatchReason
+from localidades_api.names import weights
 from localidades_api.names.layout import EVERYWHERE, JOINED, KEY, LABEL, SEAT
 from localidades_api.names.places import MAX_TEXT, IndexedLocality, Suggested
 from localidades_api.names.query import MAX_START, ParsedQuery, readings
@@ -14,24 +15,17 @@ from localidades_api.names.ranking import Fit, fit, literal_points
 from localidades_api.names.reader import IndexReader
 from localidades_api.names.vocabulary import STOP_WORDS
 
-_PROPOSED = 16  # places that a look-up proposes at most; among them is what is meant, if it is prominent
-_PROPOSED_NEAR = 24  # places whose words are only much like those typed
-_SURE = 78.0  # points of a fit from which on no misspelling is considered
-_COMPARED = 6  # places, the best, whose names are compared letter by letter
-_LIKELY = 58.0  # points from which on no word is left out
-_WHOLE = 88.0  # points from which on a name was typed as a whole
-_JOINED_POINTS = 92.0
-_ARTICLE_POINTS = 90.0
-_CUT = 20.0  # points
-_MAX_TYPED = 2 * MAX_TEXT  # the longest label is shorter
-_SHORT = 3  # characters: everybody types these, and many places begin so
-_CACHED = 512  # answers to such texts
+_PROPOSED = 16  # places that a look-up proposes at most: enough to include the right one, if it is large
+_PROPOSED_NEAR = 24  # the same for words that are only similar
+_COMPARED = 6  # best places, whose names are compared letter by letter
+_MAX_TYPED = 2 * MAX_TEXT  # longer than the longest label
+_SHORT = 3  # characters: everybody types these, and many places begin with them
+_CACHED = 512  # results for such texts
 _KEY_LENGTHS = {1, 2, 4, 5, 8, 9}
-_LABEL_POINTS = 1000.0  # before everything else
 
 
 class Suggester:
-    """Proposes places from the files of an index, and ranks them."""
+    """Proposes places from the files of an index and ranks them."""
 
     def __init__(self, index: IndexReader) -> None:
         self._index = index
@@ -40,7 +34,7 @@ class Suggester:
     def suggest(
         self, text: str, kinds: Collection[PlaceKind], estado_id: int | None, municipio_id: int | None, limit: int
     ) -> list[Suggested]:
-        """Return what a text may mean, the likeliest first."""
+        """Return suggestions for a text, the likeliest first."""
         text = text[:_MAX_TYPED]
         if len(text) <= _SHORT:
             return list(self._suggest_short(text, frozenset(kinds), estado_id, municipio_id, limit))
@@ -80,23 +74,23 @@ class Suggester:
                             fits[row] = fitting
         typed = readings[-1]
         self._keep_estado(typed, fits)
-        ranked = sorted(fits, key=lambda row: (-fits[row].points - place(row).prominence, row))
+        ranked = sorted(fits, key=lambda row: (-fits[row].points - place(row).population_points, row))
         ranked[:_COMPARED] = sorted(
             ranked[:_COMPARED],
-            key=lambda row: (-fits[row].points - place(row).prominence - literal_points(typed, place(row)), row),
+            key=lambda row: (-fits[row].points - place(row).population_points - literal_points(typed, place(row)), row),
         )
         found = [self._suggested(place(row), fits[row]) for row in ranked[: limit + 2]]
         labelled = [row for row in self._index.layout.find(LABEL, typed.folded, 4) if _holds_place(scope, place(row))]
         if labelled:
-            whole = [self._suggested(place(row), Fit(_LABEL_POINTS, "label", "")) for row in labelled]
+            whole = [self._suggested(place(row), Fit(weights.WHOLE_LABEL, "label", "")) for row in labelled]
             whole.sort(key=lambda suggested: suggested.label != typed.text)
             found = [*whole, *(suggested for suggested in found if suggested.id not in {one.id for one in whole})]
         return found[:limit]
 
     def _fit(self, typed: ParsedQuery, place: IndexedLocality) -> Fit:
-        """Return the fit of a place; one that does not go on as was typed loses points if something was left out."""
+        """Return the fit of a place; one that does not continue a text of which words were left out loses points."""
         if typed.words[0] in STOP_WORDS and fold(place.nombre).startswith(typed.folded):  # `Los` begins Los Mochis
-            return Fit(_ARTICLE_POINTS, "prefix", "")
+            return Fit(weights.ARTICLE_ONLY, "prefix", "")
         found = fit(typed, place)
         if not typed.is_cut:
             return found
@@ -104,13 +98,13 @@ class Suggester:
             if f" {typed.folded}" in f" {fold(written)}":
                 return found
         goes_on = f" {typed.folded}" in f" {fold(self._index.label(place))}"
-        return found if goes_on else found._replace(points=found.points - _CUT)
+        return found if goes_on else found._replace(points=found.points - weights.CUT)
 
     def _proposals(self, typed: ParsedQuery, scope: int, limit: int, fits: dict[int, Fit]) -> Iterator[list[int]]:
-        """Yield rows that may be meant: names in full, then words, then misspelt ones."""
+        """Yield rows for a text: by whole names, then by words, then by misspelt words."""
         words, wanted = self._index.words, max(_PROPOSED, limit + 4)
         terms = _terms(scope)
-        if self._best(fits) >= _SURE:  # another reading is likelier
+        if self._best(fits) >= weights.SURE_FIT:  # another reading fits
             yield words.propose(words.all_words(typed, "text", terms), wanted)
             return
         yield from self._whole_names(typed, scope)
@@ -120,7 +114,7 @@ class Suggester:
             is_start = typed.unfinished and len(typed.folded) <= MAX_START
             if is_start:
                 yield words.propose(words.beginning(typed.folded, terms), wanted)
-            if not is_start or typed.words[0] != typed.unfinished:  # `pto` begins no name, and stands for Puerto
+            if not is_start or typed.words[0] != typed.unfinished:  # `pto`, short for Puerto, begins no name
                 yield words.propose(words.all_words(typed, "name", terms), wanted)
         else:
             found = words.propose(words.all_words(typed, "text", terms), wanted)
@@ -130,38 +124,38 @@ class Suggester:
         yield from self._misspelt(typed, scope, fits)
 
     def _misspelt(self, typed: ParsedQuery, scope: int, fits: dict[int, Fit]) -> Iterator[list[int]]:
-        """Yield rows with letters wrong, or words too many, as long as nothing better fits."""
+        """Yield rows for a text with letters wrong, or with extra words, as long as nothing better fits."""
         words, terms = self._index.words, _terms(scope)
-        if self._best(fits) < _SURE:
+        if self._best(fits) < weights.SURE_FIT:
             self._joined(typed, scope, fits)
-        # A single word rather names a place than its area; half of Sinaloa is like `Sanalona`.
+        # A single word is more likely a place than its area: half of Sinaloa is like `Sanalona`.
         for field in ("text",) if len(typed.words) > 1 else ("name", "text"):
-            if self._best(fits) < _SURE and (nearly := words.nearly(typed, terms, field)) is not None:
+            if self._best(fits) < weights.SURE_FIT and (nearly := words.nearly(typed, terms, field)) is not None:
                 yield words.propose(nearly, _PROPOSED_NEAR, is_rare=True)
         for looser in (words.without_kinds, words.most_words):
-            if self._best(fits) < _LIKELY and (query := looser(typed, terms)) is not None:
+            if self._best(fits) < weights.LIKELY_FIT and (query := looser(typed, terms)) is not None:
                 yield words.propose(query, _PROPOSED_NEAR)
 
     def _keep_estado(self, typed: ParsedQuery, fits: dict[int, Fit]) -> None:
-        """Keep only the places of an estado that was named, as in `Ciudad de México`, unless a place has that name."""
+        """Keep only the places of an estado in the text, as in `Ciudad de México`, unless a place has that name."""
         estados = {id_ for id_ in self._index.areas.scopes(typed.words) if id_ < KEYS_OF_A_STATE}
-        if estados and self._best(fits) < _WHOLE:
+        if estados and self._best(fits) < weights.WHOLE_NAME:
             for row in list(fits):
                 if self._index.place(row).id // KEYS_OF_A_MUNICIPIO // KEYS_OF_A_STATE not in estados:
                     del fits[row]
 
     def _joined(self, typed: ParsedQuery, scope: int, fits: dict[int, Fit]) -> None:
-        """Add the prominent places whose name was typed without its spaces: `playadelcarmen`."""
+        """Add the large places whose name was typed without spaces: `playadelcarmen`."""
         for row in self._index.layout.find(JOINED, typed.folded.replace(" ", ""), _PROPOSED):
             if _holds_place(scope, self._index.place(row)):
-                fits[row] = Fit(_JOINED_POINTS, "near", "")
+                fits[row] = Fit(weights.JOINED_NAME, "near", "")
 
     @staticmethod
     def _best(fits: dict[int, Fit]) -> float:
         return max((found.points for found in fits.values()), default=0.0)
 
     def _whole_names(self, typed: ParsedQuery, scope: int) -> Iterator[list[int]]:
-        """Yield places whose whole name was typed, alone or with areas before or behind it."""
+        """Yield places whose whole name was typed, alone or with areas before or after it."""
         find, words = self._index.layout.find, typed.words
         yield find(scope, " ".join(words), _PROPOSED)
         for split in range(1, len(words)):
@@ -179,7 +173,7 @@ class Suggester:
             place.nombre,
             self._index.label(place),
             found.match,
-            round(found.points + place.prominence, 2),
+            round(found.points + place.population_points, 2),
             found.written or None,
             municipio_id,
             municipio,
@@ -196,9 +190,15 @@ class Suggester:
         for area in self._index.areas.suggest(typed.text):
             kind: PlaceKind = "estado" if area.id < KEYS_OF_A_STATE else "municipio"
             if kind in kinds and _holds(scope, area.id):
-                match: MatchReason = "exact" if area.likeness == 100 else "prefix" if area.likeness > 80 else "near"  # noqa: PLR2004  # as `AreaBook.suggest` rates
-                prominence = 45.0 if kind == "estado" else 30.0
-                yield self._suggested_area(kind, area.id, match, area.likeness + prominence)
+                match: MatchReason = (
+                    "exact"
+                    if area.likeness == weights.SAME_NAME
+                    else "prefix"
+                    if area.likeness > weights.MISSPELT_LIKENESS
+                    else "near"
+                )
+                points = weights.ESTADO_POINTS if kind == "estado" else weights.MUNICIPIO_POINTS
+                yield self._suggested_area(kind, area.id, match, area.likeness + points)
 
     def _suggested_area(self, kind: PlaceKind, id_: int, match: MatchReason, score: float) -> Suggested:
         areas = self._index.areas
@@ -214,21 +214,21 @@ class Suggester:
     # -- Keys
 
     def _by_key(self, digits: str, kinds: Collection[PlaceKind], scope: int, limit: int) -> list[Suggested]:
-        """Return what has a key: an estado's of two digits, a municipio's of five, a locality's of nine."""
+        """Return the estado (two digits), municipio (five) or locality (nine) with a key."""
         key, areas = int(digits), self._index.areas
         length = len(digits) + len(digits) % 2 if len(digits) < 4 else len(digits)  # noqa: PLR2004
         if length >= 8:  # noqa: PLR2004
             rows = self._index.layout.find(KEY, str(key), 4) if "localidad" in kinds else []
             places = sorted((self._index.place(row) for row in rows), key=lambda place: place.id != key)
             return [
-                self._suggested(place, Fit(100.0, "key" if place.id == key else "former", ""))
+                self._suggested(place, Fit(weights.KEY_OF_PLACE, "key" if place.id == key else "former", ""))
                 for place in places
                 if _holds_place(scope, place)
             ]
         kind: PlaceKind = "estado" if length == 2 else "municipio"  # noqa: PLR2004
         if key not in (areas.estados if kind == "estado" else areas.municipios) or not _holds(scope, key):
             return []
-        found = [self._suggested_area(kind, key, "key", 200.0)] if kind in kinds else []
+        found = [self._suggested_area(kind, key, "key", weights.KEY_OF_AREA)] if kind in kinds else []
         if "localidad" in kinds:
             found += self._places_of(kind, key, limit)
         return found[:limit]
@@ -240,18 +240,18 @@ class Suggester:
         places = sorted((self._index.place(row) for row in rows), key=lambda place: not place.flags & SEAT)
         if kind == "estado":
             places.sort(key=lambda place: place.row)
-        return [self._suggested(place, Fit(100.0, "key", "")) for place in places]
+        return [self._suggested(place, Fit(weights.KEY_OF_PLACE, "key", "")) for place in places]
 
 
 def _scope_of(estado_id: int | None, municipio_id: int | None) -> int | None:
-    """Return the key of the narrower area; None for a municipio of another estado, in which nothing lies."""
+    """Return the key of the narrower area; None if the municipio is in another estado."""
     if estado_id and municipio_id and not _holds(estado_id, municipio_id):
         return None
     return municipio_id or estado_id or EVERYWHERE
 
 
 def _holds(scope: int, id_: int) -> bool:
-    """Tell whether a municipio or an estado lies within an area."""
+    """Return whether a municipio or an estado is within an area."""
     return scope in {EVERYWHERE, id_, id_ // KEYS_OF_A_STATE}
 
 
@@ -260,5 +260,5 @@ def _holds_place(scope: int, place: IndexedLocality) -> bool:
 
 
 def _terms(scope: int) -> list[str]:
-    """Return what the documents of an area's places have in their scope."""
+    """Return the terms that places of an area have in their scope."""
     return [] if scope == EVERYWHERE else [f"e{scope}" if scope < KEYS_OF_A_STATE else f"m{scope}"]

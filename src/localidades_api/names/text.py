@@ -1,6 +1,6 @@
-"""Normalises names; all rules are here, on top of `catalogue.folding`.
+"""Normalises names by rules on top of `catalogue.folding`.
 
-`fold` makes what is typed comparable letter by letter. `canonical` goes further: it opens abbreviations, writes every
+`fold` makes texts comparable letter by letter. `canonical` goes further: it opens abbreviations, writes every
 number in digits and leaves out articles and prepositions, so that `Fco. I. Madero 1ra. Secc.` and `FRANCISCO I MADERO
 PRIMERA SECCION` are the same words.
 """
@@ -18,10 +18,10 @@ _MOVED_ARTICLE = re.compile(r"^([^,]*\S)\s*,\s*(el|la|los|las)\s*[,.]?\s*$", re.
 _ENDING_ARTICLE = re.compile(r"^(.*\S)\s+(el|la|los|las)\s*[,.]?\s*$", re.IGNORECASE)
 _ORDINAL = re.compile(r"([0-9]{1,3})(?:a|o|ra|ro|er|da|do|ta|to|va|vo|na|no|ma|mo|ava|avo|ero|era)")
 _SPLIT_ORDINAL = re.compile(r"\b([0-9]{1,2}) (ra|ro|er|da|do|ta|to|va|vo|na|no|ma|mo)\b")
-# A letter that an encoding destroyed, inside a word; and the signs of UTF-8 that was read as windows-1252.
+# A letter inside a word that an encoding destroyed, and the signs of UTF-8 read as windows-1252.
 _LOST_LETTER = re.compile("(?<=\\w)[?\N{REPLACEMENT CHARACTER}]+[\N{LEFT DOUBLE QUOTATION MARK}\N{EN DASH}]?(?=\\w)")
 _MISREAD = re.compile("[ÃÂ]")
-# The letters of MS-DOS where windows-1252 was meant: `PE¥A` is Peña.
+# The letters of MS-DOS read as windows-1252: `PE¥A` is Peña.
 _MS_DOS = str.maketrans({"¥": "Ñ", "¤": "ñ", "¢": "ó", "¡": "í", "£": "ú"})
 _IN_WORD = re.compile(r"(?<=\w)[¥¤¢¡£]|[¥¤¢¡£](?=\w)")
 _DIGIT = re.compile("[0-9] ")
@@ -29,25 +29,25 @@ _MEMO_SIZE = 30_000
 
 
 class ParsedName(NamedTuple):
-    """A name taken apart: what stands outside its brackets, and what inside."""
+    """A name taken apart: the text outside its brackets, and the texts inside."""
 
     main: str
     inner: tuple[str, ...]
 
 
 def repair(text: str) -> str:
-    """Undo what wrong encodings did to a text, as far as can be told: `BahÃ­a` is Bahía, `PE¥A` Peña."""
+    """Undo the damage of wrong encodings as far as possible: `BahÃ­a` is Bahía, `PE¥A` Peña."""
     if text.isascii() and "?" not in text:
         return text
     if _MISREAD.search(text):
-        with suppress(UnicodeError):  # then it was no such text
+        with suppress(UnicodeError):  # the text was right
             text = text.encode("cp1252").decode("utf-8")
     text = _IN_WORD.sub(lambda found: found[0].translate(_MS_DOS), text)
     return _LOST_LETTER.sub("", text)
 
 
 def take_apart(text: str) -> ParsedName:
-    """Return a name without its brackets, its article where it is spoken, and what the brackets held."""
+    """Return a name without its brackets and with its article in front, and the texts in the brackets."""
     inner: tuple[str, ...] = ()
     if "(" in text or "[" in text or "{" in text:
         inner = tuple(found for part in _BRACKETS.findall(text) if (found := part.strip()))
@@ -58,13 +58,13 @@ def take_apart(text: str) -> ParsedName:
 
 
 def with_article(text: str) -> str | None:
-    """Return a name with the article that ends it (`VENTA LA`) at its beginning; None where none ends it."""
+    """Return a name with its trailing article moved to the front (`VENTA LA`); None if there is none."""
     moved = _ENDING_ARTICLE.match(text)
     return f"{moved[2]} {moved[1]}" if moved else None
 
 
 class _Words(dict[str, tuple[str, ...]]):
-    """Caches what a folded word stands for; `()` for one that says nothing."""
+    """Caches the canonical words of a folded word; `()` for a stop word."""
 
     def __missing__(self, word: str) -> tuple[str, ...]:
         found = self._open(word)
@@ -95,7 +95,7 @@ def open_word(word: str) -> tuple[str, ...]:
 
 
 def canonical(text: str) -> tuple[str, ...]:
-    """Return the canonical words of a text, in its order; all of its words if each is a stop word."""
+    """Return the canonical words of a text, in order; all of its words if each is a stop word."""
     return canonical_words(fold(text))
 
 
@@ -108,7 +108,7 @@ def canonical_words(folded: str) -> tuple[str, ...]:
         words = list(_open_phrases(words))
     opened = tuple([part for word in words for part in _WORDS[word]]) or tuple(words)
     if not _PHRASE_STARTS.isdisjoint(opened):
-        again = tuple(_open_phrases(list(opened)))  # `n de c p`: an article stood between
+        again = tuple(_open_phrases(list(opened)))  # `n de c p`: a stop word separated the phrase
         return opened if again == opened else canonical_words(" ".join(again))
     return opened
 
@@ -131,14 +131,14 @@ def _open_phrases(words: list[str]) -> Iterator[str]:
 
 
 def core(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the words of a name without those for the kind of a place; all of them if nothing else is there."""
+    """Return the words of a name without those for the kind of a place; all of them if nothing would be left."""
     return tuple(word for word in words if word not in GENERICS) or words
 
 
 def variants(text: str) -> list[tuple[str, ...]]:
-    """Return the canonical names that a name answers to, the fullest first: whole, outside brackets, inside each.
+    """Return the canonical words of a name's variants: outside the brackets, the whole, and inside each bracket.
 
-    What brackets hold is a name of its own unless it only says the kind of the place (`[Rancho]`).
+    A bracket counts as a name unless it only says the kind of the place (`[Rancho]`).
     """
     name = take_apart(text)
     main = canonical(name.main)

@@ -1,7 +1,7 @@
 """The words of Mexican place names: abbreviations, numbers, words that say little, and the names of estados.
 
 All words are folded (`catalogue.folding`). Tables beside this module hold abbreviations and numbers (`words.tsv`), the
-names of estados (`estados.tsv`), and names of places that no rule makes (`everyday_names.tsv`).
+names of estados (`estados.tsv`), and everyday names that no rule can derive (`everyday_names.tsv`).
 """
 
 from collections import defaultdict
@@ -14,7 +14,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Forms of several words, as they come out of folding: `R/a`, `U. H.`, `N.C.P.E.`, `Ex-hacienda`, `C. P.`, `# 2`.
+# Forms of several words, folded: `R/a`, `U. H.`, `N.C.P.E.`, `Ex-hacienda`, `C. P.`, `# 2`.
 PHRASES: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("r", "a"): ("rancheria",),
     ("r", "ia"): ("rancheria",),
@@ -43,10 +43,10 @@ PHRASES: Mapping[tuple[str, ...], tuple[str, ...]] = {
 }
 
 ARTICLES = frozenset({"el", "la", "los", "las", "lo", "l"})
-# They carry no meaning of their own in a name, and nobody remembers them rightly.
+# Words without meaning in a name, which people often get wrong.
 STOP_WORDS = ARTICLES | {"de", "del", "y", "e", "en", "al", "a", "the"}
 
-# Words that name the kind of a place: the catalogue writes them before the name, after it in brackets, or not at all.
+# Words for the kind of a place: the catalogue writes them before the name, in brackets after it, or not at all.
 GENERICS = _words(
     """rancho ranchito ranchos rancheria rancherias ejido ejidal colonia poblado pueblo congregacion comunidad barrio
     fraccionamiento ampliacion villa ciudad heroica heroico h v hacienda exhacienda estacion campo pesquero pesqueria
@@ -56,7 +56,7 @@ GENERICS = _words(
     parque industrial sociedad produccion rural agencia tenencia delegacion ejidos colonias laguna estero pes
     """
 )
-# Kinds of a single property: a village of the name is meant sooner.
+# Kinds of a single property: the name is more often that of a village.
 ESTABLISHMENTS = _words(
     """rancho granja granjas restaurante vivero huerta balneario quinta hotel motel establo gasolinera aserradero
     corrales vinedos bodega empaque propiedad invernadero empacadora avicola campamento gasera trituradora mina basurero
@@ -64,11 +64,11 @@ ESTABLISHMENTS = _words(
 )
 # Kinds of a whole village or town.
 SETTLEMENTS = _words("pueblo poblado villa ciudad heroica heroico h localidad cabecera")
-# Generic words that often make the name: what differs in one of these is less surely the same place.
+# Generic words that are often essential: names that differ in one are less likely of one place.
 WEIGHTY_GENERICS = _words("ampliacion puerto isla playa laguna estero ribera huerta estancia seccion")
 
-# Words that tell two places of one name apart: where one has it and the other lacks it, or has its opposite, they are
-# two places.
+# Words that distinguish places: two names are of two places if only one has such a word, or if the other has its
+# opposite.
 CONTRASTS: tuple[frozenset[str], ...] = (
     frozenset({"alto", "bajo", "arriba", "abajo", "enmedio", "medio", "alta", "baja"}),
     frozenset({"norte", "sur", "oriente", "poniente", "este", "oeste", "occidente"}),
@@ -82,10 +82,10 @@ CONTRASTING = frozenset().union(*CONTRASTS)
 
 
 class StateSpellings(NamedTuple):
-    """What people write for an estado: its codes, an abbreviation that means it anywhere, and its names, folded.
+    """The spellings of an estado: its codes, an abbreviation that is read everywhere, and its names, folded.
 
-    Codes are those of ISO 3166-2, which the SAT uses as well, and of the CURP. They are read where an estado stands;
-    what is typed into a search may begin a name instead (`mor`, `ver`, `as`).
+    Codes are those of ISO 3166-2, which the SAT also uses, and of the CURP. They are only read in the place of an
+    estado, because in a search they may begin a name (`mor`, `ver`, `as`).
     """
 
     codes: tuple[str, ...]
@@ -94,13 +94,13 @@ class StateSpellings(NamedTuple):
 
 
 def _read_table(name: str) -> Iterator[list[str]]:
-    """Yield the rows of a table of this folder."""
+    """Yield the rows of a table in this folder."""
     text = (files("localidades_api.names") / name).read_text(encoding="utf-8")
     return (line.split("\t") for line in text.splitlines()[1:])
 
 
 def read_everyday_names() -> Mapping[int, Sequence[str]]:
-    """Return the everyday names of places, which no rule makes, by their key."""
+    """Return the everyday names of places, which no rule can derive, by key."""
     names: dict[int, list[str]] = defaultdict(list)
     for cvegeo, name, _ in _read_table("everyday_names.tsv"):
         names[int(cvegeo)].append(name)
@@ -113,8 +113,8 @@ ESTADOS: Mapping[int, StateSpellings] = {
 }
 STATE_CODES: Mapping[str, int] = {code: id_ for id_, estado in ESTADOS.items() for code in estado.codes}
 
-# The word of each form that registers and people write. A form that is itself a common name (`mar`, `sol`) has no place
-# in the table.
+# The word for each form that registers and people write. The table leaves out forms that are common names (`mar`,
+# `sol`).
 _WORDS = {form: word for word, forms in _read_table("words.tsv") for form in forms.split()}
 NUMBERS: Mapping[str, str] = {form: word for form, word in _WORDS.items() if word.isdigit()}
 ABBREVIATIONS: Mapping[str, tuple[str, ...]] = {

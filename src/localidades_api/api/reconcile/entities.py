@@ -1,4 +1,4 @@
-"""Entities of reconciliation: suggestions while somebody types, their properties, their page and its preview."""
+"""Entities of reconciliation: suggestions while somebody types, properties, pages and previews."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -32,7 +32,7 @@ from localidades_api.names.places import Suggested
 
 _PAGE = 10
 _MAX_CURSOR = 90
-# What OpenRefine's widget adds to every request for the service that it was once written for, Freebase.
+# Parameters for Freebase, which OpenRefine's widget adds to every request.
 _OF_WIDGET = frozenset(
     {"spell", "exact", "scoring", "prefixed", "stemmed", "filter", "lang", "key", "format", "output", "mql_output",
      "type_strict"}
@@ -44,7 +44,7 @@ router = APIRouter(
     responses=ERRORS,
 )
 
-KindParam = Annotated[Omittable[PlaceKind], Field(description="Only what is of this type.", examples=["localidad"])]
+KindParam = Annotated[Omittable[PlaceKind], Field(description="Only entities of this type.", examples=["localidad"])]
 
 
 class PrefixQuery(StrictQuery):
@@ -78,7 +78,7 @@ class ProposeQuery(StrictQuery):
 
 
 class SuggestedEntities(BaseModel):
-    """Entities that a prefix may mean, the likeliest first."""
+    """Entities for a prefix, the likeliest first."""
 
     result: Sequence[SuggestedEntity]
 
@@ -132,9 +132,9 @@ def _respond(content: BaseModel, headers: Mapping[str, str] | None = None) -> Re
 
 
 _LISTS = {"localidad": "localidades", "municipio": "municipios", "estado": "estados"}
-_MAX_SUCCESSORS = 3  # of a municipio; more don't fit
+_MAX_SUCCESSORS = 3  # of a municipio: no more fit
 _TABLES = {"localidad": localities, "municipio": municipalities, "estado": states}
-# Any site may show a preview in a frame: it has nothing to click but a link that opens a page of its own.
+# Any site may show a preview in a frame: it has nothing to click except a link that opens a new page.
 _FRAMEABLE = HTML.headers["Content-Security-Policy"].replace("frame-ancestors 'none'", "frame-ancestors *")
 
 PREVIEW = f"{RECONCILE}preview/"
@@ -205,17 +205,17 @@ async def preview_entity(request: Request, query: Annotated[PreviewQuery, Query(
 
 
 async def describe_preview_problem(request: Request, error: LocalidadesError) -> ProblemPage:
-    """Return the page of a problem in place of a preview, which fits into the same frame."""
+    """Return the page for a problem with a preview, which fits into the same frame."""
     context: Mapping[str, Any] = {}
     if isinstance(error, GoneError):
         key = request.query_params["id"]
-        with suppress(LocalidadesError):  # the problem alone, if the database does not answer
+        with suppress(LocalidadesError):  # only the problem, if the database does not answer
             context = await _describe_withdrawn(await get_services(request), error, _kind(key), int(key))
     return ProblemPage("preview_problem.html", context=context, headers={"Content-Security-Policy": _FRAMEABLE})
 
 
 async def _describe_withdrawn(services: Services, error: GoneError, kind: PlaceKind, id_: int) -> dict[str, Any]:
-    """Return the name that an entity had, and what has taken its place."""
+    """Return the last name of an entity, and its successors."""
     release, last = await services.release(None), await services.releases.named(error.last_release)
     row = await _get(services, last, kind, id_)
     successors = []
@@ -237,7 +237,7 @@ async def _describe_withdrawn(services: Services, error: GoneError, kind: PlaceK
 
 def _kind(key: str) -> PlaceKind:
     kind = kind_of(key)
-    assert kind, key  # noqa: S101  # the pattern of the parameter
+    assert kind, key  # noqa: S101  # the parameter has a pattern
     return kind
 
 

@@ -1,4 +1,4 @@
-"""Reads the queries of a batch, and answers them from the index of names."""
+"""Reads the queries of a batch and answers them from the index of names."""
 
 import asyncio
 import math
@@ -26,8 +26,10 @@ from localidades_api.catalogue.keys import PlaceKind, format_key
 from localidades_api.catalogue.messages import describe_fault, describe_place, plain_name
 from localidades_api.catalogue.schemas import Release
 from localidades_api.names.areas import match_municipality, match_state
+from localidades_api.names.faults import NameFault
 from localidades_api.names.index import NameIndex
-from localidades_api.names.rows import Candidate, MatchRow, NameFault
+from localidades_api.names.rows import Candidate, MatchRow
+from localidades_api.names.weights import SUGGESTED
 
 _AXES: Mapping[str, Axis] = {"latitud": "latitud", "longitud": "longitud"}
 _MAX_READINGS = 8  # of properties with several values each
@@ -35,11 +37,11 @@ _AMBITOS: Mapping[str, str] = {"u": "U", "urban": "U", "urbano": "U", "urbana": 
 
 
 class QueryError(Exception):
-    """A query that can't be answered; the text says why, without anything unsafe that the client sent."""
+    """A query that can't be answered; the message says why, without unsafe text from the client."""
 
 
-class Evidence(NamedTuple):
-    """What a query says: the text, the types that it may mean, its properties, and those that can't be compared."""
+class ParsedQuery(NamedTuple):
+    """The text and types of a query, the values of its properties, and the properties that can't be compared."""
 
     text: str
     kinds: Sequence[PlaceKind]
@@ -48,7 +50,7 @@ class Evidence(NamedTuple):
     unused: Sequence[str]
 
     def rows(self) -> Iterator[MatchRow]:
-        """Yield a row for each choice among the values, a few at most."""
+        """Yield a row for each combination of values, up to a limit."""
         for choice in islice(product(*self.values.values()), _MAX_READINGS):
             chosen = dict(zip(self.values, choice, strict=True))
             point = {name: float(chosen.pop(name)) for name in _AXES if name in chosen}
@@ -59,10 +61,10 @@ class Evidence(NamedTuple):
         return next(iter(self.values.get(name, ())), None)
 
 
-def read_query(asked: object) -> Evidence:
+def read_query(content: object) -> ParsedQuery:
     """Read a query; raise QueryError if it is wrong."""
     try:
-        query = ReconciliationQuery.model_validate(asked)
+        query = ReconciliationQuery.model_validate(content)
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         if not fault["loc"]:
@@ -73,11 +75,11 @@ def read_query(asked: object) -> Evidence:
     text = query.query.strip()
     if not text and not values.keys() & {"cvegeo", "clave"}:
         raise QueryError("query: Give a name or a key.")
-    return Evidence(text, kinds, int(query.limit), values, unused)
+    return ParsedQuery(text, kinds, int(query.limit), values, unused)
 
 
 def _kinds(query: ReconciliationQuery) -> list[PlaceKind]:
-    """Return the types that a query asks for: localidad by default, none where it asks for all of several at once."""
+    """Return the types of a query: localidad by default, none if it requires several at once."""
     kinds: list[PlaceKind] = []
     for name in query.types:
         if (kind := known_kind(name)) is None:
@@ -90,7 +92,7 @@ def _kinds(query: ReconciliationQuery) -> list[PlaceKind]:
 def _read_properties(query: ReconciliationQuery, kinds: Sequence[PlaceKind]) -> tuple[dict[str, list[str]], list[str]]:
     """Return the values of the properties, without blanks, and the properties that can't be compared.
 
-    These are columns that matching does not look at, and those of which no value can be read.
+    These are columns that matching does not use, and those without a readable value.
     """
     compared = {name for kind in kinds for name in COMPARED[kind]}
     values: dict[str, list[str]] = {}
@@ -121,10 +123,10 @@ def _shown(id_: str) -> str:
 
 
 def _as_texts(value: str | float | EntityValue) -> list[str]:
-    """Return a value as a person would write it; an entity as its key, or its name if the key isn't this catalogue's.
+    """Return a value as a person would write it; an entity as its key, or as its name if the key is not INEGI's.
 
-    Each line is a value of its own: PyPI's `reconciler` joins the values of equal names with line breaks. NaN, which
-    pandas has for a missing value, is none.
+    Each line is a separate value: PyPI's `reconciler` joins the values of equal names with line breaks. NaN, the
+    missing value of pandas, is left out.
     """
     if isinstance(value, EntityValue):
         value = value.id if value.id.isdecimal() else value.name
@@ -134,7 +136,7 @@ def _as_texts(value: str | float | EntityValue) -> list[str]:
 
 
 def _read_value(name: str, text: str) -> str | None:
-    """Return a value as matching reads it, or None."""
+    """Return a value as matching reads it, or None if it can't be read."""
     if name == "ambito":
         return _AMBITOS.get(fold(text))
     if axis := _AXES.get(name):
@@ -144,90 +146,91 @@ def _read_value(name: str, text: str) -> str | None:
     return text
 
 
-_YIELD_INTERVAL = 0.005  # seconds that a batch keeps other requests of this process waiting
-_MAX_SUGGESTED_SCORE = 50.0  # of what is like the text, and was not matched
+_YIELD_INTERVAL = 0.005  # seconds after which a batch lets other requests of this process through
 _Reading = tuple[Sequence[Candidate], int | None]
 
 
 async def answer_batch(services: Services, release: Release, batch: Mapping[str, object]) -> dict[str, Any]:
-    """Return the result of each query; raise SearchUnavailableError if there is no index of names."""
+    """Return the result of each query; raise SearchUnavailableError without an index of names."""
     results = {}
     async with services.names.using(release) as names:
         until = time.monotonic() + _YIELD_INTERVAL
-        for key, asked in batch.items():
+        for key, content in batch.items():
             if time.monotonic() > until:
                 await asyncio.sleep(0)
                 until = time.monotonic() + _YIELD_INTERVAL
-            results[key] = _answer(names, asked).model_dump(exclude_none=True)
+            results[key] = _answer(names, content).model_dump(exclude_none=True)
     return results
 
 
-def _answer(names: NameIndex, asked: object) -> ReconciliationResult:
+def _answer(names: NameIndex, content: object) -> ReconciliationResult:
     try:
-        evidence = read_query(asked)
+        query = read_query(content)
     except QueryError as error:
         return ReconciliationResult(result=[], error=str(error))
-    read = {kind: list(_read(names, kind, evidence)) for kind in evidence.kinds}
-    candidates = [one for kind, readings in read.items() for one in _candidates(names, kind, evidence, readings)]
+    read = {kind: list(_read(names, kind, query)) for kind in query.kinds}
+    candidates = [one for kind, readings in read.items() for one in _candidates(names, kind, query, readings)]
     candidates.sort(key=lambda one: -one.score)
     literal = [kind for kind, readings in read.items() if any(not one.faults for found, _ in readings for one in found)]
     if len(literal) > 1:
-        candidates = [one.model_copy(update={"match": False}) for one in candidates]  # which type is meant is open
-    return ReconciliationResult(result=candidates[: evidence.limit])
+        candidates = [one.model_copy(update={"match": False}) for one in candidates]  # the type is in doubt
+    return ReconciliationResult(result=candidates[: query.limit])
 
 
 def _candidates(
-    names: NameIndex, kind: PlaceKind, evidence: Evidence, readings: Sequence[_Reading]
+    names: NameIndex, kind: PlaceKind, query: ParsedQuery, readings: Sequence[_Reading]
 ) -> list[ReconciliationCandidate]:
     best: dict[int, Candidate] = {}
     for one in (one for candidates, _ in readings for one in candidates):
         if one.id not in best or best[one.id].score < one.score:
             best[one.id] = one
-    ranked = sorted(best.values(), key=lambda one: -one.score)[:MAX_CANDIDATES] or _suggested(names, kind, evidence)
+    ranked = sorted(best.values(), key=lambda one: -one.score)[:MAX_CANDIDATES] or _suggested(names, kind, query)
     certain = {id_ for _, id_ in readings if id_ is not None}
     leads = len(ranked) == 1 or (len(ranked) > 1 and ranked[0].score > ranked[1].score)
     match = ranked[0].id if leads and certain == {ranked[0].id} else None
-    return [_describe(kind, one, evidence, is_match=one.id == match) for one in ranked]
+    return [_describe(kind, one, query, is_match=one.id == match) for one in ranked]
 
 
-def _read(names: NameIndex, kind: PlaceKind, evidence: Evidence) -> Iterator[_Reading]:
-    """Yield what each reading of a query finds, and the key that is certain if that reading is right."""
+def _read(names: NameIndex, kind: PlaceKind, query: ParsedQuery) -> Iterator[_Reading]:
+    """Yield the candidates of each reading of a query, and the key that is certain if the reading is right."""
     if kind == "localidad":
-        for row in evidence.rows() if evidence.values else [MatchRow(evidence.text)]:
+        for row in query.rows() if query.values else [MatchRow(query.text)]:
             result = names.match(row)
             yield result.candidates, result.id
         return
-    text = evidence.first("cvegeo") or evidence.text
+    text = query.first("cvegeo") or query.text
     if kind == "estado":
         result = match_state(names.areas, text)
         yield result.candidates, result.id
         return
-    estados: Sequence[str | None] = evidence.values.get("estado") or [None]
+    estados: Sequence[str | None] = query.values.get("estado") or [None]
     for estado in estados:
         result = match_municipality(names.areas, text, estado)
         yield result.candidates, result.id
 
 
-def _suggested(names: NameIndex, kind: PlaceKind, evidence: Evidence) -> list[Candidate]:
-    """Return what is like a text that nothing matches."""
-    found = names.suggest(evidence.text, kinds=[kind], limit=MAX_CANDIDATES)
-    points = [max(0.0, min(one.score, 100.0)) / 100 * _MAX_SUGGESTED_SCORE for one in found]
-    return [Candidate(one.id, one.label, round(score, 2), ()) for one, score in zip(found, points, strict=True)]
+def _suggested(names: NameIndex, kind: PlaceKind, query: ParsedQuery) -> list[Candidate]:
+    """Return suggestions for a text that nothing matches."""
+    found = names.suggest(query.text, kinds=[kind], limit=MAX_CANDIDATES)
+    return [
+        Candidate(one.id, one.label, round(100 * probability, 2), ())
+        for one, probability in zip(found, SUGGESTED, strict=False)
+    ]
 
 
-def _describe(kind: PlaceKind, one: Candidate, evidence: Evidence, *, is_match: bool) -> ReconciliationCandidate:
+def _describe(kind: PlaceKind, one: Candidate, query: ParsedQuery, *, is_match: bool) -> ReconciliationCandidate:
     return ReconciliationCandidate(
         id=format_key(kind, one.id),
         name=one.label,
         score=one.score,
         match=is_match,
         type=[named_type(kind)],
-        features=[*_features(one.faults), *(Feature(id=name, value=False) for name in evidence.unused)],
+        features=[*_features(one.faults), *(Feature(id=name, value=False) for name in query.unused)],
     )
 
 
 def _features(faults: Iterable[NameFault]) -> list[Feature]:
-    """Return a feature for each kind of fault: their ids are unique within a candidate."""
+    """Return a feature for each code of the faults: ids are unique within a candidate."""
     features: dict[str, Feature] = {}
     for fault in faults:
         before = features.get(fault.code) or Feature(id=fault.code, value=0.0)

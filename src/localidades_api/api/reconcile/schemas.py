@@ -1,4 +1,4 @@
-"""The Reconciliation Service API 0.2 as answers and queries show it (final report of 10 April 2023)."""
+"""The queries and answers of the Reconciliation Service API 0.2 (final report of 10 April 2023)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
@@ -19,7 +19,7 @@ class Named(BaseModel):
 
 
 class Described(Named):
-    """A type, a property or an entity, with what tells it apart."""
+    """A type, a property or an entity, with a description."""
 
     description: Annotated[str, Field(examples=["A settlement of any size, inhabited or not."])]
 
@@ -28,7 +28,7 @@ class Described(Named):
 
 
 class ViewService(BaseModel):
-    """Where a person reads about an entity."""
+    """The page about an entity."""
 
     url: Annotated[
         str,
@@ -40,7 +40,7 @@ class ViewService(BaseModel):
 
 
 class PreviewService(ViewService):
-    """A page about an entity that fits into a frame."""
+    """A small page about an entity, for a frame."""
 
     width: Annotated[int, Field(description="Pixels.", examples=[400])]
     height: Annotated[int, Field(description="Pixels.", examples=[200])]
@@ -54,7 +54,7 @@ class Endpoint(BaseModel):
 
 
 class SuggestServices(BaseModel):
-    """Where suggestions come from while somebody types."""
+    """The endpoints of suggestions while somebody types."""
 
     entity: Endpoint
     property: Endpoint
@@ -62,7 +62,7 @@ class SuggestServices(BaseModel):
 
 
 class ExtendService(BaseModel):
-    """How columns are fetched for entities."""
+    """The endpoint that lists the columns to fetch for entities."""
 
     propose_properties: Endpoint
     property_settings: Annotated[
@@ -71,7 +71,7 @@ class ExtendService(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What the service offers, and where."""
+    """The manifest: the offers of the service and their addresses."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
@@ -92,7 +92,7 @@ class Manifest(BaseModel):
 
 
 class EntityValue(BaseModel):
-    """The value of a property that has been reconciled itself."""
+    """The value of a property that is an entity, reconciled before."""
 
     id: StrictStr
     name: StrictStr = ""
@@ -102,7 +102,7 @@ _Value = StrictStr | StrictInt | StrictFloat | EntityValue
 
 
 class PropertyValue(BaseModel):
-    """What is known about an entity besides its name; each of several values may be right."""
+    """A property of the entity that is sought; any of several values may be right."""
 
     pid: StrictStr
     v: Annotated[
@@ -131,7 +131,7 @@ class ReconciliationQuery(BaseModel):
 
     @property
     def types(self) -> Sequence[str]:
-        """The types asked for; none if the query leaves that open."""
+        """The types of the query, if it names any."""
         if self.type is None:
             return []
         return [self.type] if isinstance(self.type, str) else self.type
@@ -141,13 +141,14 @@ class ReconciliationQuery(BaseModel):
 
 
 class Feature(BaseModel):
-    """What differs between the query and a candidate."""
+    """A difference between the query and a candidate."""
 
     id: Annotated[str, Field(description="What differs.", examples=["spelling"])]
     value: Annotated[
         bool | float,
         Field(
-            description="What it costs, of 100 points; `false` for a property that was not compared.",
+            description="How much differs, in points, which order the candidates; `false` for a property that was not"
+            " compared.",
             examples=[6.5],
         ),
     ]
@@ -156,16 +157,19 @@ class Feature(BaseModel):
 
 
 class ReconciliationCandidate(Named):
-    """An entity that a query may mean."""
+    """An entity that may be the right one for a query."""
 
-    score: Annotated[float, Field(description="100 minus what its features cost.", ge=0, le=100, examples=[93.5])]
+    score: Annotated[
+        float,
+        Field(description="100 times the probability that it is the right one.", ge=0, le=100, examples=[98.7]),
+    ]
     match: Annotated[bool, Field(description="Whether it is meant beyond reasonable doubt.")]
     type: Sequence[Named]
     features: Sequence[Feature]
 
 
 class ReconciliationResult(BaseModel):
-    """The answer to one query: its candidates, the likeliest first, or what is wrong with it."""
+    """The answer to one query: its candidates, the likeliest first, or an error."""
 
     result: Sequence[ReconciliationCandidate]
     error: Annotated[
@@ -177,7 +181,7 @@ class ReconciliationResult(BaseModel):
 
 
 class SuggestedEntity(Described):
-    """An entity that a prefix may mean."""
+    """An entity suggested for a prefix."""
 
     notable: Sequence[Named]
 
@@ -191,14 +195,14 @@ class ProposedProperties(BaseModel):
 
 
 class ExtensionProperty(BaseModel):
-    """A property that is asked for."""
+    """A property to fetch."""
 
     id: StrictStr
     settings: Mapping[str, object] = {}
 
 
 class ExtensionQuery(BaseModel):
-    """The entities and properties that are asked for."""
+    """The entities and the properties to fetch for them."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -207,7 +211,7 @@ class ExtensionQuery(BaseModel):
 
 
 class ExtensionColumn(Named):
-    """A property of the answer; `type` is that of its values where they are entities."""
+    """A property of the answer; `type` is that of its values if they are entities."""
 
     type: Named | None = None
 

@@ -49,7 +49,7 @@ MAX_BODY = 1_000_000  # bytes
 PREVIEW_SIZE = (400, 200)  # pixels
 _MAX_FIELDS = 10
 _FORM = "application/x-www-form-urlencoded"
-# Where the keys and the columns are described; the same whoever runs the service, so that matched cells stay matched.
+# The page about keys and columns; every deployment has the same, so that matched cells stay matched.
 _SPACE = "https://www.inegi.org.mx/app/ageeml/"
 _FIELDS = ("queries", "extend")
 _TOO_LARGE: Responses = {
@@ -64,7 +64,7 @@ router = APIRouter(prefix="/reconcile", tags=["Reconciliation"], responses=ERROR
 
 
 class ReconcileQuery(StrictQuery):
-    """The parameters of the endpoint; without any, it answers with its manifest."""
+    """The parameters of the endpoint; without any, the answer is the manifest."""
 
     queries: Annotated[
         Omittable[str],
@@ -122,7 +122,7 @@ async def get_reconciliation(
     fields = query.model_dump(exclude_none=True)
     if not fields:
         manifest = describe_service(str(request.base_url).rstrip("/")).model_dump(by_alias=True)
-        # Its addresses are made from the Host header, so no shared cache may keep it for others.
+        # Its addresses depend on the Host header, so shared caches must not keep it.
         return Response(to_json(manifest), headers={**JSON.headers, "Cache-Control": "no-cache, private"})
     return await _answer(services, fields)
 
@@ -135,7 +135,7 @@ async def get_reconciliation(
     responses={200: {"headers": OF_RELEASE}, **_TOO_LARGE, **_OF_BODY},
     openapi_extra={"requestBody": _BODY},
 )
-async def reconcile(request: Request, query: Annotated[StrictQuery, Query()], services: ServicesDep) -> Response:  # noqa: ARG001  # it has no parameters
+async def reconcile(request: Request, query: Annotated[StrictQuery, Query()], services: ServicesDep) -> Response:  # noqa: ARG001  # refuses every parameter
     """Answer a batch of reconciliation queries, or a data extension, sent as a form.
 
     A query that is wrong has an `error` among its results; the others of its batch are answered.
@@ -146,7 +146,7 @@ async def reconcile(request: Request, query: Annotated[StrictQuery, Query()], se
 
 
 def describe_service(base: str) -> Manifest:
-    """Return the manifest; `base` is the service's own absolute address, without a slash at its end."""
+    """Return the manifest; `base` is the absolute address of the service, without a trailing slash."""
     root = f"{base}{RECONCILE.rstrip('/')}"
     width, height = PREVIEW_SIZE
 
@@ -199,7 +199,7 @@ async def _answer(services: Services, fields: Mapping[str, str]) -> Response:
     else:
         query = _read_extension(fields["extend"])
         content = (await extend(services, release, query)).model_dump(exclude_none=True)
-    # What one client asks for in bulk is of no use to others, and caches could not tell bodies apart.
+    # No other client needs the answer, and caches can't distinguish bodies.
     headers = {"Cache-Control": "no-store", "Catalogue-Release": release.name}
     return Response(to_json(content), headers={**headers, **JSON.headers})
 
@@ -233,23 +233,23 @@ _Cells = Mapping[str, Sequence[Mapping[str, str | int | float]]]
 
 
 async def extend(services: Services, release: Release, query: ExtensionQuery) -> Extension:
-    """Return the columns asked for: empty cells for unknown keys, and for columns that a type does not have.
+    """Return the columns of a query: empty cells for unknown keys and for columns that a type lacks.
 
     Raises InvalidParametersError for properties that no type has.
     """
-    asked = list(dict.fromkeys(one.id for one in query.properties))
-    if unknown := [plain_name(id_) for id_ in asked if id_ not in PROPERTIES]:
+    ids_of_columns = list(dict.fromkeys(one.id for one in query.properties))
+    if unknown := [plain_name(id_) for id_ in ids_of_columns if id_ not in PROPERTIES]:
         raise InvalidParametersError([("extend", f"There is no property {', '.join(unknown)}.")])
     keys: dict[PlaceKind, list[int]] = defaultdict(list)
     for key in query.ids:
         if kind := kind_of(key):
             keys[kind].append(int(key))
-    rows: dict[str, _Cells] = {key: {id_: [] for id_ in asked} for key in query.ids}
+    rows: dict[str, _Cells] = {key: {id_: [] for id_ in ids_of_columns} for key in query.ids}
     for kind, ids in keys.items():
         for record in await _fetch(services, release, kind, ids):
             key = format_key(kind, record["id"])
-            rows[key] = {id_: _cell(id_, record) if id_ in FETCHED[kind] else [] for id_ in asked}
-    return Extension(meta=[_column(id_) for id_ in asked], rows=rows)
+            rows[key] = {id_: _cell(id_, record) if id_ in FETCHED[kind] else [] for id_ in ids_of_columns}
+    return Extension(meta=[_column(id_) for id_ in ids_of_columns], rows=rows)
 
 
 async def _fetch(services: Services, release: Release, kind: PlaceKind, ids: Sequence[int]) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Row, text
 
-from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE
+from localidades_api.catalogue.keys import CLAVE_OF_SEAT, KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE
 from localidades_api.catalogue.schemas import DEMO_RELEASE, Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.places import KEY_IS_NEW, SAME_PLACE, has_localities
@@ -13,7 +13,6 @@ from localidades_api.database.queries.places import KEY_IS_NEW, SAME_PLACE, has_
 LARGEST = 10  # places
 SHOWN_RELEASES = 12  # the newest
 
-_CLAVE_OF_SEAT = 1  # by INEGI's convention
 _CELLS_PER_DEGREE = 4  # an estado is some hundred cells
 
 
@@ -60,7 +59,7 @@ _SUMMARY = text(
       FROM (VALUES (1)) AS one
       LEFT JOIN localities AS seat
         ON seat.release_id = :release_id AND CAST(:first AS int) = CAST(:last AS int)
-       AND seat.id = CAST(:first AS int) * {KEYS_OF_A_MUNICIPIO} + {_CLAVE_OF_SEAT}
+       AND seat.id = CAST(:first AS int) * {KEYS_OF_A_MUNICIPIO} + {int(CLAVE_OF_SEAT)}
     """
 )
 
@@ -72,7 +71,7 @@ _LARGEST_SEATS = text(
     SELECT DISTINCT ON (municipio_id / {KEYS_OF_A_STATE})
            municipio_id / {KEYS_OF_A_STATE} AS id, nombre, poblacion, longitud, latitud
       FROM localities
-     WHERE release_id = :release_id AND clave = '{_CLAVE_OF_SEAT:04d}' AND latitud IS NOT NULL
+     WHERE release_id = :release_id AND clave = '{CLAVE_OF_SEAT}' AND latitud IS NOT NULL
        AND municipio_id / {KEYS_OF_A_STATE} = ANY(:ids)
      ORDER BY municipio_id / {KEYS_OF_A_STATE}, prominence
     """
@@ -107,7 +106,7 @@ async def get_area_summary(database: Database, release: Release, first: int, las
 
 async def list_seats(database: Database, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:
     """Return the key of each of these municipios, and its cabecera's longitude and latitude in degrees, or None."""
-    seats = [id_ * KEYS_OF_A_MUNICIPIO + _CLAVE_OF_SEAT for id_ in ids]
+    seats = [id_ * KEYS_OF_A_MUNICIPIO + int(CLAVE_OF_SEAT) for id_ in ids]
     parameters = {"release_id": release.id, "ids": seats}
     return await database.fetch_from(release, _SEATS, parameters)
 

@@ -6,7 +6,13 @@ from typing import Literal, NamedTuple
 from sqlalchemy import text
 
 from localidades_api.catalogue.folding import fold
-from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, STATE_KEYS, municipalities_of
+from localidades_api.catalogue.keys import (
+    CLAVE_OF_SEAT,
+    KEYS_OF_A_MUNICIPIO,
+    KEYS_OF_A_STATE,
+    STATE_KEYS,
+    municipalities_of,
+)
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.downloads import escaped
@@ -17,7 +23,6 @@ Level = Literal["mgee", "mgem", "localidades"]
 VERSIONS: tuple[Version, ...] = ("v1", "v2")
 
 MAX_FOUND = 10_000  # rows of an answer to `buscar`, some 3 MB
-_CLAVE_OF_SEAT = "0001"  # by INEGI's convention
 _NO_SEAT = "----"  # in Ciudad de México, whose alcaldías have no cabecera
 _CIUDAD_DE_MEXICO = 9
 _IN_USE = "1"  # the status of a locality that is not withdrawn, the only number
@@ -44,7 +49,7 @@ _SUMS: _Members = [(v1, v2, f"coalesce(sums.{column}::text, '-')") for v1, v2, c
 _HAS_SEAT = f"""
     EXISTS (SELECT FROM localities AS seat
              WHERE seat.release_id = area.release_id
-               AND seat.id = area.id * {KEYS_OF_A_MUNICIPIO} + {int(_CLAVE_OF_SEAT)})
+               AND seat.id = area.id * {KEYS_OF_A_MUNICIPIO} + {int(CLAVE_OF_SEAT)})
 """
 _MEMBERS: Mapping[Level, _Members] = {
     "mgee": [
@@ -63,7 +68,7 @@ _MEMBERS: Mapping[Level, _Members] = {
             "cve_cab",
             "cve_cab",
             f"CASE WHEN area.estado_id = {_CIUDAD_DE_MEXICO} THEN '{_NO_SEAT}'"
-            f" WHEN {_HAS_SEAT} THEN '{_CLAVE_OF_SEAT}' END",
+            f" WHEN {_HAS_SEAT} THEN '{CLAVE_OF_SEAT}' END",
         ),
         *_SUMS,
     ],

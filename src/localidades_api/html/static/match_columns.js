@@ -10,7 +10,11 @@ const OTHER_FORMAT = /^%PDF|[\0-\x08\x0e-\x1f]/;
 const SEPARATOR_LINE = /^"?sep=([,;\t|])"?(?:\r\n?|\n)/i; // for Excel, before the header
 const MARK = "\ufeff";
 
-const fold = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase().match(/[a-z0-9]+/g)?.join("_") ?? "";
+// What `fold_header` does in catalogue/folding.py; a test compares the two.
+export const foldHeader = (text) => {
+  const plain = text.replace(/[½°]/g, "o").replace(/['`´‘’′ʼꞋꞌ]/g, "").normalize("NFKD").replace(/\p{M}/gu, "");
+  return plain.toLowerCase().match(/[a-z0-9]+/g)?.join("_") ?? "";
+};
 
 export class Columns {
   constructor(form) {
@@ -99,7 +103,7 @@ export class Columns {
   }
 
   guess(headers) {
-    const folded = headers.map(fold);
+    const folded = headers.map(foldHeader);
     const found = {};
     for (const [role, names] of Object.entries(this.known)) {
       const at = folded.indexOf(names.find((name) => folded.includes(name)));

@@ -1,0 +1,177 @@
+"""The figures that decide how names are compared, judged and ranked.
+
+Penalties and coefficients were calibrated on names from public registers (docs/decisions/certainty.md), points of
+suggestions on queries as people type them (docs/decisions/names.md).
+"""
+
+import math
+from collections.abc import Mapping
+
+from localidades_api.names.faults import Difference
+from localidades_api.names.places import NameKind
+
+# -- Differences between a row and a place: penalties, in points of a hundred
+
+PENALTIES: Mapping[Difference, float] = {
+    Difference.WORDING: 1.0,
+    Difference.ARTICLE: 2.0,
+    Difference.ORDER: 1.0,
+    Difference.SPACING: 1.0,  # more if letters differ as well
+    Difference.SECTION: 0.5,
+    Difference.NUMBER_ADDED: 18.0,
+    Difference.NUMBER_MISSING: 14.0,
+    Difference.FIRST_NUMBER_MISSING: 11.0,
+    Difference.NUMBER_OTHER: 40.0,
+    Difference.CONTRAST_ADDED: 16.0,
+    Difference.CONTRAST_MISSING: 16.0,
+    Difference.CONTRAST_OTHER: 35.0,
+    Difference.INITIAL_ADDED: 3.0,
+    Difference.INITIAL_MISSING: 3.0,
+    Difference.AREA_ADDED: 1.0,
+    Difference.NAME: 50.0,
+    Difference.BRACKET_LEFT_OUT: 2.0,
+    Difference.BRACKET_ESTABLISHMENT_LEFT_OUT: 4.0,
+    Difference.BRACKET_ALONE: 6.0,
+    Difference.BRACKET_ADDED: 3.0,
+    Difference.BRACKET_ADDED_ALONE: 8.0,
+    Difference.SEAT: 1.5,
+    Difference.SEAT_WITH_NAMESAKE: 4.0,
+    Difference.EVERYDAY: 2.0,
+    Difference.FORMER_NAME: 3.0,
+    Difference.FORMER_NAME_LITERALLY: 0.5,  # little: another place may have the name today
+    Difference.FORMER_KEY: 2.0,
+    Difference.WITHDRAWN_KEY: 6.0,
+    Difference.UNKNOWN_KEY: 6.0,
+    Difference.KEY: 30.0,
+    Difference.MUNICIPIO_FORMER: 0.5,
+    Difference.MUNICIPIO_LIKE_FORMER: 3.0,
+    Difference.MUNICIPIO_UNKNOWN: 12.0,
+    Difference.MUNICIPIO_OTHER: 22.0,
+    Difference.ESTADO: 18.0,
+    Difference.AMBITO: 0.9,  # less than any other: registers often differ, so it only orders homonyms
+}
+# Words for the kind of a place, by what the word says.
+KIND_PENALTY = 2.5
+SETTLEMENT_PENALTY = 1.5  # a village itself, compared with its ejido
+ESTABLISHMENT_PENALTY = 4.0  # a farm or a hotel, named after the village
+WEIGHTY_KIND_PENALTY = 6.0
+# A word added or missing: for the first one, for each further one, and for its share of the letters of the longer name.
+FIRST_WORD_PENALTY = 6.0
+NEXT_WORD_PENALTY = 1.0
+WORD_SHARE_PENALTY = 22.0
+# Words that are alike, from 0 to 1.
+SPELLING_PENALTY = 60.0  # times how unlike the word is
+MIN_SPELLING_PENALTY = 1.0
+MIN_WORD_LIKENESS = 0.65  # of two spellings of one word
+MIN_SPACING_LIKENESS = 0.8  # of words with other spaces: one letter in five may differ
+OTHER_FIRST_LETTER = 0.08  # what a different first letter takes away
+SAME_SOUND_LIKENESS = 0.96  # at least, if half of the letters agree
+MIN_SOUND_LIKENESS = 0.5
+SAME_SINGULAR_LIKENESS = 0.95  # at least, if two spellings differ in an `s` at the end
+# The municipio and the point.
+MUNICIPIO_PENALTY = 0.4  # times how unlike its name is, of 100
+SAME_FORMER_LIKENESS = 99.0  # of a municipio's former name and the same name in the row
+DISTANCE_PENALTIES = ((2.0, 0.0), (5.0, 2.0), (15.0, 6.0), (40.0, 14.0), (math.inf, 25.0))  # up to so many kilometres
+MAX_COST = 100.0  # the sum of the penalties of a name; beyond it two names have nothing in common
+
+# -- Candidates of a row
+
+MAX_CANDIDATE_COST = 72.5  # penalties; a place with more is not a candidate
+MIN_SCORE_IN_MUNICIPIO = 80.0  # 100 minus the least penalties in the municipio; below it other municipios are searched
+MAX_COST_OF_KEY = 45.0  # penalties up to which a key and a name can be those of one place
+LEAD_WITHOUT_RIVAL = 60.0  # the penalties of the next candidate, if there is none
+
+# -- Evidence for a candidate
+
+HEAVY_COST = 20.0  # penalties of a place that differs a lot
+LEAD = 6.0  # penalties between the candidate and the next one, if it has hardly a rival
+MAX_LEAD = 3.0  # tens of points, in either direction
+MAX_SHARED_RARITY = 8.0
+MAX_SHARED_WORDS = 4
+KILOMETRES = ((1.0, "km_under_1"), (3.0, "km_1_to_3"), (8.0, "km_3_to_8"))  # evidence of fewer; then `km_over_8`
+MAX_RARITY = 6.0  # decimal logarithm: no word is rarer
+PLACES = 304_364  # of the country that the coefficients were fitted to; also for a release of a part of it
+MIN_PLACES_OF_WORD = 2  # a spelling that fewer places have may be a slip
+
+# -- Certainty: probabilities
+
+SURE = 0.97  # from which a row is certain, unless the caller sets another bound
+MIN_SURE, MAX_SURE = 0.8, 0.999  # the bounds that a caller may set
+UNLIKELY = 0.1  # of the first candidate: below it, no place is like the row
+LITERAL = 0.998  # of the only place of a municipio with the name as the catalogue writes it; measured
+BY_KEY = 0.999  # of the place with the key of the row
+MAX_COST_OF_SURE_KEY = 17.0  # penalties up to which a key is certain in spite of them
+MAX_KILOMETRES = 5.0  # from the point of the row, above which nothing is certain
+AMBITO_COEFFICIENT = -4.0  # of evidence that the fit lacks: its rows don't say whether they are urban
+SUGGESTED = (0.5, 0.09, 0.07, 0.04, 0.03)  # of the suggestions for a text that nothing matches, by their order
+
+# -- Suggestions: points of a hundred that a name loses, unless a comment says otherwise
+
+LEFT_OUT = 26.0  # if the whole name was left out; for a part, the part
+MIN_LEFT_OUT = 3.0
+LEFT_OUT_KIND = 2.0  # if only words for the kind of a place were left out
+LEFT_OUT_BEGINNING = 4.0  # if the first word was left out, in addition
+LEFT_OUT_OF_SEAT = 0.6  # times the above: cabeceras are known by a part of their name
+ONLY_KIND = 30.0  # if only words for the kind of a place were typed
+NO_NAME = 45.0  # if only areas of the place were named
+MISSPELT_LETTER = 9.0
+MISSPELT_SHORT_WORD = 3.0  # in addition, in a word of fewer than five letters
+MISSPELT_FIRST_LETTER = 2.0  # in addition
+UNKNOWN_WORD = 40.0
+UNKNOWN_KIND = 8.0
+PART_OF_MUNICIPIO = 6.0  # if only a part of the municipio's name was typed; times the rest of it
+BEGINNING_OF_AREA = 2.0
+BEGINNING_OF_NAME = 5.0  # if the last word is unfinished
+OTHER_ORDER = 3.0
+AREA_FIRST = 9.0  # if the municipio comes before the name
+CUT = 20.0  # if the name does not go on as the text does
+NAME_KINDS: Mapping[NameKind, float] = {  # by which of a place's names was typed
+    NameKind.OWN: 0.0,
+    NameKind.BRACKET: 3.0,
+    NameKind.SEAT: 2.0,
+    NameKind.SHARED_SEAT: 30.0,
+    NameKind.EVERYDAY: 1.0,
+    NameKind.FORMER: 8.0,
+}
+POPULATION_POINTS = 6.5  # points won by ten times the population
+LITERAL_NAME = 1.0  # points won by a name typed as it is written
+LITERAL_FORMER_NAME = 6.0  # points won by a former name typed as it was written
+JOINED_NAME = 92.0  # points of a name typed without its spaces
+ARTICLE_ONLY = 90.0  # points of a name of which the first words were typed, all of them stop words
+WHOLE_LABEL = 1000.0  # points: before everything else
+KEY_OF_PLACE = 100.0  # points of a place found by its key or its area's
+KEY_OF_AREA = 200.0  # points of an area found by its key
+SURE_FIT = 78.0  # points from which no misspelling is considered
+LIKELY_FIT = 58.0  # points from which no word is left out
+WHOLE_NAME = 88.0  # points from which a name was typed whole
+ESTADO_POINTS, MUNICIPIO_POINTS = 45.0, 30.0  # points won by an area
+
+# -- Likeness of the names of areas, from 0 to 100
+
+SAME_NAME = 100.0
+NEARLY_SAME_NAME = 99.0  # at most, of names that are not quite the same
+MIN_NAME_LIKENESS = 80.0  # below it two names are different
+MIN_JOINED_LIKENESS = 92.0  # the same for names without their spaces, which are more alike
+SHARED_WORDS_LOSS = 6.0  # of a name with only some words of the other one
+MAX_SHARED_WORDS_LIKENESS = 94.0  # the name of which only these words were given
+MAX_BEHIND = 4.0  # an area further behind the best one is not a candidate
+BEGINNING_LIKENESS = 95.0  # the text begins the name
+WORD_BEGINNING_LIKENESS = 85.0  # the text begins a word of the name
+MISSPELT_LIKENESS = 80.0  # the text has letters wrong, minus one for each
+
+# -- Certainty of areas
+
+MISSPELT_ESTADO_PENALTY = 15.0
+FORMER_AREA_PENALTY = 2.0  # more if the former name is spelt differently
+MAX_COST_OF_SURE_AREA = 2.0  # penalties up to which a name is certain in spite of them
+# Added to the log-odds of a municipio or estado by each kind of evidence (docs/decisions/certainty.md).
+AREA_COEFFICIENTS: Mapping[str, float] = {
+    "same_name": 5.7,  # measured on registers
+    "other_name": 5.3,
+    "other_name_without_estado": 4.8,
+    "part_of_name": 3.8,
+    "part_of_name_without_estado": 1.9,
+    "penalty": -0.33,  # times the penalty of the name, in points
+    "estado_unknown": -1.6,  # assumed: as for localities
+    "other_name_of_estado": 4.6,
+}

@@ -1,0 +1,73 @@
+import pytest
+
+from localidades_api.names.differences import compare, read_name
+from localidades_api.names.index import NameIndex
+from localidades_api.names.layout import KEY
+from localidades_api.names.places import NameKind, PlaceName
+from localidades_api.names.text import variants
+
+
+def faults(index: NameIndex, given: str, nombre: str) -> list[tuple[str, str, str, float]]:
+    """Return the faults of a place of Centla, Tabasco, that has no other name, for a name that was given."""
+    main, *others = variants(nombre)
+    names = (PlaceName(NameKind.OWN, main, ""), *(PlaceName(NameKind.BRACKET, words, "") for words in others))
+    place = index.place(index.layout.find(KEY, "270030001")[0])
+    place = place._replace(nombre=nombre, names=names, former=())
+    return [(one.code, one.given, one.found, one.penalty) for one in compare(read_name(given), place).faults]
+
+
+@pytest.mark.parametrize(
+    ("given", "nombre", "found"),
+    [
+        ("Sección 2", "Sección", [("number", "2", "", 18.0)]),
+        ("Sección", "Sección 2", [("number", "", "2", 14.0)]),
+        ("Sección", "Sección 1", [("number", "", "1", 11.0)]),
+        ("Chilapa 2", "Chilapa 3", [("number", "2", "3", 40.0), ("number", "2", "", 18.0), ("number", "", "3", 14.0)]),
+        ("Chilapa Alta", "Chilapa", [("contrast", "alta", "", 16.0)]),
+        ("Chilapa", "Chilapa Alta", [("contrast", "", "alta", 16.0)]),
+        ("Chilapa 2", "Chilapa Sección 2", [("kind", "", "seccion", 0.5)]),
+        ("Chilapa", "Chilapa Sección", [("kind", "", "seccion", 6.0)]),
+        ("Chilapa Sección", "Chilapa", [("kind", "seccion", "", 6.0)]),
+        ("Chilapa Nuebo", "Chilapa Nuevo", [("spelling", "nuebo", "nuevo", 2.4)]),
+        ("Rancho Chilapa", "Chilapa", [("kind", "rancho", "", 4.0)]),
+        ("Chilapa", "Pueblo Chilapa", [("kind", "", "pueblo", 1.5)]),
+        ("Ejido Chilapa", "Chilapa", [("kind", "ejido", "", 2.5)]),
+        ("Chilapa T", "Chilapa", [("added", "t", "", 3.0)]),
+        ("Chilapa", "Chilapa T", [("missing", "", "t", 3.0)]),
+        ("Chilapa Centla", "Chilapa", [("added", "centla", "", 1.0)]),
+        ("Centla Chilapa", "Chilapa", [("added", "centla", "", 16.15)]),
+        ("Chilapa Zarco", "Chilapa", [("added", "zarco", "", 15.17)]),
+        ("Chilapa Zarco Mora", "Chilapa", [("added", "zarco", "", 12.88), ("added", "mora", "", 6.5)]),
+        ("Chilapa", "Chilapa Zarco", [("missing", "", "zarco", 15.17)]),
+        ("La Chilapa", "El Chilapa", [("article", "la", "el", 2.0)]),
+        (
+            "Chilapa [Rancho]",
+            "Chilapa",
+            [("bracket", "Chilapa [Rancho]", "Chilapa", 3.0), ("wording", "Chilapa [Rancho]", "Chilapa", 1.0)],
+        ),
+        (
+            "Zarco (Chilapa)",
+            "Chilapa",
+            [("bracket", "Zarco (Chilapa)", "chilapa", 8.0), ("wording", "Zarco (Chilapa)", "Chilapa", 1.0)],
+        ),
+        ("Chilapa", "Chilapa [Rancho]", [("bracket", "Chilapa", "Chilapa [Rancho]", 4.0)]),
+        ("Chilapa", "Chilapa [Ejido]", [("bracket", "Chilapa", "Chilapa [Ejido]", 2.0)]),
+        ("Zarco", "Chilapa (Zarco)", [("bracket", "Zarco", "Chilapa (Zarco)", 6.0)]),
+        ("Chilapa Grande", "Grande Chilapa", [("order", "chilapa grande", "grande chilapa", 1.0)]),
+        ("Chila Pa", "Chilapa", [("spacing", "chila pa", "chilapa", 1.0)]),
+        ("Chi Lapaz Zarco", "Chilapa Zarco", [("spacing", "chi lapaz", "chilapa", 8.5)]),
+        ("Chilapaz Zarco", "Chilapa Zarco", [("spelling", "chilapaz", "chilapa", 7.5)]),
+        ("Chilapas Zarco", "Chilapa Zarco", [("spelling", "chilapas", "chilapa", 3.0)]),
+        ("Vibora", "Bibora", [("spelling", "vibora", "bibora", 2.4)]),
+        ("Sn. Zarco", "San Zarco", [("wording", "Sn. Zarco", "San Zarco", 1.0)]),
+    ],
+)
+def test_difference_between_two_names_has_a_code_words_and_a_penalty(
+    index: NameIndex, given: str, nombre: str, found: list[tuple[str, str, str, float]]
+) -> None:
+    assert faults(index, given, nombre) == found
+
+
+def test_names_that_share_only_a_kind_or_a_number_are_not_compared(index: NameIndex) -> None:
+    assert faults(index, "Ejido Zarco 2", "Ejido Chilapa 2") == []
+    assert compare(read_name("Ejido Zarco 2"), index.place(0)).cost > 100

@@ -405,8 +405,8 @@ class _SheetWriter:
     def begin(self) -> bytes:
         workbook = self._reader.workbook
         with self._reader.refusing_damage():
-            self._archive.begin(workbook.archive, workbook.member)
-            self._source = workbook.archive.open(workbook.member)
+            self._archive.begin(workbook.archive, self._reader.sheet.member)
+            self._source = workbook.archive.open(self._reader.sheet.member)
         return self._archive.add(b"")
 
     def write(self, row: Row, answer: Answer) -> bytes:

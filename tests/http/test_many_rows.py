@@ -17,8 +17,8 @@ import pytest
 from starlette.types import Message, Scope
 
 from localidades_api.bulk import exchange
+from localidades_api.bulk.columns import MATCH_COLUMNS
 from localidades_api.bulk.readers import XLSX
-from localidades_api.bulk.writers import MATCH_COLUMNS
 from localidades_api.http import body
 from localidades_api.http.paths import RECONCILE
 from tests.support.application import await_release, client_of, import_into, running_app

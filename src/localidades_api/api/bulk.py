@@ -14,18 +14,11 @@ from localidades_api.api.params import Language, ReleaseParam, StrictQuery
 from localidades_api.api.responses import ERRORS, NEGOTIATED, OF_RELEASE, problem
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.bulk.answers import Point, answer_points, match_row
+from localidades_api.bulk.columns import MATCH_COLUMNS, NEAREST_COLUMNS, AnswerColumns, in_language
 from localidades_api.bulk.exchange import MAX_BODY, Answered, AnswerSome, BulkResponse
 from localidades_api.bulk.readers import XLSX, MediaType, RowReader, for_a_while, reader
 from localidades_api.bulk.rows import POINTS, ROLES, Roles, Row
-from localidades_api.bulk.writers import (
-    MATCH_COLUMNS,
-    NEAREST_COLUMNS,
-    AnswerColumns,
-    AnswerWriter,
-    WithFile,
-    in_language,
-    writer,
-)
+from localidades_api.bulk.writers import AnswerWriter, WithFile, writer
 from localidades_api.catalogue.filters import Omittable
 from localidades_api.catalogue.locality import describe_near
 from localidades_api.catalogue.messages import plain_decimal, whole_number

@@ -22,9 +22,10 @@ from pydantic import ValidationError
 from pydantic_core import to_json
 
 from localidades_api.bulk.answers import describe_problem, match_row, with_note
+from localidades_api.bulk.columns import MATCH_COLUMNS, in_language
 from localidades_api.bulk.readers import XLSX, MediaType, reader
 from localidades_api.bulk.rows import ROLES, Answer, Row
-from localidades_api.bulk.writers import MATCH_COLUMNS, in_language, writer
+from localidades_api.bulk.writers import writer
 from localidades_api.catalogue.schemas import Match
 from localidades_api.cli.console import console, show_progress, writing
 from localidades_api.cli.database import ready_database

@@ -277,7 +277,7 @@ def test_columns_of_a_sheet_without_a_known_one_are_told_and_can_be_named() -> N
     data = workbook_of(("Visitas",), ("sitio", "n", "n"), ("A", 1, 2))
     with pytest.raises(UnreadableBodyError) as caught:
         opened(data)
-    assert caught.value.members == {"columns": ["sitio", "n", "n (2)"]}
+    assert caught.value.members == {"columns": ["sitio", "n", "n (2)"], "sheets": ["Sheet"]}
     assert [row.cells for row in rows_in(data, nombre="sitio")] == [{"nombre": "A"}]
 
 

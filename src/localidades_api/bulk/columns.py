@@ -104,6 +104,7 @@ def column_names(prefix: str, columns: AnswerColumns, taken: Sequence[str]) -> l
 
 
 def as_cell(value: object) -> str:
+    """Return a value of JSON as the text of a cell."""
     if value is None:
         return ""
     return value if isinstance(value, str) else to_json(value, inf_nan_mode="null").decode()

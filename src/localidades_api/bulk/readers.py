@@ -396,7 +396,8 @@ class XlsxReader(RowReader):
         super().__init__(file, roles, named)
         self.width = 0  # columns that have a value
         self.header: SheetRow | None = None
-        self._header_row = header_row
+        self.header_row = 0  # of the sheet, from 1
+        self._named_row = header_row
         self._titles = 0  # rows with a value up to the header
         self._assignment: Assignment | None = None
         self._longest: dict[int, int] = {}  # digits of the longest number of each column of keys
@@ -440,7 +441,7 @@ class XlsxReader(RowReader):
                 yield
                 if row is not None:
                     rows.append(row)
-                if len(rows) >= _MAX_TITLES and (self._header_row or 0) <= rows[-1].number:
+                if len(rows) >= _MAX_TITLES and (self._named_row or 0) <= rows[-1].number:
                     break
             if (refusal := self._choose_header(rows)) is None:
                 self.sheet = sheet
@@ -457,7 +458,7 @@ class XlsxReader(RowReader):
             return f"The sheet is empty: begin it with the columns `{self._roles.example}`."
         refusal = None
         for titles, row in enumerate(rows, 1):
-            if self._header_row not in {None, row.number}:
+            if self._named_row not in {None, row.number}:
                 continue
             try:
                 found = assign(row, self._roles, self._named)
@@ -466,9 +467,10 @@ class XlsxReader(RowReader):
                 refusal = refusal or str(error)
                 continue
             if self._assignment is None or len(found.by_role) > len(self._assignment.by_role):
-                self._titles, self._assignment, self.layout.columns = titles, found, list(row)
+                self._titles, self.header_row, self._assignment = titles, row.number, found
+                self.layout.columns = list(row)
         if self._assignment is None:
-            return refusal or f"Row {self._header_row} of the sheet is empty: choose another as the header."
+            return refusal or f"Row {self._named_row} of the sheet is empty: choose another as the header."
         self._longest = {at: 0 for role, (at, _) in self._assignment.by_role.items() if role in _KEY_DIGITS}
         return None
 

@@ -2,7 +2,7 @@
 
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from shutil import copyfileobj
 from typing import IO, cast
@@ -70,13 +70,22 @@ class _Archive:
         self._sheet: IO[bytes] = io.BytesIO()
         self._size = 0
 
-    def begin(self, source: ZipFile, sheet: str) -> None:
-        """Copy everything else, and begin the sheet."""
+    def begin(
+        self,
+        source: ZipFile,
+        sheet: str,
+        changed: Mapping[str, bytes] | None = None,
+        name: Callable[[str], str] = str,
+    ) -> None:
+        """Copy everything else, with the members that are changed, and begin the sheet; `name` names the copies."""
+        changed = changed or {}
         for member in source.infolist():
-            if member.filename != sheet and not member.is_dir():
-                with source.open(member) as old, self._zip.open(_entry(member.filename), "w") as new:
+            if member.filename in changed:
+                self._zip.writestr(_entry(name(member.filename)), changed[member.filename])
+            elif member.filename != sheet and not member.is_dir():
+                with source.open(member) as old, self._zip.open(_entry(name(member.filename)), "w") as new:
                     copyfileobj(old, new)
-        self._sheet = self._zip.open(_entry(sheet), "w")
+        self._sheet = self._zip.open(_entry(name(sheet)), "w")
 
     def add(self, xml: bytes) -> bytes:
         """Add to the sheet; return the bytes that can be sent."""
@@ -102,7 +111,8 @@ def _entry(name: str) -> ZipInfo:
 class SheetWriter:
     """Writes the columns of the answer into the workbook that was sent, behind all of its columns.
 
-    Everything else stays as it is: the XML of the sheet is copied, and cells are put at the end of its rows.
+    Everything else stays as it is: the XML of the sheet is copied, and cells are put at the end of its rows. The range
+    of a filter or a table with the same header grows, or sorting by its arrows would part the answers from their rows.
     """
 
     def __init__(self, reader: RowReader, columns: AnswerColumns, prefix: str) -> None:
@@ -114,18 +124,25 @@ class SheetWriter:
                 " remove it."
             )
         self._cells = _Cells(columns, prefix)
+        self._names = self._cells.header(self._reader.layout.columns or ())
+        self._ranges = _Ranges(self._reader.header_row, self._at, self._names)
         self._archive = _Archive()
         self._source: IO[bytes] = io.BytesIO()
         self._tag: str | None = None
 
     def begin(self) -> bytes:
-        workbook = self._reader.workbook
+        """See `AnswerWriter`."""
+        workbook, sheet = self._reader.workbook, self._reader.sheet
         with self._reader.refusing_damage():
-            self._archive.begin(workbook.archive, self._reader.sheet.member)
-            self._source = workbook.archive.open(self._reader.sheet.member)
+            read = workbook.archive.read
+            changed = {member: self._ranges.grow_table(read(member)) for member in workbook.tables(sheet)}
+            changed[workbook.member] = self._ranges.grow_name(read(workbook.member), sheet.number)
+            self._archive.begin(workbook.archive, sheet.member, changed, workbook.part_of)
+            self._source = workbook.archive.open(sheet.member)
         return self._archive.add(b"")
 
     def write(self, row: Row, answer: Answer) -> bytes:
+        """See `AnswerWriter`."""
         sent = cast("SheetRow", row.sent)
         head = self._header()
         before = self._copy(sent)
@@ -133,10 +150,12 @@ class SheetWriter:
         return self._archive.add(head + before + _as_xml(cells))
 
     def end(self) -> bytes:
-        pieces = [self._archive.add(self._header())]
+        """See `AnswerWriter`."""
+        pieces, rest = [self._archive.add(self._header())], b""
         while piece := self._source.read(_PIECE):
-            pieces.append(self._archive.add(piece))
-        return b"".join((*pieces, self._archive.end()))
+            whole, bracket, rest = (rest + piece).rpartition(b">")
+            pieces.append(self._archive.add(self._ranges.grow_filter(whole + bracket)))
+        return b"".join((*pieces, self._archive.add(rest), self._archive.end()))
 
     def _header(self) -> bytes:
         """Return the sheet up to the end of its header, with the style of the header's last cell; once."""
@@ -150,7 +169,7 @@ class SheetWriter:
         self._tag = (prefix[1] or b"").decode() if prefix else ""
         styles = _STYLE.findall(head, head.rfind(f"<{self._tag}row".encode()))
         style = f' s="{styles[-1].decode()}"' if styles else ""
-        names = enumerate(self._cells.header(self._reader.layout.columns or ()), self._at)
+        names = enumerate(self._names, self._at)
         return head + _as_xml(
             "".join(self._cells.text(name, header.number, at, self._tag, style) for at, name in names)
         )
@@ -167,6 +186,67 @@ _PIECE = 1024**2  # bytes
 
 def _as_xml(cells: str) -> bytes:
     return escape_controls(cells.encode(errors="replace"))
+
+
+_RANGE = rb"([A-Z]+)(\d+):([A-Z]+)(\d+)"
+_TABLE = re.compile(rb'(<(?:\w+:)?table\b[^>]*?\bref=")' + _RANGE + rb'(")')
+_FILTER = re.compile(rb'(<(?:\w+:)?autoFilter\b[^>]*?\bref=")' + _RANGE + rb'(")')
+_FILTER_NAME = re.compile(
+    rb'(<(?:\w+:)?definedName\b[^>]*?\bname="_xlnm\._FilterDatabase"[^>]*>[^<]*?)'
+    rb"\$([A-Z]+)\$(\d+):\$([A-Z]+)\$(\d+)(<)"
+)
+_SHEET_NUMBER = re.compile(rb'\blocalSheetId="(\d+)"')
+_TABLE_COLUMNS = re.compile(rb'(<(?:\w+:)?tableColumns\b[^>]*?\bcount=")(\d+)(")')
+_TABLE_COLUMN_ID = re.compile(rb'<(?:\w+:)?tableColumn\b[^>]*?\bid="(\d+)"')
+_END_OF_COLUMNS = re.compile(rb"</(\w+:)?tableColumns>")
+
+
+class _Ranges:
+    """Grows the ranges that begin at the header's row by the columns of the answer, which begin at the column `at`."""
+
+    def __init__(self, header_row: int, at: int, names: Sequence[str]) -> None:
+        self._row = str(header_row).encode()
+        self._neighbour = column_name(at - 1).encode()
+        self._last = column_name(at + len(names) - 1).encode()
+        self._names = names
+
+    def grow_filter(self, xml: bytes) -> bytes:
+        """Grow the filters in a part of a sheet."""
+        return _FILTER.sub(self._grow, xml)
+
+    def grow_name(self, workbook: bytes, sheet: int) -> bytes:
+        """Grow the hidden name of a sheet's filter in the list of the workbook's sheets."""
+
+        def grow(found: re.Match[bytes]) -> bytes:
+            number = _SHEET_NUMBER.search(found[1])
+            if not number or int(number[1]) != sheet or found[3] != self._row:
+                return found[0]
+            return b"%b$%b$%b:$%b$%b<" % (found[1], found[2], found[3], self._last, found[5])
+
+        return _FILTER_NAME.sub(grow, workbook)
+
+    def grow_table(self, table: bytes) -> bytes:
+        """Grow a table, unless other columns are between it and the answer."""
+        found = _TABLE.search(table)
+        if not found or found[3] != self._row or found[4] != self._neighbour:
+            return table
+        first = max((int(id_) for id_ in _TABLE_COLUMN_ID.findall(table)), default=0) + 1
+
+        def add(end: re.Match[bytes]) -> bytes:
+            tag = (end[1] or b"").decode()
+            columns = (
+                f'<{tag}tableColumn id="{id_}" name="{escape(name)}"/>' for id_, name in enumerate(self._names, first)
+            )
+            return _as_xml("".join(columns)) + end[0]
+
+        table = _FILTER.sub(self._grow, _TABLE.sub(self._grow, table, 1))
+        table = _TABLE_COLUMNS.sub(lambda one: b"%b%d%b" % (one[1], int(one[2]) + len(self._names), one[3]), table, 1)
+        return _END_OF_COLUMNS.sub(add, table, 1)
+
+    def _grow(self, found: re.Match[bytes]) -> bytes:
+        if found[3] != self._row:
+            return found[0]
+        return b"%b%b%b:%b%b%b" % (found[1], found[2], found[3], self._last, found[5], found[6])
 
 
 class NewSheetWriter:
@@ -186,9 +266,11 @@ class NewSheetWriter:
         self._tail = b""
 
     def begin(self) -> bytes:
+        """See `AnswerWriter`."""
         return b"" if self._layout.columns is None else self._begin(self._layout.columns)
 
     def write(self, row: Row, answer: Answer) -> bytes:
+        """See `AnswerWriter`."""
         begun, sent = b"", row.sent
         if self._layout.columns is None:
             members = sent if isinstance(sent, Mapping) else {}
@@ -204,6 +286,7 @@ class NewSheetWriter:
         return begun + self._archive.add(_as_xml(f'<row r="{self._number}">{cells}</row>'))
 
     def end(self) -> bytes:
+        """See `AnswerWriter`."""
         begun = b"" if self._members is not None else self._begin([])
         return begun + self._archive.add(self._tail) + self._archive.end()
 

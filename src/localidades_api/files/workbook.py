@@ -90,12 +90,13 @@ class Workbook:
         """List the sheets; raise KeyError if there is none."""
         self.archive = archive
         self._members = {_canonical(member.filename): member.filename for member in archive.infolist()}
-        self.part = next(
+        part = next(
             (one.part for one in self._relations("").values() if one.kind.endswith("/officeDocument")), _WORKBOOK
         )
         index = _IndexParser()
-        self._read_index(self.part, index)
-        relations = self._relations(self.part)
+        self.member = self._member(part)
+        self._read_index(part, index)
+        relations = self._relations(part)
         self.sheets = [
             Sheet(name, number, state == "visible", self._member(relations[id_].part))
             for number, (name, state, id_) in enumerate(index.sheets)
@@ -104,8 +105,13 @@ class Workbook:
             and _canonical(relations[id_].part) in self._members
         ]
         if not self.sheets:
-            raise KeyError(self.part)
+            raise KeyError(part)
         self._relations_of_book = relations
+        self._parts = {self.member: part} | {
+            self._members[name]: one.part
+            for one in relations.values()
+            if (name := _canonical(one.part)) in self._members
+        }
         self._is_1904 = index.is_1904
         self._texts: list[str] = []
         self._formats: list[str] = []
@@ -134,6 +140,10 @@ class Workbook:
         """Return the members with the tables of a sheet."""
         relations = self._relations(sheet.member).values()
         return [self._member(one.part) for one in relations if one.kind.endswith("/table")]
+
+    def part_of(self, member: str) -> str:
+        """Return the name of a member as the relations of the workbook spell it, which most programs need."""
+        return self._parts.get(member, member.replace("\\", "/"))
 
     def text(self, number: str) -> str:
         """Return a text that a cell refers to."""

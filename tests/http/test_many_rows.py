@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import openpyxl
 import pytest
-from starlette.types import Message, Scope
+from starlette.types import Message, Receive, Scope, Send
 
 from localidades_api.bulk import exchange
 from localidades_api.bulk.columns import MATCH_COLUMNS
@@ -255,7 +255,7 @@ async def test_body_that_the_disk_does_not_take_is_a_problem(
     assert (answer.status_code, answer.json()["type"]) == (503, "/problems#unavailable")
 
 
-async def test_rows_of_a_client_that_has_gone_are_not_answered(seeded_database: str) -> None:
+async def test_rows_are_not_answered_once_the_client_has_left(seeded_database: str) -> None:
     rows, sent = b'{"nombre":"Ninguno"}\n' * 20_000, 0
 
     async def receive() -> Message:
@@ -267,15 +267,36 @@ async def test_rows_of_a_client_that_has_gone_are_not_answered(seeded_database: 
         nonlocal sent
         sent += message.get("body", b"").count(b"\n")
 
+    await call_match(seeded_database, receive, send)
+    assert 0 < sent < 20_000
+
+
+async def test_rows_are_not_checked_once_the_client_has_left(seeded_database: str) -> None:
+    messages: list[Message] = [{"type": "http.disconnect"}]
+    rows = b'{"nombre":"Ninguno"}\n' * 20_000
+    messages.append({"type": "http.request", "body": rows, "more_body": False})
+    statuses = []
+
+    async def receive() -> Message:
+        return messages.pop() if len(messages) > 1 else messages[0]
+
+    async def send(message: Message) -> None:
+        statuses.append(message.get("status"))
+
+    await call_match(seeded_database, receive, send)
+    assert 200 not in statuses
+
+
+async def call_match(url: str, receive: Receive, send: Send) -> None:
+    """Send rows to the application by ASGI."""
     headers = [(b"content-type", NDJSON.encode())]
     scope: Scope = {
         "type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "http_version": "1.1", "method": "POST",
         "scheme": "http", "path": MATCH, "raw_path": MATCH.encode(), "query_string": b"", "root_path": "",
         "headers": headers, "client": ("127.0.0.1", 1), "server": ("test", 80),
     }  # fmt: skip
-    async with running_app(seeded_database) as app:
+    async with running_app(url) as app:
         await app(scope, receive, send)
-    assert 0 < sent < 20_000
 
 
 async def test_no_rows_are_no_answers(client: httpx.AsyncClient) -> None:

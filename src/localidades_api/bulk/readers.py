@@ -603,6 +603,6 @@ def reader(
     """Return the reader of a format; `named` has the header of each role that the sender names."""
     if media_type == XLSX:
         return XlsxReader(file, roles, named or {}, sheet, header_row)
-    if sheet is not None or header_row is not None:
-        raise UnreadableBodyError("Only a workbook (.xlsx) has sheets: leave out `sheet` and `header_row`.")
+    if sheet is not None:
+        raise UnreadableBodyError("Only a workbook (.xlsx) has sheets: leave out `sheet`.")
     return _READERS[media_type](file, roles, named or {})

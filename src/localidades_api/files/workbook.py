@@ -220,10 +220,12 @@ def list_sheets(sheets: "list[Sheet]") -> str:
 
 def refusal_of_cell(column: int, row: int, fault: str) -> str:
     """Return the sentence about a cell with a formula that has no value (an empty `fault`), or with an error."""
-    cell = f"Cell {column_name(column)}{row}"
+    letters = column_name(column)
     if fault:
-        return f"{cell} has the error {fault}: correct it, or leave the cell empty."
-    return f"{cell} has a formula without its value: open the workbook in Excel or LibreOffice and save it."
+        return f"Cell {letters}{row} has the error {fault}: correct it, or leave the cell empty."
+    return (
+        f"Cell {letters}{row} has a formula without its value: open the workbook in Excel or LibreOffice and save it."
+    )
 
 
 def _canonical(name: str) -> str:

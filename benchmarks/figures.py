@@ -18,7 +18,7 @@ _NEXT = re.compile(r'<([^>]+)>; rel="next"')
 
 
 def measure_startup(lab: Lab, url: str) -> dict[str, dict[str, Series]]:
-    """Return seconds from the start of a process to its first page, and the memory that it then takes, in MB."""
+    """Return seconds from the start of a process to its first page, and its memory then, in MB."""
     seconds, resident = defaultdict(list), defaultdict(list)
     for _ in range(lab.options.rounds):
         for key, contender in BY_KEY.items():

@@ -1,4 +1,4 @@
-"""Fits what each kind of evidence is worth (search/coefficients.tsv) to rows whose keys are known, and judges the fit.
+"""Fits the weight of each kind of evidence (names/coefficients.tsv) to rows whose keys are known, and judges the fit.
 
     python -m benchmarks.calibration 2018.zip --earlier 2012.zip names.tsv … --evidence evidence.jsonl
     benchmarks/.venv/bin/python -m benchmarks.fit_certainty evidence.jsonl --releases 2018.zip 2012.zip --write \
@@ -6,8 +6,8 @@
 
 Each candidate of a row competes with the others and with none of them: a conditional logit, fitted by maximum
 likelihood with a small penalty on the coefficients. Probabilities of the first candidates, each from a fit that had not
-seen its municipio, are put on a scale of two figures. Whatever is printed and drawn is cross-validated, by municipio
-and by source.
+seen its municipio, are calibrated with two figures, a shift and a slope. All printed and drawn figures are
+cross-validated, by municipio and by source.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Row:
 
     @property
     def municipio(self) -> int:
-        """The municipio that the right key is in."""
+        """The municipio of the right key."""
         return self.key // 10_000
 
 
@@ -80,7 +80,7 @@ def read(path: Path, names: list[str]) -> list[Row]:
 
 
 def fit(rows: Sequence[Row], start: Figures | None = None) -> Figures:
-    """Return the coefficients that make the right candidates, or none, likeliest."""
+    """Return the coefficients with which the right candidates, or "none of them", are likeliest."""
     rows = [row for row in rows if len(row.keys)]
     figures = np.vstack([row.figures for row in rows])
     sizes = [len(row.keys) for row in rows]
@@ -128,7 +128,7 @@ def logit(share: float) -> float:
 
 @dataclass
 class First:
-    """The first candidate of a row, and how likely it is."""
+    """The first candidate of a row and its probability."""
 
     row: Row
     at: int
@@ -136,7 +136,7 @@ class First:
 
     @property
     def is_right(self) -> bool:
-        """Whether it is the right one."""
+        """Whether the candidate is right."""
         return self.at == self.row.right
 
 
@@ -147,7 +147,7 @@ def firsts(rows: Sequence[Row], found: Sequence[Figures], judged: set[int]) -> l
 
 
 def scale(first: Sequence[First]) -> tuple[float, float]:
-    """Return shift and slope that make the log-odds of first candidates say how often they are right."""
+    """Return the shift and slope that calibrate the log-odds of first candidates."""
     logits = np.array([logit(one.share) for one in first])
     right = np.array([float(one.is_right) for one in first])
     weights = np.array([WEIGHTS[one.row.kind] for one in first])
@@ -161,13 +161,13 @@ def scale(first: Sequence[First]) -> tuple[float, float]:
 
 
 def scaled_by(scale: tuple[float, float], first: Sequence[First]) -> list[tuple[float, First]]:
-    """Return first candidates with what their scores would say."""
+    """Return first candidates with calibrated probabilities."""
     shift, slope = scale
     return [(1 / (1 + math.exp(-shift - slope * logit(one.share))), one) for one in first]
 
 
 def report(title: str, scaled: Sequence[tuple[float, First]], rows: Sequence[Row]) -> None:
-    """Print how right the scores are, and how right and how many what is certain is at each bound."""
+    """Print how well scores are calibrated, and the share and accuracy of certain rows at each bound."""
     typed = [(share, one) for share, one in scaled if one.row.kind == "typed"]
     print(f"\n## {title}\n\n| score | rows | said | right |\n| --- | ---: | ---: | ---: |")
     for low, high in itertools.pairwise(BANDS):
@@ -189,7 +189,7 @@ def report(title: str, scaled: Sequence[tuple[float, First]], rows: Sequence[Row
 
 
 def draw(picture: Path, series: Mapping[str, Sequence[tuple[float, First]]]) -> None:
-    """Draw how often scores are right, and how right what is certain is beside how much that is."""
+    """Draw the calibration of scores, and the accuracy of certain rows beside their share."""
     mpl.rcParams.update({"svg.hashsalt": "localidades", "svg.fonttype": "none", "font.size": 9, "text.color": GREY})
     figure, (left, right) = plt.subplots(1, 2, figsize=(8.6, 4), layout="constrained")
     left.plot([0, 100], [0, 100], color=GREY, linewidth=0.8)
@@ -223,7 +223,7 @@ def _dress(axes: Axes, across: str, up: str) -> None:
 
 
 def groups(rows: Sequence[Row]) -> dict[str, set[int]]:
-    """Return the rows of each kind and source that the report has lines for."""
+    """Return the rows of each kind and source in the report."""
     found: dict[str, set[int]] = {}
     for row in rows:
         label = f"{row.kind}, {row.source}" if row.kind == "typed" else row.kind
@@ -240,7 +240,7 @@ def read_keys(path: Path) -> set[int]:
 
 
 def write(names: Sequence[str], coefficients: Figures, shift: float, slope: float, rows: Sequence[Row]) -> None:
-    """Write the table that the service reads; what is worth nothing is left out."""
+    """Write the table that the service reads, without the evidence that has no weight."""
     figures = np.vstack([row.figures for row in rows if len(row.keys)])
     worth = np.abs(coefficients) * np.sqrt((figures**2).mean(0))
     kept = [(name, value) for name, value, each in zip(names, coefficients, worth, strict=True) if each > _LEAST]

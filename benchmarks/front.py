@@ -1,7 +1,7 @@
-"""The nginx of `deploy/` before a running service, beside the service itself and nginx with a static file.
+"""Compares the nginx of `deploy/` in front of a running service with the service alone and nginx with a static file.
 
-`python -m benchmarks.front URL`. First a thousand clients ask at once for a page that is not cached, as programs and as
-browsers in two languages; then wrk loads the three in alternating rounds. Each nginx has one worker.
+`python -m benchmarks.front URL`. First a thousand clients request an uncached page at the same time, as programs and as
+browsers in two languages. Then wrk loads the three in alternating rounds. Each nginx has one worker.
 """
 
 import argparse
@@ -42,7 +42,7 @@ class _Run:
     """One server in one round."""
 
     rate: float  # requests a second
-    cpu_us: float  # processor time of the worker for each request, in microseconds; 0 if it is not ours to see
+    cpu_us: float  # processor time of the worker for each request, in microseconds; 0 if it can't be measured
 
 
 def main() -> None:
@@ -81,7 +81,7 @@ def _measure(service: str, folder: Path, rounds: int, seconds: int) -> None:
 
 
 def _load(server: Server | None, service: str, seconds: int) -> _Run:
-    """Load a server of ours, or else the service."""
+    """Load a server of this benchmark, or the service if `server` is None."""
     if server is None:
         return _Run(drive(service + PATH, seconds).rate, 0)
     before = server.cpu_seconds()
@@ -113,7 +113,7 @@ def _front(service: str, folder: Path, log: str) -> Iterator[Server]:
 
 
 def _meet_crowd(server: Server, log: Path) -> None:
-    """Have a thousand clients ask at once for a page that is not cached, and count what reaches the service."""
+    """Have a thousand clients request an uncached page at once, and count the requests that reach the service."""
     answers = uvloop.run(_crowd(server))
     if any(status != HTTPStatus.OK for status, _ in answers):
         raise BenchmarkError("The crowd was not answered.")

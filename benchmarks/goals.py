@@ -13,7 +13,7 @@ from benchmarks.series import Series
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A bound on the median of a series; `unit` is what a figure is written with."""
+    """A bound on the median of a series; `unit` follows each figure."""
 
     title: str
     bound: Literal["at least", "at most"]
@@ -23,7 +23,7 @@ class Goal:
 
     @property
     def met(self) -> bool:
-        """Tell whether the median keeps the bound."""
+        """Whether the median keeps the bound."""
         return self.seen.median >= self.wanted if self.bound == "at least" else self.seen.median <= self.wanted
 
 

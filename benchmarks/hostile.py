@@ -1,7 +1,7 @@
-"""Clients that a service meets on the open Internet: they abort, trickle, flood, and ask for what costs most.
+"""Hostile clients, as on the open Internet: they abort, trickle, flood, and send the most expensive requests.
 
-Each kind runs by itself at a bounded rate. Nothing they see is judged here; what counts is that ordinary requests are
-answered meanwhile, and that memory, descriptors and connections of the workers stay flat (`soak --hostile`).
+Each kind runs by itself at a bounded rate. Their own answers are not judged. Ordinary requests must be
+answered meanwhile, and memory, descriptors and connections of the workers must stay flat (`soak --hostile`).
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _WORDS = ("san", "la", "el", "jose", "de", "x", "q", "9", "rancho", "nueva", "st
 
 
 class _Client(NamedTuple):
-    """One hostile client's view: where it connects, its dice, and how often it did what."""
+    """The state of the hostile clients: the address, the random numbers, and counts of their actions."""
 
     base: str
     chance: Random
@@ -62,7 +62,7 @@ async def _abort_downloads(client: _Client) -> None:
 
 
 async def _trickle_download(client: _Client) -> None:
-    """Read a download as slowly as the service bears."""
+    """Read a download as slowly as the service allows."""
     reader, writer = await client.connect()
     writer.write(client.head(f"{PATH}download/?format=csv", Accept_Encoding="br"))
     async with asyncio.timeout(_TRICKLE_SECONDS):
@@ -85,7 +85,7 @@ async def _send_slowly(client: _Client) -> None:
 
 
 async def _flood(client: _Client) -> None:
-    """Open very many connections at once, say nothing on most of them, and leave."""
+    """Open many connections at once, send nothing on most of them, and disconnect."""
     while True:
         opened = await asyncio.gather(*(client.connect() for _ in range(FLOOD)), return_exceptions=True)
         writers = [one[1] for one in opened if not isinstance(one, BaseException)]
@@ -139,12 +139,12 @@ _KINDS: tuple[tuple[Callable[[_Client], Awaitable[None]], int], ...] = (
 
 
 async def attack(base: str, done: "Counter[str]") -> None:
-    """Run every hostile client until cancelled, and count in `done` what they did."""
+    """Run every hostile client until cancelled, and count their actions in `done`."""
 
     async def again(act: Callable[[_Client], Awaitable[None]], number: int) -> None:
         client = _Client(base, Random(number), done)  # noqa: S311  # the same attack in every run
         while True:
-            # Refused or cut: it comes again. uvloop raises RuntimeError for a connection that is closed already.
+            # Refused or cut off: try again. uvloop raises RuntimeError for a connection that is closed already.
             with suppress(OSError, EOFError, RuntimeError):
                 await act(client)
             await asyncio.sleep(_TRICKLE_INTERVAL)

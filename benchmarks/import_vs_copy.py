@@ -1,12 +1,12 @@
-"""The import of a catalogue, whole command, beside a bare COPY of the same rows into the same tables.
+"""Compares the whole import command with a bare COPY of the same rows into the same tables.
 
     .venv/bin/python -m benchmarks.import_vs_copy catun_localidad.zip --rounds 5
 
 Each round times both on databases of one private Postgres: the command from its start to its end (reading, checking,
-comparing with the release before it, publishing), and asyncpg's `copy_records_to_table` of records that lie ready in
-memory, into tables that have all of their indexes and constraints. A second bare COPY leaves the foreign key out, as
-somebody in a hurry would. A third fills a table without indexes and then makes all of them, in one transaction: the
-fastest way that Postgres's manual knows (§14.4, Populating a Database), and the importer's own.
+comparing with the release before it, publishing), and asyncpg's `copy_records_to_table` of records in memory, into
+tables that have all of their indexes and constraints. A second bare COPY leaves the foreign key out. A third fills a
+table without indexes and then makes all of them, in one transaction, which is the fastest way in Postgres's manual
+(§14.4, Populating a Database). The importer does the same.
 """
 
 import argparse
@@ -40,7 +40,7 @@ async def _new_database(url: str, name: str) -> str:
     await connection.close()
     copy = url.replace("/localidades?", f"/{name}?")
     connection = await asyncpg.connect(copy)
-    # An import does not compare with a demo, and waits until every process has noticed that it is withdrawn.
+    # An import is not compared with a demo, and waits until every process has noticed the demo's withdrawal.
     await connection.execute("UPDATE releases SET name = 'before'")
     await connection.close()
     return copy
@@ -104,7 +104,7 @@ async def _copy(url: str, catalogue: Catalogue, kind: str) -> float:
 
 
 def measure(source: Path, rounds: int, url: str) -> dict[str, list[float]]:
-    """Return the seconds of each round, by what was timed; `url` is a database with a release, nobody else in it."""
+    """Return the seconds of each round by command; `url` is a database with a release and no other clients."""
     with open_table(source) as table:
         catalogue = transform(table, lambda _: None)
     times: dict[str, list[float]] = {kind: [] for kind in (_KEPT, _WHOLE, _NO_KEY, _LATER)}

@@ -1,4 +1,4 @@
-"""What every measurement stands on: the options, the database, a folder, and contenders started in it."""
+"""The common ground of all measurements: the options, the database, a folder, and starting contenders."""
 
 import sys
 import tempfile
@@ -19,7 +19,7 @@ _HELD_PATIENCE = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How long and how often."""
+    """Options of a run: seconds and rounds."""
 
     rounds: int
     seconds: int
@@ -28,7 +28,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Lab:
-    """`url` is the seeded database, which is only copied; `folder` can be read by other users; `output` is kept."""
+    """`url` is the seeded database, which is only copied; other users can read `folder`; `output` is kept."""
 
     options: Options
     url: str
@@ -38,7 +38,7 @@ class Lab:
 
     @property
     def pages(self) -> int:
-        """How many pages the list has."""
+        """The number of pages of the list."""
         return count_pages(self.localities)
 
     def copy(self, name: str) -> str:
@@ -90,7 +90,7 @@ def open_lab(options: Options, catalogue: Path | None, output: Path | None = Non
 
 
 def run_command(measure: Callable[[], None]) -> None:
-    """Run a command; what keeps it from measuring ends it with a sentence."""
+    """Run a command; a BenchmarkError ends it with its message."""
     unwind_at_sigterm()
     try:
         measure()
@@ -101,5 +101,5 @@ def run_command(measure: Callable[[], None]) -> None:
 
 
 def await_pages_held(server: Server, workers: int = 1) -> None:
-    """Wait until the page cache of each worker of our server is warm."""
+    """Wait until the page cache of each worker of the service is warm."""
     server.wait_for(_HELD, workers, _HELD_PATIENCE)

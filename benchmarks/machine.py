@@ -1,4 +1,4 @@
-"""What the figures were measured on."""
+"""A description of the machine: its system and the versions of the measured software."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def _cpu() -> str:
 
 
 def _say(*command: str) -> str:
-    """Return what a command prints about itself, on whichever stream."""
+    """Return the version that a command prints, on stdout or stderr."""
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     return (done.stdout + done.stderr).strip()
 

@@ -1,9 +1,9 @@
-"""The map of a catalogue: whether its tiles have every place, what they take, and how smoothly it is dragged.
+"""Measures the map of a catalogue: completeness, cost and size of its tiles, and frames a second when it is dragged.
 
 `python -m benchmarks.map RELEASE.zip [--only tiles frames]`, with the packages of `make test` and Debian's
-chromium-headless-shell, which draws with the processor. Every tile that has a place of the file is asked for, cold, and
-some again, held. The places of the deepest zoom are compared with those of the file that have coordinates. Then the
-mouse drags the map in a circle, in windows of three sizes: the median of alternating rounds.
+chromium-headless-shell, which draws with the processor. Every tile that has a place of the file is requested, cold, and
+some of them again, from the cache. The places of the deepest zoom are compared with those of the file that have
+coordinates. Then the mouse drags the map in a circle, in windows of three sizes: the median of alternating rounds.
 """
 
 import argparse
@@ -31,8 +31,8 @@ from tests.support.browser import WEBGL, launched
 from tests.support.mvt import read_tile
 
 _PARTS = ("tiles", "frames")
-_HELD = 500  # tiles of each zoom, asked for again
-_SHALLOW = 6  # held from the publication on
+_HELD = 500  # tiles of each zoom to request again
+_SHALLOW = 6  # cached since the publication
 _PATIENCE = 180.0  # seconds
 _WINDOWS: tuple[ViewportSize, ...] = (
     {"width": 1280, "height": 800},
@@ -64,21 +64,21 @@ class _Point(NamedTuple):
 
 
 class _Answers(NamedTuple):
-    """What tiles took in milliseconds, and their bytes as sent."""
+    """Milliseconds that tiles took, and their bytes as sent."""
 
     waits: list[float]
     sizes: list[int]
 
 
 class _Drag(NamedTuple):
-    """What one drag of the map saw: frames a second, and the share of them before which the mouse had moved."""
+    """Figures of one drag of the map: frames a second, and the share of frames before which the mouse had moved."""
 
     frames: float
     moved: float
 
 
 def main() -> None:
-    """Measure, and print what is seen."""
+    """Measure, and print the figures."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.map", description=__doc__)
     parser.add_argument("catalogue", type=Path, help="a file of INEGI's")
     parser.add_argument("--rounds", type=int, default=5, help="of dragging")
@@ -92,7 +92,7 @@ def _measure(arguments: argparse.Namespace) -> None:
     with open_lab(Options(arguments.rounds, arguments.seconds), arguments.catalogue) as lab:
         if "tiles" in arguments.only:
             points = list(_read_points(arguments.catalogue))
-            with lab.start(OURS_COLD, lab.url) as server:  # which draws no tile before it is asked
+            with lab.start(OURS_COLD, lab.url) as server:  # which draws no tile before it is requested
                 _await_names(server)
                 _measure_tiles(server, points)
         if "frames" in arguments.only:
@@ -112,7 +112,7 @@ def _read_points(catalogue: Path) -> Iterator[_Point]:
 
 
 def _await_names(server: Server) -> None:
-    """Wait until the names are indexed, which takes a processor."""
+    """Wait until the names are indexed, which keeps a processor busy."""
     deadline = time.monotonic() + _PATIENCE
     while httpx.get(f"{server.base}{PATH}suggest/?q=a").is_error:
         if time.monotonic() > deadline:
@@ -161,7 +161,7 @@ def _noting(reached: set[int]) -> Callable[[bytes], None]:
 
 
 def _ask(client: httpx.Client, tile: Tile, answers: _Answers) -> bytes:
-    """Ask for a tile as browsers do, and note it; return it unpacked."""
+    """Request a tile as browsers do, record its figures, and return it unpacked."""
     target = f"{PATH}tiles/{tile.zoom}/{tile.column}/{tile.row}.mvt"
     began = time.perf_counter()
     with client.stream("GET", target, headers={"Accept-Encoding": "gzip"}) as answer:
@@ -204,7 +204,7 @@ async def _measure_frames(lab: Lab, server: Server) -> None:
 
 
 async def _drag_map(browser: Browser, base: str, window: ViewportSize, view: str, seconds: int) -> _Drag:
-    """Drag the map in circles; frames are those that requestAnimationFrame tells."""
+    """Drag the map in circles, and count the callbacks of requestAnimationFrame."""
     context = await browser.new_context(base_url=base, locale="en-US", viewport=window)
     page = await context.new_page()
     await page.goto(f"/map?format=api{view}", wait_until="networkidle")
@@ -219,14 +219,14 @@ async def _drag_map(browser: Browser, base: str, window: ViewportSize, view: str
     await _circle(page, middle, seconds)
     drag = await page.evaluate("() => drag")
     await page.mouse.up()
-    await page.wait_for_url(lambda url: url != before)  # the address has where the map has been moved
+    await page.wait_for_url(lambda url: url != before)  # the address changes when the map has moved
     await context.close()
     frames = len(drag["times"]) - 1
     return _Drag(frames / (drag["times"][-1] - drag["times"][0]) * 1000, drag["moved"] / frames)
 
 
 async def _circle(page: Page, middle: tuple[float, float], seconds: int) -> None:
-    """Move the mouse as people do, whether or not the page has drawn what it did before."""
+    """Move the mouse at a steady rate, as people do, without waiting for the page to draw."""
     began = time.monotonic()
     async with asyncio.TaskGroup() as moves:
         while (passed := time.monotonic() - began) < seconds:

@@ -1,10 +1,10 @@
-"""The index of names beside what is usually taken for it: Postgres trigrams, tantivy, rapidfuzz.
+"""Compares the index of names with the usual alternatives: Postgres trigrams, tantivy, rapidfuzz.
 
     DATABASE_URL=postgresql://… python -m benchmarks.name_peers 2018.zip --earlier 2012.zip --dirty dirty_names.tsv
 
-asks all of them the same in one run, and prints how often what is meant comes first and among five, and the processor
-or statement time of a query. The peers get the labels (name, municipio, estado), folded; trigrams in a temporary table,
-which needs the extension pg_trgm. A peer that is slow answers every tenth query.
+sends all of them the same queries in one run. It prints how often the right place is first and among the first five,
+and the processor or statement time of a query. The peers search the folded labels (name, municipio, estado). Trigrams
+use a temporary table and the extension pg_trgm. A slow peer answers only every tenth query.
 """
 
 import argparse
@@ -40,13 +40,13 @@ from localidades_api.names.places import IndexedPlace
 _QUERIES = Path(__file__).parent.parent / "tests" / "search" / "queries.tsv"
 _SAMPLE = 300
 _SEED = 13
-_SLOW = 0.1  # seconds for a query, from which on a peer answers every tenth
+_SLOW = 0.1  # seconds; a peer that takes longer for a query answers every tenth
 
 Ask = Callable[[Case], Awaitable[Sequence[int]]]
 
 
 def ours(index: NameIndex) -> Ask:
-    """Ask the index of names."""
+    """Query the index of names."""
 
     async def ask(case: Case) -> Sequence[int]:
         return [one.id for one in index.suggest(case.text, kinds=case.kinds)]
@@ -55,7 +55,7 @@ def ours(index: NameIndex) -> Ask:
 
 
 async def trigrams(url: str, labels: Sequence[tuple[int, str]]) -> Ask:
-    """Ask Postgres for the labels that a text is most like a part of."""
+    """Query Postgres for the labels with a part most similar to the text."""
     connection = await asyncpg.connect(url)
     await connection.execute("CREATE TEMPORARY TABLE labels (id integer, label text)")
     await connection.copy_records_to_table("labels", records=labels)
@@ -69,7 +69,7 @@ async def trigrams(url: str, labels: Sequence[tuple[int, str]]) -> Ask:
 
 
 def bare_tantivy(folder: Path, labels: Sequence[tuple[int, str]]) -> Ask:
-    """Ask tantivy, with a letter wrong in any word, in the order of BM25."""
+    """Query tantivy, allowing one wrong letter in each word, in the order of BM25."""
     schema = (
         tantivy.SchemaBuilder()
         .add_text_field("label", tokenizer_name="whitespace")
@@ -96,7 +96,7 @@ def bare_tantivy(folder: Path, labels: Sequence[tuple[int, str]]) -> Ask:
 
 
 def bare_rapidfuzz(labels: Sequence[tuple[int, str]]) -> Ask:
-    """Ask rapidfuzz (WRatio) over every label."""
+    """Query rapidfuzz (WRatio) over every label."""
     texts = [label for _, label in labels]
 
     async def ask(case: Case) -> Sequence[int]:
@@ -120,7 +120,7 @@ async def measure(peer: str, ask: Ask, what: str, cases: Sequence[Case]) -> None
 
 
 def label_of(place: IndexedPlace) -> str:
-    """Return what the peers search."""
+    """Return the labels that the peers search."""
     return fold(f"{place.nombre}, {place.municipio}, {place.estado}")
 
 

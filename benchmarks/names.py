@@ -2,8 +2,8 @@
 
     python -m benchmarks.names 2018.zip --earlier 2012.zip --dirty dirty_names.tsv
 
-prints one table; `--show N` lists the first N failures of each line besides. Without the dirty names, which are no part
-of this project, their lines are left out. Speeds are of processor time, one core.
+prints one table; `--show N` also lists the first N failures of each line. The dirty names are not part of this project;
+without them their lines are left out. Speeds are of processor time, one core.
 """
 
 import argparse
@@ -32,11 +32,11 @@ _SEED = 13
 _LARGEST = 2000
 _LOCALITY_DIGITS = 9
 _WARM = 300  # cases that are run before a measurement
-_MISTYPED_LETTERS = 4  # a word so long has its letters wrong
+_MISTYPED_LETTERS = 4  # letters of the shortest word that gets a typo
 
 
 class Case(NamedTuple):
-    """A text, and the key that it means."""
+    """A text and the key of the place it names."""
 
     text: str
     key: int
@@ -44,7 +44,7 @@ class Case(NamedTuple):
 
 
 class Outcome:
-    """Counts how often what is meant comes first and among five, and keeps failures to show."""
+    """Counts how often the right place is first and among the first five, and keeps failures to show."""
 
     def __init__(self, name: str, goal: str) -> None:
         self.name, self.goal = name, goal
@@ -52,7 +52,7 @@ class Outcome:
         self.failures: list[str] = []
 
     def add(self, text: str, key: int, found: Sequence[int]) -> None:
-        """Count what was found, the likeliest first."""
+        """Count a result: keys, the likeliest first."""
         self.count += 1
         self.first += found[:1] == [key]
         self.five += key in found[:5]
@@ -65,7 +65,7 @@ class Outcome:
 
 
 class Certain:
-    """Counts how many rows have an outcome that is certain, and how many of those are right."""
+    """Counts rows with a certain outcome, and how many of these are right."""
 
     def __init__(self, name: str, goal: str) -> None:
         self.name, self.goal = name, goal
@@ -73,7 +73,7 @@ class Certain:
         self.failures: list[str] = []
 
     def add(self, row: MatchRow, result: MatchResult, key: int | None) -> None:
-        """Count a result; `key` is the right one, None for a place that is no more."""
+        """Count a result; `key` is the right one, None for a withdrawn place."""
         self.count += 1
         self.certain += result.id is not None
         self.right += result.id is not None and result.id == key
@@ -94,7 +94,7 @@ def line(name: str, count: int, goal: str, found: str) -> str:
 
 
 def read_catalogue(path: Path) -> Catalogue:
-    """Read a file of INEGI's."""
+    """Read one of INEGI's files."""
     with open_table(path) as table:
         return transform(table, lambda _rows: None)
 
@@ -155,7 +155,7 @@ def typed_queries(path: Path) -> Iterator[Case]:
 
 
 def labels(index: NameIndex) -> Iterator[Case]:
-    """Yield every label that only one place has."""
+    """Yield every unique label."""
     found = defaultdict(list)
     for row in range(index.layout.rows):
         place = index.place(row)
@@ -164,7 +164,7 @@ def labels(index: NameIndex) -> Iterator[Case]:
 
 
 def largest(catalogue: Catalogue) -> Iterator[Case]:
-    """Yield the largest places with their estado: official or abbreviated, before or behind."""
+    """Yield the largest places with their estado, official or abbreviated, before or after the name."""
     rows = sorted(catalogue.localities, key=lambda row: (-(row.poblacion or 0), row.id))[:_LARGEST]
     for number, row in enumerate(rows):
         state = catalogue.states[catalogue.municipalities[row.municipio_id].estado_id]
@@ -212,7 +212,7 @@ def renamed(catalogue: Catalogue, earlier: Catalogue) -> Iterator[Case]:
 
 
 def unfinished(cases: Iterable[Case]) -> Iterator[Case]:
-    """Yield every beginning of the cases' texts, as a typeahead asks for it."""
+    """Yield every beginning of the cases' texts, as a typeahead sends them."""
     for case in cases:
         yield from (case._replace(text=case.text[:length]) for length in range(1, len(case.text)))
 
@@ -246,7 +246,7 @@ class Bench:
         self._show = show
 
     def tell(self, outcome: Outcome | Certain) -> None:
-        """Print a line, and failures if wanted."""
+        """Print a line, and failures if requested."""
         print(outcome, flush=True)
         for failure in outcome.failures[: self._show]:
             print(f"    {failure}")
@@ -284,7 +284,7 @@ class Bench:
         self.tell(certain)
 
     def speed(self, name: str, goal: str, run: Callable[[Any], object], cases: Sequence[Any]) -> None:
-        """Measure how many cases a second of processor time are answered; the files are in memory by then."""
+        """Measure cases answered per second of processor time; the files are already in memory."""
         for case in cases[:_WARM]:
             run(case)
         started = time.process_time()
@@ -295,7 +295,7 @@ class Bench:
 
 
 def build(folder: Path, catalogue: Catalogue, earlier: Catalogue | None) -> NameIndex:
-    """Build the index and open it, telling what that took."""
+    """Build the index, open it, and print the time and size."""
     places = list(places_of(catalogue, earlier))
     withdrawn = list(withdrawn_of(catalogue, earlier)) if earlier else []
     started = time.perf_counter(), time.process_time()
@@ -311,9 +311,9 @@ def build(folder: Path, catalogue: Catalogue, earlier: Catalogue | None) -> Name
 
 
 def private_memory() -> float:
-    """Return the memory that this process wrote to and shares with no other, in MB; 0 where the system does not tell.
+    """Return the private dirty memory of this process in MB; 0 where the system does not report it.
 
-    Maps of files count as nothing: the system shares their pages, and takes them back when it needs memory.
+    Mapped files don't count: the system shares their pages, and takes them back when it needs memory.
     """
     rollup = Path("/proc/self/smaps_rollup")
     if not rollup.exists():
@@ -371,7 +371,7 @@ def measure(
 
 
 def grow(folder: Path, texts: Sequence[str], rows: Sequence[MatchRow]) -> float:
-    """Return by how many MB a process grows that opens the index, suggests and matches; what is shared is left out."""
+    """Return the MB by which a process grows when it opens the index, suggests and matches, without shared memory."""
     before = private_memory()
     index = NameIndex(folder)
     for text in texts:

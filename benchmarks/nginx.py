@@ -1,4 +1,4 @@
-"""nginx under measurement: one worker, in a folder of its own."""
+"""nginx under measurement: one worker, in a temporary folder."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks.processes import PATH, ROOT, Server, free_port, serving
 
-# Debian's are closed to everybody but root. `{kind}` alone lies in the folder of `-p`.
+# Only root may use Debian's folders. `{kind}` is relative to the folder of `-p`.
 TEMPORARY_PATHS = "".join(
     f"{kind}_temp_path {kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 )
@@ -14,7 +14,7 @@ TEMPORARY_PATHS = "".join(
 
 @contextmanager
 def running_nginx(folder: Path, conf: Path, port: int, *options: str, probe: str = PATH) -> Iterator[Server]:
-    """Run nginx; what its configuration names by a relative path lies in the folder, which its user can enter."""
+    """Run nginx; relative paths in its configuration are in the folder, which its user can enter."""
     command = ["nginx", "-e", "stderr", "-p", str(folder), "-c", str(conf), *options]
     variables = {"PATH": "/usr/sbin:/usr/bin:/bin"}
     with serving(command, port, variables, folder / f"{conf.stem}.log", probe) as server:

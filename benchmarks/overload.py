@@ -1,9 +1,9 @@
-"""What a running service does when it is asked for three times what it can.
+"""Loads a running service with three times its capacity.
 
-`python -m benchmarks.overload URL [TARGET]`; `{}` in the target stands for a number.
+`python -m benchmarks.overload URL [TARGET]`; `{}` in the target is replaced with a number.
 
-Load comes at its own rate, whether answers do or not, as a crowd's does: a client that waits for each answer before it
-asks again would slow down with the service. Capacity is measured in between, for other people use the machine too.
+Requests come at a fixed rate, as from a crowd, whether or not answers arrive: a client that waits for each answer would
+slow down with the service. Capacity is measured between the rounds, because other people use the machine too.
 """
 
 import asyncio
@@ -20,30 +20,30 @@ from urllib.parse import urlsplit
 
 import uvloop
 
-PAGE = "/api/census/localidades/?page={}&page_size=49"  # no page that is held, so each needs the database
+PAGE = "/api/census/localidades/?page={}&page_size=49"  # not a cached page, so each needs the database
 NUMBERS = 6000
 CONNECTIONS = 1000  # of the crowd
-BUSY = 12  # clients that keep the service busy, and no more than that
+BUSY = 12  # clients, just enough to keep the service busy
 ROUNDS = 2
-ABLE, CROWDED, AFTER = 2.0, 6.0, 2.0  # seconds: at capacity, beyond it, and when the crowd has gone
+ABLE, CROWDED, AFTER = 2.0, 6.0, 2.0  # seconds: at capacity, beyond it, and after the crowd
 FACTOR = 3
 
 
 @dataclass(slots=True)
 class Load:
-    """Requests that are sent when they are due, and what becomes of them."""
+    """Requests that are sent when they are due, and their results."""
 
     address: tuple[str, int]
     target: str
     seconds: float
-    rate: float = 0  # a second; 0 is one after the other on each connection
+    rate: float = 0  # a second; 0: one after the other on each connection
     due: deque[float] = field(default_factory=deque)
-    idle: deque["Connection"] = field(default_factory=deque)  # by turns: a silent one would be closed
+    idle: deque["Connection"] = field(default_factory=deque)  # by turns: the service would close a silent one
     answers: list[tuple[int, float]] = field(default_factory=list)  # status, seconds since it was due
     chance: Random = field(default_factory=lambda: Random(1))  # noqa: S311  # the same pages in every run
 
     async def run(self, connections: int) -> "Load":
-        """Send for its time; what has not been answered by then is not counted."""
+        """Send requests for the load's time; requests without an answer by then are not counted."""
         loop = asyncio.get_running_loop()
         opened = [
             (await loop.create_connection(lambda: Connection(self), *self.address))[1] for _ in range(connections)
@@ -62,7 +62,7 @@ class Load:
         return self
 
     def answered(self, connection: "Connection", status: int, seconds: float) -> None:
-        """Take an answer, and go on with what is due."""
+        """Record an answer, and send the next request that is due."""
         self.answers.append((status, seconds))
         if not self.rate:
             connection.ask(time.perf_counter())
@@ -73,7 +73,7 @@ class Load:
 
 
 class Connection(asyncio.Protocol):
-    """One client: a parser of no more than it needs, so that the machine's time is the service's."""
+    """One client, whose parser does only what it needs, so that it takes little of the processor."""
 
     transport: asyncio.Transport
 
@@ -83,7 +83,7 @@ class Connection(asyncio.Protocol):
         self._due = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep where to write to."""
+        """Keep the transport."""
         self.transport = cast("asyncio.Transport", transport)
 
     def ask(self, due: float) -> None:
@@ -102,13 +102,13 @@ class Connection(asyncio.Protocol):
 
 
 def quantile(waits: Sequence[float], share: float) -> str:
-    """Return what that share of requests waited at most, in milliseconds."""
+    """Return the longest wait of that share of requests, in milliseconds."""
     ordered = sorted(waits)
     return f"{ordered[int((len(ordered) - 1) * share)] * 1000:.0f} ms" if ordered else "-"
 
 
 def describe(name: str, loads: Sequence[Load]) -> float:
-    """Print what became of loads of one kind; return how many requests a second were answered with 200, as a median."""
+    """Print the results of loads of one kind; return the median of requests a second that were answered with 200."""
     rates = [sum(status == HTTPStatus.OK for status, _ in load.answers) / load.seconds for load in loads]
     counts = Counter(status for load in loads for status, _ in load.answers)
     waits = [seconds for load in loads for status, seconds in load.answers if status == HTTPStatus.OK]
@@ -120,7 +120,7 @@ def describe(name: str, loads: Sequence[Load]) -> float:
 
 
 async def main(url: str, target: str = PAGE) -> None:
-    """Measure capacity and overload by turns, then what is left of it."""
+    """Measure capacity and overload by turns, then the recovery."""
     parts = urlsplit(url)
     address = (parts.hostname or "", parts.port or 80)
     able, over = [], []

@@ -1,4 +1,4 @@
-"""Load at a steady rate, for latencies: at full load they only tell how many clients wait in the queue."""
+"""Load at a steady rate, for latencies: at full load they only show how many clients wait in the queue."""
 
 import asyncio
 import time
@@ -23,20 +23,20 @@ class Sample:
     ok: bool
 
 
-# Tells whether an answer is right: the page, when it was asked for (Unix time), the headers and the body of the answer.
+# Returns whether an answer is right, from the page, the time of the request (Unix time), the headers and the body.
 Look = Callable[[int, float, Mapping[str, str], bytes], bool]
 
 
 def p99_ms(samples: Iterable[Sample]) -> float:
-    """Return what 99 of 100 waited at most."""
+    """Return the 99th percentile of the waits."""
     waits = sorted(sample.seconds for sample in samples)
     return waits[len(waits) * 99 // 100] * 1000
 
 
 async def load_steadily(base: str, pages: int, ended: asyncio.Event, look: Look | None = None) -> list[Sample]:
-    """Ask for random pages over kept connections until told to end.
+    """Request random pages over kept connections until stopped.
 
-    A request that can't be sent when it is due, since the answer before it is late, has waited since it was due.
+    A request that is sent late, because the answer before it is late, has waited since it was due.
     """
     samples: list[Sample] = []
     async with asyncio.TaskGroup() as clients:

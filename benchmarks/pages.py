@@ -1,9 +1,9 @@
-"""The HTML page of the list in a browser, beside Django REST Framework's browsable page and Datasette's.
+"""Compares the HTML page of the list in a browser with Django REST Framework's browsable page and Datasette's.
 
 `python -m benchmarks.pages [--catalogue RELEASE.zip]`, with the packages of `make test`, the peers of `make bench`,
-nginx and Debian's chromium-headless-shell. The same rows, 50 a page. First contentful paint, bytes as sent and the
-number of requests: cold, in a browser that has seen nothing, and warm, in another tab of it; medians of alternating
-rounds.
+nginx and Debian's chromium-headless-shell. All serve the same rows, 50 a page. It measures first contentful paint,
+bytes as sent and the number of requests: cold, in a new browser, and warm, in another tab of it. Figures are medians
+of alternating rounds.
 """
 
 import argparse
@@ -43,7 +43,7 @@ _SEEN = """async () => {
 
 
 class _Visit(NamedTuple):
-    """What one visit of a page took."""
+    """Figures of one visit of a page."""
 
     paint_ms: float
     sent: float  # bytes
@@ -51,7 +51,7 @@ class _Visit(NamedTuple):
 
 
 def main() -> None:
-    """Visit the pages, and print what that took."""
+    """Visit the pages, and print the figures."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.pages", description=__doc__)
     parser.add_argument("--catalogue", type=Path, metavar="FILE", help="a file of INEGI's (default: demo)")
     parser.add_argument("--rounds", type=int, default=9)
@@ -82,7 +82,7 @@ def _measure(arguments: argparse.Namespace) -> None:
 
 @contextmanager
 def _browsable(lab: Lab, url: str) -> Iterator[str]:
-    """Run Django REST Framework behind nginx, which has its static files; yield the address."""
+    """Run Django REST Framework behind nginx, which serves its static files; yield the address."""
     folder, port = lab.folder / "browsable", free_port()
     (installed,) = PEERS_BIN.parent.glob("lib/*/site-packages/rest_framework/static")
     shutil.copytree(installed, folder / "static")
@@ -98,7 +98,7 @@ def _browsable(lab: Lab, url: str) -> Iterator[str]:
 
 @contextmanager
 def _datasette(lab: Lab, url: str) -> Iterator[str]:
-    """Run Datasette on a copy of the rows, which it may take for immutable; yield the address."""
+    """Run Datasette on a copy of the rows as an immutable file; yield the address."""
     file, port = lab.folder / "localidades.db", free_port()
     with sqlite3.connect(file) as database:
         database.execute(
@@ -119,7 +119,7 @@ def _datasette(lab: Lab, url: str) -> Iterator[str]:
 async def _visit_all(addresses: Mapping[str, str], rounds: int) -> dict[tuple[str, str], list[_Visit]]:
     visits: dict[tuple[str, str], list[_Visit]] = defaultdict(list)
     async with launched() as browser:
-        for address in addresses.values():  # what servers do once, nobody waits for
+        for address in addresses.values():  # so that work that a server does only once is not measured
             await _visit_twice(browser, address)
         for number in range(rounds):
             for name in [*addresses][number % len(addresses) :] + [*addresses][: number % len(addresses)]:

@@ -1,6 +1,6 @@
-"""The plans of the peers' statements, as Postgres ran them: kept beside the figures, so that a reader can judge both.
+"""Writes the plans of the peers' statements, as Postgres ran them, beside the figures.
 
-The peers run in processes of their own, so auto_explain writes the plans to the server's log.
+The peers run in other processes, so auto_explain writes the plans to the server's log.
 """
 
 import re
@@ -20,7 +20,7 @@ _SETTINGS = {
 
 
 def write_peer_plans(lab: Lab) -> None:
-    """Write what each peer asks of the database for a page in the middle, and how that is answered."""
+    """Write the statements of each peer for a page in the middle, and their plans."""
     url = lab.copy("explained")
     execute(
         url,
@@ -34,7 +34,7 @@ def write_peer_plans(lab: Lab) -> None:
         with lab.start(BY_KEY[key], url) as server:
             start = log.stat().st_size
             fetch(f"{server.base}{PATH}?page={lab.pages // 2}")
-        # Stopped, it has said everything.
+        # A stopped server has written its whole log.
         plans = [plan.replace("\t", "") for plan in _PLAN.findall(log.read_bytes()[start:].decode(errors="replace"))]
         parts.append(f"# {BY_KEY[key].title}, page {lab.pages // 2}\n" + "\n".join(plans))
     (lab.output / "peer_plans.txt").write_text("\n".join(parts), encoding="utf-8")

@@ -1,7 +1,7 @@
-"""The plan of every statement that requests cause, as Postgres ran it.
+"""Collects the plan of every statement of some requests, as Postgres ran it.
 
-The application runs in this process, and auto_explain sends each plan along with the rows: it is the one that was used,
-for the parameters of the question or for any, and not one made for the occasion.
+The application runs in this process, and auto_explain sends each plan along with the rows: so it is the plan that
+was used, generic or not, rather than one made for an EXPLAIN.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from sqlalchemy import event
 from localidades_api.app import create_app
 from localidades_api.settings import Settings
 
-# What an address has that asyncpg does not know, it sends as a setting.
+# asyncpg sends unknown parameters of an address as settings.
 _AUTO_EXPLAIN = (
     "&session_preload_libraries=auto_explain&auto_explain.log_level=notice&auto_explain.log_min_duration=0"
     "&auto_explain.log_parameter_max_length=0"
@@ -33,9 +33,9 @@ _SEQUENTIAL = re.compile(r"Seq Scan on localities")
 
 
 class Plan(NamedTuple):
-    """How a statement was run, without costs and values; `times` by requests of that group.
+    """A plan without costs and values; `times` is how many requests of the group used it.
 
-    Plans that reach localities and words in the same ways are told once, however they join a few estados to them.
+    Plans that read localities in the same ways count as one, however they join a few estados.
     """
 
     group: str
@@ -45,12 +45,12 @@ class Plan(NamedTuple):
 
     @property
     def is_sequential(self) -> bool:
-        """Whether it reads a whole release to find something in it."""
+        """Whether the plan reads a whole release to find something in it."""
         return _SEQUENTIAL.search(self.tree) is not None
 
 
 def explain(url: str, targets: Mapping[str, Sequence[str]]) -> list[Plan]:
-    """Ask for targets, and return the different plans of what localities and words were read by."""
+    """Request the targets, and return the different plans by which localities were read."""
     return asyncio.run(_explain(url + _AUTO_EXPLAIN, targets))
 
 
@@ -91,7 +91,7 @@ def _read(messages: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def write_plans(plans: Sequence[Plan], path: Path) -> None:
-    """Write them to be read: each statement, then its plans, the most frequent first."""
+    """Format the plans: each statement, then its plans, the most frequent first."""
     by_statement: dict[str, list[Plan]] = defaultdict(list)
     for plan in sorted(plans, key=lambda plan: -plan.times):
         by_statement[plan.sql].append(plan)

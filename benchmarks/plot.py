@@ -1,9 +1,9 @@
-"""The main table as a picture, on a scale of powers of ten.
+"""Draws the main table, on a logarithmic scale.
 
     benchmarks/.venv/bin/python -m benchmarks.plot results.json plot.svg
 
-Runs in the peers' environment, which has matplotlib. Greys and colours of middle brightness on no background: the
-picture stands on light pages and dark ones.
+Runs in the peers' environment, which has matplotlib. Greys and colours of middle brightness on a transparent
+background suit light and dark pages.
 """
 
 import json

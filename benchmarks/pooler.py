@@ -1,4 +1,4 @@
-"""What PgBouncer between the service and Postgres costs: the same requests with and without it, five releases.
+"""Measures the cost of PgBouncer: the same requests with and without it, five releases.
 
 `python -m benchmarks.pooler [--rounds 5] [--seconds 5] [--pgbouncer /path/of/another/version]`, with `pgbouncer` and
 `wrk` installed. One worker, 16 connections, transaction mode, the configuration of deploy/; the service has just
@@ -27,7 +27,7 @@ from benchmarks.series import Series
 from benchmarks.wrk import drive
 from localidades_api.embedded_postgres.data_directory import choose_account
 
-_RELEASES = ("2021-01", "2022-01", "2023-01", "2024-01")  # besides the demo
+_RELEASES = ("2021-01", "2022-01", "2023-01", "2024-01")  # in addition to the demo
 _TARGETS = 2000  # of each kind
 _READER = "localidades_reader"
 _WORKER = ", by the worker's processor"
@@ -87,11 +87,11 @@ def _write_targets(url: str, folder: Path) -> dict[str, Path]:
 
 
 def _rates(address: str, folder: Path, kinds: dict[str, Path], seconds: int) -> dict[str, float]:
-    """Return requests a second, and requests per second of the worker's processor, which other load does not change."""
+    """Return requests a second, and requests per second of the worker's processor, which other load hardly changes."""
     rates = {}
     with _service(OURS_COLD, address, folder) as server:
         for kind, targets in kinds.items():
-            drive(server.base, 2, targets=targets)  # sessions are opened and their catalogues read
+            drive(server.base, 2, targets=targets)  # opens sessions and reads their catalogues
             before = server.cpu_seconds()
             load = drive(server.base, seconds, targets=targets)
             rates[kind] = load.rate
@@ -111,7 +111,7 @@ def _service(contender: Contender, address: str, folder: Path) -> Iterator[Serve
         if contender is OURS:
             await_pages_held(server)
         while fetch(f"{server.base}{PATH}suggest/?q=a").status != HTTPStatus.OK:
-            time.sleep(0.1)  # the index of names takes a processor while it is built
+            time.sleep(0.1)  # building the index of names keeps a processor busy
         yield server
 
 

@@ -1,4 +1,4 @@
-"""Servers under measurement: each in a process group of its own, none left when the suite ends, however it ends."""
+"""Servers under measurement: each in its own process group, and none left when the suite ends, however it ends."""
 
 import http.client
 import os
@@ -22,11 +22,11 @@ _STOP_PATIENCE = 10.0
 
 
 class BenchmarkError(Exception):
-    """What keeps the suite from measuring, as a sentence."""
+    """A reason why the suite can't measure, as a sentence."""
 
 
 def unwind_at_sigterm() -> None:
-    """Have SIGTERM end this process as an exception does, so that every server is stopped."""
+    """Make SIGTERM raise an exception, so that every server is stopped."""
 
     def end(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001  # the signature of a handler
         raise SystemExit(128 + number)
@@ -36,7 +36,7 @@ def unwind_at_sigterm() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server that runs; `seconds` from the start of its process to its first page."""
+    """A running server; `seconds` is the time from the start of its process to its first page."""
 
     base: str
     process: subprocess.Popen[bytes]
@@ -48,18 +48,18 @@ class Server:
         return self._memory("VmRSS")
 
     def peak(self) -> float:
-        """Return the most that it has ever been, in MB."""
+        """Return the peak of the resident memory, in MB."""
         return self._memory("VmHWM")
 
     def _memory(self, name: str) -> float:
         return sum(_read_memory(pid, name) for pid in _workers(self.process.pid))
 
     def cpu_seconds(self) -> float:
-        """Return the processor time that these processes have taken so far: other people's load does not count."""
+        """Return the processor time of these processes so far, which doesn't include other load on the machine."""
         return sum(map(_read_cpu, _workers(self.process.pid)))
 
     def wait_for(self, sentence: str, times: int, patience: float) -> None:
-        """Wait until the server has logged a sentence so many times."""
+        """Wait until the server has logged a sentence this many times."""
         deadline = time.monotonic() + patience
         while self.log.read_text(errors="replace").count(sentence) < times:
             if time.monotonic() > deadline:
@@ -69,7 +69,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server answered."""
+    """An answer of a server."""
 
     status: int
     headers: Message
@@ -77,7 +77,7 @@ class Answer:
 
 
 def fetch(address: str, headers: Mapping[str, str] | None = None) -> Answer:
-    """Ask once, over a connection of its own."""
+    """Send one request, over a new connection."""
     parts = urlsplit(address)
     with closing(http.client.HTTPConnection(parts.netloc, timeout=_START_PATIENCE)) as connection:
         connection.request("GET", f"{parts.path}?{parts.query}".rstrip("?"), headers=headers or {})
@@ -86,7 +86,7 @@ def fetch(address: str, headers: Mapping[str, str] | None = None) -> Answer:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on."""
+    """Return a free port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
         return port
@@ -96,7 +96,7 @@ def free_port() -> int:
 def serving(
     command: list[str], port: int, environment: Mapping[str, str], log: Path, probe: str = PATH
 ) -> Iterator[Server]:
-    """Run a server that will listen on the port, until it is no longer needed; it has started once `probe` is 200."""
+    """Run a server on the port while the context is open; it has started once `probe` is 200."""
     with log.open("wb") as output:
         started = time.perf_counter()
         process = subprocess.Popen(
@@ -127,7 +127,7 @@ def _await_first_page(address: str, process: subprocess.Popen[bytes], log: Path)
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Ask, then see that nothing of the group is left."""
+    """Ask the server to stop, then check that nothing of its process group is left."""
     process.terminate()
     with suppress(subprocess.TimeoutExpired):
         process.wait(_STOP_PATIENCE)

@@ -1,4 +1,4 @@
-"""A publication under load: what the clients of two workers notice of it."""
+"""Measures how clients of two workers notice a publication under load."""
 
 import asyncio
 import gc
@@ -24,14 +24,14 @@ from benchmarks.series import Series
 _RELEASE = "published"
 SUGGESTIONS = f"{PATH}suggest/?q=a"
 _WORKERS = 2
-_INTERVAL = 0.02  # seconds between two looks
+_INTERVAL = 0.02  # seconds between two checks
 _SETTLED = 3.0  # seconds without an answer from the release before, after which none is expected
 _PATIENCE = 90.0  # seconds; a new release is searched after a minute at most (docs/decisions/names.md)
 
 
 @dataclass(slots=True)
 class Watch:
-    """What new connections, which fall to one worker or the other, saw of the publication of a release."""
+    """Answers to new connections, which go to one worker or the other, around a publication."""
 
     release: str
     last_old: float = 0.0  # Unix time of the last request that was answered with another release
@@ -47,18 +47,18 @@ class Watch:
 def measure_publication(lab: Lab) -> dict[str, Series]:
     """Return p99 before and during an import, failed requests, and seconds until both workers have the release."""
     figures = defaultdict(list)
-    lab.catalogue()  # written now: the clients must not wait for it
-    gc.disable()  # nor for a collection, which would take a tenth of a second of the samples' 50,000
+    lab.catalogue()  # written first, so that the clients don't wait for it
+    gc.disable()  # a collection of 50,000 samples would take a tenth of a second
     for number in range(lab.options.rounds):
         url = lab.copy(f"publication_{number}")
-        # Each round indexes names anew: indexes are kept in TMPDIR, and an earlier round's would be found there.
+        # Each round has to index names again: with the same TMPDIR it would find the index of an earlier round.
         with (
             TemporaryDirectory() as folder,
             lab.start(OURS, url, "--workers", str(_WORKERS), settings={"TMPDIR": folder}) as server,
         ):
             await_pages_held(server, workers=_WORKERS)
             await_tiles = partial(server.wait_for, "The tile cache holds", patience=_PATIENCE)
-            await_tiles(times=_WORKERS)  # the last that a worker makes ready
+            await_tiles(times=_WORKERS)  # the last cache that a worker fills
             phases, samples, listed, searched = uvloop.run(
                 _publish_under_load(lab, url, server.base, partial(await_tiles, times=2 * _WORKERS))
             )
@@ -81,7 +81,7 @@ class _Phases:
 async def _publish_under_load(
     lab: Lab, url: str, base: str, await_ready: Callable[[], None]
 ) -> tuple[_Phases, list[Sample], Watch, Watch]:
-    """Return when each phase began, and what the clients saw: of the list, and of suggestions."""
+    """Return when each phase began, and the clients' results for the list and for suggestions."""
     ended, listed, searched = asyncio.Event(), Watch(_RELEASE), Watch(_RELEASE)
     async with asyncio.TaskGroup() as tasks:
         load = tasks.create_task(load_steadily(base, lab.pages, ended))
@@ -101,16 +101,16 @@ async def _publish_under_load(
 
 
 async def await_new(*watches: Watch) -> None:
-    """Wait until new connections have been answered with the new release alone for a while, or patience ends."""
+    """Wait until new connections have got only the new release for a while, or time out."""
     deadline = time.time() + _PATIENCE
-    while time.time() < deadline and any(  # noqa: ASYNC110  # another task notes it
+    while time.time() < deadline and any(  # noqa: ASYNC110  # another task sets it
         not watch.new or time.time() - watch.last_old < _SETTLED for watch in watches
     ):
         await asyncio.sleep(_INTERVAL)
 
 
 async def _take_a_processor(seconds: float) -> None:
-    """Run one process that does nothing but run: what any import costs the others at the least."""
+    """Run a process that only keeps a processor busy, which is the least that any import costs."""
     loop = f"import time\nend = time.time() + {seconds}\nwhile time.time() < end: pass"
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", loop)
     try:
@@ -140,7 +140,7 @@ def _judge(
 
 
 async def keep_asking(base: str, path: str, watch: Watch, ended: asyncio.Event) -> None:
-    """Ask over new connections until told to end, and note which release answers."""
+    """Send requests over new connections until stopped, and record which release answers."""
     address = urlsplit(base)
     while not ended.is_set():
         asked = time.time()
@@ -162,7 +162,7 @@ async def keep_asking(base: str, path: str, watch: Watch, ended: asyncio.Event) 
 
 
 async def _import(lab: Lab, url: str) -> None:
-    # A real catalogue would withdraw the demo, which nobody could search then.
+    # A real catalogue would withdraw the demo, which could not be searched then.
     command = (*COMMAND, "import", str(lab.catalogue()), "--release", _RELEASE, "--keep-demo")
     process = await asyncio.create_subprocess_exec(
         *command,
@@ -180,6 +180,6 @@ async def _import(lab: Lab, url: str) -> None:
 
 
 def _published_at(url: str) -> float:
-    """Return when the release was published, as Unix time: the same machine's clock as ours."""
+    """Return when the release was published, as Unix time, by the clock of this machine."""
     found = read_value(url, f"SELECT extract(epoch FROM published_at)::float FROM releases WHERE name = '{_RELEASE}'")
     return float(str(found))

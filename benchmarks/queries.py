@@ -1,7 +1,7 @@
-"""Suggestions, filtered pages and nearest places: what one client waits, what sixteen get, and the plans of all of it.
+"""Measures suggestions, filtered pages and nearest places: the waits of one client, the rate of sixteen, and the plans.
 
-One client asks in turn over one kept connection, as somebody who types does. The server of each round is a new one, so
-that it knows no filter but those that it foresees, and the requests are others.
+One client sends one request after another over one connection, as a person who types does. Each round has a new server,
+so that no filter is cached except those that the service prepares, and other requests.
 """
 
 import http.client
@@ -37,7 +37,7 @@ from benchmarks.wrk import drive
 SUGGESTIONS, PAGES = "suggestions", "filtered pages"
 NEW, KNOWN = "of a filter not asked for before", "of one asked for before"
 NEAREST, FAR = f"nearest, {NEAR}", f"nearest, {ANYWHERE}"
-_WHOLE = (SUGGESTIONS, PAGES, NEAREST, FAR)  # the others are parts of these, and not asked by sixteen
+_WHOLE = (SUGGESTIONS, PAGES, NEAREST, FAR)  # the other groups are parts of these, and are not sent by sixteen clients
 _GROUPS = (
     SUGGESTIONS,
     *(f"{SUGGESTIONS}, {kind}" for kind in (TYPED, MISTYPED, SCOPED)),
@@ -47,10 +47,10 @@ _GROUPS = (
     FAR,
 )
 PLANS = "query plans"
-_PAGES_MORE = 2  # of each filter, besides the first
+_PAGES_MORE = 2  # of each filter, in addition to the first
 _FILES = ("csv", "excel", "ndjson", "geojson", "xlsx")
 
-_Answers = list[tuple[str, float]]  # target, and milliseconds until all of its answer was there
+_Answers = list[tuple[str, float]]  # target, and milliseconds until its answer was complete
 
 
 def measure_queries(lab: Lab) -> dict[str, dict[str, Series]]:
@@ -79,7 +79,7 @@ def measure_queries(lab: Lab) -> dict[str, dict[str, Series]]:
 
 @dataclass(frozen=True, slots=True)
 class _Client:
-    """Asks over one connection, and notes in which groups a question is."""
+    """Sends requests over one connection, and records the groups of each."""
 
     connection: http.client.HTTPConnection
     asked: dict[str, _Answers] = field(default_factory=lambda: {group: [] for group in _GROUPS})
@@ -134,6 +134,6 @@ def _load(lab: Lab, server: Server, answers: _Answers) -> dict[str, float]:
 
 
 def _files() -> dict[str, list[str]]:
-    """Return downloads, whose plans are looked at beside the others'."""
+    """Return downloads, whose plans are checked as well."""
     formats = [f"{PATH}download/?format={name}" for name in _FILES]
     return {"downloads": [*formats, f"{formats[0]}&municipio_id=1001"]}

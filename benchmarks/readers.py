@@ -1,7 +1,7 @@
-"""A whole catalogue as analysts' programs read it: every record of each download held against the service's NDJSON.
+"""Compares every record of each download, as analysts' programs read it, with the service's NDJSON.
 
 `python -m benchmarks.readers RELEASE.zip`, with the environments of `make test`, and R. The statements are those of the
-guide to files, which tests run on 148 places, and two for NDJSON; what they read is compared as hashes of records.
+guide to files, which tests run on 148 places, and two for NDJSON. Records are compared by their hashes.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Hashes of records, for readers that share no package with this project: a whole catalogue compared line by line."""
+"""Hashes of records, for readers that share no package with this project."""
 
 import hashlib
 import json
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 
 def hash_record(record: Mapping[str, object]) -> str:
-    """Return the same for the same values, whether a reader has an integer as 7 or as 7.0, and whatever their order."""
+    """Return the hash of a record, the same for 7 and 7.0 and for any order of the values."""
     values = {
         name: int(value) if isinstance(value, float) and value.is_integer() else value
         for name, value in sorted(record.items())

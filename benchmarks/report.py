@@ -29,7 +29,7 @@ _ORDER = (DRF, FASTAPI, FASTIFY, COLD, EMPTY, WARM, DEPLOYED, BARE, NGINX)
 
 
 def render(results: Results) -> str:
-    """Return the tables of what was measured."""
+    """Return the tables of the measured figures."""
     tables = (_machine, _throughput, _queries, _downloads, _further, _goals)
     parts = [line for table in tables for line in table(results)]
     return "\n".join(parts) + "\n"
@@ -177,7 +177,7 @@ def _goals(results: Results) -> Iterator[str]:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield a table whose columns are padded; what comes after the first column is set to the right."""
+    """Yield a table with padded columns; all but the first are right-aligned."""
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
 
     def line(cells: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""What a run measured, as it is written to results.json."""
+"""The figures of a run, as written to results.json."""
 
 import json
 from dataclasses import asdict, dataclass, field
@@ -12,7 +12,7 @@ class Results:
     """All figures of a run; a part that was not measured is empty.
 
     `throughput`: by figure, contender and target; `startup` and `walk`: by contender and figure; `sizes`: by number of
-    localities; `queries` and `downloads`: by what was asked for and figure; the others by figure.
+    localities; `queries` and `downloads`: by kind of request and figure; the others by figure.
     """
 
     machine: dict[str, object]
@@ -28,5 +28,5 @@ class Results:
     downloads: dict[str, dict[str, Series]] = field(default_factory=dict)
 
     def write(self, path: Path) -> None:
-        """Write all of it, every round included."""
+        """Write all figures, including those of every round."""
         path.write_text(json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

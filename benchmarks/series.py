@@ -1,4 +1,4 @@
-"""Numbers of several rounds: never one figure without its spread."""
+"""Figures of several rounds: the median and its spread."""
 
 import statistics
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """What the rounds gave, in their order."""
+    """The figures of the rounds, in their order."""
 
     rounds: tuple[float, ...]
     median: float
@@ -21,5 +21,5 @@ class Series:
         return cls(tuple(rounds), statistics.median(rounds), min(rounds), max(rounds))
 
     def over(self, other: "Series") -> "Series":
-        """Return the ratios of this series to another, round by round: what slowed a round down slowed both."""
+        """Return the ratios of this series to another, round by round: other load slows both in the same round."""
         return Series.of([mine / theirs for mine, theirs in zip(self.rounds, other.rounds, strict=True)])

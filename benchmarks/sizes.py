@@ -1,4 +1,4 @@
-"""Catalogues of three sizes: whether a page of a larger one costs more."""
+"""Measures whether a page costs more in a larger catalogue."""
 
 from contextlib import ExitStack
 
@@ -30,8 +30,8 @@ def measure_sizes(lab: Lab) -> dict[str, Series]:
 def _grow(lab: Lab, size: int) -> str:
     """Return the address of a database whose current release has that many localities.
 
-    The release's rows are repeated under keys of their own and put in the list's order, and the partition gets what the
-    importer gives one.
+    The release's rows are repeated under new keys, in the list's order, and the partition gets the same indexes and
+    constraints as from the importer.
     """
     url = lab.copy(f"localities_{size}")
     new = f"localities_r{_GROWN}"

@@ -1,13 +1,13 @@
-"""A soak: half of what the service can answer, for minutes, with a publication every minute.
+"""A soak test: half of the service's capacity for minutes, with a publication every minute.
 
     .venv/bin/python -m benchmarks.soak --minutes 10
 
 Two workers on a private Postgres answer a mixture of pages, filtered pages, suggestions, places near a point, single
-records, changes and now and then a download. Every minute a catalogue is imported and the release before the last one
-is retired. First the same mixture is asked as fast as it goes: half of that rate is the load, unless `--rate` says
-another. Most of the mixture is held then, and nothing just after a publication. It prints, for every
+records, changes and sometimes a download. Every minute a catalogue is imported and the release before the last one
+is retired. First the capacity for this mixture is measured: half of it is the load, unless `--rate` gives another
+rate. Most responses are cached, and none right after a publication. It prints, for every
 minute, requests, failures, latencies and the anonymous memory, descriptors and connections of each worker. With
-`--hostile`, clients that abort, trickle, flood and ask for what costs most run beside it (`hostile`).
+`--hostile`, clients that abort, trickle, flood and send the most expensive requests run at the same time (`hostile`).
 """
 
 import argparse
@@ -52,7 +52,7 @@ class _Sample(NamedTuple):
 
 
 class _Usage(NamedTuple):
-    """What a worker takes of the machine: anonymous memory in MB (1,000,000 bytes), descriptors, TCP connections."""
+    """Resources of a worker: anonymous memory in MB (1,000,000 bytes), descriptors, TCP connections."""
 
     memory: float
     descriptors: int
@@ -61,7 +61,7 @@ class _Usage(NamedTuple):
 
 @dataclass(slots=True)
 class _Run:
-    """What was seen, and what ends it."""
+    """The results, and the event that ends the soak."""
 
     samples: list[_Sample] = field(default_factory=list)
     downloads: list[_Sample] = field(default_factory=list)
@@ -94,7 +94,7 @@ def _still_open(writer: asyncio.StreamWriter, headers: Mapping[str, str]) -> asy
 
 
 async def _client(base: str, targets: Sequence[str], number: int, rate: float, run: _Run) -> None:
-    """Ask at a steady rate (all clients together), or as fast as it goes where the rate is infinite."""
+    """Send requests at a steady rate (all clients together), or as fast as possible if the rate is infinite."""
     chance = Random(number)  # noqa: S311  # as above
     address = urlsplit(base)
     interval = _CLIENTS / rate
@@ -124,7 +124,7 @@ async def _client(base: str, targets: Sequence[str], number: int, rate: float, r
 
 
 async def _download(base: str, rows: int, run: _Run) -> None:
-    """Read the whole catalogue now and then; it has to be whole."""
+    """Read the whole catalogue from time to time, and check that it is complete."""
     async with httpx.AsyncClient(base_url=base, timeout=_PATIENCE) as client:
         while not run.ended.is_set():
             started = time.time()
@@ -147,7 +147,7 @@ async def _load(base: str, targets: Sequence[str], rate: float, run: _Run) -> As
 
 
 async def _capacity(base: str, targets: Sequence[str]) -> float:
-    """Return requests a second of the mixture, as fast as these clients can ask."""
+    """Return the highest rate of the mixture that these clients reach, in requests a second."""
     run = _Run()
     async with _load(base, targets, float("inf"), run):
         await asyncio.sleep(_CAPACITY_SECONDS)
@@ -173,7 +173,7 @@ async def _publish(url: str, source: Path, run: _Run) -> None:
         due = started + _PUBLICATION_INTERVAL * (len(names) + 0.5)
         await asyncio.sleep(max(0.0, due - time.monotonic()))
         names.append(f"soak-{len(names) + 1}")
-        # The demo stays: without it, nothing is searched until the names of the first release are indexed.
+        # The demo stays: without it, searches fail until the names of the first release are indexed.
         await _command(url, "import", str(_variant(source, len(names))), "--release", names[-1], "--keep-demo")
         run.published += 1
         if len(names) > _KEPT:
@@ -181,7 +181,7 @@ async def _publish(url: str, source: Path, run: _Run) -> None:
 
 
 def _variant(source: Path, number: int) -> Path:
-    """Return the same rows as another file: one that is published already is refused."""
+    """Return the same rows as another file, because a published file is refused."""
     rows = source.read_bytes().rstrip(b"\r\n")
     rows = rows.replace(b"\r\n", b"\n") if number % 2 else rows
     path = source.with_name(f"catalogue-{number}.csv")
@@ -196,7 +196,7 @@ async def _watch_usage(server: Server, run: _Run) -> None:
 
 
 def _workers(server: Server) -> list[int]:
-    """Return the processes that answer: children of the supervisor, less the helper that Python's spawn starts."""
+    """Return the workers: children of the supervisor, without the helper that Python's spawn starts."""
     pid = server.process.pid
     children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     return [child for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]

@@ -1,4 +1,4 @@
-"""The main table: requests a second of everybody, in alternating rounds on the same data."""
+"""Measures the main table: requests a second of each server, in alternating rounds on the same data."""
 
 import json
 from collections import defaultdict
@@ -26,7 +26,7 @@ from benchmarks.processes import PATH, BenchmarkError, Server, fetch
 from benchmarks.series import Series
 from benchmarks.wrk import Load, drive
 
-# Without it each page of a peer would sort the whole table. Ours keeps the order in a column.
+# Without it each page of a peer would sort the whole table. This service keeps the order in a column.
 _PEERS_INDEX = "CREATE INDEX ON localities (clave, id)"
 
 
@@ -45,7 +45,7 @@ Figures = dict[str, dict[str, Series]]
 
 
 def prepare(lab: Lab) -> str:
-    """Return the address of a copy of the data that suits everybody."""
+    """Return the address of a copy of the data with the tables that all servers need."""
     url = lab.copy("served")
     execute(url, _PEERS_INDEX, "VACUUM (FREEZE, ANALYZE)")
     lab.write_page(url)
@@ -69,7 +69,7 @@ def measure_throughput(lab: Lab, url: str) -> dict[str, Figures]:
 
 
 def _compare_bodies(servers: Mapping[str, Server], pages: int) -> None:
-    """Raise BenchmarkError where a peer answers other records than this service does: it would be another benchmark."""
+    """Raise BenchmarkError if a peer returns other records than this service."""
     for key, server in servers.items():
         for page in (1,) if key in {BARE, NGINX} else (1, 2, pages // 2, pages):
             ours, theirs = (fetch(f"{one.base}{PATH}?page={page}").body for one in (servers[WARM], server))
@@ -80,7 +80,7 @@ def _compare_bodies(servers: Mapping[str, Server], pages: int) -> None:
 def _run_round(lab: Lab, servers: Mapping[str, Server], number: int, runs: Runs) -> None:
     """Load each server in turn, another one first in each round.
 
-    First random pages of all, since they are compared across servers; then the rest server by server.
+    Random pages of all servers come first, because they are compared; then the rest, server by server.
     """
     begin = number % len(servers)
     order = [*servers][begin:] + [*servers][:begin]
@@ -90,7 +90,7 @@ def _run_round(lab: Lab, servers: Mapping[str, Server], number: int, runs: Runs)
 
 
 def _run_empty(lab: Lab, url: str, number: int, runs: Runs) -> None:
-    """Load a server from its first answer on."""
+    """Load a server from its first answer."""
     with lab.start(OURS, url) as server:
         _note(runs, EMPTY, RANDOM, _measure(lab, server, RANDOM, number, lab.options.empty_seconds))
 

@@ -1,9 +1,9 @@
-"""Going back to an earlier release and forth again under load: how soon it is seen, and whether any answer is wrong.
+"""Goes back and forth between two releases under load; measures how soon clients see it, and counts wrong answers.
 
 `python -m benchmarks.undo EARLIER.zip LATER.zip`. Two workers under a steady 1,000 requests a second, while
-`releases publish` names one release and the other in turn. Every answer is held against the page of the release that
-its header names, as the service gave it before; an answer with another body, ETag or Link is mixed. New connections are
-opened meanwhile as in `publication`.
+`releases publish` names one release and the other in turn. Every answer is compared with the page of the release that
+its header names, which was read before the load; an answer with another body, ETag or Link is mixed. New connections
+are opened meanwhile as in `publication`.
 """
 
 import argparse
@@ -39,7 +39,7 @@ _Known = Mapping[tuple[str, int], int]  # by release and page
 
 @dataclass(slots=True)
 class _Judge:
-    """What kept connections saw: whether each answer is of one release, and when the last was not of `release`."""
+    """Answers on kept connections: whether each is of one release, and when the last was not of `release`."""
 
     known: _Known
     release: str = ""
@@ -47,7 +47,7 @@ class _Judge:
     mixed: int = 0
 
     def look(self, page: int, asked: float, headers: Mapping[str, str], body: bytes) -> bool:
-        """Note an answer; return whether it is right."""
+        """Record an answer; return whether it is right."""
         release = headers.get("catalogue-release", "")
         if release != self.release:
             self.last_old = max(self.last_old, asked)
@@ -57,7 +57,7 @@ class _Judge:
 
 
 def main() -> None:
-    """Go back and forth, and print what the clients saw."""
+    """Go back and forth, and print the results."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.undo", description=__doc__)
     parser.add_argument("earlier", type=Path, help="a file of INEGI's")
     parser.add_argument("later", type=Path, help="another one")
@@ -134,7 +134,7 @@ async def _go_back_and_forth(lab: Lab, base: str, names: list[str], judge: _Judg
 
 
 async def _publish_under_load(lab: Lab, base: str, pages: int, judge: _Judge) -> tuple[list[Sample], Watch, Watch]:
-    """Publish one release while pages of the other are asked for; wait until nobody answers with that any more."""
+    """Publish one release while pages are requested; wait until no answer is of the other."""
     ended, listed, searched = asyncio.Event(), Watch(judge.release), Watch(judge.release)
     async with asyncio.TaskGroup() as tasks:
         load = tasks.create_task(load_steadily(base, pages, ended, judge.look))

@@ -1,4 +1,4 @@
-"""What is asked of filters, search and places: drawn from the release itself, the same for the same seed."""
+"""Requests for filters, searches and nearest places, drawn from the release; the same seed gives the same requests."""
 
 import string
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ _SHORTEST = 3  # letters of a word that somebody searches for
 
 
 class Place(NamedTuple):
-    """What requests are made of."""
+    """A locality from which requests are made."""
 
     id: int
     municipio_id: int
@@ -32,7 +32,7 @@ class Place(NamedTuple):
 
 
 def read_places(url: str) -> list[Place]:
-    """Return the localities of the current release that have a place, in the list's order."""
+    """Return the localities of the current release that have coordinates, in the list's order."""
     rows = read_rows(
         url,
         "SELECT id, municipio_id, clave, nombre, latitud, longitud FROM localities JOIN current_release"
@@ -69,7 +69,7 @@ def _mistype(place: Place, chance: Random) -> str:
 
 
 def filters(places: Sequence[Place], chance: Random) -> list[str]:
-    """Return queries of the list: each filter alone, and what goes together."""
+    """Return queries of the list: each filter alone, and usual combinations."""
     return [_filter(chance.choice(_MIX), chance.choice(places), places, chance) for _ in range(_FILTERS)]
 
 
@@ -102,7 +102,7 @@ def _filter(names: Sequence[str], place: Place, places: Sequence[Place], chance:
 
 
 def nearest(places: Sequence[Place], chance: Random) -> Iterator[tuple[str, str]]:
-    """Yield kinds and targets: points about localities, and points anywhere in the box that holds them all."""
+    """Yield kinds and targets: points near localities, and points anywhere in the box around all of them."""
     for place in chance.sample(places, _POINTS):
         lat, lon = (degrees + chance.uniform(-_ABOUT, _ABOUT) for degrees in (place.latitud, place.longitud))
         yield NEAR, _near(lat, lon)

@@ -1,4 +1,4 @@
-"""Load: wrk, one thread, the same connections for everybody, and its figures as JSON."""
+"""Runs wrk with one thread and the same connections for each server, and reads its figures as JSON."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ _SCRIPT = Path(__file__).parent / "wrk" / "load.lua"
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What one run of wrk saw."""
+    """Figures of one run of wrk."""
 
     requests: int
     seconds: float
@@ -45,9 +45,9 @@ def drive(
     targets: Path | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Load:
-    """Load a server; a failed request is an error, since errors are answered faster than pages.
+    """Load a server; raise if a request fails, because errors are answered faster than pages.
 
-    Asks for random pages out of `pages`, or for the targets that a file lists, else for the address as it is.
+    Requests random pages out of `pages`, or the targets in a file, or else the address itself.
     """
     asked = ["--", "pages", str(pages), str(seed)] if pages else ["--", "targets", str(targets)] if targets else []
     head = [part for name, value in (headers or {}).items() for part in ("-H", f"{name}: {value}")]

@@ -19,7 +19,7 @@ async def app(
     receive: Callable[[], Awaitable[MutableMapping[str, Any]]],  # noqa: ARG001  # ASGI's signature
     send: Callable[[MutableMapping[str, Any]], Awaitable[None]],
 ) -> None:
-    """Answer."""
+    """Send the constant answer."""
     if scope["type"] == "http":
         await send(_START)
         await send(_END)

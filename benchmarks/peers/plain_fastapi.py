@@ -11,7 +11,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 PAGE_SIZE = 50
 
-engine = create_async_engine("postgresql+asyncpg://")  # PGHOST and its like tell the rest
+engine = create_async_engine("postgresql+asyncpg://")  # PGHOST and similar variables give the rest
 new_session = async_sessionmaker(engine, expire_on_commit=False)
 app = FastAPI()
 

@@ -1,4 +1,4 @@
--- wrk ... -s load.lua URL                     asks for the URL as it is,
+-- wrk ... -s load.lua URL                     requests the URL as it is,
 -- wrk ... -s load.lua URL -- pages COUNT SEED for random pages out of COUNT, the same ones for the same SEED,
 -- wrk ... -s load.lua URL -- targets FILE     for the lines of FILE in turn, again and again; prints JSON in the end.
 

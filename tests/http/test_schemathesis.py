@@ -25,7 +25,7 @@ LONGER_THAN_ANY_OPERATION = 414  # the connection's answer, which the document o
 _OTHERS = {"text/html": "api", "application/x-ndjson": "ndjson", "text/csv": "csv"}
 
 _ANSWERS_EACH_ROW = {f"{LOCALIDADES}match/", f"{LOCALIDADES}nearest/"}  # also a row that is wrong, in its place
-_COLUMNS = re.compile(r"[?&]fields=")  # the document describes answers without it (docs/decisions/api.md)
+_COLUMNS = re.compile(r"[?&]fields=")  # the document describes answers without it (docs/decisions/openapi.md)
 _EXPONENT = re.compile(r"[?&](?:lat|lon)=-?[0-9.]+e")  # refused; OpenAPI has no word for a number without one
 # Nor for a NUL, for JSON within a parameter, or for what two parameters, the numbers in one, or a parameter and a body
 # have to be to each other.

@@ -14,7 +14,7 @@ class Locality(models.Model):
     nombre = models.TextField()
 
     class Meta:
-        """Where it is."""
+        """Table and order."""
 
         managed = False
         db_table = "localities"

@@ -13,7 +13,7 @@ class LocalitySerializer(serializers.ModelSerializer):
     """A locality on the wire."""
 
     class Meta:
-        """What of it is served."""
+        """Model and fields."""
 
         model = Locality
         fields: ClassVar = ["id", "municipio_id", "clave", "nombre"]

@@ -3,7 +3,7 @@ import Fastify from 'fastify'
 import pg from 'pg'
 
 const PAGE_SIZE = 50
-const pool = new pg.Pool() // PGHOST and its like tell where
+const pool = new pg.Pool() // PGHOST and similar variables give the address
 const app = Fastify()
 
 const schema = {

@@ -1,6 +1,6 @@
 """uvicorn's HTTP/1.1 protocol, which asks the response cache first and limits what a client may send and how slowly.
 
-The uvicorn internals that it uses (docs/decisions/responses.md):
+The uvicorn internals that it uses (docs/decisions/protocol.md):
 
 - of `HttpToolsProtocol` the callbacks of asyncio and the parser, `on_response_complete`, `_start_asgi_task` and
   `shutdown`; `client`, `cycle`, `expect_100_continue`, `flow`, `headers`, `logger`, `loop`, `parser`, `pipeline`,

@@ -1,4 +1,4 @@
-"""The Reconciliation Service API 0.2: matches tables with the catalogue, and extends them (docs/decisions/rows.md)."""
+"""The Reconciliation Service API 0.2: matches and extends tables (docs/decisions/reconciliation.md)."""
 
 from localidades_api.api.reconcile import entities, service
 

@@ -556,6 +556,12 @@ async def test_sheet_is_named_and_one_that_is_missing_is_told(client: httpx.Asyn
     assert answer.json()["detail"] == "The workbook has no such sheet; it has `Mis lugares`."
     answer = await post(client, "nombre\nA\n", CSV, f"{MATCH}?sheet=Hoja2")
     assert answer.json()["detail"] == "Only a workbook (.xlsx) has sheets: leave out `sheet`."
+    answer = await post(client, "nombre\nA\n", CSV, f"{MATCH}?header_row=1")
+    assert answer.json()["detail"].startswith("Only a workbook (.xlsx) may have rows above its header")
+    form = workbook_of(("lugar", "municipio"), ("localidad", "n"), *PLACES)
+    answer = await post(client, form, XLSX, f"{MATCH}?header_row=2&format=json")
+    assert [result["sent"]["localidad"] for result in answer.json()["results"]] == [row[0] or "" for row in PLACES]
+    assert (await post(client, form, XLSX, f"{MATCH}?header_row=0")).json()["type"] == "/problems#invalid-parameters"
 
 
 async def test_workbook_without_a_known_column_is_refused_with_its_columns(client: httpx.AsyncClient) -> None:

@@ -101,9 +101,20 @@ class BulkQuery(StrictQuery):
         Field(
             min_length=1,
             max_length=31,
-            description="Name of the sheet of a workbook; by default its first.",
+            description="Name of the sheet of a workbook; by default the first visible one with a recognized column.",
             examples=["Hoja1"],
         ),
+    ] = None
+    header_row: Annotated[
+        Omittable[int],
+        Field(
+            ge=1,
+            le=1_048_576,
+            description="Number of the row with the header of a sheet; by default the one of the first twenty with the"
+            " most recognized columns.",
+            examples=[6],
+        ),
+        whole_number("The number of a row is a whole number from 1 to 1048576, as Excel counts them."),
     ] = None
     latitud: _Column = None
     longitud: _Column = None
@@ -111,7 +122,7 @@ class BulkQuery(StrictQuery):
     @property
     def columns(self) -> dict[str, str]:
         """The header of each column that the request names."""
-        given = self.model_dump(exclude={"file", "format", "lang", "release", "sheet", "limit", "sure"})
+        given = self.model_dump(exclude={"file", "format", "lang", "release", "sheet", "header_row", "limit", "sure"})
         return {role: header for role, header in given.items() if header is not None}
 
 
@@ -225,7 +236,7 @@ def _respond(
         raise InvalidParametersError([("file", "Only an NDJSON answer has a file beside it: add `format=ndjson`.")])
 
     def read(body: IO[bytes]) -> RowReader:
-        return reader(sent, body, subject.roles, query.columns, query.sheet)
+        return reader(sent, body, subject.roles, query.columns, query.sheet, query.header_row)
 
     def write(rows: RowReader) -> AnswerWriter:
         columns = in_language(subject.columns, query.lang)

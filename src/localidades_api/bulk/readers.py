@@ -605,4 +605,6 @@ def reader(
         return XlsxReader(file, roles, named or {}, sheet, header_row)
     if sheet is not None:
         raise UnreadableBodyError("Only a workbook (.xlsx) has sheets: leave out `sheet`.")
+    if header_row is not None:
+        raise UnreadableBodyError("Only a workbook (.xlsx) may have rows above its header: leave out `header_row`.")
     return _READERS[media_type](file, roles, named or {})

@@ -80,6 +80,7 @@ class MatchJob:
     force: bool = False
     sure: float = SURE
     sheet: str | None = None
+    header_row: int | None = None
     lang: Language = LANGUAGES[0]
 
     @classmethod
@@ -92,11 +93,12 @@ class MatchJob:
         force: bool,
         sure: float,
         sheet: str | None = None,
+        header_row: int | None = None,
         lang: Language = LANGUAGES[0],
     ) -> Self:
         """Return a job; raise typer.BadParameter for options that would fail, or replace a file, at the end."""
         _check_source(source)
-        job = cls(source, output or _default_output(source), columns, force, sure, sheet, lang)
+        job = cls(source, output or _default_output(source), columns, force, sure, sheet, header_row, lang)
         if job.output != _STDIO:
             _check_output(job, Path(job.output))
         return job
@@ -226,7 +228,7 @@ def match_file(job: MatchJob, answer: AnswerRows, batch_size: int, counting: Cou
     """
     outcomes: Counter[str] = Counter()
     with interruptible() as raise_if_interrupted, _open_source(job.source) as file:
-        rows = reader(job.media_type, file, ROLES, job.columns, job.sheet)
+        rows = reader(job.media_type, file, ROLES, job.columns, job.sheet, job.header_row)
         for _ in rows.check():
             raise_if_interrupted()
         counting.expect(rows.count)

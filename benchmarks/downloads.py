@@ -17,14 +17,14 @@ from benchmarks.contenders import OURS_COLD
 from benchmarks.lab import Lab
 from benchmarks.processes import PATH, BenchmarkError, Server
 from benchmarks.series import Series
-from localidades_api.database.queries.downloads import COLUMNS
+from localidades_api.database.queries.downloads import EXPRESSIONS
 
 CSV, NDJSON = "csv", "ndjson"
 COPY_CSV, COPY_JSON = "COPY as CSV", "COPY of row_to_json"
 WORKER = "worker"
 _ENCODINGS = ("zstd", "br", "gzip")
 _BLOCK = 256 * 1024
-_COLUMNS = ", ".join(f"{sql} AS {name}" for name, (sql, _) in COLUMNS.items())
+_COLUMNS = ", ".join(f"{sql} AS {name}" for name, sql in EXPRESSIONS.items())
 _ROWS = f"""
     SELECT {_COLUMNS}
       FROM current_release JOIN localities AS l USING (release_id)

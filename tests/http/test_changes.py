@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic_core import from_json
 
-from localidades_api.catalogue.locality import ATTRIBUTES, POINT
+from localidades_api.catalogue.columns import ATTRIBUTES, POINT
 from tests.support.application import client_of, import_into, running_app, walk
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import SOMEBODY_WAITS, WHO_WAIT, connected

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 
 from localidades_api.api.dataset import describe_data_package, describe_for_pages
+from localidades_api.catalogue.columns import ATTRIBUTES
 from localidades_api.catalogue.schemas import Release
 from localidades_api.downloads.formats import FILE_TYPES
 from tests.support.pages import Page
@@ -39,7 +40,16 @@ async def test_every_row_of_the_file_is_as_the_data_package_says(client: httpx.A
     assert {field["name"] for field in fields if "pattern" in field.get("constraints", {})} == {
         "cvegeo", "clave", "municipio_clave", "estado_clave", "cve_ent", "cve_mun",
     }  # fmt: skip
+    assert {field["name"]: field["constraints"]["minimum"] for field in fields if is_limited(field)} == dict.fromkeys(
+        [name for name, column in ATTRIBUTES.items() if column.type == "count"], 0
+    )
+    optional = [field["name"] for field in fields if not field.get("constraints", {}).get("required")]
+    assert optional == [*ATTRIBUTES, "estado_abreviatura"]
     assert len({row[resource["schema"]["primaryKey"]] for row in rows}) == len(rows) == 132
+
+
+def is_limited(field: dict[str, Any]) -> bool:
+    return "minimum" in field.get("constraints", {})
 
 
 async def test_page_has_what_search_engines_need_of_a_dataset(client: httpx.AsyncClient) -> None:

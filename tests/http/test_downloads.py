@@ -28,7 +28,7 @@ from openpyxl.utils.escape import unescape
 from pyarrow import parquet as pq
 from xlsxwriter.worksheet import Worksheet
 
-from localidades_api.catalogue.locality import LocalityRow
+from localidades_api.catalogue.columns import LocalityRow
 from localidades_api.downloads.formats import FILE_TYPES
 from tests.support.application import client_of, import_into, recorded_statements, running_app
 from tests.support.catalogue import Place, many, write_catalogue

@@ -16,7 +16,7 @@ from sqlalchemy import select
 from sqlalchemy.dialects import postgresql
 
 from localidades_api.caches.positions import PositionCache
-from localidades_api.catalogue.filters import LocalityFilters
+from localidades_api.catalogue.filters import ColumnFilters, LocalityFilters
 from localidades_api.catalogue.folding import fold
 from localidades_api.database.models import localities
 from localidades_api.database.queries.conditions import conditions, filtered_by, values
@@ -24,6 +24,7 @@ from localidades_api.names.text import open_word
 from localidades_api.names.vocabulary import STOP_WORDS
 from tests.support.application import import_file, recorded_statements, running_app, walk
 from tests.support.catalogue import TRAPS, Place, write_catalogue
+from tests.support.pages import Page
 from tests.support.postgres import execute, new_database
 from tests.support.wire import LOCALIDADES
 
@@ -266,6 +267,12 @@ async def test_links_keep_filters_size_and_release(
     assert all(given == expected for given in parameters.values())
 
 
+async def test_links_have_each_key_once_in_order_with_its_zeros(client: httpx.AsyncClient) -> None:
+    answer = await client.get(f"{LOCALIDADES}?cvegeo=010010003,10010002,010010002")
+    assert answer.json()["quantity"] == 2
+    assert "&cvegeo=010010002%2C010010003" in answer.headers["link"]
+
+
 KEYS = st.sampled_from([*(place.cvegeo for place in PLACES), "010019999", "999999999"])
 FILTERS: st.SearchStrategy[dict[str, str]] = st.fixed_dictionaries(
     {},
@@ -308,6 +315,47 @@ async def test_walk_over_any_filtered_list_gives_each_matching_record_once_in_or
     assert set(sizes[:-1]) <= {page_size}
 
 
+# A value for each filter; a new one needs no other test to be held against the model's promises.
+EVERY_FILTER = {
+    "municipio_id": "1001",
+    "estado_id": "1",
+    "clave": "0011",
+    "ambito": "R",
+    "cvegeo": "010010003,010010011",
+    "bbox": "-118,14,-86,33",
+    "search": "script",
+}
+
+
+def test_every_filter_but_search_has_a_condition_and_its_parameters() -> None:
+    filters = LocalityFilters.model_validate(EVERY_FILTER)
+    assert filters.chosen == EVERY_FILTER
+    assert [*EVERY_FILTER] == [*LocalityFilters.model_fields]
+    names = filtered_by(filters)
+    assert names == tuple(name for name in EVERY_FILTER if name != "search")
+    assert set(values(filters)) == {name for one in conditions(names) for name in one.compile().params}
+
+
+async def test_search_is_narrowed_by_a_box(client: httpx.AsyncClient) -> None:
+    asked = {"search": "san", "bbox": "-105,16,-100,20"}
+    expected = choose(asked)
+    assert 0 < len(expected) < len(choose({"search": "san"}))
+    assert (await client.get(address(asked, page_size=1000))).json()["results"] == expected
+
+
+async def test_form_of_a_page_keeps_every_filter(client: httpx.AsyncClient) -> None:
+    asked = EVERY_FILTER | {"page_size": "7", "sort": "nombre", "release": "2020-01", "lang": "es", "format": "api"}
+    page = Page.of(await client.get(LOCALIDADES, params=asked))
+    assert page.fields(page.of_class("form", "filters")) == asked
+
+
+async def test_features_are_filtered_by_every_column_that_filters_localities(client: httpx.AsyncClient) -> None:
+    for name in ColumnFilters.model_fields:
+        asked = {name: EVERY_FILTER[name]}
+        body = (await client.get("/ogc/collections/localidades/items", params={**asked, "limit": "1"})).json()
+        assert 0 < body["numberMatched"] == len(choose(asked)) < len(PLACES)
+
+
 async def test_choice_that_is_too_large_to_be_kept_is_found_all_the_same(app: FastAPI) -> None:
     services = app.state.services
     release, rural = await services.releases.current(), LocalityFilters(ambito="R")
@@ -317,6 +365,16 @@ async def test_choice_that_is_too_large_to_be_kept_is_found_all_the_same(app: Fa
     for _ in range(2):
         assert list(await small.get(release, rural)) == expected
     assert 4 * len(expected) > 500
+
+
+async def test_searches_that_differ_only_in_spelling_share_what_they_found(app: FastAPI) -> None:
+    services = app.state.services
+    release = await services.releases.current()
+    spelt = [LocalityFilters(search=text, ambito="R") for text in ("Rancho", "RANCHÓ", "rancho ")]
+    assert all(filters.chosen for filters in spelt)
+    found = [await services.positions.get(release, filters) for filters in spelt]
+    assert found[0]
+    assert all(positions is found[0] for positions in found)
 
 
 async def test_boxes_evict_no_other_choice(app: FastAPI) -> None:

@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 import localidades_api
 from localidades_api import errors
+from localidades_api.catalogue.attribution import REARRANGED, credit
 from localidades_api.catalogue.messages import SENTENCES, refuse_parameter, refuse_value, several_of
 from localidades_api.files.kinds import KINDS
 from localidades_api.languages.match_words import FAULTS, OUTCOMES
@@ -186,7 +187,7 @@ def is_text(constant: ast.Constant) -> bool:
 
 
 def test_catalogue_of_messages_holds_every_sentence_of_an_error_and_nothing_that_is_not_said() -> None:
-    attribution = {"Demo: the municipios and localities are invented; they are not INEGI data."}
+    attribution = {credit("demo", "en", is_demo=True), REARRANGED}
     assert len(of_errors()) > 30
     about_rows = of_rows()
     said = {text for text in in_catalogue() if without_names(text) in about_rows}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from localidades_api.catalogue.locality import ATTRIBUTES
+from localidades_api.catalogue.columns import ATTRIBUTES
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.extract import open_table
 from localidades_api.importer.source import open_source

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from localidades_api.catalogue.locality import ATTRIBUTES
+from localidades_api.catalogue.columns import ATTRIBUTES
 from tests.support.catalogue import Place
 from tests.support.records import Record
 from tests.support.waiting import PATIENCE

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from localidades_api.catalogue.locality import ATTRIBUTES
+from localidades_api.catalogue.columns import ATTRIBUTES
 from localidades_api.errors import CatalogueError
 from localidades_api.files.kinds import describe_kind
 from localidades_api.importer.extract import open_table, split_line, split_lines

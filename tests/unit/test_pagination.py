@@ -8,8 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from localidades_api.api.responses import neighbours
-from localidades_api.catalogue.pagination import PAGE_SIZE, PageNumber, positions
+from localidades_api.catalogue.pagination import PAGE_SIZE, PageNumber, neighbours, positions
 from localidades_api.http.headers import link_header
 
 _pages = TypeAdapter(PageNumber)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localidades_api.catalogue.locality import ATTRIBUTES, LocalityRow
+from localidades_api.catalogue.columns import ATTRIBUTES, LocalityRow
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.extract import read_table
 from localidades_api.importer.transform import Catalogue, MunicipalityRow, Rejected, StateRow, transform

@@ -1,4 +1,4 @@
-"""A release as others' vocabularies describe a dataset: Data Package, schema.org and DCAT."""
+"""Describes a release as a dataset: Data Package, schema.org and DCAT."""
 
 import re
 from collections.abc import Mapping
@@ -10,21 +10,19 @@ from starlette.responses import Response
 
 from localidades_api.api.params import ReleaseParam, StrictQuery
 from localidades_api.api.services import ServicesDep
-from localidades_api.catalogue.locality import ATTRIBUTES
+from localidades_api.catalogue.attribution import CATALOGUE, ORIGIN, TERMS
+from localidades_api.catalogue.columns import COLUMNS, ColumnType, LocalityColumn
 from localidades_api.catalogue.mercator import MEXICO_BOX
 from localidades_api.catalogue.schemas import Release
-from localidades_api.database.queries.downloads import COLUMNS
-from localidades_api.downloads.formats import FILE_TYPES, MEANINGS, ORIGIN, TERMS, credit
+from localidades_api.downloads.formats import FILE_TYPES
 from localidades_api.html.renderer import JSON
 from localidades_api.http.paths import LOCALIDADES, PREFIX
 
 DATA_PACKAGE = f"{LOCALIDADES}datapackage.json"
 TITLE = "Localidades de México"
-_CATALOGUE = "Catálogo Único de Claves de Áreas Geoestadísticas Estatales, Municipales y Localidades"
 _PUBLISHER = ("Instituto Nacional de Estadística y Geografía (INEGI)", "https://www.inegi.org.mx/")
 _KEYWORDS = ["México", "localidades", "municipios", "estados", "INEGI", "claves geoestadísticas", "CVEGEO"]
-_DIGITS = {"cvegeo": 9, "cve_mun": 5, "clave": 4, "municipio_clave": 3, "estado_clave": 2, "cve_ent": 2}
-_CONSTRAINTS: Mapping[str, dict[str, Any]] = {"count": {"minimum": 0}, "ambito": {"enum": ["U", "R"]}}
+_CONSTRAINTS: Mapping[ColumnType, dict[str, Any]] = {"count": {"minimum": 0}, "ambito": {"enum": ["U", "R"]}}
 _LINKS = ("dct:license", "dct:source", "dcat:landingPage", "dcat:downloadURL", "dcat:accessURL", "dcat:mediaType")
 _MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")  # the usual name of a release
 
@@ -41,10 +39,10 @@ class DataPackageQuery(StrictQuery):
 async def get_data_package(
     request: Request, query: Annotated[DataPackageQuery, Query()], services: ServicesDep
 ) -> Response:
-    """Describe the CSV file of a release as a Data Package, whose types keep the zeros of keys."""
+    """Describe the CSV file of a release as a Data Package, with types that keep the zeros of keys."""
     release = await services.release(query.release)
     address = f"{str(request.base_url).rstrip('/')}{LOCALIDADES}download/?format=csv&release={release.name}"
-    # The address is made from the Host header, so no shared cache may keep it for others.
+    # The address contains the Host header, so shared caches must not keep it.
     headers = {**JSON.headers, "Cache-Control": "no-cache, private", "Catalogue-Release": release.name}
     return Response(to_json(describe_data_package(release, address)), headers=headers)
 
@@ -60,7 +58,7 @@ def describe_data_package(release: Release, address: str) -> dict[str, Any]:
         "created": release.published_at,
         "keywords": _KEYWORDS,
         **({} if release.is_demo else {"licenses": [{"title": "Términos de libre uso del INEGI", "path": TERMS}]}),
-        "sources": [{"title": credit(release), "path": ORIGIN}],
+        "sources": [{"title": release.credit("es"), "path": ORIGIN}],
         "resources": [
             {
                 "profile": "tabular-data-resource",
@@ -71,7 +69,7 @@ def describe_data_package(release: Release, address: str) -> dict[str, Any]:
                 "encoding": "utf-8",
                 "dialect": {"delimiter": ",", "lineTerminator": "\r\n", "quoteChar": '"', "doubleQuote": True},
                 "schema": {
-                    "fields": [_field(name, kind) for name, (_, kind) in COLUMNS.items()],
+                    "fields": [_field(column) for column in COLUMNS.values()],
                     "missingValues": [""],
                     "primaryKey": "id",
                 },
@@ -80,23 +78,22 @@ def describe_data_package(release: Release, address: str) -> dict[str, Any]:
     }
 
 
-def _field(name: str, kind: str) -> dict[str, Any]:
+def _field(column: LocalityColumn) -> dict[str, Any]:
     """Return the field of a column in Table Schema."""
-    constraints: dict[str, Any] = {}
-    if attribute := ATTRIBUTES.get(name):
-        constraints |= _CONSTRAINTS.get(attribute.content, {})
-    elif name != "estado_abreviatura":
+    constraints = dict(_CONSTRAINTS.get(column.type, {}))
+    if not column.nullable:
         constraints["required"] = True
-    if name in _DIGITS:
-        constraints["pattern"] = f"[0-9]{{{_DIGITS[name]}}}"
-    field = {"name": name, "type": "string" if kind in {"key", "text"} else kind, "description": MEANINGS[name]}
+    if column.digits:
+        constraints["pattern"] = f"[0-9]{{{column.digits}}}"
+    type_ = "string" if column.kind in {"key", "text"} else column.kind
+    field = {"name": column.name, "type": type_, "description": column.meaning_es}
     return {**field, "constraints": constraints} if constraints else field
 
 
 def describe_for_pages(release: Release, root: str) -> list[Mapping[str, Any]]:
-    """Return the release as JSON-LD, in schema.org's words and in DCAT's; the demo is no dataset to be found.
+    """Return the release as JSON-LD for schema.org and for DCAT; the demo must not be found as a dataset.
 
-    Addresses are paths, which readers of JSON-LD take relative to the page.
+    Addresses are paths, which JSON-LD resolves relative to the page.
     """
     return [] if release.is_demo else [_as_schema_org(release, root), _as_dcat(release, root)]
 
@@ -108,13 +105,13 @@ def _as_schema_org(release: Release, root: str) -> dict[str, Any]:
         "@context": "https://schema.org/",
         "@type": "Dataset",
         "name": f"{TITLE} ({release.name})",
-        "alternateName": _CATALOGUE,
+        "alternateName": CATALOGUE,
         "description": _description(release),
         "url": f"{root}{PREFIX}/?release={release.name}",
         "sameAs": ORIGIN,
         "version": release.name,
         "license": TERMS,
-        "creditText": credit(release),
+        "creditText": release.credit("es"),
         "isAccessibleForFree": True,
         "inLanguage": "es",
         "keywords": _KEYWORDS,
@@ -126,7 +123,7 @@ def _as_schema_org(release: Release, root: str) -> dict[str, Any]:
             "name": "México",
             "geo": {"@type": "GeoShape", "box": f"{south} {west} {north} {east}"},
         },
-        "variableMeasured": list(MEANINGS),
+        "variableMeasured": list(COLUMNS),
         "distribution": [
             {"@type": "DataDownload", "name": title, "encodingFormat": media_type, "contentUrl": path}
             for title, media_type, path in _files(release, root)
@@ -193,5 +190,6 @@ def _files(release: Release, root: str) -> list[tuple[str, str, str]]:
 def _description(release: Release) -> str:
     return (
         f"Las {release.localities:,} localidades de los {release.municipalities:,} municipios y {release.states}"
-        f" estados de México, con su clave oficial (CVEGEO), nombre, ámbito, coordenadas y población. {credit(release)}"
+        " estados de México, con su clave oficial (CVEGEO), nombre, ámbito, coordenadas y población."
+        f" {release.credit('es')}"
     )

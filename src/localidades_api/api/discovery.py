@@ -13,7 +13,6 @@ from starlette.responses import Response
 
 from localidades_api.api.dataset import DATA_PACKAGE
 from localidades_api.api.services import ServicesDep
-from localidades_api.catalogue.schemas import Index
 from localidades_api.errors import NotFoundError
 from localidades_api.html.renderer import root_of
 from localidades_api.http.caching import CACHE_CONTROL
@@ -112,7 +111,7 @@ async def get_llms(request: Request, services: ServicesDep) -> Response:
   An `id` is the key read as a number. Look keys up; never guess them.
 - Names repeat: thousands of places are called San José. Give the municipio or the estado too.
 - An unknown parameter is an error that lists the known ones. `release=` reads an earlier release.
-- Credit to show with the data: {Index.of(release).attribution}
+- Credit to show with the data: {release.credit("en")}
 
 ## Look up
 

@@ -14,6 +14,7 @@ from localidades_api.downloads.formats import FILE_TYPES, DownloadFormat
 from localidades_api.downloads.response import range_headers
 from localidades_api.errors import RangeNotSatisfiableError
 from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
+from localidades_api.http.headers import VARY_BY_CODING
 from localidades_api.http.negotiation import accept_header, choose_media_type
 
 router = APIRouter(prefix="/localidades", tags=["Downloads"], responses=CACHEABLE)
@@ -64,7 +65,7 @@ async def download_localities(
     freshness = freshness_headers(release, representation, pinned=is_pinned)
     headers = {**freshness, **range_headers(request.headers, etag, FILE_TYPES[format_])}
     if is_fresh(request.headers.getlist("if-none-match"), etag):
-        return Response(status_code=304, headers={**headers, "Vary": "Accept-Encoding"})
+        return Response(status_code=304, headers={**headers, **VARY_BY_CODING})
     places = await services.positions.get(release, query)
     name = f"localidades-{release.name}{'-filtered' if query.chosen else ''}{FILE_TYPES[format_].ending}"
     headers |= {"Content-Disposition": f'attachment; filename="{name}"', "Catalogue-Records": str(len(places))}

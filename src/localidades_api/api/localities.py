@@ -14,7 +14,7 @@ from localidades_api.api.params import LocalitiesQuery, LocalityQuery, NearestQu
 from localidades_api.api.redirects import filled, see_list
 from localidades_api.api.responses import CACHEABLE, LISTED, NO_KEY, ResponseBuilder, answer_by_key
 from localidades_api.api.services import Services, ServicesDep
-from localidades_api.catalogue.filters import names_of
+from localidades_api.catalogue.filters import split_fields
 from localidades_api.catalogue.locality import describe_locality, describe_near, encode_envelope, encode_localities
 from localidades_api.catalogue.messages import whole_number
 from localidades_api.catalogue.pagination import PAGE_SIZE, Paging
@@ -92,7 +92,7 @@ async def _list_chosen(builder: ResponseBuilder, query: LocalitiesQuery, service
 async def _list_places(release: Release, query: LocalitiesQuery, places: Sequence[int], services: Services) -> str:
     """Return the localities at these positions as JSON; the results of a search come from the index of names."""
     if query.search is None or query.fields:
-        return await services.repository.list_places(release, places, names_of(query.fields))
+        return await services.repository.list_places(release, places, split_fields(query.fields))
     names = await services.names.get(release)
     return encode_localities(names.at(places))
 
@@ -153,7 +153,7 @@ async def get_locality(
     services: ServicesDep,
 ) -> Response:
     """Show a locality with every column of the catalogue, its municipio and its estado, or with some columns only."""
-    fields = names_of(query.fields)
+    fields = split_fields(query.fields)
 
     def describe(row: Row[Any]) -> dict[str, Any]:
         record = describe_locality(row)

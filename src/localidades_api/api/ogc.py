@@ -24,26 +24,19 @@ from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import ReleaseParam, StrictQuery, check_request, parameters_of
 from localidades_api.api.problems import describe_faults
 from localidades_api.api.services import Services, ServicesDep
-from localidades_api.catalogue.filters import (
-    AmbitoParam,
-    ClaveParam,
-    KeysParam,
-    LocalityFilters,
-    MunicipalityParam,
-    Omittable,
-    StateParam,
-)
-from localidades_api.catalogue.keys import state_of, written
+from localidades_api.catalogue.attribution import TERMS
+from localidades_api.catalogue.filters import ColumnFilters, LocalityFilters, Omittable, StateParam
+from localidades_api.catalogue.keys import format_key, state_of
 from localidades_api.catalogue.mercator import Box
 from localidades_api.catalogue.messages import MAX_NUMBER, whole_number
 from localidades_api.catalogue.pagination import PAGE_SIZE
-from localidades_api.catalogue.schemas import Index, Release
+from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities, municipalities, states
 from localidades_api.downloads.chunks import check_whole
-from localidades_api.downloads.formats import TERMS
 from localidades_api.errors import InvalidOgcParametersError, InvalidParametersError
 from localidades_api.html.renderer import JSON
 from localidades_api.http.caching import CACHE_CONTROL, freshness_headers, is_fresh
+from localidades_api.http.headers import VARY_BY_CODING
 from localidades_api.http.negotiation import CODINGS, choose_coding, compress
 from localidades_api.http.paths import OGC, PREFIX
 
@@ -179,14 +172,8 @@ class AreaFeaturesQuery(FeaturesQuery):
     estado_id: StateParam = None
 
 
-class LocalityFeaturesQuery(FeaturesQuery):
+class LocalityFeaturesQuery(ColumnFilters, AreaFeaturesQuery):
     """The parameters of the features of localities."""
-
-    estado_id: StateParam = None
-    municipio_id: MunicipalityParam = None
-    clave: ClaveParam = None
-    ambito: AmbitoParam = None
-    cvegeo: KeysParam = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +207,7 @@ class _FeatureAnswer:
     def headers(self) -> dict[str, str]:
         """The headers that a 200 and its 304 share."""
         freshness = freshness_headers(self.release, f"ogc.{self._coding or 'json'}")
-        return {**freshness, "Cache-Control": "no-cache, private", "Vary": "Accept-Encoding"}
+        return {**freshness, "Cache-Control": "no-cache, private", **VARY_BY_CODING}
 
     @property
     def is_not_modified(self) -> bool:
@@ -274,7 +261,7 @@ async def show_landing_page(
     content = {
         "title": f"Localidades de México ({builder.release.name})",
         "description": "The estados, municipios and localities of INEGI's catalogue, as OGC API - Features.",
-        "attribution": Index.of(builder.release).attribution,
+        "attribution": builder.release.credit("en"),
         "links": [
             builder.link("self", f"{OGC}/"),
             builder.link("conformance", f"{OGC}/conformance"),
@@ -400,7 +387,7 @@ def _describe(builder: _FeatureAnswer, name: Collection, bounds: Box | None) -> 
         "id": name,
         "title": title,
         "description": description,
-        "attribution": Index.of(builder.release).attribution,
+        "attribution": builder.release.credit("en"),
         "itemType": "feature",
         "crs": [_CRS84],
         **({"extent": {"spatial": {"bbox": [bounds], "crs": _CRS84}}} if bounds else {}),
@@ -435,7 +422,7 @@ async def list_locality_features(
 
 async def _find_localities(services: Services, release: Release, query: LocalityFeaturesQuery) -> Sequence[int]:
     """Return the positions of what the filters select, in order."""
-    chosen = query.model_dump(include={"estado_id", "municipio_id", "clave", "ambito", "cvegeo"})
+    chosen = query.model_dump(include=set(ColumnFilters.model_fields))
     if not query.boxes:
         return await services.positions.get(release, LocalityFilters(**chosen))
     within = [LocalityFilters(**chosen, bbox=",".join(f"{side:.9f}" for side in box)) for box in query.boxes]
@@ -454,7 +441,7 @@ async def get_locality_feature(
     builder = await _FeatureAnswer.begin(request, query, services)
     if builder.is_not_modified:
         return builder.not_modified()
-    places = await services.positions.get(builder.release, LocalityFilters(cvegeo=written("localidad", id)))
+    places = await services.positions.get(builder.release, LocalityFilters(cvegeo=format_key("localidad", id)))
     if not places:
         return await refuse_unknown(services, localities, builder.release, id)
     count, feature = await services.records.list_lines(builder.release, places, "geojson")
@@ -519,7 +506,7 @@ async def _list_areas(
         }
     return {
         one.id: {
-            "cve_mun": written("municipio", one.id),
+            "cve_mun": format_key("municipio", one.id),
             "clave": one.clave,
             "nombre": one.nombre,
             "localidades": one.localidades,

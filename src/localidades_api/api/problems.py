@@ -30,6 +30,7 @@ from localidades_api.errors import (
     StatusError,
 )
 from localidades_api.html.renderer import Format, Renderer, View, root_of, select_renderer
+from localidades_api.http.headers import VARY_BY_LANGUAGE
 from localidades_api.languages.translators import LANGUAGES, Language, preferred_language
 from localidades_api.observability.faults import FAULTS, cause
 from localidades_api.observability.metrics import COUNTERS
@@ -105,7 +106,7 @@ def problem_of(known: LocalidadesError, wanted: ResponsePreferences, page: Probl
     renderer, language = wanted.renderer, wanted.language
     headers = {"Cache-Control": "no-store", **known.headers}
     if renderer.format == "api":
-        headers["Vary"] = "Accept-Language"
+        headers |= VARY_BY_LANGUAGE
     # Links of the HTML page keep only parameters that are known to be valid.
     sound = {name: value for name, value in sorted(wanted.query.items()) if name != "format"}
     if not isinstance(known, InvalidPageError | GoneError):

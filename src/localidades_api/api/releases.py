@@ -24,7 +24,7 @@ from localidades_api.api.params import (
 from localidades_api.api.redirects import leave_out_blanks
 from localidades_api.api.responses import CACHEABLE, LISTED, ResponseBuilder, envelope
 from localidades_api.api.services import Services, ServicesDep
-from localidades_api.catalogue.locality import ATTRIBUTES, POINT
+from localidades_api.catalogue.columns import ATTRIBUTES, POINT
 from localidades_api.catalogue.pagination import Paging
 from localidades_api.catalogue.schemas import (
     CHANGE_KINDS,
@@ -39,6 +39,7 @@ from localidades_api.downloads.response import range_headers
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.html.renderer import FORMATS, HTML, JSON, render_text, root_of
 from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
+from localidades_api.http.headers import VARY_BY_CODING
 from localidades_api.http.negotiation import accept_header, choose_media_type
 
 router = APIRouter(tags=["Releases"], responses=CACHEABLE)
@@ -143,7 +144,7 @@ async def _as_ndjson(builder: ResponseBuilder, services: Services, old: Release,
     etag = headers["ETag"]
     headers |= range_headers(builder.request.headers, etag, FILE_TYPES["ndjson"])
     is_not_modified = is_fresh(builder.request.headers.getlist("if-none-match"), etag)
-    not_modified = Response(status_code=304, headers={**headers, "Vary": "Accept-Encoding"})
+    not_modified = Response(status_code=304, headers={**headers, **VARY_BY_CODING})
     if query.page == 1 and is_not_modified:
         return not_modified
     changes, paging = await _find(services, old, builder.release, query)

@@ -29,7 +29,13 @@ from localidades_api.api.problems import problem_document
 from localidades_api.api.redirects import redirect
 from localidades_api.api.route_table import allowed_methods
 from localidades_api.api.services import Services
-from localidades_api.catalogue.pagination import MAX_HTML_PAGE_SIZE, PAGE_SIZE, Paging, page_of_first_record
+from localidades_api.catalogue.pagination import (
+    MAX_HTML_PAGE_SIZE,
+    PAGE_SIZE,
+    Paging,
+    neighbours,
+    page_of_first_record,
+)
 from localidades_api.catalogue.schemas import (
     GoneProblem,
     InvalidPageProblem,
@@ -49,7 +55,7 @@ from localidades_api.errors import (
 )
 from localidades_api.html.renderer import FORMATS, JSON, Renderer, View, root_of, select_renderer
 from localidades_api.http.caching import CACHE_CONTROL, entity_tag, freshness_headers, is_fresh
-from localidades_api.http.headers import link_header
+from localidades_api.http.headers import VARY_BY_CODING, VARY_BY_LANGUAGE, link_header
 from localidades_api.http.negotiation import CODINGS, choose_coding, compress
 from localidades_api.languages.translators import Language, preferred_language
 
@@ -149,9 +155,9 @@ class ResponseBuilder:
         is_pinned = self.is_immutable and format_ != "api"
         headers = dict(freshness_headers(self.release, self._representation(format_), pinned=is_pinned))
         if format_ == "api":
-            headers["Vary"] = "Accept-Language"
+            headers |= VARY_BY_LANGUAGE
         elif format_ == JSON.format and self._is_long:
-            headers["Vary"] = "Accept-Encoding"
+            headers |= VARY_BY_CODING
         if paging:
             pinned = {"format": format_, **paging.parameters}
             if paging.page_size != PAGE_SIZE:
@@ -237,11 +243,6 @@ async def redirect_to_smaller_page(_request: Request, error: Exception) -> Respo
 def envelope(paging: Paging, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the envelope of one page of a list."""
     return {"quantity": paging.quantity, "total_pages": paging.total_pages, "results": list(results)}
-
-
-def neighbours(page: int, total_pages: int) -> list[int]:
-    """Return the pages to link from a page: the first, the last, and those around it."""
-    return sorted({1, max(total_pages, 1), *range(max(1, page - 2), min(total_pages, page + 2) + 1)})
 
 
 async def answer_by_key(

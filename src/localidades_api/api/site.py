@@ -30,6 +30,7 @@ from localidades_api.html.renderer import HTML, View, root_of, select_renderer
 from localidades_api.html.static_files import STATIC
 from localidades_api.html.svg import draw_country
 from localidades_api.http.caching import CACHE_CONTROL
+from localidades_api.http.headers import VARY_BY_LANGUAGE, vary_by_type
 from localidades_api.http.paths import LOCALIDADES, MAP_PAGE, MATCH, MATCH_PAGE, PREFIX
 from localidades_api.languages.match_words import FAULTS, OUTCOMES, name_outcome
 from localidades_api.languages.translators import LANGUAGES, Language, document_translator, preferred_language
@@ -73,7 +74,7 @@ async def show_map_page(request: Request, query: Annotated[MapQuery, Query()], s
 
 def _negotiated(response: Response) -> Response:
     """Add Accept to the Vary of a page that is JSON too; the API's router does so for each answer."""
-    response.headers["Vary"] = ", ".join(["Accept", *response.headers.getlist("vary")])
+    vary_by_type(response.headers)
     return response
 
 
@@ -130,7 +131,7 @@ async def list_problem_types(request: Request, query: Annotated[RepresentationQu
         language=query.lang or preferred_language(request.headers),
         query={"lang": query.lang} if query.lang else {},
     )
-    vary = {"Vary": "Accept-Language"} if renderer is HTML else {}
+    vary = VARY_BY_LANGUAGE if renderer is HTML else {}
     return _negotiated(Response(renderer.render(view), headers={**vary, **renderer.headers}))
 
 
@@ -171,7 +172,7 @@ def _page(request: Request, query: DocumentationQuery, template: str, title: str
         query={"lang": query.lang} if query.lang else {},
         context=context,
     )
-    return Response(HTML.render(view), headers={"Vary": "Accept-Language", **HTML.headers})
+    return Response(HTML.render(view), headers={**VARY_BY_LANGUAGE, **HTML.headers})
 
 
 @router.get("/openapi.json")

@@ -14,10 +14,11 @@ from localidades_api.api.responses import CACHEABLE, problem
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.mercator import MAX_ZOOM, WORLD, Tile
 from localidades_api.catalogue.messages import whole_number
-from localidades_api.catalogue.schemas import Index, Release, TileJson, VectorLayer
+from localidades_api.catalogue.schemas import Release, TileJson, VectorLayer
 from localidades_api.errors import NotFoundError
 from localidades_api.html.renderer import JSON
 from localidades_api.http.caching import freshness_headers, is_fresh
+from localidades_api.http.headers import VARY_BY_CODING
 from localidades_api.http.mvt import MEDIA_TYPE
 from localidades_api.http.negotiation import choose_coding
 from localidades_api.http.paths import LOCALIDADES
@@ -64,7 +65,7 @@ async def describe_tiles(request: Request, query: Annotated[TilesQuery, Query()]
     address = f"{str(request.base_url).rstrip('/')}{LOCALIDADES}tiles/{{z}}/{{x}}/{{y}}.mvt?release={release.name}"
     description = TileJson(
         name=f"Localidades {release.name}",
-        attribution=Index.of(release).attribution,
+        attribution=release.credit("en"),
         tiles=[address],
         minzoom=0,
         maxzoom=MAX_ZOOM,
@@ -136,7 +137,7 @@ async def _draw(
     """
     release = await services.release(query.release)
     fresh = freshness_headers(release, representation, pinned=query.release is not None)
-    headers = {**fresh, "ETag": f"W/{fresh['ETag']}", "Vary": "Accept-Encoding"}
+    headers = {**fresh, "ETag": f"W/{fresh['ETag']}", **VARY_BY_CODING}
     if is_fresh(request.headers.getlist("if-none-match"), fresh["ETag"]):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
     body = await draw(release)

@@ -16,7 +16,6 @@ from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, STATE_KEYS, municipalities_of
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries.wscatgeo import MAX_FOUND, Level, Rows, Version
-from localidades_api.downloads.formats import credit
 from localidades_api.errors import NotFoundError
 from localidades_api.http.caching import freshness_headers, is_fresh
 from localidades_api.http.paths import WSCATGEO
@@ -128,5 +127,5 @@ def _is_one(path: str) -> bool:
 
 def _envelope(release: Release, rows: Rows, *, is_one: bool) -> bytes:
     data = rows.members if is_one else f"[{rows.members}]"
-    source = to_json({"Fuente_informacion_estadistica": credit(release)}).decode()
+    source = to_json({"Fuente_informacion_estadistica": release.credit("es")}).decode()
     return f'{{"datos":{data},"metadatos":{source},"numReg":{rows.quantity}}}'.encode()

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from localidades_api.bulk.rows import Answer, Cells, Row, RowError
-from localidades_api.catalogue.keys import KEY_DIGITS, PlaceKind, written
+from localidades_api.catalogue.keys import KEY_DIGITS, PlaceKind, format_key
 from localidades_api.names.certainty import SURE
 from localidades_api.names.index import NameIndex
 from localidades_api.names.rows import Candidate, MatchResult, MatchRow
@@ -88,7 +88,7 @@ def describe_match(result: MatchResult) -> Answer:
         "margin": result.margin if best else None,
         "faults": _describe_faults(best) if best else [],
         "candidates": [] if is_certain else [_describe_candidate(one) for one in result.candidates],
-        "withdrawn": None if result.withdrawn is None else written("localidad", result.withdrawn),
+        "withdrawn": None if result.withdrawn is None else format_key("localidad", result.withdrawn),
         "problem": None,
     }
 

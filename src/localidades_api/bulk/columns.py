@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from pydantic_core import to_json
 
 from localidades_api.bulk.rows import Answer
-from localidades_api.catalogue.keys import written
+from localidades_api.catalogue.keys import format_key
 from localidades_api.languages.match_words import name_fault, name_outcome
 from localidades_api.languages.translators import LANGUAGES, Language, lenient_translator
 
@@ -66,7 +66,7 @@ def _nearest(name: str, answer: Answer) -> str:
 
 # Of several places, the nearest.
 NEAREST_COLUMNS: AnswerColumns = {
-    "cvegeo": lambda answer: written("localidad", answer["results"][0]["id"]) if answer["results"] else "",
+    "cvegeo": lambda answer: format_key("localidad", answer["results"][0]["id"]) if answer["results"] else "",
     "label": lambda answer: _nearest("label", answer),
     "distancia": lambda answer: _nearest("distancia", answer),
     "problem": lambda answer: _plain("problem", answer),

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import sys
 from array import array
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 from cachetools import LRUCache
@@ -21,7 +21,7 @@ from localidades_api.database.pool import already_waited
 from localidades_api.database.queries import CatalogueRepository, ChangesRepository
 from localidades_api.errors import ComparisonRunningError, DatabaseUnavailableError
 from localidades_api.name_indexes.open_indexes import NameIndexes
-from localidades_api.names.find import searched
+from localidades_api.names.find import INDEXED, searched
 from localidades_api.names.index import NameIndex
 from localidades_api.single_flight import SingleFlight
 
@@ -68,26 +68,26 @@ class PositionCache:
             return await self._search(release, filters, sort, searched(filters.search))
         if not filters.chosen and sort == DEFAULT_SORT:
             return range(1, release.localities + 1)
-        return await self._select(_key(release, "", filters, sort), filters)
+        return await self._select(_key(release, "", filters.chosen, sort), filters)
 
     async def _search(self, release: Release, filters: LocalityFilters, sort: Sort, text: str) -> "array[int]":
         names = await self._names.get(release)
-        folded = filters.model_copy(update={"search": text})
-        in_list_order = _key(release, names.digest, folded)
+        in_list_order = _key(release, names.digest, filters.chosen | {"search": text})
         found: array[int] | None = self._cache_of(in_list_order).get(in_list_order)
         if found is None:
             found = self._keep(in_list_order, array("i", await self._search_names(names, release, filters)))
         if sort == DEFAULT_SORT or not found:
             return found
+        folded = filters.model_copy(update={"search": text})
         return await self._select(in_list_order._replace(sort=sort), folded, among=found)
 
     async def _search_names(self, names: NameIndex, release: Release, filters: LocalityFilters) -> Sequence[int]:
         found = names.find(filters)
-        if filters.bbox is None:
+        others = {name: value for name, value in filters.chosen.items() if name not in INDEXED}
+        if not others:
             return found
-        # The index of names does not know boxes.
-        within = set(await self.get(release, LocalityFilters(bbox=filters.bbox)))
-        return [position for position in found if position in within]
+        selected = set(await self.get(release, LocalityFilters.model_validate(others)))
+        return [position for position in found if position in selected]
 
     async def _select(
         self, key: "_Filtered", filters: LocalityFilters, among: Sequence[int] | None = None
@@ -185,8 +185,8 @@ class _Filtered(NamedTuple):
     sort: Sort
 
 
-def _key(release: Release, names: str, filters: LocalityFilters, sort: Sort = DEFAULT_SORT) -> _Filtered:
-    return _Filtered(release, names, filters.bbox, tuple(filters.chosen.items()), sort)
+def _key(release: Release, names: str, chosen: Mapping[str, str], sort: Sort = DEFAULT_SORT) -> _Filtered:
+    return _Filtered(release, names, chosen.get("bbox"), tuple(chosen.items()), sort)
 
 
 def _size(numbers: "array[int]") -> int:

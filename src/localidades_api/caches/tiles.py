@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from cachetools import LRUCache
 
-from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, state_of, written
+from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, format_key, state_of
 from localidades_api.catalogue.mercator import MEXICO, MEXICO_BOX, Box, Tile, runs
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries import TilesRepository
@@ -135,7 +135,7 @@ def _properties(place: TilePlace) -> dict[str, Value]:
     municipio_id = place.id // KEYS_OF_A_MUNICIPIO
     properties: dict[str, Value | None] = {
         "nombre": place.nombre,
-        "cvegeo": written("localidad", place.id),
+        "cvegeo": format_key("localidad", place.id),
         "municipio_id": municipio_id,
         "estado_id": state_of(municipio_id),
         "ambito": place.ambito,

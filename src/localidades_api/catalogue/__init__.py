@@ -1,1 +1,1 @@
-"""The domain: columns of a locality, filters, pagination, folding of names, and the schemas of the wire."""
+"""The domain: columns, keys, filters, pagination, folding of names, and the schemas of requests and answers."""

@@ -1,4 +1,4 @@
-"""Reads degrees: decimal, or in degrees, minutes and seconds as INEGI's files have them."""
+"""Reads degrees: decimal, or in degrees, minutes and seconds as in INEGI's files."""
 
 import re
 from typing import Literal
@@ -11,33 +11,33 @@ DECIMAL = r"-?[0-9]{1,3}(\.[0-9]{1,25})?"  # a decimal as programs write it; str
 _SIGN = "([+-]?)"
 _NUMBER = r"[0-9]{1,20}(?:[.,][0-9]{0,30})?|[.,][0-9]{1,30}"
 _DECIMAL = re.compile(rf"{_SIGN}({_NUMBER})(e[+-][0-9]{{1,2}})?\s*[°º]?", re.IGNORECASE)
-_DIGITS = re.compile(rf"{_SIGN}([0-9]{{2,3}})([0-9]{{2}})([0-9]{{2}})(?:\.0)?")  # `1021745`, without the signs
-_BETWEEN = r"[^0-9.,/_+-]{1,8}"  # a sign, a letter, a space, or what a wrong encoding made of them
+_DIGITS = re.compile(rf"{_SIGN}([0-9]{{2,3}})([0-9]{{2}})([0-9]{{2}})(?:\.0)?")  # `1021745`: 102°17'45"
+_BETWEEN = r"[^0-9.,/_+-]{1,8}"  # a sign, a letter, a space, or what a wrong encoding turned them into
 _PART = r"([0-9]{1,2}(?:[.,][0-9]{0,9})?)"
 _END = "s?[^0-9a-z.,/_+-]{0,4}"
 _PARTS = re.compile(rf"{_SIGN}([0-9]{{1,3}}){_BETWEEN}{_PART}(?:{_BETWEEN}{_PART})?{_END}", re.IGNORECASE)
 _IN_MEXICO: dict[Axis, range] = {"latitud": range(14, 34), "longitud": range(86, 120)}
-_SIDES: dict[Axis, tuple[str, str]] = {"latitud": ("N", "S"), "longitud": ("E", "WO")}  # O is oeste
+_SIDES: dict[Axis, tuple[str, str]] = {"latitud": ("N", "S"), "longitud": ("E", "WO")}  # O for oeste
 
 
 class UnreadableDegreesError(ValueError):
-    """A text is no degrees at all."""
+    """A text can't be read as degrees."""
 
 
 class DegreesOutOfRangeError(ValueError):
-    """A number is beyond the degrees that there are."""
+    """A number is outside the range of its axis."""
 
 
 def read_degrees(text: str, axis: Axis) -> float:
     """Return decimal degrees, positive to the north and the east.
 
-    Raise UnreadableDegreesError or DegreesOutOfRangeError. A longitude in minutes and seconds that has neither a sign
-    nor a letter is west, because INEGI's older files leave out both.
+    Raise UnreadableDegreesError or DegreesOutOfRangeError. A longitude in minutes and seconds without a sign or a
+    letter is west, because INEGI's older files leave out both.
     """
     text, side = _without_side(text.strip(), axis)
     if found := _DIGITS.fullmatch(text):
         sign, whole, *parts = found.groups()
-        if int(whole) not in _IN_MEXICO[axis]:  # only INEGI writes it; it is a number like any other
+        if int(whole) not in _IN_MEXICO[axis]:  # only INEGI writes digits without signs, for places in Mexico
             raise DegreesOutOfRangeError
     elif found := _DECIMAL.fullmatch(text):
         sign, whole, parts = found[1], found[2].replace(",", ".") + (found[3] or ""), []
@@ -55,7 +55,7 @@ def read_degrees(text: str, axis: Axis) -> float:
 
 
 def _without_side(text: str, axis: Axis) -> tuple[str, str]:
-    """Take off the letter that says north or south, east or west, before or behind the degrees."""
+    """Split off the letter of the compass, which comes before or after the degrees."""
     letters = "".join(_SIDES[axis])
     if text[-1:].upper() in letters and text:
         return text[:-1].rstrip(), text[-1].upper()

@@ -1,4 +1,4 @@
-"""The list of localities as a query chooses it: filters, order and columns."""
+"""The query of a list of localities: filters, order and columns."""
 
 import re
 from functools import cached_property
@@ -8,11 +8,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchema
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
+from localidades_api.catalogue.columns import RECORD
 from localidades_api.catalogue.degrees import DECIMAL
 from localidades_api.catalogue.keys import STATE_KEYS
 from localidades_api.catalogue.mercator import Box
 from localidades_api.catalogue.messages import matching, several_of, whole_number
-from localidades_api.catalogue.schemas import LocalityRecord
 
 MAX_KEYS = 500
 MAX_TEXT_LENGTH = 100  # characters that a person types; INEGI's longest name has 86
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class _WithoutNull:
-    """Keeps null out of a JSON schema: a URL has none, and generated clients would name a type after the union."""
+    """Keeps null out of a JSON schema: a URL can't have it, and generated clients would name a type after the union."""
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         described = handler(schema)
@@ -29,7 +29,7 @@ class _WithoutNull:
         return {**given, **described}
 
 
-Omittable = Annotated[T | None, _WithoutNull()]  # the type of a parameter that may be left out
+Omittable = Annotated[T | None, _WithoutNull()]  # the type of an optional parameter
 
 StateId = Annotated[
     int,
@@ -56,7 +56,7 @@ AmbitoParam = Annotated[Omittable[Literal["U", "R"]], Field(description="U (urba
 
 
 def _split_keys(text: str) -> str:
-    """Parse comma-separated keys, eight digits of which have lost their zero; return them sorted, nine digits each."""
+    """Return comma-separated keys sorted, each with nine digits; a key of eight has lost its leading zero."""
     if not re.fullmatch(r"[0-9]{8,9}(,[0-9]{8,9})*", text):
         raise PydanticCustomError("cvegeo", "Use keys of nine digits, such as 010010001, separated by commas.")
     keys = text.split(",")
@@ -86,7 +86,7 @@ _BOX_DECIMALS = 9  # of a degree, a tenth of a millimetre
 
 
 def _normalize_box(text: str) -> str:
-    """Check a box, and return it with no more decimals than it needs."""
+    """Check a box, and return it without superfluous decimals."""
     if not re.fullmatch(rf"{DECIMAL}(,{DECIMAL}){{3}}", text):
         raise PydanticCustomError("bbox", "Use west,south,east,north in degrees, such as -103,21.5,-102,22.5.")
     west, south, east, north = box = Box(*(round(float(degrees), _BOX_DECIMALS) + 0.0 for degrees in text.split(",")))
@@ -107,8 +107,8 @@ _BoundingBox = Annotated[
 ]
 
 
-class LocalityFilters(BaseModel):
-    """The parameters that choose among localities."""
+class ColumnFilters(BaseModel):
+    """The parameters that choose localities by the value of a column."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -117,6 +117,14 @@ class LocalityFilters(BaseModel):
     clave: ClaveParam = None
     ambito: AmbitoParam = None
     cvegeo: KeysParam = None
+
+
+class LocalityFilters(ColumnFilters):
+    """The parameters that choose localities.
+
+    Each has its condition in `database.queries.conditions`, except `search`, which the index of names answers.
+    """
+
     bbox: _BoundingBox = None
     search: Annotated[
         Omittable[str],
@@ -130,11 +138,6 @@ class LocalityFilters(BaseModel):
         ),
     ] = None
 
-    @property
-    def box(self) -> Box | None:
-        """The box that places are within."""
-        return None if self.bbox is None else Box(*map(float, self.bbox.split(",")))
-
     @cached_property
     def chosen(self) -> dict[str, str]:
         """The filters that are set, as in a query string."""
@@ -144,7 +147,7 @@ class LocalityFilters(BaseModel):
 
 Sort = Literal["clave", "-clave", "nombre", "-nombre", "poblacion", "-poblacion", "relevance"]
 
-DEFAULT_SORT: Sort = "clave"  # that of the positions of a release
+DEFAULT_SORT: Sort = "clave"  # the order of the positions of a release
 
 SortParam = Annotated[
     Sort,
@@ -158,20 +161,19 @@ SortParam = Annotated[
 ]
 
 
-FIELDS = tuple(LocalityRecord.model_fields)
-_NAME = "|".join(FIELDS)
+_NAME = "|".join(RECORD)
 
 FieldsParam = Annotated[
-    Omittable[Annotated[str, Field(max_length=2 * len(",".join(FIELDS))), several_of(FIELDS)]],
+    Omittable[Annotated[str, Field(max_length=2 * len(",".join(RECORD))), several_of(RECORD)]],
     Field(
         description="Columns of the records, separated by commas, for JSON only. A record then has these members and no"
-        f" others, each as in `LocalityDetail`, in this order: {', '.join(FIELDS)}.",
+        f" others, each as in `LocalityDetail`, in this order: {', '.join(RECORD)}.",
         examples=["cvegeo,nombre,poblacion"],
         json_schema_extra={"pattern": f"^({_NAME})(,({_NAME}))*$"},
     ),
 ]
 
 
-def names_of(fields: str | None) -> list[str]:
-    """Return the columns that were asked for; none if the query leaves them to the resource."""
+def split_fields(fields: str | None) -> list[str]:
+    """Return the requested columns; an empty list if the query does not choose any."""
     return fields.split(",") if fields else []

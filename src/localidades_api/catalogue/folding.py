@@ -1,23 +1,22 @@
-"""Names as people type them: without case, accents or punctuation (docs/decisions/api.md).
+"""Folds names: without case, accents or punctuation, as people type them (docs/decisions/api.md).
 
 Folded names are ASCII, so comparisons and searches don't depend on the locale of the database.
 """
 
 import unicodedata
 
-# Characters that INEGI uses for others: `Concepci½n` is Concepción, `N°` and `Nº` are `No`. The last is I in capitals.
+# Characters that INEGI writes instead of others: `Concepci½n` is Concepción, `N°` is `No`. The last is I in capitals.
 _STANDS_FOR = {"½": "o", "°": "o", "\N{LATIN SMALL LETTER DOTLESS I}": "i"}
-# Apostrophes do not separate words: `D'Artagnan` is one word, with any apostrophe. The last three are the glottal stop
-# of native languages.
+# Apostrophes don't separate words: `D'Artagnan` is one word. The last three are the glottal stop of native languages.
 APOSTROPHES = (
     "'`\N{ACUTE ACCENT}\N{LEFT SINGLE QUOTATION MARK}\N{RIGHT SINGLE QUOTATION MARK}\N{PRIME}"
     "\N{MODIFIER LETTER APOSTROPHE}\N{LATIN CAPITAL LETTER SALTILLO}\N{LATIN SMALL LETTER SALTILLO}"
 )
-_FIRST_RARE = 0x2200  # end of Latin and punctuation; clients must not fill the memory with characters beyond
+_FIRST_RARE = 0x2200  # after Latin and punctuation; clients could fill the memory with characters from here
 
 
 class _Folding(dict[int, str]):
-    """Caches what each character becomes."""
+    """Caches the folded form of each character."""
 
     def __missing__(self, code: int) -> str:
         folded = self._fold(chr(code))
@@ -27,7 +26,7 @@ class _Folding(dict[int, str]):
 
     @staticmethod
     def _fold(character: str) -> str:
-        character = unicodedata.normalize("NFC", character)  # Greek has a grave and an acute accent of its own
+        character = unicodedata.normalize("NFC", character)  # replaces the Greek accents, which are separate characters
         if character in APOSTROPHES:
             return ""
         decomposed = unicodedata.normalize("NFKD", _STANDS_FOR.get(character, character)).casefold()

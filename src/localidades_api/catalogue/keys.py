@@ -1,4 +1,4 @@
-"""Official keys, names of releases, and labels: what identifies a place, to programs and to people."""
+"""Official keys, labels of places, and names of releases."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
@@ -10,14 +10,14 @@ from localidades_api.catalogue.messages import matching
 PlaceKind = Literal["localidad", "municipio", "estado"]
 
 STATE_KEYS = range(1, 33)
-KEYS_OF_A_STATE = 1000  # the key of a municipio is that of its estado and three digits
-KEYS_OF_A_MUNICIPIO = 10_000  # the key of a locality is that of its municipio and four digits
+KEYS_OF_A_STATE = 1000  # a municipio's key is its estado's key and three digits
+KEYS_OF_A_MUNICIPIO = 10_000  # a locality's key is its municipio's key and four digits
 KEY_DIGITS: Mapping[PlaceKind, int] = {"estado": 2, "municipio": 5, "localidad": 9}
 CLAVE_DIGITS: Mapping[PlaceKind, int] = {"estado": 2, "municipio": 3, "localidad": 4}
 
 
 def municipalities_of(estado_id: int) -> tuple[int, int]:
-    """Return the lowest and the highest key that a municipio of an estado may have."""
+    """Return the lowest and the highest key that a municipio of an estado can have."""
     return estado_id * KEYS_OF_A_STATE, (estado_id + 1) * KEYS_OF_A_STATE - 1
 
 
@@ -26,13 +26,13 @@ def state_of(municipio_id: int) -> int:
     return municipio_id // KEYS_OF_A_STATE
 
 
-def written(kind: PlaceKind, id_: int) -> str:
+def format_key(kind: PlaceKind, id_: int) -> str:
     """Return a key with its leading zeros."""
     return f"{id_:0{KEY_DIGITS[kind]}d}"
 
 
 def misspellings(kind: PlaceKind, typed: str) -> set[int]:
-    """Return the keys that some digits may stand for if a zero is missing, a digit doubled, or two are swapped."""
+    """Return the keys that differ from the digits by a missing zero, a doubled digit, or two swapped digits."""
     digits = KEY_DIGITS[kind]
     found = {typed[:place] + "0" + typed[place:] for place in range(1, len(typed) + 1)}
     found |= {typed[:place] + typed[place + 1 :] for place in range(len(typed))}
@@ -40,7 +40,7 @@ def misspellings(kind: PlaceKind, typed: str) -> set[int]:
     return {int(one) for one in found if one and len(one.lstrip("0")) in {digits - 1, digits}}
 
 
-def label(  # all that a label is made of
+def label(
     id_: int,
     nombre: str,
     municipio: str,
@@ -49,7 +49,7 @@ def label(  # all that a label is made of
     has_homonym: bool,
     municipio_has_homonym: bool,
 ) -> str:
-    """Return the label of a locality; claves in brackets tell homonyms within a municipio or an estado apart."""
+    """Return the label of a locality; a clave in brackets distinguishes homonyms within a municipio or an estado."""
     if has_homonym:
         nombre = f"{nombre} ({id_ % KEYS_OF_A_MUNICIPIO:04d})"
     if municipio_has_homonym:

@@ -1,6 +1,7 @@
-"""Says what is wrong with a value, in sentences of this service: pydantic's speak of its own types.
+"""Messages about invalid values, and validators that raise them.
 
-A sentence never repeats the input. Types of parameters refuse with one what pydantic would take, or tell less well.
+They replace pydantic's messages, which mention its types. A message never repeats the input. Some validators refuse
+values that pydantic would accept.
 """
 
 import re
@@ -15,12 +16,12 @@ from rapidfuzz.distance import JaroWinkler
 
 from localidades_api.catalogue.degrees import DECIMAL
 
-MAX_NUMBER = 2**53 - 1  # the largest that a JSON reader keeps exactly
+MAX_NUMBER = 2**53 - 1  # the largest integer that every JSON reader keeps exactly
 _MAX_DIGITS = len(str(MAX_NUMBER))
-_MAX_LENGTH = 40  # characters of a name that is worth comparing; none of ours is longer
-_MIN_LIKENESS = 0.85  # `municipio` is meant for `municipio_id`, and `id` for nothing
-_LIBRARY = frozenset(get_args(ErrorType))
-_CHOICE = re.compile("'([^']*)'")  # in pydantic's list of the values that a parameter takes
+_MAX_LENGTH = 40  # characters; longer names are not compared, since no known name is as long
+_MIN_LIKENESS = 0.85  # `municipio` is similar to `municipio_id`, and `id` to nothing
+_OF_PYDANTIC = frozenset(get_args(ErrorType))
+_CHOICE = re.compile("'([^']*)'")  # in pydantic's list of permitted values
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,40}")
 _LIST, _NUMBER, _OBJECT, _TEXT = "Give a list.", "Give a number.", "Give an object.", "Give a text."
 SENTENCES: Mapping[str, str] = {
@@ -49,42 +50,42 @@ SENTENCES: Mapping[str, str] = {
 
 
 def describe_fault(fault: Mapping[str, Any]) -> str:
-    """Return the sentence for one of pydantic's errors; it does not repeat the input."""
+    """Return the message for one of pydantic's errors."""
     kind, context = fault["type"], fault.get("ctx", {})
     if kind == "literal_error":
         return refuse_value(str(fault.get("input", "")), _CHOICE.findall(context["expected"]))
     if kind in SENTENCES:
-        return SENTENCES[kind].format_map({name: _written(value) for name, value in context.items()})
-    return "This value can't be read." if kind in _LIBRARY else f"{fault['msg'].rstrip('.')}."
+        return SENTENCES[kind].format_map({name: _without_fraction(value) for name, value in context.items()})
+    return "This value can't be read." if kind in _OF_PYDANTIC else f"{fault['msg'].rstrip('.')}."
 
 
 def describe_place(location: Sequence[str | int]) -> str:
-    """Return where a fault is, such as `rows[0].nombre`."""
+    """Return the path of an invalid value, such as `rows[0].nombre`."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{plain_name(part)}" for part in location)
     return "".join(parts).removeprefix(".")
 
 
 def plain_name(name: str) -> str:
-    """Return a name that a client sent if it is safe to show, else a placeholder."""
+    """Return a name from the request if it is safe to show, else a placeholder."""
     return name if _PLAIN_NAME.fullmatch(name) else "(a name that is not plain ASCII)"
 
 
-def _written(value: object) -> object:
+def _without_fraction(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def refuse_parameter(given: str, known: Sequence[str]) -> str:
-    """Return what to say of a parameter that a resource does not have; its name is not repeated."""
-    return f"Unknown parameter. {_meant(given, known)}This resource takes: {', '.join(known)}."
+    """Return the message for an unknown parameter."""
+    return f"Unknown parameter. {_did_you_mean(given, known)}This resource takes: {', '.join(known)}."
 
 
 def refuse_value(given: str, known: Sequence[str]) -> str:
-    """Return what to say of a value that a parameter does not take; it is not repeated."""
-    return f"{_meant(given, known)}This parameter takes: {', '.join(known)}."
+    """Return the message for a value that a parameter does not take."""
+    return f"{_did_you_mean(given, known)}This parameter takes: {', '.join(known)}."
 
 
-def _meant(given: str, known: Sequence[str]) -> str:
-    """Ask whether the known name that is most like this one was meant, whatever its case; empty if none is."""
+def _did_you_mean(given: str, known: Sequence[str]) -> str:
+    """Return a question with the most similar known name, ignoring case; empty if none is similar."""
     if len(given) > _MAX_LENGTH:
         return ""
     found = process.extractOne(
@@ -94,35 +95,35 @@ def _meant(given: str, known: Sequence[str]) -> str:
 
 
 def several_of(known: Sequence[str]) -> AfterValidator:
-    """Take known names separated by commas, and return each once, in the order of `known`."""
+    """Accept known names separated by commas, and return each once, in the order of `known`."""
 
     def check(text: str) -> str:
         given = text.split(",")
         if unknown := [name for name in given if name not in known]:
-            meant = _meant(unknown[0], known)
-            raise _refusal(f"{meant}This parameter takes, separated by commas: {', '.join(known)}.")
+            question = _did_you_mean(unknown[0], known)
+            raise _refusal(f"{question}This parameter takes, separated by commas: {', '.join(known)}.")
         return ",".join(name for name in known if name in given)
 
     return AfterValidator(check)
 
 
-def matching(pattern: str, sentence: str) -> AfterValidator:
-    """Refuse a text that does not match as a whole. The OpenAPI document takes the pattern from `json_schema_extra`."""
+def matching(pattern: str, message: str) -> AfterValidator:
+    """Refuse a text that does not match as a whole; the OpenAPI document needs the pattern in `json_schema_extra`."""
 
     def check(text: str) -> str:
         if not re.fullmatch(pattern, text):
-            raise _refusal(sentence)
+            raise _refusal(message)
         return text
 
     return AfterValidator(check)
 
 
-def whole_number(sentence: str) -> BeforeValidator:
-    """Refuse what int() accepts besides ASCII digits: signs, spaces, underscores, other scripts."""
+def whole_number(message: str) -> BeforeValidator:
+    """Refuse what int() accepts but ASCII digits: signs, spaces, underscores, other scripts."""
 
     def check(value: object) -> object:
         if isinstance(value, str) and not (value.isascii() and value.isdecimal()):
-            raise _refusal(sentence)
+            raise _refusal(message)
         if isinstance(value, str) and len(value) > _MAX_DIGITS:
             raise PydanticCustomError("number_size", "A number has at most 16 digits.")
         return value
@@ -130,28 +131,28 @@ def whole_number(sentence: str) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-def plain_decimal(sentence: str) -> BeforeValidator:
-    """Refuse what float() accepts besides digits and a point: exponents, underscores, spaces, nan."""
+def plain_decimal(message: str) -> BeforeValidator:
+    """Refuse what float() accepts but plain decimals: exponents, underscores, spaces, nan."""
 
     def check(value: object) -> object:
         if isinstance(value, str) and not re.fullmatch(DECIMAL, value):
-            raise _refusal(sentence)
+            raise _refusal(message)
         return value
 
     return BeforeValidator(check)
 
 
-def or_say(sentence: str) -> WrapValidator:
-    """Refuse what a union of types does not take with one sentence, in place of one for each of them."""
+def with_message(message: str) -> WrapValidator:
+    """Replace the messages for each type of a union with one."""
 
     def check(value: object, validate: ValidatorFunctionWrapHandler) -> object:
         try:
             return validate(value)
         except ValidationError:
-            raise _refusal(sentence) from None
+            raise _refusal(message) from None
 
     return WrapValidator(check)
 
 
-def _refusal(sentence: str) -> PydanticCustomError:
-    return PydanticCustomError("refused", "{sentence}", {"sentence": sentence})
+def _refusal(message: str) -> PydanticCustomError:
+    return PydanticCustomError("refused", "{message}", {"message": message})

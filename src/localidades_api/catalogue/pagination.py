@@ -1,4 +1,4 @@
-"""Pagination: the limits, the numbers in a query, and which records a page has."""
+"""Pagination: limits, parameters and arithmetic of pages."""
 
 from collections.abc import Mapping
 from typing import Annotated, NamedTuple, Self
@@ -10,7 +10,7 @@ from localidades_api.errors import InvalidPageError
 
 PAGE_SIZE = 50
 MAX_PAGE_SIZE = 1000
-# With the choice of Oaxaca's 570 municipios and links that keep the longest name of a release these are some 95 kB.
+# Some 95 kB, with a form that lists Oaxaca's 570 municipios and links with the longest name of a release.
 MAX_HTML_PAGE_SIZE = 100
 
 PageNumber = Annotated[
@@ -32,7 +32,7 @@ PageSize = Annotated[
 
 
 def count_pages(quantity: int, size: int = PAGE_SIZE) -> int:
-    """Return the number of pages for a number of records."""
+    """Return the number of pages that some records take."""
     return -(-quantity // size)
 
 
@@ -42,13 +42,18 @@ def positions(page: int, size: int = PAGE_SIZE) -> tuple[int, int]:
 
 
 def page_of_first_record(page: int, size: int, other_size: int) -> int:
-    """Return the page of another size that has the first record of a page."""
+    """Return the page of another size that has the first record of this page."""
     first, _ = positions(page, size)
     return -(-first // other_size)
 
 
+def neighbours(page: int, total_pages: int) -> list[int]:
+    """Return the pages that a page links to: the first, the last, and those around it."""
+    return sorted({1, max(total_pages, 1), *range(max(1, page - 2), min(total_pages, page + 2) + 1)})
+
+
 class Paging(NamedTuple):
-    """Which page of how many records; `parameters` are what links to others have besides page, size and format."""
+    """A page of a list; `parameters` are those of its links, without page, size and format."""
 
     quantity: int
     page: int
@@ -57,17 +62,17 @@ class Paging(NamedTuple):
 
     @property
     def total_pages(self) -> int:
-        """How many pages there are."""
+        """The number of pages."""
         return count_pages(self.quantity, self.page_size)
 
     def check(self) -> Self:
-        """Raise InvalidPageError for a page past the last; an empty list has one page, and nothing on it."""
+        """Raise InvalidPageError for a page past the last; an empty list has one empty page."""
         if self.page > max(self.total_pages, 1):
             raise InvalidPageError(self.total_pages)
         return self
 
     @property
     def places(self) -> range:
-        """The indexes of its records, from 0."""
+        """The indexes of the page's records, from 0."""
         first, last = positions(self.page, self.page_size)
         return range(first - 1, min(last, self.quantity))

@@ -1,4 +1,4 @@
-"""The schemas of requests and answers, with their texts in the OpenAPI document."""
+"""The schemas of requests and answers; their docstrings and descriptions are texts of the OpenAPI document."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -6,6 +6,8 @@ from typing import Annotated, Any, Generic, Literal, Self, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from localidades_api.catalogue.attribution import credit
+from localidades_api.catalogue.columns import COLUMNS
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.catalogue.pagination import PAGE_SIZE, count_pages
 
@@ -23,30 +25,27 @@ class Page(BaseModel, Generic[T]):
     ]
 
 
+def of_column(name: str) -> Any:  # noqa: ANN401  # as pydantic's Field
+    """Return a Field with the description of a column."""
+    column = COLUMNS[name]
+    return Field(
+        description=column.meaning,
+        examples=None if column.example is None else [column.example],
+        pattern=f"^[0-9]{{{column.digits}}}$" if column.digits else None,
+        ge=0 if column.type == "count" else None,
+    )
+
+
 MatchReason = Literal["key", "label", "exact", "seat", "everyday", "former", "prefix", "words", "near"]
 
 
 class Locality(BaseModel):
     """A locality, as the list shows it."""
 
-    id: Annotated[
-        int,
-        Field(description="The official key (CVEGEO) read as a number; it never changes.", examples=[10010001]),
-    ]
-    municipio_id: Annotated[
-        int,
-        Field(description="The key of the municipio (CVE_ENT, CVE_MUN) read as a number.", examples=[1001]),
-    ]
-    clave: Annotated[
-        str,
-        Field(
-            description="The key within the municipio (CVE_LOC), with leading zeros; many localities share"
-            " the same one.",
-            pattern="^[0-9]{4}$",
-            examples=["0001"],
-        ),
-    ]
-    nombre: Annotated[str, Field(description="The name, exactly as INEGI publishes it.", examples=["Aguascalientes"])]
+    id: Annotated[int, of_column("id")]
+    municipio_id: Annotated[int, of_column("municipio_id")]
+    clave: Annotated[str, of_column("clave")]
+    nombre: Annotated[str, of_column("nombre")]
 
 
 class LocalityPage(Page[Locality]):
@@ -91,20 +90,16 @@ class MunicipalityDetail(Municipality):
 class LocalityRecord(Locality):
     """A locality with every column of the catalogue; null where INEGI has no data."""
 
-    cvegeo: Annotated[
-        str, Field(description="The official key, with leading zeros.", pattern="^[0-9]{9}$", examples=["010010001"])
-    ]
-    ambito: Annotated[Literal["U", "R"] | None, Field(description="U (urban) or R (rural).")]
-    latitud: Annotated[float | None, Field(description="Latitude, in degrees north.", examples=[21.879823])]
-    longitud: Annotated[
-        float | None, Field(description="Longitude, in degrees east: negative in Mexico.", examples=[-102.296047])
-    ]
-    altitud: Annotated[int | None, Field(description="Altitude, in metres above sea level.", examples=[1878])]
-    carta: Annotated[str | None, Field(description="Key of the 1:50,000 topographic map.", examples=["F13D19"])]
-    poblacion: Annotated[int | None, Field(description="Population.", ge=0, examples=[863893])]
-    poblacion_masculina: Annotated[int | None, Field(description="Population: men.", ge=0, examples=[419168])]
-    poblacion_femenina: Annotated[int | None, Field(description="Population: women.", ge=0, examples=[444725])]
-    viviendas: Annotated[int | None, Field(description="Inhabited dwellings.", ge=0, examples=[246259])]
+    cvegeo: Annotated[str, of_column("cvegeo")]
+    ambito: Annotated[Literal["U", "R"] | None, of_column("ambito")]
+    latitud: Annotated[float | None, of_column("latitud")]
+    longitud: Annotated[float | None, of_column("longitud")]
+    altitud: Annotated[int | None, of_column("altitud")]
+    carta: Annotated[str | None, of_column("carta")]
+    poblacion: Annotated[int | None, of_column("poblacion")]
+    poblacion_masculina: Annotated[int | None, of_column("poblacion_masculina")]
+    poblacion_femenina: Annotated[int | None, of_column("poblacion_femenina")]
+    viviendas: Annotated[int | None, of_column("viviendas")]
 
 
 class LocalityDetail(LocalityRecord):
@@ -196,7 +191,7 @@ _Source = Annotated[str, Field(description="Name of the file that was imported."
 _Sha256 = Annotated[str, Field(description="SHA-256 digest of that file, in hexadecimal.")]
 
 
-DEMO_RELEASE = "demo"  # the name of the bundled catalogue, and of no other
+DEMO_RELEASE = "demo"  # the name of the bundled catalogue; imports refuse it for others
 
 
 class Release(BaseModel):
@@ -215,13 +210,17 @@ class Release(BaseModel):
 
     @property
     def total_pages(self) -> int:
-        """Pages in its list of localities."""
+        """The number of pages in the list of localities."""
         return count_pages(self.localities)
 
     @property
     def is_demo(self) -> bool:
-        """Whether its places are invented."""
+        """Whether the places are invented."""
         return self.name == DEMO_RELEASE
+
+    def credit(self, language: Literal["en", "es"]) -> str:
+        """Return the credit to show with the data."""
+        return credit(self.name, language, is_demo=self.is_demo)
 
 
 class Totals(BaseModel):
@@ -233,7 +232,7 @@ class Totals(BaseModel):
 
     @classmethod
     def of(cls, release: Release) -> Self:
-        """Return a release's."""
+        """Return the totals of a release."""
         return cls(estados=release.states, municipios=release.municipalities, localidades=release.localities)
 
 
@@ -249,7 +248,7 @@ class PublishedRelease(BaseModel):
 
     @classmethod
     def of(cls, release: Release, current: Release | None) -> Self:
-        """Return a release as that list shows it."""
+        """Return a release for the list of releases."""
         return cls(
             release=release.name,
             current=release == current,
@@ -280,11 +279,11 @@ class Publication(BaseModel):
 
 
 ChangeKind = Literal["added", "removed", "renamed", "relocated", "updated"]
-CHANGE_KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)  # a kind's number is its place here
+CHANGE_KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)  # a kind's number is its index
 
 
 class LocalityChange(BaseModel):
-    """How a locality changed between two releases; one that was both renamed and relocated appears twice."""
+    """A change of a locality between two releases; one that was both renamed and relocated appears twice."""
 
     change: Annotated[
         ChangeKind, Field(description="`updated` means that columns other than the name and the point changed.")
@@ -325,14 +324,7 @@ class Index(BaseModel):
 
     @classmethod
     def of(cls, release: Release) -> Self:
-        """Return a release's, with the attribution that INEGI's terms of free use require."""
-        if release.is_demo:
-            attribution = "Demo: the municipios and localities are invented; they are not INEGI data."
-        else:
-            attribution = (
-                "Fuente: INEGI, Catálogo Único de Claves de Áreas Geoestadísticas Estatales, Municipales y Localidades"
-                f" ({release.name}). Rearranged by this service, which INEGI does not endorse."
-            )
+        """Return the index of a release."""
         return cls(
             release=release.name,
             demo=release.is_demo,
@@ -343,7 +335,7 @@ class Index(BaseModel):
             resources=Resources(
                 estados="estados/", municipios="municipios/", localidades="localidades/", releases="releases/"
             ),
-            attribution=attribution,
+            attribution=release.credit("en"),
         )
 
 
@@ -381,7 +373,7 @@ class MatchableRow(BaseModel):
 
 
 class MatchFault(BaseModel):
-    """What differs between a row and a place."""
+    """A difference between a row and a place."""
 
     code: Annotated[
         str,
@@ -517,7 +509,7 @@ class NearestPlacesResults(BaseModel):
 
 
 def rows_of(row: type[BaseModel]) -> dict[str, Any]:
-    """Return the JSON schema of a document of rows."""
+    """Return the JSON schema of an object with rows."""
     return {
         "type": "object",
         "properties": {"rows": {"type": "array", "items": row.model_json_schema()}},
@@ -585,7 +577,7 @@ class VectorLayer(BaseModel):
 
 
 class TileJson(BaseModel):
-    """What maps need to know about the tiles of a release."""
+    """The tiles of a release, described for maps."""
 
     tilejson: Literal["3.0.0"] = "3.0.0"
     name: Annotated[str, Field(examples=["Localidades 2018-09"])]

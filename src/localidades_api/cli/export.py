@@ -268,7 +268,7 @@ class _Exporter:
             if self._release.localities <= file_type.max_records:
                 path = f"{LOCALIDADES}download/localidades-{self._release.name}{file_type.ending}"
                 target = f"{LOCALIDADES}download/?format={format_}&{self._pinned}"
-                await self._write(path, target, with_compressed=not file_type.compressed)
+                await self._write(path, target, with_compressed=not file_type.is_compressed)
 
     async def _write_changes(self) -> None:
         """Write the changes since each earlier release."""

@@ -13,6 +13,7 @@ from pydantic_core import from_json
 from localidades_api import __version__
 from localidades_api.catalogue.keys import KeyOfPlace, NameOfRelease
 from localidades_api.catalogue.messages import describe_fault, describe_place
+from localidades_api.catalogue.pagination import MAX_PAGE_SIZE
 from localidades_api.catalogue.schemas import ChangeKind
 from localidades_api.cli.service import Service
 from localidades_api.http.paths import LOCALIDADES, MATCH, NEAREST, PREFIX
@@ -221,7 +222,7 @@ class CatalogueTools:
 
     def _newest_two(self) -> tuple[str, str]:
         """Return the names of the current release and the one before it; if there is none, the current one twice."""
-        _, content = self._request("GET", f"{PREFIX}/releases/", page_size="1000")
+        _, content = self._request("GET", f"{PREFIX}/releases/", page_size=str(MAX_PAGE_SIZE))
         names = [one["release"] for one in content["results"]]
         current = next(index for index, one in enumerate(content["results"]) if one["current"])
         return names[current], names[max(current - 1, 0)]

@@ -30,7 +30,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
-from localidades_api.catalogue.locality import ATTRIBUTES, Content
+from localidades_api.catalogue.columns import ATTRIBUTES, ColumnType
 from localidades_api.catalogue.schemas import CHANGE_KINDS
 
 # Another program in the database may have a table of Alembic's default name.
@@ -137,7 +137,7 @@ municipalities = Table(
     ForeignKeyConstraint(["release_id", "estado_id"], ["states.release_id", "states.id"]),
 )
 
-_TYPES: Mapping[Content, TypeEngine[Any]] = {
+_TYPES: Mapping[ColumnType, TypeEngine[Any]] = {
     "ambito": Text(collation="C"),
     "latitude": Double(),
     "longitude": Double(),
@@ -159,7 +159,7 @@ localities = Table(
     Column("municipio_id", Integer, nullable=False),
     Column("clave", Text(collation="C"), nullable=False),
     Column("nombre", Text, nullable=False, comment="As published, to the byte"),
-    *(Column(name, _TYPES[one.content], comment=one.comment) for name, one in ATTRIBUTES.items()),
+    *(Column(name, _TYPES[column.type], comment=column.comment) for name, column in ATTRIBUTES.items()),
     Column("folded", Text(collation="C"), nullable=False, comment="The name as people type it (folding.py)"),
     Column("prominence", Integer, nullable=False, comment="Place by population, from 1; unknown ones last"),
     PrimaryKeyConstraint("release_id", "id"),

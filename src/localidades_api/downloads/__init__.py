@@ -1,1 +1,1 @@
-"""Downloads of a release: file types, a module for each family of formats, and the response that sends them."""
+"""Downloads of a release: file types, a module for each binary format, and the response that sends a file."""

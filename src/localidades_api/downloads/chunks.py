@@ -1,4 +1,4 @@
-"""Chunks of a download: records, some thousand at a time."""
+"""Reads the records of a download in chunks."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
@@ -9,11 +9,11 @@ from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries import RecordsRepository
 from localidades_api.errors import DatabaseUnavailableError
 
-CHUNK = 4000  # records: a statement of some 20 ms, and a megabyte; some 20 MB as rows, 40 if names are long
+CHUNK = 4000  # records: 20 ms and a megabyte of text, or 20 MB of rows, 40 MB if names are long
 
 
 def check_whole(count: int, wanted: Sequence[int]) -> None:
-    """Raise DatabaseUnavailableError if a statement returned fewer records than it was to return."""
+    """Raise DatabaseUnavailableError if a statement did not return every record of a chunk."""
     if count != len(wanted):
         raise DatabaseUnavailableError(f"The database returned {count} of {len(wanted)} records of a download.")
 

@@ -1,10 +1,11 @@
-"""A release, or a part of it, as a file of each format; text formats are lines that Postgres writes."""
+"""Writes localities as a file of any format; Postgres writes the lines of text formats."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 
+from localidades_api.catalogue.columns import COLUMNS
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries import RecordsRepository
-from localidades_api.database.queries.downloads import COLUMNS, LineFormat
+from localidades_api.database.queries.downloads import LineFormat
 from localidades_api.downloads.chunks import CHUNK, check_whole
 from localidades_api.downloads.formats import FILE_TYPES, DownloadFormat
 from localidades_api.errors import NotAcceptableError
@@ -21,9 +22,9 @@ _FRAMES: Mapping[LineFormat, tuple[bytes, bytes, bytes]] = {
 async def write_lines(
     records: RecordsRepository, release: Release, places: Sequence[int], format_: LineFormat, first: int = 0
 ) -> AsyncGenerator[bytes, None]:
-    """Write a text format in chunks, from the `first` to the end; raise DatabaseUnavailableError if one is incomplete.
+    """Write a text format, from chunk `first` to the end; raise DatabaseUnavailableError if records are missing.
 
-    The header goes with the first records, so that nothing is sent before the database has answered.
+    The header is part of the first chunk, so that nothing is sent before the database has answered.
     """
     head, between, tail = _FRAMES[format_]
     before = head % len(places) if format_ == "geojson" else head
@@ -43,8 +44,7 @@ def write_file(
 ) -> AsyncGenerator[bytes, None]:
     """Write the localities at these positions in chunks, some of which can be empty.
 
-    A format that is reproducible begins with the `first` chunk.
-    Raises NotAcceptableError, before the first chunk, if the format has no room for so many.
+    A reproducible format can begin at chunk `first`. Raises NotAcceptableError if the format has no room for so many.
     """
     if len(places) > FILE_TYPES[format_].max_records:
         others = {name: type_ for name, type_ in FILE_TYPES.items() if len(places) <= type_.max_records}
@@ -53,7 +53,7 @@ def write_file(
             f"A sheet of Excel has room for {FILE_TYPES[format_].max_records:,} localities, and these are"
             f" {len(places):,}: set `format` to {', '.join(others)}, or filter.",
         )
-    # Libraries are imported when they are needed: pyarrow takes 33 MB of each worker that uses it.
+    # Imported when needed: pyarrow takes 33 MB of each worker that uses it.
     match format_:
         case "parquet":
             from localidades_api.downloads.parquet import write_parquet  # noqa: PLC0415

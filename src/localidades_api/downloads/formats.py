@@ -1,26 +1,22 @@
-"""The formats of downloads: media types, names of files, and the texts in Spanish that files hold."""
+"""The formats of downloads: media types, names of files, limits."""
 
 import math
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
-
-from localidades_api.catalogue.locality import ATTRIBUTES
-from localidades_api.catalogue.schemas import Release
 
 DownloadFormat = Literal["csv", "excel", "ndjson", "geojson", "parquet", "xlsx", "gpkg"]
 _CSV = "text/csv; charset=utf-8; header=present"
 
 
 class FileType(NamedTuple):
-    """The media type of a format, and how the names of its files end.
+    """The media type of a format, and the ending of its file names.
 
-    `compressed` says that it is so within, `is_reproducible` that the same records are the same bytes on any machine;
-    `max_records` is how many records fit.
+    A format is reproducible if the same records give the same bytes on any machine.
     """
 
     media_type: str
     ending: str
-    compressed: bool = False
+    is_compressed: bool = False
     is_reproducible: bool = False
     max_records: float = math.inf
 
@@ -30,44 +26,13 @@ FILE_TYPES: Mapping[DownloadFormat, FileType] = {
     "excel": FileType(_CSV, "-excel.csv", is_reproducible=True),
     "ndjson": FileType("application/x-ndjson", ".ndjson", is_reproducible=True),
     "geojson": FileType("application/geo+json", ".geojson", is_reproducible=True),
-    "parquet": FileType("application/vnd.apache.parquet", ".parquet", compressed=True),
+    "parquet": FileType("application/vnd.apache.parquet", ".parquet", is_compressed=True),
     "xlsx": FileType(
         "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
         ".xlsx",
-        compressed=True,
-        max_records=2**20 - 1,  # rows of a sheet, less its header; Excel opens no file that has more
+        is_compressed=True,
+        max_records=2**20 - 1,  # the rows of a sheet without the header; Excel refuses a file with more
     ),
     "gpkg": FileType("application/geopackage+sqlite3", ".gpkg"),
 }
 NDJSON = FILE_TYPES["ndjson"].media_type
-
-
-ORIGIN = "https://www.inegi.org.mx/app/ageeml/"
-TERMS = "https://www.inegi.org.mx/inegi/terminos.html"  # of free use
-
-MEANINGS: Mapping[str, str] = {
-    "id": "Clave oficial leída como número; nunca cambia",
-    "cvegeo": "Clave geoestadística (CVEGEO): nueve dígitos, con ceros a la izquierda",
-    "clave": "Clave de la localidad en su municipio (CVE_LOC): cuatro dígitos",
-    "nombre": "Nombre de la localidad, tal como lo publica el INEGI",
-    **{name: one.meaning or one.label for name, one in ATTRIBUTES.items()},
-    "municipio_id": "Clave del municipio, con la del estado, leída como número",
-    "municipio_clave": "Clave del municipio en su estado: tres dígitos",
-    "municipio": "Nombre del municipio",
-    "estado_id": "Clave del estado leída como número",
-    "estado_clave": "Clave del estado: dos dígitos",
-    "estado": "Nombre del estado",
-    "estado_abreviatura": "Abreviatura del nombre del estado",
-    "cve_ent": "Clave del estado (CVE_ENT): dos dígitos, con ceros a la izquierda",
-    "cve_mun": "Clave del municipio con la del estado (CVE_ENT, CVE_MUN): cinco dígitos, con ceros a la izquierda",
-}
-
-
-def credit(release: Release) -> str:
-    """Return the credit that INEGI's terms of free use require."""
-    if release.is_demo:
-        return "Demostración: los municipios y las localidades son inventados; no son datos del INEGI."
-    return (
-        "Fuente: INEGI, Catálogo Único de Claves de Áreas Geoestadísticas Estatales, Municipales y Localidades"
-        f" ({release.name}). Datos reorganizados por este servicio, que el INEGI no avala."
-    )

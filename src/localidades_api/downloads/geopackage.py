@@ -12,14 +12,13 @@ from typing import Any, Self
 
 from sqlalchemy import Row
 
+from localidades_api.catalogue.columns import COLUMNS
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries import RecordsRepository
-from localidades_api.database.queries.downloads import COLUMNS
 from localidades_api.downloads.chunks import rows_of
-from localidades_api.downloads.formats import credit
 from localidades_api.errors import UnavailableError
 
-_PART = 256 * 1024  # bytes of the file that are sent at a time
+_PART = 256 * 1024  # bytes of the file to send at a time
 _TYPES = {"integer": "INTEGER", "number": "DOUBLE", "text": "TEXT", "key": "TEXT"}
 _POINT = struct.Struct("<2sBBiBIdd")  # the header, without an envelope, then WKB
 _SCHEMA = """
@@ -57,7 +56,11 @@ _SCHEMA = """
         ('localidades', 'geom', 'gpkg_rtree_index', 'http://www.geopackage.org/spec140/#extension_rtree', 'write-only');
     CREATE VIRTUAL TABLE rtree_localidades_geom USING rtree (id, minx, maxx, miny, maxy);
 """
-_COLUMNS = ["fid INTEGER PRIMARY KEY", "geom POINT", *(f"{name} {_TYPES[kind]}" for name, (_, kind) in COLUMNS.items())]
+_COLUMNS = [
+    "fid INTEGER PRIMARY KEY",
+    "geom POINT",
+    *(f"{name} {_TYPES[column.kind]}" for name, column in COLUMNS.items()),
+]
 _TABLE = f"CREATE TABLE localidades ({', '.join(_COLUMNS)})"
 _INSERT = f"INSERT INTO localidades VALUES (NULL{', ?' * (len(_COLUMNS) - 1)})"  # noqa: S608  # only its length varies
 _CONTENTS = """
@@ -72,7 +75,7 @@ _INDEX = """
     INSERT INTO rtree_localidades_geom
     SELECT fid, longitud, longitud, latitud, latitud FROM localidades WHERE geom NOT NULL
 """
-# The triggers of the extension gpkg_rtree_index. The functions are those of the program that edits the file.
+# The triggers of the extension gpkg_rtree_index; programs that edit the file bring the functions.
 _TRIGGERS = """
     CREATE TRIGGER rtree_localidades_geom_insert AFTER INSERT ON localidades
       WHEN NEW.geom NOT NULL AND NOT ST_IsEmpty(NEW.geom)
@@ -122,10 +125,10 @@ _TRIGGERS = """
 async def write_geopackage(
     records: RecordsRepository, release: Release, places: Sequence[int]
 ) -> AsyncGenerator[bytes, None]:
-    """Write a temporary file, yielding empty parts so that a client that has gone is noticed; then yield its parts.
+    """Write a temporary file, then yield its parts; empty parts before them let the response notice a disconnect.
 
     The file has no name, so its space is free again however the process ends. Raises DatabaseUnavailableError if
-    records are missing, UnavailableError if the disk is full.
+    records are missing, and UnavailableError if the disk is full.
     """
     try:
         with _GeoPackage() as package:
@@ -140,7 +143,7 @@ async def write_geopackage(
 
 
 class _GeoPackage:
-    """A file without a name. Threads write it; a cancelled request waits for them before it closes it."""
+    """A temporary file without a name, written by threads; closing it waits for the thread that is writing."""
 
     def __init__(self) -> None:
         descriptor, name = mkstemp(suffix=".gpkg")
@@ -168,7 +171,7 @@ class _GeoPackage:
     def finish(self, release: Release) -> None:
         moment = release.published_at.timestamp()
         with self._lock:
-            self._database.execute(_CONTENTS, (f"Localidades {release.name}", credit(release), moment))
+            self._database.execute(_CONTENTS, (f"Localidades {release.name}", release.credit("es"), moment))
             self._database.execute(_INDEX)
             self._database.execute("COMMIT")
             self._database.executescript(_TRIGGERS)

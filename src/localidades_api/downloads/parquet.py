@@ -1,4 +1,4 @@
-"""Downloads as GeoParquet 1.1: Parquet whose metadata say which column has the points."""
+"""Downloads as GeoParquet 1.1: Parquet with metadata about the column of points."""
 
 import json
 import struct
@@ -9,18 +9,18 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet as pq
 
+from localidades_api.catalogue.columns import COLUMNS
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries import RecordsRepository
-from localidades_api.database.queries.downloads import COLUMNS
 from localidades_api.downloads.chunks import rows_of
 from localidades_api.http.sink import Sink
 
 _TYPES = {"integer": pa.int32(), "number": pa.float64(), "text": pa.string(), "key": pa.string()}
-_SCHEMA = pa.schema([*((name, _TYPES[kind]) for name, (_, kind) in COLUMNS.items()), ("geometry", pa.binary())])
-_WKB = struct.Struct("<BIdd")  # little-endian, a point, its longitude and its latitude
+_SCHEMA = pa.schema([*((name, _TYPES[column.kind]) for name, column in COLUMNS.items()), ("geometry", pa.binary())])
+_WKB = struct.Struct("<BIdd")  # little-endian, the type (a point), longitude, latitude
 _Point = tuple[float, float]
-# WGS 84 as PROJJSON. GeoParquet's default, OGC:CRS84, has no EPSG code, so joins with other layers would warn. Points
-# are longitude first all the same, as GeoParquet says of every system.
+# WGS 84 as PROJJSON. GeoParquet's default, OGC:CRS84, has no EPSG code, so joins with other layers would warn. In
+# GeoParquet, points are longitude first whatever the order of the axes.
 _WGS_84 = {
     "type": "GeographicCRS",
     "name": "WGS 84",
@@ -43,11 +43,11 @@ _WGS_84 = {
 async def write_parquet(
     records: RecordsRepository, release: Release, places: Sequence[int]
 ) -> AsyncGenerator[bytes, None]:
-    """Write row groups as they are read; raise DatabaseUnavailableError if one is incomplete."""
+    """Write a row group for each chunk; raise DatabaseUnavailableError if records are missing."""
     sink = Sink()
     corners: list[_Point] = []
     try:
-        # With Arrow's schema in the file, pyarrow would read its metadata from there, and not find those written last.
+        # With a stored schema, pyarrow would read the metadata from there and miss those that are written last.
         with pq.ParquetWriter(sink, _SCHEMA, compression="zstd", store_schema=False) as writer:
             async for rows in rows_of(records, release, places):
                 points = [None if row.longitud is None else (row.longitud, row.latitud) for row in rows]
@@ -63,11 +63,11 @@ async def write_parquet(
             writer.add_key_value_metadata({"release": release.name, "geo": geometry_column})
         yield sink.drain()
     finally:
-        pa.default_memory_pool().release_unused()  # or pyarrow keeps the memory of the largest file
+        pa.default_memory_pool().release_unused()  # otherwise pyarrow keeps the memory of the largest file
 
 
 def _corners(points: Sequence[_Point]) -> list[_Point]:
-    """Return the south-western and the north-eastern corner of the box around points; none if there are none."""
+    """Return the south-western and the north-eastern corner of the box around points; none without points."""
     if not points:
         return []
     longitudes, latitudes = zip(*points, strict=True)
@@ -75,7 +75,7 @@ def _corners(points: Sequence[_Point]) -> list[_Point]:
 
 
 def _describe_geometry(corners: Sequence[_Point]) -> dict[str, Any]:
-    """Return GeoParquet's metadata."""
+    """Return the metadata of GeoParquet."""
     column: dict[str, Any] = {"encoding": "WKB", "geometry_types": ["Point"], "crs": _WGS_84}
     if corners:
         column["bbox"] = list(chain.from_iterable(corners))

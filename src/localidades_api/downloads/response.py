@@ -1,4 +1,4 @@
-"""Sends a download: whole, compressed, or a range of its bytes."""
+"""Sends a download: whole, compressed, or a range of bytes."""
 
 import asyncio
 import logging
@@ -18,47 +18,48 @@ from starlette_compress import CompressMiddleware, add_compress_type
 
 from localidades_api.downloads.formats import FILE_TYPES, FileType
 from localidades_api.errors import RangeNotSatisfiableError, UnavailableError
+from localidades_api.http.headers import VARY_BY_CODING
 from localidades_api.http.negotiation import choose_coding
 from localidades_api.http.paths import WITH_BODY
 from localidades_api.http.transfers import Transfer, Transfers
 
-CODINGS = ("zstd", "br", "gzip")  # of downloads, the best first
+CODINGS = ("zstd", "br", "gzip")  # for downloads, best first
 Chunks = AsyncGenerator[bytes, None]
-Write = Callable[[int], Chunks]  # writes a file, from the chunk of this number to the end
+Write = Callable[[int], Chunks]  # writes a file from this chunk to the end
 
 _RANGE = re.compile(r"(?i:bytes)[ \t]*=[ \t]*([0-9]{0,18})-([0-9]{0,18})[ \t]*")
 
 
 def range_headers(headers: Headers, etag: str, file_type: FileType) -> Mapping[str, str]:
-    """Return the ETag of a file and whether it has parts; without parts the ETag is weak."""
+    """Return ETag and Accept-Ranges; the ETag is weak if ranges are not possible."""
     if file_type.is_reproducible and choose_coding(headers.getlist("accept-encoding"), CODINGS) is None:
         return {"ETag": etag, "Accept-Ranges": "bytes"}
     return {"ETag": f"W/{etag}"}
 
 
 class ByteRange(NamedTuple):
-    """A range of bytes as it was asked for: from `first` to `last`, or the `last` bytes if there is no `first`."""
+    """A requested range of bytes: from `first` to `last`, or the final `last` bytes if `first` is None."""
 
     first: int | None
     last: int | None
 
     @classmethod
     def of(cls, headers: Headers, etag: str) -> Self | None:
-        """Return the one range that is asked for.
+        """Return the requested range, or None if the response has to be the whole file.
 
-        It is None for several ranges, for what is no range, and if the client's part is of another file (If-Range): the
-        response is then the whole file. A date is no proof that it is the same file.
+        That is the case for several ranges, an invalid range, and an If-Range that is not the ETag of this file. A date
+        in If-Range does not prove that the file is the same.
         """
-        asked = _RANGE.fullmatch(", ".join(headers.getlist("range")).strip())
-        if asked is None or headers.get("if-range", etag).strip() != etag:
+        matched = _RANGE.fullmatch(", ".join(headers.getlist("range")).strip())
+        if matched is None or headers.get("if-range", etag).strip() != etag:
             return None
-        first, last = (int(digits) if digits else None for digits in asked.groups())
+        first, last = (int(digits) if digits else None for digits in matched.groups())
         if (first is None and last is None) or (first is not None and last is not None and last < first):
             return None
         return cls(first, last)
 
     def within(self, size: int) -> tuple[int, int]:
-        """Return where the range starts and stops in a file of so many bytes; raise RangeNotSatisfiableError."""
+        """Return the start and the stop of the range in a file of this size; raise RangeNotSatisfiableError."""
         if self.first is None:
             start, stop = max(size - (self.last or 0), 0), size
         else:
@@ -69,7 +70,7 @@ class ByteRange(NamedTuple):
 
 
 class ChunkLayout:
-    """Where the chunks of a file begin."""
+    """The positions of the chunks of a file."""
 
     def __init__(self, sizes: list[int]) -> None:
         self._begins = list(accumulate(sizes, initial=0))
@@ -77,12 +78,12 @@ class ChunkLayout:
 
     @classmethod
     async def of(cls, chunks: Chunks) -> Self:
-        """Write a file to nowhere."""
+        """Measure the chunks of a file; their content is discarded."""
         async with aclosing(chunks):
             return cls([len(chunk) async for chunk in chunks])
 
     async def write(self, write: Write, start: int, stop: int) -> Chunks:
-        """Write the part of a file from `start` to `stop`, beginning with the chunk that has its first byte."""
+        """Write the bytes of a file from `start` to `stop`; the chunks before them are not written."""
         number = bisect_right(self._begins, start) - 1
         position = self._begins[number]
         async with aclosing(write(number)) as chunks:
@@ -95,36 +96,36 @@ class ChunkLayout:
 
 _log = logging.getLogger(__name__)
 
-_MAX_LAYOUTS = 64  # remembered, of a few kilobytes at most
+_MAX_LAYOUTS = 64  # of a few kilobytes at most
 
 for _type in FILE_TYPES.values():
-    if not _type.compressed:
-        # Chunk by chunk: otherwise brotli buffers up to 30 MB of a stream, to save a thousandth of its size.
+    if not _type.is_compressed:
+        # Chunk by chunk: otherwise brotli buffers up to 30 MB of a stream to save a thousandth of its size.
         add_compress_type(_type.media_type.partition(";")[0], streaming=True)
 
 
 class Downloads:
-    """Starts downloads, and remembers where the chunks of files begin."""
+    """Starts downloads, and caches the positions of the chunks of files."""
 
     def __init__(self, transfers: Transfers) -> None:
         self._transfers = transfers
         self._layouts: LRUCache[str, ChunkLayout] = LRUCache(_MAX_LAYOUTS)
 
     async def start(self, scope: Scope, write: Write, headers: Mapping[str, str], file_type: FileType) -> "Download":
-        """Fetch the first chunk and return the response: an error until then still gets a response of its own.
+        """Fetch the first chunk and return the response, so that an error until then can still be answered.
 
-        If the headers say that the file has parts, the response is the one that is asked for. Raises TransfersFullError
-        and RangeNotSatisfiableError.
+        With Accept-Ranges among the headers, the response can be a range. Raises TransfersFullError and
+        RangeNotSatisfiableError.
         """
         transfer = self._transfers.begin()
         try:
-            has_parts = "Accept-Ranges" in headers and scope.get(WITH_BODY, True)
-            asked = ByteRange.of(Headers(scope=scope), headers["ETag"]) if has_parts else None
-            if asked is None:
+            accepts_ranges = "Accept-Ranges" in headers and scope.get(WITH_BODY, True)
+            requested = ByteRange.of(Headers(scope=scope), headers["ETag"]) if accepts_ranges else None
+            if requested is None:
                 status, chunks = HTTPStatus.OK, write(0)
             else:
                 layout = await self._lay_out(scope, write, headers["ETag"])
-                start, stop = asked.within(layout.size)
+                start, stop = requested.within(layout.size)
                 part = {
                     "Content-Range": f"bytes {start}-{stop - 1}/{layout.size}",
                     "Content-Length": str(stop - start),
@@ -137,7 +138,7 @@ class Downloads:
             raise
 
     async def _lay_out(self, scope: Scope, write: Write, etag: str) -> ChunkLayout:
-        """Return where the chunks of a file begin; the first time, the whole of it is written to find out."""
+        """Return the layout of a file; the first time, the whole file is written to measure it."""
         key = f"{etag} {scope['path']}?{scope['query_string'].decode('latin-1')}"
         if (layout := self._layouts.get(key)) is None:
             layout = self._layouts[key] = await ChunkLayout.of(write(0))
@@ -147,10 +148,9 @@ class Downloads:
 class Download(Response):
     """A streamed file, compressed as the client accepts it (zstd, br, gzip).
 
-    Its ETag is weak where the same records may be other bytes: in every encoding, and in most formats.
-
-    The call never raises: an exception would keep its frames, and with them a compressor of some megabytes, until the
-    garbage collector runs, which is seldom.
+    The ETag is weak where the same records can be other bytes: in every coding, and in most formats. The call never
+    raises, because an exception would keep its frames, and a compressor of some megabytes, until the garbage collector
+    runs.
     """
 
     def __init__(
@@ -167,8 +167,8 @@ class Download(Response):
         self._rest = rest
         self._transfer = transfer
         self.background = None
-        # The middleware adds Accept-Encoding to Vary for what it may compress.
-        vary = {"Vary": "Accept-Encoding"} if file_type.compressed or status == HTTPStatus.PARTIAL_CONTENT else {}
+        # The middleware adds it for the other files.
+        vary = VARY_BY_CODING if file_type.is_compressed or status == HTTPStatus.PARTIAL_CONTENT else {}
         self.init_headers(
             {**headers, **vary, "Content-Type": file_type.media_type, "X-Content-Type-Options": "nosniff"}
         )
@@ -182,7 +182,7 @@ class Download(Response):
                 await self._rest.aclose()
 
     async def _send_chunks(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send chunk by chunk, until the client disconnects or the database fails, or the disk."""
+        """Send chunk by chunk, until the client disconnects, or the database or the disk fails."""
         gone = asyncio.create_task(_hang_up(receive))
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
@@ -193,9 +193,9 @@ class Download(Response):
                 chunk = await anext(self._rest, None) if scope.get(WITH_BODY, True) else None
             if not gone.done():
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
-        except UnavailableError as error:  # the server closes the connection, because the last chunk is missing
+        except UnavailableError as error:  # without a last chunk, the server closes the connection
             _log.error("A download failed: %s (%r)", error, error.__cause__)
-            error.__traceback__ = None  # or it keeps this frame
+            error.__traceback__ = None  # otherwise it keeps this frame
         finally:
             gone.cancel()
 

@@ -16,6 +16,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from localidades_api.http.caching import CACHE_CONTROL, is_fresh
+from localidades_api.http.headers import VARY_BY_CODING
 from localidades_api.http.negotiation import CODINGS, choose_coding
 
 STATIC = Path(__file__).parent / "static"
@@ -59,7 +60,7 @@ class CompressedStaticFiles(StaticFiles):
         asked = Headers(scope=scope)
         text = _read(str(full_path), stat_result.st_mtime_ns)
         coding = choose_coding(asked.getlist("accept-encoding"), CODINGS) or "identity"
-        headers = {"Cache-Control": CACHE_CONTROL, "ETag": f'"{text.digest}.{coding}"', "Vary": "Accept-Encoding"}
+        headers = {"Cache-Control": CACHE_CONTROL, "ETag": f'"{text.digest}.{coding}"', **VARY_BY_CODING}
         if is_fresh(asked.getlist("if-none-match"), headers["ETag"]):
             return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
         if coding in CODINGS:

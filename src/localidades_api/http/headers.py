@@ -1,4 +1,4 @@
-"""CORS headers, the Link header of a page, and headers as bytes."""
+"""CORS headers, the values of Vary, the Link header of a page, and headers as bytes."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import urlencode
@@ -12,9 +12,13 @@ _CORS = {
     "Access-Control-Expose-Headers": "Allow, Catalogue-Records, Catalogue-Release, Content-Disposition, ETag,"
     " Last-Modified, Link, Retry-After",
 }
+# The request headers that choose a response, so that caches hold one for each of their values.
+_ACCEPT = "Accept"
+VARY_BY_CODING = {"Vary": "Accept-Encoding"}
+VARY_BY_LANGUAGE = {"Vary": "Accept-Language"}
 # Of an answer to bytes that can't be parsed as a request, and so have no path.
 API_HEADERS: RawHeaders = [
-    (name.lower().encode(), value.encode()) for name, value in {"Allow": "GET", "Vary": "Accept", **_CORS}.items()
+    (name.lower().encode(), value.encode()) for name, value in {"Allow": "GET", "Vary": _ACCEPT, **_CORS}.items()
 ]
 
 
@@ -22,10 +26,15 @@ def complete(headers: MutableHeaders, allow: str | None) -> None:
     """Add the headers that every answer has; for one under `/api/census`, `allow` and Accept in its Vary too."""
     if allow:
         headers["Allow"] = allow
-        headers["Vary"] = ", ".join(["Accept", *headers.getlist("Vary")])
+        vary_by_type(headers)
     else:  # those under the prefix have it already, where they have a body
         headers.setdefault("X-Content-Type-Options", "nosniff")
     headers.update(_CORS)
+
+
+def vary_by_type(headers: MutableHeaders) -> None:
+    """Add Accept to Vary, for a resource that has several representations."""
+    headers["Vary"] = ", ".join([_ACCEPT, *headers.getlist("Vary")])
 
 
 def on_wire(headers: Iterable[tuple[bytes, bytes]]) -> bytes:

@@ -6,8 +6,8 @@ from functools import partial
 from typing import TypeVar
 
 from localidades_api.catalogue import degrees
+from localidades_api.catalogue.columns import LocalityColumn
 from localidades_api.catalogue.degrees import BOUNDS, DECIMAL, Axis
-from localidades_api.catalogue.locality import Attribute
 
 NO_DATA = frozenset({"", "-", "*"})
 # Rows of the census that are no localities, by their clave.
@@ -156,18 +156,18 @@ def read_count(text: str, column: str) -> int | None:
     return count
 
 
-def reader_of(attribute: Attribute) -> Callable[[str], object]:
+def reader_of(column: LocalityColumn) -> Callable[[str], object]:
     """Return the function that reads the values of a column; it raises InvalidRowError."""
-    match attribute.content:
+    match column.type:
         case "latitude":
             return partial(read_degrees, axis="latitud")
         case "longitude":
             return partial(read_degrees, axis="longitud")
         case "integer":
-            return Memo(partial(read_integer, column=attribute.header)).__getitem__
+            return Memo(partial(read_integer, column=column.header)).__getitem__
         case "count":
-            return Memo(partial(read_count, column=attribute.header)).__getitem__
+            return Memo(partial(read_count, column=column.header)).__getitem__
         case "ambito":
             return Memo(read_ambito).__getitem__
-        case "text":
+        case "text" | "key":
             return Memo(read_text).__getitem__

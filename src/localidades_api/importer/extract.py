@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from localidades_api.catalogue.locality import ATTRIBUTES, POINT
+from localidades_api.catalogue.columns import ATTRIBUTES, POINT
 from localidades_api.errors import CatalogueError
 from localidades_api.files.archive import open_text
 from localidades_api.observability.progress import Counting
@@ -60,7 +60,7 @@ COLUMNS: Mapping[str, Sequence[str]] = {
     "nom_mun": ("nom_mun",),
     "cve_loc": ("cve_loc",),
     "nom_loc": ("nom_loc",),
-    **{name: (_fold(attribute.header), *_ALTERNATIVES.get(name, ())) for name, attribute in ATTRIBUTES.items()},
+    **{name: (_fold(column.header), *_ALTERNATIVES.get(name, ())) for name, column in ATTRIBUTES.items()},
 }
 
 

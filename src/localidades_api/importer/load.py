@@ -13,8 +13,8 @@ import asyncpg
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from localidades_api.catalogue.columns import LocalityRow
 from localidades_api.catalogue.folding import fold
-from localidades_api.catalogue.locality import LocalityRow
 from localidades_api.database.models import partition_of
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.transform import Catalogue, MunicipalityRow, StateRow

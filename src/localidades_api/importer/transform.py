@@ -7,8 +7,8 @@ from itertools import islice, pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
+from localidades_api.catalogue.columns import ATTRIBUTES, POINT, LocalityRow
 from localidades_api.catalogue.keys import STATE_KEYS
-from localidades_api.catalogue.locality import ATTRIBUTES, POINT, LocalityRow
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.cells import (
     NO_DATA,
@@ -141,7 +141,7 @@ class _LineReader:
         self._states = KeyColumn("CVE_ENT", 2, "two digits")
         self._municipalities = KeyColumn("CVE_MUN", 3, "three digits from 001")
         self._claves = KeyColumn("CVE_LOC", 4, "four digits from 0001")
-        self._readers = {name: reader_of(attribute) for name, attribute in ATTRIBUTES.items()}
+        self._readers = {name: reader_of(column) for name, column in ATTRIBUTES.items()}
 
     @property
     def has_restored_zeros(self) -> bool:

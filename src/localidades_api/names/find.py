@@ -12,6 +12,9 @@ from localidades_api.names.query import MAX_BEGINNING, all_of, any_of, wrong_let
 from localidades_api.names.reader import IndexReader
 from localidades_api.names.text import canonical_words, open_word, repair
 
+# The filters that the index of names has, each with the letter of its terms in `build`.
+_LETTERS = {"estado_id": "e", "municipio_id": "m", "clave": "c", "ambito": "a"}
+INDEXED = frozenset({"search", "cvegeo", *_LETTERS})
 # Finds what has a word in its names (`name`), or in its names and areas (`text`).
 _Part = Callable[[str, str], Query]
 
@@ -29,7 +32,7 @@ class Finder:
         self._layout = index.layout
 
     def find(self, filters: LocalityFilters) -> list[int]:
-        """Return the positions of the places that the filters select, in order; `search` must be set.
+        """Return the positions of the places that the filters in `INDEXED` select, in order; `search` must be set.
 
         What the words mean doesn't depend on the other filters: letters are taken for wrong only where no place of
         the release has the words as they are.
@@ -44,8 +47,8 @@ class Finder:
 
     def _narrowing(self, filters: LocalityFilters) -> list[Query]:
         """Return the queries for the other filters, whose terms are those that `names.build` writes."""
-        chosen = {"e": filters.estado_id, "m": filters.municipio_id, "c": filters.clave, "a": filters.ambito}
-        found = [self._words.area(f"{letter}{value}") for letter, value in chosen.items() if value is not None]
+        chosen = filters.chosen
+        found = [self._words.area(f"{letter}{chosen[name]}") for name, letter in _LETTERS.items() if name in chosen]
         if filters.cvegeo is not None:
             found.append(any_of([self._words.place(int(key)) for key in filters.cvegeo.split(",")]))
         return found

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import NamedTuple
 
-from localidades_api.catalogue.keys import CLAVE_DIGITS, PlaceKind, written
+from localidades_api.catalogue.keys import CLAVE_DIGITS, PlaceKind, format_key
 from localidades_api.catalogue.schemas import MatchReason
 
 MIN_URBAN = 2500  # inhabitants from which on INEGI calls a locality urban
@@ -113,7 +113,7 @@ class Suggested(NamedTuple):
     @property
     def cvegeo(self) -> str:
         """The key with its leading zeros: nine digits, five for a municipio, two for an estado."""
-        return written(self.kind, self.id)
+        return format_key(self.kind, self.id)
 
     @property
     def clave(self) -> str:

@@ -18,12 +18,13 @@ from localidades_api.api.reconcile.vocabulary import FETCHED, PROPERTIES, TYPES,
 from localidades_api.api.responses import ERRORS, NO_KEY, REVALIDATED, header, problem
 from localidades_api.api.services import Services, ServicesDep, get_services
 from localidades_api.catalogue.filters import MAX_TEXT_LENGTH, Omittable
-from localidades_api.catalogue.keys import KeyOfPlace, PlaceKind, written
+from localidades_api.catalogue.keys import KeyOfPlace, PlaceKind, format_key
 from localidades_api.catalogue.messages import whole_number
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities, municipalities, states
 from localidades_api.errors import GoneError, LocalidadesError
 from localidades_api.html.renderer import HTML, JSON, View, root_of
+from localidades_api.http.headers import VARY_BY_LANGUAGE
 from localidades_api.http.paths import RECONCILE
 from localidades_api.languages.translators import preferred_language
 from localidades_api.names.places import Suggested
@@ -120,7 +121,7 @@ async def propose_properties(query: Annotated[ProposeQuery, Query()]) -> Respons
 
 
 def _describe(one: Suggested) -> SuggestedEntity:
-    key = written(one.kind, one.id)
+    key = format_key(one.kind, one.id)
     type_ = named_type(one.kind)
     return SuggestedEntity(id=key, name=one.label, description=f"{type_.name}, {key}", notable=[type_])
 
@@ -197,7 +198,7 @@ async def preview_entity(request: Request, query: Annotated[PreviewQuery, Query(
         language=query.lang or preferred_language(request.headers),
         context={"key": query.id, "kind": kind, "target": f"../../{_LISTS[kind]}/{id_}/"},
     )
-    own = {"Content-Security-Policy": _FRAMEABLE, "Vary": "Accept-Language", "Cache-Control": "no-cache"}
+    own = {"Content-Security-Policy": _FRAMEABLE, **VARY_BY_LANGUAGE, "Cache-Control": "no-cache"}
     headers = {**HTML.headers, **own, "Catalogue-Release": release.name}
     return Response(HTML.render(view), headers=headers)
 
@@ -227,7 +228,7 @@ async def _describe_withdrawn(services: Services, error: GoneError, kind: PlaceK
         **({"name": row.nombre} if row else {}),
         "kind": kind,
         "successors": [
-            {"key": written(kind, successor), "label": label, "path": f"{_LISTS[kind]}/{successor}/"}
+            {"key": format_key(kind, successor), "label": label, "path": f"{_LISTS[kind]}/{successor}/"}
             for successor, label in successors
         ],
     }

@@ -22,7 +22,7 @@ from localidades_api.api.reconcile.vocabulary import ALIASES, COMPARED, PROPERTI
 from localidades_api.api.services import Services
 from localidades_api.catalogue.degrees import Axis, read_degrees
 from localidades_api.catalogue.folding import fold
-from localidades_api.catalogue.keys import PlaceKind, written
+from localidades_api.catalogue.keys import PlaceKind, format_key
 from localidades_api.catalogue.messages import describe_fault, describe_place, plain_name
 from localidades_api.catalogue.schemas import Release
 from localidades_api.names.areas import match_municipality, match_state
@@ -217,7 +217,7 @@ def _suggested(names: NameIndex, kind: PlaceKind, evidence: Evidence) -> list[Ca
 
 def _describe(kind: PlaceKind, one: Candidate, evidence: Evidence, *, is_match: bool) -> ReconciliationCandidate:
     return ReconciliationCandidate(
-        id=written(kind, one.id),
+        id=format_key(kind, one.id),
         name=one.label,
         score=one.score,
         match=is_match,

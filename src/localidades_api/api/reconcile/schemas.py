@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
-from localidades_api.catalogue.messages import or_say
+from localidades_api.catalogue.messages import with_message
 
 MAX_CANDIDATES = 5
 
@@ -107,7 +107,7 @@ class PropertyValue(BaseModel):
     pid: StrictStr
     v: Annotated[
         _Value | list[_Value],
-        or_say("Give a text, a number, an object with an `id`, or a list of these."),
+        with_message("Give a text, a number, an object with an `id`, or a list of these."),
     ]
 
     @property
@@ -122,7 +122,9 @@ class ReconciliationQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     query: StrictStr = ""
-    type: Annotated[StrictStr | list[StrictStr] | None, or_say("Give the id of a type, or a list of them.")] = None
+    type: Annotated[StrictStr | list[StrictStr] | None, with_message("Give the id of a type, or a list of them.")] = (
+        None
+    )
     limit: Annotated[float, Field(ge=1, le=100)] = MAX_CANDIDATES
     properties: list[PropertyValue] = []
     type_strict: Literal["any", "should", "all"] = "should"

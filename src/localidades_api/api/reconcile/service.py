@@ -30,7 +30,7 @@ from localidades_api.api.reconcile.vocabulary import ENTITIES, FETCHED, PROPERTI
 from localidades_api.api.responses import ERRORS, OF_RELEASE, REVALIDATED, Responses, problem
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.filters import Omittable
-from localidades_api.catalogue.keys import PlaceKind, written
+from localidades_api.catalogue.keys import PlaceKind, format_key
 from localidades_api.catalogue.messages import describe_fault, describe_place, plain_name, refuse_parameter
 from localidades_api.catalogue.schemas import Release
 from localidades_api.errors import (
@@ -246,7 +246,7 @@ async def extend(services: Services, release: Release, query: ExtensionQuery) ->
     rows: dict[str, _Cells] = {key: {id_: [] for id_ in asked} for key in query.ids}
     for kind, ids in keys.items():
         for record in await _fetch(services, release, kind, ids):
-            key = written(kind, record["id"])
+            key = format_key(kind, record["id"])
             rows[key] = {id_: _cell(id_, record) if id_ in FETCHED[kind] else [] for id_ in asked}
     return Extension(meta=[_column(id_) for id_ in asked], rows=rows)
 
@@ -259,7 +259,7 @@ async def _fetch(services: Services, release: Release, kind: PlaceKind, ids: Seq
         found = list((await services.repository.name_municipalities(release, ids)).values())
     else:
         found = [row for row in await services.repository.list_states(release) if row.id in ids]
-    return [{"cvegeo": written(kind, row.id), **row._mapping} for row in found]  # noqa: SLF001  # SQLAlchemy's public name
+    return [{"cvegeo": format_key(kind, row.id), **row._mapping} for row in found]  # noqa: SLF001  # SQLAlchemy's public name
 
 
 def _column(id_: str) -> ExtensionColumn:
@@ -272,7 +272,7 @@ def _cell(id_: str, record: Mapping[str, Any]) -> Sequence[Mapping[str, str | in
     if value is None:
         return []
     if id_ in ENTITIES:
-        return [{"id": written(ENTITIES[id_], record[f"{id_}_id"]), "name": value}]
+        return [{"id": format_key(ENTITIES[id_], record[f"{id_}_id"]), "name": value}]
     if isinstance(value, str):
         return [{"str": value}]
     return [{"int" if isinstance(value, int) else "float": value}]

@@ -1,12 +1,11 @@
-"""The types of entities, and their properties: what matching compares, and what can be fetched."""
+"""The types of entities, and the properties that matching compares and clients can fetch."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from localidades_api.api.reconcile.schemas import Described, Named
+from localidades_api.catalogue.columns import ATTRIBUTES, COLUMNS
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEY_DIGITS, PlaceKind
-from localidades_api.catalogue.locality import ATTRIBUTES
-from localidades_api.catalogue.schemas import LocalityRecord
 
 _KIND_OF_DIGITS: Mapping[int, PlaceKind] = {digits: kind for kind, digits in KEY_DIGITS.items()}
 
@@ -25,43 +24,46 @@ TYPES: Mapping[PlaceKind, Described] = {
 }
 _NAMED_TYPES: Mapping[PlaceKind, Named] = {kind: Named(id=one.id, name=one.name) for kind, one in TYPES.items()}
 
-_PROPERTIES: Mapping[str, tuple[str, str]] = {
-    "id": ("Id", "The official key read as a number."),
-    "cvegeo": ("Clave geoestadística", "The official key (CVEGEO), with leading zeros."),
-    "clave": ("Clave", "The last part of the key, with leading zeros."),
-    "nombre": ("Nombre", "The name, exactly as INEGI publishes it."),
-    **{name: (one.label, LocalityRecord.model_fields[name].description or "") for name, one in ATTRIBUTES.items()},
-    "localidades": ("Localidades", "Number of localities in the municipio."),
-    "abreviatura": ("Abreviatura", "INEGI's abbreviation of the estado."),
-    "municipio_id": ("Id del municipio", "The key of the municipio read as a number."),
-    "municipio_clave": ("Clave del municipio", "The key of the municipio within its estado, three digits."),
-    "municipio": ("Municipio", "The municipio, as an entity."),
-    "estado_id": ("Id del estado", "The key of the estado read as a number."),
-    "estado_clave": ("Clave del estado", "The key of the estado, two digits."),
-    "estado": ("Estado", "The estado, as an entity."),
-    "estado_abreviatura": ("Abreviatura del estado", "INEGI's abbreviation of the estado."),
+# The meanings of properties that entities of several types have, or whose values are entities.
+_MEANINGS: Mapping[str, str] = {
+    "id": "The official key read as a number.",
+    "cvegeo": "The official key (CVEGEO), with leading zeros.",
+    "clave": "The last part of the key, with leading zeros.",
+    "municipio_id": "The key of the municipio read as a number.",
+    "municipio": "The municipio, as an entity.",
+    "estado": "The estado, as an entity.",
 }
-PROPERTIES: Mapping[str, Described] = {
-    id_: Described(id=id_, name=name, description=description) for id_, (name, description) in _PROPERTIES.items()
-}
-_OF_MUNICIPIO = ("id", "cvegeo", "clave", "nombre", "localidades")
-_PARENT = ("estado_id", "estado_clave", "estado", "estado_abreviatura")
+_OF_ESTADO = ("estado_id", "estado_clave", "estado", "estado_abreviatura")
+
+
+def _describe(name: str) -> Described:
+    column = COLUMNS[name]
+    return Described(id=name, name=column.label, description=_MEANINGS.get(name, column.meaning))
+
+
+_PROPERTIES = (
+    *map(_describe, ("id", "cvegeo", "clave", "nombre", *ATTRIBUTES)),
+    Described(id="localidades", name="Localidades", description="Number of localities in the municipio."),
+    Described(id="abreviatura", name="Abreviatura", description="INEGI's abbreviation of the estado."),
+    *map(_describe, ("municipio_id", "municipio_clave", "municipio", *_OF_ESTADO)),
+)
+PROPERTIES: Mapping[str, Described] = {one.id: one for one in _PROPERTIES}
 FETCHED: Mapping[PlaceKind, Sequence[str]] = {
     "localidad": tuple(id_ for id_ in PROPERTIES if id_ not in {"localidades", "abreviatura"}),
-    "municipio": (*_OF_MUNICIPIO, *_PARENT),
+    "municipio": ("id", "cvegeo", "clave", "nombre", "localidades", *_OF_ESTADO),
     "estado": ("id", "cvegeo", "clave", "nombre", "abreviatura"),
 }
 ENTITIES: Mapping[str, PlaceKind] = {
     "municipio": "municipio",
     "estado": "estado",
 }  # properties whose values are entities
-# What matching compares besides the name.
+# Compared in addition to the name.
 COMPARED: Mapping[PlaceKind, Sequence[str]] = {
     "localidad": ("municipio", "estado", "latitud", "longitud", "ambito", "cvegeo", "clave"),
     "municipio": ("estado", "cvegeo"),
     "estado": ("cvegeo",),
 }
-# Other names of what is compared: short ones, and columns that say the same.
+# Other names of compared properties: short ones, and columns with the same content.
 ALIASES: Mapping[str, str] = {
     "lat": "latitud",
     "lon": "longitud",
@@ -76,24 +78,24 @@ _COMPARED = {id_ for ids in COMPARED.values() for id_ in ids}
 
 
 def kind_of(key: str) -> PlaceKind | None:
-    """Return the type of entity that a key belongs to; None if it isn't a key."""
+    """Return the type of entity that has such a key; None if it isn't a key."""
     return _KIND_OF_DIGITS.get(len(key)) if key.isascii() and key.isdecimal() else None
 
 
 def named_type(kind: PlaceKind) -> Named:
-    """Return a type as candidates show it."""
+    """Return the type of a candidate."""
     return _NAMED_TYPES[kind]
 
 
 def known_kind(name: str) -> PlaceKind | None:
-    """Return the type of that id, or None."""
+    """Return the type with this id, or None."""
     return next((kind for kind in TYPES if kind == name), None)
 
 
 def beginning_with(prefix: str, items: Iterable[Described]) -> list[Described]:
     """Return the items whose id, name or description has a word with this beginning.
 
-    Exact names come first, then what matching compares: OpenRefine offers the same list for both.
+    Exact names come first, then compared properties: OpenRefine offers one list for comparing and for fetching.
     """
     folded = fold(prefix)
     found = [one for one in items if f" {folded}" in f" {one.id} {fold(f'{one.name} {one.id} {one.description}')}"]

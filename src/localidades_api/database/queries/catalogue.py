@@ -20,8 +20,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import BYTEA, aggregate_order_by
 
+from localidades_api.catalogue.columns import RECORD
 from localidades_api.catalogue.filters import DEFAULT_SORT, LocalityFilters, Sort
-from localidades_api.catalogue.locality import ATTRIBUTES
 from localidades_api.catalogue.pagination import PAGE_SIZE, positions
 from localidades_api.catalogue.schemas import (
     DEMO_RELEASE,
@@ -35,7 +35,7 @@ from localidades_api.database.models import (
 )
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.conditions import ORDERS, at_positions, conditions, filtered_by, in_order, values
-from localidades_api.database.queries.downloads import json_object
+from localidades_api.database.queries.downloads import EXPRESSIONS, json_object
 from localidades_api.database.queries.places import KEY_IS_NEW, SAME_PLACE
 
 # Postgres writes the JSON: that takes the work off the worker, and sends one value in place of two hundred
@@ -64,12 +64,7 @@ _MUNICIPALITIES = select(
 ).order_by(municipalities.c.id)
 
 _DETAIL_COLUMNS = {
-    "id": "l.id",
-    "municipio_id": "l.municipio_id",
-    "clave": "l.clave",
-    "nombre": "l.nombre",
-    "cvegeo": "lpad(l.id::text, 9, '0')",
-    **{name: f"l.{name}" for name in ATTRIBUTES},
+    **{name: EXPRESSIONS[name] for name in RECORD},
     "municipio_clave": "m.clave",
     "municipio_nombre": "m.nombre",
     "municipio_localidades": "m.localities",

@@ -4,32 +4,62 @@ The statements of filters stay the same whatever the values are. Not every datab
 are compared by bytes: as they are folded, with ñ sorted after n.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from sqlalchemy import ARRAY, ColumnElement, Double, Integer, Text, bindparam, case, func, or_
 
 from localidades_api.catalogue.filters import LocalityFilters, Sort
 from localidades_api.catalogue.folding import APOSTROPHES, fold
 from localidades_api.catalogue.keys import municipalities_of
+from localidades_api.catalogue.mercator import Box
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities
 
 _columns = localities.c
 
 
+class _Condition(NamedTuple):
+    """The condition of a filter, and the parameters that it takes from the filter's value."""
+
+    sql: ColumnElement[bool]
+    read: Callable[[Any], Mapping[str, object]]
+
+
+def _equals(column: ColumnElement[Any], name: str) -> _Condition:
+    return _Condition(column == bindparam(name), lambda value: {name: value})
+
+
+def _read_state(estado_id: int) -> Mapping[str, object]:
+    first, last = municipalities_of(estado_id)
+    return {"first_municipio": first, "last_municipio": last}
+
+
+def _read_keys(keys: str) -> Mapping[str, object]:
+    return {"keys": [int(key) for key in keys.split(",")]}
+
+
+def _read_box(bbox: str) -> Mapping[str, object]:
+    return Box(*map(float, bbox.split(",")))._asdict()
+
+
 def _point(x: str, y: str) -> ColumnElement[object]:
     return func.point(bindparam(x, type_=Double), bindparam(y, type_=Double))
 
 
-_CONDITIONS: Mapping[str, ColumnElement[bool]] = {
-    "municipio_id": _columns.municipio_id == bindparam("municipio_id"),
-    "estado_id": _columns.municipio_id.between(bindparam("first_municipio"), bindparam("last_municipio")),
-    "clave": _columns.clave == bindparam("clave"),
-    "ambito": _columns.ambito == bindparam("ambito"),
-    "cvegeo": _columns.id == func.any(bindparam("keys", type_=ARRAY(Integer))),
-    "bbox": func.point(_columns.longitud, _columns.latitud).bool_op("<@")(
-        func.box(_point("west", "south"), _point("east", "north"))
+_CONDITIONS: Mapping[str, _Condition] = {
+    "municipio_id": _equals(_columns.municipio_id, "municipio_id"),
+    "estado_id": _Condition(
+        _columns.municipio_id.between(bindparam("first_municipio"), bindparam("last_municipio")), _read_state
+    ),
+    "clave": _equals(_columns.clave, "clave"),
+    "ambito": _equals(_columns.ambito, "ambito"),
+    "cvegeo": _Condition(_columns.id == func.any(bindparam("keys", type_=ARRAY(Integer))), _read_keys),
+    "bbox": _Condition(
+        func.point(_columns.longitud, _columns.latitud).bool_op("<@")(
+            func.box(_point("west", "south"), _point("east", "north"))
+        ),
+        _read_box,
     ),
 }
 
@@ -41,28 +71,18 @@ def filtered_by(filters: LocalityFilters) -> tuple[str, ...]:
 
 def conditions(names: tuple[str, ...]) -> list[ColumnElement[bool]]:
     """Return the conditions of these filters, without the one on the release."""
-    return [_CONDITIONS[name] for name in names]
+    return [_CONDITIONS[name].sql for name in names]
 
 
 def values(filters: LocalityFilters) -> dict[str, object]:
     """Return the parameters of the conditions."""
     found: dict[str, object] = {}
-    if filters.municipio_id is not None:
-        found["municipio_id"] = filters.municipio_id
-    if filters.estado_id is not None:
-        found["first_municipio"], found["last_municipio"] = municipalities_of(filters.estado_id)
-    if filters.clave is not None:
-        found["clave"] = filters.clave
-    if filters.ambito is not None:
-        found["ambito"] = filters.ambito
-    if filters.cvegeo is not None:
-        found["keys"] = [int(key) for key in filters.cvegeo.split(",")]
-    if filters.box is not None:
-        found |= filters.box._asdict()
+    for name in filters.chosen:
+        if condition := _CONDITIONS.get(name):
+            found |= condition.read(getattr(filters, name))
     return found
 
 
-_columns = localities.c
 _ENYE = "{"  # the character after z: `n{` comes after every other n, and before o
 _LETTERS: Mapping[str, str] = {
     _ENYE: " ",

@@ -1,35 +1,32 @@
 """Whole records for downloads: lines of CSV, NDJSON and GeoJSON and rows of sheets that Postgres writes, or rows."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any, Literal
 
-from sqlalchemy import Row, text
+from sqlalchemy import Integer, Row, text
 
-from localidades_api.catalogue.locality import ATTRIBUTES, POINT, Kind
+from localidades_api.catalogue.columns import COLUMNS, POINT, Kind, LocalityColumn
 from localidades_api.catalogue.schemas import Release
+from localidades_api.database.models import metadata
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.conditions import at_positions
 
 LineFormat = Literal["csv", "excel", "ndjson", "geojson"]
 
-# The columns of a download in order, each with its SQL and its kind of value.
-COLUMNS: Mapping[str, tuple[str, Kind | Literal["key"]]] = {
-    "id": ("l.id", "integer"),
-    "cvegeo": ("lpad(l.id::text, 9, '0')", "key"),
-    "clave": ("l.clave", "key"),
-    "nombre": ("l.nombre", "text"),
-    **{name: (f"l.{name}", attribute.kind) for name, attribute in ATTRIBUTES.items()},
-    "municipio_id": ("l.municipio_id", "integer"),
-    "municipio_clave": ("m.clave", "key"),
-    "municipio": ("m.nombre", "text"),
-    "estado_id": ("m.estado_id", "integer"),
-    "estado_clave": ("s.clave", "key"),
-    "estado": ("s.nombre", "text"),
-    "estado_abreviatura": ("s.abreviatura", "text"),
-    "cve_ent": ("s.clave", "key"),
-    "cve_mun": ("lpad(l.municipio_id::text, 5, '0')", "key"),
-}
+_ALIASES = {"localities": "l", "municipalities": "m", "states": "s"}
+
+
+def _sql(column: LocalityColumn) -> str:
+    """Write the expression of a column."""
+    table, _, name = column.source.partition(".")
+    sql = f"{_ALIASES[table]}.{name}"
+    is_number = isinstance(metadata.tables[table].c[name].type, Integer)
+    return f"lpad({sql}::text, {column.digits}, '0')" if is_number and column.digits else sql
+
+
+EXPRESSIONS: Mapping[str, str] = {name: _sql(column) for name, column in COLUMNS.items()}
+_SELECTED = ", ".join(f"{sql} AS {name}" for name, sql in EXPRESSIONS.items())
 _FROM = """
       FROM localities AS l
       JOIN municipalities AS m ON m.release_id = l.release_id AND m.id = l.municipio_id
@@ -38,11 +35,16 @@ _FROM = """
 """
 
 
+def _typed_expressions() -> Iterator[tuple[str, Kind]]:
+    """Yield the expression and the kind of each column."""
+    return ((EXPRESSIONS[name], column.kind) for name, column in COLUMNS.items())
+
+
 def _csv() -> str:
     """Write a line of CSV (RFC 4180); keys are quoted, so that readers that respect quotes keep the zeros."""
     return _joined(
         f"""coalesce('"' || replace({sql}, '"', '""') || '"', '')""" if kind in {"text", "key"} else _plain(sql)
-        for sql, kind in COLUMNS.values()
+        for sql, kind in _typed_expressions()
     )
 
 
@@ -58,11 +60,11 @@ def _excel() -> str:
         else f"""coalesce('"' || regexp_replace(replace({sql}, '"', '""'), '{_FORMULA}', '''\\1') || '"', '')"""
         if kind == "text"
         else _plain(sql)
-        for sql, kind in COLUMNS.values()
+        for sql, kind in _typed_expressions()
     )
 
 
-def _joined(values: Any) -> str:  # noqa: ANN401  # any iterable of SQL
+def _joined(values: Iterable[str]) -> str:
     return " || ',' || ".join(values) + " || E'\\r\\n'"
 
 
@@ -73,12 +75,12 @@ def _plain(sql: str) -> str:
 def json_object(names: Sequence[str]) -> str:
     """Write a JSON object with these columns."""
     members = " || ',' || ".join(
-        f"'\"{name}\":' || " + (f"coalesce({_json(*COLUMNS[name])}, 'null')") for name in names
+        f"'\"{name}\":' || " + f"coalesce({_json(EXPRESSIONS[name], COLUMNS[name].kind)}, 'null')" for name in names
     )
     return f"'{{' || {members} || '}}'"
 
 
-def _json(sql: str, kind: str) -> str:
+def _json(sql: str, kind: Kind) -> str:
     return f"to_json({sql})::text" if kind in {"text", "key"} else f"{sql}::text"
 
 
@@ -108,12 +110,12 @@ def _sheet_row() -> str:
     """Write a row of a sheet (SpreadsheetML); control characters, which XML can't hold, are left as they are."""
     cells = " || ".join(
         f"""coalesce('<c r="{letter}' || {_ROW_NUMBER} || {_cell(sql, kind)} || '</c>', '')"""
-        for letter, (sql, kind) in zip(ascii_uppercase, COLUMNS.values(), strict=False)
+        for letter, (sql, kind) in zip(ascii_uppercase[: len(COLUMNS)], _typed_expressions(), strict=True)
     )
     return f"""'<row r="' || {_ROW_NUMBER} || '">' || {cells} || '</row>'"""
 
 
-def _cell(sql: str, kind: str) -> str:
+def _cell(sql: str, kind: Kind) -> str:
     if kind == "key":
         return f"""'" t="inlineStr"><is><t>' || {sql} || '</t></is>'"""
     if kind == "text":
@@ -167,17 +169,15 @@ class RecordsRepository:
 
     async def list_rows(self, release: Release, places: Sequence[int]) -> Sequence[Row[Any]]:
         """Return the localities at these positions, with every column."""
-        columns = ", ".join(f"{sql} AS {name}" for name, (sql, _) in COLUMNS.items())
         chosen, parameters = at_positions(release, places)
-        statement = f"SELECT {columns} {_FROM} {chosen} ORDER BY l.position"
+        statement = f"SELECT {_SELECTED} {_FROM} {chosen} ORDER BY l.position"
         return await self._database.fetch_from(release, text(statement), parameters)
 
     async def list_by_key(self, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:
         """Return the localities that have these keys, with every column, in any order."""
-        columns = ", ".join(f"{sql} AS {name}" for name, (sql, _) in COLUMNS.items())
         return await self._database.fetch_from(
             release,
-            text(f"SELECT {columns} {_FROM} l.id = ANY(:ids)"),
+            text(f"SELECT {_SELECTED} {_FROM} l.id = ANY(:ids)"),
             {"release_id": release.id, "ids": list(ids)},
         )
 

@@ -287,7 +287,7 @@ def test_unrecognized_columns_are_listed_and_can_be_named() -> None:
     data = workbook_of(("Visitas",), ("sitio", "n", "n"), ("A", 1, 2))
     with pytest.raises(UnreadableBodyError) as caught:
         opened(data)
-    assert caught.value.members == {"columns": ["sitio", "n", "n (2)"]}
+    assert caught.value.members == {"columns": ["sitio", "n", "n (2)"], "sheets": ["Sheet"]}
     assert [row.cells for row in rows_in(data, nombre="sitio")] == [{"nombre": "A"}]
 
 

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localidades_api.bulk.answers import describe_problem
+from localidades_api.bulk.columns import MATCH_COLUMNS, NEAREST_COLUMNS, in_language
 from localidades_api.bulk.readers import MediaType
 from localidades_api.bulk.rows import Answer
-from localidades_api.bulk.writers import MATCH_COLUMNS, NEAREST_COLUMNS, in_language, writer
+from localidades_api.bulk.writers import writer
 from tests.support.bulk import CSV, JSON, NDJSON, open_rows
 
 GUADALAJARA = "Guadalajara, Guadalajara, Jalisco"

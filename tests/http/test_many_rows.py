@@ -14,11 +14,11 @@ from typing import Any
 import httpx
 import openpyxl
 import pytest
-from starlette.types import Message, Scope
+from starlette.types import Message, Receive, Scope, Send
 
 from localidades_api.bulk import exchange
+from localidades_api.bulk.columns import MATCH_COLUMNS
 from localidades_api.bulk.readers import XLSX
-from localidades_api.bulk.writers import MATCH_COLUMNS
 from localidades_api.http import body
 from localidades_api.http.paths import RECONCILE
 from tests.support.application import await_release, client_of, import_into, running_app
@@ -265,15 +265,36 @@ async def test_rows_of_a_disconnected_client_are_not_matched(seeded_database: st
         nonlocal sent
         sent += message.get("body", b"").count(b"\n")
 
+    await call_match(seeded_database, receive, send)
+    assert 0 < sent < 20_000
+
+
+async def test_rows_of_a_disconnected_client_are_not_checked(seeded_database: str) -> None:
+    messages: list[Message] = [{"type": "http.disconnect"}]
+    rows = b'{"nombre":"Ninguno"}\n' * 20_000
+    messages.append({"type": "http.request", "body": rows, "more_body": False})
+    statuses = []
+
+    async def receive() -> Message:
+        return messages.pop() if len(messages) > 1 else messages[0]
+
+    async def send(message: Message) -> None:
+        statuses.append(message.get("status"))
+
+    await call_match(seeded_database, receive, send)
+    assert 200 not in statuses
+
+
+async def call_match(url: str, receive: Receive, send: Send) -> None:
+    """Send rows to the application by ASGI."""
     headers = [(b"content-type", NDJSON.encode())]
     scope: Scope = {
         "type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "http_version": "1.1", "method": "POST",
         "scheme": "http", "path": MATCH, "raw_path": MATCH.encode(), "query_string": b"", "root_path": "",
         "headers": headers, "client": ("127.0.0.1", 1), "server": ("test", 80),
     }  # fmt: skip
-    async with running_app(seeded_database) as app:
+    async with running_app(url) as app:
         await app(scope, receive, send)
-    assert 0 < sent < 20_000
 
 
 async def test_no_rows_give_no_answers(client: httpx.AsyncClient) -> None:
@@ -525,6 +546,12 @@ async def test_sheet_can_be_named_and_a_missing_one_is_reported(client: httpx.As
     assert answer.json()["detail"] == "The workbook has no such sheet; it has `Mis lugares`."
     answer = await post(client, "nombre\nA\n", CSV, f"{MATCH}?sheet=Hoja2")
     assert answer.json()["detail"] == "Only a workbook (.xlsx) has sheets: leave out `sheet`."
+    answer = await post(client, "nombre\nA\n", CSV, f"{MATCH}?header_row=1")
+    assert answer.json()["detail"].startswith("Only a workbook (.xlsx) may have rows above its header")
+    form = workbook_of(("lugar", "municipio"), ("localidad", "n"), *PLACES)
+    answer = await post(client, form, XLSX, f"{MATCH}?header_row=2&format=json")
+    assert [result["sent"]["localidad"] for result in answer.json()["results"]] == [row[0] or "" for row in PLACES]
+    assert (await post(client, form, XLSX, f"{MATCH}?header_row=0")).json()["type"] == "/problems#invalid-parameters"
 
 
 async def test_workbook_without_a_known_column_is_refused_listing_its_columns(client: httpx.AsyncClient) -> None:

@@ -418,3 +418,14 @@ def test_bounding_box_uses_the_spatial_index(varied_database: str) -> None:
     address = f"{varied_database}{'&' if '?' in varied_database else '?'}enable_seqscan=off"
     plan = execute(address, f"EXPLAIN {written}")[0]
     assert any("point_idx" in line for (line,) in plan), plan
+
+
+async def test_first_choices_of_the_form_are_cached_before_they_are_requested(app: FastAPI) -> None:
+    services = app.state.services
+    release = await services.releases.current()
+    cache = cache_of(services, limit=1_000_000)
+    await cache.prewarm(release)
+    with recorded_statements(app) as statements:
+        for chosen in ({"ambito": "U"}, {"ambito": "R"}, {"estado_id": 1}, {"estado_id": 32}):
+            await cache.get(release, LocalityFilters.model_validate(chosen))
+    assert statements == []

@@ -58,7 +58,7 @@ class Kind(StrEnum):
     OUT_OF_ORDER = "out of order"
 
 
-class Difference(NamedTuple):
+class Discrepancy(NamedTuple):
     """A wrong record; `record` is the file's if it has the key, else the service's."""
 
     kind: Kind
@@ -76,7 +76,7 @@ class Difference(NamedTuple):
         return [field for field, expected, found in values if expected != found]
 
 
-def compare(expected: Sequence[ListedLocality], listed: Sequence[tuple[int, ListedLocality]]) -> Iterator[Difference]:
+def compare(expected: Sequence[ListedLocality], listed: Sequence[tuple[int, ListedLocality]]) -> Iterator[Discrepancy]:
     """Yield the differences between a file and a list, whose records come with the numbers of their pages.
 
     A record is out of order if it sorts before the one listed before it; records listed twice are only doubled.
@@ -87,16 +87,16 @@ def compare(expected: Sequence[ListedLocality], listed: Sequence[tuple[int, List
         wanted = by_key.get(found.id)
         if wanted != found or found.id in seen:
             kind = Kind.DOUBLED if found.id in seen else Kind.DIFFERENT if wanted else Kind.UNKNOWN
-            yield Difference(kind, wanted or found, wanted, found, page)
+            yield Discrepancy(kind, wanted or found, wanted, found, page)
         seen.add(found.id)
     for key, record in by_key.items():
         if key not in seen:
-            yield Difference(Kind.MISSING, record, record)
+            yield Discrepancy(Kind.MISSING, record, record)
     times = Counter(found.id for _, found in listed)
     for (_, before), (page, found) in pairwise(entry for entry in listed if times[entry[1].id] == 1):
         if (found.clave, found.id) < (before.clave, before.id):
             wanted = by_key.get(found.id)
-            yield Difference(Kind.OUT_OF_ORDER, wanted or found, wanted, found, page)
+            yield Discrepancy(Kind.OUT_OF_ORDER, wanted or found, wanted, found, page)
 
 
 # -- The pages of the list
@@ -292,7 +292,7 @@ class Verification:
     source: Source
     catalogue: Catalogue
     walk: Walk
-    differences: list[Difference]
+    differences: list[Discrepancy]
 
     @property
     def agrees(self) -> bool:
@@ -304,9 +304,9 @@ class Verification:
         """The number of differences of each kind."""
         return Counter(difference.kind for difference in self.differences)
 
-    def group_by_municipio(self) -> list[tuple[int, list[Difference]]]:
+    def group_by_municipio(self) -> list[tuple[int, list[Discrepancy]]]:
         """Return the differences by municipio, in the order of its key."""
-        grouped: dict[int, list[Difference]] = defaultdict(list)
+        grouped: dict[int, list[Discrepancy]] = defaultdict(list)
         for difference in self.differences:
             grouped[difference.record.municipio_id].append(difference)
         return sorted(grouped.items())
@@ -374,7 +374,7 @@ def describe(verification: Verification) -> Iterator[str]:
     yield "the service agrees with the file" if verification.agrees else "the service differs from the file"
 
 
-def _describe_municipio(key: int, name: str | None, differences: Sequence[Difference]) -> Iterator[str]:
+def _describe_municipio(key: int, name: str | None, differences: Sequence[Discrepancy]) -> Iterator[str]:
     counts = Counter(difference.kind for difference in differences)
     kinds = ", ".join(f"{counts[kind]:,} {kind}" for kind in Kind if counts[kind])
     yield f"{key:05d} {'(not in the file)' if name is None else repr(name)}: {kinds}"
@@ -383,7 +383,7 @@ def _describe_municipio(key: int, name: str | None, differences: Sequence[Differ
         yield f"  and {len(differences) - _MAX_EXAMPLES:,} more"
 
 
-def _describe_difference(difference: Difference) -> str:
+def _describe_difference(difference: Discrepancy) -> str:
     kind, record, expected, found, page = difference
     where = "" if page is None else f", page {page:,}"
     if kind is not Kind.DIFFERENT:
@@ -418,7 +418,7 @@ def as_object(verification: Verification) -> dict[str, object]:
     }
 
 
-def _difference_as_object(difference: Difference) -> dict[str, object]:
+def _difference_as_object(difference: Discrepancy) -> dict[str, object]:
     kind, _, expected, found, page = difference
     return {
         "kind": kind.name.lower(),

@@ -40,7 +40,7 @@ class QueryError(Exception):
     """A query that can't be answered; the message says why, without unsafe text from the client."""
 
 
-class ParsedQuery(NamedTuple):
+class CandidateQuery(NamedTuple):
     """The text and types of a query, the values of its properties, and the properties that can't be compared."""
 
     text: str
@@ -61,7 +61,7 @@ class ParsedQuery(NamedTuple):
         return next(iter(self.values.get(name, ())), None)
 
 
-def read_query(content: object) -> ParsedQuery:
+def read_query(content: object) -> CandidateQuery:
     """Read a query; raise QueryError if it is wrong."""
     try:
         query = ReconciliationQuery.model_validate(content)
@@ -75,7 +75,7 @@ def read_query(content: object) -> ParsedQuery:
     text = query.query.strip()
     if not text and not values.keys() & {"cvegeo", "clave"}:
         raise QueryError("query: Give a name or a key.")
-    return ParsedQuery(text, kinds, int(query.limit), values, unused)
+    return CandidateQuery(text, kinds, int(query.limit), values, unused)
 
 
 def _kinds(query: ReconciliationQuery) -> list[PlaceKind]:
@@ -178,7 +178,7 @@ def _answer(names: NameIndex, content: object) -> ReconciliationResult:
 
 
 def _candidates(
-    names: NameIndex, kind: PlaceKind, query: ParsedQuery, readings: Sequence[_Reading]
+    names: NameIndex, kind: PlaceKind, query: CandidateQuery, readings: Sequence[_Reading]
 ) -> list[ReconciliationCandidate]:
     best: dict[int, Candidate] = {}
     for one in (one for candidates, _ in readings for one in candidates):
@@ -191,7 +191,7 @@ def _candidates(
     return [_describe(kind, one, query, is_match=one.id == match) for one in ranked]
 
 
-def _read(names: NameIndex, kind: PlaceKind, query: ParsedQuery) -> Iterator[_Reading]:
+def _read(names: NameIndex, kind: PlaceKind, query: CandidateQuery) -> Iterator[_Reading]:
     """Yield the candidates of each reading of a query, and the key that is certain if the reading is right."""
     if kind == "localidad":
         for row in query.rows() if query.values else [MatchRow(query.text)]:
@@ -209,7 +209,7 @@ def _read(names: NameIndex, kind: PlaceKind, query: ParsedQuery) -> Iterator[_Re
         yield result.candidates, result.id
 
 
-def _suggested(names: NameIndex, kind: PlaceKind, query: ParsedQuery) -> list[Candidate]:
+def _suggested(names: NameIndex, kind: PlaceKind, query: CandidateQuery) -> list[Candidate]:
     """Return suggestions for a text that nothing matches."""
     found = names.suggest(query.text, kinds=[kind], limit=MAX_CANDIDATES)
     return [
@@ -218,7 +218,7 @@ def _suggested(names: NameIndex, kind: PlaceKind, query: ParsedQuery) -> list[Ca
     ]
 
 
-def _describe(kind: PlaceKind, one: Candidate, query: ParsedQuery, *, is_match: bool) -> ReconciliationCandidate:
+def _describe(kind: PlaceKind, one: Candidate, query: CandidateQuery, *, is_match: bool) -> ReconciliationCandidate:
     return ReconciliationCandidate(
         id=format_key(kind, one.id),
         name=one.label,

@@ -120,7 +120,7 @@ requirements: $(UV) ## Pin the newest dependencies, with hashes
 
 vendored: $(VENV)/dev.stamp ## Update the vendored scripts of the map from npm: MapLibre and Delaunator
 	cd tests/browser && npm install --save-exact maplibre-gl@latest delaunator@latest --no-audit --no-fund
-	"$(BIN)/python" -m tests.support.vendored
+	"$(BIN)/python" -m tests.browser.vendored
 
 clean: ## Remove the virtual environment and caches; the database stays
 	rm -rf "$(VENV)" build/uv "$(PEERS)" "$(DOCS)" "$(SUPPLY)" "$(READERS)" "$(PYTHON_CLIENT)" "$(TYPESCRIPT_CLIENT)" "$(BROWSER)"

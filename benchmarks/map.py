@@ -27,8 +27,8 @@ from benchmarks.processes import PATH, BenchmarkError, Server
 from benchmarks.series import Series
 from localidades_api.catalogue.mercator import MAX_ZOOM, Tile
 from localidades_api.importer.extract import open_table, split_lines
+from tests.http.vector_tiles import read_tile
 from tests.support.browser import WEBGL, launched
-from tests.support.mvt import read_tile
 
 _PARTS = ("tiles", "frames")
 _HELD = 500  # tiles of each zoom to request again

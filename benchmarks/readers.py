@@ -18,8 +18,8 @@ from benchmarks.contenders import OURS_COLD
 from benchmarks.lab import Options, open_lab, run_command
 from benchmarks.processes import PATH, BenchmarkError, Server
 from benchmarks.record_hashes import hash_record
+from tests.processes.readers import GUIDE_LINES, run_line, run_line_of_r
 from tests.support.downloads import KEYS, read_csv
-from tests.support.readers import GUIDE_LINES, run_line, run_line_of_r
 
 _FORMATS = ("ndjson", "csv", "xlsx", "parquet", "gpkg")
 _GUIDE_RELEASE = "2018-09"  # in the names of its files

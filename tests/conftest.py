@@ -1,4 +1,4 @@
-"""A real Postgres for every test of data: one embedded server a run, one database a test that writes."""
+"""Fixtures: a real Postgres for each run, a database for each test that writes, services and clients on them."""
 
 import gc
 import os
@@ -29,28 +29,28 @@ from tests.support.run_folder import run_folder, share
 from tests.support.waiting import in_thread
 from tests.support.wire import ROOT, await_names, serving, serving_with_uvicorn
 
-# The same examples in every run, and none is too slow: this machine may be busy with something else.
+# The same examples in every run, without a deadline, because the machine may be busy.
 hypothesis_settings.register_profile("project", deadline=None, derandomize=True, database=None, max_examples=50)
 hypothesis_settings.load_profile("project")
 hypothesis_settings.register_profile("quick", deadline=None, derandomize=True, database=None, max_examples=20)
-# More examples, and others in every run of `make tail`; one that fails is printed as a line that brings it back.
+# More examples, and different ones in every run of `make tail`; a failing one is printed for reproduction.
 hypothesis_settings.register_profile(
     "tail", deadline=None, derandomize="CI" in os.environ, database=None, max_examples=300, print_blob=True
 )
 
-# Each process of `make test` takes file after file: the folders that take longest go first.
+# The folders that take longest go first, so that the processes of `make test` end together.
 COSTLIEST = ("processes", "deploy", "pages", "importer", "http", "unit", "bulk", "names")
-NICENESS = 19  # what `import`, `match` and `export` set for themselves
+NICENESS = 19  # as `import`, `match` and `export` set it
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Set what the tests' commands inherit.
 
-    They run at the lowest priority: one that makes way for requests would also make way for every other test. They
-    obey Ctrl-C: a shell has what runs in its background, as by `make test &`, ignore it.
+    They run at the lowest priority, or commands that lower their own would starve behind the other tests. They
+    obey Ctrl-C, which a shell has background jobs such as `make test &` ignore.
     """
     os.nice(NICENESS)
-    if not hasattr(config, "workerinput"):  # this process starts the others, or is the only one
+    if not hasattr(config, "workerinput"):  # the main process
         folder = ExitStack()
         share(folder.enter_context(reachable_folder()))
         config.add_cleanup(folder.close)
@@ -59,18 +59,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let the tests' services reach their databases through PgBouncer."""
+    """Add --pooler, which connects the tests' services through PgBouncer."""
     parser.addoption("--pooler", choices=["session", "transaction"], help="put PgBouncer between services and Postgres")
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:
-    """Name a long value by its beginning: a test's name is in the environment of what it starts, which is bounded."""
+    """Shorten long ids: a test's name is in the environment of its commands, whose size is limited."""
     return f"{val[:50]!r} and {len(val) - 50:,} more" if isinstance(val, str | bytes) and len(val) > 200 else None
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin with the folders that need most; leave INEGI's own files to the tail."""
+    """Run the slowest folders first; mark tests of INEGI's own files as tail."""
     items.sort(key=lambda item: COSTLIEST.index(item.path.parent.name) if item.path.parent.name in COSTLIEST else 0)
     for item in items:
         if "real_catalogues" in getattr(item, "fixturenames", ()):
@@ -81,14 +81,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Keep garbage collections from traversing the tests and modules that are loaded by now."""
+    """Exclude the modules and tests loaded so far from garbage collections."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_settings_of_the_developer() -> Iterator[None]:
-    """Keep only the choice of a Postgres to test on."""
+    """Remove the developer's settings, except for the choice of a Postgres."""
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
             if name == "DATABASE_URL" or (name.startswith("LOCALIDADES_") and name != "LOCALIDADES_POSTGRES_BIN"):
@@ -98,11 +98,11 @@ def _no_settings_of_the_developer() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def server(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Lend the address of the run's own Postgres server, which stops with the last process that uses it."""
+    """Yield the URL of the run's Postgres server, which stops with the last process that uses it."""
     mode = request.config.getoption("--pooler")
     chosen = os.environ.get("LOCALIDADES_POSTGRES_BIN")
     with run_embedded(run_folder() / "data", Path(chosen) if chosen else None) as url:
-        # Nobody pulls the plug of this server: what it would lose then is lost with it anyway.
+        # Durability is of no use here: the data are deleted at the end.
         careless = (f"ALTER SYSTEM SET {name} = off" for name in ("fsync", "full_page_writes", "synchronous_commit"))
         execute(url, *careless, "SELECT pg_reload_conf()")
         with pooling_the_service(url, mode) if mode else nullcontext():
@@ -111,26 +111,26 @@ def server(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def migrated(server: str) -> str:
-    """Lend a database at `alembic upgrade head` that holds no release: a template, not to be written to."""
+    """Return a database at `alembic upgrade head` without a release: a template, not to be written to."""
     return template(server, "migrated", lambda url: in_thread(lambda: command.upgrade(alembic_config(url), "head")))
 
 
 @pytest.fixture(scope="session")
 def small_catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Lend a file of 132 localities, three pages, with the traps of the real data."""
+    """Return a file of 132 localities, three pages, with the traps of the real data."""
     return write_catalogue(tmp_path_factory.mktemp("small") / "catun_localidad_2020-01.csv", many(132))
 
 
 @pytest.fixture(scope="session")
 def seeded(server: str, migrated: str, small_catalogue: Path) -> str:
-    """Lend a database that holds the small catalogue as release 2020-01: a template, not to be written to."""
+    """Return a database with the small catalogue as release 2020-01: a template, not to be written to."""
     return template(server, "seeded", lambda url: import_file(url, small_catalogue), migrated)
 
 
 @pytest.fixture
 def reader(server: str) -> Iterator[str]:
-    """Lend a role without a right; the database with what it was granted is gone before it."""
-    name = f"reader_{time.time_ns()}"  # roles are the server's
+    """Yield a role without rights; its grants go with the test's database."""
+    name = f"reader_{time.time_ns()}"  # roles belong to the server
     execute(server, f"CREATE ROLE {name} LOGIN")
     yield name
     execute(server, f"DROP ROLE {name}")
@@ -138,28 +138,28 @@ def reader(server: str) -> Iterator[str]:
 
 @pytest.fixture
 def empty_database(server: str) -> Iterator[str]:
-    """Lend a database without tables."""
+    """Yield a database without tables."""
     with new_database(server) as url:
         yield url
 
 
 @pytest.fixture
 def database(server: str, migrated: str) -> Iterator[str]:
-    """Lend a database of this test's own, with tables and no release."""
+    """Yield this test's own database, with tables and no release."""
     with new_database(server, migrated) as url:
         yield url
 
 
 @pytest.fixture
 def seeded_database(server: str, seeded: str) -> Iterator[str]:
-    """Lend a database of this test's own that holds the small catalogue."""
+    """Yield this test's own database with the small catalogue."""
     with new_database(server, seeded) as url:
         yield url
 
 
 @pytest.fixture(scope="session")
 async def app(server: str, seeded: str) -> AsyncIterator[FastAPI]:
-    """Lend the application on the small catalogue, without a page cache, for tests that only read."""
+    """Yield the application on the small catalogue, without a page cache, for tests that only read."""
     with new_database(server, seeded) as url:
         async with running_app(url) as app:
             yield app
@@ -167,14 +167,14 @@ async def app(server: str, seeded: str) -> AsyncIterator[FastAPI]:
 
 @pytest.fixture
 async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
-    """Lend a client of that application."""
+    """Yield a client of `app`."""
     async with client_of(app) as client:
         yield client
 
 
 @pytest.fixture(scope="session")
 def live_server(server: str, seeded: str) -> Iterator[str]:
-    """Lend the address of `localidades-api serve` on the small catalogue, for tests that only read."""
+    """Yield the URL of `localidades-api serve` on the small catalogue, for tests that only read."""
     with new_database(server, seeded) as url, serving(url) as live:
         await_names(live.base)
         yield live.base
@@ -182,7 +182,7 @@ def live_server(server: str, seeded: str) -> Iterator[str]:
 
 @pytest.fixture(scope="session", params=["serve", "uvicorn"])
 def any_server(request: pytest.FixtureRequest, server: str, seeded: str) -> Iterator[str]:
-    """Lend the address of `localidades-api serve`, then that of uvicorn's own command on the same application."""
+    """Yield the URL of `localidades-api serve`, then that of the `uvicorn` command on the same application."""
     if request.param == "serve":
         yield request.getfixturevalue("live_server")
         return
@@ -192,14 +192,14 @@ def any_server(request: pytest.FixtureRequest, server: str, seeded: str) -> Iter
 
 @pytest.fixture(scope="module")
 async def browser() -> AsyncIterator[Browser]:
-    """Lend Debian's Chromium."""
+    """Yield Debian's Chromium."""
     async with launched() as browser:
         yield browser
 
 
 @pytest.fixture(scope="session")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NameIndex]:
-    """Lend the index of the names in `tests.support.names`."""
+    """Yield the index of the names in `tests.support.names`."""
     opened = open_index(tmp_path_factory.mktemp("names"))
     yield opened
     opened.close()
@@ -207,7 +207,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NameIndex]:
 
 @pytest.fixture(scope="session")
 def real_catalogues() -> Path:
-    """Lend the folder of INEGI's files where it lies beside the project."""
+    """Return the folder of INEGI's files beside the project; skip if there is none."""
     folder = ROOT.parent / "shared" / "catalogue"
     if not folder.is_dir():
         pytest.skip("the trial data (real catalogues beside the project) are not on this machine")
@@ -216,13 +216,13 @@ def real_catalogues() -> Path:
 
 @pytest.fixture(scope="module")
 def large_rows() -> list[Place]:
-    """Lend the places of the large catalogue, 12 MB of names."""
+    """Return the places of the large catalogue, 12 MB of names."""
     return large_places()
 
 
 @pytest.fixture(scope="module")
 def large(server: str, migrated: str, large_rows: list[Place], tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Lend a database of so many places that a download is ten statements: a template, not to be written to."""
+    """Return a database whose downloads take ten statements: a template, not to be written to."""
 
     def fill(url: str) -> None:
         folder = tmp_path_factory.mktemp("large")

@@ -25,7 +25,7 @@ def cells_of(data: bytes, **named: str) -> list[dict[str, str | float | None]]:
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("last", [True, False])
-def test_csv_of_any_delimiter_and_line_end_is_read(delimiter: str, end: str, *, last: bool) -> None:
+def test_any_delimiter_and_line_ending_is_recognized(delimiter: str, end: str, *, last: bool) -> None:
     lines = [["nombre", "estado"], ["El Peñón", "Jal."], ["Ixtapa", ""]]
     data = end.join(map(delimiter.join, lines)) + (end if last else "")
     assert cells_of(data.encode()) == [
@@ -35,7 +35,7 @@ def test_csv_of_any_delimiter_and_line_end_is_read(delimiter: str, end: str, *, 
 
 
 @given(st.lists(st.tuples(CELL, CELL), max_size=6), DELIMITER, st.sampled_from(["\n", "\r\n"]))
-def test_cells_are_read_as_they_were_written(rows: list[tuple[str, str]], delimiter: str, end: str) -> None:
+def test_written_cells_are_read_back_unchanged(rows: list[tuple[str, str]], delimiter: str, end: str) -> None:
     written = io.StringIO()
     writer = csv.writer(written, delimiter=delimiter, lineterminator=end, quoting=csv.QUOTE_ALL)
     writer.writerows([("nombre", "nota"), *rows])
@@ -45,7 +45,7 @@ def test_cells_are_read_as_they_were_written(rows: list[tuple[str, str]], delimi
 
 
 @given(st.binary(max_size=60) | st.text(alphabet='ñ",;\r\n\0 x', max_size=40).map(str.encode), MEDIA_TYPE)
-def test_bytes_of_any_kind_are_rows_or_refused_as_a_whole(body: bytes, media_type: MediaType) -> None:
+def test_arbitrary_bytes_are_read_or_refused(body: bytes, media_type: MediaType) -> None:
     try:
         source = open_rows({CSV: b"nombre,x\n", NDJSON: b"", JSON: b'{"rows":['}[media_type] + body, media_type)
     except UnreadableBodyError:
@@ -53,7 +53,7 @@ def test_bytes_of_any_kind_are_rows_or_refused_as_a_whole(body: bytes, media_typ
     assert list(source) == list(source)
 
 
-def test_bytes_that_are_no_utf8_are_windows_1252_line_by_line() -> None:
+def test_lines_that_are_not_utf8_are_read_as_windows_1252() -> None:
     source = open_rows("nombre,estado\nPeñón,Jalisco\n".encode("cp1252") + "Peñón,México\n".encode())
     assert [row.cells["nombre"] for row in source] == ["Peñón", "Peñón"]
     assert not source.layout.is_utf8
@@ -73,7 +73,7 @@ def test_bytes_that_are_no_utf8_are_windows_1252_line_by_line() -> None:
         ("Clave de la Entidad Federativa", "estado"), ("d_estado", "estado"), ("LOC", "clave"),
     ],
 )  # fmt: skip
-def test_header_of_a_spreadsheet_is_recognized(header: str, role: str | None) -> None:
+def test_common_headers_are_recognized(header: str, role: str | None) -> None:
     first, other = (
         "cvegeo" if role == "nombre" else "nombre",
         {"latitud": "Lon", "longitud": "Lat"}.get(role or "", "nota"),
@@ -84,24 +84,24 @@ def test_header_of_a_spreadsheet_is_recognized(header: str, role: str | None) ->
     assert len(row.cells) == 1 + (role is not None) + (other != "nota")
 
 
-def test_column_x_alone_is_no_longitude() -> None:
+def test_column_x_without_y_is_not_a_longitude() -> None:
     assert cells_of(b"nombre,x\nIxtapa,si\n") == [{"nombre": "Ixtapa"}]
 
 
-def test_name_of_an_area_comes_before_its_key() -> None:
+def test_area_name_takes_precedence_over_its_key() -> None:
     body = b"CVE_ENT,NOM_ENT,CVE_MUN,NOM_MUN,CVE_LOC,NOM_LOC\n14,Jalisco,039,Guadalajara,0001,Guadalajara\n"
     (cells,) = cells_of(body)
     assert cells == {"nombre": "Guadalajara", "municipio": "Guadalajara", "estado": "Jalisco", "clave": "0001"}
 
 
-def test_column_that_is_named_is_not_guessed() -> None:
+def test_named_columns_are_not_guessed() -> None:
     body = b"Nombre,Lugar del evento,Localidad\nAna,Ixtapa,Otra\n"
     assert cells_of(body)[0]["nombre"] == "Otra"
     assert cells_of(body, nombre="Lugar del evento")[0]["nombre"] == "Ixtapa"
     assert cells_of(body, nombre="lugar DEL evento")[0]["nombre"] == "Ixtapa"
 
 
-def test_keys_and_degrees_that_a_spreadsheet_has_changed_are_read() -> None:
+def test_keys_and_degrees_altered_by_a_spreadsheet_are_read() -> None:
     (cells,) = cells_of(b'nombre;mun;cvegeo;lat;lon\n ;39.0;140390001.0;"20,67";-1.033E+02\n')
     assert cells == {"nombre": None, "municipio": "39", "cvegeo": "140390001", "latitud": 20.67, "longitud": -103.3}
     (cells,) = cells_of(b"cvegeo,lat,lon\nN/D,NULL,-\n")
@@ -116,7 +116,7 @@ def test_keys_and_degrees_that_a_spreadsheet_has_changed_are_read() -> None:
         ("Ixtapa,20,-105,más,y más", "It has 5 cells and the header 3"),
     ],
 )
-def test_row_that_cannot_be_read_costs_itself_only(line: str, problem: str) -> None:
+def test_bad_row_does_not_affect_the_others(line: str, problem: str) -> None:
     body = f"nombre,lat,lon\nFrontera,18,-92\n{line}\nIxtapa,20,-105\n"
     rows = rows_in(body.encode())
     assert [row.problem is None for row in rows] == [True, False, True]
@@ -128,13 +128,13 @@ def test_row_that_cannot_be_read_costs_itself_only(line: str, problem: str) -> N
     ("line", "role"),
     [("Ixtapa,veinte,-105", "latitud"), ("Ixtapa,1_0,-105", "latitud"), ("Ixtapa,nan,inf", "longitud")],
 )
-def test_coordinate_that_cannot_be_read_is_left_out_with_the_other(line: str, role: str) -> None:
+def test_bad_coordinate_drops_the_point(line: str, role: str) -> None:
     (row,) = rows_in(f"nombre,lat,lon\n{line}\n".encode())
     assert (row.problem, row.note) == (None, f"`{role}` can't be read as degrees, such as 20.6736.")
     assert row.cells == {"nombre": "Ixtapa", "latitud": None, "longitud": None}
 
 
-def test_census_file_of_inegi_is_read() -> None:
+def test_inegi_census_file_is_read() -> None:
     header = "ENTIDAD,NOM_ENT,MUN,NOM_MUN,LOC,NOM_LOC,LONGITUD,LATITUD,ALTITUD,POBTOT\r\n"
     lines = [
         '14,Jalisco,067,Puerto Vallarta,0010,Ixtapa,"105°12\'21.768"" W","20°43\'07.362"" N",0015,29019\r\n',
@@ -146,13 +146,13 @@ def test_census_file_of_inegi_is_read() -> None:
         assert row["latitud"] == pytest.approx(20.71871, abs=1e-3)
 
 
-def test_cell_may_be_as_long_as_a_row() -> None:
+def test_cell_may_be_very_long() -> None:
     for cell in ("x" * 200_000, "x\n" * 300_000):
         (row,) = rows_in(f'nombre,estado\n"{cell}",Jal.\n'.encode())
         assert (row.problem, row.sent) == (None, [cell, "Jal."])
 
 
-def test_column_that_is_not_used_may_be_repeated() -> None:
+def test_unused_columns_may_be_repeated() -> None:
     assert cells_of(b"nota,nombre,nota,NOMBRE DEL CENTRO\na,Ixtapa,b,c\n") == [{"nombre": "Ixtapa"}]
     body = b"Nombre,nombre,NOMBRE\nAna,Ixtapa,x\n"
     assert cells_of(body, nombre="nombre") == [{"nombre": "Ixtapa"}]  # the only one that is written so
@@ -160,7 +160,7 @@ def test_column_that_is_not_used_may_be_repeated() -> None:
         rows_in(body)
 
 
-def test_download_for_spreadsheets_is_read() -> None:
+def test_csv_download_for_excel_is_read() -> None:
     body = b'\xef\xbb\xbfcvegeo,clave,nombre,estado_id\r\n="010010001",="0001","Aguascalientes",="01"\r\n'
     assert cells_of(body) == [
         {"cvegeo": "010010001", "clave": "0001", "nombre": "Aguascalientes", "estado": "01"}
@@ -170,7 +170,7 @@ def test_download_for_spreadsheets_is_read() -> None:
 
 @pytest.mark.parametrize("line", ["sep=;", "SEP=;", '"sep=;"'])
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_line_that_names_the_delimiter_for_excel_is_no_header(line: str, end: str) -> None:
+def test_sep_line_is_skipped(line: str, end: str) -> None:
     body = f"{line}{end}nombre;Nota, con, comas{end}Ixtapa;x{end}".encode()
     source = open_rows(body)
     (row,) = source
@@ -179,7 +179,7 @@ def test_line_that_names_the_delimiter_for_excel_is_no_header(line: str, end: st
 
 
 @pytest.mark.parametrize(("media_type", "rows"), [(CSV, (b"nombre\nx\n", b"y\n")), (NDJSON, (b"1\n", b"2\n"))])
-def test_empty_lines_between_rows_hold_nobody_up(media_type: MediaType, rows: tuple[bytes, bytes]) -> None:
+def test_many_empty_lines_are_read_fast(media_type: MediaType, rows: tuple[bytes, bytes]) -> None:
     source = reader(media_type, io.BytesIO((b"\n" * 1_000_000).join([*rows, b""])), ROLES)
     assert sum(1 for _ in source.check()) > 2
     assert source.count == 2
@@ -190,14 +190,14 @@ def test_empty_lines_between_rows_hold_nobody_up(media_type: MediaType, rows: tu
 
 
 @pytest.mark.parametrize("media_type", [CSV, NDJSON])
-def test_file_is_read_from_where_it_stands(media_type: MediaType) -> None:
+def test_file_is_read_from_its_current_position(media_type: MediaType) -> None:
     file = io.BytesIO(b"a line before\nnombre\nIxtapa\n")
     file.readline()
     source = reader(media_type, file, ROLES)
     assert len(list(source)) == len(list(source)) == (1 if media_type == CSV else 2)
 
 
-def test_row_of_fewer_cells_has_empty_ones_and_empty_ones_too_many_do_not_count() -> None:
+def test_missing_cells_are_empty_and_extra_empty_cells_are_ignored() -> None:
     assert [row.sent for row in rows_in(b"nombre,estado\nIxtapa\n\nx,y,,\n\n\n")] == [["Ixtapa", ""], ["x", "y"]]
 
 
@@ -230,12 +230,12 @@ def test_row_of_fewer_cells_has_empty_ones_and_empty_ones_too_many_do_not_count(
         (b"PK\x03\x04" + b"x" * 2_000_000, "The file is a workbook or a zip"),
     ],
 )
-def test_file_that_cannot_be_read_gets_a_sentence(body: bytes, sentence: str) -> None:
+def test_unreadable_file_is_explained(body: bytes, sentence: str) -> None:
     with pytest.raises(UnreadableBodyError) as caught:
         open_rows(body)
     assert str(caught.value).startswith(sentence)
 
 
-def test_column_that_is_named_but_missing_gets_a_sentence_without_what_was_sent() -> None:
+def test_missing_named_column_is_explained_without_echoing_its_header() -> None:
     with pytest.raises(UnreadableBodyError, match=r"not have the header that was named for `nombre`\."):
         rows_in(b"a,b\n1,2\n", named={"nombre": "Lugar"})

@@ -15,7 +15,7 @@ ROW = st.dictionaries(st.sampled_from(["nombre", "municipio", "lat", "folio", '"
 
 
 @given(st.lists(ROW, max_size=6), st.booleans(), st.sampled_from([None, 2]))
-def test_document_is_read_as_it_was_written(
+def test_written_document_is_read_back_unchanged(
     rows: list[Any],
     as_ascii: bool,  # noqa: FBT001  # hypothesis gives it
     indent: int | None,
@@ -26,13 +26,13 @@ def test_document_is_read_as_it_was_written(
 
 
 @given(st.lists(ROW, max_size=6), st.sampled_from(["\n", "\r\n", "\n\n"]))
-def test_lines_are_read_as_they_were_written(rows: list[Any], end: str) -> None:
+def test_written_lines_are_read_back_unchanged(rows: list[Any], end: str) -> None:
     found = rows_in(end.join(json.dumps(row, ensure_ascii=False) for row in rows).encode(), NDJSON)
     assert [row.sent for row in found] == rows
 
 
 @pytest.mark.parametrize("length", [3, 1_000, 1_048_000])
-def test_document_may_be_longer_than_what_is_read_at_once(length: int) -> None:
+def test_document_may_span_several_reads(length: int) -> None:
     rows = [{"nombre": f"{number} ".ljust(length, "ñ")} for number in range(3_300_000 // length % 10_000)]
     for separators in ((",", ":"), (" ,\n\t ", " : ")):
         found = rows_in(json.dumps({"rows": rows}, ensure_ascii=False, separators=separators).encode(), JSON)
@@ -67,18 +67,18 @@ def test_members_are_recognized_in_each_row() -> None:
         (b'{"nombre": ' + b"[" * 5000 + b"]" * 5000 + b"}", "It is not JSON."),
     ],
 )
-def test_line_that_cannot_be_read_costs_itself_only(line: bytes, problem: str) -> None:
+def test_bad_line_does_not_affect_the_others(line: bytes, problem: str) -> None:
     rows = rows_in(b'{"nombre": "a"}\n%b\n{"nombre": "b"}\n' % line, NDJSON)
     assert [row.problem is None for row in rows] == [True, False, True]
     assert (rows[1].problem or "").startswith(problem)
 
 
-def test_missing_values_of_programs_are_read_as_none() -> None:
+def test_placeholders_for_missing_values_are_read_as_none() -> None:
     (row,) = rows_in(b'{"rows": [{"nombre": NaN, "cvegeo": 140390001.0, "lat": null, "lon": null}]}', JSON)
     assert row.cells == {"nombre": None, "cvegeo": "140390001", "latitud": None, "longitud": None}
 
 
-def test_line_of_windows_1252_is_read() -> None:
+def test_windows_1252_line_is_read() -> None:
     (row,) = rows_in('{"nombre": "Peñón"}'.encode("cp1252"), NDJSON)
     assert row.cells == {"nombre": "Peñón"}
 
@@ -105,13 +105,13 @@ def test_line_of_windows_1252_is_read() -> None:
         ('{"rows": ["' + "x" * 1_050_000 + '"]}', "The JSON is broken at row 1: it is longer than 1 MB."),
     ],
 )
-def test_document_that_cannot_be_read_gets_a_sentence(body: str, sentence: str) -> None:
+def test_unreadable_document_is_explained(body: str, sentence: str) -> None:
     with pytest.raises(UnreadableBodyError) as caught:
         open_rows(body.encode(), JSON)
     assert str(caught.value).startswith(sentence)
 
 
-def test_document_of_another_encoding_gets_a_sentence() -> None:
+def test_document_in_another_encoding_is_explained() -> None:
     with pytest.raises(UnreadableBodyError, match="The JSON is not UTF-8"):
         rows_in('{"rows": [{"nombre": "Peñón"}]}'.encode("cp1252"), JSON)
     with pytest.raises(UnreadableBodyError, match="The file is UTF-16"):

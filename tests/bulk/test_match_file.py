@@ -13,8 +13,8 @@ from localidades_api.bulk.rows import Answer, Row
 from localidades_api.cli.match import AnswerRows, MatchJob, match_file
 from localidades_api.errors import OutputError
 from localidades_api.names.index import NameIndex
-from tests.support.interruption import interrupt_within_callback
-from tests.support.progress import Silent
+from tests.support.catalogue import Silent
+from tests.support.machine import interrupt_within_callback
 
 ROWS = 3
 BATCH_SIZE = 2
@@ -23,7 +23,7 @@ INTERRUPTED = {match_file.__code__.co_filename}
 
 @pytest.fixture(scope="module")
 def answer(index: NameIndex) -> AnswerRows:
-    """Lend what answers rows from the index of names."""
+    """Return a function that answers rows from the index of names."""
     return lambda rows: [match_row(row, index) for row in rows]
 
 
@@ -58,9 +58,9 @@ class InterruptedAtInstruction:
         return self._trace
 
 
-# An interruption between a file's opening and its `with` leaves it to the garbage collector.
+# A file interrupted between its opening and its `with` is closed by the garbage collector.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_interruption_at_any_instruction_leaves_the_whole_output_or_nothing(answer: AnswerRows, tmp_path: Path) -> None:
+def test_interruption_at_any_instruction_leaves_a_complete_file_or_none(answer: AnswerRows, tmp_path: Path) -> None:
     output = tmp_path / "answers.csv"
     assert match_file(job(tmp_path), answer, BATCH_SIZE, Silent()).total() == ROWS
     whole = output.read_bytes()
@@ -82,7 +82,7 @@ def test_interruption_at_any_instruction_leaves_the_whole_output_or_nothing(answ
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_interruption_that_python_drops_ends_the_run_after_its_batch(answer: AnswerRows, tmp_path: Path) -> None:
+def test_interruption_dropped_by_python_ends_the_run_after_its_batch(answer: AnswerRows, tmp_path: Path) -> None:
     batches = []
 
     def interrupted(rows: Sequence[Row]) -> Sequence[Answer]:
@@ -96,7 +96,7 @@ def test_interruption_that_python_drops_ends_the_run_after_its_batch(answer: Ans
     assert [path.name for path in tmp_path.iterdir()] == ["places.csv"]
 
 
-def test_file_that_another_program_has_created_meanwhile_is_kept(answer: AnswerRows, tmp_path: Path) -> None:
+def test_output_created_meanwhile_is_not_overwritten(answer: AnswerRows, tmp_path: Path) -> None:
     output = tmp_path / "answers.csv"
 
     def meanwhile(rows: Sequence[Row]) -> Sequence[Answer]:

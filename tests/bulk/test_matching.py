@@ -16,7 +16,7 @@ def answer(index: NameIndex, body: str) -> dict[str, Any]:
     return dict(found)
 
 
-def test_certain_row_has_its_key_and_what_differs(index: NameIndex) -> None:
+def test_certain_match_has_its_key_and_differences(index: NameIndex) -> None:
     found = answer(index, "localidad,nom_mun,edo\nFRONTERRA,CENTLA,TAB\n")
     (fault,) = found["faults"]
     assert fault == {"code": "spelling", "given": "fronterra", "found": "frontera", "penalty": fault["penalty"]}
@@ -26,7 +26,7 @@ def test_certain_row_has_its_key_and_what_differs(index: NameIndex) -> None:
     assert found["problem"] is None
 
 
-def test_ambiguous_row_has_candidates_of_which_the_first_is_the_likeliest(index: NameIndex) -> None:
+def test_ambiguous_row_lists_candidates_by_likelihood(index: NameIndex) -> None:
     found = answer(index, '{"nombre": "El Colorado", "municipio": "Puerto Vallarta", "estado": "Jal."}')
     first = found["candidates"][0]
     assert found["outcome"] == "ambiguous"
@@ -35,12 +35,12 @@ def test_ambiguous_row_has_candidates_of_which_the_first_is_the_likeliest(index:
     assert len(found["candidates"]) <= 5
 
 
-def test_row_that_no_place_is_like_has_no_key(index: NameIndex) -> None:
+def test_row_without_a_similar_place_has_no_key(index: NameIndex) -> None:
     found = answer(index, "nombre,municipio,estado\nXochitepec,Centla,Tabasco\n")
     assert (found["outcome"], found["cvegeo"], found["score"], found["margin"]) == ("none", None, None, None)
 
 
-def test_withdrawn_key_is_said(index: NameIndex) -> None:
+def test_withdrawn_key_is_reported(index: NameIndex) -> None:
     found = answer(index, "cvegeo\n270030099\n")
     assert (found["outcome"], found["withdrawn"]) == ("none", "270030099")
 
@@ -79,13 +79,13 @@ def test_keys_are_read_as_spreadsheets_write_them(index: NameIndex, body: str, k
         ("nombre,lat,lon\nx,95,1\n", "`latitud` must be decimal degrees from -90 to 90, such as 20.6736."),
     ],
 )
-def test_row_with_a_problem_says_so_and_has_no_key(index: NameIndex, body: str, problem: str) -> None:
+def test_row_with_a_problem_has_no_key(index: NameIndex, body: str, problem: str) -> None:
     found = answer(index, body)
     assert (found["outcome"], found["problem"]) == ("problem", problem)
     assert (found["cvegeo"], found["score"], found["faults"], found["candidates"]) == (None, None, [], [])
 
 
-def test_row_whose_coordinates_cannot_be_read_is_matched_by_its_name_and_says_so(index: NameIndex) -> None:
+def test_row_with_bad_coordinates_is_matched_by_name_with_a_note(index: NameIndex) -> None:
     found = answer(index, "nombre,municipio,lat,lon\nIxtapa,Puerto Vallarta,pendiente,-105.2\n")
     assert (found["outcome"], found["cvegeo"]) == ("exact", "140670010")
     assert found["problem"] == (
@@ -106,13 +106,13 @@ def test_row_whose_coordinates_cannot_be_read_is_matched_by_its_name_and_says_so
         ("cvegeo,nombre\n27,Guadalajara\n", "270040052", "`estado`, not of a locality: the row was matched by its"),
     ],
 )
-def test_key_of_an_area_says_where_the_name_is(index: NameIndex, body: str, key: str, note: str) -> None:
+def test_key_of_an_area_limits_the_search_for_the_name(index: NameIndex, body: str, key: str, note: str) -> None:
     found = answer(index, body)
     assert (found["outcome"], found["cvegeo"], found["faults"]) == ("exact", key, [])
     assert found["problem"].startswith(f"`cvegeo` has the key of its {note}")
 
 
-def test_row_says_all_that_was_read_otherwise(index: NameIndex) -> None:
+def test_row_reports_every_reinterpretation(index: NameIndex) -> None:
     found = answer(index, "cvegeo,nombre,lat,lon\n27004,Guadalajara,x,y\n")
     assert found["problem"] == (
         "`latitud` can't be read as degrees, such as 20.6736. The row was matched without its coordinates."

@@ -1,4 +1,4 @@
-"""Files of any length take the memory of a few rows."""
+"""Files of any length are read in constant memory."""
 
 import json
 import tracemalloc
@@ -20,7 +20,7 @@ PIECE = 256 * 1024
 
 
 def pieces(media_type: MediaType) -> Iterator[bytes]:
-    """Return the pieces of a body of some 10 MB, made as they are asked for."""
+    """Yield the chunks of a body of some 10 MB."""
     row = json.dumps({"nombre": "El Peñón [Rancho]", "municipio": "Guadalajara", "estado": "Jalisco", "folio": 7})
     starts = {CSV: "nombre,municipio,estado,folio\n", NDJSON: "", JSON: '{"rows": ['}
     rows = {CSV: '"El Peñón [Rancho]","Guadala\njara",Jalisco,7\n', NDJSON: f"{row}\n", JSON: f"{row}, "}[media_type]
@@ -33,7 +33,7 @@ def pieces(media_type: MediaType) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("media_type", [CSV, NDJSON, JSON])
-def test_many_rows_take_the_memory_of_a_few(media_type: MediaType) -> None:
+def test_memory_does_not_grow_with_rows(media_type: MediaType) -> None:
     answer = describe_problem("It has no answer.")
     with TemporaryFile() as body:
         body.writelines(pieces(media_type))

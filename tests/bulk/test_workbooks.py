@@ -1,4 +1,4 @@
-"""Excel workbooks: read as rows, written beside what was sent, and refused with a sentence."""
+"""Excel workbooks: read as rows, written with answer columns, and refused with an explanation."""
 
 import csv
 import io
@@ -42,7 +42,7 @@ def workbook_of(*rows: Sequence[object], change: Callable[[openpyxl.Workbook], o
 
 
 def shared_texts(*column: str) -> bytes:
-    """Return a workbook as XlsxWriter writes it, whose cells refer to texts."""
+    """Return a workbook as XlsxWriter writes it, with shared strings."""
     file = io.BytesIO()
     with xlsxwriter.Workbook(file) as workbook:
         workbook.add_worksheet().write_column(0, 0, column)
@@ -50,7 +50,7 @@ def shared_texts(*column: str) -> bytes:
 
 
 def edited(data: bytes, member: str, edit: Callable[[bytes], bytes | None]) -> bytes:
-    """Return a workbook with a member that is edited, added, or left out."""
+    """Return a workbook with a member edited, added, or removed."""
     file = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as new:
         for name in dict.fromkeys([*old.namelist(), member]):
@@ -135,14 +135,14 @@ def test_points_are_read() -> None:
         ("folio", (1, 14), ["1", "14"]),
     ],
 )
-def test_numbers_get_their_zeros_back_where_the_column_is_of_keys(
+def test_leading_zeros_of_numeric_keys_are_restored(
     header: str, numbers: tuple[object, ...], mended: list[str]
 ) -> None:
     data = workbook_of(("nombre", header), *(("x", number) for number in numbers))
     assert [row.sent for row in rows_in(data)] == [["x", key] for key in mended]
 
 
-def test_titles_above_the_header_stay_and_are_not_answered() -> None:
+def test_titles_above_the_header_are_kept_unmatched() -> None:
     source = opened(workbook_of(("Visitas 2024",), (), (None, "Total", 3), ("Localidad", "n"), ("A", 1)))
     assert [row.sent for row in source] == [["A", "1"]]
     found = values(answered(source))
@@ -160,7 +160,7 @@ def test_sheet_is_read_by_its_name() -> None:
         reader("text/csv", io.BytesIO(b"nombre\n"), ROLES, {}, "Mías")
 
 
-def test_answer_keeps_columns_formats_and_sheets_and_its_keys_are_text() -> None:
+def test_answer_keeps_columns_formats_and_sheets_and_stores_keys_as_text() -> None:
     def decorate(book: openpyxl.Workbook) -> None:
         sheet = book.worksheets[0]
         sheet["A1"].font = sheet["B1"].font = Font(bold=True)
@@ -182,7 +182,7 @@ def test_answer_keeps_columns_formats_and_sheets_and_its_keys_are_text() -> None
     assert book["Notas"]["A1"].value == "mine"
 
 
-def test_workbook_of_another_library_is_read_and_answered() -> None:
+def test_workbook_written_by_another_library_is_answered() -> None:
     file = io.BytesIO()
     with xlsxwriter.Workbook(file) as workbook:
         sheet = workbook.add_worksheet()
@@ -194,7 +194,7 @@ def test_workbook_of_another_library_is_read_and_answered() -> None:
     assert values(answered(source))[1][0] == '="La "&"Paz"'
 
 
-def test_names_of_xml_may_have_a_prefix() -> None:
+def test_xml_names_may_have_a_prefix() -> None:
     def prefixed(xml: bytes) -> bytes:
         return re.sub(rb"<(/?)(\w)", rb"<\1x:\2", xml).replace(b"xmlns=", b"xmlns:x=")
 
@@ -210,7 +210,7 @@ def test_names_of_xml_may_have_a_prefix() -> None:
 
 
 @given(st.lists(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=8), min_size=1, max_size=4)))
-def test_rows_of_csv_come_back_as_they_were_in_a_new_workbook(rows: list[list[str]]) -> None:
+def test_csv_rows_are_copied_unchanged_into_a_new_workbook(rows: list[list[str]]) -> None:
     body = io.StringIO(newline="")
     made = csv.writer(body)
     made.writerows([["nombre", "b", "c", "d"], *([*row, *[""] * (4 - len(row))] for row in rows)])
@@ -223,7 +223,7 @@ def test_rows_of_csv_come_back_as_they_were_in_a_new_workbook(rows: list[list[st
     assert read == [[re.sub("[\r\n]", " ", cell) for cell in row] for row in sent]
 
 
-def test_objects_become_rows_with_the_members_of_the_first() -> None:
+def test_columns_for_objects_are_the_members_of_the_first() -> None:
     source = open_rows(b'{"nombre": "A", "clave": "0001", "n": 1}\n{"nombre": "=B"}\n', "application/x-ndjson")
     found = values(answered(source))
     assert found[0] == ["nombre", "clave", "n", *ANSWERED]
@@ -246,7 +246,7 @@ def declaring(data: bytes, size: int) -> bytes:
 
 
 def refused() -> Iterator[tuple[str, bytes, str]]:
-    """Yield names, workbooks, and what is said of them."""
+    """Yield names, workbooks, and their error messages."""
     cant = "^The workbook can't be read: save it as .xlsx, without a password"
     yield "cut short", SOUND[:-30], cant
     yield "no zip", b"PK\x03\x04 nothing", cant
@@ -271,33 +271,33 @@ def refused() -> Iterator[tuple[str, bytes, str]]:
 
 
 @pytest.mark.parametrize(("data", "sentence"), [pytest.param(*rest, id=name) for name, *rest in refused()])
-def test_workbook_that_is_not_read_is_refused_with_a_sentence(data: bytes, sentence: str) -> None:
+def test_unreadable_workbook_is_explained(data: bytes, sentence: str) -> None:
     with pytest.raises(UnreadableBodyError, match=sentence):
         opened(data)
 
 
 @pytest.mark.tail
-def test_texts_that_would_fill_the_memory_are_refused() -> None:
+def test_workbook_that_would_exhaust_memory_is_refused() -> None:
     many = edited(SHARED, "xl/sharedStrings.xml", lambda _: b"<sst>" + b"<si/>" * 4_500_000 + b"</sst>")
     with pytest.raises(UnreadableBodyError, match="too many different texts"):
         opened(many)
 
 
-def test_columns_of_a_sheet_without_a_known_one_are_told_and_can_be_named() -> None:
+def test_unrecognized_columns_are_listed_and_can_be_named() -> None:
     data = workbook_of(("Visitas",), ("sitio", "n", "n"), ("A", 1, 2))
     with pytest.raises(UnreadableBodyError) as caught:
         opened(data)
-    assert caught.value.members == {"columns": ["sitio", "n", "n (2)"]}
+    assert caught.value.members == {"columns": ["sitio", "n", "n (2)"], "sheets": ["Sheet"]}
     assert [row.cells for row in rows_in(data, nombre="sitio")] == [{"nombre": "A"}]
 
 
-def test_stray_cell_in_the_last_column_leaves_no_room_for_answers() -> None:
+def test_sheet_without_a_free_column_is_refused() -> None:
     data = workbook_of(("nombre",), ("A",), change=lambda book: book.worksheets[0].cell(3, 16384, "stray"))
     with pytest.raises(UnreadableBodyError, match="a value in column XFD, which leaves no room"):
         writer(XLSX, opened(data))
 
 
-def test_many_rows_of_a_workbook_take_the_memory_of_a_few() -> None:
+def test_memory_does_not_grow_with_rows_of_a_workbook() -> None:
     def rows() -> Iterable[Sequence[object]]:
         yield ("nombre", "cvegeo", "n")
         for number in range(20_000):

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localidades_api.bulk.answers import describe_problem
+from localidades_api.bulk.columns import MATCH_COLUMNS, NEAREST_COLUMNS, in_language
 from localidades_api.bulk.readers import MediaType
 from localidades_api.bulk.rows import Answer
-from localidades_api.bulk.writers import MATCH_COLUMNS, NEAREST_COLUMNS, in_language, writer
+from localidades_api.bulk.writers import writer
 from tests.support.bulk import CSV, JSON, NDJSON, open_rows
 
 GUADALAJARA = "Guadalajara, Guadalajara, Jalisco"
@@ -55,7 +56,7 @@ def answered(body: bytes, sent_as: MediaType = CSV, wanted: MediaType = CSV, ans
     return b"".join([target.begin(), *(target.write(row, answer) for row in source), target.end()])
 
 
-def test_csv_keeps_what_was_sent_and_has_the_answer_beside_it() -> None:
+def test_csv_answer_is_appended_to_the_sent_columns() -> None:
     assert answered(b"Folio;Localidad \n007;  Guadalajra\n").decode() == (
         f"Folio;Localidad ;{';'.join(NAMES)}\n"
         '007;  Guadalajra;ambiguous;;;94.5;0;"spelling: Guadalajra → Guadalajara (-5.5); kind: ejido (-2.5)";'
@@ -69,7 +70,7 @@ PROBLEM = (
 )
 
 
-def test_words_of_a_table_are_those_of_its_language_and_its_columns_keep_their_names() -> None:
+def test_values_of_a_table_are_translated_but_not_its_headers() -> None:
     spanish = in_language(MATCH_COLUMNS, "es")
     assert list(spanish) == list(MATCH_COLUMNS)
     cells = {name: cell({**ANSWER, "problem": PROBLEM}) for name, cell in spanish.items()}
@@ -96,12 +97,12 @@ def test_words_of_a_table_are_those_of_its_language_and_its_columns_keep_their_n
         ("Give both `latitud` and `longitud`.", "Indique tanto `latitud` como `longitud`."),
     ],
 )
-def test_problem_of_any_row_is_told_in_spanish(problem: str, said: str) -> None:
+def test_every_row_problem_has_a_spanish_translation(problem: str, said: str) -> None:
     assert in_language(NEAREST_COLUMNS, "es")["problem"]({"results": [], "problem": problem}) == said
 
 
 @given(st.lists(st.tuples(CELL, CELL), max_size=5), st.sampled_from(",;\t|"), st.sampled_from(["\n", "\r\n"]))
-def test_csv_that_is_written_is_read_again(rows: list[tuple[str, str]], delimiter: str, end: str) -> None:
+def test_written_csv_can_be_read_again(rows: list[tuple[str, str]], delimiter: str, end: str) -> None:
     sent = io.StringIO()
     quoting = csv.writer(sent, delimiter=delimiter, lineterminator=end, quoting=csv.QUOTE_ALL)
     quoting.writerows([("nombre", "nota"), *rows])
@@ -115,7 +116,7 @@ def test_csv_that_is_written_is_read_again(rows: list[tuple[str, str]], delimite
     ]
 
 
-def test_mark_of_utf8_is_written_where_the_spreadsheet_needs_it() -> None:
+def test_byte_order_mark_is_written_for_spreadsheets() -> None:
     mark = "\ufeff".encode()
     assert answered(b"nombre\nx\n").startswith(b"nombre")
     assert answered(mark + b"nombre\nx\n").startswith(mark + b"nombre")
@@ -123,20 +124,20 @@ def test_mark_of_utf8_is_written_where_the_spreadsheet_needs_it() -> None:
     assert answered(b"nombre\n" + b"x\n" * 50_000 + b"Pe\xf1\xf3n\n").startswith(mark + b"nombre")
 
 
-def test_columns_of_the_answer_never_have_the_name_of_a_column_that_was_sent() -> None:
+def test_answer_columns_never_clash_with_sent_columns() -> None:
     again = answered(answered(b"nombre\nx\n")).decode().splitlines()
     assert again[0] == ",".join(["nombre", *NAMES, *(name.replace("match_", "match2_") for name in NAMES)])
     assert again[1].startswith("x,ambiguous,")
 
 
-def test_row_of_too_many_cells_keeps_them_behind_the_answer() -> None:
+def test_extra_cells_follow_the_answer() -> None:
     problem = describe_problem("It has 3 cells.")
     assert answered(b"nombre,estado\na,b,c\n", answer=problem).decode().splitlines()[1] == (
         "a,b,problem,,,,,,,,It has 3 cells.,c"
     )
 
 
-def test_csv_of_objects_has_the_members_of_the_first() -> None:
+def test_csv_columns_for_objects_are_the_members_of_the_first() -> None:
     body = b'{"nombre": "x", "folio": 7, "lista": [1]}\n{"nombre": "y", "otro": 1}\n5\n'
     lines = list(csv.reader(io.StringIO(answered(body, NDJSON).decode())))
     assert lines[0] == ["nombre", "folio", "lista", *NAMES]
@@ -155,7 +156,7 @@ def test_csv_of_objects_has_the_members_of_the_first() -> None:
         (b"", NDJSON, []),
     ],
 )
-def test_objects_have_the_answer_and_what_was_sent(body: bytes, sent_as: MediaType, sent: list[object]) -> None:
+def test_objects_hold_the_answer_and_the_sent_row(body: bytes, sent_as: MediaType, sent: list[object]) -> None:
     lines = [json.loads(line) for line in answered(body, sent_as, NDJSON).splitlines()]
     assert json.loads(answered(body, sent_as, JSON)) == {"results": lines}
     assert all({name: line[name] for name in ANSWER} == ANSWER for line in lines)
@@ -163,7 +164,7 @@ def test_objects_have_the_answer_and_what_was_sent(body: bytes, sent_as: MediaTy
 
 
 @pytest.mark.parametrize("wanted", [CSV, NDJSON, JSON])
-def test_no_rows_are_answered_with_none(wanted: MediaType) -> None:
+def test_no_rows_give_no_answers(wanted: MediaType) -> None:
     empty = {CSV: ",".join(NAMES) + "\r\n", NDJSON: "", JSON: '{"results":[]}\n'}[wanted]
     assert answered(b"", NDJSON, wanted).decode() == empty
     empty = {CSV: "nombre," + ",".join(NAMES) + "\n", NDJSON: "", JSON: '{"results":[]}\n'}[wanted]

@@ -1,1 +1,1 @@
-"""What is shipped around the service: manifests, proxies, documentation, packages."""
+"""Everything shipped with the service: manifests, proxies, documentation, packages."""

@@ -1,4 +1,4 @@
-"""What the guides and their examples are tried on: a service on the demo, and a clone."""
+"""Fixtures for guides and examples: a service on the demo, and a clone."""
 
 import sys
 import zipfile
@@ -16,18 +16,18 @@ from tests.support.wire import COMMAND, ROOT, await_names, serving
 
 @pytest.fixture(scope="module")
 def demo_service(server: str, migrated: str) -> Iterator[str]:
-    """Lend the address of the service on the demo, as `make run` starts it."""
+    """Yield the address of the service on the demo, as `make run` starts it."""
     with new_database(server, migrated) as url:
         import_file(url, "demo")
         with serving(url) as live:
-            if IS_MEASURED:  # a guide gives its reader's retries the time of a build that is not
+            if IS_MEASURED:  # a build is slower than the guide's retries then
                 await_names(live.base)
             yield live.base
 
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """Lend what a reader has: a clone with its virtual environment, a table, and INEGI's files of two months."""
+    """Return a reader's clone with a virtual environment, a table, and INEGI's files of two months."""
     for name in ("docs", "alembic.ini", "migrations"):
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / "visits.csv").symlink_to(ROOT / "docs" / "examples" / "visits.csv")

@@ -1,4 +1,4 @@
-"""The balancer's own configuration, in a real HAProxy before real processes of the service."""
+"""HAProxy with the configuration of deploy/, in front of real processes of the service."""
 
 import asyncio
 import json
@@ -28,24 +28,24 @@ CONFIGURATION = ROOT / "deploy" / "haproxy.cfg"
 
 @dataclass(frozen=True)
 class Balancer:
-    """An HAProxy that runs."""
+    """A running HAProxy."""
 
     base: str
     operations: str
 
     def figure(self, name: str, proxy: str, server: str = "", code: str = "") -> float:
-        """Return one of HAProxy's own figures."""
+        """Return a value of HAProxy's statistics."""
         labels = {"proxy": proxy} | ({"server": server} if server else {}) | ({"code": code} if code else {})
         sample = name + "{" + ",".join(f'{key}="{value}"' for key, value in labels.items()) + "}"
         lines = ask(self.operations, "/metrics").body.decode().splitlines()
         return next(float(line.removeprefix(sample)) for line in lines if line.startswith(sample))
 
     def answered(self, proxy: str, server: str) -> float:
-        """Return how many requests a server has answered well."""
+        """Return how many successful responses a server has sent."""
         return self.figure("haproxy_server_http_responses_total", proxy, server, "2xx")
 
     def await_servers(self, proxy: str, count: int) -> None:
-        """Wait until as many servers of a backend pass their checks."""
+        """Wait until this number of a backend's servers pass their checks."""
         eventually(
             lambda: self.figure("haproxy_backend_active_servers", proxy) == count,
             otherwise=lambda: f"{proxy} has not come to {count} servers",
@@ -54,10 +54,10 @@ class Balancer:
 
 @contextmanager
 def balancing(*bases: str, **variables: str) -> Iterator[Balancer]:
-    """Run HAProxy with the configuration of deploy/ before two servers; `variables` are presets of its own."""
+    """Run HAProxy with the configuration of deploy/ in front of two servers; `variables` override its presets."""
     haproxy = needed(shutil.which("haproxy", path=f"{os.environ['PATH']}:/usr/sbin"), "install haproxy")
     with ExitStack() as stack:
-        # It takes over sockets that listen already: no port is lost to somebody else.
+        # It inherits listening sockets, so that no other process can take the port.
         public, operations = (stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2))
         variables |= {"LISTEN": f"fd@{public.fileno()}", "LISTEN_OPERATIONS": f"fd@{operations.fileno()}"}
         for number, base in enumerate(bases, start=1):
@@ -79,7 +79,7 @@ def balancing(*bases: str, **variables: str) -> Iterator[Balancer]:
 
 @pytest.fixture
 def services(seeded_database: str) -> Iterator[tuple[Live, Live]]:
-    """Lend two processes of the service that hold the first page."""
+    """Yield two processes of the service with the first page cached."""
     with serving(seeded_database) as one, serving(seeded_database) as other:
         for live in (one, other):
             assert ask(live.base, LOCALIDADES).status == 200
@@ -87,7 +87,7 @@ def services(seeded_database: str) -> Iterator[tuple[Live, Live]]:
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])
-def test_balancer_process_ends_no_request_fails(services: tuple[Live, Live], ending: signal.Signals) -> None:
+def test_no_request_fails_when_a_process_ends(services: tuple[Live, Live], ending: signal.Signals) -> None:
     with balancing(*(live.base for live in services)) as balancer:
         statuses: list[int] = []
         over = threading.Event()
@@ -117,7 +117,7 @@ def await_more(statuses: list[int], count: int) -> None:
     eventually(lambda: len(statuses) >= goal, otherwise=lambda: "requests hang")
 
 
-def test_balancer_without_database_serves_pages_that_are_held(
+def test_cached_pages_are_served_without_the_database(
     server: str, seeded_database: str, services: tuple[Live, Live]
 ) -> None:
     with balancing(*(live.base for live in services)) as balancer:
@@ -138,7 +138,7 @@ def test_balancer_without_database_serves_pages_that_are_held(
 
 
 def close(server: str, url: str) -> None:
-    """Take the database away: nobody gets in, and who is in is thrown out."""
+    """Terminate the connections to the database and refuse new ones."""
     _administer(
         server,
         url,
@@ -148,7 +148,7 @@ def close(server: str, url: str) -> None:
 
 
 def open_again(server: str, url: str) -> None:
-    """Give the database back."""
+    """Let clients connect to the database again."""
     _administer(server, url, "ALTER DATABASE {} ALLOW_CONNECTIONS true")
 
 
@@ -166,7 +166,7 @@ def _administer(server: str, url: str, *statements: str) -> None:
     in_thread(lambda: asyncio.run(run()))
 
 
-def test_balancer_without_any_process_answers_with_a_problem(services: tuple[Live, Live]) -> None:
+def test_balancer_answers_with_a_problem_without_processes(services: tuple[Live, Live]) -> None:
     with balancing(*(live.base for live in services)) as balancer:
         for live in services:
             live.process.kill()
@@ -184,14 +184,14 @@ def echo(request: Request) -> Response:
     return Response(json.dumps(request.headers.items()).encode())
 
 
-def test_balancer_believes_the_proxy_in_front_of_it() -> None:
+def test_balancer_trusts_the_proxy_in_front_of_it() -> None:
     said = [("x-forwarded-for", "192.0.2.1"), ("x-forwarded-proto", "https")]
     with http_server(echo) as base, balancing(base, base, FRONT="127.0.0.1") as balancer:
         arrived = [(name.lower(), value) for name, value in json.loads(ask(balancer.base, "/", *said).body)]
         assert sorted(item for item in arrived if "forwarded" in item[0]) == said
 
 
-def test_balancer_passes_on_what_it_knows_itself_and_nothing_that_a_client_made_up() -> None:
+def test_forged_forwarding_headers_are_replaced() -> None:
     with http_server(echo) as base, balancing(base, base) as balancer:
         made_up = ("X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Prefix", "Forwarded")
         answer = ask(balancer.base, "/", *((name, "for=192.0.2.1") for name in made_up))

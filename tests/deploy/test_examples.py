@@ -1,4 +1,4 @@
-"""The examples of the guides, on the demo: programs that read the service, and forms in a real Chromium."""
+"""The guides' examples on the demo: programs that read the service, and forms in a real Chromium."""
 
 import asyncio
 import json
@@ -16,10 +16,10 @@ import httpx
 import pytest
 from playwright.async_api import Browser, Locator, Page, Route, expect
 
+from tests.deploy.guides import DOCS, SERVICE, blocks_of, shell
 from tests.support.application import import_file
 from tests.support.browser import axe_faults
 from tests.support.catalogue import Place, many, write_catalogue
-from tests.support.guides import DOCS, SERVICE, blocks_of, shell
 from tests.support.machine import READERS, needed
 from tests.support.waiting import PATIENCE
 from tests.support.wire import serving
@@ -46,7 +46,7 @@ def downloaded(base: str, columns: set[str]) -> dict[int, dict[str, Any]]:
     return {record["id"]: {name: record[name] for name in columns} for record in records}
 
 
-def test_copy_that_follows_is_the_release_that_is_served(seeded_database: str, tmp_path: Path) -> None:
+def test_copy_follows_the_served_release(seeded_database: str, tmp_path: Path) -> None:
     path = tmp_path / "copy.sqlite"
 
     def follow(base: str) -> str:
@@ -79,7 +79,7 @@ def test_copy_that_follows_is_the_release_that_is_served(seeded_database: str, t
         assert follow(live.base).endswith("holds 2021-01 already")
 
 
-def test_copy_of_a_release_that_is_gone_is_loaded_anew(live_server: str, tmp_path: Path) -> None:
+def test_copy_of_a_removed_release_is_reloaded(live_server: str, tmp_path: Path) -> None:
     path = tmp_path / "copy.sqlite"
     command = [sys.executable, str(EXAMPLES / "follow.py"), live_server, str(path)]
     with closing(sqlite3.connect(path)) as copy, copy:
@@ -101,11 +101,9 @@ _SQL = "import duckdb; print(duckdb.sql(open('match.sql').read()))"
         pytest.param(READERS, f'"{READERS}" -c "{_SQL}"', id="DuckDB"),
     ],
 )
-def test_rows_that_are_certain_are_joined(
-    program: str | Path | None, command: str, demo_service: str, tmp_path: Path
-) -> None:
+def test_certain_rows_are_joined(program: str | Path | None, command: str, demo_service: str, tmp_path: Path) -> None:
     needed(program, "This test needs R (Debian's r-base-core), and what `make test-tools` installs.")
-    for name in ("match_pandas.py", "match.R", "match.sql", "visits.csv"):  # what the guide has its reader save
+    for name in ("match_pandas.py", "match.R", "match.sql", "visits.csv"):  # the files that the guide saves
         shutil.copy(EXAMPLES / name, tmp_path)
     fetching = [re.sub(r"^\$ ", "", block.text).splitlines()[0] for block in blocks_of(ANALYSTS_GUIDE)]
     for fetch in fetching:
@@ -120,7 +118,7 @@ def test_rows_that_are_certain_are_joined(
 
 
 def blocks_in(language: str) -> list[str]:
-    """Return the programs of the guide to Python and R that are in a language."""
+    """Return the programs in one language of the guide to Python and R."""
     text = (DOCS / "guides" / "python.md").read_text(encoding="utf-8")
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
@@ -128,7 +126,7 @@ def blocks_in(language: str) -> list[str]:
 @pytest.mark.parametrize(
     ("program", "language"), [(READERS, "python"), pytest.param(shutil.which("Rscript"), "r", id="r")]
 )
-def test_programs_of_the_guide_to_python_and_r_find_what_is_certain(
+def test_python_and_r_programs_of_the_guide_match_rows(
     program: str | Path | None, language: str, demo_service: str, tmp_path: Path
 ) -> None:
     needed(program, "This test needs R (Debian's r-base-core), and what `make test-tools` installs.")
@@ -183,7 +181,7 @@ async def test_cascading_select_offers_each_municipio_once_after_going_back_and_
         await page.locator("#estado").select_option(value)
     late.set()
     await expect(page.locator("#municipio option")).to_have_count(6)
-    await page.evaluate("new Promise((done) => setTimeout(done, 300))")  # as long as a slow answer takes
+    await page.evaluate("new Promise((done) => setTimeout(done, 300))")  # longer than a slow response
     await expect(page.locator("#municipio option")).to_have_count(6)
     await page.close()
 
@@ -193,7 +191,7 @@ async def test_cascading_select_offers_each_municipio_once_after_going_back_and_
 
 @pytest.fixture
 async def page(browser: Browser, demo_service: str) -> AsyncIterator[Page]:
-    """Lend the example; in the end nothing may have been said on the console, but that a request was aborted."""
+    """Yield the example; fail at the end if the console has anything but aborted requests."""
     wrong: list[str] = []
     page = await browser.new_page()
     page.on("console", lambda message: wrong.append(message.text))
@@ -213,7 +211,7 @@ def selected(page: Page) -> Locator:
 
 
 async def key(page: Page) -> str:
-    """Return what the form would send."""
+    """Return the fields that the form would send."""
     return str(await page.evaluate("new FormData(document.forms[0]).get('cvegeo')"))
 
 
@@ -238,12 +236,12 @@ async def test_place_is_chosen_by_keyboard(page: Page) -> None:
     assert await is_valid(page)
 
 
-async def test_place_is_chosen_by_mouse_with_the_name_that_was_recognized(page: Page) -> None:
+async def test_place_is_chosen_by_mouse(page: Page) -> None:
     await field(page).fill("gdl")
     await page.get_by_role("option", name=re.compile(r", Jalisco \(GDL\)$")).click()
     await expect(field(page)).to_be_focused()
     assert (await key(page), await is_valid(page)) == ("140390001", True)
-    await field(page).press("Backspace")  # which leaves a text that is no choice
+    await field(page).press("Backspace")  # which leaves a text that isn't a choice
     assert (await key(page), await is_valid(page)) == ("", False)
 
 
@@ -266,13 +264,13 @@ async def test_stale_answer_is_dropped(page: Page, demo_service: str) -> None:
     assert "GDL" not in await page.get_by_role("listbox").inner_text()
 
 
-async def test_service_that_cannot_be_reached_is_told(page: Page, demo_service: str) -> None:
+async def test_unreachable_service_is_reported(page: Page, demo_service: str) -> None:
     await page.route(f"{demo_service}/**", lambda route: route.abort())
     await field(page).fill("zapote")
     await expect(page.get_by_role("status")).to_have_text("Failed to fetch")
 
 
-async def test_open_list_has_no_fault_that_axe_finds(page: Page) -> None:
+async def test_open_list_passes_axe(page: Page) -> None:
     await field(page).fill("zapote")
     await expect(page.get_by_role("status")).to_have_text(FULL_LIST)
     await field(page).press("ArrowDown")

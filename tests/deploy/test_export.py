@@ -1,4 +1,4 @@
-"""A release as files: the service's answers, in a real nginx with the site that is shipped."""
+"""Exported releases, served by a real nginx with the shipped site."""
 
 import gzip
 import json
@@ -15,10 +15,10 @@ import httpx
 import pytest
 
 from localidades_api.downloads.formats import FILE_TYPES
+from tests.deploy.nginx import serving_export
 from tests.support.application import import_file
 from tests.support.catalogue import many, write_catalogue
 from tests.support.machine import needed
-from tests.support.nginx import serving_export
 from tests.support.postgres import locked, new_database
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import COMMAND, LOCALIDADES, NULL, ask, environment, run, serving, start_command
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.tail
 CENSUS = "/api/census/"
 FILES = {f"{LOCALIDADES}download/localidades-2020-01{one.ending}": name for name, one in FILE_TYPES.items()}
 CHANGES = f"{CENSUS}releases/2020-01/changes/"
-# Each file, and the address at which the service answers with the same bytes.
+# Each file, and the URL where the service responds with the same bytes.
 ADDRESSES = {
     f"{CENSUS}index.json": CENSUS,
     f"{CENSUS}estados/page/1.json": f"{CENSUS}estados/",
@@ -77,7 +77,7 @@ def files_of(folder: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("path", ADDRESSES)
-def test_file_has_the_bytes_and_the_type_of_the_services_answer(exported: Exported, path: str) -> None:
+def test_exported_file_equals_the_response(exported: Exported, path: str) -> None:
     identity = {"Accept": "application/json", "Accept-Encoding": "identity"}
     file = httpx.get(f"{exported.base}{path}", headers=identity)
     answer = httpx.get(f"{exported.live}{ADDRESSES[path]}", headers=identity)
@@ -86,7 +86,7 @@ def test_file_has_the_bytes_and_the_type_of_the_services_answer(exported: Export
     assert file.content == answer.content
 
 
-def test_each_locality_has_the_record_of_its_address(exported: Exported) -> None:
+def test_every_locality_is_exported(exported: Exported) -> None:
     listed = json.loads(ask(exported.live, f"{LOCALIDADES}?page_size=1000").body)["results"]
     records = exported.folder / LOCALIDADES.removeprefix("/")
     assert {path.name for path in records.glob("*.json")} == {f"{one['id']:09d}.json" for one in listed}
@@ -94,7 +94,7 @@ def test_each_locality_has_the_record_of_its_address(exported: Exported) -> None
         assert (records / f"{one['id']:09d}.json").read_bytes() == ask(exported.live, f"{LOCALIDADES}{one['id']}/").body
 
 
-def test_sums_are_those_of_every_file_and_copies_unpack_to_it(exported: Exported) -> None:
+def test_checksums_and_compressed_copies_match(exported: Exported) -> None:
     files = files_of(exported.folder)
     sums = exported.folder / "SHA256SUMS"
     sha256sum = needed(shutil.which("sha256sum"), "install coreutils")
@@ -125,7 +125,7 @@ def test_sums_are_those_of_every_file_and_copies_unpack_to_it(exported: Exported
     }
 
 
-def test_nginx_sends_copies_and_validators(exported: Exported) -> None:
+def test_nginx_sends_compressed_copies_and_validators(exported: Exported) -> None:
     page = f"{LOCALIDADES}page/1.json"
     plain = ask(exported.base, page)
     coded = ask(exported.base, page, ("Accept-Encoding", "gzip, br"))
@@ -145,7 +145,7 @@ def test_nginx_sends_copies_and_validators(exported: Exported) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
-        ("GET", f"{LOCALIDADES}?page=2", 404),  # no query is emulated: page 1 would be a wrong answer
+        ("GET", f"{LOCALIDADES}?page=2", 404),  # queries aren't supported: page 1 would be a wrong answer
         ("GET", LOCALIDADES.rstrip("/"), 404),
         ("GET", f"{LOCALIDADES}page/4.json", 404),
         ("GET", f"{LOCALIDADES}%2e%2e/%2e%2e/%2e%2e/%2e%2e/etc/passwd", 400),
@@ -156,9 +156,7 @@ def test_nginx_sends_copies_and_validators(exported: Exported) -> None:
         ("OPTIONS", f"{LOCALIDADES}page/1.json", 405),
     ],
 )
-def test_every_answer_names_its_method_and_errors_are_problems(
-    exported: Exported, method: str, path: str, status: int
-) -> None:
+def test_responses_have_allow_and_errors_are_problems(exported: Exported, method: str, path: str, status: int) -> None:
     answer = ask(exported.base, path, method=method)
     assert answer.status == status
     assert answer.all("allow") == ["GET"]
@@ -198,13 +196,13 @@ def test_older_release_is_exported_without_records(exported: Exported, tmp_path:
     assert written.stderr.splitlines()[-1].startswith(f"{folder} holds release 2019-01: {len(files) - 2} files, ")
 
 
-def test_refused_or_broken_export_leaves_nothing(exported: Exported, tmp_path: Path) -> None:
+def test_failed_export_leaves_nothing(exported: Exported, tmp_path: Path) -> None:
     env = environment(exported.database)
     again = run("export", str(exported.folder), env=env)
     assert (again.returncode, again.stderr) == (1, f"error: {exported.folder} exists already: name a new folder.\n")
     unknown = run("export", str(tmp_path / "new"), "--release", "2031-01", env=env)
     assert (unknown.returncode, unknown.stderr.splitlines()[-1]) == (1, "error: There is no such release.")
-    limited = ("sh", "-c", 'trap "" XFSZ; ulimit -f 40; exec "$@"', "sh", *COMMAND)  # files end as on a full disk
+    limited = ("sh", "-c", 'trap "" XFSZ; ulimit -f 40; exec "$@"', "sh", *COMMAND)  # writes fail as on a full disk
     full = run("export", str(tmp_path / "new"), env=env, command=limited)
     assert (full.returncode, full.stderr.splitlines()[-1]) == (1, "error: The system reports an error: File too large.")
     assert not list(tmp_path.iterdir())
@@ -215,7 +213,7 @@ def test_refused_or_broken_export_leaves_nothing(exported: Exported, tmp_path: P
     assert [path.name for path in tmp_path.iterdir()] == [".new.part"]
 
 
-def test_export_that_is_told_to_end_leaves_nothing(exported: Exported, tmp_path: Path) -> None:
+def test_interrupted_export_leaves_nothing(exported: Exported, tmp_path: Path) -> None:
     with locked(exported.database), NULL.open("r+b") as null:
         streams = (null.fileno(),) * 3
         command = start_command("export", str(tmp_path / "new"), streams=streams, env=environment(exported.database))

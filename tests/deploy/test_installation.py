@@ -1,4 +1,4 @@
-"""What is published is whole: the packages have what is tracked, and serve where there is only Python."""
+"""The published packages are complete and serve on a machine with nothing but Python."""
 
 import os
 import re
@@ -20,7 +20,7 @@ from tests.support.wire import LOCALIDADES, ROOT, ask, environment, serving
 
 COMMAND_NAME = "localidades-api"
 
-# What making, testing and editing leave in a clone.
+# Remains of builds, tests and editors in a clone.
 LEFT_BEHIND = [
     ".cache/plugin/a.json", ".coverage", ".data/cluster-18/PG_VERSION", ".env", ".hypothesis/a", ".idea/a.xml",
     ".mypy_cache/a.json", ".venv/bin/a", "benchmarks/.venv/bin/a", "benchmarks/peers/fastify/node_modules/a/index.js",
@@ -31,7 +31,7 @@ LEFT_BEHIND = [
 
 
 class Packages(NamedTuple):
-    """What `make dist` makes of a clone, and the paths that git tracks there."""
+    """The packages that `make dist` builds from a clone, and the paths that git tracks there."""
 
     sdist: Path
     wheel: Path
@@ -40,7 +40,7 @@ class Packages(NamedTuple):
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Packages:
-    """Return the packages of a clone that was worked in."""
+    """Return the packages of a clone with remains of work."""
     is_clone = (ROOT / ".git").exists()
     git = needed(shutil.which("git") if is_clone else None, "git says what is tracked, in a clone")
     listed = subprocess.run([git, "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -55,13 +55,13 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Packages:
     return Packages(sdist, wheel, tracked)
 
 
-def test_sdist_holds_what_is_tracked_and_no_more(packages: Packages) -> None:
+def test_sdist_has_the_tracked_files(packages: Packages) -> None:
     with tarfile.open(packages.sdist) as archive:
         packed = {name.partition("/")[2] for name in archive.getnames()}
     assert packed == packages.tracked | {"PKG-INFO"}
 
 
-def test_wheel_holds_the_package_its_migrations_and_no_more(packages: Packages) -> None:
+def test_wheel_has_the_package_and_migrations(packages: Packages) -> None:
     expected = {
         path.removeprefix("src/") if path.startswith("src/") else f"localidades_api/{path}"
         for path in packages.tracked
@@ -78,13 +78,13 @@ def test_wheel_holds_the_package_its_migrations_and_no_more(packages: Packages) 
 
 @pytest.fixture
 def home() -> Iterator[Path]:
-    """Lend the home of a user who has nothing."""
+    """Yield the empty home of a user."""
     with lend_folder() as folder:
         yield folder
 
 
 def with_uvx(wheel: Path, constraints: Path, home: Path, env: Mapping[str, str]) -> list[str]:
-    """Fetch what the wheel needs as `uvx localidades-api` does; return the command."""
+    """Install the wheel's dependencies as `uvx localidades-api` does; return the command."""
     uvx = needed(ROOT / "build" / "uv" / "bin" / "uvx", "uvx runs a wheel; `make` installs it")
     command = [uvx, "--quiet", "--python", sys.executable, "--constraints", str(constraints), "--from", str(wheel)]
     subprocess.run([*command, COMMAND_NAME, "--version"], cwd=home, env=env, capture_output=True, check=True)
@@ -92,7 +92,7 @@ def with_uvx(wheel: Path, constraints: Path, home: Path, env: Mapping[str, str])
 
 
 def with_pip(wheel: Path, constraints: Path, home: Path, env: Mapping[str, str]) -> list[str]:
-    """Install the wheel as `pip install` does, in an environment of its own, as pipx does; return the command."""
+    """Install the wheel with pip in a new environment, as pipx does; return the command."""
     installed = home / "venv" / "bin"
     subprocess.run([sys.executable, "-m", "venv", installed.parent], env=env, capture_output=True, check=True)
     install = [str(installed / "pip"), "install", "--no-cache-dir", "--no-compile", "--constraint", str(constraints)]
@@ -103,10 +103,10 @@ def with_pip(wheel: Path, constraints: Path, home: Path, env: Mapping[str, str])
 @pytest.mark.tail
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("install", [with_uvx, with_pip])
-def test_wheel_serves_where_it_is_installed(
+def test_installed_wheel_serves(
     install: Callable[[Path, Path, Path, Mapping[str, str]], list[str]], packages: Packages, home: Path
 ) -> None:
-    # The newest versions may be minutes old: what runs here is what `make run` runs.
+    # The versions of `make run`, because the newest may be minutes old.
     pinned = home / "constraints.txt"
     pins = re.findall(r"^([a-z0-9._-]+==[^\s;]+)", (ROOT / "requirements" / "run.txt").read_text(), re.MULTILINE)
     pinned.write_text("\n".join(pins))

@@ -1,4 +1,4 @@
-"""The front that is shipped, its very files, in a real nginx before the service."""
+"""nginx with the shipped files in front of the service."""
 
 import asyncio
 import gzip
@@ -24,33 +24,104 @@ from localidades_api.errors import NotAcceptableError
 from localidades_api.html.renderer import FORMATS
 from localidades_api.http.negotiation import choose_media_type
 from localidades_api.languages.translators import choose_language
-from tests.support.accept import ACCEPTS, BROWSERS, CHROME, LANGUAGES, PROGRAMS, REPRESENTATIVE
+from tests.deploy.nginx import NGINX, Front, copy_distribution, running_distribution, running_nginx
 from tests.support.downloads import DOWNLOAD
 from tests.support.http_server import Request, Respond, Response, http_server
 from tests.support.machine import needed
-from tests.support.nginx import NGINX, Front, copy_distribution, running_distribution, running_nginx
 from tests.support.postgres import new_database
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import LOCALIDADES, Answer, ask, connect, parse, send, serving, statuses
+
+CHROME = (
+    "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,"
+    "application/signed-exchange;v=b3;q=0.7"
+)
+# Programs, which get JSON, each with its own spelling.
+PROGRAMS = (
+    None,  # curl --header 'Accept:', Go
+    "*/*",  # curl, requests, httpx, fetch, Postman, wget
+    "application/json",
+    "application/json, text/plain, */*",  # axios, Angular
+    "application/json, text/javascript, */*; q=0.01",  # jQuery
+    "application/json, */*;q=0.5",  # HTTPie
+    "application/json;charset=UTF-8",
+    "Application/JSON",
+    "application/json, text/json, text/x-json, text/javascript, application/xml, text/xml",  # RestSharp
+    "application/json;q=1.0,text/html;q=0.9",
+    "text/html, application/json",  # equals: the service prefers JSON
+    "application/geo+json, application/json;q=1, */*;q=0.1",
+    "image/gif, image/jpeg, image/pjpeg, application/x-shockwave-flash, */*",  # Internet Explorer
+)
+BROWSERS = (
+    CHROME,
+    "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",  # Firefox, Safari
+    "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/png,image/svg+xml,*/*;q=0.8",
+    "text/html, application/xhtml+xml, image/jxr, */*; q=0.5",  # Edge before Chromium
+    "text/html, application/xml;q=0.9, application/xhtml+xml, image/png, image/webp, */*;q=0.1",  # Opera 12
+    "text/html",
+    "TEXT/HTML",
+    "text/html,application/json;q=0.9",
+)
+# Other headers, for `test_nginx_negotiates_media_types_like_the_service`.
+OTHERS = (
+    "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2",  # Java's HttpURLConnection
+    "application/xml,application/xhtml+xml,text/html;q=0.9,text/plain;q=0.8,image/png,*/*;q=0.5",  # old WebKit
+    "application/rss+xml, application/atom+xml, application/xml;q=0.9, text/xml;q=0.8, */*;q=0.7",  # feed readers
+    "image/avif,image/webp,*/*",  # an image of a page
+    "application/json;q=-1",
+    "application/json;q=1;q=0, text/html",
+    'application/json;profile="a,b;q=0", text/html;q=0.9',
+    'application/json;profile="unterminated, text/html',
+    "text/html application/json",
+    "\xe9/\xff",
+    "text/html, " + "a/b, " * 1000 + "c/d",  # longer than the service reads
+)
+ACCEPTS = (*PROGRAMS, *BROWSERS, *OTHERS)
+# One of each kind.
+REPRESENTATIVE = (
+    "*/*",
+    "application/json",
+    CHROME,
+    "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2",
+    "text/csv",
+    "application/x-ndjson, */*",
+    "application/problem+json",
+    "text/*, application/json",
+    "json",
+)
+
+LANGUAGES = (
+    None,
+    "es-MX,es;q=0.9,en;q=0.8",  # Chrome
+    "es-MX,es;q=0.8,en-US;q=0.5,en;q=0.3",  # Firefox
+    "es-419,es;q=0.9",
+    "en-US,en;q=0.9,es;q=0.8",
+    "de-DE,de;q=0.9,en;q=0.8",
+    "nah, es;q=0.5",
+    "español",
+    "es;level=1, en",
+    "",
+)
+
 
 pytestmark = pytest.mark.tail
 
 HTML = ("Accept", CHROME)
 CROWD = 1000
-# What nginx adds, and what differs between two answers of the service itself.
+# Headers that nginx adds, or that differ between two responses of the service itself.
 _OF_EACH = {"accept-ranges", "connection", "content-length", "date", "server", "transfer-encoding", "vary"}
 
 
 @pytest.fixture
 def proxied(tmp_path: Path) -> Iterator[Callable[[str], Front]]:
-    """Lend what puts nginx before an origin."""
+    """Yield a function that runs nginx in front of an origin."""
     with ExitStack() as stack:
         yield lambda base: stack.enter_context(running_nginx(base, tmp_path))
 
 
 @pytest.fixture(scope="module")
 def front(live_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
-    """Lend an nginx before the service."""
+    """Yield an nginx in front of the service."""
     with running_nginx(live_server, tmp_path_factory.mktemp("nginx")) as running:
         yield running
 
@@ -61,7 +132,7 @@ def headers_of(accept: str | None, language: str | None = None) -> list[tuple[st
 
 
 def comparable(answer: Answer) -> tuple[int, bytes, set[str], list[tuple[str, str]]]:
-    """Return all that clients see of an answer; that it varies by its coding is nginx's to say."""
+    """Return the parts of a response that clients see, except for `Vary: Accept-Encoding`, which is nginx's."""
     vary = {name.strip() for line in answer.all("vary") for name in line.split(",")} - {"Accept-Encoding"}
     rest = sorted((name, value) for name, value in answer.headers if name not in _OF_EACH)
     return answer.status, _whole(answer), vary, rest
@@ -79,13 +150,11 @@ def _whole(answer: Answer) -> bytes:
     return whole
 
 
-# -- What is answered
+# -- Responses
 
 
 @pytest.mark.parametrize("accept", ACCEPTS)
-def test_answer_through_nginx_is_that_of_the_service_for_each_language_and_format(
-    live_server: str, front: Front, accept: str | None
-) -> None:
+def test_nginx_passes_each_language_and_format_unchanged(live_server: str, front: Front, accept: str | None) -> None:
     for query in ("", "?format=json", "?format=api", "?format=api&lang=es", "?lang=es"):
         for language in LANGUAGES if accept in {None, *BROWSERS} else (None, "es"):
             wishes = headers_of(accept, language)
@@ -138,9 +207,7 @@ def test_answer_through_nginx_is_that_of_the_service_for_each_language_and_forma
         "/api//census/",
     ],
 )
-def test_answer_through_nginx_is_that_of_the_service_for_each_resource(
-    live_server: str, front: Front, target: str
-) -> None:
+def test_nginx_passes_each_resource_unchanged(live_server: str, front: Front, target: str) -> None:
     for accept in (None, *REPRESENTATIVE):
         for language in (None, "es-MX,es;q=0.9", "de,en;q=0.2,es;q=0.5"):
             wishes = headers_of(accept, language)
@@ -165,7 +232,7 @@ _HEADERS = st.builds(
 
 @hypothesis_settings(max_examples=1000)
 @given(accept=_HEADERS)
-def test_media_type_through_nginx_is_that_which_the_service_chooses(front: Front, accept: str) -> None:
+def test_nginx_negotiates_media_types_like_the_service(front: Front, accept: str) -> None:
     through = ask(front.base, LOCALIDADES, ("Accept", accept))
     try:
         chosen = choose_media_type(accept.strip(" \t") or None, list(FORMATS))
@@ -185,12 +252,12 @@ _LANGUAGES = st.builds(
 
 @hypothesis_settings(max_examples=500)
 @given(accept_language=_LANGUAGES)
-def test_language_through_nginx_is_that_which_the_service_chooses(front: Front, accept_language: str) -> None:
+def test_nginx_negotiates_languages_like_the_service(front: Front, accept_language: str) -> None:
     through = ask(front.base, LOCALIDADES, HTML, ("Accept-Language", accept_language))
     assert f'<html lang="{choose_language(accept_language.strip())}"'.encode() in through.body
 
 
-def test_several_lines_of_accept_spoil_nothing_for_others(live_server: str, front: Front) -> None:
+def test_repeated_accept_headers_do_not_poison_the_cache(live_server: str, front: Front) -> None:
     target = f"{LOCALIDADES}?page=3"
     for first, second in (("text/html", "application/json"), ("application/json", "text/html"), ("*/*", "text/html")):
         ask(front.base, target, ("Accept", first), ("Accept", second))
@@ -199,9 +266,7 @@ def test_several_lines_of_accept_spoil_nothing_for_others(live_server: str, fron
         assert ask(front.base, target, *wishes).body == ask(live_server, target, *wishes).body
 
 
-def test_headers_that_are_no_part_of_the_key_spoil_nothing_for_others(
-    live_server: str, proxied: Callable[[str], Front]
-) -> None:
+def test_unkeyed_headers_do_not_poison_the_cache(live_server: str, proxied: Callable[[str], Front]) -> None:
     front = proxied(live_server)
     made_up = [
         ("Host", "other.example"),
@@ -234,7 +299,7 @@ def test_headers_that_are_no_part_of_the_key_spoil_nothing_for_others(
             assert comparable(through) == comparable(straight)
 
 
-def test_probes_and_figures_are_not_public(live_server: str, front: Front) -> None:
+def test_probes_and_metrics_are_not_public(live_server: str, front: Front) -> None:
     for path in ("/livez", "/readyz", "/startupz", "/metrics"):
         eventually(lambda: ask(live_server, path).status < 300)  # noqa: B023  # called before the next path
         name = path[1:]
@@ -250,7 +315,7 @@ def test_probes_and_figures_are_not_public(live_server: str, front: Front) -> No
                 assert ask(front.base, spelled, method=method).status == 404, spelled
 
 
-def test_what_nginx_refuses_itself_is_a_problem_too(front: Front, proxied: Callable[[str], Front]) -> None:
+def test_errors_of_nginx_are_problems(front: Front, proxied: Callable[[str], Front]) -> None:
     line = b"GET / HTTP/1.1\r\nHost: test\r\nConnection: close\r\n"
     refused = {
         404: ask(front.base, "/metrics"),
@@ -259,7 +324,7 @@ def test_what_nginx_refuses_itself_is_a_problem_too(front: Front, proxied: Calla
         431: ask(front.base, LOCALIDADES, ("X-Long", "x" * 9000)),
         400: parse(send(front.base, b"GET / HTTP/1.1\r\n\r\n")),
         413: parse(send(front.base, line.replace(b"GET", b"POST") + b"Content-Length: 2000000\r\n\r\n")),
-        503: ask(proxied("http://127.0.0.1:1").base, LOCALIDADES),  # nobody listens on that port
+        503: ask(proxied("http://127.0.0.1:1").base, LOCALIDADES),  # nothing listens on that port
     }
     for status, answer in refused.items():
         assert answer.status == status
@@ -293,7 +358,7 @@ def test_nginx_answers_conditional_requests_as_the_service_does(live_server: str
             assert through.one("etag") == tag
 
 
-def test_pages_are_compressed_from_the_one_entry_that_serves_all_codings(live_server: str, front: Front) -> None:
+def test_one_cache_entry_serves_all_codings(live_server: str, front: Front) -> None:
     target = f"{LOCALIDADES}?page=1&page_size=99"
     plain = ask(front.base, target)
     packed = ask(front.base, target, ("Accept-Encoding", "br, gzip"))
@@ -305,7 +370,7 @@ def test_pages_are_compressed_from_the_one_entry_that_serves_all_codings(live_se
     assert gzip.decompress(_whole(packed)) == plain.body == ask(live_server, target).body
 
 
-def test_downloads_are_compressed_by_the_service_and_not_kept(
+def test_downloads_are_compressed_by_the_service_and_not_cached(
     live_server: str, proxied: Callable[[str], Front]
 ) -> None:
     front = proxied(live_server)
@@ -316,7 +381,7 @@ def test_downloads_are_compressed_by_the_service_and_not_kept(
     assert front.entries == []
 
 
-def test_download_is_resumed_through_the_front(live_server: str, front: Front) -> None:
+def test_download_can_be_resumed_through_nginx(live_server: str, front: Front) -> None:
     target = f"{LOCALIDADES}download/?format=ndjson&release=2020-01"
     whole = ask(front.base, target)
     assert whole.one("accept-ranges") == "bytes"
@@ -327,11 +392,11 @@ def test_download_is_resumed_through_the_front(live_server: str, front: Front) -
     assert ask(front.base, target, ("Range", "bytes=1000-"), ("If-Range", '"x"')).status == 200
 
 
-# -- What reaches the service
+# -- Requests that reach the service
 
 
 def keeping(arrived: list[Request], seconds: float = 0, **headers: str) -> Respond:
-    """Return an origin that takes so long, keeps what arrives, and answers with the number of the request."""
+    """Return an origin that records requests and responds after `delay` with their number."""
     fresh = {"Cache-Control": "public, max-age=60, stale-while-revalidate=600, stale-if-error=86400"}
 
     def respond(request: Request) -> Response:
@@ -343,7 +408,7 @@ def keeping(arrived: list[Request], seconds: float = 0, **headers: str) -> Respo
     return respond
 
 
-def test_each_representation_is_asked_for_once_whatever_the_spelling(proxied: Callable[[str], Front]) -> None:
+def test_equivalent_headers_share_a_cache_entry(proxied: Callable[[str], Front]) -> None:
     arrived: list[Request] = []
     with http_server(keeping(arrived)) as service:
         front = proxied(service)
@@ -364,7 +429,7 @@ def test_each_representation_is_asked_for_once_whatever_the_spelling(proxied: Ca
         assert len(arrived) == 2
 
 
-def test_crowd_that_asks_for_a_cold_page_reaches_the_service_once(proxied: Callable[[str], Front]) -> None:
+def test_concurrent_misses_reach_the_service_once(proxied: Callable[[str], Front]) -> None:
     arrived: list[Request] = []
     with http_server(keeping(arrived, 0.5)) as service:
         front = proxied(service)
@@ -384,7 +449,7 @@ def test_crowd_that_asks_for_a_cold_page_reaches_the_service_once(proxied: Calla
         assert len(arrived) == 1
 
 
-def test_service_is_told_who_asks_and_nothing_that_a_client_made_up(proxied: Callable[[str], Front]) -> None:
+def test_forged_forwarding_headers_are_replaced(proxied: Callable[[str], Front]) -> None:
     arrived: list[Request] = []
     made_up = (
         ("Upgrade", "h2c"),
@@ -409,7 +474,7 @@ def test_service_is_told_who_asks_and_nothing_that_a_client_made_up(proxied: Cal
         assert len({request.port for request in arrived}) <= workers, "each request has a connection of its own"
 
 
-def test_errors_and_answers_to_rows_are_not_kept(live_server: str, proxied: Callable[[str], Front]) -> None:
+def test_errors_and_post_responses_are_not_cached(live_server: str, proxied: Callable[[str], Front]) -> None:
     front = proxied(live_server)
     for target in ("?page=99", "?nothing=1", "99999999/"):
         assert ask(front.base, LOCALIDADES + target).status in {404, 422}
@@ -419,10 +484,10 @@ def test_errors_and_answers_to_rows_are_not_kept(live_server: str, proxied: Call
     assert front.entries == []
 
 
-# -- How long it is kept
+# -- Freshness
 
 
-def test_entry_that_has_just_expired_is_sent_while_one_request_renews_it(proxied: Callable[[str], Front]) -> None:
+def test_expired_entry_is_served_while_it_is_revalidated(proxied: Callable[[str], Front]) -> None:
     arrived: list[Request] = []
     with http_server(keeping(arrived)) as service:
         front = proxied(service)
@@ -433,7 +498,7 @@ def test_entry_that_has_just_expired_is_sent_while_one_request_renews_it(proxied
         assert len(arrived) == 2
 
 
-def test_entry_that_expired_long_ago_is_renewed_before_it_is_sent(proxied: Callable[[str], Front]) -> None:
+def test_long_expired_entry_is_revalidated_first(proxied: Callable[[str], Front]) -> None:
     arrived: list[Request] = []
     with http_server(keeping(arrived)) as service:
         front = proxied(service)
@@ -443,7 +508,7 @@ def test_entry_that_expired_long_ago_is_renewed_before_it_is_sent(proxied: Calla
 
 
 @pytest.mark.parametrize("fault", [500, 502, 503, 504])
-def test_entry_is_sent_while_the_service_fails(proxied: Callable[[str], Front], fault: int) -> None:
+def test_stale_entry_is_served_while_the_service_fails(proxied: Callable[[str], Front], fault: int) -> None:
     responses = [Response(b"page", headers={"Cache-Control": "max-age=60, stale-if-error=86400"})]
     with http_server(lambda _: responses[-1]) as service:
         front = proxied(service)
@@ -454,14 +519,14 @@ def test_entry_is_sent_while_the_service_fails(proxied: Callable[[str], Front], 
         assert ask(front.base, f"{LOCALIDADES}?page=2").status == fault
 
 
-# -- How often a client may ask
+# -- Rate limits
 
-BURST = 500  # requests, as the site says
+BURST = 500  # requests, as in the site
 TOLD = "listen 127.0.0.1:PORT;\nset_real_ip_from 127.0.0.0/8;\nreal_ip_header X-Forwarded-For;"
 
 
 def flood(base: str, *clients: str) -> bytes:
-    """Send requests of clients in turn, twice as many as one may send at once, and return the answers."""
+    """Send requests of several clients in turn, twice the burst of one, and return the responses."""
     heads = [f"HEAD {LOCALIDADES} HTTP/1.1\r\nHost: test\r\nX-Forwarded-For: {client}\r\n" for client in clients]
     last = heads[0].replace("HEAD", "GET") + "Connection: close\r\n\r\n"
     return send(base, ("\r\n".join(heads * (2 * BURST // len(heads))) + "\r\n" + last).encode())
@@ -469,7 +534,7 @@ def flood(base: str, *clients: str) -> bytes:
 
 @pytest.fixture(scope="module")
 def told(live_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
-    """Lend an nginx that a proxy tells who asks, as its file shows."""
+    """Yield an nginx behind a proxy that forwards client addresses, as its file shows."""
     with running_nginx(live_server, tmp_path_factory.mktemp("nginx"), TOLD) as running:
         yield running
 
@@ -483,9 +548,7 @@ def told(live_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         (["2001:db8:a0a:a0a:a0a::", "2001:db8:a0a:a0a::"], "2001:db8:a0a:a0b::"),
     ],
 )
-def test_client_that_asks_too_often_gets_429_and_others_are_answered(
-    told: Front, clients: list[str], other: str
-) -> None:
+def test_rate_limit_is_429_per_client(told: Front, clients: list[str], other: str) -> None:
     answers = flood(told.base, *clients)
     found = statuses(answers)
     assert found[: BURST + 1] == [b"200"] * (BURST + 1)
@@ -498,7 +561,7 @@ def test_client_that_asks_too_often_gets_429_and_others_are_answered(
 
 
 @pytest.mark.parametrize("client", ["127.0.0.1", "10.1.2.3", "192.168.10.10", "::1", "fd00::a"])
-def test_private_address_may_ask_as_often_as_it_likes(told: Front, client: str) -> None:
+def test_private_addresses_have_no_rate_limit(told: Front, client: str) -> None:
     assert set(statuses(flood(told.base, client))) == {b"200"}
 
 
@@ -509,16 +572,14 @@ SLOW = f"GET {DOWNLOAD}?format=geojson HTTP/1.1\r\nHost: localidades.example.mx\
 
 
 def begin(front: Front, header: str = "") -> socket.socket:
-    """Ask for a file, and read the first of it."""
+    """Request a file and read its first bytes."""
     reader = connect(front.base, receive_buffer=4096)
     reader.sendall(f"{SLOW}{header}\r\n".encode())
     assert reader.recv(12) == b"HTTP/1.1 200"
     return reader
 
 
-def test_slow_reader_of_a_file_waits_for_nginx_and_holds_no_place_of_the_service(
-    server: str, large: str, tmp_path: Path
-) -> None:
+def test_nginx_buffers_downloads_for_slow_clients(server: str, large: str, tmp_path: Path) -> None:
     copy = install_on_distribution(tmp_path)
     with (
         new_database(server, large) as url,
@@ -530,7 +591,7 @@ def test_slow_reader_of_a_file_waits_for_nginx_and_holds_no_place_of_the_service
         assert b"".join(iter(lambda: slow.recv(1024**2), b"")).endswith(b"\r\n0\r\n\r\n")
 
 
-def test_client_gets_four_files_at_once(server: str, large: str, tmp_path: Path) -> None:
+def test_four_concurrent_downloads_per_client(server: str, large: str, tmp_path: Path) -> None:
     with (
         new_database(server, large) as url,
         serving(url) as live,
@@ -546,18 +607,18 @@ def test_client_gets_four_files_at_once(server: str, large: str, tmp_path: Path)
         assert ask(front.base, f"{DOWNLOAD}?estado_id=1", ("X-Forwarded-For", "203.0.113.2")).status == 200
 
 
-# -- Where it is installed
+# -- Installation
 
 
 def install_on_distribution(folder: Path) -> Path:
-    """Install the site in a copy of the distribution's files, as the guide says; return the copy."""
+    """Install the site in a copy of the distribution's files as the guide does; return the copy."""
     copy = copy_distribution(folder)
     for path in NGINX.glob("localidades*.conf"):
         shutil.copy(path, copy / "sites-enabled" if path.stem == "localidades" else copy)
     return copy
 
 
-def test_site_works_beside_others_under_the_nginx_conf_of_the_distribution(live_server: str, tmp_path: Path) -> None:
+def test_site_works_with_debians_nginx_conf(live_server: str, tmp_path: Path) -> None:
     copy = install_on_distribution(tmp_path)
     with running_distribution(copy, live_server) as front:
         for host, body in (("localidades.example.mx", ask(live_server, LOCALIDADES).body), ("other.example", b"")):
@@ -579,7 +640,7 @@ def certificate(tmp_path: Path) -> Path:
     return tmp_path / "tls"
 
 
-def test_listening_with_tls_is_what_the_file_shows(live_server: str, tmp_path: Path, certificate: Path) -> None:
+def test_tls_works_as_the_file_shows(live_server: str, tmp_path: Path, certificate: Path) -> None:
     shown = re.findall(r"^    # (\w.*;)$", (NGINX / "localidades.conf").read_text(), re.MULTILINE)
     assert len(shown) == 7
     listen = "\n".join(line for line in shown if line != "listen [::]:443 ssl http2;")

@@ -28,25 +28,25 @@ BOTH_MODES = pytest.mark.parametrize("mode", ["session", "transaction"])
 
 
 def address_of(server: str) -> str:
-    """Return the socket of the run's own Postgres as `pooling` takes it."""
+    """Return the socket of the run's Postgres in the form that `pooling` takes."""
     options = parse_qs(urlsplit(server).query)
     return f"{options['host'][0]}:{options['port'][0]}"
 
 
 @contextmanager
 def reader_of(url: str) -> Iterator[str]:
-    """Have `roles` make a reader of a database, and lend its name."""
+    """Create a reader of a database with `roles`, and yield its name."""
     reader, importer = own_name("pooled_reader"), own_name("pooled_importer")
     ended = run("roles", "--reader", reader, "--importer", importer, env=environment(url))
     assert (ended.returncode, ended.stderr) == (0, ""), ended.stderr
     yield reader
 
 
-# -- ReleaseSnapshot
+# -- Statements
 
 
 @BOTH_MODES
-def test_service_behind_a_pooler_answers_as_without(server: str, seeded: str, live_server: str, mode: str) -> None:
+def test_pooler_does_not_change_responses(server: str, seeded: str, live_server: str, mode: str) -> None:
     with (
         new_database(server, seeded) as url,
         reader_of(url) as reader,
@@ -59,10 +59,8 @@ def test_service_behind_a_pooler_answers_as_without(server: str, seeded: str, li
 
 
 @BOTH_MODES
-async def test_statements_behind_a_pooler_reach_the_database_of_their_own_transaction(
-    server: str, seeded_database: str, mode: str
-) -> None:
-    """Eight connections share two sessions; each statement has its own answer, after errors too."""
+async def test_statements_stay_in_their_transaction(server: str, seeded_database: str, mode: str) -> None:
+    """Eight connections share two sessions, and each statement gets its own result, even after errors."""
     size = 2 if mode == "transaction" else 8
     with pooling(address_of(server), mode=mode, default_pool_size=size) as pooler:
         database = Database.for_reading(pooler.url(seeded_database), pool_size=8, timeout=1.9)
@@ -96,7 +94,7 @@ async def count_localities(database: Database, release: Release) -> object:
 
 @asynccontextmanager
 async def reading_through_one_session(server: str, url: str, deadline: float = 1.9) -> AsyncIterator[Database]:
-    """Lend a database of one connection, behind a pooler of one session, as a role that could do anything."""
+    """Yield a database with one connection through a pooler with one session, as a superuser."""
     with pooling(address_of(server), default_pool_size=1) as pooler:
         database = Database.for_reading(pooler.url(url), pool_size=1, timeout=deadline)
         try:
@@ -105,17 +103,15 @@ async def reading_through_one_session(server: str, url: str, deadline: float = 1
             await database.dispose()
 
 
-async def test_statements_behind_a_pooler_have_no_name(server: str, seeded_database: str) -> None:
-    """Under a name that another process has given, its statement might run."""
+async def test_statements_are_unnamed(server: str, seeded_database: str) -> None:
+    """A named statement might be that of another process."""
     async with reading_through_one_session(server, seeded_database) as database:
         release = await current_of(database)
         await count_localities(database, release)
         assert await database.fetch(text("SELECT name FROM pg_prepared_statements")) == []
 
 
-async def test_release_of_a_database_that_was_created_anew_is_not_the_one_asked_for(
-    server: str, seeded_database: str
-) -> None:
+async def test_release_of_a_recreated_database_is_noticed(server: str, seeded_database: str) -> None:
     async with reading_through_one_session(server, seeded_database) as database:
         release = await current_of(database)
         assert await count_localities(database, release) == 132
@@ -125,9 +121,7 @@ async def test_release_of_a_database_that_was_created_anew_is_not_the_one_asked_
 
 
 @pytest.mark.parametrize("deadline", [1.9, 60])
-async def test_transaction_behind_a_pooler_is_read_only_and_has_the_limits_of_its_deadline(
-    server: str, seeded_database: str, deadline: float
-) -> None:
+async def test_transactions_are_read_only_with_timeouts(server: str, seeded_database: str, deadline: float) -> None:
     async with reading_through_one_session(server, seeded_database, deadline) as database:
         expected = {
             **session_settings(deadline),
@@ -141,7 +135,7 @@ async def test_transaction_behind_a_pooler_is_read_only_and_has_the_limits_of_it
             await database.fetch(text("DELETE FROM releases RETURNING id"))
 
 
-def test_service_behind_a_pooler_recovers_when_the_database_is_back(server: str, seeded_database: str) -> None:
+def test_service_recovers_when_the_database_is_back(server: str, seeded_database: str) -> None:
     with pooling(address_of(server)) as pooler, serving(pooler.url(seeded_database)) as live:
         assert ask(live.base, LOCALIDADES).status == 200
         not_cached = f"{LOCALIDADES}10010002/"
@@ -151,7 +145,7 @@ def test_service_behind_a_pooler_recovers_when_the_database_is_back(server: str,
         eventually(lambda: ask(live.base, not_cached).status == 200, within=5, otherwise=live.output.read_text)
 
 
-# -- What the pooler says
+# -- Errors of the pooler
 
 
 @pytest.mark.parametrize(
@@ -164,7 +158,7 @@ def test_service_behind_a_pooler_recovers_when_the_database_is_back(server: str,
     ],
     ids=["not mentioned", "settings ignored", "too many clients", "no free session"],
 )
-async def test_error_of_the_pooler_says_what_to_do(
+async def test_pooler_error_is_explained(
     server: str, seeded_database: str, settings: dict[str, Any], query: str | None, sentence: str
 ) -> None:
     with pooling(address_of(server), **settings) as pooler:
@@ -181,7 +175,7 @@ async def test_error_of_the_pooler_says_what_to_do(
             await database.dispose()
 
 
-def test_user_or_database_that_the_pooler_does_not_know_is_told(server: str, seeded_database: str) -> None:
+def test_unknown_user_or_database_is_explained(server: str, seeded_database: str) -> None:
     with pooling(address_of(server)) as pooler:
         ended = run("releases", env=environment(pooler.url(seeded_database, "nobody_knows")))
         assert ended.returncode != 0
@@ -196,7 +190,7 @@ def test_user_or_database_that_the_pooler_does_not_know_is_told(server: str, see
     [("migrate",), ("import", "FILE"), ("releases", "publish", "2020-01"), ("roles",)],
     ids=" ".join,
 )
-def test_command_that_writes_is_refused_behind_a_pooler_that_shares_sessions(
+def test_writing_commands_are_refused_in_transaction_mode(
     server: str, seeded_database: str, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     file = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", many(140))
@@ -208,7 +202,7 @@ def test_command_that_writes_is_refused_behind_a_pooler_that_shares_sessions(
     assert execute(seeded_database, "SELECT name FROM releases")[0] == [("2020-01",)]
 
 
-def test_commands_that_write_do_so_behind_a_pooler_in_session_mode(server: str, tmp_path: Path) -> None:
+def test_writing_commands_work_in_session_mode(server: str, tmp_path: Path) -> None:
     first, second = (
         write_catalogue(tmp_path / f"catun_localidad_{year}-01.csv", many(132 + year)) for year in (2020, 2021)
     )

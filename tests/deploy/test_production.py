@@ -1,4 +1,4 @@
-"""The guide to production, followed from its first block to its last, on a Postgres of Debian."""
+"""The guide to production, followed from its first block to its last, on Debian's Postgres."""
 
 import os
 import pwd
@@ -14,26 +14,26 @@ import pytest
 
 from localidades_api.embedded_postgres.binaries import run_as
 from localidades_api.embedded_postgres.data_directory import choose_account
+from tests.deploy.guides import DOCS, SERVICE, blocks_of, follow
+from tests.deploy.nginx import copy_distribution, running_distribution
+from tests.deploy.systemd import read_service
 from tests.support.catalogue import many, write_catalogue
-from tests.support.guides import DOCS, SERVICE, blocks_of, follow
 from tests.support.http_server import Request, Response, http_server
 from tests.support.machine import needed, reachable_folder
-from tests.support.nginx import copy_distribution, running_distribution
-from tests.support.systemd import read_service
 from tests.support.wire import ROOT, environment, serving
 
 GUIDE = "guides/production.md"
 INEGI = "https://www.inegi.org.mx/contenidos/app/ageeml/catun_localidad.zip"
 BINARIES = Path("/usr/lib/postgresql/15/bin")
 ROLES = ("postgres", "localidades_reader", "localidades_importer")
-FOLDERS = ("etc/systemd/system", "opt", "usr/local/bin", "var/cache", "var/lib")  # those of a new machine
-# The test has no other users. Its own may be each of the three roles, and is the one that it is told to be.
+FOLDERS = ("etc/systemd/system", "opt", "usr/local/bin", "var/cache", "var/lib")  # files of a new machine
+# The test has one user of the system, which may be any of the three roles.
 SUDO = '#!/bin/sh\n[ "$1" = -u ] || exit 64\nuser=$2; shift 2\nexec env PGUSER="$user" "$@"\n'
 
 
 @contextmanager
 def postgres() -> Iterator[Path]:
-    """Run a server that knows its users by their names on the machine, as Debian's does; yield its socket's folder."""
+    """Run a server with peer authentication, as Debian's; yield its socket's folder."""
     needed(BINARIES / "postgres", "install postgresql-15")
     with reachable_folder() as folder:
         account, data = choose_account(folder), folder / "data"
@@ -57,25 +57,25 @@ def postgres() -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class Machine:
-    """A new machine below a folder, and what takes the place of the guide's addresses there, once it runs."""
+    """A new machine below a folder, with replacements for the guide's addresses."""
 
     root: Path
     variables: dict[str, str]
     addresses: dict[str, str]
 
     def own(self, text: str) -> str:
-        """Return what the guide or a unit says, with this machine's paths and addresses."""
+        """Return a text of the guide or a unit with this machine's paths and addresses."""
         for one, other in self.addresses.items():
             text = text.replace(one, other)
         return re.sub(r"(?<![\w.])/(etc|opt|usr/local|var)/", rf"{self.root}/\1/", text)
 
     def read(self, path: str) -> str | None:
-        """Return what is in a file of the machine, if it is there."""
+        """Return the text of a file of the machine, or None."""
         file = Path(self.own(path))
         return file.read_text(encoding="utf-8") if file.exists() else None
 
     def start(self, command: str, stack: ExitStack) -> None:
-        """Do what a command of systemd does."""
+        """Emulate a systemctl command."""
         unit = command.rsplit(maxsplit=1)[-1]
         if unit == "nginx":
             front = running_distribution(self.root / "etc" / "nginx", f"http://{self.addresses[SERVICE]}")
@@ -97,7 +97,7 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[Machine]:
-    """Lend a machine that has done what the test can't: it has Debian's packages, and INEGI within reach."""
+    """Yield a machine prepared with the steps that a test can't take: Debian's packages, and access to INEGI."""
     root = tmp_path / "machine"
     for name in FOLDERS:
         (root / name).mkdir(parents=True)
@@ -118,13 +118,13 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
     with postgres() as folder, http_server(inegi) as address:
         path = f"{sudo.parent}:{BINARIES}:{os.environ['PATH']}"
         variables = {"PATH": path, "PGHOST": str(folder), "PYTHONPATH": ""}
-        # A month that is over: the timer's import is named after the present one.
+        # A past month, because the timer's import is named after the present one.
         yield Machine(root, variables, {INEGI: f"{address}/catun_localidad.zip", "2026-11": "2018-09"})
 
 
 @pytest.mark.tail
 @pytest.mark.timeout(600)
-def test_guide_to_production_leads_to_a_service_that_verifies(machine: Machine) -> None:
+def test_production_guide_gives_a_working_service(machine: Machine) -> None:
     with ExitStack() as stack:
         for block in blocks_of(GUIDE):
             if block.is_tried:
@@ -144,7 +144,7 @@ def test_guide_to_production_leads_to_a_service_that_verifies(machine: Machine) 
         assert ask(f"SELECT DISTINCT usename {service}") == ["localidades_reader"]
 
 
-def test_every_block_of_the_guide_to_production_is_tried_or_says_why_not() -> None:
+def test_every_block_of_the_production_guide_is_accounted_for() -> None:
     text = (DOCS / GUIDE).read_text(encoding="utf-8")
     assert len(blocks_of(GUIDE)) == len(re.findall(r"^```\w+$", text, re.MULTILINE))
     for block in blocks_of(GUIDE):

@@ -1,4 +1,4 @@
-"""README's own steps, in a copy of the clone: `make run` serves the demo, which answers what README shows."""
+"""README's steps in a copy of the clone: `make run` serves the demo, whose output README shows."""
 
 import os
 import re
@@ -13,9 +13,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.deploy.guides import SERVICE, Block, assert_prints, blocks_of, shell, steps_of
 from tests.support.catalogue import many, write_catalogue
 from tests.support.embedded import copy_clone, find_processes, lend_folder
-from tests.support.guides import SERVICE, Block, assert_prints, blocks_of, shell, steps_of
 from tests.support.http_server import Request, Response, http_server
 from tests.support.machine import free_port
 from tests.support.waiting import PATIENCE, eventually
@@ -29,34 +29,34 @@ STEPS = blocks_of("../README.md")
 
 
 def step(words: str) -> Block:
-    """Return the block of README that has these words."""
+    """Return the block of README that contains these words."""
     (found,) = [block for block in STEPS if words in block.text]
     return found
 
 
 def made_clone(folder: Path) -> Path:
-    """Copy the clone, with an environment in which `make` finds nothing to install."""
+    """Copy the clone with an environment where `make` has nothing to install."""
     clone = copy_clone(folder)
     for name in ("Makefile", "pyproject.toml", "requirements"):
         (shutil.copytree if (ROOT / name).is_dir() else shutil.copy2)(ROOT / name, clone / name)
     (clone / ".venv").mkdir()
     (clone / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
     (clone / "build" / "uv" / "bin").mkdir(parents=True)
-    for stamp in ("build/uv/bin/uv", ".venv/run.stamp"):  # in the order in which `make` makes them
+    for stamp in ("build/uv/bin/uv", ".venv/run.stamp"):  # in the order in which `make` creates them
         (clone / stamp).touch()
     return clone
 
 
 @pytest.fixture(scope="module")
 def clone() -> Iterator[Path]:
-    """Lend a copy of the clone; nothing of it runs at the end."""
+    """Yield a copy of the clone; fail if a process of it is left."""
     with lend_folder() as folder:
         yield made_clone(folder / "clone")
 
 
 @pytest.fixture(scope="module")
 def printed(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Start the service as README does, on a free port; lend what it prints, and stop it by Ctrl-C."""
+    """Start the service as README does, on a free port; yield its output, and stop it with Ctrl-C."""
     script = step("make run").text.replace("make run", f"make run PORT={free_port()}")
     log = tmp_path_factory.mktemp("run") / "log"
     with log.open("wb") as output:
@@ -90,7 +90,7 @@ def service(printed: str) -> str:
     return str(address)
 
 
-def test_make_run_answers_at_each_address_that_it_prints(printed: str, clone: Path) -> None:
+def test_addresses_printed_by_make_run_answer(printed: str, clone: Path) -> None:
     for name in ("list", "site", "docs"):
         (address,) = re.findall(rf"^  {name} +(\S+)$", printed, re.MULTILINE)
         assert httpx.get(address, follow_redirects=True).status_code == 200
@@ -98,14 +98,14 @@ def test_make_run_answers_at_each_address_that_it_prints(printed: str, clone: Pa
     assert list(clone.glob(".data/cluster-*/PG_VERSION"))
 
 
-def test_demo_answers_what_is_shown(service: str, clone: Path) -> None:
+def test_examples_in_the_readme_print_what_they_show(service: str, clone: Path) -> None:
     shown = step("$ curl")
     text = shown.text.replace(SERVICE, service.removeprefix("http://"))
     for command, answer in steps_of(text):
         assert_prints(command, answer, clone)
 
 
-def test_links_of_readme_lead_somewhere_on_the_demo(service: str) -> None:
+def test_demo_links_in_the_readme_work(service: str) -> None:
     await_names(service)
     paths = set(re.findall(rf"http://{SERVICE}([^)>'\s`]*)", README))
     assert len(paths) >= 10
@@ -113,8 +113,8 @@ def test_links_of_readme_lead_somewhere_on_the_demo(service: str) -> None:
     assert found == dict.fromkeys(paths, 200)
 
 
-# The last: it replaces the demo.
-def test_import_from_an_address_replaces_the_demo(service: str, clone: Path, tmp_path: Path) -> None:
+# This test comes last, because it replaces the demo.
+def test_import_from_a_url_replaces_the_demo(service: str, clone: Path, tmp_path: Path) -> None:
     table = write_catalogue(tmp_path / "AGEEML_utf.csv", many(135))
     with zipfile.ZipFile(tmp_path / "catun_localidad.zip", "w") as archive:
         archive.write(table, table.name)

@@ -1,4 +1,4 @@
-"""The scripts of deploy/postgres, on real servers: they make the primary and the standby of compose."""
+"""The scripts of deploy/postgres set up the primary and the standby of Compose."""
 
 import os
 import shutil
@@ -29,14 +29,14 @@ PASSWORDS = {name: f"it's the {name}'s $1" for name in (READER, IMPORTER, "repli
 
 @dataclass(frozen=True)
 class Machine:
-    """A folder, Postgres's programs, and the user who may run them."""
+    """A folder, Postgres's programs, and the user that runs them."""
 
     folder: Path
     binaries: Path
     account: Account | None
 
     def start(self, *command: str, **variables: str) -> "subprocess.Popen[bytes]":
-        """Start a program or a script, as a container does."""
+        """Start a program or script as a container does."""
         path = f"{self.binaries}:{os.environ['PATH']}"
         return subprocess.Popen(
             [shutil.which(command[0], path=path) or command[0], *command[1:]],
@@ -53,7 +53,7 @@ class Machine:
 
     @contextmanager
     def running(self, port: int, *command: str, **variables: str) -> Iterator[None]:
-        """Run a server until it answers, and end it afterwards."""
+        """Start a server, wait until it answers, and stop it at the end."""
         options = ("-k", str(self.folder), "-p", str(port), "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off")
         server = self.start(*command, *options, **variables)
         try:
@@ -66,7 +66,7 @@ class Machine:
 
 @pytest.fixture
 def machine() -> Iterator[Machine]:
-    """Lend a folder that belongs to the servers' user."""
+    """Yield a folder owned by the servers' user."""
     chosen = os.environ.get("LOCALIDADES_POSTGRES_BIN")
     with reachable_folder() as folder:
         account = choose_account(folder)
@@ -74,7 +74,7 @@ def machine() -> Iterator[Machine]:
         needed(binaries / "pg_basebackup", "install Postgres with its client programs")
         needed(binaries / "psql", "install Postgres with its client programs")
         for script in SCRIPTS.iterdir():
-            shutil.copy(script, folder)  # the clone may be closed to the servers' user
+            shutil.copy(script, folder)  # the servers' user may have no access to the clone
         if account is not None:
             os.chown(folder, *account)
         yield Machine(folder, binaries, account)
@@ -82,7 +82,7 @@ def machine() -> Iterator[Machine]:
 
 @contextmanager
 def primary(machine: Machine, port: int) -> Iterator[None]:
-    """Run a primary that the script has set up, as the image's own entrypoint does."""
+    """Run a primary set up by the script, as the image's entrypoint does."""
     data = str(machine.folder / "primary")
     locale = ("--encoding=UTF8", "--locale=C.UTF-8")
     user = ("--username=localidades", "--auth-local=trust", "--auth-host=scram-sha-256")
@@ -98,7 +98,7 @@ def primary(machine: Machine, port: int) -> Iterator[None]:
 
 
 async def fetch(port: int, statement: str, role: str = READER, password: str | None = None) -> object:
-    """Run a statement over TCP, with the role's password unless another is given."""
+    """Run a statement over TCP, by default with the role's password."""
     known = quote(password or PASSWORDS[role])
     connection = await asyncpg.connect(f"postgresql://{role}:{known}@127.0.0.1:{port}/localidades", ssl=False)
     try:
@@ -120,7 +120,7 @@ def administer(machine: Machine, port: int, statement: str) -> None:
 
 
 def settings_of_standby(machine: Machine, port: int) -> dict[str, str]:
-    data = str(machine.folder / "18" / "docker")  # the folder above is the script's to make
+    data = str(machine.folder / "18" / "docker")  # the script creates the parent folder
     return {
         "PGDATA": data,
         "PGHOST": "127.0.0.1",
@@ -130,7 +130,7 @@ def settings_of_standby(machine: Machine, port: int) -> dict[str, str]:
     }
 
 
-async def test_standby_copies_the_primary_follows_it_and_can_take_its_place(machine: Machine) -> None:
+async def test_standby_follows_the_primary_and_can_be_promoted(machine: Machine) -> None:
     port, standby_port = free_port(), free_port()
     settings = settings_of_standby(machine, port)
     script = (str(machine.folder / "standby.sh"), "-c", "hot_standby_feedback=on")
@@ -157,7 +157,7 @@ async def test_standby_copies_the_primary_follows_it_and_can_take_its_place(mach
             await await_value(standby_port, "SELECT pg_is_in_recovery()", value=False)
 
 
-async def test_primary_lets_in_who_has_a_password_and_nobody_else(machine: Machine) -> None:
+async def test_primary_requires_a_password(machine: Machine) -> None:
     port = free_port()
     with primary(machine, port):
         for role in PASSWORDS:

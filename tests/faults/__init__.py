@@ -1,1 +1,1 @@
-"""Faults of Postgres, made on real servers: `make faults`, not `make test`."""
+"""Faults of Postgres on real servers: `make faults`, not `make test`."""

@@ -1,4 +1,4 @@
-"""What every fault needs: a server with two releases, the service on it, a load, and a line in the table."""
+"""Fixtures for faults: servers with two releases, and the table of results."""
 
 import asyncio
 import os
@@ -11,24 +11,24 @@ from alembic import command
 
 from localidades_api.embedded_postgres.binaries import find_binaries, make_reachable
 from localidades_api.embedded_postgres.data_directory import choose_account, make_cluster
+from tests.faults.servers import Installation, Server, running
 from tests.faults.service import CURRENT, NEXT, OLDER, publish
 from tests.faults.trial import HEAD, Report
 from tests.faults.truth import Truth, renamed
 from tests.support.catalogue import write_catalogue
 from tests.support.machine import reachable_folder
 from tests.support.postgres import alembic_config
-from tests.support.servers import Installation, Server, running
 
-_ROW = "row of the table"  # a user property of the test: xdist sends these to the process that reports
+_ROW = "row of the table"  # a user property of the test, which xdist sends to the main process
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let the database stay away for longer."""
+    """Add --fault-seconds, the duration of outages."""
     parser.addoption("--fault-seconds", type=float, default=8.0, help="how long the database stays away")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the figures of every fault, as Markdown."""
+    """Print the results of every fault as a Markdown table."""
     reports = [one for kind in ("passed", "failed") for one in terminalreporter.getreports(kind)]
     rows = [row for one in reports if one.when == "call" for name, row in one.user_properties if name == _ROW]
     if rows:
@@ -39,19 +39,19 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture
 def report(record_property: Callable[[str, object], None]) -> Report:
-    """Return what writes a line into the table."""
+    """Return a function that adds a row to the table."""
     return lambda row: record_property(_ROW, row)
 
 
 @pytest.fixture
 def away(request: pytest.FixtureRequest) -> float:
-    """Return the seconds that the database stays away."""
+    """Return the duration of outages in seconds."""
     return float(request.config.getoption("--fault-seconds"))
 
 
 @pytest.fixture(scope="session")
 def truth() -> Truth:
-    """Return what each release holds; the later ones have fewer places."""
+    """Return the places of each release; later ones have fewer."""
     return Truth({name: renamed(name, count) for name, count in ((OLDER, 1500), (CURRENT, 1480), (NEXT, 1450))})
 
 
@@ -64,14 +64,14 @@ def catalogues(truth: Truth, tmp_path_factory: pytest.TempPathFactory) -> Mappin
 
 @pytest.fixture(scope="session")
 def folder() -> Iterator[Path]:
-    """Lend a folder that the server's user can reach."""
+    """Yield a folder that the server's user can reach."""
     with reachable_folder() as folder:
         yield folder
 
 
 @pytest.fixture(scope="session")
 def installation(folder: Path) -> Installation:
-    """Return the Postgres that is found, or the one that LOCALIDADES_POSTGRES_BIN names."""
+    """Return the installed Postgres, or that of LOCALIDADES_POSTGRES_BIN."""
     chosen = os.environ.get("LOCALIDADES_POSTGRES_BIN")
     account = choose_account(folder)
     return Installation(make_reachable(find_binaries(Path(chosen) if chosen else None), folder, account), account)
@@ -79,7 +79,7 @@ def installation(folder: Path) -> Installation:
 
 @pytest.fixture(scope="session")
 async def template(installation: Installation, folder: Path, catalogues: Mapping[str, Path]) -> Path:
-    """Return a data folder with two releases, whose server has stopped."""
+    """Return the data folder of a stopped server with two releases."""
     server = Server(installation, make_cluster(installation.binaries, folder, installation.account))
     await server.start()
     await asyncio.to_thread(command.upgrade, alembic_config(server.url()), "head")
@@ -94,7 +94,7 @@ _numbers = iter(range(1000))
 
 @pytest.fixture
 async def primary(installation: Installation, template: Path, folder: Path) -> AsyncIterator[Server]:
-    """Lend a server of this test's own, with two releases."""
+    """Yield this test's own server, with two releases."""
     cluster = folder / f"primary-{next(_numbers)}"
     copy = ["cp", "-a", str(template), str(cluster)]  # with its owner
     await asyncio.to_thread(subprocess.run, copy, check=True)
@@ -104,6 +104,6 @@ async def primary(installation: Installation, template: Path, folder: Path) -> A
 
 @pytest.fixture
 async def standby(primary: Server) -> AsyncIterator[Server]:
-    """Lend a standby that follows the primary."""
+    """Yield a standby that follows the primary."""
     async with running(await primary.copy()) as server:
         yield server

@@ -1,4 +1,4 @@
-"""A client that asks at a steady pace, whatever becomes of what it asked before, and judges every answer."""
+"""A client that sends requests at a steady rate and checks every response."""
 
 import asyncio
 import random
@@ -14,66 +14,66 @@ import httpx
 from tests.faults.truth import Truth
 from tests.support.wire import LOCALIDADES
 
-REFUSED_WITHIN = 2.0  # seconds: what the service promises
-MARGIN = 0.3  # seconds that are forgiven besides those that a busy machine took
+REFUSED_WITHIN = 2.0  # seconds, as the service promises
+MARGIN = 0.3  # seconds of tolerance, stalls of a busy machine excluded
 TICK = 0.05  # seconds
 
 Kind = Literal["answered", "refused", "wrong"]
 
 
 class Question(NamedTuple):
-    """What is asked, and what the body must be for the release that the answer names."""
+    """A request, and its expected body for the release that the response names."""
 
     target: str
     expected: Callable[[str], bytes]
-    release: str | None = None  # the one that is asked for by name
-    is_held: bool = False  # by the service, in memory: it needs no database
+    release: str | None = None  # the release requested by name
+    is_held: bool = False  # in the service's memory: it needs no database
 
 
 class Outcome(NamedTuple):
-    """What became of a question."""
+    """The outcome of a request."""
 
     question: Question
     kind: Kind
     release: str  # that answered
     note: str
-    sent: float  # by the load's clock, as is the next
+    sent: float  # by the load's clock, like the next
     ended: float
 
 
 @dataclass
 class Load:
-    """What became of every question of a test."""
+    """The outcomes of all requests of a test."""
 
     outcomes: list[Outcome] = field(default_factory=list)
-    _late: float = 0  # seconds, in all, that a busy machine has held up this process
-    _due: float = float("inf")  # when the next tick of the clock is
+    _late: float = 0  # seconds, in total, for which a busy machine stalled this process
+    _due: float = float("inf")  # the time of the next tick of the clock
 
     def clock(self) -> float:
-        """Return seconds that pass only while this process runs: what a busy machine takes is nobody's delay."""
+        """Return the time without the stalls of a busy machine, in seconds."""
         return min(time.monotonic(), self._due) - self._late
 
     async def keep_clock(self) -> None:
-        """Add up, for ever, how much later a short sleep ends than it should."""
+        """Add up the delays of short sleeps, forever."""
         while True:
             self._due = time.monotonic() + TICK
             await asyncio.sleep(TICK)
             self._late += max(0, time.monotonic() - self._due)
 
     def count(self, kind: Kind, since: float = 0) -> int:
-        """Count the outcomes of a kind, of what was sent since a moment."""
+        """Count the outcomes of a kind among requests since a time."""
         return sum(outcome.kind == kind and outcome.sent >= since for outcome in self.outcomes)
 
     def wrong(self) -> Counter[str]:
-        """Return what was wrong, and how often."""
+        """Return the wrong outcomes with their counts."""
         return Counter(outcome.note for outcome in self.outcomes if outcome.kind == "wrong")
 
     def slowest(self, kind: Kind) -> float:
-        """Return the seconds that the slowest of a kind took."""
+        """Return the duration of the slowest of a kind, in seconds."""
         return max((outcome.ended - outcome.sent for outcome in self.outcomes if outcome.kind == kind), default=0)
 
     def releases(self, since: float = 0) -> set[str]:
-        """Return the releases that answered what did not ask for one by name."""
+        """Return the releases of responses to requests that name none."""
         return {
             outcome.release
             for outcome in self.outcomes
@@ -81,14 +81,14 @@ class Load:
         }
 
     def returns_to(self, older: str, newer: str) -> int:
-        """Count the answers of a release that were asked for after an answer of a newer one had come."""
+        """Count responses of a release to requests sent after a response of a newer one."""
         current = [outcome for outcome in self.outcomes if outcome.kind == "answered" and not outcome.question.release]
         since = min((outcome.ended for outcome in current if outcome.release == newer), default=float("inf"))
         return sum(outcome.release == older and outcome.sent > since for outcome in current)
 
 
 def pages(truth: Truth, release: str | None = None, *, are_held: bool = False) -> list[Question]:
-    """Return a question for every page that all releases have; of a release by name, or of the current one."""
+    """Return a request for every page that all releases have, of a named release or the current one."""
     pinned = f"&release={release}" if release else ""
     count = min(map(truth.count_pages, truth.releases)) - 1
 
@@ -101,7 +101,7 @@ def pages(truth: Truth, release: str | None = None, *, are_held: bool = False) -
 
 
 def lookups(truth: Truth, release: str | None = None) -> list[Question]:
-    """Return questions for single localities and for the lists of municipios: each is read from the database."""
+    """Return requests for single localities and lists of municipios, which need the database."""
     pinned = f"?release={release}" if release else "?"
 
     def list_of(municipio_id: int) -> Question:
@@ -117,16 +117,16 @@ def lookups(truth: Truth, release: str | None = None) -> list[Question]:
 
 @asynccontextmanager
 async def load(result: Load, base: str, questions: Sequence[Question], rate: float) -> AsyncIterator[None]:
-    """Ask `rate` questions a second for as long as the block runs, then wait for what is still to come.
+    """Send `rate` requests per second while the block runs, then wait for the remaining responses.
 
-    What could not be asked while the machine was busy isn't made up for.
+    Requests missed while the machine was busy are not made up for.
     """
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=50)
     asking: set[asyncio.Task[None]] = set()
     async with httpx.AsyncClient(base_url=base, timeout=10, limits=limits) as client:
 
         async def pace() -> None:
-            chosen = random.Random(rate)  # noqa: S311  # the same questions in every run
+            chosen = random.Random(rate)  # noqa: S311  # the same requests in every run
             due = result.clock()
             while True:
                 task = asyncio.create_task(_ask(client, chosen.choice(questions), result))
@@ -152,13 +152,13 @@ async def _ask(client: httpx.AsyncClient, question: Question, result: Load) -> N
         answer = await client.get(question.target)
         release = answer.headers.get("catalogue-release", "")
         kind, note = judge(question, answer, result.clock() - sent)
-    except Exception as error:  # noqa: BLE001  # whatever it is, it is no answer
+    except Exception as error:  # noqa: BLE001  # any exception is a missing response
         kind, note = "wrong", f"{error!r} for {question.target}"
     result.outcomes.append(Outcome(question, kind, release, note, sent, result.clock()))
 
 
 def judge(question: Question, answer: httpx.Response, seconds: float) -> tuple[Kind, str]:
-    """Tell whether an answer is right, an honest refusal in time, or wrong and how."""
+    """Return whether a response is right, a proper refusal in time, or wrong, with the reason."""
     if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:
         is_honest = answer.headers.get("retry-after", "").isdigit() and "problem+json" in answer.headers["content-type"]
         if is_honest and seconds <= REFUSED_WITHIN + MARGIN:

@@ -1,4 +1,4 @@
-"""A TCP proxy in front of a server, for what a network does to connections."""
+"""A TCP proxy in front of a server that simulates faults of the network."""
 
 import asyncio
 import socket
@@ -10,7 +10,7 @@ _CLOSE_BY_RESET = struct.pack("ii", 1, 0)  # SO_LINGER with no time: close(2) se
 
 
 class Proxy:
-    """Passes bytes on, or swallows them, or resets connections."""
+    """Forwards bytes, drops them, or resets connections."""
 
     def __init__(self, port: int) -> None:
         self.port = 0
@@ -19,36 +19,36 @@ class Proxy:
         self._passing.set()
         self._refusing = False
         self._writers: set[asyncio.StreamWriter] = set()
-        self._to_server: set[asyncio.StreamWriter] = set()  # those of them that lead to the server
+        self._to_server: set[asyncio.StreamWriter] = set()  # those to the server
         self._forgotten: set[asyncio.StreamWriter] = set()
 
     def swallow(self) -> None:
-        """Let nothing through from now on, and close nothing: new connections are silent too."""
+        """Stop forwarding without closing anything; new connections are silent too."""
         self._passing.clear()
 
     def heal(self) -> None:
-        """Pass bytes on again; those that were swallowed arrive, as TCP would send them again."""
+        """Forward bytes again, dropped ones included, which TCP would retransmit."""
         self._refusing = False
         self._passing.set()
 
     def forget(self) -> None:
-        """Pass on what comes over new connections; those that there are stay silent until their ends close them."""
+        """Forward new connections only; existing ones stay silent until one end closes them."""
         self._passing = asyncio.Event()
         self._passing.set()
         self._forgotten = set(self._to_server)
 
     def expire(self) -> None:
-        """End at the server what was forgotten, as its TCP keepalive does in the end; the client can't."""
+        """Close the forgotten connections at the server, as its TCP keepalive eventually does."""
         for writer in self._forgotten & self._to_server:
             _reset(writer)
 
     def lead_to(self, port: int) -> None:
-        """Pass new connections on to another server, and end those that there are."""
+        """Forward new connections to another server, and close the existing ones."""
         self._upstream = port
         self.reset()
 
     def reset(self, *, refusing: bool = False) -> None:
-        """Send RST to both ends of every connection, and if `refusing`, to every new one."""
+        """Send RST to both ends of every connection and, if `refusing`, to every new one."""
         self._refusing = refusing
         for writer in list(self._writers):
             _reset(writer)
@@ -88,7 +88,7 @@ class Proxy:
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
-    if not writer.is_closing():  # its socket may be gone by now
+    if not writer.is_closing():  # its socket may be closed by now
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _CLOSE_BY_RESET)
     writer.transport.abort()
 

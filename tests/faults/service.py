@@ -1,13 +1,13 @@
-"""The service that faults are tried on, and what is done to its database."""
+"""Runs the service under test, imports releases, and slows its database down."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
+from tests.faults.servers import Server
 from tests.faults.trial import POOL_SIZE
 from tests.support.application import import_into
-from tests.support.servers import Server
 from tests.support.service_address import DEFAULT_DATABASE_TIMEOUT
 from tests.support.wire import Live, await_names, serving
 
@@ -15,7 +15,7 @@ OLDER, CURRENT, NEXT = "2020-01", "2021-01", "2022-01"
 
 
 async def publish(server: Server, catalogues: Mapping[str, Path], name: str) -> None:
-    """Import a release as the command line does, under a name of its own among the connections."""
+    """Import a release as the command line does, with a special application name."""
     url = server.url(application_name="importer")
     await asyncio.to_thread(lambda: asyncio.run(import_into(url, catalogues[name], release=name)))
 

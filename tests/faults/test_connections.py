@@ -1,4 +1,4 @@
-"""Connections die, wait, or can't be had, on a server that runs."""
+"""Killed, waiting and refused connections on a running server."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -9,17 +9,17 @@ import asyncpg
 import pytest
 
 from tests.faults.load import lookups, pages
+from tests.faults.servers import Server
 from tests.faults.service import KILL_ALL, NEXT, OLDER, publish, service, slow_down
 from tests.faults.trial import Report, trial
 from tests.faults.truth import Truth
-from tests.support.servers import Server
 
 KILL_BUSY = f"{KILL_ALL} AND state = 'active'"
 
 
 @asynccontextmanager
 async def killing(server: Server, statement: str, pause: float) -> AsyncIterator[None]:
-    """Kill connections of the service again and again."""
+    """Kill the service's connections repeatedly."""
 
     async def kill() -> None:
         while True:
@@ -36,7 +36,7 @@ async def killing(server: Server, statement: str, pause: float) -> AsyncIterator
 
 
 async def take_every_connection(server: Server, others: AsyncExitStack) -> None:
-    """Hold whatever connections the server has; the service's are killed until it is never the quicker to connect."""
+    """Take all connections of the server, killing the service's until it gets none."""
     killer = await others.enter_async_context(server.connected())
     is_taken = False
     while not is_taken:
@@ -44,12 +44,12 @@ async def take_every_connection(server: Server, others: AsyncExitStack) -> None:
         with suppress(asyncpg.TooManyConnectionsError):
             while True:
                 await others.enter_async_context(server.connected())
-        # None was dying while the last one was refused, and none came between.
+        # No connection was ending while the last one was refused.
         is_taken = not killed and not await killer.fetch(KILL_ALL)
 
 
 @pytest.mark.gate
-async def test_killed_pooled_connections_are_replaced_within_the_request(
+async def test_killed_connections_are_replaced_within_the_request(
     primary: Server, truth: Truth, report: Report
 ) -> None:
     async with service(primary.url()) as live:
@@ -61,7 +61,9 @@ async def test_killed_pooled_connections_are_replaced_within_the_request(
         assert tried.load.count("answered") == len(tried.load.outcomes)
 
 
-async def test_connections_killed_in_mid_query_cost_no_answer(primary: Server, truth: Truth, report: Report) -> None:
+async def test_connections_killed_during_queries_lose_no_response(
+    primary: Server, truth: Truth, report: Report
+) -> None:
     await slow_down(primary, 0.1)
     async with service(primary.url()) as live:
         async with trial(report, "killed in mid query, every 0.5 s", live, lookups(truth), primary, rate=15) as tried:
@@ -72,9 +74,7 @@ async def test_connections_killed_in_mid_query_cost_no_answer(primary: Server, t
         assert tried.load.count("answered") == len(tried.load.outcomes)
 
 
-async def test_server_without_a_connection_left_is_503_until_there_is_one(
-    primary: Server, truth: Truth, report: Report
-) -> None:
+async def test_exhausted_connections_are_503_until_one_is_free(primary: Server, truth: Truth, report: Report) -> None:
     questions = [*pages(truth, are_held=True) * 8, *lookups(truth)]
     async with service(primary.url(), page_cache=True) as live:
         async with trial(report, "too many connections (53300), 4 s", live, questions, primary) as tried:
@@ -86,7 +86,7 @@ async def test_server_without_a_connection_left_is_503_until_there_is_one(
         assert tried.load.count("refused") > 0
 
 
-async def test_statement_that_takes_too_long_is_503_and_its_connection_is_free_again(
+async def test_slow_statement_is_503_and_frees_its_connection(
     primary: Server, truth: Truth, report: Report, away: float
 ) -> None:
     questions = [*pages(truth, are_held=True) * 8, *lookups(truth)]
@@ -100,7 +100,7 @@ async def test_statement_that_takes_too_long_is_503_and_its_connection_is_free_a
         assert tried.load.count("refused") > 0
 
 
-async def test_publication_while_connections_are_killed_is_taken_up_without_a_wrong_answer(
+async def test_publication_survives_killed_connections(
     primary: Server, truth: Truth, report: Report, catalogues: Mapping[str, Path]
 ) -> None:
     questions = [*pages(truth) * 8, *lookups(truth), *lookups(truth, OLDER)]

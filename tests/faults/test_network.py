@@ -1,4 +1,4 @@
-"""The network between service and server swallows, resets or delays."""
+"""A network between service and server that drops packets or is partitioned."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,10 +8,10 @@ import pytest
 
 from tests.faults.load import lookups, pages
 from tests.faults.proxy import Proxy, proxied
+from tests.faults.servers import Server
 from tests.faults.service import service
 from tests.faults.trial import Report, trial
 from tests.faults.truth import Truth
-from tests.support.servers import Server
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from tests.support.servers import Server
         pytest.param("connections reset, old and new", partial(Proxy.reset, refusing=True), id="refuses"),
     ],
 )
-async def test_network_that_is_parted_is_503_in_time(
+async def test_partitioned_network_is_503_in_time(
     primary: Server, truth: Truth, report: Report, away: float, fault: str, part: Callable[[Proxy], None]
 ) -> None:
     questions = [*pages(truth, are_held=True) * 8, *lookups(truth)]
@@ -38,10 +38,10 @@ async def test_network_that_is_parted_is_503_in_time(
     assert tried.load.count("refused") > 0
 
 
-async def test_network_that_swallows_packets_leaves_no_older_connection_in_use(
+async def test_no_old_connection_is_used_after_packet_loss(
     primary: Server, truth: Truth, report: Report, away: float
 ) -> None:
-    """Without held pages; what was swallowed is lost for good, as behind a firewall that has forgotten connections."""
+    """Without cached pages. Dropped bytes are lost, as behind a firewall that has forgotten its connections."""
     async with (
         proxied(primary.port) as network,
         service(primary.url(network.port)) as live,

@@ -1,4 +1,4 @@
-"""Failover by Patroni: no read is wrong, what is cached is always answered, and an import is soon possible again."""
+"""Failover by Patroni: no read is wrong, cached pages are always served, and imports soon work again."""
 
 import asyncio
 import time
@@ -13,13 +13,13 @@ from tests.faults.load import Question, lookups, pages
 from tests.faults.patroni.cluster import Cluster, running_cluster
 from tests.faults.patroni.node import IMPORTER, OWNER, READER, Node
 from tests.faults.patroni.programs import find_programs
+from tests.faults.servers import Installation
 from tests.faults.service import service
 from tests.faults.trial import POOL_SIZE, Report, Trial, trial
 from tests.faults.truth import Truth, renamed
 from tests.support.application import import_into
 from tests.support.catalogue import write_catalogue
 from tests.support.postgres import alembic_config
-from tests.support.servers import Installation
 from tests.support.service_address import DEFAULT_DATABASE_TIMEOUT
 from tests.support.wire import Live, environment, run
 
@@ -32,7 +32,7 @@ OLDER, CURRENT, *NEXT = (f"2020-{month:02}" for month in range(1, 8))
 
 @pytest.fixture(scope="module")
 def truth() -> Truth:
-    """Return what each release holds; the later ones have fewer places."""
+    """Return the places of each release; later ones have fewer."""
     return Truth({name: renamed(name, 1500 - 10 * number) for number, name in enumerate((OLDER, CURRENT, *NEXT))})
 
 
@@ -45,7 +45,7 @@ def catalogues(truth: Truth, tmp_path_factory: pytest.TempPathFactory) -> Mappin
 
 @pytest.fixture(scope="module")
 async def cluster(installation: Installation, folder: Path, catalogues: Mapping[str, Path]) -> AsyncIterator[Cluster]:
-    """Lend three nodes with two releases."""
+    """Yield three nodes with two releases."""
     async with running_cluster(find_programs(installation, folder)) as cluster:
         url, timeout = cluster.url(OWNER, "primary"), str(DEFAULT_DATABASE_TIMEOUT)
         env = environment(url, LOCALIDADES_DATABASE_TIMEOUT=timeout)
@@ -60,7 +60,7 @@ async def cluster(installation: Installation, folder: Path, catalogues: Mapping[
 
 @pytest.fixture(scope="module")
 async def live(cluster: Cluster) -> AsyncIterator[Live]:
-    """Lend one service for all faults: two workers with half of the connections each."""
+    """Yield one service for all faults: two workers with half of the connections each."""
     url = cluster.url(READER, "prefer-standby")
     async with service(url, "--workers", "2", page_cache=True, LOCALIDADES_POOL_SIZE=f"{POOL_SIZE // 2}") as live:
         yield live
@@ -75,7 +75,7 @@ async def publish(cluster: Cluster, catalogues: Mapping[str, Path], name: str) -
 async def publish_soon(
     tried: Trial, cluster: Cluster, catalogues: Mapping[str, Path], name: str, *, since: float
 ) -> None:
-    """Try an import until it succeeds, which must be within 30 seconds of the fault."""
+    """Retry an import until it succeeds, which must be within 30 seconds of the fault."""
     while True:
         try:
             await publish(cluster, catalogues, name)
@@ -90,24 +90,24 @@ async def publish_soon(
 
 
 def questions(truth: Truth) -> list[Question]:
-    """Return questions for cached pages, and for what is read from the database."""
+    """Return requests for cached pages, and for records in the database."""
     return [*pages(truth, are_held=True) * 3, *pages(truth, OLDER) * 2, *lookups(truth), *lookups(truth, OLDER)]
 
 
 def assert_reads(tried: Trial, newest: str) -> None:
-    """Check what holds beyond what every trial checks: at most one refusal a connection, and the newest release."""
+    """Check that at most one request per connection was refused, and that the newest release is served."""
     assert tried.load.count("refused") <= POOL_SIZE
     assert tried.returned is not None
     assert tried.load.releases(tried.returned) == {newest}
 
 
 async def assert_standby(node: Node, newest: str) -> None:
-    """Check that a former primary is a standby, and has what was published since."""
+    """Check that a former primary is a standby with the latest publication."""
     assert await node.is_standby()
     assert await node.has_release(newest)
 
 
-async def test_switchover_that_is_asked_for_costs_no_read(
+async def test_switchover_loses_no_read(
     cluster: Cluster, live: Live, truth: Truth, report: Report, catalogues: Mapping[str, Path]
 ) -> None:
     await cluster.await_health()
@@ -123,7 +123,7 @@ async def test_switchover_that_is_asked_for_costs_no_read(
     await assert_standby(former, NEXT[0])
 
 
-async def test_primary_that_is_killed_is_replaced_and_comes_back_as_a_standby(
+async def test_killed_primary_is_replaced_and_returns_as_a_standby(
     cluster: Cluster, live: Live, truth: Truth, report: Report, catalogues: Mapping[str, Path]
 ) -> None:
     await cluster.await_health()
@@ -132,7 +132,7 @@ async def test_primary_that_is_killed_is_replaced_and_comes_back_as_a_standby(
         await tried.ordinary()
         await publish(cluster, catalogues, NEXT[1])
         began = time.monotonic()
-        lost.kill()  # a standby has what was just acknowledged
+        lost.kill()  # a standby has the commit just acknowledged
         await publish_soon(tried, cluster, catalogues, NEXT[2], since=began)
         promoted = await cluster.primary()
         assert promoted is not lost
@@ -145,7 +145,7 @@ async def test_primary_that_is_killed_is_replaced_and_comes_back_as_a_standby(
 
 
 @pytest.mark.tail
-async def test_primary_without_a_network_is_replaced_and_comes_back_as_a_standby(
+async def test_partitioned_primary_is_replaced_and_returns_as_a_standby(
     cluster: Cluster, live: Live, truth: Truth, report: Report, catalogues: Mapping[str, Path]
 ) -> None:
     await cluster.await_health()
@@ -166,7 +166,7 @@ async def test_primary_without_a_network_is_replaced_and_comes_back_as_a_standby
 
 
 @pytest.mark.tail
-async def test_primary_stays_one_while_etcd_is_away(
+async def test_primary_stays_primary_without_etcd(
     cluster: Cluster, live: Live, truth: Truth, report: Report, catalogues: Mapping[str, Path]
 ) -> None:
     await cluster.await_health()
@@ -175,7 +175,7 @@ async def test_primary_stays_one_while_etcd_is_away(
         await tried.ordinary()
         cluster.etcd.stop()
         began = time.monotonic()
-        await asyncio.sleep(ETCD_AWAY * 2 / 3)  # the primary's lease has long ended
+        await asyncio.sleep(ETCD_AWAY * 2 / 3)  # long after the primary's lease
         await publish_soon(tried, cluster, catalogues, NEXT[4], since=time.monotonic())
         await asyncio.sleep(max(0, began + ETCD_AWAY - time.monotonic()))
         assert await cluster.primary() is primary

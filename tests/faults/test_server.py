@@ -1,4 +1,4 @@
-"""The server goes away and comes back, or stands still."""
+"""A server that stops and comes back, or is suspended."""
 
 import asyncio
 import signal
@@ -6,10 +6,10 @@ import signal
 import pytest
 
 from tests.faults.load import lookups, pages
+from tests.faults.servers import FAST, IMMEDIATE, KILL, Server
 from tests.faults.service import OLDER, service
 from tests.faults.trial import Report, trial
 from tests.faults.truth import Truth
-from tests.support.servers import FAST, IMMEDIATE, KILL, Server
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from tests.support.servers import FAST, IMMEDIATE, KILL, Server
         pytest.param("server killed (kill -9)", KILL, id="kill", marks=pytest.mark.gate),
     ],
 )
-async def test_server_that_goes_away_is_503_but_for_held_pages_until_it_is_back(
+async def test_stopped_server_is_503_except_for_cached_pages(
     primary: Server, truth: Truth, report: Report, away: float, fault: str, number: signal.Signals
 ) -> None:
     questions = [*pages(truth, are_held=True) * 8, *lookups(truth, OLDER)]
@@ -34,9 +34,7 @@ async def test_server_that_goes_away_is_503_but_for_held_pages_until_it_is_back(
         assert tried.load.count("refused") > 0
 
 
-async def test_server_that_stands_still_is_503_in_time(
-    primary: Server, truth: Truth, report: Report, away: float
-) -> None:
+async def test_paused_server_is_503_in_time(primary: Server, truth: Truth, report: Report, away: float) -> None:
     questions = [*pages(truth, are_held=True) * 8, *lookups(truth)]
     async with service(primary.url(), page_cache=True) as live:
         async with trial(report, f"server stands still (SIGSTOP), {away:g} s", live, questions, primary) as tried:
@@ -48,7 +46,7 @@ async def test_server_that_stands_still_is_503_in_time(
         assert tried.load.count("refused") > 0
 
 
-async def test_service_that_starts_while_the_server_is_away_serves_once_it_is_there(
+async def test_service_started_without_the_server_serves_once_it_is_up(
     primary: Server, truth: Truth, report: Report
 ) -> None:
     await primary.stop(FAST)

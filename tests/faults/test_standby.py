@@ -1,4 +1,4 @@
-"""Several servers: a primary and a standby that is promoted, is behind, or cancels what is read."""
+"""Several servers: a primary, and a standby that is promoted, lags, or cancels reads."""
 
 import asyncio
 import re
@@ -13,31 +13,31 @@ from sqlalchemy import text
 from localidades_api.database.pool import Database
 from tests.faults.load import lookups, pages
 from tests.faults.proxy import proxied
+from tests.faults.servers import IMMEDIATE, KILL, Server
 from tests.faults.service import CURRENT, KILL_ALL, NEXT, OLDER, publish, service, slow_down
 from tests.faults.trial import POOL_SIZE, Report, trial
 from tests.faults.truth import Truth
 from tests.support.application import await_release
 from tests.support.pooler import pooling
-from tests.support.servers import IMMEDIATE, KILL, Server
 from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, Live
 
 
 def address_of(*ports: int, prefer: str = "prefer-standby") -> str:
-    """Return the address of several servers."""
+    """Return the URL of several servers."""
     hosts = ",".join(f"127.0.0.1:{port}" for port in ports)
     return f"postgresql://postgres@{hosts}/localidades?sslmode=disable&target_session_attrs={prefer}"
 
 
 def holds_pages(live: Live, release: str) -> bool:
-    """Tell whether the service has fetched all pages of a release."""
+    """Return whether the service has cached all pages of a release."""
     return re.search(rf"The page cache holds all \d+ pages of release {release}\.", live.output.read_text()) is not None
 
 
 async def connect_to_every(base: str, *servers: Server) -> None:
-    """Have the service make connections until it has some to each server.
+    """Make the service connect until it has connections to each server.
 
-    Whoever asks meanwhile may have all its attempts killed: this comes before the load.
+    This comes before the load, because all attempts of a request may be killed.
     """
     async with asyncio.timeout(20), httpx.AsyncClient(base_url=base) as client:
         while 0 in [await server.service_connections() for server in servers]:
@@ -46,7 +46,7 @@ async def connect_to_every(base: str, *servers: Server) -> None:
             await asyncio.gather(*(client.get(f"{LOCALIDADES}?page=1&release={OLDER}&lang=es") for _ in range(40)))
 
 
-async def test_reads_go_to_standbys_and_to_the_primary_while_there_is_none(
+async def test_reads_go_to_standbys_or_else_to_the_primary(
     primary: Server, standby: Server, truth: Truth, report: Report
 ) -> None:
     url = address_of(primary.port, standby.port)
@@ -67,7 +67,7 @@ async def test_reads_go_to_standbys_and_to_the_primary_while_there_is_none(
 
 
 @pytest.mark.parametrize("prefer", [pytest.param("prefer-standby", marks=pytest.mark.gate), "any"])
-async def test_primary_that_is_lost_is_replaced_by_the_promoted_standby(
+async def test_lost_primary_is_replaced_by_the_promoted_standby(
     primary: Server, standby: Server, truth: Truth, report: Report, catalogues: Mapping[str, Path], prefer: str
 ) -> None:
     url = address_of(primary.port, standby.port, prefer=prefer)
@@ -88,7 +88,7 @@ async def test_primary_that_is_lost_is_replaced_by_the_promoted_standby(
     assert tried.load.count("answered") == len(tried.load.outcomes)
 
 
-async def test_primary_whose_network_swallows_packets_is_left_for_the_standby(
+async def test_primary_losing_packets_is_left_for_the_standby(
     primary: Server, standby: Server, truth: Truth, report: Report, away: float
 ) -> None:
     async with (
@@ -104,13 +104,13 @@ async def test_primary_whose_network_swallows_packets_is_left_for_the_standby(
             await tried.recovered()
             await asyncio.sleep(away)
             network.heal()
-    assert tried.load.count("refused") <= POOL_SIZE  # what waited for it as it was lost, one each
+    assert tried.load.count("refused") <= POOL_SIZE  # requests that were waiting for it, one per connection
 
 
-async def test_reads_through_two_poolers_go_to_the_primary_while_that_of_the_standbys_reaches_none(
+async def test_reads_go_to_the_primarys_pooler_if_the_other_reaches_no_standby(
     primary: Server, standby: Server
 ) -> None:
-    """A pooler lets clients in all the same, and refuses what they ask."""
+    """A pooler still accepts clients and refuses their queries."""
     role = "reader_of_two_poolers"
     await primary.fetch(f"CREATE ROLE {role} LOGIN")
     await standby.catch_up(primary)
@@ -131,14 +131,14 @@ async def test_reads_through_two_poolers_go_to_the_primary_while_that_of_the_sta
 
 
 async def servers_that_answer(database: Database) -> set[str]:
-    """Ask over every connection, several times."""
+    """Use every connection several times."""
     asked = text("SELECT CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE 'primary' END FROM pg_sleep(0.05)")
     found = [await asyncio.gather(*(database.fetch(asked) for _ in range(4))) for _ in range(5)]
     return {str(rows[0][0]) for answers in found for rows in answers}
 
 
 @pytest.mark.parametrize("prefer", [pytest.param("prefer-standby", marks=pytest.mark.gate), "any"])
-async def test_standby_that_is_behind_a_release_gives_no_wrong_answer(
+async def test_lagging_standby_gives_no_wrong_answer(
     primary: Server, standby: Server, truth: Truth, report: Report, catalogues: Mapping[str, Path], prefer: str
 ) -> None:
     url = address_of(primary.port, standby.port, prefer=prefer)
@@ -161,10 +161,10 @@ async def test_standby_that_is_behind_a_release_gives_no_wrong_answer(
     assert tried.load.returns_to(CURRENT, NEXT) == 0
 
 
-async def test_failover_to_a_standby_that_is_behind_does_not_go_back(
+async def test_failover_to_a_lagging_standby_does_not_go_back(
     primary: Server, standby: Server, truth: Truth, report: Report, catalogues: Mapping[str, Path]
 ) -> None:
-    """One address for both servers, as a load balancer has."""
+    """One address for both servers, as with a load balancer."""
     questions = [*pages(truth, are_held=True) * 4, *pages(truth, OLDER) * 4, *lookups(truth)]
     await standby.catch_up(primary)
     async with proxied(primary.port) as balancer, service(primary.url(balancer.port), page_cache=True) as live:
@@ -184,7 +184,7 @@ async def test_failover_to_a_standby_that_is_behind_does_not_go_back(
         assert tried.load.count("refused") > 0
 
 
-async def test_walk_by_name_on_a_standby_that_is_behind_is_503_not_404(
+async def test_named_release_on_a_lagging_standby_is_503_not_404(
     primary: Server, standby: Server, catalogues: Mapping[str, Path]
 ) -> None:
     await standby.catch_up(primary)
@@ -200,10 +200,10 @@ async def test_walk_by_name_on_a_standby_that_is_behind_is_503_not_404(
         assert (await client.get(f"{LOCALIDADES}?page=2&release=nothing")).status_code == 404
 
 
-async def test_promoted_standby_that_never_received_a_release_serves_the_one_before(
+async def test_promoted_standby_without_the_release_serves_the_previous_one(
     primary: Server, standby: Server, truth: Truth, report: Report, catalogues: Mapping[str, Path]
 ) -> None:
-    """What asynchronous replication may lose: answers stay right, and no request mixes the two."""
+    """Asynchronous replication may lose a release: responses stay right and never mix the two."""
     questions = [*pages(truth, OLDER), *lookups(truth, OLDER)]
     await standby.catch_up(primary)
     await standby.stop(IMMEDIATE)
@@ -221,7 +221,7 @@ async def test_promoted_standby_that_never_received_a_release_serves_the_one_bef
             assert (await client.get(f"{LOCALIDADES}?page=1&release={CURRENT}")).status_code == 200
 
 
-async def test_read_that_a_standby_cancels_is_run_again(
+async def test_read_cancelled_by_a_standby_is_retried(
     primary: Server, standby: Server, truth: Truth, report: Report
 ) -> None:
     await slow_down(primary, 0.1)

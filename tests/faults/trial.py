@@ -1,4 +1,4 @@
-"""One fault, and what must hold through it whichever it is."""
+"""A trial: the service under load during a fault, and the checks that every fault must pass."""
 
 import asyncio
 import time
@@ -13,39 +13,39 @@ from tests.support.waiting import eventually_async
 from tests.support.wire import Live
 
 POOL_SIZE = 6
-RECOVERED_WITHIN = 5.0  # seconds: what the service promises
+RECOVERED_WITHIN = 5.0  # seconds, as the service promises
 HEAD = ("fault", "sent", "answered", "refused (503)", "wrong", "slowest 503 (s)", "seconds to recover")
-_ORDINARY = 1.0  # seconds of traffic at least before anything happens
-_SETTLED = 1.5  # seconds without a refusal, after which none is expected
+_ORDINARY = 1.0  # minimal seconds of traffic before the fault
+_SETTLED = 1.5  # seconds without a refusal that end the recovery
 _PATIENCE = 10.0
 
 Report = Callable[[tuple[str, ...]], None]
 
 
 class Counted(Protocol):
-    """A server that counts the connections that the service has to it."""
+    """A server that counts the service's connections."""
 
     async def service_connections(self) -> int:
-        """Return how many there are."""
+        """Return their number."""
 
 
 @dataclass
 class Trial:
-    """A service under load while something happens to its database."""
+    """A service under load during a fault of its database."""
 
     load: Load
     returned: float | None = None  # by the load's clock
     note: str = ""  # for the table, after the name of the fault
 
     async def ordinary(self) -> None:
-        """Let it run for a while before anything happens; everything is answered."""
+        """Let it run for a while before the fault; every request is answered."""
         await asyncio.sleep(_ORDINARY)
-        # A machine that stood still for that second has answered nothing yet.
+        # A machine that stalled for this second has answered nothing yet.
         await eventually_async(self._has_outcomes)
         assert self.load.count("answered") == len(self.load.outcomes)
 
     async def recovered(self) -> None:
-        """Take it that the database is back, and wait until everything has been answered for a while."""
+        """Note that the database is back, and wait until every request has been answered for a while."""
         self.returned = began = self.load.clock()
         while self.load.clock() - began < RECOVERED_WITHIN + _PATIENCE:
             await asyncio.sleep(0.05)
@@ -59,12 +59,12 @@ class Trial:
 
     @property
     def recovery(self) -> float:
-        """Return the seconds from the database's return until the last request that was not answered ended."""
+        """Return the seconds from the database's return to the end of the last refused request."""
         began = self.returned or float("inf")
         return max((o.ended - began for o in self.load.outcomes if o.kind != "answered" and o.sent >= began), default=0)
 
     def figures(self, fault: str) -> tuple[str, ...]:
-        """Return the line of the table."""
+        """Return the row of the table."""
         sent, refused = len(self.load.outcomes), self.load.count("refused")
         slowest = f"{self.load.slowest('refused'):.2f}" if refused else "-"
         recovery = f"{self.recovery:.1f}" if self.returned else "-"
@@ -76,7 +76,7 @@ class Trial:
 async def trial(
     report: Report, fault: str, live: Live, questions: Sequence[Question], *servers: Counted, rate: float = 40
 ) -> AsyncIterator[Trial]:
-    """Ask questions while the block does something to the database, write a line, and check what always holds."""
+    """Send requests while the block causes a fault; report the results and check the invariants."""
     descriptors = open_files(live)
     tried = Trial(Load())
     try:
@@ -92,7 +92,7 @@ async def trial(
 
 
 async def _assert_nothing_leaks(live: Live, servers: Sequence[Counted], descriptors: int) -> None:
-    """Wait until the service has no more connections and files than it may; what it gave up ends by itself."""
+    """Wait until the service has no more connections and files than it may; abandoned ones end by themselves."""
     deadline = time.monotonic() + _PATIENCE
     while True:
         connections = sum([await server.service_connections() for server in servers])

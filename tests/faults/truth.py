@@ -1,4 +1,4 @@
-"""What the service must answer, worked out from the files that were imported and from nothing else."""
+"""The expected responses, computed from the imported files alone."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -29,14 +29,14 @@ class Truth:
         return -(-len(self._lists[release]) // PAGE_SIZE)
 
     def page(self, release: str, number: int, municipio_id: int | None = None) -> bytes:
-        """Return a page of the list, or of a municipio's part of it, to the byte."""
+        """Return the exact page of the list, or of a municipio's."""
         records = [r for r in self._lists[release] if municipio_id in {None, r["municipio_id"]}]
         results = records[(number - 1) * PAGE_SIZE : number * PAGE_SIZE]
         envelope = {"quantity": len(records), "total_pages": -(-len(records) // PAGE_SIZE), "results": results}
         return _json(envelope)
 
     def locality(self, release: str, key: int) -> bytes:
-        """Return a locality with all that is known of it, to the byte."""
+        """Return the exact record of a locality."""
         place = self._details[release][key]
         municipio = place.cvegeo[:5]
         return _json(
@@ -55,7 +55,7 @@ class Truth:
 
 
 def renamed(release: str, count: int) -> list[Place]:
-    """Return the same places with names that tell the release: no answer can pass for another release's."""
+    """Return the places with the release in their names, so that no response fits another release."""
     return [
         Place(p.cvegeo, f"{p.nombre} {release}", nom_ent=p.nom_ent, nom_abr=p.nom_abr, nom_mun=p.nom_mun)
         for p in many(count)
@@ -63,7 +63,7 @@ def renamed(release: str, count: int) -> list[Place]:
 
 
 def listed(place: Place) -> dict[str, Any]:
-    """Return a locality as the list shows it."""
+    """Return a locality as in the list."""
     cvegeo = place.cvegeo
     return {"id": int(cvegeo), "municipio_id": int(cvegeo[:5]), "clave": cvegeo[5:], "nombre": place.nombre}
 

@@ -1,4 +1,4 @@
-"""ETag, If-None-Match and what an answer costs in SQL."""
+"""ETag, If-None-Match, and the SQL statements of each request."""
 
 import asyncio
 from dataclasses import dataclass
@@ -43,16 +43,16 @@ TAG = entity_tag(RELEASE, "json")
 
 
 @pytest.mark.parametrize("changed", [{"name": "2018-10"}, {"sha256": "cd" * 32}])
-def test_entity_tag_of_another_release_is_another(changed: dict[str, str]) -> None:
+def test_etag_differs_between_releases(changed: dict[str, str]) -> None:
     assert entity_tag(RELEASE.model_copy(update=changed), "json") != TAG
 
 
-def test_entity_tag_of_the_same_release_elsewhere_is_the_same() -> None:
+def test_etag_is_the_same_on_another_machine() -> None:
     elsewhere = RELEASE.model_copy(update={"id": 7, "published_at": RELEASE.published_at + timedelta(days=1)})
     assert entity_tag(elsewhere, "json") == TAG
 
 
-def test_freshness_headers_are_those_of_the_contract() -> None:
+def test_caching_headers_follow_the_contract() -> None:
     assert freshness_headers(RELEASE, "json") == {
         "Cache-Control": "public, max-age=60, stale-while-revalidate=600, stale-if-error=86400",
         "Catalogue-Release": "2018-09",
@@ -73,7 +73,7 @@ def test_freshness_headers_are_those_of_the_contract() -> None:
         ['"x"', TAG],
     ],
 )
-def test_if_none_match_that_lists_the_tag_is_fresh(lines: list[str]) -> None:
+def test_if_none_match_with_the_etag_matches(lines: list[str]) -> None:
     assert is_fresh(lines, TAG)
 
 
@@ -91,12 +91,12 @@ def test_if_none_match_that_lists_the_tag_is_fresh(lines: list[str]) -> None:
         ["\xff\x00"],
     ],
 )
-def test_if_none_match_without_the_tag_is_not_fresh(lines: list[str]) -> None:
+def test_if_none_match_without_the_etag_does_not_match(lines: list[str]) -> None:
     assert not is_fresh(lines, TAG)
 
 
 @given(st.lists(st.text()))
-def test_if_none_match_of_any_text_is_fresh_only_if_it_holds_the_tag_or_a_star(lines: list[str]) -> None:
+def test_arbitrary_if_none_match_only_matches_the_etag_or_a_star(lines: list[str]) -> None:
     assert is_fresh(lines, TAG) <= (TAG in ", ".join(lines) or "*" in ", ".join(lines))
 
 
@@ -109,7 +109,7 @@ async def test_etag_differs_by_representation_but_not_by_page(client: httpx.Asyn
         for target in (f"{LOCALIDADES}?", f"{LOCALIDADES}?page=2&", f"{INDEX}?")
         for format_ in ("json", "api")
     }
-    # JSON, lists as HTML, and the front page, which says what the release has changed.
+    # JSON, lists as HTML, and the front page, which summarizes the release's changes.
     assert len(set(tags.values())) == 3
 
 
@@ -120,11 +120,11 @@ async def test_etag_differs_by_representation_but_not_by_page(client: httpx.Asyn
         (f"{LOCALIDADES}?release=2020-01", 86400),
         (f"{LOCALIDADES}?page=2&release=2020-01&format=json", 86400),
         (f"{LOCALIDADES}?estado_id=1&release=2020-01", 86400),
-        (f"{LOCALIDADES}?release=2020-01&format=api", 60),  # the page mentions other releases
+        (f"{LOCALIDADES}?release=2020-01&format=api", 60),  # its page mentions other releases
         (f"{LOCALIDADES}10010001/", 60),
         (f"{LOCALIDADES}10010001/?release=2020-01", 86400),
         (f"{LOCALIDADES}suggest/?q=pa", 60),
-        # Places are found by their names in other releases too.
+        # Places are also found by their names in other releases.
         (f"{LOCALIDADES}suggest/?q=pa&release=2020-01", 60),
         (f"{LOCALIDADES}suggest/?q=pa&release=2020-01&format=json", 60),
         (f"{LOCALIDADES}?search=pa&release=2020-01", 60),
@@ -136,7 +136,7 @@ async def test_etag_differs_by_representation_but_not_by_page(client: httpx.Asyn
         (f"{INDEX}releases/2020-01/changes/?since=2020-01&format=ndjson", 86400),
     ],
 )
-async def test_address_that_names_a_release_is_fresh_for_a_day(
+async def test_response_for_a_named_release_is_fresh_for_a_day(
     client: httpx.AsyncClient, target: str, seconds: int
 ) -> None:
     answer = await client.get(target)
@@ -148,7 +148,7 @@ async def test_address_that_names_a_release_is_fresh_for_a_day(
 
 
 @pytest.mark.parametrize("target", [LOCALIDADES, f"{LOCALIDADES}?format=api", INDEX])
-async def test_fresh_answer_is_304_without_body_or_sql(app: FastAPI, client: httpx.AsyncClient, target: str) -> None:
+async def test_304_has_no_body_and_runs_no_sql(app: FastAPI, client: httpx.AsyncClient, target: str) -> None:
     full = await client.get(target)
     with recorded_statements(app) as statements:
         answer = await client.get(target, headers={"If-None-Match": full.headers["etag"]})
@@ -160,7 +160,7 @@ async def test_fresh_answer_is_304_without_body_or_sql(app: FastAPI, client: htt
         assert answer.headers[name] == full.headers[name]
 
 
-async def test_if_none_match_on_several_lines_is_one_list(app: FastAPI, client: httpx.AsyncClient) -> None:
+async def test_if_none_match_may_span_several_lines(app: FastAPI, client: httpx.AsyncClient) -> None:
     etag = (await client.get(LOCALIDADES)).headers["etag"]
     with recorded_statements(app) as statements:
         answer = await client.get(LOCALIDADES, headers=[("If-None-Match", '"x"'), ("If-None-Match", etag)])
@@ -170,15 +170,13 @@ async def test_if_none_match_on_several_lines_is_one_list(app: FastAPI, client: 
 
 @pytest.mark.parametrize("format_", ["json", "api"])
 @pytest.mark.parametrize("path", ["localidades/?", "localidades/?ambito=R&", "municipios/?", "estados/?", "releases/?"])
-async def test_unknown_page_is_404_whatever_the_client_holds(
-    client: httpx.AsyncClient, path: str, format_: str
-) -> None:
+async def test_unknown_page_is_404_despite_if_none_match(client: httpx.AsyncClient, path: str, format_: str) -> None:
     etag = (await client.get(f"{INDEX}{path}format={format_}")).headers["etag"]
     answer = await client.get(f"{INDEX}{path}format={format_}&page=99", headers={"If-None-Match": etag})
     assert answer.status_code == 404
 
 
-async def test_if_modified_since_alone_gives_the_whole_answer(client: httpx.AsyncClient) -> None:
+async def test_if_modified_since_is_ignored(client: httpx.AsyncClient) -> None:
     header = {"If-Modified-Since": (await client.get(LOCALIDADES)).headers["last-modified"]}
     assert (await client.get(LOCALIDADES, headers=header)).status_code == 200
 
@@ -193,7 +191,7 @@ async def test_if_modified_since_alone_gives_the_whole_answer(client: httpx.Asyn
         (f"{INDEX}nothing/", 404),
     ],
 )
-async def test_error_is_never_304_and_not_kept(client: httpx.AsyncClient, target: str, status: int) -> None:
+async def test_errors_are_never_304_or_cached(client: httpx.AsyncClient, target: str, status: int) -> None:
     answer = await client.get(target, headers={"If-None-Match": "*"})
     assert answer.status_code == status
     assert answer.headers["cache-control"] == "no-store"
@@ -202,7 +200,7 @@ async def test_error_is_never_304_and_not_kept(client: httpx.AsyncClient, target
 
 @dataclass(frozen=True)
 class Cost:
-    """A request, and the statements that it may make."""
+    """A request, and the number of statements that it may run."""
 
     target: str
     statements: int
@@ -210,7 +208,7 @@ class Cost:
     accept: str = "*/*"
 
 
-# What a list takes besides its rows is found once, for all pages, spellings and orders of a choice.
+# Count and positions of a list are queried once, for all pages, spellings and orders of a filter.
 IN_TURN = [
     Cost(LOCALIDADES, 1),
     Cost(f"{LOCALIDADES}?page_size=200", 1),
@@ -246,9 +244,9 @@ IN_TURN = [
 ]
 
 
-async def test_statements_of_requests_in_turn_are_counted(seeded_database: str) -> None:
+async def test_number_of_sql_statements_per_request(seeded_database: str) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
-        await client.get(INDEX)  # the release is known from here on
+        await client.get(INDEX)  # the release is known now
         for cost in IN_TURN:
             with recorded_statements(app) as statements:
                 answer = await client.get(cost.target)
@@ -269,11 +267,11 @@ async def test_statements_of_requests_in_turn_are_counted(seeded_database: str) 
         ("backdrop.svg", 1, 0),
     ],
 )
-async def test_many_who_want_the_same_have_it_found_once(
+async def test_concurrent_requests_for_the_same_page_run_one_query(
     seeded_database: str, target: str, once: int, each: int
 ) -> None:
     async with running_app(seeded_database, wants_names=False) as app, client_of(app) as client:
-        await client.get(INDEX)  # the release is known from here on
+        await client.get(INDEX)  # the release is known now
         with recorded_statements(app) as statements:
             answers = await asyncio.gather(*(client.get(LOCALIDADES + target) for _ in range(8)))
     assert {answer.status_code for answer in answers} == {200}
@@ -284,13 +282,13 @@ async def test_many_who_want_the_same_have_it_found_once(
 PREPARED = [
     Cost(LOCALIDADES, 0),
     Cost(f"{LOCALIDADES}?page=3", 0),
-    *(Cost(f"{LOCALIDADES}?{chosen}", 1) for chosen in ("estado_id=1", "ambito=U", "ambito=R")),  # the page of it
+    *(Cost(f"{LOCALIDADES}?{chosen}", 1) for chosen in ("estado_id=1", "ambito=U", "ambito=R")),  # its page
     *(Cost(f"{LOCALIDADES}tiles/{tile}.mvt", 0) for tile in ("0/0/0", "3/1/3", "5/7/14", "6/14/28")),
     Cost(f"{LOCALIDADES}backdrop.svg", 0),
 ]
 
 
-async def test_what_many_will_ask_for_is_prepared_with_a_release(seeded_database: str) -> None:
+async def test_popular_pages_are_preloaded_with_a_release(seeded_database: str) -> None:
     async with running_app(seeded_database, page_cache_bytes=10**6) as app, client_of(app) as client:
 
         async def statements_of(cost: Cost) -> int:
@@ -310,9 +308,7 @@ async def test_what_many_will_ask_for_is_prepared_with_a_release(seeded_database
         ]
 
 
-async def test_etag_of_another_publication_is_another_and_the_old_one_is_stale(
-    seeded_database: str, tmp_path: Path
-) -> None:
+async def test_etag_changes_with_a_publication(seeded_database: str, tmp_path: Path) -> None:
     other = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", many(130))
     async with running_app(seeded_database) as app, client_of(app) as client:
         first = await client.get(LOCALIDADES)
@@ -326,8 +322,8 @@ async def test_etag_of_another_publication_is_another_and_the_old_one_is_stale(
 
 
 @pytest.mark.parametrize("format_", ["json", "api"])
-def test_entity_tag_of_another_version_of_the_service_is_another(monkeypatch: pytest.MonkeyPatch, format_: str) -> None:
-    """Another version may write the same rows in another way: what a client holds of this one must not pass for it."""
+def test_etag_differs_between_versions_of_the_service(monkeypatch: pytest.MonkeyPatch, format_: str) -> None:
+    """Another version may serialize the same rows differently, so its ETags must differ."""
     ours = entity_tag(RELEASE, format_)
     monkeypatch.setattr(caching, "__version__", "999.0.0")
     caching.entity_tag.cache_clear()

@@ -1,4 +1,4 @@
-"""The headers of every answer under /api/census, whatever answers."""
+"""The headers of every response below /api/census, wherever it comes from."""
 
 import httpx
 import pytest
@@ -6,8 +6,7 @@ from fastapi import FastAPI
 
 from localidades_api.app import create_app
 from localidades_api.settings import Settings
-from tests.support.application import client_of, running_app
-from tests.support.asgi import cache_of, key_of
+from tests.support.application import cache_of, client_of, key_of, running_app
 from tests.support.pages import BROWSER
 from tests.support.wire import LOCALIDADES
 
@@ -28,10 +27,10 @@ ANSWERS = [
 
 @pytest.mark.parametrize("root", ["", "/claves"])
 @pytest.mark.parametrize(("method", "target", "status", "allow"), ANSWERS)
-async def test_every_answer_has_allow_and_vary(
+async def test_every_response_has_allow_and_vary(
     app: FastAPI, root: str, method: str, target: str, status: int, allow: str
 ) -> None:
-    """Below the path prefix of a proxy that keeps it, too."""
+    """Also below a path prefix that the proxy keeps."""
     transport = httpx.ASGITransport(app, root_path=root)
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
         for accept in ({}, BROWSER):
@@ -42,7 +41,7 @@ async def test_every_answer_has_allow_and_vary(
             assert answer.headers["access-control-allow-origin"] == "*"
 
 
-async def test_not_modified_and_held_answers_have_them(seeded_database: str) -> None:
+async def test_304_and_cached_responses_have_allow_and_vary(seeded_database: str) -> None:
     async with running_app(seeded_database, page_cache_bytes=1_000_000) as app, client_of(app) as client:
         tag = (await client.get(LOCALIDADES)).headers["etag"]
         request = client.build_request("GET", LOCALIDADES, headers={"If-None-Match": tag})
@@ -53,8 +52,8 @@ async def test_not_modified_and_held_answers_have_them(seeded_database: str) -> 
         assert cache_of(app).get(key_of(request))
 
 
-async def test_exception_is_a_problem_that_has_them() -> None:
-    app = create_app(Settings(), in_background=False)  # which has not started, so it has no services
+async def test_unexpected_error_has_allow_and_vary() -> None:
+    app = create_app(Settings(), in_background=False)  # it isn't started, so it has no services
     for method in ("GET", "HEAD"):
         async with client_of(app) as client:
             answer = await client.request(method, LOCALIDADES)

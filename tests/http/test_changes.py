@@ -1,4 +1,4 @@
-"""Releases: which there are, and what changed from one to another, so that whoever keeps a copy can follow."""
+"""The list of releases and the changes between two of them, which keep a copy up to date."""
 
 import asyncio
 import hashlib
@@ -47,7 +47,7 @@ SOURCES = {"2019-01": OLD, "2020-01": NEW}
 
 
 def changes_of(old: list[Place], new: list[Place]) -> list[Record]:
-    """Return what the list of changes must be, by comparing every record with every column."""
+    """Return the expected changes, by comparing all columns of all records."""
     before = {record["id"]: record for record in map(record_of, old)}
     after = {record["id"]: record for record in map(record_of, new)}
     found = []
@@ -64,7 +64,7 @@ def changes_of(old: list[Place], new: list[Place]) -> list[Record]:
 
 @pytest.fixture(scope="module")
 async def template(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
-    """Lend a database that holds both releases, to be copied."""
+    """Yield a template database with both releases."""
     folder = tmp_path_factory.mktemp("changes")
     with new_database(server, migrated) as url:
         for name, places in SOURCES.items():
@@ -74,14 +74,14 @@ async def template(server: str, migrated: str, tmp_path_factory: pytest.TempPath
 
 @pytest.fixture(scope="module")
 def both(server: str, template: str) -> Iterator[str]:
-    """Lend a database that holds both releases."""
+    """Yield a database that holds both releases."""
     with new_database(server, template) as url:
         yield url
 
 
 @pytest.fixture(scope="module")
 async def client(both: str) -> AsyncIterator[httpx.AsyncClient]:
-    """Lend a client of a service on it."""
+    """Yield a client of a service on it."""
     async with running_app(both) as app, client_of(app) as client:
         yield client
 
@@ -92,7 +92,7 @@ async def get(client: httpx.AsyncClient, target: str, status: int = 200) -> Any:
     return answer.json()
 
 
-async def test_page_of_the_changes_names_each_place_and_says_what_changed(client: httpx.AsyncClient) -> None:
+async def test_html_page_says_what_changed_about_each_place(client: httpx.AsyncClient) -> None:
     page = Page.of(await client.get(f"{RELEASES}2020-01/changes/?since=2019-01&format=api&page_size=100"))
 
     def point(record: Record) -> str:
@@ -123,7 +123,7 @@ async def is_answered(client: httpx.AsyncClient, target: str) -> bool:
 
 
 async def every_record(client: httpx.AsyncClient, target: str) -> list[Record]:
-    """Return every record of a list, by following its links."""
+    """Return every record of a list by following its links."""
     pages = [answer.json() async for answer in walk(client, RELEASES + target)]
     sizes = [len(page["results"]) for page in pages]
     assert sum(sizes) == pages[-1]["quantity"]
@@ -197,7 +197,7 @@ async def test_releases_before_the_first_publication_are_503(database: str) -> N
 
 
 async def shown_on_page(client: httpx.AsyncClient) -> dict[str, dict[str, int]]:
-    """Return, by release, how many localities were changed in which way, as the page shows it."""
+    """Return the numbers of changes that the page shows, by release."""
     answer = await client.get(f"{RELEASES}?format=api")
     assert answer.status_code == 200
     timeline = answer.text.partition('<ol class="timeline">')[2].partition("</ol>")[0]
@@ -213,13 +213,13 @@ def counted(old: list[Place], new: list[Place]) -> dict[str, int]:
     return dict(Counter(change["change"] for change in changes_of(old, new)))
 
 
-async def test_page_of_releases_shows_what_the_importer_counted_and_asks_nothing(both: str) -> None:
+async def test_releases_page_shows_the_importers_counts_without_a_comparison(both: str) -> None:
     async with running_app(both) as app, client_of(app) as client:
         with locked(both, "localities"):
             assert await shown_on_page(client) == {"2019-01": {}, "2020-01": counted(OLD, NEW)}
 
 
-async def test_page_of_releases_without_counts_is_shown_without_them(server: str, template: str) -> None:
+async def test_releases_page_works_without_counts(server: str, template: str) -> None:
     with new_database(server, template) as url:
         async with running_app(url) as app, client_of(app) as client:
             first = await client.get(f"{RELEASES}?format=api")
@@ -233,10 +233,10 @@ async def test_page_of_releases_without_counts_is_shown_without_them(server: str
             assert again.status_code == 200
 
 
-async def test_import_after_going_back_is_compared_with_both_the_current_release_and_the_one_before_it(
+async def test_import_after_a_rollback_is_compared_with_the_current_and_the_previous_release(
     server: str, template: str, tmp_path: Path
 ) -> None:
-    """The report tells what readers will notice; the page of releases is a history, and the bad release is in it."""
+    """Readers notice the changes since the current release; the page is a history that includes the bad one."""
     places = [*NEW, Place("300020001", "Una más", nom_ent="Veracruz")]
     with new_database(server, template) as url:
         await run_sql(url, "UPDATE current_release SET release_id = 1")
@@ -251,7 +251,7 @@ async def test_import_after_going_back_is_compared_with_both_the_current_release
 
 
 @pytest.mark.parametrize("size", ["", "&page_size=1000", "&page_size=7", "&page_size=1"])
-async def test_changes_walked_by_next_link_are_those_of_the_files(client: httpx.AsyncClient, size: str) -> None:
+async def test_following_next_links_yields_every_change(client: httpx.AsyncClient, size: str) -> None:
     expected = changes_of(OLD, NEW)
     assert {change["change"] for change in expected} == set(KINDS)
     walked = await every_record(client, f"2020-01/changes/?since=2019-01{size}")
@@ -263,7 +263,7 @@ async def test_changes_walked_by_next_link_are_those_of_the_files(client: httpx.
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_changes_of_one_kind_are_those_of_it(client: httpx.AsyncClient, kind: str) -> None:
+async def test_changes_can_be_filtered_by_kind(client: httpx.AsyncClient, kind: str) -> None:
     expected = [change for change in changes_of(OLD, NEW) if change["change"] == kind]
     assert expected
     assert await every_record(client, f"2020-01/changes/?since=2019-01&change={kind}&page_size=2") == expected
@@ -273,7 +273,7 @@ async def test_changes_of_one_kind_are_those_of_it(client: httpx.AsyncClient, ki
 
 
 @pytest.mark.parametrize("name", ["2019-01", "2020-01"])
-async def test_changes_since_itself_are_none(client: httpx.AsyncClient, name: str) -> None:
+async def test_release_has_no_changes_since_itself(client: httpx.AsyncClient, name: str) -> None:
     empty = {"quantity": 0, "total_pages": 0, "results": []}
     assert await get(client, f"{name}/changes/?since={name}") == empty
     assert await get(client, f"{name}/changes/?since={name}&change=added") == empty
@@ -294,7 +294,7 @@ async def test_changes_since_itself_are_none(client: httpx.AsyncClient, name: st
      ("2020-01/changes/?since=2019-01&format=ndjson&page=99", 404, None),
      ("2020-01/changes/?since=2019-01&format=ndjson&page_size=0", 422, "page_size")],
 )  # fmt: skip
-async def test_changes_that_cannot_be_told_say_why(
+async def test_impossible_comparison_is_explained(
     client: httpx.AsyncClient, target: str, status: int, named: str | None
 ) -> None:
     answer = await client.get(RELEASES + target)
@@ -308,9 +308,7 @@ async def test_changes_that_cannot_be_told_say_why(
 @pytest.mark.parametrize(
     ("format_", "accept"), [("json", "*/*"), ("api", "text/html"), ("ndjson", "application/x-ndjson")]
 )
-async def test_changes_have_an_etag_of_their_own_and_a_304(
-    client: httpx.AsyncClient, format_: str, accept: str
-) -> None:
+async def test_changes_have_an_etag_and_304(client: httpx.AsyncClient, format_: str, accept: str) -> None:
     tags = set()
     for query in ("2020-01/changes/?since=2019-01", "2020-01/changes/?since=2020-01", "2019-01/changes/?since=2020-01",
                   "2020-01/changes/?since=2019-01&change=added"):  # fmt: skip
@@ -335,7 +333,7 @@ async def test_changes_have_an_etag_of_their_own_and_a_304(
 @pytest.mark.parametrize(
     "query", ["", "&page_size=2", "&change=added", "&format=api", "&format=ndjson", "&page=1&format=ndjson"]
 )
-async def test_changes_that_the_client_holds_are_not_compared(both: str, client: httpx.AsyncClient, query: str) -> None:
+async def test_304_for_changes_needs_no_comparison(both: str, client: httpx.AsyncClient, query: str) -> None:
     target = f"{RELEASES}2020-01/changes/?since=2019-01{query}"
     first = await client.get(target)
     assert first.status_code == 200
@@ -345,7 +343,7 @@ async def test_changes_that_the_client_holds_are_not_compared(both: str, client:
     assert (again.status_code, again.content) == (304, b"")
 
 
-async def test_changes_as_ndjson_are_all_or_the_page_that_is_asked_for(client: httpx.AsyncClient) -> None:
+async def test_ndjson_has_all_changes_or_the_requested_page(client: httpx.AsyncClient) -> None:
     address = f"{RELEASES}2020-01/changes/?since=2019-01"
     page = (await client.get(f"{address}&page=2&page_size=2")).json()
     lines = (await client.get(f"{address}&page=2&page_size=2&format=ndjson")).text.splitlines()
@@ -364,8 +362,8 @@ def assert_comparing(answer: httpx.Response) -> None:
     assert int(answer.headers["retry-after"]) > 0
 
 
-async def test_comparison_that_takes_longer_than_a_request_goes_on_and_is_kept(both: str) -> None:
-    """Whoever asks again finds it, and meanwhile it takes nothing from other requests, the only connection included."""
+async def test_slow_comparison_continues_after_its_request_and_is_cached(both: str) -> None:
+    """A later request gets its result, and meanwhile other requests have the only connection."""
     async with running_app(both, pool_size=1, database_timeout=1.5) as app, client_of(app) as client:
         async with connected(both) as other, other.transaction():
             await other.execute("LOCK TABLE localities_r1 IN ACCESS EXCLUSIVE MODE")
@@ -380,7 +378,7 @@ async def test_comparison_that_takes_longer_than_a_request_goes_on_and_is_kept(b
         assert await every_record(client, f"{PAIRS[0]}&page_size=1000") == changes_of(OLD, NEW)
 
 
-async def test_comparisons_that_take_long_are_two_at_one_time_and_none_waits_for_nobody(both: str) -> None:
+async def test_two_comparisons_run_at_a_time_and_abandoned_ones_are_dropped(both: str) -> None:
     itself = "2020-01/changes/?since=2020-01"
     async with running_app(both, database_timeout=1.5) as app, client_of(app) as client:
         async with connected(both) as other, other.transaction():
@@ -392,7 +390,7 @@ async def test_comparisons_that_take_long_are_two_at_one_time_and_none_waits_for
             await eventually_async(partial(is_answered, client, pair))
 
 
-async def test_comparison_under_way_ends_with_the_service(both: str) -> None:
+async def test_running_comparison_ends_with_the_service(both: str) -> None:
     async with connected(both) as other, other.transaction():
         await other.execute("LOCK TABLE localities_r1 IN ACCESS EXCLUSIVE MODE")
         async with running_app(both, database_timeout=1) as app, client_of(app) as client:
@@ -404,7 +402,7 @@ async def test_comparison_under_way_ends_with_the_service(both: str) -> None:
         await eventually_async(nobody_waits)
 
 
-async def test_comparison_with_a_release_that_is_being_retired_is_no_wrong_one(server: str, template: str) -> None:
+async def test_comparison_with_a_release_being_retired_is_never_wrong(server: str, template: str) -> None:
     """Without its rows every locality would look added."""
     with new_database(server, template) as url:
         async with running_app(url, release_poll=60) as app, client_of(app) as client:
@@ -419,7 +417,7 @@ async def test_comparison_with_a_release_that_is_being_retired_is_no_wrong_one(s
 
 
 def applied(records: list[Record], changes: list[Record]) -> dict[int, Record]:
-    """Do to a copy what its watchdog is told to do."""
+    """Apply the changes to a copy."""
     copy = {record["id"]: record for record in records}
     for change in changes:
         if change["after"] is None:
@@ -435,7 +433,7 @@ async def own_columns(client: httpx.AsyncClient, release: str) -> list[Record]:
 
 
 @pytest.mark.parametrize("coding", ["identity", "gzip", "zstd"])
-async def test_changes_as_ndjson_are_all_at_once_in_a_named_file(client: httpx.AsyncClient, coding: str) -> None:
+async def test_ndjson_is_an_attachment_with_all_changes(client: httpx.AsyncClient, coding: str) -> None:
     answer = await client.get(
         f"{RELEASES}2020-01/changes/?since=2019-01",
         headers={"Accept": "application/x-ndjson", "Accept-Encoding": coding},
@@ -447,7 +445,7 @@ async def test_changes_as_ndjson_are_all_at_once_in_a_named_file(client: httpx.A
     assert answer.headers["catalogue-records"] == str(len(changes_of(OLD, NEW)))
 
 
-# -- Any edits
+# -- Random edits
 
 
 TEXT = st.text(
@@ -477,7 +475,7 @@ EDITS = st.fixed_dictionaries(
     removed=st.sets(st.integers(0, 131), max_size=12),
     added=st.sets(st.integers(1, 9997), max_size=12),
 )
-async def test_changes_after_any_edits_are_what_a_comparison_finds(
+async def test_changes_after_random_edits_match_the_oracle(
     server: str,
     seeded: str,
     tmp_path_factory: pytest.TempPathFactory,
@@ -488,10 +486,10 @@ async def test_changes_after_any_edits_are_what_a_comparison_finds(
     places = many(132)
     new = [replace(place, **edits.get(number, {})) for number, place in enumerate(places) if number not in removed]
     new += [Place(f"30001{number:04d}", f"Nueva {number}", nom_ent="Veracruz") for number in added]
-    new.append(Place("300020001", "Siempre", nom_ent="Veracruz"))  # no two releases are of one and the same file
+    new.append(Place("300020001", "Siempre", nom_ent="Veracruz"))  # two releases can't come from the same file
     file = write_catalogue(tmp_path_factory.mktemp("edits") / "catun_localidad_2021-01.csv", new)
     with new_database(server, seeded) as url:
-        await import_into(url, file, allow_shrink=True)  # what is removed may be all of an estado
+        await import_into(url, file, allow_shrink=True)  # the edits may remove a whole estado
         async with running_app(url) as app, client_of(app) as client:
             there = f"{RELEASES}2021-01/changes/?since=2020-01&format=ndjson"
             back = f"{RELEASES}2020-01/changes/?since=2021-01&format=ndjson"
@@ -500,12 +498,12 @@ async def test_changes_after_any_edits_are_what_a_comparison_finds(
             assert await every_record(client, "2021-01/changes/?since=2020-01&page_size=9") == changes_of(places, new)
 
 
-# -- INEGI's own
+# -- INEGI's catalogues
 
 
 @pytest.fixture(scope="module")
 async def real(server: str, migrated: str, real_catalogues: Path) -> AsyncIterator[httpx.AsyncClient]:
-    """Lend a client of a service that holds both of INEGI's cuts; the collector is spared a million records."""
+    """Yield a client of a service with two of INEGI's catalogues; a million records are kept from the collector."""
     with new_database(server, migrated) as url:
         for name in ("2012-06", "2018-09"):
             await import_into(url, real_catalogues / f"catun_localidad_{name}.zip")
@@ -516,11 +514,11 @@ async def real(server: str, migrated: str, real_catalogues: Path) -> AsyncIterat
 
 
 async def await_comparison(client: httpx.AsyncClient, target: str) -> None:
-    """Have a comparison made and kept; on a busy machine it may take longer than a request, and goes on then."""
+    """Wait until a comparison is cached; on a busy machine it may take longer than a request."""
     await eventually_async(partial(is_answered, client, target.removeprefix(RELEASES)))
 
 
-async def test_copy_of_the_first_real_catalogue_that_follows_the_changes_is_the_second(real: httpx.AsyncClient) -> None:
+async def test_applying_the_changes_to_the_first_real_catalogue_gives_the_second(real: httpx.AsyncClient) -> None:
     changes = await read_ndjson(real, f"{RELEASES}2018-09/changes/?since=2012-06&format=ndjson")
     keys = [(KINDS.index(change["change"]), change["id"]) for change in changes]
     assert keys == sorted(set(keys))

@@ -1,4 +1,4 @@
-"""A release as others' vocabularies describe it, held against the file and the page."""
+"""Descriptions of a release in standard vocabularies, compared with the file and the page."""
 
 import csv
 import json
@@ -18,7 +18,7 @@ from tests.support.wire import LOCALIDADES
 PACKAGE = f"{LOCALIDADES}datapackage.json"
 
 
-async def test_every_row_of_the_file_is_as_the_data_package_says(client: httpx.AsyncClient) -> None:
+async def test_every_csv_row_conforms_to_the_data_package(client: httpx.AsyncClient) -> None:
     answer = await client.get(f"{PACKAGE}?release=2020-01")
     assert answer.headers["cache-control"] == "no-cache, private"
     (resource,) = answer.json()["resources"]
@@ -52,7 +52,7 @@ def is_limited(field: dict[str, Any]) -> bool:
     return "minimum" in field.get("constraints", {})
 
 
-async def test_page_has_what_search_engines_need_of_a_dataset(client: httpx.AsyncClient) -> None:
+async def test_page_describes_the_dataset_for_search_engines(client: httpx.AsyncClient) -> None:
     page = Page.of(await client.get("/api/census/?format=api"))
     scripts = [one for one in page.all("script") if one.attributes.get("type") == "application/ld+json"]
     schema_org, dcat = (json.loads(one.text) for one in scripts)
@@ -70,7 +70,7 @@ async def test_page_has_what_search_engines_need_of_a_dataset(client: httpx.Asyn
         assert answer.headers["content-disposition"] == f'attachment; filename="{file["name"]}"'
 
 
-def test_demo_is_no_dataset_to_be_found() -> None:
+def test_demo_is_not_offered_to_search_engines() -> None:
     places = {"states": 32, "municipalities": 2463, "localities": 304_400}
     demo = Release(id=1, name="demo", source="demo", sha256="0" * 64, published_at=datetime.now(UTC), **places)
     assert describe_for_pages(demo, "") == []

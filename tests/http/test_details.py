@@ -1,4 +1,4 @@
-"""Estados, municipios and single localities: what the file says, under one address, or gone for a reason."""
+"""Estados, municipios and single localities: as in the file, at one URL, or gone with an explanation."""
 
 import json
 import re
@@ -22,7 +22,7 @@ CENSUS = "/api/census/"
 SCRIPT = "<script>alert(1)</script>"
 SMALL = many(132)
 
-# Keys that come and go. Only what is said here differs between the three releases.
+# Keys that come and go: all differences between the three releases.
 POINT, ELSEWHERE = ("20.111111", "-103.111111"), ("20.222222", "-103.222222")
 
 
@@ -75,7 +75,7 @@ RELEASES = {"2019-01": FIRST, "2020-01": SECOND, "2021-01": THIRD}
 async def history(
     server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """Lend a client of a service that holds the three releases."""
+    """Yield a client of a service that holds the three releases."""
     folder: Path = tmp_path_factory.mktemp("history")
     with new_database(server, migrated) as url:
         for name, places in RELEASES.items():
@@ -94,7 +94,7 @@ async def get(client: httpx.AsyncClient, target: str, status: int = 200) -> Any:
 # -- Details against the file
 
 
-async def test_locality_of_every_place_has_every_column_of_the_file(client: httpx.AsyncClient) -> None:
+async def test_every_locality_has_every_column(client: httpx.AsyncClient) -> None:
     for one in SMALL:
         expected = {**record_of(one), "municipio": municipality_of(one, SMALL), "estado": state_of(one)}
         answer = await client.get(f"{CENSUS}localidades/{int(one.cvegeo)}/")
@@ -104,14 +104,14 @@ async def test_locality_of_every_place_has_every_column_of_the_file(client: http
         assert answer.content == json.dumps(expected, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-async def test_municipality_of_every_place_is_the_files(client: httpx.AsyncClient) -> None:
+async def test_every_municipio_matches_the_file(client: httpx.AsyncClient) -> None:
     for one in {place.cvegeo[:5]: place for place in SMALL}.values():
         found = await get(client, f"municipios/{int(one.cvegeo[:5])}/")
         assert found == {**municipality_of(one, SMALL), "estado": state_of(one)}
         assert list(found) == ["id", "estado_id", "clave", "nombre", "localidades", "estado"]
 
 
-async def test_state_of_every_place_is_the_files(client: httpx.AsyncClient) -> None:
+async def test_every_estado_matches_the_file(client: httpx.AsyncClient) -> None:
     for one in {place.cvegeo[:2]: place for place in SMALL}.values():
         found = await get(client, f"estados/{int(one.cvegeo[:2])}/")
         assert found == state_of(one)
@@ -127,7 +127,7 @@ async def test_state_of_every_place_is_the_files(client: httpx.AsyncClient) -> N
      ("municipios/01001/", "municipios/1001/"), ("estados/01/", "estados/1/")],
 )  # fmt: skip
 @pytest.mark.parametrize("query", ["", "?format=api", "?release=2020-01&format=json", "?release=%322020-01"])
-async def test_key_with_leading_zeros_is_308_to_the_key_with_its_query(
+async def test_key_with_leading_zeros_redirects_and_keeps_the_query(
     client: httpx.AsyncClient, written: str, address: str, query: str
 ) -> None:
     for target in (written, written[:-1]):
@@ -157,7 +157,7 @@ NO_KEYS = [
         *((resource, key) for resource in ("municipios", "estados") for key in ("0", "x", "100000", "9" * 17)),
     ],
 )
-async def test_key_that_can_be_none_is_404(live_server: str, resource: str, key: str) -> None:
+async def test_impossible_key_is_404(live_server: str, resource: str, key: str) -> None:
     target = f"{CENSUS}{resource}/{key}/"
     if "²" in target:
         target = target.replace("²", "%C2%B2")
@@ -175,7 +175,7 @@ async def test_key_that_can_be_none_is_404(live_server: str, resource: str, key:
      "municipios/1000/", "municipios/33001/", "estados/31/", "estados/33/", "localidades/10010001/x/",
      "localidades//", "municipios/1001/1/"],
 )  # fmt: skip
-async def test_key_that_no_release_has_is_404(client: httpx.AsyncClient, target: str) -> None:
+async def test_unknown_key_is_404(client: httpx.AsyncClient, target: str) -> None:
     problem = await get(client, target, 404)
     assert list(problem) == ["type", "title", "status", "detail"]
 
@@ -187,7 +187,7 @@ NEW_PATHS = ["estados/", "estados/1/", "municipios/", "municipios/1001/", "local
 
 @pytest.mark.parametrize("target", NEW_PATHS)
 @pytest.mark.parametrize("more", ["", "format=json&a=%20%3C"])
-async def test_path_without_its_slash_is_308_relative_with_its_query(
+async def test_missing_trailing_slash_redirects_and_keeps_the_query(
     client: httpx.AsyncClient, target: str, more: str
 ) -> None:
     path, _, query = target.partition("?")
@@ -220,7 +220,7 @@ async def test_path_without_its_slash_is_308_relative_with_its_query(
         pytest.param("140020112", "2019-01", None, id="a twin that had its key before"),
     ],
 )
-async def test_locality_withdrawn_is_410_with_what_is_known(
+async def test_withdrawn_locality_is_410_with_its_last_state(
     history: httpx.AsyncClient, key: str, last_release: str, successor: int | None
 ) -> None:
     answer = await history.get(f"{CENSUS}localidades/{key}/")
@@ -241,14 +241,14 @@ async def test_locality_withdrawn_is_410_with_what_is_known(
         ]
 
 
-async def test_locality_withdrawn_is_still_200_in_the_releases_that_have_it(history: httpx.AsyncClient) -> None:
+async def test_withdrawn_locality_is_200_in_older_releases(history: httpx.AsyncClient) -> None:
     for name, places in RELEASES.items():
         for one in places:
             found = await get(history, f"localidades/{int(one.cvegeo)}/?release={name}")
             assert found == {**record_of(one), "municipio": municipality_of(one, places), "estado": state_of(one)}
 
 
-async def test_locality_that_comes_back_is_410_only_in_between(history: httpx.AsyncClient) -> None:
+async def test_restored_locality_is_410_only_in_between(history: httpx.AsyncClient) -> None:
     await get(history, "localidades/140020007/?release=2019-01")
     gone = await get(history, "localidades/140020007/?release=2020-01", 410)
     assert (gone["last_release"], gone["successor"]) == ("2019-01", None)
@@ -256,7 +256,7 @@ async def test_locality_that_comes_back_is_410_only_in_between(history: httpx.As
 
 
 @pytest.mark.parametrize("target", ["municipios/14003/", "estados/32/"])
-async def test_parent_that_vanished_is_410(history: httpx.AsyncClient, target: str) -> None:
+async def test_withdrawn_municipio_and_estado_are_410(history: httpx.AsyncClient, target: str) -> None:
     gone = await get(history, target, 410)
     assert (gone["last_release"], gone["successor"]) == ("2019-01", None)
     await get(history, f"{target}?release=2020-01", 410)
@@ -274,7 +274,7 @@ def municipalities_of(places: list[Place]) -> list[dict[str, Any]]:
     return [municipality_of(one, places) for _, one in sorted({one.cvegeo[:5]: one for one in places}.items())]
 
 
-async def test_states_are_all_there_by_id(client: httpx.AsyncClient, history: httpx.AsyncClient) -> None:
+async def test_estados_are_listed_by_id(client: httpx.AsyncClient, history: httpx.AsyncClient) -> None:
     expected = states_of(SMALL)
     answer = await client.get(f"{CENSUS}estados/")
     content = {"quantity": len(expected), "total_pages": 1, "results": expected}
@@ -283,7 +283,7 @@ async def test_states_are_all_there_by_id(client: httpx.AsyncClient, history: ht
         assert (await get(history, f"estados/?release={name}"))["results"] == states_of(places)
 
 
-async def test_municipalities_are_all_there_by_id_with_how_many_localities_they_have(
+async def test_municipios_are_listed_by_id_with_their_number_of_localities(
     client: httpx.AsyncClient, history: httpx.AsyncClient
 ) -> None:
     expected = municipalities_of(SMALL)
@@ -299,7 +299,7 @@ async def test_municipalities_are_all_there_by_id_with_how_many_localities_they_
 
 @pytest.mark.parametrize("size", [None, 7, 1000])
 @pytest.mark.parametrize("resource", ["municipios", "estados"])
-async def test_parents_walked_by_next_link_are_each_there_once(
+async def test_following_next_links_yields_every_municipio_once(
     client: httpx.AsyncClient, resource: str, size: int | None
 ) -> None:
     expected = municipalities_of(SMALL) if resource == "municipios" else states_of(SMALL)
@@ -317,7 +317,7 @@ async def test_parents_walked_by_next_link_are_each_there_once(
 
 
 @pytest.mark.parametrize("estado", sorted({one.cvegeo[:2] for one in SMALL}))
-async def test_municipalities_of_an_estado_are_its_own(client: httpx.AsyncClient, estado: str) -> None:
+async def test_municipios_can_be_filtered_by_estado(client: httpx.AsyncClient, estado: str) -> None:
     expected = [one for one in municipalities_of(SMALL) if one["estado_id"] == int(estado)]
     for written in {estado, str(int(estado))}:
         answer = await client.get(f"{CENSUS}municipios/?estado_id={written}&page_size=1000")
@@ -325,7 +325,7 @@ async def test_municipalities_of_an_estado_are_its_own(client: httpx.AsyncClient
         assert f"estado_id={int(estado)}&page_size=1000>" in answer.headers["link"]
 
 
-async def test_municipalities_of_an_estado_without_any_are_an_empty_page(client: httpx.AsyncClient) -> None:
+async def test_estado_without_municipios_gives_an_empty_page(client: httpx.AsyncClient) -> None:
     assert await get(client, "municipios/?estado_id=31") == {"quantity": 0, "total_pages": 0, "results": []}
     assert (await get(client, "municipios/?estado_id=31&page=2", 404))["total_pages"] == 0
 
@@ -339,9 +339,7 @@ RESOURCES = ["estados/", "estados/1/", "municipios/", "municipios/?estado_id=1",
 
 @pytest.mark.parametrize("target", RESOURCES)
 @pytest.mark.parametrize("format_", ["json", "api"])
-async def test_resource_has_the_headers_of_the_contract_and_a_304(
-    client: httpx.AsyncClient, target: str, format_: str
-) -> None:
+async def test_resource_follows_the_header_contract(client: httpx.AsyncClient, target: str, format_: str) -> None:
     target = f"{CENSUS}{target}{'&' if '?' in target else '?'}format={format_}"
     first = await client.get(target)
     assert first.status_code == 200
@@ -360,7 +358,7 @@ async def test_resource_has_the_headers_of_the_contract_and_a_304(
     assert (await client.options(target)).status_code == 204
 
 
-async def test_history_on_a_page_is_fresh_once_there_is_another_release(seeded_database: str, tmp_path: Path) -> None:
+async def test_history_on_a_page_includes_a_new_release(seeded_database: str, tmp_path: Path) -> None:
     target = f"{CENSUS}localidades/10010001/?release=2020-01&format="
     async with running_app(seeded_database) as app, client_of(app) as client:
         before = {format_: await client.get(target + format_) for format_ in ("json", "api")}
@@ -376,7 +374,7 @@ async def test_history_on_a_page_is_fresh_once_there_is_another_release(seeded_d
 
 
 @pytest.mark.parametrize("target", [*RESOURCES, "estados/33/", "municipios/01001/", "municipios/?estado_id=x"])
-async def test_head_is_as_get_without_the_body(live_server: str, target: str) -> None:
+async def test_head_has_the_headers_of_get(live_server: str, target: str) -> None:
     got, head = ask(live_server, CENSUS + target), ask(live_server, CENSUS + target, method="HEAD")
     assert head.status == got.status
     assert head.body == b""
@@ -401,7 +399,7 @@ async def test_head_is_as_get_without_the_body(live_server: str, target: str) ->
         ("releases/2019-01/changes/?since=2021-01", "De un municipio que se va"),
     ],
 )
-async def test_html_page_shows_names_as_text(history: httpx.AsyncClient, target: str, named: str) -> None:
+async def test_html_page_escapes_names(history: httpx.AsyncClient, target: str, named: str) -> None:
     answer = await history.get(CENSUS + target, headers=BROWSER)
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "text/html; charset=utf-8"

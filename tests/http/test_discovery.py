@@ -1,4 +1,4 @@
-"""What crawlers, assistants and programs look for at addresses that everybody knows."""
+"""Well-known files for crawlers, assistants and programs."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -17,9 +17,7 @@ MADE_FOR_THIS_HOST = ("/robots.txt", "/sitemap.xml", "/llms.txt", "/.well-known/
 
 
 @pytest.mark.parametrize("path", MADE_FOR_THIS_HOST)
-async def test_file_names_the_host_that_was_asked_and_no_shared_cache_keeps_it(
-    client: httpx.AsyncClient, path: str
-) -> None:
+async def test_discovery_file_uses_the_request_host_and_is_private(client: httpx.AsyncClient, path: str) -> None:
     answer = await client.get(path, headers={"Host": "claves.example"})
     assert answer.status_code == 200
     assert answer.headers["cache-control"] == "no-cache, private"
@@ -29,7 +27,7 @@ async def test_file_names_the_host_that_was_asked_and_no_shared_cache_keeps_it(
     assert (await client.head(path)).content == b""
 
 
-async def test_robots_file_leads_to_a_sitemap_whose_pages_are_there(client: httpx.AsyncClient) -> None:
+async def test_sitemap_from_robots_txt_lists_existing_pages(client: httpx.AsyncClient) -> None:
     robots = (await client.get("/robots.txt")).text
     (sitemap,) = re.findall("^Sitemap: (.+)$", robots, re.MULTILINE)
     root = ElementTree.fromstring((await client.get(sitemap)).content)  # noqa: S314  # our own
@@ -44,7 +42,7 @@ async def test_robots_file_leads_to_a_sitemap_whose_pages_are_there(client: http
         assert not address.removeprefix("http://test").startswith(tuple(disallowed))
 
 
-async def test_catalog_of_apis_leads_to_their_descriptions(client: httpx.AsyncClient) -> None:
+async def test_api_catalog_links_to_descriptions(client: httpx.AsyncClient) -> None:
     answer = await client.get("/.well-known/api-catalog")
     assert answer.headers["content-type"].startswith("application/linkset+json")
     head = await client.head("/.well-known/api-catalog")
@@ -60,26 +58,26 @@ async def test_catalog_of_apis_leads_to_their_descriptions(client: httpx.AsyncCl
                 assert (await client.get(link["href"])).status_code == 200
 
 
-async def test_catalog_of_apis_has_the_one_that_answers_as_inegi_does(client: httpx.AsyncClient) -> None:
+async def test_api_catalog_includes_the_wscatgeo_api(client: httpx.AsyncClient) -> None:
     linkset = (await client.get("/.well-known/api-catalog")).json()["linkset"]
     (api,) = [one for one in linkset if one["anchor"].endswith("/wscatgeo/")]
-    assert list(api) == ["anchor", "service-doc"]  # INEGI describes it, in words alone
+    assert list(api) == ["anchor", "service-doc"]  # INEGI describes it, in prose only
     assert api["service-doc"][0]["href"].startswith("https://www.inegi.org.mx/")
     assert (await client.get(f"{api['anchor']}v2/mgee/01")).json()["numReg"] == 1
 
 
-async def test_every_address_for_assistants_answers(client: httpx.AsyncClient) -> None:
+async def test_every_link_in_llms_txt_works(client: httpx.AsyncClient) -> None:
     answer = await client.get("/llms.txt")
     assert answer.text.startswith("# Localidades de México\n\n> ")
     addresses = re.findall(r"\]\((http://test/[^)]+)\)", answer.text)
     assert len(addresses) >= 10
     assert any("/wscatgeo/" in address for address in addresses)
     for address in addresses:
-        expected = 405 if address.endswith("/match/") else 200  # that one takes a POST
+        expected = 405 if address.endswith("/match/") else 200  # that one needs a POST
         assert (await client.get(address)).status_code == expected, address
 
 
-async def test_contact_for_security_is_there_if_it_is_set(client: httpx.AsyncClient, seeded: str) -> None:
+async def test_security_txt_is_served_if_a_contact_is_set(client: httpx.AsyncClient, seeded: str) -> None:
     path = "/.well-known/security.txt"
     assert (await client.get(path)).status_code == 404
     options = {"security_contact": "mailto:seguridad@example.org", "in_background": False}
@@ -91,12 +89,12 @@ async def test_contact_for_security_is_there_if_it_is_set(client: httpx.AsyncCli
 
 
 @pytest.mark.parametrize("contact", ["security@example.org", "http://example.org", "mailto:x", "https://a\nExpires: b"])
-def test_contact_that_nobody_can_follow_is_refused(contact: str) -> None:
+def test_unusable_security_contact_is_refused(contact: str) -> None:
     with pytest.raises(ValidationError, match="an address such as"):
         Settings(security_contact=contact)
 
 
-async def test_files_of_a_service_below_a_path_name_it(app: FastAPI) -> None:
+async def test_discovery_files_include_the_forwarded_prefix(app: FastAPI) -> None:
     transport = httpx.ASGITransport(app, root_path="/below")
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
         robots = (await client.get("/below/robots.txt")).text

@@ -1,4 +1,4 @@
-"""Downloads: every record once in every format, and a transfer that fails is seen to fail."""
+"""Downloads: every record once in every format, and visible failures."""
 
 import csv
 import http.client
@@ -39,7 +39,7 @@ from tests.support.records import Record, in_order, row_of
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import Live, ask, await_names, connect, serving
 
-_unasked = itertools.count(60)  # sizes of pages that no test has asked for, so that no response is held
+_unasked = itertools.count(60)  # page sizes that no other test requests, so that no response is cached
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
 MEDIA_TYPES = {
@@ -52,7 +52,7 @@ MEDIA_TYPES = {
 }
 FORMATS = list(MEDIA_TYPES)
 
-# Names that a reader of CSV, of JSON, or a spreadsheet could stumble over.
+# Names that could break readers of CSV or JSON, or spreadsheets.
 NASTY = ["=1+1", "+52", "-Menos", "@todo", "-", '=HYPERLINK("x", "y")', 'Con "comillas", y coma', '"Entre comillas"',
          "\\N", "\\.", "a\\b:c", ":release_id", "%s %(id)s", "'apóstrofo", ";punto", "1e5", "0001", "null", "{}", "😀",
          "\u2028 línea", "\x01", "\tTabulador", "<script>alert(1)</script>", "a = b", "{lines}", "_x0041_", "\ufffe_x",
@@ -78,7 +78,7 @@ OLDER = [replace(place, nombre=f"Antes {place.cvegeo}", poblacion="5") for place
 async def service(
     server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[tuple[FastAPI, str]]:
-    """Lend an application on two releases, and the address of their database."""
+    """Yield an application on two releases, and the address of their database."""
     folder = tmp_path_factory.mktemp("downloads")
     with new_database(server, migrated) as url:
         await import_into(url, write_catalogue(folder / "catun_localidad_2019-01.csv", OLDER))
@@ -89,7 +89,7 @@ async def service(
 
 @pytest.fixture
 async def files(service: tuple[FastAPI, str]) -> AsyncIterator[httpx.AsyncClient]:
-    """Lend a client of that application, which asks for nothing in particular."""
+    """Yield a client of that application without an Accept header."""
     async with client_of(service[0]) as client:
         for name in list(client.headers):
             del client.headers[name]
@@ -105,7 +105,7 @@ def read_ndjson(content: bytes) -> list[Record]:
 
 
 def read_geojson(content: bytes) -> list[Record]:
-    """Read GeoJSON, and hold it against RFC 7946."""
+    """Read GeoJSON, and validate it against RFC 7946."""
     collection = json.loads(content)
     assert list(collection) == ["type", "numberMatched", "features"]
     assert collection["type"] == "FeatureCollection"
@@ -128,7 +128,7 @@ def read_geojson(content: bytes) -> list[Record]:
 
 
 def read_parquet(content: bytes) -> list[Record]:
-    """Read Parquet, and hold its points against GeoParquet 1.1."""
+    """Read Parquet, and validate its points against GeoParquet 1.1."""
     table = pq.read_table(io.BytesIO(content))
     *fields, geometry = table.schema
     assert [str(field.type) for field in fields] == [
@@ -156,7 +156,7 @@ def box_of(rows: list[Record]) -> list[float] | None:
 
 
 def read_xlsx(content: bytes) -> list[Record]:
-    """Read the first sheet, and hold it against what its frame says."""
+    """Read the first sheet, and compare it with its declared frame."""
     book = openpyxl.load_workbook(io.BytesIO(content))
     sheet, source = book.worksheets
     assert (sheet.title, source.title) == ("Localidades", "Fuente")
@@ -170,12 +170,12 @@ def read_xlsx(content: bytes) -> list[Record]:
 
 
 def shown(value: object) -> object:
-    """Return a cell's value as Excel shows it: openpyxl leaves the escapes of control characters in inline strings."""
+    """Return a cell's value as in Excel; openpyxl doesn't unescape control characters in inline strings."""
     return unescape(value) if isinstance(value, str) else value
 
 
 def read_geopackage(content: bytes) -> list[Record]:
-    """Read the table of points with SQLite, and hold its geometries against GeoPackage 1.4."""
+    """Read the table of points with SQLite, and validate its geometries against GeoPackage 1.4."""
     assert content[:16] == b"SQLite format 3\0"
     assert content[68:72] == b"GPKG"
     with closing(sqlite3.connect(":memory:")) as package:
@@ -199,7 +199,7 @@ def read_geopackage(content: bytes) -> list[Record]:
 
 
 def assert_indexed(package: sqlite3.Connection) -> None:
-    """See that the spatial index has each point in a box of single floats, which are rounded outwards, and no other."""
+    """Check that the spatial index has exactly the points, each in a box of floats rounded outwards."""
     rows = package.execute("SELECT fid, geom FROM localidades").fetchall()
     points = {fid: point for fid, blob in rows if (point := point_of(blob))}
     boxes = {fid: box for fid, *box in package.execute("SELECT * FROM rtree_localidades_geom")}
@@ -212,7 +212,7 @@ def assert_indexed(package: sqlite3.Connection) -> None:
 
 
 def point_of(blob: bytes | None) -> tuple[float, float] | None:
-    """Return a GeoPackage's point as the programs that edit one do; None if it is empty."""
+    """Return a point of a GeoPackage as editors encode it, or None if it is empty."""
     if blob is None:
         return None
     x, y = struct.unpack("<2sBBiBIdd", blob)[-2:]
@@ -225,7 +225,7 @@ READERS: Mapping[str, Callable[[bytes], list[Record]]] = {
 
 
 def expected_of(places: list[Place], format_: str) -> list[Record]:
-    """Return what a file must hold; half a point is none in GeoJSON."""
+    """Return the expected records of a file; GeoJSON omits incomplete points."""
     rows = [row_of(place) for place in in_order(places)]
     if format_ == "geojson":
         rows = [row if None not in (row["latitud"], row["longitud"]) else {**row, "latitud": None, "longitud": None}
@@ -234,7 +234,7 @@ def expected_of(places: list[Place], format_: str) -> list[Record]:
 
 
 def assert_file(answer: httpx.Response, format_: str, places: list[Place], release: str = "2020-01") -> None:
-    """Check everything of a whole answer."""
+    """Check a complete response."""
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"] == MEDIA_TYPES[format_]
     assert answer.headers["allow"] == "GET"
@@ -252,13 +252,11 @@ def assert_file(answer: httpx.Response, format_: str, places: list[Place], relea
         assert all(type(row[name]) in {str, type(None)} for row in rows for name in TEXTS)
 
 
-# -- What is in them
+# -- Contents
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-async def test_download_has_every_record_once_in_order_with_every_column(
-    files: httpx.AsyncClient, format_: str
-) -> None:
+async def test_download_has_every_record_and_column_in_order(files: httpx.AsyncClient, format_: str) -> None:
     answer = await files.get(f"{DOWNLOAD}?format={format_}")
     assert_file(answer, format_, PLACES)
     name = f"localidades-2020-01.{format_}"
@@ -266,7 +264,7 @@ async def test_download_has_every_record_once_in_order_with_every_column(
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-async def test_download_is_what_the_database_holds(
+async def test_download_matches_the_database(
     service: tuple[FastAPI, str], files: httpx.AsyncClient, format_: str
 ) -> None:
     connection = await asyncpg.connect(service[1])
@@ -285,7 +283,7 @@ async def test_download_is_what_the_database_holds(
     names = set(dict(rows[0])) & set(got[0])
     assert names == {*LocalityRow._fields, "municipio", "estado", "estado_abreviatura"}
     if format_ == "geojson":
-        names -= FLOATS  # half a point is none
+        names -= FLOATS  # an incomplete point is omitted
     assert [[row[name] for name in sorted(names)] for row in got] == [
         [row[name] for name in sorted(names)] for row in rows
     ]
@@ -306,7 +304,7 @@ FILTERS: Mapping[str, Callable[[Place], bool]] = {
 
 @pytest.mark.parametrize("format_", FORMATS)
 @pytest.mark.parametrize("query", FILTERS)
-async def test_download_of_a_part_is_that_part(files: httpx.AsyncClient, format_: str, query: str) -> None:
+async def test_download_can_be_filtered(files: httpx.AsyncClient, format_: str, query: str) -> None:
     answer = await files.get(f"{DOWNLOAD}?format={format_}&{query}")
     part = [place for place in PLACES if FILTERS[query](place)]
     assert 0 < len(part) < len(PLACES)
@@ -317,7 +315,7 @@ async def test_download_of_a_part_is_that_part(files: httpx.AsyncClient, format_
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-async def test_download_of_an_older_release_is_that_release(files: httpx.AsyncClient, format_: str) -> None:
+async def test_older_release_can_be_downloaded(files: httpx.AsyncClient, format_: str) -> None:
     answer = await files.get(f"{DOWNLOAD}?format={format_}&release=2019-01")
     assert_file(answer, format_, OLDER, "2019-01")
     assert "localidades-2019-01." in answer.headers["content-disposition"]
@@ -326,19 +324,19 @@ async def test_download_of_an_older_release_is_that_release(files: httpx.AsyncCl
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-async def test_download_of_nothing_is_a_sound_file_without_records(files: httpx.AsyncClient, format_: str) -> None:
+async def test_empty_download_is_a_valid_file(files: httpx.AsyncClient, format_: str) -> None:
     answer = await files.get(f"{DOWNLOAD}?format={format_}&estado_id=30")
     assert_file(answer, format_, [])
     if format_ == "csv":
         assert answer.text.splitlines() == [",".join(row_of(PLACES[0]))]
 
 
-async def test_parquet_says_which_release_it_is(files: httpx.AsyncClient) -> None:
+async def test_parquet_metadata_names_the_release(files: httpx.AsyncClient) -> None:
     content = (await files.get(f"{DOWNLOAD}?format=parquet")).content
     assert pq.read_schema(io.BytesIO(content)).metadata[b"release"] == b"2020-01"
 
 
-async def test_workbook_says_where_it_comes_from_and_what_every_column_means(files: httpx.AsyncClient) -> None:
+async def test_workbook_describes_its_source_and_columns(files: httpx.AsyncClient) -> None:
     content = (await files.get(f"{DOWNLOAD}?format=xlsx&estado_id=31")).content
     source = openpyxl.load_workbook(io.BytesIO(content)).worksheets[1]
     said = {row[0].value: row[1].value for row in source.iter_rows()}
@@ -349,7 +347,7 @@ async def test_workbook_says_where_it_comes_from_and_what_every_column_means(fil
     assert all(said[name] for name in row_of(PLACES[0]))
 
 
-async def test_spatial_index_of_a_geopackage_follows_what_is_edited(files: httpx.AsyncClient) -> None:
+async def test_geopackage_spatial_index_follows_edits(files: httpx.AsyncClient) -> None:
     content = (await files.get(f"{DOWNLOAD}?format=gpkg")).content
     places = ((-99.1, 19.4), (-86.8, 21.2), (math.nan, math.nan))
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as package:
@@ -386,7 +384,7 @@ async def test_geopackage_that_cannot_be_written_is_503(
 # -- CSV
 
 
-async def test_csv_quotes_keys_and_texts_and_ends_lines_as_the_standard_says(files: httpx.AsyncClient) -> None:
+async def test_csv_quotes_keys_and_texts_and_uses_crlf(files: httpx.AsyncClient) -> None:
     text = (await files.get(f"{DOWNLOAD}?format=csv&cvegeo=010010001,310010007")).text
     assert text.split("\r\n")[1:] == [
         '10010001,"010010001","0001","Aguascalientes","U",21.880833,-102.296111,1885,"F13D19",863893,419168,444725,,'
@@ -397,7 +395,7 @@ async def test_csv_quotes_keys_and_texts_and_ends_lines_as_the_standard_says(fil
     ]
 
 
-async def test_csv_for_excel_keeps_zeros_and_takes_no_text_for_a_formula(files: httpx.AsyncClient) -> None:
+async def test_csv_for_excel_keeps_zeros_and_disarms_formulas(files: httpx.AsyncClient) -> None:
     answer = await files.get(f"{DOWNLOAD}?format=excel")
     assert answer.headers["content-type"] == MEDIA_TYPES["csv"]
     assert answer.headers["catalogue-records"] == str(len(PLACES))
@@ -418,7 +416,7 @@ async def test_csv_for_excel_keeps_zeros_and_takes_no_text_for_a_formula(files: 
                 assert value_of(name, cell) == value
 
 
-# What has been run by spreadsheets, and what comes close to it; none has a line end, which ends a row of INEGI's file.
+# Texts that spreadsheets have executed, and similar ones, without line endings, which INEGI's file can't hold.
 RUN_BY_SPREADSHEETS = [
     "=1+1", "+1+1", "-1+1", "@SUM(1;1)", "=cmd|' /C calc'!A0", '=HYPERLINK("http://evil.example";"x")', "=DDE(1;2;3)",
     '=IMPORTXML("http://evil.example")', "\t=1+1", "\x0b=1+1", " =1+1", "   +1", "\xa0-1", "\x01=1", "\t", "\x0b\t@A1",
@@ -440,9 +438,7 @@ HARMLESS = [
 ]
 
 
-async def test_excel_cell_that_would_be_run_is_text_and_plain_csv_has_the_name_itself(
-    database: str, tmp_path: Path
-) -> None:
+async def test_formulas_are_disarmed_for_excel_only(database: str, tmp_path: Path) -> None:
     names = [name for name in (*RUN_BY_SPREADSHEETS, *HARMLESS) if not name.isspace()]
     places = [Place(f"01001{number:04d}", name, nom_mun="=1+1") for number, name in enumerate(names, 1)]
     await import_into(database, write_catalogue(tmp_path / "catun_localidad_2020-01.csv", places))
@@ -457,13 +453,13 @@ async def test_excel_cell_that_would_be_run_is_text_and_plain_csv_has_the_name_i
             assert {row["municipio"] for row in rows} == {"'=1+1" if runs else "=1+1"}
 
 
-async def test_excel_and_plain_csv_are_told_apart_by_their_etag(files: httpx.AsyncClient) -> None:
+async def test_excel_and_plain_csv_have_different_etags(files: httpx.AsyncClient) -> None:
     queries = ("?format=csv", "?format=excel", "?format=ndjson", "?format=csv&release=2019-01")
     etags = {(await files.get(f"{DOWNLOAD}{query}")).headers["etag"] for query in queries}
     assert len(etags) == 4
 
 
-# -- Asking
+# -- Requests
 
 
 @pytest.mark.parametrize(
@@ -480,7 +476,7 @@ async def test_accept_chooses_the_format(files: httpx.AsyncClient, accept: str |
 
 
 @pytest.mark.parametrize("accept", ["application/json", "text/html", "image/png", "garbage", "*/*;q=0", "text/csv;q=2"])
-async def test_accept_that_allows_no_file_is_406_naming_those_there_are(files: httpx.AsyncClient, accept: str) -> None:
+async def test_unacceptable_format_is_406_listing_the_formats(files: httpx.AsyncClient, accept: str) -> None:
     answer = await files.get(DOWNLOAD, headers={"Accept": accept})
     assert answer.status_code == 406
     if accept != "text/html":
@@ -490,13 +486,13 @@ async def test_accept_that_allows_no_file_is_406_naming_those_there_are(files: h
     assert by_format.headers["content-type"] == MEDIA_TYPES["ndjson"]
 
 
-def test_sheet_has_room_for_what_excel_opens() -> None:
+def test_sheet_limit_is_excels() -> None:
     assert FILE_TYPES["xlsx"].max_records == Worksheet().xls_rowmax - 1  # the header
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 @pytest.mark.parametrize("chosen", [("?format=xlsx", "*/*"), ("", MEDIA_TYPES["xlsx"])], ids=["format", "Accept"])
-async def test_workbook_of_more_than_a_sheet_has_room_for_is_refused_before_its_first_byte(
+async def test_workbook_beyond_the_sheet_limit_is_refused_before_it_starts(
     files: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, method: str, chosen: tuple[str, str]
 ) -> None:
     query, accept = chosen
@@ -523,14 +519,14 @@ async def test_workbook_of_more_than_a_sheet_has_room_for_is_refused_before_its_
      ("estado_id=33", "estado_id"), ("cvegeo=1", "cvegeo"), ("search=", "search"), ("clave=1", "clave"),
      ("ambito=X", "ambito"), ("release=/", "release"), ("format=csv%00", "query")],
 )  # fmt: skip
-async def test_parameter_that_cannot_be_used_is_422_naming_it(files: httpx.AsyncClient, query: str, named: str) -> None:
+async def test_bad_parameter_is_422_naming_it(files: httpx.AsyncClient, query: str, named: str) -> None:
     answer = await files.get(f"{DOWNLOAD}?{query}")
     assert answer.status_code == 422
     assert answer.headers["vary"] == "Accept"
     assert [fault["parameter"] for fault in answer.json()["errors"]] == [named]
 
 
-async def test_release_unknown_is_404(files: httpx.AsyncClient) -> None:
+async def test_unknown_release_is_404(files: httpx.AsyncClient) -> None:
     assert (await files.get(f"{DOWNLOAD}?release=2001-01")).status_code == 404
 
 
@@ -538,7 +534,7 @@ async def test_release_unknown_is_404(files: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize("query", [*(f"format={format_}" for format_ in FORMATS), "format=excel", "search=comillas"])
-async def test_if_none_match_with_the_etag_is_304_without_a_statement(
+async def test_304_for_a_download_runs_no_sql(
     service: tuple[FastAPI, str], files: httpx.AsyncClient, query: str
 ) -> None:
     first = await files.get(f"{DOWNLOAD}?{query}")
@@ -556,9 +552,7 @@ async def test_if_none_match_with_the_etag_is_304_without_a_statement(
 
 @pytest.mark.parametrize("coding", ["zstd", "br", "gzip"])
 @pytest.mark.parametrize("format_", ["csv", "ndjson", "geojson", "gpkg"])
-async def test_file_is_compressed_where_the_client_takes_it(
-    files: httpx.AsyncClient, format_: str, coding: str
-) -> None:
+async def test_download_is_compressed_if_accepted(files: httpx.AsyncClient, format_: str, coding: str) -> None:
     plain = await files.get(f"{DOWNLOAD}?format={format_}")
     assert "content-encoding" not in plain.headers
     packed = await files.get(f"{DOWNLOAD}?format={format_}", headers={"Accept-Encoding": coding})
@@ -570,14 +564,14 @@ async def test_file_is_compressed_where_the_client_takes_it(
 
 
 @pytest.mark.parametrize("coding", ["identity", "deflate", "gzip;q=0", "*;q=0", ""])
-async def test_text_is_sent_as_it_is_to_others(files: httpx.AsyncClient, coding: str) -> None:
+async def test_download_is_not_compressed_otherwise(files: httpx.AsyncClient, coding: str) -> None:
     answer = await files.get(f"{DOWNLOAD}?format=csv", headers={"Accept-Encoding": coding})
     assert "content-encoding" not in answer.headers
     assert_file(answer, "csv", PLACES)
 
 
 @pytest.mark.parametrize("format_", ["parquet", "xlsx"])
-async def test_file_that_is_compressed_within_is_not_compressed_again(files: httpx.AsyncClient, format_: str) -> None:
+async def test_compressed_formats_are_not_compressed_again(files: httpx.AsyncClient, format_: str) -> None:
     answer = await files.get(f"{DOWNLOAD}?format={format_}", headers={"Accept-Encoding": "gzip, br, zstd"})
     assert "content-encoding" not in answer.headers
     assert_file(answer, format_, PLACES)
@@ -585,7 +579,7 @@ async def test_file_that_is_compressed_within_is_not_compressed_again(files: htt
 
 @pytest.mark.parametrize("query", [*(f"?format={format_}" for format_ in FORMATS), "?estado_id=30", "?x=1"])
 @pytest.mark.parametrize("coding", ["identity", "gzip"])
-def test_head_is_as_get_without_the_body(live_server: str, query: str, coding: str) -> None:
+def test_head_has_the_headers_of_get(live_server: str, query: str, coding: str) -> None:
     got = ask(live_server, DOWNLOAD + query, ("Accept-Encoding", coding))
     head = ask(live_server, DOWNLOAD + query, ("Accept-Encoding", coding), method="HEAD")
     assert (head.status, head.body) == (got.status, b"")
@@ -597,7 +591,7 @@ def test_head_is_as_get_without_the_body(live_server: str, query: str, coding: s
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-async def test_download_that_the_database_cannot_begin_is_503(seeded_database: str, format_: str) -> None:
+async def test_download_that_cannot_start_is_503(seeded_database: str, format_: str) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
         await client.get(DOWNLOAD)
         await run_sql(seeded_database, "ALTER TABLE municipalities RENAME TO elsewhere")
@@ -608,12 +602,12 @@ async def test_download_that_the_database_cannot_begin_is_503(seeded_database: s
     assert "content-disposition" not in answer.headers
 
 
-# -- Faults, on the wire
+# -- Failures, on the wire
 
 
 @pytest.fixture(scope="module")
 def busy(server: str, large: str) -> Iterator[tuple[Live, str]]:
-    """Lend a server that has one connection to the large catalogue, and the address of the database."""
+    """Yield a server with one connection to the large catalogue, and the URL of the database."""
     with new_database(server, large) as url, serving(
         url, LOCALIDADES_POOL_SIZE="1", LOCALIDADES_RELEASE_POLL="60", LOCALIDADES_PAGE_CACHE_BYTES="0"
     ) as live:  # fmt: skip
@@ -627,7 +621,7 @@ TERMINATE = (
 
 
 def unpacked(content: bytes, coding: str) -> bytes:
-    """Return what was compressed; fail where its end is missing."""
+    """Decompress; fail if the end is missing."""
     if coding == "identity":
         return content
     stream = zlib.decompressobj(31)
@@ -637,37 +631,37 @@ def unpacked(content: bytes, coding: str) -> bytes:
 
 
 def assert_answers(live: Live) -> None:
-    """See that requests that need the database get their answers."""
+    """Check that requests that need the database are answered."""
     assert ask(live.base, "/api/census/localidades/10010001/").status == 200
     assert ask(live.base, "/api/census/localidades/?page=3").status == 200
 
 
 @pytest.mark.tail
 @pytest.mark.parametrize("format_", FORMATS)
-def test_large_download_is_whole(busy: tuple[Live, str], large_rows: list[Place], format_: str) -> None:
+def test_large_download_is_complete(busy: tuple[Live, str], large_rows: list[Place], format_: str) -> None:
     part, rows = "", large_rows
-    if format_ == "xlsx":  # which takes ten times as long to read as any other
+    if format_ == "xlsx":  # reading it takes ten times as long as any other
         part, rows = "&estado_id=2", [place for place in large_rows if place.cvegeo[:2] == "02"]
     answer = httpx.get(f"{busy[0].base}{DOWNLOAD}?format={format_}{part}", timeout=PATIENCE)
     assert_file(answer, format_, rows)
 
 
-def test_large_download_of_a_part_is_whole(busy: tuple[Live, str], large_rows: list[Place]) -> None:
+def test_large_filtered_download_is_complete(busy: tuple[Live, str], large_rows: list[Place]) -> None:
     answer = httpx.get(f"{busy[0].base}{DOWNLOAD}?format=geojson&estado_id=2", timeout=PATIENCE)
     assert_file(answer, "geojson", [place for place in large_rows if place.cvegeo[:2] == "02"])
 
 
 @pytest.mark.parametrize("query", ["format=csv", "format=geojson&ambito=R", "format=parquet", "format=gpkg"])
-def test_readers_that_stall_hold_no_connection_and_others_are_answered(busy: tuple[Live, str], query: str) -> None:
+def test_stalled_downloads_hold_no_database_connection(busy: tuple[Live, str], query: str) -> None:
     live, url = busy
     with stalled(live.base, query), stalled(live.base, query), stalled(live.base, "format=csv", "gzip"):
         for _ in range(5):
-            eventually(lambda: await_idle_connections(url) == 1)  # whoever reads the names has one more for a while
+            eventually(lambda: await_idle_connections(url) == 1)  # the index of names opens another for a while
             assert_answers(live)
 
 
 @pytest.mark.parametrize("coding", ["identity", "gzip"])
-def test_reader_that_stalls_while_every_connection_is_killed_gets_the_whole_file_in_the_end(
+def test_stalled_download_survives_killed_database_connections(
     busy: tuple[Live, str], large_rows: list[Place], coding: str
 ) -> None:
     live, url = busy
@@ -681,14 +675,14 @@ def test_reader_that_stalls_while_every_connection_is_killed_gets_the_whole_file
 
 
 def assert_broken(download: Stalled) -> None:
-    """See that the client notices: the last chunk, of no bytes, does not come."""
+    """Check that the client notices, because the last, empty chunk is missing."""
     with pytest.raises(http.client.IncompleteRead):
         download.read_on()
 
 
 @pytest.mark.parametrize(
     ("format_", "coding"),
-    # A GeoPackage is sent when its last record has been read.
+    # A GeoPackage is sent once its last record is read.
     [
         *((format_, "identity") for format_ in FORMATS if format_ != "gpkg"),
         ("csv", "gzip"),
@@ -697,7 +691,7 @@ def assert_broken(download: Stalled) -> None:
     ],
 )
 @pytest.mark.direct("PgBouncer lets nobody in for a moment after a login that failed")
-def test_download_whose_database_goes_away_in_the_middle_is_seen_to_be_broken(
+def test_download_is_aborted_if_the_database_goes_away(
     busy: tuple[Live, str], server: str, format_: str, coding: str
 ) -> None:
     live, url = busy
@@ -712,7 +706,7 @@ def test_download_whose_database_goes_away_in_the_middle_is_seen_to_be_broken(
     assert_answers(live)
 
 
-def test_download_whose_rows_go_away_in_the_middle_is_seen_to_be_broken(server: str, large: str) -> None:
+def test_download_is_aborted_if_its_rows_are_deleted(server: str, large: str) -> None:
     with (
         new_database(server, large) as url,
         serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0") as live,
@@ -728,8 +722,8 @@ def test_download_whose_rows_go_away_in_the_middle_is_seen_to_be_broken(server: 
         assert_answers(live)
 
 
-def test_download_of_an_old_client_that_breaks_off_resets_the_connection(server: str, large: str) -> None:
-    """In HTTP/1.0 the body ends with the connection, so an ordinary end would look like that of the whole file."""
+def test_aborted_http_1_0_download_resets_the_connection(server: str, large: str) -> None:
+    """In HTTP/1.0 the body ends with the connection, so an ordinary close would look like the end of the file."""
     with (
         new_database(server, large) as url,
         serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0") as live,
@@ -743,13 +737,13 @@ def test_download_of_an_old_client_that_breaks_off_resets_the_connection(server:
         assert_answers(live)
 
 
-def test_clients_that_hang_up_leave_nothing_behind(server: str, large: str) -> None:
+def test_disconnected_downloads_leave_nothing_open(server: str, large: str) -> None:
     with new_database(server, large) as url, serving(
         url, LOCALIDADES_POOL_SIZE="2", LOCALIDADES_RELEASE_POLL="60", LOCALIDADES_PAGE_CACHE_BYTES="0"
     ) as live:  # fmt: skip
         assert_answers(live)
         await_names(live.base)
-        time.sleep(1)  # for who has asked to hang up
+        time.sleep(1)  # of disconnected clients
         before = open_files(live)
         for format_ in ("csv", "parquet", "gpkg"):
             with stalled(live.base, f"format={format_}"), stalled(live.base, "format=ndjson", "zstd"):
@@ -758,7 +752,7 @@ def test_clients_that_hang_up_leave_nothing_behind(server: str, large: str) -> N
                 assert all(target.endswith(" (deleted)") for target in packages)
                 assert bool(packages) == (format_ == "gpkg")
         address = (urlsplit(live.base).hostname, urlsplit(live.base).port)
-        for number, left in enumerate(["ndjson", "gpkg"] * 15):  # while it reads, or before it has begun to
+        for number, left in enumerate(["ndjson", "gpkg"] * 15):  # before or while it reads
             with closing(socket.create_connection(address, timeout=PATIENCE)) as client:
                 client.sendall(f"GET {DOWNLOAD}?format={left} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
                 time.sleep(0.002 * number)
@@ -773,7 +767,7 @@ def test_clients_that_hang_up_leave_nothing_behind(server: str, large: str) -> N
 @pytest.mark.tail
 @pytest.mark.parametrize(
     # Measured: 8, 18 to 21, 29 to 33, 39, 4 to 6 and 12 MB. The windows of zstd and Brotli take 10 and 21 of these.
-    # Parquet and GeoPackage are written from a chunk of records as objects of Python's; Parquet holds columns besides.
+    # Parquet and GeoPackage hold a chunk of records as Python objects, and Parquet also columns.
     ("format_", "coding", "megabytes"),
     [
         ("csv", "identity", 10),
@@ -784,13 +778,11 @@ def test_clients_that_hang_up_leave_nothing_behind(server: str, large: str) -> N
         ("gpkg", "gzip", 14),
     ],
 )
-def test_memory_of_the_server_stays_small_however_slowly_a_large_download_is_read(
-    server: str, large: str, format_: str, coding: str, megabytes: int
-) -> None:
+def test_slow_downloads_do_not_grow_memory(server: str, large: str, format_: str, coding: str, megabytes: int) -> None:
     with new_database(server, large) as url, serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0") as live:
         query = f"{DOWNLOAD}?format={format_}"
         assert ask(live.base, f"{query}&estado_id=1&municipio_id=1001", ("Accept-Encoding", coding)).status == 200
-        await_names(live.base)  # whose index takes memory too while it is built
+        await_names(live.base)  # its index takes memory while it is built
         before = memory_of(live, "VmRSS")
         forget_peak_memory(live)
         size = 0

@@ -18,8 +18,7 @@ from localidades_api.api.services import get_services
 from localidades_api.app import create_app
 from localidades_api.database.pool import Database
 from localidades_api.settings import Settings
-from tests.support.application import client_of, running_app
-from tests.support.asgi import cache_of, key_of
+from tests.support.application import cache_of, client_of, key_of, running_app
 from tests.support.pages import Page
 from tests.support.postgres import new_database
 from tests.support.service_address import service_address
@@ -64,12 +63,12 @@ def url(server: str, seeded: str) -> Iterator[str]:
 
 @pytest.fixture
 async def app(url: str) -> AsyncIterator[FastAPI]:
-    """Lend an application of this test's own, with a response cache."""
+    """Yield this test's own application, with a response cache."""
     async with running_app(url, page_cache_bytes=1_000_000, in_background=False) as app:
         yield app
 
 
-async def test_added_middleware_runs_for_held_responses_too(app: FastAPI) -> None:
+async def test_added_middleware_runs_for_cached_responses(app: FastAPI) -> None:
     calls = []
 
     @app.middleware("http")
@@ -86,7 +85,7 @@ async def test_added_middleware_runs_for_held_responses_too(app: FastAPI) -> Non
     assert calls == [RECORD, RECORD, "/nothing"]
 
 
-async def test_header_that_added_middleware_changes_in_place_is_not_held(app: FastAPI) -> None:
+async def test_header_changed_in_place_by_middleware_is_not_cached(app: FastAPI) -> None:
     class Append:
         def __init__(self, app: ASGIApp) -> None:
             self.app = app
@@ -192,7 +191,7 @@ async def test_added_route_and_router_answer_beside_and_below_the_prefix(app: Fa
 
 
 async def test_dependency_of_the_application_runs_for_every_request(url: str) -> None:
-    """Also for one whose spelling somebody with a key has sent before: nothing is held behind the dependency."""
+    """Also for a request that a client with a key has sent before: nothing behind a dependency is cached."""
     app = create_app(settings_of(url), dependencies=[Depends(require_key)], in_background=False)
     async with app.router.lifespan_context(app), client_of(app) as client:
         for _ in range(2):
@@ -215,9 +214,7 @@ async def test_dependency_of_the_application_runs_for_every_request(url: str) ->
         ("private", "private"),
     ],
 )
-async def test_answer_of_an_added_route_is_not_held_behind_a_dependency(
-    url: str, control: str | None, expected: str
-) -> None:
+async def test_response_behind_a_dependency_is_not_cached(url: str, control: str | None, expected: str) -> None:
     app = create_app(settings_of(url), dependencies=[Depends(require_key)], in_background=False)
 
     @app.get("/mine")
@@ -246,9 +243,9 @@ async def test_dependency_of_a_router_runs_for_its_routes_alone(app: FastAPI) ->
 
 
 async def test_dependency_can_be_overridden(app: FastAPI) -> None:
-    """A response that was held before the override doesn't hide it."""
+    """A response cached before the override doesn't hide it."""
     async with client_of(app) as client:
-        for _ in range(2):  # the release is known from the first on
+        for _ in range(2):  # the release is known now
             assert (await client.get(RECORD)).status_code == 200
         assert cache_of(app).get(key_of(client.build_request("GET", RECORD)))
         app.dependency_overrides[get_services] = require_key
@@ -257,8 +254,8 @@ async def test_dependency_can_be_overridden(app: FastAPI) -> None:
         assert (await client.get(RECORD)).status_code == 200
 
 
-async def test_answer_of_an_added_route_is_not_held(app: FastAPI) -> None:
-    """Unless it names its release and lets caches keep it."""
+async def test_response_of_an_added_route_is_not_cached(app: FastAPI) -> None:
+    """Unless it names its release and allows caching."""
     numbers = iter(range(99))
     held = {"ETag": '"1"', "Catalogue-Release": "2020-01"}
     choices = [
@@ -271,7 +268,7 @@ async def test_answer_of_an_added_route_is_not_held(app: FastAPI) -> None:
         return Response(str(next(numbers)), headers=choices[choice])
 
     async with client_of(app) as client:
-        await client.get(RECORD)  # the release is known from here on
+        await client.get(RECORD)  # the release is known now
         answered = [len({(await client.get(f"/now/{choice}")).text for _ in range(3)}) for choice in range(5)]
     assert answered == [3, 3, 3, 3, 1]
 
@@ -287,21 +284,21 @@ async def test_added_route_uses_the_services(app: FastAPI) -> None:
         assert (await client.get("/name/10010001")).json() == "Aguascalientes"
 
 
-def test_test_client_of_fastapi_runs_the_whole_service(url: str) -> None:
+def test_fastapi_test_client_runs_the_whole_service(url: str) -> None:
     with TestClient(create_app(settings_of(url), in_background=False)) as client:
         answer = client.get(RECORD)
     assert answer.json()["cvegeo"] == "010010001"
     assert answer.headers["allow"] == "GET"
 
 
-def test_addresses_are_made_by_name(app: FastAPI) -> None:
+def test_url_for_works_by_route_name(app: FastAPI) -> None:
     assert app.url_path_for("get_locality", id=10010001) == RECORD
     assert app.url_path_for("list_localities") == LOCALIDADES
     assert census.router.url_path_for("list_localities") == LOCALIDADES
     assert app.url_path_for("static", path="style.css") == "/static/style.css"
 
 
-async def test_document_has_added_routes(app: FastAPI) -> None:
+async def test_openapi_document_has_added_routes(app: FastAPI) -> None:
     @app.get("/plain", tags=["Mine"])
     async def plain(number: int) -> dict[str, int]:
         """Return a number."""
@@ -314,7 +311,7 @@ async def test_document_has_added_routes(app: FastAPI) -> None:
         assert (await client.get("/redoc")).status_code == 200
 
 
-async def test_document_and_reference_have_added_routes_that_say_little(app: FastAPI) -> None:
+async def test_undocumented_added_routes_are_in_the_document_and_reference(app: FastAPI) -> None:
     @app.get("/plain")
     async def plain(number: int, flag: bool = False) -> dict[str, int]:  # noqa: FBT001, FBT002  # as users write
         return {"number": number, "flag": flag}
@@ -355,8 +352,8 @@ def settings_of(url: str) -> Settings:
     return Settings(database_url=SecretStr(service_address(url)), page_cache_bytes=1_000_000)
 
 
-def test_single_router_has_every_resource_of_the_prefix() -> None:
-    """The design card's router: whatever is documented under the prefix is below it."""
+def test_one_router_has_every_resource_of_the_prefix() -> None:
+    """Every documented path below the prefix belongs to the one router."""
     document = create_app(Settings()).openapi()
     alone = FastAPI()
     alone.include_router(census.router)
@@ -365,7 +362,7 @@ def test_single_router_has_every_resource_of_the_prefix() -> None:
     assert len(below) > 20
 
 
-def test_nothing_needs_a_database_before_the_start() -> None:
+def test_creating_the_application_needs_no_database() -> None:
     app = create_app(Settings())
     assert isinstance(app, FastAPI)
     assert not isinstance(getattr(app.state, "database", None), Database)

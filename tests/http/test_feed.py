@@ -14,7 +14,7 @@ FEED = "/api/census/releases/feed.atom"
 
 
 async def read(client: httpx.AsyncClient, target: str = FEED) -> feedparser.FeedParserDict:
-    """Return the feed as a parser of others understands it."""
+    """Return the feed as feedparser reads it."""
     answer = await client.get(target)
     assert answer.headers["content-type"] == "application/atom+xml"
     headers = {"content-type": "application/atom+xml", "content-location": f"http://test{target}"}
@@ -44,14 +44,14 @@ async def test_feed_has_an_entry_for_each_release_newest_first(database: str, tm
                 assert answer.headers["content-type"].startswith(link.type)
 
 
-async def test_feed_in_spanish_only_if_the_address_says_so(client: httpx.AsyncClient) -> None:
+async def test_feed_is_in_spanish_only_if_the_url_says_so(client: httpx.AsyncClient) -> None:
     spanish = await read(client, f"{FEED}?lang=es")
     assert spanish.feed.title == "Localidades de México: versiones"
     assert "lang=es" in spanish.entries[0].link
     assert (await client.get(FEED, headers={"Accept-Language": "es"})).text == (await client.get(FEED)).text
 
 
-async def test_feed_is_not_sent_again_while_it_is_the_same(client: httpx.AsyncClient) -> None:
+async def test_unchanged_feed_is_304(client: httpx.AsyncClient) -> None:
     first = await client.get(FEED)
     headers = {"If-None-Match": first.headers["etag"]}
     again = await client.get(FEED, headers=headers)
@@ -61,12 +61,12 @@ async def test_feed_is_not_sent_again_while_it_is_the_same(client: httpx.AsyncCl
 
 
 @pytest.mark.parametrize(("query", "status"), [("x=1", 422), ("lang=fr", 422), ("lang=es&lang=es", 422)])
-async def test_feed_refuses_what_it_does_not_take(client: httpx.AsyncClient, query: str, status: int) -> None:
+async def test_feed_refuses_bad_parameters(client: httpx.AsyncClient, query: str, status: int) -> None:
     assert (await client.get(f"{FEED}?{query}")).status_code == status
 
 
 @pytest.mark.parametrize("path", ["/api/census/", "/api/census/releases/"])
-async def test_pages_name_the_feed(client: httpx.AsyncClient, path: str) -> None:
+async def test_pages_link_to_the_feed(client: httpx.AsyncClient, path: str) -> None:
     for suffix in ("", "&lang=es"):
         page = Page.of(await client.get(f"{path}?format=api{suffix}"))
         [link] = page.all("link", rel="alternate", type="application/atom+xml")

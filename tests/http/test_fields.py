@@ -1,4 +1,4 @@
-"""The columns of localities that a query asks for."""
+"""The `fields` parameter."""
 
 from itertools import combinations
 from typing import Any
@@ -16,13 +16,13 @@ COLUMNS = list(LocalityRecord.model_fields)
 
 
 async def every_record(client: httpx.AsyncClient) -> list[dict[str, Any]]:
-    """Return every record of the first page with all of its columns, as the resource of each shows them."""
+    """Return the records of the first page with all columns, as each record's own resource has them."""
     listed = (await client.get(LOCALIDADES)).json()["results"]
     details = [(await client.get(f"{LOCALIDADES}{one['id']}/")).json() for one in listed]
     return [{name: detail[name] for name in COLUMNS} for detail in details]
 
 
-async def test_list_shows_every_column_as_the_record_does(client: httpx.AsyncClient) -> None:
+async def test_list_with_every_field_matches_the_records(client: httpx.AsyncClient) -> None:
     expected = await every_record(client)
     for chosen in (["id"], ["nombre"], ["cvegeo", "poblacion"], *combinations(COLUMNS, 11), COLUMNS):
         body = (await client.get(LOCALIDADES, params={"fields": ",".join(chosen)})).json()
@@ -32,14 +32,14 @@ async def test_list_shows_every_column_as_the_record_does(client: httpx.AsyncCli
 
 
 @pytest.mark.parametrize("query", ["estado_id=1", "search=los", "sort=-nombre", "page=2&page_size=7", "clave=9999"])
-async def test_columns_are_of_the_records_that_the_list_has_without_them(client: httpx.AsyncClient, query: str) -> None:
+async def test_fields_do_not_change_which_records_are_listed(client: httpx.AsyncClient, query: str) -> None:
     plain = (await client.get(f"{LOCALIDADES}?{query}")).json()
     answer = await client.get(f"{LOCALIDADES}?{query}&fields=nombre,municipio_id,id")
     records = [{name: one[name] for name in ("id", "municipio_id", "nombre")} for one in plain["results"]]
     assert answer.json() == {**plain, "results": records}
 
 
-async def test_record_shows_the_columns_that_were_asked_for(client: httpx.AsyncClient) -> None:
+async def test_record_has_the_requested_fields(client: httpx.AsyncClient) -> None:
     whole = (await client.get(f"{LOCALIDADES}10010001/")).json()
     for chosen in (["poblacion"], ["nombre", "latitud", "viviendas"], COLUMNS):
         answer = await client.get(f"{LOCALIDADES}10010001/", params={"fields": ",".join(reversed(chosen))})
@@ -49,14 +49,14 @@ async def test_record_shows_the_columns_that_were_asked_for(client: httpx.AsyncC
     assert (await client.get(f"{LOCALIDADES}10019999/?fields=nombre")).status_code == 404
 
 
-async def test_links_keep_the_columns_each_once_and_in_order(client: httpx.AsyncClient) -> None:
+async def test_links_normalize_the_fields(client: httpx.AsyncClient) -> None:
     answer = await client.get(f"{LOCALIDADES}?fields=nombre,id,nombre")
     assert "&fields=id%2Cnombre>" in answer.headers["link"]
     following = await client.get(answer.links["next"]["url"])
     assert [list(record) for record in following.json()["results"]] == [["id", "nombre"]] * 50
 
 
-async def test_answer_has_members_as_the_document_describes_them(client: httpx.AsyncClient) -> None:
+async def test_response_with_fields_matches_its_schema(client: httpx.AsyncClient) -> None:
     schemas = create_app(Settings()).openapi()["components"]["schemas"]
     described = schemas["LocalityDetail"]["properties"]
     assert [name for name in described if name in COLUMNS] == COLUMNS
@@ -77,7 +77,7 @@ async def test_answer_has_members_as_the_document_describes_them(client: httpx.A
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("path", ["", "10010001/"])
-async def test_unknown_column_is_refused_with_the_one_that_was_meant(
+async def test_unknown_field_is_refused_with_a_suggestion(
     client: httpx.AsyncClient, path: str, given: str, meant: str | None
 ) -> None:
     answer = await client.get(f"{LOCALIDADES}{path}", params={"fields": given})
@@ -88,14 +88,14 @@ async def test_unknown_column_is_refused_with_the_one_that_was_meant(
     assert fault["message"] == (f"Did you mean `{meant}`? " if meant else "") + taken
 
 
-async def test_columns_of_any_length_are_bounded(client: httpx.AsyncClient) -> None:
+async def test_overlong_fields_are_refused(client: httpx.AsyncClient) -> None:
     answer = await client.get(LOCALIDADES, params={"fields": ",".join(COLUMNS * 3)})
     assert answer.json()["errors"][0]["message"].endswith(" or fewer characters.")
 
 
 @pytest.mark.parametrize("path", ["", "10010001/"])
 @pytest.mark.parametrize(("query", "accept"), [("fields=id", "text/html"), ("fields=id&format=api", "*/*")])
-async def test_html_page_says_that_it_has_columns_of_its_own(
+async def test_fields_are_refused_for_an_html_page(
     client: httpx.AsyncClient, path: str, query: str, accept: str
 ) -> None:
     page = await client.get(f"{LOCALIDADES}{path}?{query}", headers={"Accept": accept})

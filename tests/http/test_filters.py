@@ -1,6 +1,6 @@
-"""The filters of the list, held against the file that was imported by an oracle in plain Python.
+"""The filters of the list, compared with an oracle in plain Python.
 
-What a search finds besides, by other names, keys and labels or with letters wrong, `tests/names/test_find.py` has.
+`tests/names/test_find.py` has searches by other names, keys and labels, and with typos.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ BYNAMES = ("", " del Río", " [Rancho]", " (Los Ángeles)", "  de Arriba", " de 
 
 
 def varied() -> list[Place]:
-    """Return places of five estados and thirty municipios: each clave in many, each name too, each ambito."""
+    """Return places of five estados and thirty municipios that share claves, names and ambitos."""
     known = {trap.cvegeo for trap in TRAPS}
     ordinary = (
         Place(
@@ -62,7 +62,7 @@ Filters = Mapping[str, str]
 
 
 def is_chosen(place: Place, filters: Filters) -> bool:
-    """Say what each filter means, in plain Python."""
+    """Return whether a place matches the filters."""
     meanings: dict[str, Callable[[str], bool]] = {
         "municipio_id": lambda value: int(place.cvegeo[:5]) == int(value),
         "estado_id": lambda value: int(place.cvegeo[:2]) == int(value),
@@ -76,17 +76,17 @@ def is_chosen(place: Place, filters: Filters) -> bool:
 
 
 def is_within(place: Place, box: list[float]) -> bool:
-    """Say what a box means: its edges belong to it, and what has no coordinates is nowhere."""
+    """Return whether a place is in a box, edges included; one without coordinates never is."""
     if "-" in {place.longitud, place.latitud}:
         return False
     return box[0] <= float(place.longitud) <= box[2] and box[1] <= float(place.latitud) <= box[3]
 
 
 def is_found(place: Place, typed: list[str]) -> bool:
-    """Say what the words of a search mean: each begins one of the place, and one of them one of its name."""
+    """Return whether each word begins a word of the place, and one of them a word of its name."""
     typed = [word for word in typed if word not in STOP_WORDS] or typed
     municipio = fold(place.nom_mun or f"Municipio {place.cvegeo[2:5]}").split()
-    name = fold(place.nombre).split() + (municipio if place.cvegeo[5:] == "0001" else [])  # the seat is called so too
+    name = fold(place.nombre).split() + (municipio if place.cvegeo[5:] == "0001" else [])  # the seat has this name too
     every = [*name, *(word for word in [*municipio, *fold(place.nom_ent).split()] if word not in STOP_WORDS)]
     return all(any(map(beginning(word), every)) for word in typed) and any(
         any(map(beginning(word), name)) for word in typed
@@ -94,12 +94,12 @@ def is_found(place: Place, typed: list[str]) -> bool:
 
 
 def beginning(typed: str) -> Callable[[str], bool]:
-    """Return whether a word begins so, or is the one that this one abbreviates."""
+    """Return whether a word has this prefix or this abbreviation."""
     return lambda word: word.startswith(typed) or (word,) == open_word(typed)
 
 
 def choose(filters: Filters) -> list[dict[str, Any]]:
-    """Return the records that the file has for some filters, in the order of the list."""
+    """Return the records of the file that match the filters, in the order of the list."""
     return [
         {
             "id": int(place.cvegeo),
@@ -118,7 +118,7 @@ def address(filters: Filters, path: str = LOCALIDADES, **parameters: object) -> 
 
 @pytest.fixture(scope="module")
 def varied_database(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Lend a database that holds the varied places: a template, not to be written to."""
+    """Yield a template database with the varied places."""
     file = write_catalogue(tmp_path_factory.mktemp("varied") / "catun_localidad_2020-01.csv", PLACES)
     with new_database(server, migrated) as url:
         import_file(url, file)
@@ -163,14 +163,14 @@ ALONE: list[dict[str, str]] = [
 
 
 @pytest.mark.parametrize("filters", ALONE, ids=urlencode)
-async def test_filter_alone_chooses_what_the_file_has(client: httpx.AsyncClient, filters: dict[str, str]) -> None:
+async def test_each_filter_matches_the_file(client: httpx.AsyncClient, filters: dict[str, str]) -> None:
     expected = choose(filters)
     body = (await client.get(address(filters, page_size=1000))).json()
     assert body == {"quantity": len(expected), "total_pages": -(-len(expected) // 1000), "results": expected[:1000]}
 
 
 @pytest.mark.parametrize("zeros", [True, False])
-async def test_batch_takes_500_keys_and_no_more(client: httpx.AsyncClient, zeros: bool) -> None:  # noqa: FBT001
+async def test_up_to_500_keys_are_accepted(client: httpx.AsyncClient, zeros: bool) -> None:  # noqa: FBT001
     keys = [place.cvegeo if zeros else str(int(place.cvegeo)) for place in PLACES[:501]]
     body = (await client.get(address({"cvegeo": ",".join(keys[:500])}, page_size=1000))).json()
     assert body["results"] == choose({"cvegeo": ",".join(keys[:500])})
@@ -206,16 +206,14 @@ async def test_batch_takes_500_keys_and_no_more(client: httpx.AsyncClient, zeros
         ("page", "0"),
     ],
 )  # fmt: skip
-async def test_parameter_that_can_not_be_used_is_refused_by_name(
-    client: httpx.AsyncClient, parameter: str, value: str
-) -> None:
+async def test_bad_filter_is_refused_by_name(client: httpx.AsyncClient, parameter: str, value: str) -> None:
     answer = await client.get(address({parameter: value}))
     assert answer.status_code == 422
     assert [fault["parameter"] for fault in answer.json()["errors"]] == [parameter]
 
 
 @pytest.mark.parametrize("filters", [{"estado_id": "2"}, {"search": "zzz"}, {"search": "..."}, {"cvegeo": "999999999"}])
-async def test_nothing_found_is_an_empty_list_of_one_page(client: httpx.AsyncClient, filters: Filters) -> None:
+async def test_no_results_are_one_empty_page(client: httpx.AsyncClient, filters: Filters) -> None:
     answer = await client.get(address(filters))
     assert answer.status_code == 200
     assert answer.json() == {"quantity": 0, "total_pages": 0, "results": []}
@@ -226,7 +224,7 @@ async def test_nothing_found_is_an_empty_list_of_one_page(client: httpx.AsyncCli
 
 @pytest.mark.parametrize("filters", [{"estado_id": "14"}, {"search": "rio", "ambito": "R"}, {}])
 @pytest.mark.parametrize("page_size", [7, 1000])
-async def test_page_past_the_last_is_not_found(client: httpx.AsyncClient, filters: Filters, page_size: int) -> None:
+async def test_page_past_the_last_is_404(client: httpx.AsyncClient, filters: Filters, page_size: int) -> None:
     expected = choose(filters)
     total_pages = -(-len(expected) // page_size)
     last = await client.get(address(filters, page=total_pages, page_size=page_size))
@@ -236,7 +234,7 @@ async def test_page_past_the_last_is_not_found(client: httpx.AsyncClient, filter
     assert past.json()["total_pages"] == total_pages
 
 
-async def test_page_size_that_is_most_often_wanted_is_the_list_as_it_always_was(client: httpx.AsyncClient) -> None:
+async def test_default_page_size_may_be_spelled_out(client: httpx.AsyncClient) -> None:
     plain, spelt = [await client.get(LOCALIDADES + query) for query in ("?page=2", "?page=2&page_size=50")]
     assert plain.content == spelt.content
     assert plain.headers.raw == spelt.headers.raw
@@ -295,16 +293,16 @@ FILTERS: st.SearchStrategy[dict[str, str]] = st.fixed_dictionaries(
         ).map(" ".join),
     },
 )
-_MOST_PAGES = 40  # of a walk, so that it ends soon
+_MOST_PAGES = 40  # limits a walk
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(filters=FILTERS, page_size=st.integers(1, 1000) | st.integers(1, 20))
-async def test_walk_over_any_filtered_list_gives_each_matching_record_once_in_order(
+async def test_walking_a_filtered_list_yields_each_match_once_in_order(
     client: httpx.AsyncClient, filters: dict[str, str], page_size: int
 ) -> None:
     typed = filters.get("search", "")
-    assume("zzz" in typed or not typed or choose({"search": typed}))  # the oracle takes no letter for wrong
+    assume("zzz" in typed or not typed or choose({"search": typed}))  # the oracle knows no typos
     expected = choose(filters)
     page_size = max(page_size, len(expected) // _MOST_PAGES)
     walked, sizes = [], []
@@ -325,7 +323,7 @@ def cache_of(services: Services, *, limit: int) -> PositionCache:
     return PositionCache(services.repository, services.repository, services.names, arrays, boxes)
 
 
-# A value for each filter; a new one needs no other test to be held against the model's promises.
+# A value for each filter; add one for each new filter.
 EVERY_FILTER = {
     "municipio_id": "1001",
     "estado_id": "1",
@@ -337,7 +335,7 @@ EVERY_FILTER = {
 }
 
 
-def test_every_filter_but_search_has_a_condition_and_its_parameters() -> None:
+def test_every_filter_except_search_is_a_sql_condition() -> None:
     filters = LocalityFilters.model_validate(EVERY_FILTER)
     assert filters.chosen == EVERY_FILTER
     assert [*EVERY_FILTER] == [*LocalityFilters.model_fields]
@@ -359,14 +357,14 @@ async def test_form_of_a_page_keeps_every_filter(client: httpx.AsyncClient) -> N
     assert page.fields(page.of_class("form", "filters")) == asked
 
 
-async def test_features_are_filtered_by_every_column_that_filters_localities(client: httpx.AsyncClient) -> None:
+async def test_ogc_features_have_the_filters_of_the_list(client: httpx.AsyncClient) -> None:
     for name in ColumnFilters.model_fields:
         asked = {name: EVERY_FILTER[name]}
         body = (await client.get("/ogc/collections/localidades/items", params={**asked, "limit": "1"})).json()
         assert 0 < body["numberMatched"] == len(choose(asked)) < len(PLACES)
 
 
-async def test_choice_that_is_too_large_to_be_kept_is_found_all_the_same(app: FastAPI) -> None:
+async def test_result_too_large_to_cache_is_still_served(app: FastAPI) -> None:
     services = app.state.services
     release, rural = await services.releases.current(), LocalityFilters(ambito="R")
     expected = list(await services.positions.get(release, rural))
@@ -376,7 +374,7 @@ async def test_choice_that_is_too_large_to_be_kept_is_found_all_the_same(app: Fa
     assert 4 * len(expected) > 500
 
 
-async def test_searches_that_differ_only_in_spelling_share_what_they_found(app: FastAPI) -> None:
+async def test_spellings_of_a_search_share_a_cache_entry(app: FastAPI) -> None:
     services = app.state.services
     release = await services.releases.current()
     spelt = [LocalityFilters(search=text, ambito="R") for text in ("Rancho", "RANCHÓ", "rancho ")]
@@ -386,7 +384,7 @@ async def test_searches_that_differ_only_in_spelling_share_what_they_found(app: 
     assert all(positions is found[0] for positions in found)
 
 
-async def test_boxes_evict_no_other_choice(app: FastAPI) -> None:
+async def test_bounding_boxes_do_not_evict_other_filters(app: FastAPI) -> None:
     services = app.state.services
     release, rural = await services.releases.current(), LocalityFilters(ambito="R")
     cache = cache_of(services, limit=20_000)
@@ -410,13 +408,13 @@ async def test_search_is_cached_and_sorted_only_if_it_finds_something(app: FastA
     assert statements == []
 
 
-def test_box_is_found_by_the_index_of_points(varied_database: str) -> None:
+def test_bounding_box_uses_the_spatial_index(varied_database: str) -> None:
     filters = LocalityFilters(bbox="-103,21,-102.9,21.1")
     chosen = conditions(filtered_by(filters))
     statement = select(localities.c.position).where(localities.c.release_id == 1, *chosen).params(values(filters))
     dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
     written = str(statement.compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
-    # A table this small is sooner read as a whole.
+    # A sequential scan is cheaper for a table this small.
     address = f"{varied_database}{'&' if '?' in varied_database else '?'}enable_seqscan=off"
     plan = execute(address, f"EXPLAIN {written}")[0]
     assert any("point_idx" in line for (line,) in plan), plan

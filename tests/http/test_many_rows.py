@@ -1,4 +1,4 @@
-"""Rows by POST: names matched to keys, and points with what is nearest, in three formats."""
+"""Rows by POST: names matched to keys, and points with their nearest places, in three formats."""
 
 import asyncio
 import base64
@@ -14,11 +14,11 @@ from typing import Any
 import httpx
 import openpyxl
 import pytest
-from starlette.types import Message, Scope
+from starlette.types import Message, Receive, Scope, Send
 
 from localidades_api.bulk import exchange
+from localidades_api.bulk.columns import MATCH_COLUMNS
 from localidades_api.bulk.readers import XLSX
-from localidades_api.bulk.writers import MATCH_COLUMNS
 from localidades_api.http import body
 from localidades_api.http.paths import RECONCILE
 from tests.support.application import await_release, client_of, import_into, running_app
@@ -45,7 +45,7 @@ async def matched(client: httpx.AsyncClient, *rows: object) -> list[dict[str, An
     return results
 
 
-async def test_row_comes_back_with_its_key_and_what_was_sent(client: httpx.AsyncClient) -> None:
+async def test_matched_row_has_its_key_and_the_sent_values(client: httpx.AsyncClient) -> None:
     [found] = await matched(client, {**ROW, "mine": [1, None]})
     assert found == {
         "sent": {**ROW, "mine": [1, None]},
@@ -62,7 +62,7 @@ async def test_row_comes_back_with_its_key_and_what_was_sent(client: httpx.Async
     }
 
 
-async def test_fault_names_what_was_given_what_was_found_and_what_it_costs(client: httpx.AsyncClient) -> None:
+async def test_difference_names_both_values_and_its_cost(client: httpx.AsyncClient) -> None:
     [found] = await matched(client, {**ROW, "nombre": "Aguascalintes"})
     assert (found["outcome"], found["cvegeo"]) == ("sure", "010010001")
     [fault] = found["faults"]
@@ -72,13 +72,13 @@ async def test_fault_names_what_was_given_what_was_found_and_what_it_costs(clien
 
 
 @pytest.mark.parametrize("sure", ["0.8", "0.97", "0.999"])
-async def test_bound_of_certainty_is_accepted(client: httpx.AsyncClient, sure: str) -> None:
+async def test_certainty_threshold_is_accepted(client: httpx.AsyncClient, sure: str) -> None:
     answer = await post(client, json.dumps({"rows": [ROW]}), target=f"{MATCH}?sure={sure}")
     [found] = answer.json()["results"]
     assert (found["outcome"] == "exact") == (float(sure) <= found["score"] / 100)
 
 
-async def test_bound_moves_a_doubtful_row_and_changes_nothing_else_of_it(client: httpx.AsyncClient) -> None:
+async def test_certainty_threshold_only_changes_the_outcome(client: httpx.AsyncClient) -> None:
     [found] = await matched(client, DOUBTFUL)
     assert found["outcome"] == "ambiguous"
     share = found["score"] / 100
@@ -93,7 +93,7 @@ async def test_bound_moves_a_doubtful_row_and_changes_nothing_else_of_it(client:
     assert all(below[name] == found[name] for name in found.keys() - {"outcome", "candidates"})
 
 
-async def test_match_page_names_the_resource_and_the_headers_that_it_recognizes(client: httpx.AsyncClient) -> None:
+async def test_match_page_names_the_resource_and_the_recognized_headers(client: httpx.AsyncClient) -> None:
     answer = await client.get("/match")
     assert answer.json()["resource"] == MATCH
     assert "nom_loc" in answer.json()["columns"]["nombre"]
@@ -117,7 +117,7 @@ async def test_homonyms_are_ambiguous_and_all_shown(client: httpx.AsyncClient) -
     assert found["candidates"][0].keys() == {"cvegeo", "id", "label", "score", "faults"}
 
 
-async def test_bad_row_costs_itself_only(client: httpx.AsyncClient) -> None:
+async def test_bad_row_does_not_affect_the_others(client: httpx.AsyncClient) -> None:
     bad: list[Any] = [
         5,
         None,
@@ -133,7 +133,7 @@ async def test_bad_row_costs_itself_only(client: httpx.AsyncClient) -> None:
     assert [one["sent"] for one in found] == [ROW, *bad, ROW]
 
 
-async def test_each_format_answers_in_itself_or_in_the_one_that_is_asked_for(client: httpx.AsyncClient) -> None:
+async def test_each_format_is_answered_in_the_same_or_the_requested_format(client: httpx.AsyncClient) -> None:
     bodies = {
         JSON: json.dumps({"rows": [ROW]}),
         NDJSON: json.dumps(ROW),
@@ -153,7 +153,7 @@ async def test_each_format_answers_in_itself_or_in_the_one_that_is_asked_for(cli
 
 
 @pytest.mark.parametrize("target", [MATCH, NEAREST])
-async def test_language_that_is_asked_for_is_that_of_tables_alone(client: httpx.AsyncClient, target: str) -> None:
+async def test_lang_applies_to_tables_only(client: httpx.AsyncClient, target: str) -> None:
     rows = json.dumps({"rows": [{**ROW, "latitud": 21, "longitud": -102}, {"nombre": "", "latitud": 95}]})
     for format_, changes in (("csv", True), ("xlsx", True), ("json", False), ("ndjson", False)):
         plain = await post(client, rows, target=f"{target}?format={format_}")
@@ -165,7 +165,7 @@ async def test_language_that_is_asked_for_is_that_of_tables_alone(client: httpx.
 
 
 def without_times(answer: httpx.Response) -> bytes | list[dict[str, Any]]:
-    """Return what an answer has; the files in a workbook tell when they were written."""
+    """Return the contents of a response; the files in a workbook have timestamps."""
     return rows_of_workbook(answer) if answer.content.startswith(b"PK") else answer.content
 
 
@@ -185,7 +185,7 @@ def key_in(text: str, media_type: str) -> str:
     return str((found["results"][0] if media_type == JSON else found)["cvegeo"])
 
 
-async def test_csv_keeps_its_columns_and_columns_can_be_named(client: httpx.AsyncClient) -> None:
+async def test_csv_keeps_its_columns_which_can_be_named(client: httpx.AsyncClient) -> None:
     content = 'id;Lugar de trabajo;Mpio.\r\n1;"Aguascalientes";Municipio 001\r\n'
     unknown = await post(client, content.replace("Mpio.", "Otro"), CSV)
     assert unknown.status_code == 422
@@ -211,7 +211,7 @@ async def test_csv_keeps_its_columns_and_columns_can_be_named(client: httpx.Asyn
         (CSV, "PK\x03\x04", 422, "unreadable-body"),
     ],
 )
-async def test_body_that_cannot_be_read_is_a_problem_with_what_to_do(
+async def test_unreadable_body_is_a_problem_with_advice(
     client: httpx.AsyncClient, media_type: str, sent: str, status: int, slug: str
 ) -> None:
     answer = await post(client, sent, media_type)
@@ -228,7 +228,7 @@ async def test_body_that_cannot_be_read_is_a_problem_with_what_to_do(
         (JSON, '{"rows":[', '{"nombre":"Ninguno"},', "}", "The JSON is broken at row 5001: "),
     ],
 )
-async def test_body_that_breaks_behind_many_rows_is_a_problem_all_the_same(
+async def test_body_that_turns_bad_after_many_rows_is_a_problem(
     client: httpx.AsyncClient, media_type: str, start: str, row: str, end: str, sentence: str
 ) -> None:
     answer = await post(client, start + row * 5000 + end, media_type)
@@ -236,9 +236,7 @@ async def test_body_that_breaks_behind_many_rows_is_a_problem_all_the_same(
     assert answer.json()["detail"].startswith(sentence)
 
 
-async def test_body_that_is_larger_than_any_is_refused(
-    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_oversized_body_is_refused(client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
     content = json.dumps({"rows": [ROW] * 100})
     monkeypatch.setattr(exchange, "MAX_BODY", len(content))
     assert (await post(client, content)).status_code == 200
@@ -246,16 +244,16 @@ async def test_body_that_is_larger_than_any_is_refused(
     assert (answer.status_code, answer.json()["type"]) == (413, "/problems#content-too-large")
 
 
-async def test_body_that_the_disk_does_not_take_is_a_problem(
+async def test_full_disk_is_a_problem(
     client: httpx.AsyncClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
-    assert await matched(client, ROW)  # which fits into memory
+    assert await matched(client, ROW)  # it fits into memory
     answer = await post(client, "nombre\n" + "x\n" * 600_000, CSV)
     assert (answer.status_code, answer.json()["type"]) == (503, "/problems#unavailable")
 
 
-async def test_rows_of_a_client_that_has_gone_are_not_answered(seeded_database: str) -> None:
+async def test_rows_of_a_disconnected_client_are_not_matched(seeded_database: str) -> None:
     rows, sent = b'{"nombre":"Ninguno"}\n' * 20_000, 0
 
     async def receive() -> Message:
@@ -267,25 +265,46 @@ async def test_rows_of_a_client_that_has_gone_are_not_answered(seeded_database: 
         nonlocal sent
         sent += message.get("body", b"").count(b"\n")
 
+    await call_match(seeded_database, receive, send)
+    assert 0 < sent < 20_000
+
+
+async def test_rows_of_a_disconnected_client_are_not_checked(seeded_database: str) -> None:
+    messages: list[Message] = [{"type": "http.disconnect"}]
+    rows = b'{"nombre":"Ninguno"}\n' * 20_000
+    messages.append({"type": "http.request", "body": rows, "more_body": False})
+    statuses = []
+
+    async def receive() -> Message:
+        return messages.pop() if len(messages) > 1 else messages[0]
+
+    async def send(message: Message) -> None:
+        statuses.append(message.get("status"))
+
+    await call_match(seeded_database, receive, send)
+    assert 200 not in statuses
+
+
+async def call_match(url: str, receive: Receive, send: Send) -> None:
+    """Send rows to the application by ASGI."""
     headers = [(b"content-type", NDJSON.encode())]
     scope: Scope = {
         "type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "http_version": "1.1", "method": "POST",
         "scheme": "http", "path": MATCH, "raw_path": MATCH.encode(), "query_string": b"", "root_path": "",
         "headers": headers, "client": ("127.0.0.1", 1), "server": ("test", 80),
     }  # fmt: skip
-    async with running_app(seeded_database) as app:
+    async with running_app(url) as app:
         await app(scope, receive, send)
-    assert 0 < sent < 20_000
 
 
-async def test_no_rows_are_no_answers(client: httpx.AsyncClient) -> None:
+async def test_no_rows_give_no_answers(client: httpx.AsyncClient) -> None:
     assert (await post(client, '{"rows":[]}')).json() == {"results": []}
     assert (await post(client, "", NDJSON)).text == ""
     assert (await post(client, "nombre\n", CSV)).text.startswith("nombre,match_outcome,")
 
 
 @pytest.mark.parametrize("sure", ["1", "0.5", "0.79", "1e-1", "9e-1", "x", "nan", "", "-0.9"])
-async def test_bound_that_is_no_probability_in_range_is_refused_by_name(client: httpx.AsyncClient, sure: str) -> None:
+async def test_bad_certainty_threshold_is_refused_by_name(client: httpx.AsyncClient, sure: str) -> None:
     answer = await post(client, json.dumps({"rows": [ROW]}), target=f"{MATCH}?sure={sure}")
     assert answer.status_code == 422
     problem = answer.json()
@@ -294,12 +313,12 @@ async def test_bound_that_is_no_probability_in_range_is_refused_by_name(client: 
 
 
 @pytest.mark.parametrize("query", ["?x=1", "?format=xml", "?release=..", "?limit=2", "?nombre="])
-async def test_parameter_that_is_unknown_or_wrong_is_refused(client: httpx.AsyncClient, query: str) -> None:
+async def test_bad_parameter_is_refused(client: httpx.AsyncClient, query: str) -> None:
     answer = await post(client, json.dumps({"rows": [ROW]}), target=MATCH + query)
     assert answer.json()["type"] == "/problems#invalid-parameters"
 
 
-async def test_methods_are_told_by_allow_and_the_preflight(client: httpx.AsyncClient) -> None:
+async def test_methods_are_listed_by_allow_and_the_preflight(client: httpx.AsyncClient) -> None:
     refused = await client.get(MATCH)
     assert (refused.status_code, refused.headers["allow"]) == (405, "POST, OPTIONS")
     assert refused.json()["detail"] == "Use POST here."
@@ -310,8 +329,8 @@ async def test_methods_are_told_by_allow_and_the_preflight(client: httpx.AsyncCl
     assert (await client.post(LOCALIDADES)).headers["allow"] == "GET"
 
 
-async def test_address_of_every_body_takes_it_without_its_slash_too(client: httpx.AsyncClient) -> None:
-    """A client keeps the address as it was typed, and a redirect may lose the body."""
+async def test_body_is_accepted_without_the_trailing_slash(client: httpx.AsyncClient) -> None:
+    """A redirect may lose the body."""
     document = (await client.get("/openapi.json")).json()
     paths = [path for path, operations in document["paths"].items() if "post" in operations]
     assert {MATCH, NEAREST, RECONCILE} <= set(paths)
@@ -334,9 +353,7 @@ async def test_address_of_every_body_takes_it_without_its_slash_too(client: http
         assert unknown[0] == unknown[1]
 
 
-async def test_release_is_the_one_that_was_asked_for_and_names_of_earlier_ones_lead_to_its_places(
-    seeded_database: str, tmp_path: Path
-) -> None:
+async def test_rows_are_matched_in_the_named_release_by_earlier_names_too(seeded_database: str, tmp_path: Path) -> None:
     renamed = [replace(place, nombre="Nuevo Asiento") if place.nombre == "Asientos" else place for place in many(132)]
     await import_into(seeded_database, write_catalogue(tmp_path / "catun_localidad_2021-01.csv", renamed))
     async with running_app(seeded_database) as app, client_of(app) as client:
@@ -354,7 +371,7 @@ async def test_release_is_the_one_that_was_asked_for_and_names_of_earlier_ones_l
         assert unknown.status_code == 404
 
 
-async def test_points_come_back_with_the_places_nearest_to_each(client: httpx.AsyncClient) -> None:
+async def test_points_are_answered_with_their_nearest_places(client: httpx.AsyncClient) -> None:
     points: list[dict[str, Any]] = [
         {"lat": 21.88, "lon": -102.3},
         {"lat": 21.88},
@@ -376,9 +393,7 @@ async def test_points_come_back_with_the_places_nearest_to_each(client: httpx.As
     assert float(row["nearest_distancia"]) == first["results"][0]["distancia"]
 
 
-async def test_points_are_503_without_the_database_and_names_are_matched_all_the_same(
-    server: str, seeded_database: str
-) -> None:
+async def test_without_the_database_points_are_503_and_names_are_matched(server: str, seeded_database: str) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
         with out_of_reach(server, seeded_database):
             answer = await post(client, '{"rows":[{"lat":1,"lon":1}]}', target=NEAREST)
@@ -386,7 +401,7 @@ async def test_points_are_503_without_the_database_and_names_are_matched_all_the
             assert (await matched(client, ROW))[0]["outcome"] == "exact"
 
 
-async def test_request_beyond_those_that_are_answered_at_a_time_is_refused(client: httpx.AsyncClient) -> None:
+async def test_request_beyond_the_concurrency_limit_is_refused(client: httpx.AsyncClient) -> None:
     content = json.dumps({"rows": [ROW]})
     goes_on = asyncio.Event()
 
@@ -405,7 +420,7 @@ async def test_request_beyond_those_that_are_answered_at_a_time_is_refused(clien
     assert await matched(client, ROW)
 
 
-async def test_pieces_of_any_size_give_the_same_answer(client: httpx.AsyncClient) -> None:
+async def test_chunk_sizes_do_not_change_the_answer(client: httpx.AsyncClient) -> None:
     content = json.dumps({"rows": [{**ROW, "nombre": nombre} for nombre in ("Aguascalientes", "Peñón Ñandú Doble")]})
     whole = await post(client, content)
 
@@ -418,9 +433,7 @@ async def test_pieces_of_any_size_give_the_same_answer(client: httpx.AsyncClient
     assert answer.text == whole.text
 
 
-async def test_body_that_comes_too_slowly_is_timed_out(
-    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_slow_body_times_out(client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body, "MAX_SILENCE", 0.1)
 
     async def pieces() -> AsyncIterator[bytes]:
@@ -431,9 +444,7 @@ async def test_body_that_comes_too_slowly_is_timed_out(
     assert (answer.status_code, answer.json()["type"]) == (408, "/problems#request-timeout")
 
 
-async def test_body_that_keeps_its_rate_may_take_longer(
-    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_steady_body_may_take_longer(client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body, "MAX_SILENCE", 0.4)
 
     async def pieces(rows: int = 5) -> AsyncIterator[bytes]:
@@ -467,20 +478,20 @@ def rows_of_workbook(answer: httpx.Response) -> list[dict[str, Any]]:
 PLACES = ("Localidad", "CVE_ENT", "Folio"), ("Aguascalientes", 1, 7), (None, 1, 8), ("Azientos", 1, 9)
 
 
-async def test_workbook_comes_back_with_its_keys_as_text(client: httpx.AsyncClient) -> None:
+async def test_workbook_answer_has_keys_as_text(client: httpx.AsyncClient) -> None:
     rows = rows_of_workbook(await post(client, workbook_of(*PLACES), XLSX))
     found = [(row["Folio"], row["CVE_ENT"], row["match_outcome"], row["match_cvegeo"]) for row in rows]
     assert found == [(7, 1, "exact", "010010001"), (8, 1, "problem", None), (9, 1, "ambiguous", None)]
     assert isinstance(rows[0]["match_score"], float)
 
 
-async def test_workbook_of_rows_that_are_only_a_header_comes_back(client: httpx.AsyncClient) -> None:
+async def test_workbook_with_only_a_header_is_answered(client: httpx.AsyncClient) -> None:
     answer = await post(client, workbook_of(PLACES[0]), XLSX)
     assert rows_of_workbook(answer) == []
 
 
 @pytest.mark.parametrize("wanted", ["csv", "xlsx"])
-async def test_answers_bring_their_file_if_it_is_asked_for(client: httpx.AsyncClient, wanted: str) -> None:
+async def test_json_answer_includes_the_file_on_request(client: httpx.AsyncClient, wanted: str) -> None:
     sent = workbook_of(PLACES[0], *(("Aguascalientes", 1, number) for number in range(2_000)))
     plain = await post(client, sent, XLSX, f"{MATCH}?format=ndjson&lang=es")
     both = await post(client, sent, XLSX, f"{MATCH}?format=ndjson&lang=es&file={wanted}")
@@ -497,7 +508,7 @@ async def test_answers_bring_their_file_if_it_is_asked_for(client: httpx.AsyncCl
 
 
 @pytest.mark.parametrize("choice", [{"target": f"{MATCH}?format=ndjson"}, {"accept": NDJSON}])
-async def test_workbook_is_answered_in_another_format_with_its_zeros(
+async def test_workbook_answered_in_another_format_keeps_its_zeros(
     client: httpx.AsyncClient, choice: dict[str, str]
 ) -> None:
     answer = await post(client, workbook_of(*PLACES), XLSX, **choice)
@@ -527,7 +538,7 @@ async def test_points_of_a_workbook_are_answered(client: httpx.AsyncClient) -> N
     assert isinstance(row["nearest_distancia"], int | float)
 
 
-async def test_sheet_is_named_and_one_that_is_missing_is_told(client: httpx.AsyncClient) -> None:
+async def test_sheet_can_be_named_and_a_missing_one_is_reported(client: httpx.AsyncClient) -> None:
     data = workbook_of(*PLACES, sheet="Mis lugares")
     assert rows_of_workbook(await post(client, data, XLSX, f"{MATCH}?sheet=Mis%20lugares"))
     answer = await post(client, data, XLSX, f"{MATCH}?sheet=Hoja2")
@@ -535,9 +546,15 @@ async def test_sheet_is_named_and_one_that_is_missing_is_told(client: httpx.Asyn
     assert answer.json()["detail"] == "The workbook has no such sheet; it has `Mis lugares`."
     answer = await post(client, "nombre\nA\n", CSV, f"{MATCH}?sheet=Hoja2")
     assert answer.json()["detail"] == "Only a workbook (.xlsx) has sheets: leave out `sheet`."
+    answer = await post(client, "nombre\nA\n", CSV, f"{MATCH}?header_row=1")
+    assert answer.json()["detail"].startswith("Only a workbook (.xlsx) may have rows above its header")
+    form = workbook_of(("lugar", "municipio"), ("localidad", "n"), *PLACES)
+    answer = await post(client, form, XLSX, f"{MATCH}?header_row=2&format=json")
+    assert [result["sent"]["localidad"] for result in answer.json()["results"]] == [row[0] or "" for row in PLACES]
+    assert (await post(client, form, XLSX, f"{MATCH}?header_row=0")).json()["type"] == "/problems#invalid-parameters"
 
 
-async def test_workbook_without_a_known_column_is_refused_with_its_columns(client: httpx.AsyncClient) -> None:
+async def test_workbook_without_a_known_column_is_refused_listing_its_columns(client: httpx.AsyncClient) -> None:
     answer = await post(client, workbook_of(("sitio", "n"), ("Asientos", 1)), XLSX)
     assert (answer.status_code, answer.json()["columns"]) == (422, ["sitio", "n"])
     [row] = rows_of_workbook(
@@ -547,6 +564,6 @@ async def test_workbook_without_a_known_column_is_refused_with_its_columns(clien
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"nombre\nA\n", workbook_of(*PLACES)[:-9]], ids=range(4))
-async def test_body_that_is_no_sound_workbook_is_a_problem(client: httpx.AsyncClient, content: bytes) -> None:
+async def test_broken_workbook_is_a_problem(client: httpx.AsyncClient, content: bytes) -> None:
     answer = await post(client, content, XLSX)
     assert (answer.status_code, answer.json()["type"].partition("#")[2]) == (422, "unreadable-body")

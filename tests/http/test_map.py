@@ -1,4 +1,4 @@
-"""The page of the map, as programs and readers of its source see it; tests/pages has what a browser shows."""
+"""The source of the map's page; tests/pages tests it in a browser."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from tests.support.postgres import new_database
 HTML = {"Accept": "text/html"}
 
 
-async def test_map_says_where_its_tiles_are_and_what_they_hold(client: httpx.AsyncClient) -> None:
+async def test_map_describes_its_tiles(client: httpx.AsyncClient) -> None:
     answer = await client.get("/map")
     assert answer.headers["vary"] == "Accept"
     assert answer.json() == {
@@ -37,7 +37,7 @@ async def test_places_without_coordinates_have_no_bounds(client: httpx.AsyncClie
     assert page.of_class("p", "chosen").text.split("\n")[0] == "Municipio 002, Aguascalientes"
 
 
-async def test_places_of_unknown_population_come_last(server: str, migrated: str, tmp_path: Path) -> None:
+async def test_places_with_unknown_population_come_last(server: str, migrated: str, tmp_path: Path) -> None:
     populations = {"Desconocida": "-", "Grande": "900", "Vacía": "0", "Chica": "7"}
     places = [
         Place(f"01001000{number}", name, poblacion=population)
@@ -59,9 +59,9 @@ async def test_places_of_unknown_population_come_last(server: str, migrated: str
     ("query", "status"),
     [("search=a", 422), ("estado_id=1&estado_id=2", 422), ("release=none", 404), ("format=geojson", 422)],
 )
-async def test_map_refuses_what_it_can_not_show(client: httpx.AsyncClient, query: str, status: int) -> None:
+async def test_map_refuses_bad_parameters(client: httpx.AsyncClient, query: str, status: int) -> None:
     assert (await client.get(f"/map?{query}")).status_code == status
 
 
-async def test_map_is_no_part_of_the_api(client: httpx.AsyncClient) -> None:
+async def test_map_is_not_in_the_openapi_document(client: httpx.AsyncClient) -> None:
     assert "/map" not in (await client.get("/openapi.json")).json()["paths"]

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: scraped from real servers, of one worker and of several."""
+"""Metrics for Prometheus, scraped from real servers with one worker and several."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ from tests.support.postgres import locked, new_database
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import LOCALIDADES, Live, ask, serving, workers_of
 
-# What dashboards and alerts are made from: a name is never changed.
+# Dashboards and alerts depend on these names, so they never change.
 NAMES = {
     "localidades_request_duration_seconds": ("histogram", {"operation", "status"}),
     "localidades_requests_in_flight": ("gauge", set()),
@@ -51,7 +51,7 @@ NAMES = {
 }
 
 
-# The operations that the first test asks for, with the status of the answer.
+# The operations that the first test requests, with the status.
 ANSWERED = [
     ("list_localities", 200),
     ("get_locality", 404),
@@ -68,34 +68,34 @@ def answered(metrics: Metrics, operation: str, status: int) -> float:
 
 @contextmanager
 def serving_with_two_workers(url: str, folder: Path) -> Iterator[Live]:
-    """Run a server of two workers that logs each request; its temporary files are in the folder."""
+    """Run a server with two workers that logs each request and has its temporary files in a folder."""
     with serving(
         url, "--workers", "2", LOCALIDADES_ACCESS_LOG="on", LOCALIDADES_LOG_FORMAT="json", TMPDIR=str(folder)
     ) as live:
-        # Pages of both workers, so that both have looked after they were ready.
+        # Both workers have loaded their pages, so both have polled since they were ready.
         await_metrics(live.base, lambda metrics: value(metrics, "page_cache_pages") == 6)
         yield live
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Lend the folder of the temporary files of `two_workers`."""
+    """Return the folder of the temporary files of `two_workers`."""
     return tmp_path_factory.mktemp("workers")
 
 
 @pytest.fixture(scope="module")
 def two_workers(server: str, seeded: str, folder: Path) -> Iterator[Live]:
-    """Lend a server of two workers, which no test may kill."""
+    """Yield a server with two workers, which no test may kill."""
     with new_database(server, seeded) as url, serving_with_two_workers(url, folder) as live:
         yield live
 
 
 def log_lines(live: Live) -> list[dict[str, object]]:
-    lines = live.output.read_text().rpartition("\n")[0].splitlines()  # the last may be half written
+    lines = live.output.read_text().rpartition("\n")[0].splitlines()  # the last line may be incomplete
     return [json.loads(line) for line in lines if line.startswith("{")]
 
 
-def test_metrics_are_valid_and_named_as_dashboards_know_them(two_workers: Live) -> None:
+def test_metrics_are_valid_and_keep_their_names(two_workers: Live) -> None:
     for target in (LOCALIDADES, f"{LOCALIDADES}?search=a", "/nothing/s3cret", "/static/style.css", f"{LOCALIDADES}1/"):
         ask(two_workers.base, target)
     await_metrics(
@@ -121,7 +121,7 @@ def test_metrics_are_valid_and_named_as_dashboards_know_them(two_workers: Live) 
     assert "s3cret" not in text
 
 
-def test_metrics_of_two_workers_are_one_sum_whichever_is_asked(two_workers: Live) -> None:
+def test_metrics_of_all_workers_are_summed(two_workers: Live) -> None:
     def logged() -> int:
         return sum(
             (line.get("operation"), line.get("status")) == ("list_localities", 200) for line in log_lines(two_workers)
@@ -153,9 +153,7 @@ def test_metrics_of_two_workers_are_one_sum_whichever_is_asked(two_workers: Live
 
 
 @pytest.mark.tail
-def test_metrics_of_a_worker_that_was_killed_are_cleaned_but_for_what_it_counted(
-    seeded_database: str, tmp_path: Path
-) -> None:
+def test_counters_of_a_killed_worker_are_kept_and_its_gauges_dropped(seeded_database: str, tmp_path: Path) -> None:
     with serving_with_two_workers(seeded_database, tmp_path) as live:
         for _ in range(20):
             ask(live.base, LOCALIDADES)
@@ -170,9 +168,7 @@ def test_metrics_of_a_worker_that_was_killed_are_cleaned_but_for_what_it_counted
         assert time.time() - value(after, "release_checked_timestamp_seconds") < 20
 
 
-def test_metrics_tell_of_held_pages_and_the_release_and_forget_the_one_before(
-    seeded_database: str, tmp_path: Path
-) -> None:
+def test_metrics_show_cached_pages_of_the_current_release_only(seeded_database: str, tmp_path: Path) -> None:
     with serving(seeded_database) as live:
         first = await_metrics(live.base, lambda metrics: value(metrics, "page_cache_pages") == 3)
         assert 3 * 1000 < value(first, "page_cache_bytes") < 64 * 1024**2
@@ -193,7 +189,7 @@ def test_metrics_tell_of_held_pages_and_the_release_and_forget_the_one_before(
         assert value(first, published) < value(after, published) <= time.time()
 
 
-def test_page_that_is_fetched_counts_as_a_miss(seeded_database: str) -> None:
+def test_fetched_page_counts_as_a_miss(seeded_database: str) -> None:
     with serving(seeded_database, LOCALIDADES_PAGE_CACHE_BYTES="0") as live:
         for number in (1, 2, 3, "03"):
             ask(live.base, f"{LOCALIDADES}?page={number}")
@@ -204,10 +200,8 @@ def test_page_that_is_fetched_counts_as_a_miss(seeded_database: str) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no prlimit")
-def test_worker_that_cannot_share_its_metrics_serves_on_and_is_counted_again_later(
-    seeded_database: str, tmp_path: Path
-) -> None:
-    """As on a system without memory: what it writes is cut off, or refused."""
+def test_worker_that_cannot_share_its_metrics_keeps_serving(seeded_database: str, tmp_path: Path) -> None:
+    """Writes are truncated or refused, as on a full disk."""
     with serving_with_two_workers(seeded_database, tmp_path) as live:
         before = answered(scrape(live.base), "list_localities", 200)
         for limit in (1024**2 + 100, resource.RLIM_INFINITY):
@@ -220,8 +214,8 @@ def test_worker_that_cannot_share_its_metrics_serves_on_and_is_counted_again_lat
         eventually(lambda: "Can't share the metrics" in live.output.read_text())
 
 
-def test_snapshots_of_another_version_are_passed_over() -> None:
-    """The workers of a renewed installation may count other things than those that they replace."""
+def test_metrics_snapshots_of_another_version_are_ignored() -> None:
+    """The workers of an upgraded installation may have other metrics than those that they replace."""
     ours: Snapshot = {("database_waiting",): [1], ("request_duration_seconds", "a", "200"): [1.0] * 12}
     theirs: Snapshot = {("database_waiting",): [2], ("request_duration_seconds", "a", "200"): [1.0] * 9, ("new",): [3]}
     merged = {("database_waiting",): [3], ("request_duration_seconds", "a", "200"): [1.0] * 12}
@@ -232,7 +226,7 @@ async def metrics_of(client: httpx.AsyncClient) -> Metrics:
     return read_metrics((await client.get("/metrics")).text)
 
 
-def test_requests_that_wait_for_a_connection_are_counted(seeded_database: str) -> None:
+def test_requests_waiting_for_a_connection_are_counted(seeded_database: str) -> None:
     settings = {"POOL_SIZE": "1", "DATABASE_TIMEOUT": "60", "RELEASE_POLL": "60", "PAGE_CACHE_BYTES": "0"}
     with (
         serving(seeded_database, **{f"LOCALIDADES_{name}": value for name, value in settings.items()}) as live,
@@ -275,7 +269,7 @@ async def test_errors_of_the_database_are_counted_by_kind(seeded_database: str, 
             assert value(await metrics_of(client), "database_errors_total", kind) == before + 1
 
 
-def test_request_is_counted_in_the_bucket_of_its_time_and_its_seconds_are_added() -> None:
+def test_request_duration_is_observed_in_a_histogram() -> None:
     counters = Counters()
     for seconds in (0.0002, 0.0007, 0.02, 0.2, 4.0):
         counters.count("get_locality", 200, seconds)
@@ -292,7 +286,7 @@ def test_request_is_counted_in_the_bucket_of_its_time_and_its_seconds_are_added(
     assert seconds == pytest.approx(4.2209)
 
 
-async def test_event_loop_lag_is_shown_for_a_minute_of_samples_and_then_forgotten(
+async def test_event_loop_lag_covers_the_last_minute(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(metrics_module, "SLEEP_INTERVAL", 0.001)
@@ -307,7 +301,7 @@ async def test_event_loop_lag_is_shown_for_a_minute_of_samples_and_then_forgotte
     sampling = asyncio.create_task(Sampler(note_what_is_shown).run())
     try:
         await asyncio.sleep(0)
-        time.sleep(0.5)  # noqa: ASYNC251  # as a fault of ours would
+        time.sleep(0.5)  # noqa: ASYNC251  # as a bug of the service would
         async with asyncio.timeout(PATIENCE):
             while not (max(shown, default=0) > 0.4 and shown[-1] < 0.4):  # noqa: ASYNC110  # it is sampled
                 await asyncio.sleep(0.01)
@@ -316,8 +310,8 @@ async def test_event_loop_lag_is_shown_for_a_minute_of_samples_and_then_forgotte
     assert sum(lag > 0.4 for lag in shown) >= 60
 
 
-def test_gauges_of_workers_are_added_but_for_what_tells_of_the_worst() -> None:
-    """A worker that has not read the releases for an hour must not hide behind one that has."""
+def test_gauges_of_workers_are_summed_or_the_worst_is_shown() -> None:
+    """A worker that hasn't read the releases for an hour must not be hidden by one that has."""
     of_one: Snapshot = {
         ("database_connections", "in_use"): [3],
         ("release_info", "2021-01"): [1],
@@ -341,7 +335,7 @@ def test_gauges_of_workers_are_added_but_for_what_tells_of_the_worst() -> None:
     }
 
 
-async def test_gauges_are_sampled_on_after_one_that_could_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_gauge_that_cannot_be_read_does_not_stop_sampling(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics_module, "SLEEP_INTERVAL", 0.001)
     monkeypatch.setattr(metrics_module, "SLEEPS_PER_SAMPLE", 1)
     monkeypatch.setattr(metrics_module, "COUNTERS", counters := Counters())
@@ -355,7 +349,7 @@ async def test_gauges_are_sampled_on_after_one_that_could_not_be_read(monkeypatc
     sampling = asyncio.create_task(Sampler(read_gauge).run())
     try:
         async with asyncio.timeout(PATIENCE):
-            # Another application of the tests may be sampled in between.
+            # Another application of the tests may be sampled meanwhile.
             while counters.gauges.get(("database_waiting",)) != 4:  # noqa: ASYNC110  # it is sampled
                 await asyncio.sleep(0.01)
     finally:

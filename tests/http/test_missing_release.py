@@ -1,4 +1,4 @@
-"""Reads of a release on a server that lacks it, or has just removed its rows: unavailable, never an empty answer."""
+"""Reading a release that a server lacks or has just removed is unavailable, never an empty result."""
 
 import inspect
 import pkgutil
@@ -33,7 +33,7 @@ async def names_in_batches(database: Database, release: Release) -> object:
     return [rows async for rows in names.list_localities(database, release)]
 
 
-# Each is given the release that it reads, and an earlier one.
+# Each takes the release to read, and an earlier one.
 READS: Mapping[str, Callable[[Database, Release, Release], Awaitable[object]]] = {
     "areas.get_area_summary": lambda d, r, _: areas.get_area_summary(d, r, MUNICIPIO, MUNICIPIO),
     "areas.list_largest_seats": lambda d, r, _: areas.list_largest_seats(d, r, [ESTADO]),
@@ -83,7 +83,7 @@ READS_OF_BOTH = (
 )
 
 
-def test_every_read_of_a_release_is_tried_here() -> None:
+def test_every_query_is_covered() -> None:
     found = set()
     for module in pkgutil.iter_modules(queries.__path__):
         full_name = f"{queries.__name__}.{module.name}"
@@ -107,7 +107,7 @@ async def reading(url: str) -> AsyncIterator[Database]:
 
 @pytest.fixture(scope="module")
 def both(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Lend a database with two releases that differ in a few places, to be copied."""
+    """Yield a template database with two releases that differ in a few places."""
     folder = tmp_path_factory.mktemp("missing")
     places = many(132)
     newer = [replace(places[0], nombre="Otro nombre"), *places[2:]]
@@ -119,14 +119,14 @@ def both(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="module")
 async def releases(both: str) -> Sequence[Release]:
-    """Lend the two releases, the earlier one first."""
+    """Return the two releases, the earlier one first."""
     async with reading(both) as database:
         return (await get_release_snapshot(database)).every
 
 
 @pytest.fixture(scope="module")
 async def present(server: str, both: str) -> AsyncIterator[Database]:
-    """Lend a server that has both releases, and no other."""
+    """Yield a server with both releases and no other."""
     with new_database(server, both) as url:
         async with reading(url) as database:
             yield database
@@ -138,13 +138,13 @@ def unpublished(release: Release) -> Release:
 
 
 @pytest.mark.parametrize("name", READS)
-async def test_release_that_is_there_is_read(present: Database, releases: Sequence[Release], name: str) -> None:
+async def test_existing_release_is_read(present: Database, releases: Sequence[Release], name: str) -> None:
     older, newer = releases
     await READS[name](present, newer, older)
 
 
 @pytest.mark.parametrize("name", READS)
-async def test_release_that_the_server_lacks_is_unavailable(
+async def test_release_missing_on_the_server_is_unavailable(
     present: Database, releases: Sequence[Release], name: str
 ) -> None:
     older, newer = releases
@@ -154,7 +154,7 @@ async def test_release_that_the_server_lacks_is_unavailable(
 
 
 @pytest.mark.parametrize("name", READS_OF_BOTH)
-async def test_second_release_that_the_server_lacks_is_unavailable(
+async def test_second_release_missing_on_the_server_is_unavailable(
     present: Database, releases: Sequence[Release], name: str
 ) -> None:
     older, newer = releases
@@ -162,7 +162,7 @@ async def test_second_release_that_the_server_lacks_is_unavailable(
         await READS[name](present, newer, unpublished(older))
 
 
-async def test_release_of_another_time_with_the_same_id_is_unavailable_as_soon_as_that_is_noticed(
+async def test_other_release_with_the_same_id_is_unavailable_once_noticed(
     server: str, both: str, releases: Sequence[Release]
 ) -> None:
     newer = releases[1]
@@ -171,12 +171,12 @@ async def test_release_of_another_time_with_the_same_id_is_unavailable_as_soon_a
             catalogue = CatalogueRepository(database)
             assert await catalogue.get_state(newer, ESTADO)
             await run_sql(url, "UPDATE releases SET published_at = published_at + interval '1 second'")
-            for estado in (ESTADO + 40, ESTADO):  # only after no rows is the server asked anew
+            for estado in (ESTADO + 40, ESTADO):  # the server is only asked again after an empty result
                 with pytest.raises(DatabaseUnavailableError, match="does not have the requested release"):
                     await catalogue.get_state(newer, estado)
 
 
-# Municipios and estados are removed after the localities, and until then these are right.
+# Municipios and estados are removed after the localities, so these are right until then.
 READS_OF_AREAS = (
     "catalogue.get_municipality",
     "catalogue.get_state",
@@ -184,13 +184,13 @@ READS_OF_AREAS = (
     "catalogue.list_states",
     "catalogue.list_municipalities_by_key",
 )
-# They list the releases that have a key, or find that one of theirs is retired: NotFoundError.
+# These list the releases that have a key, or raise NotFoundError for a retired one.
 READS_OF_THE_LIST = (
     "catalogue.find_last_release",
     "catalogue.list_history",
     "changes.find_changes",
 )
-# As `releases.retire` does it, step by step.
+# The steps of `releases.retire`.
 MARK = "UPDATE releases SET retired_at = now() WHERE id = {id}"
 DETACH = "ALTER TABLE localities DETACH PARTITION localities_r{id}"
 CLEAR = ("DROP TABLE localities_r{id}", "DELETE FROM municipalities WHERE release_id = {id}",
@@ -199,7 +199,7 @@ CLEAR = ("DROP TABLE localities_r{id}", "DELETE FROM municipalities WHERE releas
 
 @asynccontextmanager
 async def retiring(server: str, both: str, release: Release, *steps: str) -> AsyncIterator[Database]:
-    """Lend a server that has removed the rows of a release after a connection found them there."""
+    """Yield a server that removed the rows of a release after a connection had found them."""
     with new_database(server, both) as url:
         async with reading(url) as database:
             assert await CatalogueRepository(database).get_state(release, ESTADO)
@@ -210,26 +210,26 @@ async def retiring(server: str, both: str, release: Release, *steps: str) -> Asy
 
 @pytest.fixture(scope="module")
 async def detached(server: str, both: str, releases: Sequence[Release]) -> AsyncIterator[Database]:
-    """Lend a server that no longer has the localities of the newer release."""
+    """Yield a server that no longer has the localities of the newer release."""
     async with retiring(server, both, releases[1], MARK, DETACH) as database:
         yield database
 
 
 @pytest.fixture(scope="module")
 async def cleared(server: str, both: str, releases: Sequence[Release]) -> AsyncIterator[Database]:
-    """Lend a server that no longer has anything of the newer release."""
+    """Yield a server that no longer has anything of the newer release."""
     async with retiring(server, both, releases[1], MARK, DETACH, *CLEAR) as database:
         yield database
 
 
 @pytest.fixture(scope="module")
 async def without_older(server: str, both: str, releases: Sequence[Release]) -> AsyncIterator[Database]:
-    """Lend a server that no longer has anything of the older release."""
+    """Yield a server that no longer has anything of the older release."""
     async with retiring(server, both, releases[0], MARK, DETACH, *CLEAR) as database:
         yield database
 
 
-async def test_release_that_is_marked_is_read_until_its_rows_go(
+async def test_release_marked_for_removal_is_read_while_it_has_rows(
     server: str, both: str, releases: Sequence[Release]
 ) -> None:
     async with retiring(server, both, releases[1], MARK) as database:
@@ -237,9 +237,7 @@ async def test_release_that_is_marked_is_read_until_its_rows_go(
         assert await CatalogueRepository(database).get_locality(releases[1], LOCALITY + 8999) is None
 
 
-async def test_release_whose_detachment_was_interrupted_is_unavailable(
-    server: str, both: str, releases: Sequence[Release]
-) -> None:
+async def test_half_detached_release_is_unavailable(server: str, both: str, releases: Sequence[Release]) -> None:
     newer = releases[1]
     with new_database(server, both) as url:
         async with reading(url) as database, connected(url) as retirer, connected(url) as reader:
@@ -255,31 +253,27 @@ async def test_release_whose_detachment_was_interrupted_is_unavailable(
 
 
 @pytest.mark.parametrize("name", READS_OF_AREAS)
-async def test_areas_are_read_until_they_are_removed_too(
+async def test_areas_are_read_until_they_are_removed(
     detached: Database, releases: Sequence[Release], name: str
 ) -> None:
-    await detached.engine.dispose()  # a new connection hasn't seen the release
+    await detached.engine.dispose()  # a new connection hasn't found the release
     assert await READS[name](detached, releases[1], releases[0])
 
 
 @pytest.mark.parametrize("name", [name for name in READS if name not in READS_OF_AREAS + READS_OF_THE_LIST])
-async def test_localities_that_were_detached_are_unavailable(
-    detached: Database, releases: Sequence[Release], name: str
-) -> None:
+async def test_detached_localities_are_unavailable(detached: Database, releases: Sequence[Release], name: str) -> None:
     with pytest.raises(DatabaseUnavailableError, match="does not have the requested release"):
         await READS[name](detached, releases[1], releases[0])
 
 
 @pytest.mark.parametrize("name", [name for name in READS if name not in READS_OF_THE_LIST])
-async def test_release_that_was_removed_is_unavailable(
-    cleared: Database, releases: Sequence[Release], name: str
-) -> None:
+async def test_removed_release_is_unavailable(cleared: Database, releases: Sequence[Release], name: str) -> None:
     with pytest.raises(DatabaseUnavailableError, match="does not have the requested release"):
         await READS[name](cleared, releases[1], releases[0])
 
 
 @pytest.mark.parametrize("name", [name for name in READS_OF_BOTH if name not in READS_OF_THE_LIST])
-async def test_second_release_that_was_removed_is_unavailable(
+async def test_second_removed_release_is_unavailable(
     without_older: Database, releases: Sequence[Release], name: str
 ) -> None:
     with pytest.raises(DatabaseUnavailableError, match="does not have the requested release"):

@@ -1,4 +1,4 @@
-"""The index of names: built once on a machine, shared, kept in step with the releases, and never needed elsewhere."""
+"""The index of names: built once on a machine, shared, kept up to date, and only needed for searches."""
 
 import asyncio
 import fcntl
@@ -39,14 +39,14 @@ SUGGEST = f"{LOCALIDADES}suggest/"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give the test a folder for temporary files of its own; lend the one of the indexes in it."""
+    """Set a temporary folder for the test; return the folder of the indexes in it."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path / f"localidades-api-{os.getuid()}"
 
 
 @pytest.fixture
 def next_catalogue(tmp_path: Path) -> Path:
-    """Lend a catalogue in which one place has another name."""
+    """Return a catalogue in which one place has another name."""
     places = many(132)
     changed = [replace(place, nombre="Nuevo Asiento") if place.nombre == "Asientos" else place for place in places]
     return write_catalogue(tmp_path / "catun_localidad_2021-01.csv", changed)
@@ -72,7 +72,7 @@ def names_of(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.is_dir())
 
 
-async def test_index_is_built_once_and_found_by_the_next_process(seeded_database: str, folder: Path) -> None:
+async def test_index_is_built_once_and_reused_by_the_next_process(seeded_database: str, folder: Path) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
         first = await suggested(client, "asientos")
         [name] = names_of(folder)
@@ -84,7 +84,7 @@ async def test_index_is_built_once_and_found_by_the_next_process(seeded_database
         assert (folder / name / META).stat().st_mtime_ns == built_at
 
 
-async def test_suggestions_go_on_without_the_database(server: str, seeded_database: str) -> None:
+async def test_suggestions_work_without_the_database(server: str, seeded_database: str) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
         before = await suggested(client, "lugar 1")
         assert len(before) == 10
@@ -93,7 +93,7 @@ async def test_suggestions_go_on_without_the_database(server: str, seeded_databa
 
 
 @pytest.mark.parametrize("filters", ["", "&municipio_id=02001&page_size=1"])
-async def test_search_of_the_list_goes_on_without_the_database(server: str, seeded_database: str, filters: str) -> None:
+async def test_search_works_without_the_database(server: str, seeded_database: str, filters: str) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
         known = (await client.get(f"{LOCALIDADES}?page_size=1000")).json()["results"]
         with out_of_reach(server, seeded_database):
@@ -104,7 +104,7 @@ async def test_search_of_the_list_goes_on_without_the_database(server: str, seed
         assert [one for one in known if one in results] == results
 
 
-async def test_search_of_the_list_finds_names_of_earlier_releases_only(
+async def test_search_includes_former_names_of_earlier_releases_only(
     seeded_database: str, next_catalogue: Path
 ) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
@@ -134,7 +134,7 @@ async def test_new_release_is_served_with_its_names(seeded_database: str, next_c
 
 @contextmanager
 def unfinished(folder: Path, name: str) -> Iterator[None]:
-    """Keep the index of a name from being built, as another process does that builds it."""
+    """Keep the index of a name from being built, like another process that builds it."""
     descriptor = os.open(folder / f"{name}.lock", os.O_RDONLY | os.O_CREAT)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -145,7 +145,7 @@ def unfinished(folder: Path, name: str) -> Iterator[None]:
 
 @pytest.fixture
 async def unindexed(seeded_database: str, next_catalogue: Path, folder: Path) -> str:
-    """Import release 2021-01, and leave 2020-01 the current one; lend the name of the index that 2021-01 lacks."""
+    """Import release 2021-01 without publishing it; return the name of the index that it lacks."""
     await import_into(seeded_database, next_catalogue)
     async with running_app(seeded_database) as app:
         releases = app.state.services.releases
@@ -169,7 +169,7 @@ SEARCHES = {
 
 
 async def search(client: httpx.AsyncClient, kind: str) -> tuple[str, bool]:
-    """Return the release that a search found something in, and whether what it found has its new name."""
+    """Return the release of a search, and whether it found the new name."""
     target, rows = SEARCHES[kind]
     answer = await client.request("POST" if rows else "GET", target, json=rows)
     assert answer.status_code == 200, (kind, answer.text)
@@ -177,7 +177,7 @@ async def search(client: httpx.AsyncClient, kind: str) -> tuple[str, bool]:
     return answer.headers["catalogue-release"], "Nuevo Asiento" in answer.text
 
 
-async def test_release_before_is_searched_until_the_names_of_a_new_one_are_indexed(
+async def test_previous_release_is_searched_until_the_new_one_is_indexed(
     seeded_database: str, folder: Path, unindexed: str
 ) -> None:
     async with running_app(seeded_database, database_timeout=2) as app, client_of(app) as client:
@@ -194,8 +194,8 @@ async def test_release_before_is_searched_until_the_names_of_a_new_one_are_index
         assert found == dict.fromkeys(SEARCHES, ("2021-01", True))
 
 
-async def test_map_is_drawn_once_the_names_are_indexed(seeded_database: str, folder: Path, unindexed: str) -> None:
-    """Both take a processor, and requests need the other one."""
+async def test_map_appears_once_names_are_indexed(seeded_database: str, folder: Path, unindexed: str) -> None:
+    """Each takes a processor, and requests need the other one."""
     async with running_app(seeded_database, page_cache_bytes=10**6) as app, client_of(app) as client:
         services = app.state.services
 
@@ -205,12 +205,12 @@ async def test_map_is_drawn_once_the_names_are_indexed(seeded_database: str, fol
         with unfinished(folder, unindexed):
             await publish_again(seeded_database, "2021-01")
             await await_release(client, "2021-01")
-            await asyncio.sleep(0.5)  # nothing is drawn meanwhile; a map drawn too early would be there by then
+            await asyncio.sleep(0.5)  # nothing is drawn meanwhile; a map drawn too early would have appeared by then
             assert not await is_drawn()
         await eventually_async(is_drawn)
 
 
-async def test_no_release_is_searched_for_one_whose_names_cannot_be_indexed(
+async def test_unindexable_release_is_not_searched(
     seeded_database: str, folder: Path, unindexed: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
@@ -222,7 +222,7 @@ async def test_no_release_is_searched_for_one_whose_names_cannot_be_indexed(
     assert "Can't index the names of release 2021-01" in caplog.text
 
 
-async def test_start_awaits_the_names_of_the_release(seeded_database: str, folder: Path, unindexed: str) -> None:
+async def test_startup_waits_for_the_index(seeded_database: str, folder: Path, unindexed: str) -> None:
     await publish_again(seeded_database, "2021-01")
     with unfinished(folder, unindexed):
         async with running_app(seeded_database, wants_names=False) as app, client_of(app) as client:
@@ -236,7 +236,9 @@ async def test_start_awaits_the_names_of_the_release(seeded_database: str, folde
         assert (answer.status_code, answer.json()["release"]) == (200, "2021-01")
 
 
-async def test_start_awaits_no_names_that_cannot_be_indexed(seeded_database: str, folder: Path, unindexed: str) -> None:
+async def test_startup_does_not_wait_for_an_index_that_cannot_be_built(
+    seeded_database: str, folder: Path, unindexed: str
+) -> None:
     await publish_again(seeded_database, "2021-01")
     (folder / unindexed).write_text("not a folder")
     async with running_app(seeded_database, wants_names=False) as app, client_of(app) as client:
@@ -248,12 +250,10 @@ async def test_start_awaits_no_names_that_cannot_be_indexed(seeded_database: str
         assert (await client.get(SUGGEST, params={"q": "asientos"})).status_code == 503
 
 
-async def test_release_that_is_removed_is_no_longer_searched(
-    seeded_database: str, folder: Path, unindexed: str
-) -> None:
+async def test_removed_release_is_no_longer_searched(seeded_database: str, folder: Path, unindexed: str) -> None:
     async with running_app(seeded_database, database_timeout=2) as app, client_of(app) as client:
         after = await app.state.services.releases.named("2021-01")
-        alone = fingerprint(after, [after])  # without the names of the other, it has another index
+        alone = fingerprint(after, [after])  # without the other's names it has another index
         with unfinished(folder, unindexed), unfinished(folder, alone):
             await publish_again(seeded_database, "2021-01")
             await await_release(client, "2021-01")
@@ -269,9 +269,7 @@ async def test_release_that_is_removed_is_no_longer_searched(
         await await_searched(client, "2021-01")
 
 
-async def test_release_that_comes_back_is_served_with_the_names_that_it_had(
-    seeded_database: str, next_catalogue: Path, folder: Path
-) -> None:
+async def test_republished_release_reuses_its_index(seeded_database: str, next_catalogue: Path, folder: Path) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
         before = await client.get(SUGGEST, params={"q": "asientos"})
         await import_into(seeded_database, next_catalogue)
@@ -284,7 +282,7 @@ async def test_release_that_comes_back_is_served_with_the_names_that_it_had(
         assert names_of(folder) == built
 
 
-async def test_release_that_comes_back_to_a_new_process_does_not_wait_for_its_names(
+async def test_republished_release_reuses_its_index_in_a_new_process(
     seeded_database: str, next_catalogue: Path, folder: Path
 ) -> None:
     await import_into(seeded_database, next_catalogue)
@@ -298,7 +296,7 @@ async def test_release_that_comes_back_to_a_new_process_does_not_wait_for_its_na
             assert (answer.status_code, answer.json()["type"]) == (503, "/problems#search-unavailable")
 
 
-async def test_index_that_is_damaged_is_built_again(seeded_database: str, folder: Path) -> None:
+async def test_damaged_index_is_rebuilt(seeded_database: str, folder: Path) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
         expected = await suggested(client, "lugar 2")
     [name] = names_of(folder)
@@ -308,10 +306,8 @@ async def test_index_that_is_damaged_is_built_again(seeded_database: str, folder
     assert names_of(folder) == [name]
 
 
-async def test_index_does_not_change_when_a_release_comes_or_a_later_one_goes(
-    seeded_database: str, next_catalogue: Path, folder: Path
-) -> None:
-    """It has the names of earlier releases, and depends on nothing else."""
+async def test_index_is_unaffected_by_later_releases(seeded_database: str, next_catalogue: Path, folder: Path) -> None:
+    """It has the names of earlier releases and nothing else."""
     async with running_app(seeded_database) as app, client_of(app) as client:
         [of_first] = names_of(folder)
         await import_into(seeded_database, next_catalogue)
@@ -330,7 +326,7 @@ async def have_become(folder: Path, names: list[str]) -> bool:
     return names_of(folder) == names
 
 
-async def test_index_of_a_release_that_is_gone_is_removed_though_it_was_in_use(
+async def test_index_of_a_removed_release_is_deleted_even_if_open(
     seeded_database: str, next_catalogue: Path, folder: Path
 ) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
@@ -358,10 +354,10 @@ async def has_none(folder: Path, name: str) -> bool:
     return name not in names_of(folder)
 
 
-async def test_indexes_of_another_service_on_the_machine_stay(
+async def test_indexes_of_another_service_are_kept(
     server: str, seeded_database: str, migrated: str, next_catalogue: Path, folder: Path
 ) -> None:
-    """Stopped or not, for a week; what both can reach goes once neither can."""
+    """For a week, stopped or not. An index of both is removed once neither uses it."""
     with new_database(server, migrated) as other:
         await import_into(other, write_catalogue(next_catalogue.with_name("catun_localidad_2019-01.csv"), many(120)))
         async with running_app(other):
@@ -399,7 +395,7 @@ async def test_unlisted_index_is_removed_unless_a_process_has_it_open_or_builds_
     assert (len(left), unused.exists(), killed.exists()) == (3, False, False)
 
 
-async def test_index_that_another_keeps_open_is_not_looked_at_with_every_poll(
+async def test_index_held_open_by_another_process_is_not_checked_at_every_poll(
     seeded_database: str, folder: Path
 ) -> None:
     (folder / "0open").mkdir(parents=True)
@@ -415,9 +411,7 @@ async def test_index_that_another_keeps_open_is_not_looked_at_with_every_poll(
         os.close(descriptor)
 
 
-async def test_index_in_use_stays_open_while_another_takes_its_place(
-    seeded_database: str, next_catalogue: Path
-) -> None:
+async def test_replaced_index_stays_open_while_in_use(seeded_database: str, next_catalogue: Path) -> None:
     await import_into(seeded_database, next_catalogue)
     async with running_app(seeded_database) as app, client_of(app) as client:
         await await_searched(client, "2021-01")
@@ -427,7 +421,7 @@ async def test_index_in_use_stays_open_while_another_takes_its_place(
             return (await indexes.get(release)) is not index
 
         async with indexes.using(release) as index:
-            await retire(seeded_database, "2020-01")  # whose names it has
+            await retire(seeded_database, "2020-01")  # it has its names
             await eventually_async(is_made_anew)
             assert index.suggest("asientos, asientos")[0].match == "former"
         assert (await suggested(client, "asientos, asientos"))[0]["otro_nombre"] is None
@@ -435,7 +429,7 @@ async def test_index_in_use_stays_open_while_another_takes_its_place(
             index.suggest("lugar 3")
 
 
-async def test_index_of_a_whole_catalogue_is_built_by_a_process_of_its_own(
+async def test_large_index_is_built_in_a_separate_process(
     seeded_database: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(open_indexes, "MAX_IN_THREAD", 0)
@@ -445,7 +439,7 @@ async def test_index_of_a_whole_catalogue_is_built_by_a_process_of_its_own(
     assert len(names_of(folder)) == 1
 
 
-async def test_requests_do_not_wait_for_the_index_of_a_whole_catalogue(
+async def test_requests_do_not_wait_for_a_large_index(
     seeded_database: str, folder: Path, unindexed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(open_indexes, "MAX_IN_THREAD", 0)
@@ -457,7 +451,7 @@ async def test_requests_do_not_wait_for_the_index_of_a_whole_catalogue(
         ):
             await await_release(client, "2021-01")
 
-            async def is_refused() -> bool:  # a request that comes before the build has begun may wait
+            async def is_refused() -> bool:  # a request before the build has begun may wait
                 with suppress(TimeoutError):
                     async with asyncio.timeout(5):
                         answer = await client.get(SUGGEST, params={"q": "asientos"})
@@ -467,7 +461,7 @@ async def test_requests_do_not_wait_for_the_index_of_a_whole_catalogue(
             await eventually_async(is_refused)
 
 
-async def test_index_that_a_retirement_overtakes_is_built_once_it_is_noticed(
+async def test_index_overtaken_by_a_retirement_is_built_afterwards(
     seeded_database: str, next_catalogue: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(open_indexes, "MAX_IN_THREAD", 0)
@@ -486,12 +480,12 @@ async def test_index_that_a_retirement_overtakes_is_built_once_it_is_noticed(
 
 @pytest.fixture
 def unusable(folder: Path) -> None:
-    """Put a file where the indexes would be."""
+    """Put a file in place of the folder of indexes."""
     folder.write_text("not a folder")
 
 
 @pytest.mark.usefixtures("unusable")
-async def test_without_an_index_searches_are_503_and_the_rest_is_answered(
+async def test_without_an_index_only_searches_are_503(
     seeded_database: str, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with running_app(seeded_database, wants_names=False) as app, client_of(app) as client:

@@ -1,4 +1,4 @@
-"""The places nearest to a point, held against the distance to every single one."""
+"""The places nearest to a point, compared with the distance to every place."""
 
 import math
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -22,9 +22,9 @@ from tests.support.postgres import new_database
 from tests.support.wire import LOCALIDADES
 
 ADDRESS = f"{LOCALIDADES}nearest/"
-EARTH_RADIUS = 6_371_008.8  # metres, the mean one (IUGG)
+EARTH_RADIUS = 6_371_008.8  # metres, the mean radius (IUGG)
 NONE = ("-", "-")
-# Odd places: equal points, both sides of the 180th meridian, the poles, a point that is only half known.
+# Odd places: equal points, both sides of the 180th meridian, the poles, an incomplete point.
 ODD: list[tuple[str, str]] = [
     *[("21.880833", "-102.296111")] * 12,
     ("21.880834", "-102.296111"), ("21.880833", "-102.296112"),
@@ -37,7 +37,7 @@ ODD: list[tuple[str, str]] = [
 
 
 def spread() -> list[tuple[str, str]]:
-    """Return points over Mexico, in a cluster, and over the globe, the same in every run."""
+    """Return the same points in every run: over Mexico, in a cluster, and over the globe."""
     random = Random(4)  # noqa: S311  # not for secrets
     boxes = [(14.5, 32.7, -118.4, -86.7)] * 150 + [(19.2, 19.6, -99.4, -98.9)] * 100 + [(-90, 90, -180, 180)] * 100
     return [
@@ -81,16 +81,16 @@ async def nearest(client: httpx.AsyncClient, lat: float, lon: float, limit: int 
 def check(
     results: list[dict[str, Any]], lat: float, lon: float, limit: int, places: Mapping[int, Place] = LOCATED
 ) -> None:
-    """Hold an answer against the distance to every place there is.
+    """Compare a response with the distance to every place.
 
-    Within a centimetre two places are equally far: two processors' sines may differ in the last bit.
+    Distances within a centimetre count as equal: the sines of two processors may differ in the last bit.
     """
     distances = {id_: distance(place, lat, lon) for id_, place in places.items()}
     expected = sorted(distances.values())[:limit]
     found = [row["id"] for row in results]
     assert len(found) == len(set(found)) == len(expected)
     for row, metres in zip(results, expected, strict=True):
-        assert row["distancia"] == pytest.approx(metres, abs=0.06)  # it is told in tenths
+        assert row["distancia"] == pytest.approx(metres, abs=0.06)  # it is given in tenths
         assert row["distancia"] == round(row["distancia"], 1)
         assert distances[row["id"]] == pytest.approx(metres, abs=0.01)
 
@@ -107,7 +107,7 @@ async def globe(
 
 
 def country() -> list[Place]:
-    """Return places over Mexico, many times more than one is asked for."""
+    """Return places over Mexico, many times more than a request returns."""
     random = Random(5)  # noqa: S311  # not for secrets
     return places_at(
         [(f"{random.uniform(14.5, 32.7):.6f}", f"{random.uniform(-118.4, -86.7):.6f}") for _ in range(3000)]
@@ -147,9 +147,7 @@ LONGITUDES = st.floats(-180, 180) | st.sampled_from([-180.0, 180.0, 179.999, -17
 @example(lat=1e-20, lon=-1e-20, limit=1)
 @example(lat=-38.18626697354286, lon=-29.25422681266747, limit=30)  # the last of them is at the pole
 @example(lat=21.8808330000001, lon=-102.296111, limit=3)
-async def test_nearest_places_are_those_of_the_least_distance_anywhere(
-    globe: httpx.AsyncClient, lat: float, lon: float, limit: int
-) -> None:
+async def test_nearest_places_match_brute_force(globe: httpx.AsyncClient, lat: float, lon: float, limit: int) -> None:
     check(await nearest(globe, lat, lon, limit), lat, lon, limit)
 
 
@@ -158,14 +156,14 @@ async def test_nearest_places_are_those_of_the_least_distance_anywhere(
 @example(lat=-23, lon=78, limit=10)  # the other side of the world
 @example(lat=90, lon=0, limit=10)
 @example(lat=59.3, lon=18, limit=100)
-async def test_places_of_a_whole_country_are_those_of_the_least_distance_from_anywhere(
+async def test_nearest_of_a_whole_country_match_brute_force(
     countrywide: httpx.AsyncClient, lat: float, lon: float, limit: int
 ) -> None:
     check(await nearest(countrywide, lat, lon, limit), lat, lon, limit, located(COUNTRY))
 
 
 def rows_read(node: Mapping[str, Any]) -> float:
-    """Count the localities that a plan has read, however they were found."""
+    """Count the localities that a plan has read by any kind of scan."""
     own = 0.0
     if node.get("Relation Name", "").startswith("localities"):
         dropped = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
@@ -177,10 +175,8 @@ def rows_read(node: Mapping[str, Any]) -> float:
     ("lat", "lon"),
     [(59.3, 18), (28.6, 77.2), (35.7, 139.7), (-33.9, 151.2), (-33.9, 18.4), (-23, 78), (90, 0), (-90, 0), (0, 180)],
 )
-async def test_point_far_away_reads_a_small_part_of_the_catalogue(
-    country_database: str, lat: float, lon: float
-) -> None:
-    """What is read is counted, since time tells little on a busy machine."""
+async def test_distant_point_reads_a_small_part_of_the_catalogue(country_database: str, lat: float, lon: float) -> None:
+    """The test counts rows, since time says little on a busy machine."""
     database = Database.for_reading(country_database, pool_size=1, timeout=30)
     try:
         explained = text(f"EXPLAIN (ANALYZE, FORMAT JSON) {NEAREST}")
@@ -192,10 +188,8 @@ async def test_point_far_away_reads_a_small_part_of_the_catalogue(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.sampled_from(sorted(LOCATED)), degrees=st.floats(1e-6, 20), side=st.sampled_from([1, -1]))
-async def test_place_due_east_or_west_is_within_reach(
-    globe: httpx.AsyncClient, place: int, degrees: float, side: int
-) -> None:
-    """Where a place touches the meridian that bounds all that are as near, the point is farthest from it in degrees."""
+async def test_place_due_east_or_west_is_found(globe: httpx.AsyncClient, place: int, degrees: float, side: int) -> None:
+    """A circle around a point touches its bounding meridian nearer to the pole than the point."""
     latitude, longitude = float(LOCATED[place].latitud), float(LOCATED[place].longitud)
     angle = math.radians(degrees)
     lat = math.degrees(math.asin(math.sin(math.radians(latitude)) * math.cos(angle)))
@@ -205,7 +199,7 @@ async def test_place_due_east_or_west_is_within_reach(
         check(await nearest(globe, lat, lon, limit), lat, lon, limit)
 
 
-async def test_places_at_one_point_come_by_id(globe: httpx.AsyncClient) -> None:
+async def test_places_at_the_same_point_are_ordered_by_id(globe: httpx.AsyncClient) -> None:
     at_one_point = [int(place.cvegeo) for place in PLACES[:12]]
     for limit in (1, 5, 12):
         results = await nearest(globe, 21.880833, -102.296111, limit)
@@ -216,7 +210,7 @@ async def test_places_at_one_point_come_by_id(globe: httpx.AsyncClient) -> None:
     assert same == sorted(at_one_point)
 
 
-async def test_nearest_place_is_as_the_catalogue_has_it(globe: httpx.AsyncClient) -> None:
+async def test_nearest_place_matches_the_catalogue(globe: httpx.AsyncClient) -> None:
     assert (await nearest(globe, 21.880833, -102.296111, 1)) == [
         {
             "id": 10010001,
@@ -232,7 +226,7 @@ async def test_nearest_place_is_as_the_catalogue_has_it(globe: httpx.AsyncClient
     ]
 
 
-async def test_nearest_are_ten_unless_asked_otherwise(globe: httpx.AsyncClient) -> None:
+async def test_limit_defaults_to_ten(globe: httpx.AsyncClient) -> None:
     results = (await globe.get(f"{ADDRESS}?lat=20&lon=-100")).json()["results"]
     assert results == await nearest(globe, 20, -100, 10)
     assert len(results) == 10
@@ -240,7 +234,7 @@ async def test_nearest_are_ten_unless_asked_otherwise(globe: httpx.AsyncClient) 
 
 
 @pytest.mark.parametrize("number", ["21", "21.5", "-21.5", "021.50", "-0", "-0.0", "20.0", "0." + "3" * 25])
-async def test_plain_decimal_number_is_taken(globe: httpx.AsyncClient, number: str) -> None:
+async def test_plain_decimals_are_accepted(globe: httpx.AsyncClient, number: str) -> None:
     results = (await globe.get(ADDRESS, params={"lat": number, "lon": number, "limit": "3"})).json()["results"]
     check(results, float(number), float(number), 3)
 
@@ -269,9 +263,7 @@ async def test_plain_decimal_number_is_taken(globe: httpx.AsyncClient, number: s
         *(("limit", value) for value in ("0", "101", "+1")),
     ],
 )
-async def test_parameter_that_can_not_be_used_is_refused_by_name(
-    globe: httpx.AsyncClient, parameter: str, value: str
-) -> None:
+async def test_bad_parameter_is_refused_by_name(globe: httpx.AsyncClient, parameter: str, value: str) -> None:
     answer = await globe.get(ADDRESS, params={"lat": "20", "lon": "-100", parameter: value})
     assert answer.status_code == 422
     assert [fault["parameter"] for fault in answer.json()["errors"]] == [parameter]
@@ -282,7 +274,7 @@ async def test_parameter_that_can_not_be_used_is_refused_by_name(
     [[NONE] * 3, [NONE, ("20", "-"), ("-", "-100")], [NONE, NONE, ("20", "-100")]],
     ids=["none", "half", "one"],
 )
-async def test_catalogue_with_hardly_a_point_gives_what_it_has(
+async def test_catalogue_with_few_points_gives_all_of_them(
     server: str, migrated: str, tmp_path: Path, points: list[tuple[str, str]]
 ) -> None:
     file = write_catalogue(tmp_path / "catun_localidad_2020-01.csv", places_at(points))
@@ -296,8 +288,8 @@ async def test_catalogue_with_hardly_a_point_gives_what_it_has(
                 assert [row["id"] for row in results] == [int(place.cvegeo) for place in known]
 
 
-def test_map_has_north_at_the_top_and_east_to_the_right() -> None:
-    """A degree of longitude is half as long as one of latitude at 60 degrees."""
+def test_map_has_north_up_and_east_to_the_right() -> None:
+    """At 60 degrees, a degree of longitude is half as long as one of latitude."""
     here = {"nombre": "Here", "latitud": 60.0, "longitud": -100.0}
     around = [(60.1, -100.0), (60.0, -99.8), (59.9, -100.0), (60.0, -100.2)]
     drawn = draw_map(
@@ -315,7 +307,7 @@ def test_map_has_north_at_the_top_and_east_to_the_right() -> None:
     assert [dot.label and dot.label.text for dot in drawn.dots] == ["N", "E", "S", "W"]
 
 
-def test_map_names_the_most_populous_where_there_is_not_room_for_all() -> None:
+def test_map_labels_the_most_populous_places_first() -> None:
     here = {"nombre": "Here", "latitud": 20.0, "longitud": -100.0}
     around = [("Lejos", 3, 19.9), *((f"Rancho {n}", n, 20.1 + n / 10_000) for n in range(9)), ("Ciudad", 50_000, 20.1)]
     drawn = draw_map(
@@ -329,7 +321,7 @@ def test_map_names_the_most_populous_where_there_is_not_room_for_all() -> None:
     assert [dot.radius > 5 for dot in drawn.dots] == [True] + [False] * 10
 
 
-async def test_many_points_in_one_statement_have_the_answers_of_each(country_database: str) -> None:
+async def test_many_points_are_answered_like_each_alone(country_database: str) -> None:
     random = Random(6)  # noqa: S311  # not for secrets
     points = [(random.uniform(-90, 90), random.uniform(-180, 180)) for _ in range(40)]
     points += [(random.uniform(15, 32), random.uniform(-118, -87)) for _ in range(60)]

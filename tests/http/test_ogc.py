@@ -1,4 +1,4 @@
-"""OGC API - Features: what the standard asks for, and every feature once by following `next`."""
+"""OGC API - Features: the requirements of the standard, and every feature once by following `next`."""
 
 import shutil
 import subprocess
@@ -40,7 +40,7 @@ async def read_all(client: httpx.AsyncClient, target: str) -> list[dict[str, Any
     return features
 
 
-async def test_landing_page_leads_to_everything(client: httpx.AsyncClient) -> None:
+async def test_landing_page_links_to_everything(client: httpx.AsyncClient) -> None:
     landing = await get(client, f"{OGC}/")
     found = links(landing)
     assert found.keys() == {"self", "conformance", "data", "service-desc", "service-doc", "alternate"}
@@ -59,7 +59,7 @@ async def test_landing_page_leads_to_everything(client: httpx.AsyncClient) -> No
         assert (await client.get(links(one)["alternate"])).headers["content-type"].startswith("text/html")
 
 
-async def test_definition_is_valid_openapi_with_the_limit_and_what_can_be_filtered_by(
+async def test_api_definition_is_valid_and_lists_limit_and_filters(
     client: httpx.AsyncClient,
 ) -> None:
     document = await get(client, f"{OGC}/api")
@@ -83,7 +83,7 @@ async def test_following_next_returns_each_locality_once(client: httpx.AsyncClie
 
 
 @pytest.mark.parametrize("query", ["estado_id=1", "municipio_id=1001", "ambito=U", "clave=0001", "cvegeo=010010003"])
-async def test_filters_select_what_the_list_does(client: httpx.AsyncClient, query: str) -> None:
+async def test_filters_match_the_list(client: httpx.AsyncClient, query: str) -> None:
     features = await read_all(client, f"{OGC}/collections/localidades/items?limit=2&{query}")
     listed = await get(client, f"{LOCALIDADES}?page_size=200&{query}")
     assert features
@@ -97,13 +97,13 @@ async def test_filters_select_what_the_list_does(client: httpx.AsyncClient, quer
         ("-103,21,0,-102,22,100", True),
         ("-103.,21.0000000000001,-102,22.5", True),
         ("-360,-100,360,100", True),
-        ("-103,21,-110,22", True),  # round the other side of the Earth
+        ("-103,21,-110,22", True),  # around the other side of the Earth
         ("177,65,-177,70", False),
         ("-1e-05,0,1,1", False),
     ],
 )
 @pytest.mark.parametrize("collection", COLLECTIONS)
-async def test_box_selects_the_points_within(
+async def test_bbox_selects_the_points_within(
     client: httpx.AsyncClient,
     collection: str,
     bbox: str,
@@ -124,7 +124,7 @@ async def test_box_selects_the_points_within(
     assert bool(expected) is has_any
 
 
-async def test_areas_stand_at_their_cabeceras(client: httpx.AsyncClient) -> None:
+async def test_areas_are_located_at_their_cabeceras(client: httpx.AsyncClient) -> None:
     for collection in ("estados", "municipios"):
         features = {one["id"]: one for one in await read_all(client, f"{OGC}/collections/{collection}/items?limit=3")}
         listed = (await get(client, f"/api/census/{collection}/?page_size=200"))["results"]
@@ -161,13 +161,15 @@ async def test_areas_stand_at_their_cabeceras(client: httpx.AsyncClient) -> None
         ("/collections?release=nothing", 404),
     ],
 )  # fmt: skip
-async def test_refusal_has_the_status_of_the_standard(client: httpx.AsyncClient, target: str, status: int) -> None:
+async def test_bad_requests_have_the_status_of_the_standard(
+    client: httpx.AsyncClient, target: str, status: int
+) -> None:
     answer = await client.get(f"{OGC}{target}")
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
 
 
 @pytest.mark.parametrize("when", ["2018-09-01T00:00:00Z", "2018-01-01T00:00:00.5-06:00/..", "../2018-01-01T00:00:00Z"])
-async def test_time_matches_every_feature(client: httpx.AsyncClient, when: str) -> None:
+async def test_datetime_matches_every_feature(client: httpx.AsyncClient, when: str) -> None:
     page = await get(client, f"{OGC}/collections/localidades/items?datetime={when}")
     assert page["numberMatched"] == 132
     assert len(page["features"]) == 10
@@ -176,7 +178,7 @@ async def test_time_matches_every_feature(client: httpx.AsyncClient, when: str) 
 @pytest.mark.parametrize(
     "path", ["/", "/collections", "/collections/localidades/items?limit=100", "/collections/estados/items/1"]
 )
-async def test_answer_is_validated_and_kept_by_no_shared_cache(client: httpx.AsyncClient, path: str) -> None:
+async def test_response_has_an_etag_and_is_private(client: httpx.AsyncClient, path: str) -> None:
     for coding in ("identity", "gzip"):
         answer = await client.get(f"{OGC}{path}", headers={"Accept-Encoding": coding})
         assert answer.headers["cache-control"] == "no-cache, private"
@@ -185,7 +187,7 @@ async def test_answer_is_validated_and_kept_by_no_shared_cache(client: httpx.Asy
         assert (again.status_code, again.headers["etag"]) == (304, answer.headers["etag"])
 
 
-async def test_links_keep_the_release_that_the_request_names(client: httpx.AsyncClient) -> None:
+async def test_links_keep_the_named_release(client: httpx.AsyncClient) -> None:
     landing = await get(client, f"{OGC}/?release=2020-01")
     collections = await get(client, links(landing)["data"])
     items = links(collections["collections"][2])["items"]
@@ -193,7 +195,7 @@ async def test_links_keep_the_release_that_the_request_names(client: httpx.Async
     assert "release=2020-01" in links(await get(client, items))["next"]
 
 
-async def test_addresses_with_and_without_a_slash_lead_to_the_same(client: httpx.AsyncClient) -> None:
+async def test_trailing_slash_is_optional(client: httpx.AsyncClient) -> None:
     for typed in (OGC, f"{OGC}/conformance/", f"{OGC}/collections/", f"{OGC}/collections/estados/items/"):
         assert (await client.get(typed, follow_redirects=True)).status_code == 200
 
@@ -213,7 +215,7 @@ def test_gdal_reads_every_feature(live_server: str) -> None:
 
 
 @pytest.mark.parametrize(("limit", "coding"), [(50, None), (51, "gzip")])
-async def test_page_of_many_features_is_compressed(client: httpx.AsyncClient, limit: int, coding: str | None) -> None:
+async def test_large_page_is_compressed(client: httpx.AsyncClient, limit: int, coding: str | None) -> None:
     target = f"/ogc/collections/localidades/items?limit={limit}"
     answer = await client.get(target, headers={"Accept-Encoding": "gzip"})
     assert (answer.json()["numberReturned"], answer.headers.get("content-encoding")) == (limit, coding)

@@ -1,4 +1,4 @@
-"""The OpenAPI document says what is on the wire."""
+"""The OpenAPI document matches the responses."""
 
 import json
 import re
@@ -24,7 +24,7 @@ from tests.support.postgres import execute
 from tests.support.wire import LOCALIDADES, run
 
 INDEX = "/api/census/"
-STATIC = {"release": "2018-09", "name": "2018-09", "since": "2012-06"}  # what names releases, without a service
+STATIC = {"release": "2018-09", "name": "2018-09", "since": "2012-06"}  # parameters that name releases
 Document = dict[str, Any]
 SCHEMAS = """
     Described Endpoint ExtendService Extension ExtensionColumn Fault Feature FileFormat Format GoneProblem Index
@@ -34,12 +34,12 @@ SCHEMAS = """
     NotReadyProblem PreviewService Problem ProposedProperties PublishedRelease PublishedReleasePage Ready
     ReconciliationCandidate ReconciliationResult Resources RowsFormat State StatePage SuggestServices SuggestedEntities
     SuggestedEntity SuggestedItems Suggestion SuggestionResults TileJson Totals VectorLayer ViewService
-"""  # generated clients have types of these names
+"""  # the names of types in generated clients
 
 
 @pytest.fixture(scope="module")
 def document() -> Document:
-    """Lend the document; it needs no database."""
+    """Return the document; it needs no database."""
     return create_app(Settings()).openapi()
 
 
@@ -50,12 +50,12 @@ def operations(document: Document) -> Iterator[tuple[str, Document]]:
 
 
 def schema_of(document: Document, path: str, status: int, media_type: str) -> Document:
-    """Return the schema of an answer, with what it refers to."""
+    """Return the schema of a response with its references."""
     answer = document["paths"][path]["get"]["responses"][str(status)]
     return {**answer["content"][media_type]["schema"], "components": document["components"]}
 
 
-def test_document_names_its_operations_as_a_client_would(document: Document) -> None:
+def test_operation_ids_suit_generated_clients(document: Document) -> None:
     assert document["openapi"].startswith("3.1")
     assert {name: operation["operationId"] for name, operation in operations(document)} == {
         "GET /api/census/": "get_index",
@@ -89,11 +89,11 @@ def test_document_names_its_operations_as_a_client_would(document: Document) -> 
     }
 
 
-def test_document_names_its_schemas_as_a_client_would(document: Document) -> None:
+def test_schema_names_suit_generated_clients(document: Document) -> None:
     assert sorted(document["components"]["schemas"]) == SCHEMAS.split()
 
 
-def test_document_begins_each_group_with_what_the_rest_lies_under(document: Document) -> None:
+def test_operations_of_a_tag_start_with_its_collection(document: Document) -> None:
     groups: dict[str, list[str]] = defaultdict(list)
     for name, operation in operations(document):
         path = name.partition(" ")[2]
@@ -108,13 +108,13 @@ def test_document_begins_each_group_with_what_the_rest_lies_under(document: Docu
     ]
 
 
-def test_document_is_a_valid_one(document: Document) -> None:
+def test_document_is_valid_openapi(document: Document) -> None:
     schemathesis.openapi.from_dict(document).validate()
     for schema in document["components"]["schemas"].values():
         jsonschema_rs.meta.validate(schema)
 
 
-def test_document_describes_every_operation_parameter_and_answer(document: Document) -> None:
+def test_every_operation_parameter_and_response_is_described(document: Document) -> None:
     for name, operation in operations(document):
         assert operation["summary"], name
         assert len(operation["description"]) > 20, name
@@ -123,7 +123,7 @@ def test_document_describes_every_operation_parameter_and_answer(document: Docum
             assert parameter["in"] in {"query", "path"}
             assert len(parameter["description"]) > 20, (name, parameter)
             assert parameter["schema"].get("examples") or "example" in parameter, (name, parameter)
-        assert not {"requestBody", "304"} <= {*operation, *operation["responses"]}, name  # no POST is revalidated
+        assert not {"requestBody", "304"} <= {*operation, *operation["responses"]}, name  # a POST isn't revalidated
         for status, answer in operation["responses"].items():
             assert len(answer["description"]) > 5, (name, status)
             for header in answer.get("headers", {}).values():
@@ -132,7 +132,7 @@ def test_document_describes_every_operation_parameter_and_answer(document: Docum
                 assert header["example"]
 
 
-def test_document_has_what_an_operation_needs_before_what_it_takes_besides(document: Document) -> None:
+def test_required_parameters_come_first(document: Document) -> None:
     required = {
         name: [parameter["required"] for parameter in operation.get("parameters", [])]
         for name, operation in operations(document)
@@ -141,8 +141,8 @@ def test_document_has_what_an_operation_needs_before_what_it_takes_besides(docum
     assert {name for name, flags in required.items() if flags != sorted(flags, reverse=True)} == set()
 
 
-def test_document_is_of_json_alone_wherever_that_is_the_default(document: Document) -> None:
-    """A type of several representations would say of an answer that it may be text."""
+def test_only_json_is_documented_where_it_is_the_default(document: Document) -> None:
+    """Otherwise generated types would be unions with text."""
     others = {name: media for name, media in named_media_types(document) if media - {"application/json"}}
     assert others == {
         "GET /api/census/localidades/download/": {
@@ -162,7 +162,7 @@ def named_media_types(document: Document) -> Iterator[tuple[str, set[str]]]:
         yield name, {media_type for content in found for media_type in content}
 
 
-def test_document_has_each_choice_of_several_operations_once(document: Document) -> None:
+def test_shared_enumerations_are_defined_once(document: Document) -> None:
     schemas = document["components"]["schemas"]
     assert schemas["Language"] == {"type": "string", "enum": ["en", "es"]}
     assert schemas["Format"] == {"type": "string", "enum": ["json", "api"]}
@@ -177,7 +177,7 @@ def test_document_has_each_choice_of_several_operations_once(document: Document)
     assert not {("en", "es"), ("json", "api"), ("json", "ndjson", "csv")} & set(inline)
 
 
-def test_document_names_things_in_words(document: Document) -> None:
+def test_tags_and_summaries_are_readable(document: Document) -> None:
     described = [tag["name"] for tag in document["tags"]]
     used = {tag for _, operation in operations(document) for tag in operation["tags"]}
     assert used == set(described)
@@ -188,7 +188,7 @@ def test_document_names_things_in_words(document: Document) -> None:
     assert not [name for name in document["components"]["schemas"] if not name.isalnum()]
 
 
-def test_document_answers_are_those_of_the_contract(document: Document) -> None:
+def test_documented_responses_match_the_contract(document: Document) -> None:
     for path in (INDEX, LOCALIDADES):
         responses = document["paths"][path]["get"]["responses"]
         listed = {"307"} if path == LOCALIDADES else set()
@@ -208,14 +208,14 @@ def test_document_answers_are_those_of_the_contract(document: Document) -> None:
     assert "Catalogue-Records" not in download["304"]["headers"]
 
 
-def test_document_examples_keep_to_their_schemas(document: Document) -> None:
+def test_examples_match_their_schemas(document: Document) -> None:
     checked = 0
     for name, schema in document["components"]["schemas"].items():
         for field, described in schema.get("properties", {}).items():
             for example in described.get("examples", []):
                 jsonschema_rs.validate({**described, "components": document["components"]}, example)
                 checked += 1
-            # What was sent with a row may be anything.
+            # The `sent` of a row may be anything.
             known = described.get("type") or described.get("$ref") or described.get("anyOf") or field == "sent"
             assert known, (name, field)
     for _, operation in operations(document):
@@ -226,7 +226,7 @@ def test_document_examples_keep_to_their_schemas(document: Document) -> None:
     assert checked > 10
 
 
-def test_document_shows_a_problem_of_its_own_for_each_status(document: Document) -> None:
+def test_each_status_has_its_own_example_of_a_problem(document: Document) -> None:
     for name, operation in operations(document):
         for status in (status for status in operation["responses"] if status >= "400"):
             content = operation["responses"][status]["content"]["application/problem+json"]
@@ -247,7 +247,7 @@ def test_document_shows_a_problem_of_its_own_for_each_status(document: Document)
         (f"{INDEX}?format=x", 422),
     ],
 )
-async def test_answer_on_the_wire_keeps_to_its_schema(
+async def test_responses_match_their_schemas(
     client: httpx.AsyncClient, document: Document, target: str, status: int
 ) -> None:
     answer = await client.get(target)
@@ -258,9 +258,7 @@ async def test_answer_on_the_wire_keeps_to_its_schema(
     assert set(documented) <= {name.title().replace("Etag", "ETag") for name in answer.headers}
 
 
-async def test_document_served_is_the_one_of_the_code_but_for_the_releases(
-    client: httpx.AsyncClient, document: Document
-) -> None:
+async def test_served_document_only_adds_the_releases(client: httpx.AsyncClient, document: Document) -> None:
     served = (await client.get("/openapi.json")).json()
     assert served != document
     for _, operation in operations(served):
@@ -272,7 +270,7 @@ async def test_document_served_is_the_one_of_the_code_but_for_the_releases(
     assert served == document
 
 
-async def test_document_names_the_releases_that_there_are_at_the_moment(database: str, tmp_path: Path) -> None:
+async def test_served_document_lists_the_current_releases(database: str, tmp_path: Path) -> None:
     async with running_app(database) as app, client_of(app) as client:
         assert await named_releases(client) == STATIC
         published = ["2019-01", "2020-01", "2021-01"]
@@ -289,7 +287,7 @@ async def test_document_names_the_releases_that_there_are_at_the_moment(database
 
 
 async def named_releases(client: httpx.AsyncClient, query: dict[str, str] | None = None) -> dict[str, str]:
-    """Return what the served document gives as examples of the parameters that name releases."""
+    """Return the examples of the parameters that name releases."""
     found: dict[str, str] = {}
     for _, operation in operations((await client.get("/openapi.json", params=query)).json()):
         for parameter in operation.get("parameters", []):
@@ -301,7 +299,7 @@ async def named_releases(client: httpx.AsyncClient, query: dict[str, str] | None
     return found
 
 
-def test_document_printed_by_the_command_is_the_one_served(document: Document) -> None:
+def test_command_prints_the_served_document(document: Document) -> None:
     printed = run("openapi")
     assert printed.returncode == 0, printed.stderr
     assert json.loads(printed.stdout) == document
@@ -311,7 +309,7 @@ def test_document_printed_by_the_command_is_the_one_served(document: Document) -
 
 
 def in_catalogue() -> dict[str, str]:
-    """Return the translations of the document's texts, which the reference has, too."""
+    """Return the translations of the document's texts."""
     with (files("localidades_api.languages") / "openapi.es.po").open("rb") as file:
         return {str(message.id): str(message.string) for message in read_po(file, abort_invalid=True) if message.id}
 
@@ -329,19 +327,19 @@ def said_of(document: Document) -> set[str]:
     return said
 
 
-def test_every_text_of_the_document_is_in_spanish_and_no_other(document: Document) -> None:
+def test_every_text_of_the_document_is_translated(document: Document) -> None:
     spanish = in_catalogue()
     assert {text for text in said_of(document) if not spanish.get(text)} == set()
     assert set(spanish) - said_of(document) == set()
 
 
-def test_translation_keeps_the_names_paragraphs_and_figures_of_the_text() -> None:
+def test_translations_keep_names_paragraphs_and_numbers() -> None:
     for english, spanish in in_catalogue().items():
         for kept in ("`[^`]+`", "\n\n", r"\{\w+\}", r"RFC [0-9]+|[0-9]+(?: kB| GB)"):
             assert Counter(re.findall(kept, english)) == Counter(re.findall(kept, spanish)), (english, spanish)
 
 
-async def test_document_in_spanish_differs_in_its_texts_alone(client: httpx.AsyncClient) -> None:
+async def test_spanish_document_differs_only_in_texts(client: httpx.AsyncClient) -> None:
     english, spanish = [(await client.get("/openapi.json", params=query)).json() for query in ({}, {"lang": "es"})]
     differences = list(differing(english, spanish))
     assert {place[-1] for place, _, _ in differences} <= {"summary", "description", "name", 0}
@@ -356,7 +354,7 @@ async def test_document_in_spanish_differs_in_its_texts_alone(client: httpx.Asyn
 
 
 def differing(one: Any, other: Any, *place: str | int) -> Iterator[tuple[tuple[str | int, ...], Any, Any]]:  # noqa: ANN401
-    """Yield where two values of JSON differ, and in what."""
+    """Yield the differences between two JSON values, with their paths."""
     if isinstance(one, dict):
         assert list(one) == list(other), place
         for name in one:
@@ -370,9 +368,7 @@ def differing(one: Any, other: Any, *place: str | int) -> Iterator[tuple[tuple[s
 
 
 @pytest.mark.parametrize("language", ["es", "es-MX,es;q=0.9", "fr"])
-async def test_document_depends_on_no_language_but_the_one_that_is_named(
-    client: httpx.AsyncClient, language: str
-) -> None:
+async def test_document_ignores_accept_language(client: httpx.AsyncClient, language: str) -> None:
     plain = await client.get("/openapi.json")
     for query in ({}, {"lang": "en"}):
         answer = await client.get("/openapi.json", params=query, headers={"Accept-Language": language})

@@ -1,4 +1,4 @@
-"""The page cache: the pages of the served release, which outlast the database."""
+"""The page cache: the pages of the served release, which don't need the database."""
 
 import asyncio
 from pathlib import Path
@@ -25,7 +25,7 @@ ENOUGH = 1_000_000
 
 
 def pages_of(app: FastAPI) -> list[bytes | None]:
-    """Return the pages of the served release by number, those that are cached."""
+    """Return the cached pages of the served release by number."""
     services: Services = app.state.services
     served = services.releases.served
     held = services.pages.held(served) if served else None
@@ -33,7 +33,7 @@ def pages_of(app: FastAPI) -> list[bytes | None]:
 
 
 def cached(app: FastAPI) -> list[int]:
-    """Return the numbers of the pages that are cached."""
+    """Return the numbers of the cached pages."""
     return [number for number, page in enumerate(pages_of(app)) if page]
 
 
@@ -47,7 +47,7 @@ async def await_warm(app: FastAPI) -> None:
 
 
 async def await_looks(app: FastAPI, count: int) -> None:
-    """Wait until the releases have been read so many times more."""
+    """Wait until the releases have been polled `times` times more."""
     releases = app.state.services.releases
     async with asyncio.timeout(PATIENCE):
         for _ in range(count):
@@ -56,9 +56,9 @@ async def await_looks(app: FastAPI, count: int) -> None:
                 await asyncio.sleep(0.001)
 
 
-async def test_page_whose_first_asker_hangs_up_reaches_the_others(seeded_database: str) -> None:
+async def test_page_is_served_to_the_others_if_the_first_client_disconnects(seeded_database: str) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
-        await client.get(f"{LOCALIDADES}?page=9")  # the release is known from here on
+        await client.get(f"{LOCALIDADES}?page=9")  # the release is known now
         async with connected(seeded_database) as other:
             with locked(seeded_database, "localities"):
                 first, second = (asyncio.create_task(client.get(LOCALIDADES)) for _ in range(2))
@@ -67,7 +67,7 @@ async def test_page_whose_first_asker_hangs_up_reaches_the_others(seeded_databas
             assert (await second).content.startswith(b'{"quantity":132')
 
 
-async def test_cache_with_little_room_holds_what_fits_and_serves_the_rest(seeded_database: str) -> None:
+async def test_small_cache_holds_what_fits_and_serves_the_rest(seeded_database: str) -> None:
     async with running_app(seeded_database, page_cache_bytes=9_000) as app, client_of(app) as client:
 
         async def is_filled() -> list[int]:
@@ -80,7 +80,7 @@ async def test_cache_with_little_room_holds_what_fits_and_serves_the_rest(seeded
         assert cached(app) == held
 
 
-async def test_held_pages_are_served_while_the_database_is_away(server: str, seeded_database: str) -> None:
+async def test_cached_pages_are_served_without_the_database(server: str, seeded_database: str) -> None:
     async with running_app(seeded_database, page_cache_bytes=ENOUGH) as app, client_of(app) as client:
         await await_warm(app)
         before = await client.get(f"{LOCALIDADES}?page=2")
@@ -90,9 +90,7 @@ async def test_held_pages_are_served_while_the_database_is_away(server: str, see
             assert (after.status_code, after.content) == (200, before.content)
 
 
-async def test_front_page_is_shown_without_its_cities_while_the_database_is_away(
-    server: str, seeded_database: str
-) -> None:
+async def test_front_page_omits_its_cities_without_the_database(server: str, seeded_database: str) -> None:
     async with running_app(seeded_database, database_timeout=0.5) as app, client_of(app) as client:
         await await_release(client, "2020-01")
         with out_of_reach(server, seeded_database):
@@ -104,7 +102,7 @@ async def test_front_page_is_shown_without_its_cities_while_the_database_is_away
     assert "etag" in back.headers
 
 
-async def test_page_that_is_not_cached_is_503_while_the_database_is_away(
+async def test_uncached_page_is_503_without_the_database(
     seeded_database: str,
 ) -> None:
     async with running_app(seeded_database, database_timeout=0.5) as app, client_of(app) as client:
@@ -120,9 +118,7 @@ def next_catalogue(folder: Path) -> Path:
     return write_catalogue(folder / "catun_localidad_2021-01.csv", [*many(132), Place("010019997", "Nuevo")])
 
 
-async def test_pointer_that_moves_to_and_fro_ends_with_the_pages_of_where_it_stays(
-    seeded_database: str, tmp_path: Path
-) -> None:
+async def test_pages_follow_the_last_of_quick_publications(seeded_database: str, tmp_path: Path) -> None:
     await import_into(seeded_database, next_catalogue(tmp_path))
     async with running_app(seeded_database, page_cache_bytes=ENOUGH, release_poll=0.01) as app:
         for name in ("2020-01", "2021-01") * 10:
@@ -130,7 +126,7 @@ async def test_pointer_that_moves_to_and_fro_ends_with_the_pages_of_where_it_sta
                 seeded_database,
                 f"UPDATE current_release SET release_id = (SELECT id FROM releases WHERE name = '{name}')",  # noqa: S608
             )
-        # One that had begun before the last move, one that saw it and took it up, one after it.
+        # One poll began before the last change, one noticed it, one came after it.
         await await_looks(app, 3)
         await await_warm(app)
         page = pages_of(app)[3]
@@ -140,12 +136,12 @@ async def test_pointer_that_moves_to_and_fro_ends_with_the_pages_of_where_it_sta
 
 
 def pages_in_memory(app: FastAPI) -> float:
-    """Return what the metrics tell of the pages of every release."""
+    """Return the metrics of cached pages by release."""
     pages: float = app.state.services.pages.gauges()["page_cache_pages",]
     return pages
 
 
-async def test_older_release_is_served_but_takes_no_room(seeded_database: str, tmp_path: Path) -> None:
+async def test_older_release_is_served_uncached(seeded_database: str, tmp_path: Path) -> None:
     async with running_app(seeded_database, page_cache_bytes=ENOUGH) as app, client_of(app) as client:
         await await_warm(app)
         await import_into(seeded_database, next_catalogue(tmp_path))
@@ -157,13 +153,13 @@ async def test_older_release_is_served_but_takes_no_room(seeded_database: str, t
         assert pages_in_memory(app) == 3
 
 
-# Everything that JSON escapes and everything that it does not, as long as a line of a file can hold it.
+# All characters that a line of the file can hold, whether JSON escapes them or not.
 CHARACTERS = [chr(code) for code in (*range(1, 0xD800), *range(0xE000, 0x10000)) if chr(code) not in '\n\r"']
 NAMES = [f"A{''.join(CHARACTERS[start : start + 60])}z" for start in range(0, len(CHARACTERS), 60)]
 
 
-async def test_json_of_postgres_is_what_the_documented_models_write(server: str, migrated: str, tmp_path: Path) -> None:
-    """Valid against the models, and byte for byte their own serialisation."""
+async def test_json_from_postgres_equals_that_of_the_models(server: str, migrated: str, tmp_path: Path) -> None:
+    """It is valid for the models, and identical to their own serialization."""
     places = [Place(f"01001{number:04d}", name) for number, name in enumerate([*NAMES, "\\/\U0001f600'"], 1)]
     file = write_catalogue(tmp_path / "catun_localidad_2020-01.csv", places)
     names = []
@@ -192,7 +188,7 @@ async def test_json_of_postgres_is_what_the_documented_models_write(server: str,
         ),
     ],
 )
-async def test_release_whose_pages_cannot_be_fetched_is_served_all_the_same_after_a_moment(
+async def test_release_is_served_even_if_its_pages_cannot_be_preloaded(
     seeded_database: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -205,14 +201,14 @@ async def test_release_whose_pages_cannot_be_fetched_is_served_all_the_same_afte
     publish = "UPDATE current_release SET release_id = $1"
     options = {"page_cache_bytes": ENOUGH, "database_timeout": 60}
     async with running_app(seeded_database, **options):
-        pass  # the names of the later release are indexed from here on
+        pass  # the names of the later release are indexed now
     await run_sql(seeded_database, publish, numbers[before[0]])
     async with running_app(seeded_database, **options) as app, client_of(app) as client:
         for name in before:
             await run_sql(seeded_database, publish, numbers[name])
             await await_release(client, name)
             await await_warm(app)
-        monkeypatch.setattr(release_poller, the_other, 60)  # the one that is meant must end the wait
+        monkeypatch.setattr(release_poller, the_other, 60)  # the timeout under test must end the wait
         async with connected(seeded_database) as other, other.transaction():
             await other.execute(f"LOCK TABLE localities_r{numbers[then]} IN ACCESS EXCLUSIVE MODE")
             await run_sql(seeded_database, publish, numbers[then])
@@ -223,19 +219,19 @@ async def test_release_whose_pages_cannot_be_fetched_is_served_all_the_same_afte
         await await_warm(app)
 
 
-async def test_fetch_of_a_page_ends_with_the_application(seeded_database: str) -> None:
-    """Its client may have gone; its connection must not stay."""
+async def test_page_fetch_ends_with_the_application(seeded_database: str) -> None:
+    """Its client may have disconnected; its connection must be returned."""
     before = asyncio.all_tasks()
     with locked(seeded_database):
         async with running_app(seeded_database, wants_names=False) as app, connected(seeded_database) as other:
             client = client_of(app)
-            await client.head("/api/census/")  # the release is known from here on
+            await client.head("/api/census/")  # the release is known now
             fetching = asyncio.create_task(client.get(f"{LOCALIDADES}?page=2"))
             await eventually_async(lambda: other.fetchval(SOMEBODY_WAITS))
             fetching.cancel()
             await asyncio.gather(fetching, return_exceptions=True)
 
         async def is_over() -> bool:
-            return asyncio.all_tasks() <= before  # of which another test may have left one that has ended
+            return asyncio.all_tasks() <= before  # another test may have left an ended one
 
-        await eventually_async(is_over)  # for a cancelled task, SQLAlchemy closes the connection in another one
+        await eventually_async(is_over)  # SQLAlchemy closes the connection of a cancelled task in another task

@@ -1,4 +1,4 @@
-"""Probes, and the port that they may have of their own."""
+"""Probes, and the management port."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from tests.support.postgres import execute, out_of_reach
 from tests.support.wire import LOCALIDADES, ask, send, serving
 
 
-def test_readiness_tells_the_release_with_its_age_and_lag(seeded_database: str) -> None:
+def test_readiness_reports_the_release_its_age_and_lag(seeded_database: str) -> None:
     execute(seeded_database, "UPDATE releases SET published_at = now() - interval '2 days'")
     with serving(seeded_database) as live:
         answer = ask(live.base, "/readyz")
@@ -54,7 +54,7 @@ def test_readiness_without_a_database_says_what_is_still_served(server: str, see
         await_metrics(live.base, lambda _: ask(live.base, "/readyz").status == 200)
 
 
-async def test_readiness_keeps_to_its_deadline_whatever_the_database_does(seeded_database: str) -> None:
+async def test_readiness_answers_in_time_even_if_the_database_hangs(seeded_database: str) -> None:
     blocker = await asyncpg.connect(seeded_database)
     try:
         async with (
@@ -64,7 +64,7 @@ async def test_readiness_keeps_to_its_deadline_whatever_the_database_does(seeded
             assert (await client.get("/readyz")).status_code == 200
             async with blocker.transaction():
                 await blocker.execute("LOCK TABLE releases")
-                answer = await client.get("/readyz")  # which the lock would keep waiting for good
+                answer = await client.get("/readyz")  # the lock would block it forever
                 assert (answer.status_code, answer.json()["release"]) == (503, "2020-01")
             assert (await client.get("/readyz")).status_code == 200
     finally:
@@ -87,7 +87,7 @@ async def test_readiness_keeps_to_its_deadline_whatever_the_database_does(seeded
         ),
     ],
 )
-async def test_readiness_names_what_is_wrong_with_a_database_that_answers(
+async def test_readiness_names_the_database_error(
     reader: str, seeded_database: str, statements: list[str], detail: str
 ) -> None:
     execute(seeded_database, f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {reader}")
@@ -95,14 +95,14 @@ async def test_readiness_names_what_is_wrong_with_a_database_that_answers(
     async with running_app(url, release_poll=60) as app, client_of(app) as client:
         assert (await client.get("/readyz")).status_code == 200
         change = [statement.format(reader=reader) for statement in statements]
-        await asyncio.to_thread(execute, seeded_database, *change)  # reads that are under way come to their end
+        await asyncio.to_thread(execute, seeded_database, *change)  # lets running reads finish
         answer = await client.get("/readyz")
         assert (answer.status_code, answer.json()["release"]) == (503, "2020-01")
         assert answer.headers["content-type"] == "application/problem+json"
         assert re.search(detail, answer.json()["detail"]), answer.text
 
 
-async def test_fault_outside_the_census_is_a_problem(seeded_database: str) -> None:
+async def test_unexpected_error_outside_the_prefix_is_a_problem(seeded_database: str) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
         app.state.services = None
         answer = await client.get("/livez")
@@ -121,8 +121,8 @@ async def test_readiness_without_a_release_names_none(database: str) -> None:
         assert "release" not in answer.json()
 
 
-async def test_request_without_a_port_is_not_one_to_the_management_port() -> None:
-    """A server on a Unix socket need not say where a request came in."""
+async def test_request_without_a_port_is_not_taken_for_management() -> None:
+    """A server on a Unix socket need not name its port."""
     async with running_app(
         "postgresql://x@localhost/x?host=/nowhere", management_port=9000, in_background=False
     ) as app:
@@ -136,7 +136,7 @@ async def test_request_without_a_port_is_not_one_to_the_management_port() -> Non
             assert (await client.get("/livez")).status_code == 404
 
 
-def test_management_port_has_probes_and_metrics_and_nothing_else(seeded_database: str) -> None:
+def test_management_port_serves_probes_and_metrics_only(seeded_database: str) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as probe:
         port = probe.getsockname()[1]
     with serving(seeded_database, "--workers", "2", LOCALIDADES_MANAGEMENT_PORT=str(port)) as live:
@@ -151,7 +151,7 @@ def test_management_port_has_probes_and_metrics_and_nothing_else(seeded_database
             assert ask(live.base, path).status == 404, path
         for _ in range(10):
             assert ask(live.base, LOCALIDADES).status == 200
-        held = f"GET {LOCALIDADES} HTTP/1.1\r\nHost: test\r\n\r\n"  # on the other port, by the same spelling
+        held = f"GET {LOCALIDADES} HTTP/1.1\r\nHost: test\r\n\r\n"  # the same request on the other port
         for _ in range(10):
             sent = send(management, (held + held.replace("Host: test", "Host: test\r\nConnection: close")).encode())
             assert sent.startswith(b"HTTP/1.1 404 ")

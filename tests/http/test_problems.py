@@ -1,4 +1,4 @@
-"""Types of problems: each has an address that stays, and the address leads to what is said of it."""
+"""Problem types: each has a stable URI that leads to its description."""
 
 import re
 from urllib.parse import urldefrag, urljoin
@@ -13,7 +13,7 @@ from tests.support.wire import LOCALIDADES
 
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 _SECTION = re.compile(r"<section.*?</section>", re.DOTALL)
-# What clients have been told: a slug is never renamed, and one that is no longer used stays.
+# Slugs are part of the contract: they are never renamed, and unused ones stay.
 SLUGS = {
     "bad-request", "comparison-running", "content-too-large", "database-unavailable", "gone",
     "header-fields-too-large", "internal-error", "invalid-ogc-parameters", "invalid-page",
@@ -24,7 +24,7 @@ SLUGS = {
 }  # fmt: skip
 
 
-def test_type_of_error_has_a_slug_and_words_of_its_own() -> None:
+def test_each_problem_type_has_its_own_slug_and_texts() -> None:
     assert {error.slug for error in answerable()} == SLUGS
     for error in answerable():
         assert {"slug", "meaning", "remedy"} <= set(vars(error)), error
@@ -45,7 +45,7 @@ def test_type_of_error_has_a_slug_and_words_of_its_own() -> None:
         "/problems",
     ],
 )
-async def test_address_with_a_line_break_at_its_end_is_no_address(client: httpx.AsyncClient, path: str) -> None:
+async def test_path_with_a_trailing_newline_is_404(client: httpx.AsyncClient, path: str) -> None:
     path, mark, query = path.partition("?")
     answer = await client.get(f"{path}%0A{mark}{query}")
     assert (answer.status_code, answer.json()["type"]) == (404, "/problems#not-found")
@@ -63,7 +63,7 @@ async def test_address_with_a_line_break_at_its_end_is_no_address(client: httpx.
         ("/static-swagger-ui/nothing", "not-found"),
     ],
 )
-async def test_type_of_a_problem_leads_to_what_is_said_of_it(client: httpx.AsyncClient, target: str, slug: str) -> None:
+async def test_problem_type_links_to_its_description(client: httpx.AsyncClient, target: str, slug: str) -> None:
     problem = (await client.get(target)).json()
     assert problem["type"] == f"/problems#{slug}"
     address, fragment = urldefrag(urljoin(f"http://test{target}", problem["type"]))
@@ -74,7 +74,7 @@ async def test_type_of_a_problem_leads_to_what_is_said_of_it(client: httpx.Async
     assert [one["status"] for one in told if one["type"] == problem["type"]] == [problem["status"]]
 
 
-async def test_type_of_a_problem_keeps_to_the_path_below_which_the_service_stands(app: FastAPI) -> None:
+async def test_problem_type_includes_the_forwarded_prefix(app: FastAPI) -> None:
     transport = httpx.ASGITransport(app, root_path="/claves")
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
         problem = (await client.get("/claves/nothing")).json()
@@ -85,9 +85,7 @@ async def test_type_of_a_problem_keeps_to_the_path_below_which_the_service_stand
 
 @pytest.mark.parametrize("root", ["", "/claves"])
 @pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_problem_below_static_files_leads_to_the_service_and_not_below_them(
-    app: FastAPI, root: str, method: str
-) -> None:
+async def test_problem_type_of_a_missing_static_file_is_not_below_static(app: FastAPI, root: str, method: str) -> None:
     transport = httpx.ASGITransport(app, root_path=root)
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
         answer = await client.request(method, f"{root}/static/nothing")
@@ -98,7 +96,7 @@ async def test_problem_below_static_files_leads_to_the_service_and_not_below_the
         assert "/static/problems" not in page
 
 
-async def test_page_of_problems_is_in_spanish_where_the_browser_prefers_it(client: httpx.AsyncClient) -> None:
+async def test_problems_page_is_in_the_preferred_language(client: httpx.AsyncClient) -> None:
     english = "".join(_SECTION.findall((await client.get("/problems?format=api")).text))
     page = await client.get("/problems", headers={**HTML, "Accept-Language": "es-MX,es;q=0.9"})
     spanish = "".join(_SECTION.findall(page.text))
@@ -111,7 +109,7 @@ async def test_page_of_problems_is_in_spanish_where_the_browser_prefers_it(clien
             assert written not in spanish, "it is not translated"
 
 
-async def test_root_leads_a_browser_to_the_index_page_and_a_program_to_json(app: FastAPI) -> None:
+async def test_root_redirects_browsers_to_html_and_programs_to_json(app: FastAPI) -> None:
     async with client_of(app) as client:
         page = await client.get("/", headers=HTML, follow_redirects=True)
         assert page.url.path == "/api/census/"
@@ -121,8 +119,8 @@ async def test_root_leads_a_browser_to_the_index_page_and_a_program_to_json(app:
         assert data.json()["release"] == "2020-01"
 
 
-async def test_newline_at_the_end_of_an_address_is_not_sent_back(client: httpx.AsyncClient) -> None:
-    """A header with one would be a fault of the server."""
+async def test_trailing_newline_is_not_echoed(client: httpx.AsyncClient) -> None:
+    """A newline in a header would be a server error."""
     for path in ("/docs/%0A", "/match/%0A", "/problems/%0A", "/docs%0A"):
         answer = await client.get(path)
         assert answer.status_code in {308, 404}

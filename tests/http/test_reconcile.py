@@ -1,12 +1,14 @@
-"""The Reconciliation Service API 0.2: what OpenRefine and other clients of it ask, and what they are told."""
+"""The Reconciliation Service API 0.2, as OpenRefine and other clients use it."""
 
 import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Mapping
+from functools import cache
 from typing import Any
 
 import httpx
+import jsonschema_rs
 import pytest
 from fastapi import FastAPI
 from hypothesis import given
@@ -17,7 +19,33 @@ from localidades_api.catalogue.schemas import LocalityDetail
 from localidades_api.http.paths import MATCH
 from tests.support.application import client_of, recorded_statements, running_app
 from tests.support.postgres import out_of_reach
-from tests.support.reconciliation import HAS_SCHEMAS, hold_to
+from tests.support.wire import ROOT
+
+_SCHEMAS = ROOT.parent / "shared" / "reconciliation"
+_OPENAPI = "http://swagger.io/v2/schema.json"  # referenced by the manifest's schema
+
+
+HAS_SCHEMAS = _SCHEMAS.is_dir()
+
+
+def hold_to(name: str, content: object) -> None:
+    """Validate a response against a schema."""
+    _validator(name).validate(content)
+
+
+@cache
+def _validator(name: str) -> jsonschema_rs.Draft7Validator:
+    schema = _read(name)
+    beside = schema["$id"].rpartition("/")[0]
+    resources = [(f"{beside}/type.json", _read("type")), (_OPENAPI, _read("openapi"))]
+    return jsonschema_rs.Draft7Validator(schema, registry=jsonschema_rs.Registry(resources))
+
+
+def _read(name: str) -> dict[str, Any]:
+    """Read a schema without its `$schema`, which names an unpublished dialect."""
+    schema: dict[str, Any] = json.loads((_SCHEMAS / f"{name}.json").read_text(encoding="utf-8"))
+    return {member: value for member, value in schema.items() if member != "$schema"}
+
 
 RECONCILE = "/api/census/reconcile/"
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -77,7 +105,7 @@ async def best(
 @pytest.mark.skipif(
     not HAS_SCHEMAS, reason="the community group's schemas (beside the project) are not on this machine"
 )
-async def test_answers_hold_to_the_schemas_of_the_community_group(client: httpx.AsyncClient) -> None:
+async def test_responses_match_the_published_schemas(client: httpx.AsyncClient) -> None:
     hold_to("manifest", (await client.get(RECONCILE)).json())
     queries = {"a": {"query": "Azientos"}, "b": {"query": "Ninguno", "limit": 0}, "c": {"query": "Ardi"}}
     hold_to("reconciliation-query-batch", queries)
@@ -98,7 +126,7 @@ async def test_answers_hold_to_the_schemas_of_the_community_group(client: httpx.
 # -- The manifest
 
 
-async def test_manifest_says_what_there_is_and_where(client: httpx.AsyncClient) -> None:
+async def test_manifest_describes_types_and_urls(client: httpx.AsyncClient) -> None:
     answer = await client.get(RECONCILE)
     manifest = answer.json()
     assert answer.headers["content-type"] == "application/json"
@@ -116,7 +144,7 @@ async def test_manifest_says_what_there_is_and_where(client: httpx.AsyncClient) 
         assert (await client.get(address, follow_redirects=True)).status_code == 200, address
 
 
-async def test_manifest_addresses_are_those_that_the_client_came_by_and_not_for_shared_caches(app: FastAPI) -> None:
+async def test_manifest_uses_the_request_host_and_is_private(app: FastAPI) -> None:
     transport = httpx.ASGITransport(app, root_path="/claves")
     async with httpx.AsyncClient(transport=transport, base_url="https://example.org:8443") as client:
         answer = await client.get(f"/claves{RECONCILE}")
@@ -127,7 +155,7 @@ async def test_manifest_addresses_are_those_that_the_client_came_by_and_not_for_
 # -- Methods
 
 
-async def test_methods_of_the_endpoint_are_get_and_post_and_of_the_rest_get(client: httpx.AsyncClient) -> None:
+async def test_endpoint_allows_get_and_post_and_the_rest_get_only(client: httpx.AsyncClient) -> None:
     preflight = await client.options(RECONCILE, headers={"Origin": "http://a", "Access-Control-Request-Method": "POST"})
     assert preflight.status_code == 204
     assert preflight.headers["access-control-allow-methods"] == "GET, HEAD, POST"
@@ -141,7 +169,7 @@ async def test_methods_of_the_endpoint_are_get_and_post_and_of_the_rest_get(clie
 # -- Queries
 
 
-async def test_name_leads_to_its_key_with_leading_zeros(client: httpx.AsyncClient) -> None:
+async def test_name_is_matched_to_its_key_with_leading_zeros(client: httpx.AsyncClient) -> None:
     [result] = await asked(client, {"query": "asientos", "properties": [{"pid": "municipio", "v": "Municipio 002"}]})
     [candidate] = result["result"]
     assert candidate == {
@@ -162,7 +190,7 @@ async def test_queries_by_get_are_answered_as_those_by_post(client: httpx.AsyncC
     assert by_get.headers["cache-control"] == "no-store"
 
 
-async def test_homonyms_are_candidates_of_which_none_is_certain(client: httpx.AsyncClient) -> None:
+async def test_homonyms_are_uncertain_candidates(client: httpx.AsyncClient) -> None:
     [result] = await asked(client, {"query": "Ninguno", "properties": [{"pid": "municipio", "v": "Municipio 001"}]})
     assert [one["id"] for one in result["result"]] == ["010010002", "010010003"]
     assert not any(one["match"] for one in result["result"])
@@ -178,7 +206,7 @@ async def test_homonyms_are_candidates_of_which_none_is_certain(client: httpx.As
         ("El Bellaco", {"lat": "25,5", "lon": -102.296111}, {"distance", "bracket"}),
     ],
 )
-async def test_features_are_what_differs_and_make_a_place_less_likely(
+async def test_features_list_differences_that_lower_the_score(
     client: httpx.AsyncClient, query: str, properties: Mapping[str, object], features: set[str]
 ) -> None:
     candidate = await best(client, query, properties)
@@ -209,7 +237,7 @@ async def test_features_are_what_differs_and_make_a_place_less_likely(
         {"lat": 21.880833, "lon": "-102.296111", "municipio": "Municipio 001", "estado": ""},
     ],
 )
-async def test_value_of_a_property_is_a_text_a_number_several_or_an_entity(
+async def test_property_value_may_be_text_number_list_or_entity(
     client: httpx.AsyncClient, properties: Mapping[str, object]
 ) -> None:
     candidate = await best(client, "Ardillas de Abajo", properties)
@@ -225,7 +253,7 @@ async def test_value_of_a_property_is_a_text_a_number_several_or_an_entity(
         ({"poblacion": 500, "abreviatura": "Ags."}, {"poblacion", "abreviatura"}),
     ],
 )
-async def test_property_that_can_not_be_compared_is_named_and_the_row_is_matched(
+async def test_unusable_property_is_reported_and_the_row_is_matched(
     client: httpx.AsyncClient, properties: Mapping[str, object], unused: set[str]
 ) -> None:
     candidate = await best(client, "Asientos", {"municipio": "Municipio 002", **properties})
@@ -268,7 +296,7 @@ async def test_several_types_are_answered_together_and_only_one_may_be_certain(c
     assert none["result"] == []
 
 
-async def test_name_that_is_only_alike_is_suggested_and_not_matched(client: httpx.AsyncClient) -> None:
+async def test_similar_name_is_suggested_but_not_matched(client: httpx.AsyncClient) -> None:
     [result] = await asked(client, {"query": "Ardi"})
     assert result["result"][0]["id"] == "010010004"
     assert [one["score"] for one in result["result"]] == [50, 9, 7, 4, 3][: len(result["result"])]
@@ -315,7 +343,7 @@ NO_QUERIES: list[object] = ["Asientos", None, [], 5, True]
         *((query, 'A query is an object, such as {"query": "Guadalajara"}.') for query in NO_QUERIES),
     ],
 )
-async def test_query_that_is_wrong_is_named_and_the_others_are_answered(
+async def test_bad_query_is_named_and_the_others_are_answered(
     client: httpx.AsyncClient, query: object, named: str
 ) -> None:
     before, wrong, after = await asked(client, {"query": "Asientos"}, query, {"query": "Asientos"})
@@ -328,7 +356,7 @@ _OF_A_LIBRARY = re.compile(r"pydantic|valid|instance|unable|Field required|permi
 
 
 @given(queries=st.dictionaries(st.text(max_size=4), QUERIES | ANYTHING, max_size=4))
-async def test_batch_of_any_kind_has_a_result_for_each_query(app: FastAPI, queries: dict[str, object]) -> None:
+async def test_any_batch_has_a_result_for_each_query(app: FastAPI, queries: dict[str, object]) -> None:
     async with client_of(app) as client:
         answer = await post(client, queries=queries)
     assert answer.status_code == 200, answer.text
@@ -338,13 +366,13 @@ async def test_batch_of_any_kind_has_a_result_for_each_query(app: FastAPI, queri
         hold_to(BATCH, answer.json())
 
 
-async def test_batch_goes_on_without_the_database(server: str, seeded_database: str) -> None:
+async def test_batch_works_without_the_database(server: str, seeded_database: str) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
         with out_of_reach(server, seeded_database):
             assert (await best(client, "010020001"))["match"]
 
 
-async def test_batch_lets_other_requests_of_the_process_through(client: httpx.AsyncClient, app: FastAPI) -> None:
+async def test_batch_does_not_block_other_requests(client: httpx.AsyncClient, app: FastAPI) -> None:
     done: list[str] = []
 
     async def ask_many() -> None:
@@ -361,8 +389,8 @@ async def test_batch_lets_other_requests_of_the_process_through(client: httpx.As
     assert done == ["probe", "batch"]
 
 
-async def test_match_is_what_matching_calls_certain(client: httpx.AsyncClient) -> None:
-    """A name may do without its municipio, but hardly without its estado."""
+async def test_match_flag_means_certain(client: httpx.AsyncClient) -> None:
+    """A name without its municipio may be certain, but hardly one without its estado."""
     rows: list[dict[str, str]] = [
         {"nombre": "Aguascalientes"},
         {"nombre": "Aguascalientes", "estado": "Ags."},
@@ -380,7 +408,7 @@ async def test_match_is_what_matching_calls_certain(client: httpx.AsyncClient) -
     assert {match for _, _, match in found} == {True, False}
 
 
-# -- Requests that are wrong
+# -- Bad requests
 
 
 @pytest.mark.parametrize(
@@ -402,9 +430,7 @@ async def test_match_is_what_matching_calls_certain(client: httpx.AsyncClient) -
         (b'extend={"ids":["01"],"properties":[{"id":"P31"}]}', "extend"),
     ],
 )
-async def test_form_that_is_wrong_is_refused_with_its_field(
-    client: httpx.AsyncClient, body: bytes, parameter: str
-) -> None:
+async def test_bad_form_is_refused_naming_its_field(client: httpx.AsyncClient, body: bytes, parameter: str) -> None:
     answer = await client.post(RECONCILE, content=body, headers=FORM)
     assert (answer.status_code, answer.json()["type"]) == (422, "/problems#invalid-parameters")
     assert answer.json()["errors"][0]["parameter"] == parameter
@@ -421,7 +447,7 @@ async def test_parameters_in_the_address_of_a_form_are_refused(client: httpx.Asy
     assert (await client.get(f"{RECONCILE}?callback=x")).status_code == 422
 
 
-async def test_bounds_are_the_manifests_and_beyond_them_is_413(client: httpx.AsyncClient) -> None:
+async def test_batch_beyond_the_limits_of_the_manifest_is_413(client: httpx.AsyncClient) -> None:
     batch = {f"q{number}": {"query": "Asientos"} for number in range(500)}
     assert len((await post(client, queries=batch)).json()) == 500
     for fields in (
@@ -434,7 +460,7 @@ async def test_bounds_are_the_manifests_and_beyond_them_is_413(client: httpx.Asy
     assert answer.json()["detail"] == "Send at most 1,000,000 bytes at a time."
 
 
-async def test_body_of_unknown_length_is_read_no_further_than_its_bound(client: httpx.AsyncClient) -> None:
+async def test_body_of_unknown_length_is_read_up_to_the_limit(client: httpx.AsyncClient) -> None:
     sent = 0
 
     async def endless() -> AsyncIterator[bytes]:
@@ -465,14 +491,14 @@ async def test_body_of_unknown_length_is_read_no_further_than_its_bound(client: 
         ("property", {"prefix": "nombre", "type": "estado"}, ["nombre"]),
     ],
 )
-async def test_prefix_leads_to_entities_types_and_properties(
+async def test_prefix_suggests_entities_types_and_properties(
     client: httpx.AsyncClient, what: str, parameters: Mapping[str, str], ids: list[str]
 ) -> None:
     answer = await client.get(f"{RECONCILE}suggest/{what}/", params=parameters)
     assert [one["id"] for one in answer.json()["result"]] == ids
 
 
-async def test_what_openrefines_widget_adds_is_passed_over_and_anything_else_refused(client: httpx.AsyncClient) -> None:
+async def test_parameters_of_openrefines_widget_are_ignored_and_others_refused(client: httpx.AsyncClient) -> None:
     added = {"prefix": "asi", "spell": "always", "exact": "false", "scoring": "schema", "prefixed": "true"}
     assert (await client.get(f"{RECONCILE}suggest/entity/", params=added)).status_code == 200
     for wrong in ({}, {"prefix": "a", "limit": "3"}, {"prefix": "a", "type": "x"}, {"prefix": "a", "cursor": "-1"}):
@@ -546,7 +572,7 @@ async def test_unknown_key_has_empty_cells(client: httpx.AsyncClient) -> None:
         ({"ids": [], "properties": [], "<b>": 1}, "(a name that is not plain ASCII): There is no such member."),
     ],
 )
-async def test_extension_that_is_wrong_is_told_by_where_and_what(
+async def test_bad_extension_is_explained_with_its_location(
     client: httpx.AsyncClient, query: dict[str, object], message: str
 ) -> None:
     answer = await post(client, extend=query)
@@ -560,7 +586,7 @@ async def test_extension_that_is_wrong_is_told_by_where_and_what(
     ("key", "location"),
     [("010010001", "localidades/10010001/"), ("01001", "municipios/1001/"), ("01", "estados/1/")],
 )
-async def test_view_leads_to_the_page_of_the_record(client: httpx.AsyncClient, key: str, location: str) -> None:
+async def test_view_redirects_to_the_record(client: httpx.AsyncClient, key: str, location: str) -> None:
     answer = await client.get(f"{RECONCILE}view/", params={"id": key})
     assert (answer.status_code, answer.headers["location"]) == (307, f"../../{location}")
     page = await client.get(f"{RECONCILE}view/", params={"id": key}, follow_redirects=True)
@@ -568,7 +594,7 @@ async def test_view_leads_to_the_page_of_the_record(client: httpx.AsyncClient, k
 
 
 @pytest.mark.parametrize(("key", "shown"), [("010010001", "863,893"), ("01001", "<dd>12</dd>"), ("32", "Zac.")])
-async def test_preview_is_a_small_page_that_any_site_may_frame(client: httpx.AsyncClient, key: str, shown: str) -> None:
+async def test_preview_is_small_and_may_be_framed(client: httpx.AsyncClient, key: str, shown: str) -> None:
     page = await client.get(f"{RECONCILE}preview/", params={"id": key})
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     assert "frame-ancestors *" in page.headers["content-security-policy"]

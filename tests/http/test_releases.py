@@ -1,4 +1,4 @@
-"""Releases come, go on being read, and the database goes away: what a client sees meanwhile."""
+"""Publications, older releases, and an unreachable database, as clients see them."""
 
 import asyncio
 import getpass
@@ -29,12 +29,12 @@ from tests.support.waiting import PATIENCE, eventually_async
 from tests.support.wire import LOCALIDADES, ask, environment, run, serving
 
 INDEX = "/api/census/"
-ANY_WORKER = {"Connection": "close"}  # a connection for each request, which another worker may accept
+ANY_WORKER = {"Connection": "close"}  # a new connection for each request, so that any worker may accept it
 POINT_AT = "UPDATE current_release SET release_id = (SELECT id FROM releases WHERE name = $1)"
 
 
 def renamed(places: list[Place]) -> list[Place]:
-    """Return other places under the same keys, and a few fewer: pages of the two releases can't be mistaken."""
+    """Return other places with the same keys, and fewer, so that pages of the two releases differ."""
     return [
         Place(place.cvegeo, f"Otro {place.cvegeo}", nom_ent=place.nom_ent, nom_abr=place.nom_abr)
         for place in places[:1] + places[6:]
@@ -42,7 +42,7 @@ def renamed(places: list[Place]) -> list[Place]:
 
 
 def records_of(places: list[Place]) -> list[dict[str, object]]:
-    """Return what the list must give for the places of a file."""
+    """Return the expected list for the places of a file."""
     ordered = sorted(places, key=lambda place: (place.cvegeo[5:], place.cvegeo))
     return [
         {
@@ -57,7 +57,7 @@ def records_of(places: list[Place]) -> list[dict[str, object]]:
 
 @pytest.fixture(scope="module")
 def next_catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Lend the file of a release that comes after the small catalogue's."""
+    """Return the file of a release that comes after the small catalogue's."""
     return write_catalogue(tmp_path_factory.mktemp("next") / "catun_localidad_2021-01.csv", renamed(many(132)))
 
 
@@ -92,7 +92,7 @@ async def test_request_before_the_first_publication_is_503(database: str, target
         assert (await client.get("/livez")).status_code == 204
 
 
-async def test_first_publication_under_a_running_service_is_served(database: str, small_catalogue: Path) -> None:
+async def test_first_publication_is_picked_up_by_a_running_service(database: str, small_catalogue: Path) -> None:
     async with running_app(database) as app, client_of(app) as client:
         assert (await client.get(LOCALIDADES)).status_code == 503
         await import_into(database, small_catalogue)
@@ -101,7 +101,7 @@ async def test_first_publication_under_a_running_service_is_served(database: str
         assert (await client.get("/readyz")).json()["release"] == "2020-01"
 
 
-async def test_older_release_by_name_is_served_whole(seeded_database: str, next_catalogue: Path) -> None:
+async def test_older_release_is_served_by_name(seeded_database: str, next_catalogue: Path) -> None:
     await import_into(seeded_database, next_catalogue)
     async with running_app(seeded_database) as app, client_of(app) as client:
         current = await client.get(LOCALIDADES)
@@ -117,10 +117,8 @@ async def test_older_release_by_name_is_served_whole(seeded_database: str, next_
 
 
 @pytest.mark.direct("a shared session keeps no statement")
-async def test_statements_are_planned_once_however_many_releases_there_are(
-    seeded_database: str, next_catalogue: Path
-) -> None:
-    """With two releases Postgres would choose to plan each run anew, which takes longer than most runs."""
+async def test_plans_are_cached_across_releases(seeded_database: str, next_catalogue: Path) -> None:
+    """With two releases Postgres would choose custom plans, and planning takes longer than most queries."""
     await import_into(seeded_database, next_catalogue)
     targets = (
         "nearest/?lat=21&lon=-102",
@@ -139,26 +137,24 @@ async def test_statements_are_planned_once_however_many_releases_there_are(
     assert sum(row["generic_plans"] >= 7 for row in planned) >= len(targets) - 1  # two lists share a statement
 
 
-async def test_release_published_a_moment_ago_is_known_by_name_at_once(
-    seeded_database: str, next_catalogue: Path
-) -> None:
+async def test_new_release_is_available_by_name_at_once(seeded_database: str, next_catalogue: Path) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
         assert (await client.get(f"{LOCALIDADES}?release=2021-01")).status_code == 404
         await import_into(seeded_database, next_catalogue)
         assert (await client.get(f"{LOCALIDADES}?release=2021-01")).status_code == 200
 
 
-async def test_release_that_is_served_lags_from_when_another_is_the_current_one(two_releases: str) -> None:
+async def test_lag_counts_from_the_publication_of_a_newer_release(two_releases: str) -> None:
     async with running_app(two_releases, release_poll=60, wants_names=False) as app, client_of(app) as client:
         await await_release(client, "2021-01")
         await run_sql(two_releases, POINT_AT, "2020-01")
-        assert (await client.get("/readyz")).json()["release"] == "2021-01"  # it has read the pointer all the same
+        assert (await client.get("/readyz")).json()["release"] == "2021-01"  # it has read the pointer nevertheless
         releases = app.state.services.releases
         lag = releases.lag
         assert time.time() - lag < releases.checked_at
 
 
-async def test_release_without_localities_is_one_empty_page(database: str) -> None:
+async def test_empty_release_has_one_empty_page(database: str) -> None:
     inserted = "INSERT INTO releases (name, source, sha256, states, municipalities, localities)"
     await run_sql(database, f"{inserted} VALUES ('2000-01', 'x.csv', 'ab', 0, 0, 0)")
     await run_sql(database, "INSERT INTO current_release (release_id) SELECT id FROM releases")
@@ -172,7 +168,7 @@ async def test_release_without_localities_is_one_empty_page(database: str) -> No
         assert (beyond.status_code, beyond.json()["total_pages"]) == (404, 0)
 
 
-async def test_answers_during_publications_never_mix_two_releases(seeded_database: str, next_catalogue: Path) -> None:
+async def test_responses_never_mix_two_releases(seeded_database: str, next_catalogue: Path) -> None:
     pages = {
         name: [records[start : start + 50] for start in range(0, len(records), 50)]
         for name, records in {"2020-01": records_of(many(132)), "2021-01": records_of(renamed(many(132)))}.items()
@@ -184,7 +180,7 @@ async def test_answers_during_publications_never_mix_two_releases(seeded_databas
         async def read(page: int) -> None:
             while not finished.is_set():
                 answer = await client.get(f"{LOCALIDADES}?page={page}")
-                await asyncio.sleep(0)  # an answer from memory, without a network, waits for nothing
+                await asyncio.sleep(0)  # a cached response in process never yields to the event loop
                 name = answer.headers["catalogue-release"]
                 content: dict[str, Any] = answer.json()
                 assert content["results"] == pages[name][page - 1]
@@ -209,7 +205,7 @@ async def test_answers_during_publications_never_mix_two_releases(seeded_databas
 
 
 async def await_every_worker(base: str, name: str) -> None:
-    """Wait until a release has answered so often in a row that no worker still serves another."""
+    """Wait until a release is served so often in a row that no worker can serve another."""
     async with asyncio.timeout(PATIENCE):
         in_a_row = 0
         async with httpx.AsyncClient(base_url=base, headers=ANY_WORKER) as client:
@@ -218,9 +214,7 @@ async def await_every_worker(base: str, name: str) -> None:
                 in_a_row = in_a_row + 1 if answer.headers["catalogue-release"] == name else 0
 
 
-async def test_walk_by_next_link_on_the_wire_with_workers_during_a_publication_is_one_release_complete(
-    seeded_database: str, next_catalogue: Path
-) -> None:
+async def test_walk_during_a_publication_stays_in_one_release(seeded_database: str, next_catalogue: Path) -> None:
     with serving(seeded_database, "--workers", "2", LOCALIDADES_RELEASE_POLL="0.1") as live:
         walked: list[dict[str, object]] = []
         async with httpx.AsyncClient(base_url=live.base, headers=ANY_WORKER) as client:
@@ -234,17 +228,17 @@ async def test_walk_by_next_link_on_the_wire_with_workers_during_a_publication_i
         assert ask(live.base, LOCALIDADES).one("catalogue-release") == "2021-01"
 
 
-# -- Going back
+# -- Rollbacks
 
 
 @pytest.fixture
 async def two_releases(seeded_database: str, next_catalogue: Path) -> str:
-    """Lend a database of this test's own with two releases."""
+    """Return this test's own database with two releases."""
     await import_into(seeded_database, next_catalogue)
     return seeded_database
 
 
-def test_publish_by_command_says_what_was_current_and_what_is(two_releases: str) -> None:
+def test_publish_command_names_the_previous_and_the_current_release(two_releases: str) -> None:
     def said(*arguments: str) -> str:
         ended = run("releases", *arguments, env=environment(two_releases))
         assert (ended.returncode, ended.stderr) == (0, "")
@@ -258,7 +252,7 @@ def test_publish_by_command_says_what_was_current_and_what_is(two_releases: str)
     assert [(one["release"], one["current"]) for one in listed] == [("2020-01", False), ("2021-01", True)]
 
 
-async def test_log_tells_when_from_what_to_what_by_whom_and_why(two_releases: str) -> None:
+async def test_publication_log_has_time_releases_author_and_reason(two_releases: str) -> None:
     settings = environment(two_releases)
     reason = "2021-01 lacks a municipio, <b>go back</b>"
     for options in (["2020-01", "--reason", reason], ["2021-01"], ["2021-01", "--reason", "changes nothing"]):
@@ -288,7 +282,7 @@ async def test_log_tells_when_from_what_to_what_by_whom_and_why(two_releases: st
         assert role not in cells
 
 
-async def test_page_of_releases_is_new_after_each_publication(two_releases: str) -> None:
+async def test_releases_page_changes_with_each_publication(two_releases: str) -> None:
     async with running_app(two_releases, release_poll=0.05) as app, client_of(app) as client:
         tags = []
         for name in ("2020-01", "2021-01", "2020-01"):
@@ -306,7 +300,7 @@ async def test_page_of_releases_is_new_after_each_publication(two_releases: str)
         ("2020-01", "error: Release 2020-01 is half removed"),
     ],
 )
-async def test_publish_of_an_unknown_or_a_retired_release_changes_nothing(
+async def test_publishing_an_unknown_or_retired_release_changes_nothing(
     two_releases: str, name: str, sentence: str
 ) -> None:
     await run_sql(two_releases, "UPDATE releases SET retired_at = now() WHERE name = '2020-01'")
@@ -317,8 +311,8 @@ async def test_publish_of_an_unknown_or_a_retired_release_changes_nothing(
     assert await photograph(two_releases) == before
 
 
-async def test_publish_while_an_import_holds_the_lock_is_refused(two_releases: str) -> None:
-    """The import would publish its own release all the same."""
+async def test_publish_is_refused_during_an_import(two_releases: str) -> None:
+    """Otherwise the import would still publish its release."""
     database = Database.for_writing(two_releases)
     try:
         async with database.connect() as importing:
@@ -330,7 +324,7 @@ async def test_publish_while_an_import_holds_the_lock_is_refused(two_releases: s
     assert await publish_again(two_releases, "2020-01") == "2021-01"
 
 
-async def test_import_of_a_file_that_is_there_names_the_command_that_publishes_it(
+async def test_import_of_an_existing_release_suggests_publish(
     two_releases: str, next_catalogue: Path, small_catalogue: Path
 ) -> None:
     remedy = "make it the current one with `localidades-api releases publish 2020-01`"
@@ -341,8 +335,8 @@ async def test_import_of_a_file_that_is_there_names_the_command_that_publishes_i
             await import_into(two_releases, next_catalogue, release=name.replace("2020", "2021"))
 
 
-async def test_release_that_comes_back_is_answered_as_before(two_releases: str) -> None:
-    """To the byte, in every header: what a client or a cache holds of it is right again, and of the other is not."""
+async def test_republished_release_gives_the_same_responses(two_releases: str) -> None:
+    """Identical bytes and headers, so that copies in caches are valid again, and those of the other release are not."""
     pinned = [f"{LOCALIDADES}?release={name}&page={page}" for name in ("2020-01", "2021-01") for page in (1, 3)]
     plain = [f"{LOCALIDADES}?page=2", f"{LOCALIDADES}?municipio_id=1001", INDEX, f"{LOCALIDADES}10010001/"]
     async with running_app(two_releases, page_cache_bytes=2**24) as app, client_of(app) as client:
@@ -370,7 +364,7 @@ async def test_release_that_comes_back_is_answered_as_before(two_releases: str) 
 # -- The clock of the database
 
 
-async def test_order_of_releases_is_that_of_their_imports_whatever_the_clock_said(two_releases: str) -> None:
+async def test_releases_are_ordered_by_import_not_by_clock(two_releases: str) -> None:
     await run_sql(two_releases, "UPDATE releases SET published_at = '2001-01-01' WHERE name = '2021-01'")
     withdrawn = int(many(132)[1].cvegeo)
     key = records_of(many(132))[0]["id"]
@@ -384,44 +378,42 @@ async def test_order_of_releases_is_that_of_their_imports_whatever_the_clock_sai
         assert (answer.status_code, answer.json()["last_release"]) == (410, "2020-01")
 
 
-async def test_server_that_shows_an_earlier_publication_is_passed_over_whatever_the_clock_said(
-    two_releases: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As a standby that is behind does, of an import and of going back alike."""
+async def test_server_with_an_older_publication_is_ignored(two_releases: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lagging standby does so, after an import as after a rollback."""
     await run_sql(two_releases, "UPDATE releases SET published_at = '2001-01-01' WHERE name = '2021-01'")
     await publish_again(two_releases, "2020-01")
     earlier = "UPDATE current_release SET publication = publication - 1, release_id = $1"
     async with running_app(two_releases) as app, client_of(app) as client:
         await await_release(client, "2020-01")
-        await run_sql(two_releases, earlier, 2)  # what it showed before that
+        await run_sql(two_releases, earlier, 2)  # as before
         await assert_stays(client, "2020-01")
         monkeypatch.setattr(tracker, "BEHIND_TIMEOUT", 0.3)
-        await await_release(client, "2021-01")  # no server has gone further, so that publication is lost
+        await await_release(client, "2021-01")  # no server is further ahead, so that publication is lost
         monkeypatch.undo()
         await run_sql(two_releases, earlier, 1)
         await assert_stays(client, "2021-01")
 
 
 async def assert_stays(client: httpx.AsyncClient, name: str) -> None:
-    """Check that a release is served while the application looks at the database several times."""
+    """Check that a release is served during several polls of the database."""
     for _ in range(10):
         assert (await client.head(LOCALIDADES)).headers["catalogue-release"] == name
         await asyncio.sleep(0.05)
 
 
-# -- The database goes away
+# -- An unreachable database
 
 
 @pytest.fixture
 def nobody_listens() -> Iterator[str]:
-    """Lend an address whose port is held, so that nobody else takes it, and where nobody listens."""
+    """Yield a URL with a reserved port where nothing listens."""
     with closing(socket.socket()) as holder:
         holder.bind(("127.0.0.1", 0))
         yield f"postgresql://someone:s3cr3t@127.0.0.1:{holder.getsockname()[1]}/x"
 
 
 @pytest.mark.parametrize("target", [LOCALIDADES, f"{LOCALIDADES}?release=2020-01", INDEX])
-async def test_database_where_nobody_listens_is_503(nobody_listens: str, target: str) -> None:
+async def test_database_refusing_connections_is_503(nobody_listens: str, target: str) -> None:
     async with running_app(nobody_listens) as app, client_of(app) as client:
         assert_unavailable(await client.get(target), "The database does not answer.")
         assert (await client.get("/livez")).status_code == 204
@@ -430,7 +422,7 @@ async def test_database_where_nobody_listens_is_503(nobody_listens: str, target:
         assert "s3cr3t" not in ready.text
 
 
-async def test_database_that_accepts_and_says_nothing_is_503(server: str) -> None:
+async def test_silent_database_is_503(server: str) -> None:
     del server
     with closing(socket.create_server(("127.0.0.1", 0))) as silent:
         url = f"postgresql://someone@127.0.0.1:{silent.getsockname()[1]}/x"
@@ -450,9 +442,7 @@ async def terminate_connections(server: str, url: str) -> int:
         await connection.close()
 
 
-async def test_connections_terminated_under_the_service_are_replaced_within_the_next_request(
-    server: str, seeded_database: str
-) -> None:
+async def test_terminated_connections_are_replaced_within_the_next_request(server: str, seeded_database: str) -> None:
     async with running_app(seeded_database, pool_size=3) as app, client_of(app) as client:
         for _ in range(3):
             await asyncio.gather(*(client.get(LOCALIDADES) for _ in range(3)))
@@ -463,7 +453,7 @@ async def test_connections_terminated_under_the_service_are_replaced_within_the_
 
 
 @pytest.mark.direct("PgBouncer lets nobody in for a moment after a login that failed")
-async def test_database_that_takes_no_connections_is_503_until_it_does(server: str, seeded_database: str) -> None:
+async def test_unreachable_database_is_503_until_it_is_back(server: str, seeded_database: str) -> None:
     name = name_of(seeded_database)
     async with running_app(seeded_database) as app, client_of(app) as client:
         page = await client.get(LOCALIDADES)
@@ -479,10 +469,10 @@ async def test_database_that_takes_no_connections_is_503_until_it_does(server: s
         assert (await client.get(LOCALIDADES)).status_code == 200
 
 
-async def test_database_made_anew_under_the_service_leaves_nothing_of_the_old(
+async def test_recreated_database_leaves_no_stale_data(
     server: str, seeded: str, migrated: str, next_catalogue: Path
 ) -> None:
-    """Its first release has the number that another had: neither pages nor filtered lists may be taken for its own."""
+    """Its first release reuses an id, so pages and lists of the old release must not be served."""
     filtered = f"{LOCALIDADES}?municipio_id=1001"
     with new_database(server, seeded) as url:
         async with running_app(url, page_cache_bytes=2**24) as app, client_of(app) as client:
@@ -502,7 +492,7 @@ async def test_database_made_anew_under_the_service_leaves_nothing_of_the_old(
 
 
 async def await_polls(app: FastAPI) -> None:
-    """Wait until several polls, a tenth of a second apart, have not found the served release to be the current one."""
+    """Wait until several polls, a tenth of a second apart, have found another current release."""
 
     async def has_lag() -> bool:
         return bool(app.state.services.releases.lag > 0.5)
@@ -510,10 +500,10 @@ async def await_polls(app: FastAPI) -> None:
     await eventually_async(has_lag)
 
 
-async def test_release_that_no_server_has_any_more_is_given_up_after_a_while(
+async def test_release_missing_on_every_server_is_given_up_after_a_while(
     seeded_database: str, next_catalogue: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Until then it may be one server that is behind."""
+    """Until then it may be a single lagging server."""
     await import_into(seeded_database, next_catalogue)
     async with running_app(seeded_database) as app, client_of(app) as client:
         await await_release(client, "2021-01")
@@ -521,7 +511,7 @@ async def test_release_that_no_server_has_any_more_is_given_up_after_a_while(
         await await_release(client, "2020-01")  # both are there: the pointer was moved back
         await run_sql(seeded_database, POINT_AT, "2021-01")
         await await_release(client, "2021-01")
-        async with connected(seeded_database) as connection:  # at once, as a backup is put back
+        async with connected(seeded_database) as connection:  # at once, as when a backup is restored
             await connection.execute(
                 "UPDATE current_release SET release_id = 1, publication = 1; DROP TABLE localities_r2;"
                 " DELETE FROM municipalities WHERE release_id = 2; DELETE FROM states WHERE release_id = 2;"
@@ -536,7 +526,7 @@ async def test_release_that_no_server_has_any_more_is_given_up_after_a_while(
         assert (await client.get(f"{LOCALIDADES}?release=2021-01")).status_code == 404
 
 
-async def test_page_whose_rows_are_gone_is_503_and_not_an_empty_one(seeded_database: str) -> None:
+async def test_page_with_deleted_rows_is_503_not_empty(seeded_database: str) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
         assert (await client.get(f"{LOCALIDADES}?page=2")).status_code == 200
         await run_sql(seeded_database, "DELETE FROM localities WHERE position > 50")
@@ -544,7 +534,7 @@ async def test_page_whose_rows_are_gone_is_503_and_not_an_empty_one(seeded_datab
         assert (await client.get(LOCALIDADES)).status_code == 200
 
 
-async def test_database_that_refuses_the_password_is_503(server: str, seeded_database: str) -> None:
+async def test_refused_password_is_503(server: str, seeded_database: str) -> None:
     await run_sql(server, "DROP ROLE IF EXISTS nologin_reader")
     await run_sql(server, "CREATE ROLE nologin_reader NOLOGIN")
     url = re.sub(r"//[^@/]*@", "//nologin_reader@", seeded_database)
@@ -552,7 +542,7 @@ async def test_database_that_refuses_the_password_is_503(server: str, seeded_dat
         assert_unavailable(await client.get(LOCALIDADES), "The database does not answer.")
 
 
-async def test_database_without_tables_is_503_and_is_served_once_they_are_there(
+async def test_database_without_tables_is_503_until_it_is_migrated(
     server: str, seeded: str, empty_database: str
 ) -> None:
     async with running_app(empty_database) as app, client_of(app) as client:
@@ -566,7 +556,7 @@ async def test_database_without_tables_is_503_and_is_served_once_they_are_there(
         await await_release(client, "2020-01")
 
 
-async def test_database_whose_tables_are_of_another_version_is_503_that_says_nothing(seeded_database: str) -> None:
+async def test_schema_of_another_version_is_503_without_details(seeded_database: str) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
         await run_sql(seeded_database, "ALTER TABLE localities RENAME COLUMN nombre TO c4n4ry")
         for target in (LOCALIDADES, f"{LOCALIDADES}?format=api"):
@@ -584,7 +574,7 @@ async def test_database_whose_tables_are_of_another_version_is_503_that_says_not
         }
 
 
-async def test_poller_outlives_a_fault_of_a_database_that_is_there(seeded_database: str, next_catalogue: Path) -> None:
+async def test_poller_survives_database_errors(seeded_database: str, next_catalogue: Path) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
         await await_release(client, "2020-01")
         await run_sql(seeded_database, "ALTER TABLE releases RENAME COLUMN source TO origin")

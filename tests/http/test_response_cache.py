@@ -1,4 +1,4 @@
-"""The response cache: whatever is held is what routing answers, byte for byte, and nothing else is held."""
+"""The response cache: cached responses equal the routed ones byte for byte, and nothing else is cached."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -17,11 +17,12 @@ from localidades_api.response_cache import HeldResponse, ResponseCache
 from tests.support.application import (
     await_release,
     await_searched,
+    cache_of,
     client_of,
     import_into,
+    key_of,
     running_app,
 )
-from tests.support.asgi import cache_of, key_of
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.postgres import locked, new_database
 from tests.support.wire import LOCALIDADES
@@ -72,7 +73,7 @@ async def app(server: str, seeded: str) -> AsyncIterator[FastAPI]:
 
 @pytest.fixture(scope="module")
 async def uncached(app: FastAPI) -> AsyncIterator[FastAPI]:
-    """Lend an application on the same database whose routes answer every request."""
+    """Yield an application on the same database whose routes answer every request."""
     async with running_app(app.state.url, page_cache_bytes=0) as other, client_of(other) as client:
         await await_release(client, "2020-01")
         yield other
@@ -87,17 +88,17 @@ async def uncached(app: FastAPI) -> AsyncIterator[FastAPI]:
     ),
     method=st.sampled_from(["GET", "GET", "GET", "HEAD", "OPTIONS", "POST"]),
 )
-async def test_any_request_is_answered_twice_as_routing_does(
+async def test_cached_response_equals_the_routed_one(
     *, app: FastAPI, uncached: FastAPI, path: str, parts: list[str], fields: list[tuple[str, str]], method: str
 ) -> None:
-    """Byte for byte: status, every header in its order, and body."""
+    """Status, every header in its order, and body are identical."""
     async with client_of(uncached) as routing, client_of(app) as cached:
         etag = (await routing.get(f"{path}?{'&'.join(parts)}")).headers.get("etag", '"none"')
         conditions = {"same": etag, "weak": f"W/{etag.removeprefix('W/')}", "list": f'"x", {etag}'}
         headers = [(name, conditions.get(value, value)) for name, value in fields]
         request = routing.build_request(method, f"{path}?{'&'.join(parts)}", headers=headers)
         for name in FIELDS.keys() - {name for name, _ in fields} - {"host"}:
-            request.headers.pop(name, None)  # httpx adds some of its own
+            request.headers.pop(name, None)  # httpx adds some
         by_routing, body = await raw_body(routing, request)
         for _ in range(2):
             answer, again = await raw_body(cached, request)
@@ -106,7 +107,7 @@ async def test_any_request_is_answered_twice_as_routing_does(
 
 
 @pytest.mark.parametrize(("target", "accept"), list(product(RESOURCES, ["*/*", "text/html"])))
-async def test_what_is_held_is_what_was_answered(app: FastAPI, target: str, accept: str) -> None:
+async def test_cached_bytes_are_those_that_were_sent(app: FastAPI, target: str, accept: str) -> None:
     async with client_of(app) as client:
         request = client.build_request("GET", target, headers={"accept": accept, "accept-language": "en, x-first"})
         assert held_for(app, request) is None
@@ -127,7 +128,7 @@ async def test_what_is_held_is_what_was_answered(app: FastAPI, target: str, acce
 
 
 @pytest.mark.parametrize("target", [f"{LOCALIDADES}tiles.json", "/api/census/reconcile/"])
-async def test_answer_that_names_its_host_is_no_answer_for_another(app: FastAPI, target: str) -> None:
+async def test_response_with_its_host_is_not_reused_for_another_host(app: FastAPI, target: str) -> None:
     async with client_of(app) as client:
         for host in ("one.example", "two.example", "one.example"):
             assert host in (await client.get(target, headers={"host": host})).text
@@ -136,14 +137,14 @@ async def test_answer_that_names_its_host_is_no_answer_for_another(app: FastAPI,
 @pytest.mark.parametrize(
     ("method", "target"), [("HEAD", LOCALIDADES), ("POST", LOCALIDADES), ("GET", "/static/style.css")]
 )
-async def test_other_requests_are_not_held(app: FastAPI, method: str, target: str) -> None:
+async def test_other_requests_are_not_cached(app: FastAPI, method: str, target: str) -> None:
     async with client_of(app) as client:
         request = client.build_request(method, target)
         await client.send(request)
         assert held_for(app, request) is None
 
 
-async def test_nothing_is_held_under_the_next_release(seeded_database: str, tmp_path: Path) -> None:
+async def test_new_release_empties_the_cache(seeded_database: str, tmp_path: Path) -> None:
     async with running_app(seeded_database, page_cache_bytes=1_000_000) as app:
         targets = [LOCALIDADES, f"{LOCALIDADES}?format=api", f"{LOCALIDADES}?release=2020-01", "/api/census/releases/"]
         search = f"{SUGGEST}?q=nuevo"
@@ -161,14 +162,12 @@ async def test_nothing_is_held_under_the_next_release(seeded_database: str, tmp_
             assert "Nuevo" in (await client.get(search)).text
 
 
-async def test_answer_that_began_under_one_release_is_not_held_under_the_next(
-    seeded_database: str, tmp_path: Path
-) -> None:
+async def test_response_started_before_a_publication_is_not_cached(seeded_database: str, tmp_path: Path) -> None:
     await import_into(seeded_database, write_catalogue(tmp_path / "catun_localidad_2021-01.csv", many(140)))
     async with running_app(seeded_database, in_background=False, page_cache_bytes=1_000_000) as app:
         releases = app.state.services.releases
         async with client_of(app) as client:
-            await client.head("/api/census/")  # the release is known from here on
+            await client.head("/api/census/")  # the release is known now
             request = client.build_request("GET", f"{LOCALIDADES}?page=2")
             with locked(seeded_database, "localities"):
                 fetching = asyncio.create_task(client.send(request))
@@ -181,7 +180,7 @@ async def test_answer_that_began_under_one_release_is_not_held_under_the_next(
             assert (await client.send(request)).headers["catalogue-release"] == "2020-01"
 
 
-async def test_cache_is_bounded_and_keeps_what_is_asked_for(seeded_database: str) -> None:
+async def test_cache_is_bounded_and_keeps_the_recently_used(seeded_database: str) -> None:
     async with running_app(seeded_database, page_cache_bytes=1_000_000) as app, client_of(app) as client:
         app.state.response_cache = ResponseCache(app.state.services.releases, 200_000)
         often = client.build_request("GET", f"{LOCALIDADES}?page=2")
@@ -195,7 +194,7 @@ async def test_cache_is_bounded_and_keeps_what_is_asked_for(seeded_database: str
     assert 10 < len(held) < 60
 
 
-async def test_service_without_a_page_cache_holds_no_response(seeded_database: str) -> None:
+async def test_response_cache_can_be_disabled(seeded_database: str) -> None:
     async with running_app(seeded_database, page_cache_bytes=0) as app, client_of(app) as client:
         request = client.build_request("GET", LOCALIDADES)
         await client.send(request)
@@ -205,8 +204,8 @@ async def test_service_without_a_page_cache_holds_no_response(seeded_database: s
 @pytest.mark.parametrize(
     "field", [("content-length", "0"), ("transfer-encoding", "chunked"), ("expect", "100-continue")]
 )
-async def test_request_that_may_have_a_body_is_not_held(app: FastAPI, field: tuple[str, str]) -> None:
-    """The server finds what is held before it looks at where a request ends."""
+async def test_request_with_a_body_is_not_cached(app: FastAPI, field: tuple[str, str]) -> None:
+    """The server looks in the cache before it looks for the end of the request."""
     async with client_of(app) as client:
         request = client.build_request("GET", LOCALIDADES, headers=[field])
         assert (await client.send(request)).status_code == 200

@@ -1,4 +1,4 @@
-"""Requests that nobody thought of: each operation keeps to the OpenAPI document."""
+"""Generated requests: each operation conforms to the OpenAPI document."""
 
 import http
 import re
@@ -19,22 +19,22 @@ from localidades_api.app import create_app
 from localidades_api.settings import Settings
 from tests.support.wire import LOCALIDADES
 
-LONGER_THAN_ANY_OPERATION = 414  # the connection's answer, which the document of the operations does not have
+LONGER_THAN_ANY_OPERATION = 414  # a response of the connection, which the document doesn't have
 
-# What is not JSON, which the document is of where JSON is the default: it is answered where it was asked for by name.
+# Other representations, which are sent on request only; the document has just JSON where that is the default.
 _OTHERS = {"text/html": "api", "application/x-ndjson": "ndjson", "text/csv": "csv"}
 
-_ANSWERS_EACH_ROW = {f"{LOCALIDADES}match/", f"{LOCALIDADES}nearest/"}  # also a row that is wrong, in its place
-_COLUMNS = re.compile(r"[?&]fields=")  # the document describes answers without it (docs/decisions/openapi.md)
-_EXPONENT = re.compile(r"[?&](?:lat|lon)=-?[0-9.]+e")  # refused; OpenAPI has no word for a number without one
-# Nor for a NUL, for JSON within a parameter, or for what two parameters, the numbers in one, or a parameter and a body
-# have to be to each other.
+_ANSWERS_EACH_ROW = {f"{LOCALIDADES}match/", f"{LOCALIDADES}nearest/"}  # also reports bad rows
+_COLUMNS = re.compile(r"[?&]fields=")  # the document has responses without it (docs/decisions/openapi.md)
+_EXPONENT = re.compile(r"[?&](?:lat|lon)=-?[0-9.]+e")  # refused; OpenAPI can't express a number without one
+# Nor can it express a NUL, JSON within a parameter, or relations of two parameters, of numbers in one,
+# or of a parameter and a body.
 _UNSAID = re.compile(
     "contains a NUL|Give a JSON object|Send either|West and south come first|An HTML page has columns of its own"
     "|Only a workbook|Only an NDJSON answer"
 )
 
-# A fixture makes the examples where the test runs. At collection, each process of a run would take 14 s for them.
+# A fixture makes the examples when the test runs. At collection, every process of a run would take 14 s for them.
 schema = schemathesis.pytest.from_fixture("document")
 
 
@@ -45,7 +45,7 @@ def document() -> schemathesis.BaseSchema:
 
 
 def _has_rows(body: object) -> bool:
-    """Return whether a body is a list of rows and nothing else, whatever each row is."""
+    """Return whether a body is a list of rows and nothing else."""
     return isinstance(body, dict) and body.keys() == {"rows"} and isinstance(body["rows"], list)
 
 
@@ -53,7 +53,7 @@ def _has_rows(body: object) -> bool:
 @pytest.mark.timeout(600)  # seconds for all operations
 @settings(max_examples=50, suppress_health_check=list(HealthCheck))
 @schema.parametrize()
-def test_every_operation_with_any_input_keeps_to_the_document(case: "schemathesis.Case[Any]", live_server: str) -> None:
+def test_every_operation_conforms_to_the_document(case: "schemathesis.Case[Any]", live_server: str) -> None:
     answer = case.call(base_url=live_server)
     if answer.status_code == LONGER_THAN_ANY_OPERATION:
         assert len(answer.request.path_url) > 8 * 1024

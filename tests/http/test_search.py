@@ -25,7 +25,7 @@ _MUNICIPIOS = {
     MIXTEPEC_26: ("Oaxaca", "Oax.", "San Juan Mixtepec"),
     DURANGO: ("Durango", "Dgo.", "Pánuco de Coronado"),
 }
-_NAMES: dict[str, dict[str, int | None]] = {  # how many people live there
+_NAMES: dict[str, dict[str, int | None]] = {  # population
     GUADALAJARA: {
         "0001 Guadalajara": 1_385_629,
         "0002 San José": 5,
@@ -79,7 +79,7 @@ def places_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def places_client(
     request: pytest.FixtureRequest, server: str, places_file: Path
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """Lend a client of an application on the places above, in a database of each locale in turn."""
+    """Yield a client of an application on these places, in a database of each locale."""
     with database_of_locale(server, request.param) as url:
         await import_into(url, places_file)
         async with running_app(url) as app, client_of(app) as client:
@@ -100,7 +100,7 @@ async def suggest(client: httpx.AsyncClient, q: str, **parameters: str) -> list[
 
 
 def ids(*places: str) -> list[int]:
-    """Return the keys of places written as `Tonalá/0001`, or `0001` for one of Guadalajara's."""
+    """Return the keys of places given as `Tonalá/0001`, or `0001` for Guadalajara."""
     return [ID_OF[place if "/" in place else f"Guadalajara/{place}"] for place in places]
 
 
@@ -130,13 +130,11 @@ def ids(*places: str) -> list[int]:
         ("東京", []),
     ],
 )
-async def test_search_finds_every_place_with_these_beginnings_of_words(
-    places_client: httpx.AsyncClient, words: str, expected: list[str]
-) -> None:
+async def test_search_matches_word_prefixes(places_client: httpx.AsyncClient, words: str, expected: list[str]) -> None:
     assert await search(places_client, words) == ids(*expected)
 
 
-async def test_search_by_key_is_the_page_that_postgres_writes(places_client: httpx.AsyncClient) -> None:
+async def test_search_by_key_equals_the_page_from_postgres(places_client: httpx.AsyncClient) -> None:
     for place in PLACES:
         written, found = [
             (await places_client.get(f"{LOCALIDADES}?{name}={place.cvegeo}")).content for name in ("cvegeo", "search")
@@ -151,7 +149,7 @@ async def test_search_by_key_of_an_area_finds_its_places(places_client: httpx.As
     assert (await places_client.get(LOCALIDADES, params={"search": key})).content == of_area
 
 
-async def test_search_keeps_to_other_filters(places_client: httpx.AsyncClient) -> None:
+async def test_search_combines_with_filters(places_client: httpx.AsyncClient) -> None:
     assert await search(places_client, "san jose", municipio_id=TONALA) == ids("Tonalá/0002", "Tonalá/0004")
     assert await search(places_client, "guadalajara", estado_id="10") == [100200035]
 
@@ -160,14 +158,14 @@ def matches(results: list[dict[str, Any]]) -> list[tuple[int, str]]:
     return [(place["id"], place["match"]) for place in results]
 
 
-async def test_larger_places_come_first_among_equals(places_client: httpx.AsyncClient) -> None:
+async def test_equal_matches_are_ordered_by_population(places_client: httpx.AsyncClient) -> None:
     for typed, first in (("gua", "0001"), ("tama", "0022"), ("guadalajara", "0001"), ("tonala", "Tonalá/0001")):
         assert (await suggest(places_client, typed))[0]["id"] == ids(first)[0]
     found = [place["id"] for place in await suggest(places_client, "san juan mixtepec")]
     assert found[:2] == [202080001, 202090001]
 
 
-async def test_municipios_and_estados_are_suggested_where_asked(places_client: httpx.AsyncClient) -> None:
+async def test_municipios_and_estados_are_suggested_on_request(places_client: httpx.AsyncClient) -> None:
     found = await suggest(places_client, "oax", kind="estado,municipio")
     assert [(one["kind"], one["cvegeo"], one["clave"], one["municipio_id"]) for one in found][:1] == [
         ("estado", "20", "20", None)
@@ -194,23 +192,21 @@ async def test_municipios_and_estados_are_suggested_where_asked(places_client: h
         ("colonia n° 5", "0014"),
     ],
 )
-async def test_suggestion_is_found_though_it_is_mistyped(
-    places_client: httpx.AsyncClient, typed: str, expected: str
-) -> None:
+async def test_mistyped_name_is_suggested(places_client: httpx.AsyncClient, typed: str, expected: str) -> None:
     [id_] = ids(expected)
     assert id_ in [place["id"] for place in await suggest(places_client, typed, municipio_id=GUADALAJARA)][:5]
     assert id_ in [place["id"] for place in await suggest(places_client, typed)]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 10, 20])
-async def test_limit_cuts_the_same_order(places_client: httpx.AsyncClient, limit: int) -> None:
+async def test_limit_does_not_change_the_order(places_client: httpx.AsyncClient, limit: int) -> None:
     for typed in ("san jose", "gua", "s", "sam joze"):
         every = await suggest(places_client, typed)
         cut = await suggest(places_client, typed, limit=str(limit))
         assert matches(cut) == matches(every)[:limit]
 
 
-async def test_suggestions_keep_to_an_estado_and_a_municipio(places_client: httpx.AsyncClient) -> None:
+async def test_suggestions_can_be_limited_to_an_estado_or_municipio(places_client: httpx.AsyncClient) -> None:
     for scope, prefix in (
         ({"estado_id": "14"}, "14"),
         ({"estado_id": "20"}, "20"),
@@ -225,7 +221,7 @@ async def test_suggestions_keep_to_an_estado_and_a_municipio(places_client: http
     assert await suggest(places_client, "guadalajara", estado_id="32") == []
 
 
-async def test_labels_tell_homonyms_apart(places_client: httpx.AsyncClient) -> None:
+async def test_labels_distinguish_homonyms(places_client: httpx.AsyncClient) -> None:
     labels = {place["id"]: place["label"] for place in await suggest(places_client, "san jose")}
     assert [labels[id_] for id_ in ids("Tonalá/0002", "0002", "0003", "0008", "0004", "0009")] == [
         "San José, Tonalá, Jalisco",
@@ -243,7 +239,7 @@ async def test_labels_tell_homonyms_apart(places_client: httpx.AsyncClient) -> N
     }
 
 
-async def test_suggestion_is_the_place_as_the_catalogue_has_it(places_client: httpx.AsyncClient) -> None:
+async def test_suggestion_matches_the_catalogue(places_client: httpx.AsyncClient) -> None:
     assert (await suggest(places_client, "concepción"))[0] == {
         "kind": "localidad",
         "id": 140390013,
@@ -269,15 +265,15 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-async def test_hostile_words_are_only_words(places_client: httpx.AsyncClient) -> None:
-    """They are answered as their own letters are, whatever stands around these."""
+async def test_query_syntax_is_not_interpreted(places_client: httpx.AsyncClient) -> None:
+    """Only their letters count, whatever surrounds them."""
     for typed in HOSTILE:
         assert len(await suggest(places_client, typed)) <= 20, typed
         assert await search(places_client, typed) == await search(places_client, fold(typed) or "-"), typed
 
 
-async def test_name_is_found_by_all_of_its_words_however_many(places_client: httpx.AsyncClient) -> None:
-    """Only the longest are looked up; the others are read in the names that have these."""
+async def test_long_name_is_found_by_all_its_words(places_client: httpx.AsyncClient) -> None:
+    """Only the longest words are looked up; the others are compared with the names found."""
     words = "heroica villa tezoatlan de segura y luna cuna de la independencia de oaxaca"
     for typed in (words, " ".join(word[:1] for word in words.split()) + " tezoatlan", "y l c d s h v t i o"):
         assert await search(places_client, typed) == ids("0020")
@@ -291,7 +287,7 @@ async def test_name_is_found_by_all_of_its_words_however_many(places_client: htt
     typed=st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=100)
     | st.text(st.sampled_from("asnjoe '\"\\&|!():*%_<>-½º°`´"), min_size=1, max_size=100)
 )
-async def test_any_text_is_answered(places_client: httpx.AsyncClient, typed: str) -> None:
+async def test_arbitrary_text_is_answered(places_client: httpx.AsyncClient, typed: str) -> None:
     for target in (f"{SUGGEST}?q={quote(typed)}", f"{LOCALIDADES}?search={quote(typed)}"):
         assert (await places_client.get(target)).status_code == 200
 
@@ -306,7 +302,7 @@ async def test_any_text_is_answered(places_client: httpx.AsyncClient, typed: str
     ],
     ids=["C", "C.UTF-8", "es_MX.UTF-8", "icu-es-MX"],
 )
-async def test_answers_are_the_same_whatever_locale_the_database_has(
+async def test_search_does_not_depend_on_the_locale_of_the_database(
     server: str, migrated: str, places_file: Path, clauses: str
 ) -> None:
     words = {word for place in PLACES for word in (place.nombre, place.nombre.upper(), place.nombre[:4])}

@@ -1,4 +1,4 @@
-"""Which server of DATABASE_URL is connected to, and how long its answer is waited for."""
+"""The choice among several servers of DATABASE_URL, and deadlines."""
 
 import asyncio
 import errno
@@ -43,7 +43,7 @@ from tests.support.waiting import eventually_async, in_thread
         ("postgresql://u@/d?host=/run/a&port=1", ["u@ host=/run/a port=1"]),
     ],
 )
-def test_address_of_several_hosts_is_one_of_each(url: str, hosts: list[str]) -> None:
+def test_address_with_several_hosts_is_split(url: str, hosts: list[str]) -> None:
     found = []
     for address in Dsn.parse(url).addresses:
         parts = urlsplit(address)
@@ -54,7 +54,7 @@ def test_address_of_several_hosts_is_one_of_each(url: str, hosts: list[str]) -> 
 
 
 def several(url: str, *, options: str = "", second: tuple[str, str] | None = None) -> str:
-    """Return an address of two hosts: a server, and the `second`, or the same by another spelling of its folder."""
+    """Return a URL with two hosts: a server and `second`, by default the same server spelled differently."""
     parts = urlsplit(url)
     query = parse_qs(parts.query)
     folder, port = query["host"][0], query["port"][0]
@@ -62,7 +62,7 @@ def several(url: str, *, options: str = "", second: tuple[str, str] | None = Non
     return f"postgresql://{parts.netloc}{parts.path}?host={folder},{other}&port={port},{its_port}{options}"
 
 
-async def test_connections_are_spread_over_the_servers(seeded: str) -> None:
+async def test_connections_are_spread_over_servers(seeded: str) -> None:
     servers = Servers(Dsn.parse(several(seeded)))
     used: Counter[str] = Counter()
     for _ in range(30):
@@ -72,7 +72,7 @@ async def test_connections_are_spread_over_the_servers(seeded: str) -> None:
     assert len(used) == 2
 
 
-async def test_server_that_is_avoided_is_left_alone_while_there_is_another(seeded: str) -> None:
+async def test_failed_server_is_avoided_while_another_works(seeded: str) -> None:
     servers = Servers(Dsn.parse(several(seeded)))
     first, second = Dsn.parse(several(seeded)).addresses
     assert servers.avoid(first)
@@ -84,14 +84,14 @@ async def test_server_that_is_avoided_is_left_alone_while_there_is_another(seede
     await (await servers.connect(timeout=5)).close()
 
 
-async def test_primary_serves_where_a_standby_is_preferred_and_there_is_none(seeded: str) -> None:
+async def test_primary_serves_if_no_preferred_standby_is_available(seeded: str) -> None:
     servers = Servers(Dsn.parse(several(seeded, options="&target_session_attrs=prefer-standby")))
     connection = await servers.connect(timeout=5)
     assert await connection.fetchval("SELECT 1") == 1
     await connection.close()
 
 
-async def test_standby_that_did_not_answer_is_left_alone_while_the_primary_does(seeded: str) -> None:
+async def test_unresponsive_standby_is_avoided_while_the_primary_answers(seeded: str) -> None:
     asked: list[None] = []
 
     async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -108,26 +108,24 @@ async def test_standby_that_did_not_answer_is_left_alone_while_the_primary_does(
     assert len(asked) == before > 0
 
 
-async def test_standby_that_is_demanded_and_is_not_there_is_unavailable(seeded: str) -> None:
+async def test_missing_required_standby_is_unavailable(seeded: str) -> None:
     database = Database.for_reading(several(seeded, options="&target_session_attrs=standby"), pool_size=1, timeout=5)
     with pytest.raises(DatabaseUnavailableError, match="target_session_attrs in DATABASE_URL"):
         await database.fetch(text("SELECT 1"))
     await database.dispose()
 
 
-async def test_port_that_is_no_number_is_refused_without_the_password() -> None:
+async def test_bad_port_is_refused_without_the_password() -> None:
     with pytest.raises(ConfigurationError) as caught:
         await Servers(Dsn.parse("postgresql://u:s3cr3t@h:port/d")).connect(timeout=1)
     assert "s3cr3t" not in str(caught.value)
 
 
 @pytest.mark.parametrize("callers", [1, 6])
-async def test_statement_beyond_the_deadline_is_unavailable_in_time_and_leaves_the_pool_usable(
-    seeded: str, callers: int
-) -> None:
+async def test_statement_is_cancelled_at_the_deadline(seeded: str, callers: int) -> None:
     database = Database.for_reading(seeded, pool_size=2, timeout=1)
     try:
-        slow = (database.fetch(text("SELECT pg_sleep(200)")) for _ in range(callers))  # longer than a test has time
+        slow = (database.fetch(text("SELECT pg_sleep(200)")) for _ in range(callers))  # longer than the test lasts
         for outcome in await asyncio.gather(*slow, return_exceptions=True):
             assert isinstance(outcome, DatabaseUnavailableError)
         assert [row[0] for row in await database.fetch(text("SELECT 1"))] == [1]
@@ -135,12 +133,12 @@ async def test_statement_beyond_the_deadline_is_unavailable_in_time_and_leaves_t
         await database.dispose()
 
 
-async def test_time_that_a_request_has_waited_before_is_a_part_of_the_deadline(seeded: str) -> None:
+async def test_deadline_includes_time_spent_waiting(seeded: str) -> None:
     database = Database.for_reading(seeded, pool_size=1, timeout=20)
     before = already_waited.set(19.5)
     try:
         with pytest.raises(DatabaseUnavailableError):
-            await database.fetch(text("SELECT pg_sleep(15)"))  # within the deadline but for what went before
+            await database.fetch(text("SELECT pg_sleep(15)"))  # within the deadline, without the time before it
     finally:
         already_waited.reset(before)
         await database.dispose()
@@ -148,7 +146,7 @@ async def test_time_that_a_request_has_waited_before_is_a_part_of_the_deadline(s
 
 @pytest.fixture(scope="module")
 def lagging(seeded: str) -> Iterator[tuple[str, str]]:
-    """Lend the folder and port of another server, whose database of the same name has the tables and no release."""
+    """Yield the folder and port of another server, whose database has the same name and no release."""
     chosen = os.environ.get("LOCALIDADES_POSTGRES_BIN")
     with reachable_folder() as folder, run_embedded(folder / "data", Path(chosen) if chosen else None) as server:
         execute(server, f"CREATE DATABASE {name_of(seeded)}")
@@ -173,14 +171,12 @@ async def release_of(url: str) -> Release:
 
 
 async def connect_to_the_lagging(database: Database) -> None:
-    """Leave a connection to the server without a release in a pool of one."""
+    """Fill a pool of one with a connection to the server without a release."""
     while await database.fetch(RELEASES):
         await database.engine.dispose()
 
 
-async def test_connection_to_a_server_that_lacks_the_release_is_replaced_by_one_to_another(
-    seeded: str, lagging: tuple[str, str]
-) -> None:
+async def test_connection_to_a_server_without_the_release_is_replaced(seeded: str, lagging: tuple[str, str]) -> None:
     release = await release_of(seeded)
     database = Database.for_reading(several(seeded, second=lagging), pool_size=1, timeout=5)
     try:
@@ -189,12 +185,12 @@ async def test_connection_to_a_server_that_lacks_the_release_is_replaced_by_one_
         assert await database.fetch(RELEASES)
         for _ in range(5):
             await database.engine.dispose()
-            assert await database.fetch(RELEASES)  # the one that lacks it is avoided
+            assert await database.fetch(RELEASES)  # the server without it is avoided
     finally:
         await database.dispose()
 
 
-async def test_statement_that_the_server_refuses_is_unavailable_and_no_fault_that_was_foreseen(seeded: str) -> None:
+async def test_refused_statement_is_an_unexpected_error(seeded: str) -> None:
     database = Database.for_reading(seeded, pool_size=1, timeout=5)
     try:
         with pytest.raises(DatabaseUnavailableError, match=r"\(42883\)") as caught:
@@ -291,7 +287,7 @@ def test_error_of_the_driver_without_a_sqlstate_is_unavailable() -> None:
     assert not error.is_passing
 
 
-async def test_table_that_was_altered_meanwhile_is_read_on(seeded_database: str) -> None:
+async def test_altered_table_is_still_read(seeded_database: str) -> None:
     database = Database.for_reading(seeded_database, pool_size=1, timeout=5)
     try:
         for type_ in ("integer", "bigint"):
@@ -303,7 +299,7 @@ async def test_table_that_was_altered_meanwhile_is_read_on(seeded_database: str)
         await database.dispose()
 
 
-async def test_release_that_every_server_lacks_is_unavailable_and_its_connection_stays_usable(seeded: str) -> None:
+async def test_release_missing_on_every_server_is_unavailable(seeded: str) -> None:
     release = await release_of(seeded)
     database = Database.for_reading(several(seeded), pool_size=1, timeout=5)
     try:
@@ -315,7 +311,7 @@ async def test_release_that_every_server_lacks_is_unavailable_and_its_connection
         await database.dispose()
 
 
-async def test_server_is_asked_once_a_connection_for_each_release_and_anew_after_no_rows(seeded: str) -> None:
+async def test_release_is_checked_once_per_connection_and_after_empty_results(seeded: str) -> None:
     release = await release_of(seeded)
     database = Database.for_reading(seeded, pool_size=1, timeout=5)
     asked: list[str] = []
@@ -343,8 +339,8 @@ async def test_server_is_asked_once_a_connection_for_each_release_and_anew_after
     ]
 
 
-async def test_session_for_reading_has_the_limits_of_its_deadline(seeded: str) -> None:
-    """The server ends what takes too long a little before the deadline, which leaves the connection sound."""
+async def test_read_sessions_have_timeouts(seeded: str) -> None:
+    """The server cancels the statement shortly before the deadline, so the connection stays usable."""
     database = Database.for_reading(seeded, pool_size=1, timeout=20)
     expected = {
         "statement_timeout": "18s",
@@ -365,10 +361,10 @@ async def test_session_for_reading_has_the_limits_of_its_deadline(seeded: str) -
 
 
 @pytest.mark.parametrize(("servers", "processes"), [(1, 1), (2, 3)])
-async def test_connection_to_one_of_several_servers_is_made_anew_when_it_is_old(
+async def test_old_connections_are_replaced(
     seeded: str, monkeypatch: pytest.MonkeyPatch, servers: int, processes: int
 ) -> None:
-    """A server that has come back gets its part of the reads again; where there is only one, nothing is gained."""
+    """So a server that is back gets its share of the reads; with a single server it would gain nothing."""
     monkeypatch.setattr(pool, "MAX_CONNECTION_AGE", 0)
     database = Database.for_reading(seeded if servers == 1 else several(seeded), pool_size=1, timeout=5)
     try:
@@ -378,7 +374,7 @@ async def test_connection_to_one_of_several_servers_is_made_anew_when_it_is_old(
         await database.dispose()
 
 
-async def test_server_that_was_avoided_is_asked_again_after_a_while(seeded: str) -> None:
+async def test_avoided_server_is_retried_after_a_while(seeded: str) -> None:
     servers = Servers(Dsn.parse(several(seeded)))
     avoided, _ = Dsn.parse(several(seeded)).addresses
     assert servers.avoid(avoided)
@@ -392,8 +388,8 @@ async def test_server_that_was_avoided_is_asked_again_after_a_while(seeded: str)
     await eventually_async(is_asked)
 
 
-async def test_connection_is_waited_for_half_of_the_deadline(seeded: str) -> None:
-    """Whoever gets one later would have no time to use it."""
+async def test_waiting_for_a_connection_takes_half_the_deadline_at_most(seeded: str) -> None:
+    """A connection obtained later would leave no time to use it."""
     database = Database.for_reading(seeded, pool_size=1, timeout=2)
     try:
         first = asyncio.create_task(database.fetch(text("SELECT pg_sleep(20)")))
@@ -408,7 +404,7 @@ async def test_connection_is_waited_for_half_of_the_deadline(seeded: str) -> Non
         await database.dispose()
 
 
-async def test_error_of_a_statement_does_not_tell_what_a_client_sent(seeded: str) -> None:
+async def test_statement_errors_do_not_leak_parameters(seeded: str) -> None:
     database = Database.for_reading(seeded, pool_size=1, timeout=5)
     try:
         with pytest.raises(DBAPIError, match="division by zero") as caught:

@@ -1,4 +1,4 @@
-"""The orders of the list, held against plain Python."""
+"""The orders of the list, compared with plain Python."""
 
 import asyncio
 import re
@@ -47,7 +47,7 @@ PLACES = [
 
 
 def spanish(place: Place) -> tuple[list[list[int]], str]:
-    """Return what a Spanish dictionary sorts by: letters with ñ among them, then accents and capitals."""
+    """Return the sort key of a Spanish dictionary: letters with ñ among them, then accents and capitals."""
     kept = place.nombre.lower().replace("ñ", "\0").translate(dict.fromkeys(map(ord, APOSTROPHES)))
     plain = unicodedata.normalize("NFD", kept.replace("º", "o").replace("½", "o"))
     letters = "".join(one for one in plain if not unicodedata.combining(one)).replace("\0", "ñ")
@@ -73,7 +73,7 @@ def ordered(sort: str, places: list[Place] = PLACES) -> list[int]:
 
 @pytest.fixture(scope="module")
 def named_database(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Lend a database with these names: a template, not to be written to."""
+    """Yield a template database with these names."""
     file = write_catalogue(tmp_path_factory.mktemp("named") / "catun_localidad_2020-01.csv", PLACES)
     with new_database(server, migrated) as url:
         import_file(url, file)
@@ -104,9 +104,7 @@ async def test_names_are_folded_in_postgres_as_in_python_except_for_enye(named_d
 
 
 @pytest.mark.parametrize("sort", SORTS)
-async def test_walk_over_a_sorted_list_gives_every_record_once_in_its_order(
-    client: httpx.AsyncClient, sort: str
-) -> None:
+async def test_walking_a_sorted_list_yields_each_record_once_in_order(client: httpx.AsyncClient, sort: str) -> None:
     expected = ordered(sort)
     for size in ("1000", "50", "7"):
         assert await keys_of(client, sort=sort, page_size=size) == expected
@@ -115,9 +113,7 @@ async def test_walk_over_a_sorted_list_gives_every_record_once_in_its_order(
 
 
 @pytest.mark.parametrize("sort", SORTS)
-async def test_search_finds_the_same_places_in_the_order_that_was_asked_for(
-    client: httpx.AsyncClient, sort: str
-) -> None:
+async def test_sorting_does_not_change_what_is_found(client: httpx.AsyncClient, sort: str) -> None:
     found = set(await keys_of(client, sort="clave", search="pe", page_size="5"))
     assert len(found) > 20
     chosen = [place for place in PLACES if int(place.cvegeo) in found]
@@ -125,8 +121,8 @@ async def test_search_finds_the_same_places_in_the_order_that_was_asked_for(
     assert await keys_of(client, sort=sort, search="zzzzzz") == []
 
 
-async def test_relevance_is_the_name_then_its_beginning_then_population(client: httpx.AsyncClient) -> None:
-    """By every search: whole names, beginnings, names with an estado, and none."""
+async def test_relevance_prefers_the_exact_name_then_prefixes_then_population(client: httpx.AsyncClient) -> None:
+    """Searches by whole names, prefixes, names with an estado, and without matches."""
     for search, is_named in (
         ("pen", {"Pen"}),
         ("peñón", {"Peñón", "Penón", "PEÑÓN"}),
@@ -160,7 +156,7 @@ def test_names_are_sorted_as_spanish_readers_expect() -> None:
     assert names[-2:] == ["Zúñiga", "Zurupio"]
 
 
-async def test_order_that_takes_longer_than_a_request_goes_on_and_is_kept(server: str, named_database: str) -> None:
+async def test_slow_sort_continues_after_its_request_and_is_cached(server: str, named_database: str) -> None:
     with new_database(server, named_database) as url:
         async with running_app(url, pool_size=1, database_timeout=1.5) as app, client_of(app) as client:
             waited = []
@@ -181,7 +177,7 @@ async def test_order_that_takes_longer_than_a_request_goes_on_and_is_kept(server
             assert await keys_of(client, sort="nombre") == ordered("nombre")
 
 
-async def test_page_leads_to_every_order_and_says_which_it_has(client: httpx.AsyncClient) -> None:
+async def test_html_page_links_to_every_order_and_marks_the_current_one(client: httpx.AsyncClient) -> None:
     """Each link leads to the first page of an order and keeps the filters."""
     asked = {"estado_id": "2", "page": "2", "page_size": "5"}
     for sort in SORTS:
@@ -194,7 +190,7 @@ async def test_page_leads_to_every_order_and_says_which_it_has(client: httpx.Asy
         others = {"clave", "nombre", "-poblacion"} - {sort, reverse}
         assert offered == {reverse, *others}
         direction = "descending" if sort.startswith("-") else "ascending"
-        is_shown = not sort.endswith("clave")  # which is a part of the key, by which rows are not sorted
+        is_shown = not sort.endswith("clave")  # it is part of the key, and rows aren't sorted by it
         assert [head.attributes["aria-sort"] for head in page.all("th") if "aria-sort" in head.attributes] == [
             direction
         ] * is_shown
@@ -202,7 +198,7 @@ async def test_page_leads_to_every_order_and_says_which_it_has(client: httpx.Asy
         assert hidden.attributes["value"] == sort
 
 
-async def test_page_by_population_shows_it(client: httpx.AsyncClient) -> None:
+async def test_html_page_sorted_by_population_shows_it(client: httpx.AsyncClient) -> None:
     known = {place.cvegeo: place.poblacion for place in PLACES}
     page = Page.of(await client.get(f"{LOCALIDADES}?sort=-poblacion&page_size=100", headers=BROWSER))
     shown = [(row[-1], row[-2].strip()) for row in page.rows()]

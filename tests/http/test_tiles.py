@@ -1,4 +1,4 @@
-"""Maps: tiles read by another library, and the backdrop, held against the file that was imported."""
+"""Maps: tiles, read with another library, and the backdrop, compared with the imported file."""
 
 import gzip
 import math
@@ -17,9 +17,9 @@ from pydantic_core import to_json
 from localidades_api.caches.tiles import MAX_TILE_BYTES, TileCache, encode_tile
 from localidades_api.catalogue.mercator import MAX_ZOOM, MEXICO, Tile, project
 from localidades_api.database.queries.tiles import CELLS, EXTENT, TileContent, TilePlace
+from tests.http.vector_tiles import Layer, read_tile
 from tests.support.application import await_release, client_of, import_file, running_app
 from tests.support.catalogue import TRAPS, Place, write_catalogue
-from tests.support.mvt import Layer, read_tile
 from tests.support.postgres import new_database
 from tests.support.wire import LOCALIDADES
 
@@ -27,7 +27,7 @@ TILES = f"{LOCALIDADES}tiles/"
 
 
 def spread() -> list[Place]:
-    """Return the traps of one estado, places all over the country, and many about one point."""
+    """Return the traps of one estado, places all over the country, and many around one point."""
     chance = random.Random(32)  # noqa: S311  # the same places in every run
 
     def place(number: int, longitude: float, latitude: float) -> Place:
@@ -52,7 +52,7 @@ LOCATED = {key: place for key, place in PLACES.items() if place.longitud != "-"}
 
 
 def unit_of(place: Place, zoom: int) -> tuple[Tile, int, int]:
-    """Return the tile of a place, and its units there, by the formula that OpenStreetMap's wiki has."""
+    """Return the tile of a place and its position in it, by the formula of OpenStreetMap's wiki."""
     radians = math.radians(float(place.latitud))
     x = (float(place.longitud) + 180) / 360
     y = (1 - math.log(math.tan(radians) + 1 / math.cos(radians)) / math.pi) / 2
@@ -81,7 +81,7 @@ async def layers_of(client: httpx.AsyncClient, tile: Tile) -> dict[str, Layer]:
 
 @pytest.fixture(scope="module")
 def spread_database(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Lend a database that holds the places on the map: a template, not to be written to."""
+    """Yield a template database with the places on the map."""
     file = write_catalogue(tmp_path_factory.mktemp("spread") / "catun_localidad_2020-01.csv", PLACES.values())
     with new_database(server, migrated) as url:
         import_file(url, file)
@@ -96,7 +96,7 @@ async def app(server: str, spread_database: str) -> AsyncIterator[FastAPI]:
             yield app
 
 
-async def test_every_place_is_in_its_tile_of_the_highest_zoom_and_nowhere_else(client: httpx.AsyncClient) -> None:
+async def test_every_place_is_in_exactly_one_tile_of_the_highest_zoom(client: httpx.AsyncClient) -> None:
     units = {key: unit_of(place, MAX_ZOOM) for key, place in LOCATED.items()}
     tiles = sorted({tile for tile, _, _ in units.values()})[::4]  # one in four, of the country and of the city
     expected = {key: unit for key, unit in units.items() if unit[0] in tiles}
@@ -115,7 +115,7 @@ async def test_every_place_is_in_its_tile_of_the_highest_zoom_and_nowhere_else(c
 
 
 @pytest.mark.parametrize("zoom", [0, 3, 5, 8, 10])
-async def test_tile_has_the_most_populous_places_first_and_cells_of_all(client: httpx.AsyncClient, zoom: int) -> None:
+async def test_tile_lists_the_most_populous_places_first(client: httpx.AsyncClient, zoom: int) -> None:
     tile = Tile.at(zoom, -99.13, 19.43)
     inside = {key: place for key, place in LOCATED.items() if unit_of(place, zoom)[0] == tile}
     layers = await layers_of(client, tile)
@@ -137,7 +137,7 @@ async def test_tile_has_the_most_populous_places_first_and_cells_of_all(client: 
     assert len(set(cells) ^ expected) <= len(expected) / 500  # places on the edge of two cells
 
 
-async def test_feature_says_what_the_catalogue_does(client: httpx.AsyncClient) -> None:
+async def test_feature_matches_the_catalogue(client: httpx.AsyncClient) -> None:
     tile, _, _ = unit_of(PLACES[10010001], MAX_ZOOM)
     features = {feature.id: feature for feature in (await layers_of(client, tile))["places"].features}
     assert features[10010001].properties == {
@@ -153,7 +153,7 @@ async def test_feature_says_what_the_catalogue_does(client: httpx.AsyncClient) -
     [f"{MAX_ZOOM + 1}/0/0", "0/1/0", "0/0/1", "5/32/0", "5/0/32", "99/0/0", "x/0/0", "1/-1/0", "1/0/0.5", "1/0/+1",
      "1/0/٠", f"1/0/{'9' * 30}", "1/0/0.mvt", "1/0/", "5/7"],
 )  # fmt: skip
-async def test_there_is_no_other_tile(client: httpx.AsyncClient, name: str) -> None:
+async def test_tiles_elsewhere_do_not_exist(client: httpx.AsyncClient, name: str) -> None:
     answer = await client.get(f"{TILES}{name}.mvt")
     assert answer.status_code in {404, 422}
     assert answer.headers["content-type"] == "application/problem+json"
@@ -162,7 +162,7 @@ async def test_there_is_no_other_tile(client: httpx.AsyncClient, name: str) -> N
 
 
 @pytest.mark.parametrize("path", ["tiles/5/7/14.mvt", "backdrop.svg"])
-async def test_drawing_may_be_kept_for_a_day_if_its_release_is_named(client: httpx.AsyncClient, path: str) -> None:
+async def test_backdrop_of_a_named_release_is_cached_for_a_day(client: httpx.AsyncClient, path: str) -> None:
     answer = await client.get(f"{LOCALIDADES}{path}")
     assert answer.headers["cache-control"].startswith("public, max-age=60,")
     pinned = await client.get(f"{LOCALIDADES}{path}?release=2020-01")
@@ -183,16 +183,14 @@ async def test_drawing_may_be_kept_for_a_day_if_its_release_is_named(client: htt
     [("gzip", "gzip"), ("br, GZIP;q=0.5", "gzip"), ("*", "gzip"), ("gzip;q=0", None), ("*;q=0.0", None),
      ("gzip;q=0, *", None), ("br", None), ("identity", None), ("", None)],
 )  # fmt: skip
-async def test_tile_is_compressed_for_clients_that_take_gzip(
-    client: httpx.AsyncClient, accepted: str, coding: str | None
-) -> None:
+async def test_tile_is_compressed_if_accepted(client: httpx.AsyncClient, accepted: str, coding: str | None) -> None:
     answer = await client.get(f"{TILES}0/0/0.mvt", headers={"Accept-Encoding": accepted})
     assert answer.headers.get("content-encoding") == coding
     assert set(read_tile(answer.content)) == {"places", "backdrop"}
     assert (int(answer.headers["content-length"]) < len(answer.content)) == (coding == "gzip")
 
 
-def test_tile_that_compresses_worst_stays_within_its_bound() -> None:
+def test_incompressible_tile_stays_within_the_limit() -> None:
     chance = random.Random(1)  # noqa: S311  # as above
     letters = [chr(code) for code in range(0x4E00, 0x9000)]
     places = [
@@ -211,7 +209,7 @@ def test_tile_that_compresses_worst_stays_within_its_bound() -> None:
         assert len(read_tile(whole)["places"].features) == count or "backdrop" in read_tile(whole)
 
 
-async def test_description_leads_maps_to_the_tiles(client: httpx.AsyncClient) -> None:
+async def test_tilejson_points_to_the_tiles(client: httpx.AsyncClient) -> None:
     answer = await client.get(f"{LOCALIDADES}tiles.json")
     described = answer.json()
     assert (described["tilejson"], described["minzoom"], described["maxzoom"]) == ("3.0.0", 0, MAX_ZOOM)
@@ -230,7 +228,7 @@ async def test_description_leads_maps_to_the_tiles(client: httpx.AsyncClient) ->
     assert answer.headers["cache-control"] == "no-cache, private"  # its address has the Host header
 
 
-async def test_backdrop_is_drawn_where_there_are_places(client: httpx.AsyncClient) -> None:
+async def test_backdrop_covers_the_places(client: httpx.AsyncClient) -> None:
     answer = await client.get(f"{LOCALIDADES}backdrop.svg")
     assert answer.headers["content-type"] == "image/svg+xml"
     drawing = ElementTree.fromstring(answer.content)  # noqa: S314  # our own
@@ -248,7 +246,7 @@ async def test_backdrop_is_drawn_where_there_are_places(client: httpx.AsyncClien
     assert len(cells ^ expected) <= 2  # places on the edge of two cells
 
 
-async def test_cache_keeps_to_its_room(app: FastAPI) -> None:
+async def test_cache_stays_within_its_limit(app: FastAPI) -> None:
     services = app.state.services
     release = await services.releases.current()
     cache = TileCache(app.state.database, limit=40_000)
@@ -259,7 +257,7 @@ async def test_cache_keeps_to_its_room(app: FastAPI) -> None:
     assert cache.held(release, tiles[-1]) is not None
 
 
-async def test_map_of_no_release_is_unavailable(database: str) -> None:
+async def test_map_without_a_release_is_503(database: str) -> None:
     async with running_app(database, wants_names=False) as app, client_of(app) as client:
         for path in ("tiles/0/0/0.mvt", "tiles.json", "backdrop.svg"):
             answer = await client.get(f"{LOCALIDADES}{path}")
@@ -275,7 +273,7 @@ async def test_map_of_no_release_is_unavailable(database: str) -> None:
         (179.999, -85, Tile(2, 3, 3)),
     ],
 )
-def test_tile_of_a_point_covers_it(longitude: float, latitude: float, tile: Tile) -> None:
+def test_tile_of_a_point_contains_it(longitude: float, latitude: float, tile: Tile) -> None:
     assert Tile.at(tile.zoom, longitude, latitude) == tile
     west, south, east, north = tile.box
     assert west <= longitude < east

@@ -1,4 +1,4 @@
-"""What trackers add to an address: passed over on pages for people, unknown to programs."""
+"""Tracking parameters: ignored on HTML pages, unknown to programs."""
 
 import httpx
 import pytest
@@ -22,7 +22,7 @@ def and_query(target: str, query: str) -> str:
 
 
 @pytest.mark.parametrize("query", TRACKED)
-async def test_html_page_is_the_same_with_them(client: httpx.AsyncClient, query: str) -> None:
+async def test_tracking_parameters_do_not_change_the_page(client: httpx.AsyncClient, query: str) -> None:
     for target in PAGES:
         plain = await client.get(target, headers=BROWSER)
         path, _, own = target.partition("?")
@@ -33,7 +33,7 @@ async def test_html_page_is_the_same_with_them(client: httpx.AsyncClient, query:
 
 
 @pytest.mark.parametrize("target", PAGES)
-async def test_page_names_its_address_without_them(client: httpx.AsyncClient, target: str) -> None:
+async def test_canonical_link_omits_tracking_parameters(client: httpx.AsyncClient, target: str) -> None:
     page = Page.of(await client.get(and_query(target, "format=api&utm_id=7"), headers=BROWSER))
     (canonical,) = [link.attributes["href"] for link in page.all("link", rel="canonical")]
     path, _, query = target.partition("?")
@@ -41,7 +41,7 @@ async def test_page_names_its_address_without_them(client: httpx.AsyncClient, ta
     assert (await client.get(canonical, headers=BROWSER)).status_code == 200
 
 
-async def test_problem_has_no_canonical_address(client: httpx.AsyncClient) -> None:
+async def test_problem_page_has_no_canonical_link(client: httpx.AsyncClient) -> None:
     missing = Page.of(await client.get(f"{LOCALIDADES}999999999/?utm_source=x", headers=BROWSER))
     assert missing.all("link", rel="canonical") == []
     assert "utm_source" not in missing.one("html").text
@@ -58,16 +58,16 @@ async def test_problem_has_no_canonical_address(client: httpx.AsyncClient) -> No
         (f"{LOCALIDADES}filter/?utm_source=x&clave=&ambito=U", 303, "../?ambito=U"),
     ],
 )
-async def test_redirect_leaves_them_out(client: httpx.AsyncClient, target: str, status: int, location: str) -> None:
+async def test_redirect_drops_tracking_parameters(
+    client: httpx.AsyncClient, target: str, status: int, location: str
+) -> None:
     answer = await client.get(target, headers=BROWSER)
     assert (answer.status_code, answer.headers["location"]) == (status, location)
 
 
 @pytest.mark.parametrize("query", ["utm_source=x", "fbclid=x", "_gl=x", "mc_cid=x"])
 @pytest.mark.parametrize("accept", ["application/json", "*/*"])
-async def test_programs_are_told_that_there_is_no_such_parameter(
-    client: httpx.AsyncClient, query: str, accept: str
-) -> None:
+async def test_tracking_parameters_are_unknown_to_programs(client: httpx.AsyncClient, query: str, accept: str) -> None:
     for target in (f"{LOCALIDADES}?{query}", f"{LOCALIDADES}?{query}&format=json", f"{INDEX}?{query}"):
         headers = BROWSER if "format" in target else {"Accept": accept}
         answer = await client.get(target, headers=headers)

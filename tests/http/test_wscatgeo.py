@@ -1,4 +1,4 @@
-"""INEGI's own web service from the catalogue: members, their order and types, paths, errors."""
+"""A reimplementation of INEGI's web service: members, their order and types, paths, errors."""
 
 import json
 from collections.abc import AsyncIterator
@@ -32,7 +32,7 @@ async def many_names(server: str, tmp_path_factory: pytest.TempPathFactory) -> A
 
 
 async def read(client: httpx.AsyncClient, target: str) -> dict[str, Any]:
-    """Return the document at an address, which is compact, with its members in order."""
+    """Return the document at a path; check that it is compact."""
     answer = await client.get(target)
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
     document: dict[str, Any] = answer.json()
@@ -41,7 +41,7 @@ async def read(client: httpx.AsyncClient, target: str) -> dict[str, Any]:
 
 
 async def refused(client: httpx.AsyncClient, target: str) -> str:
-    """Return the sentence with which an address is refused."""
+    """Return the error message of a path."""
     document = await read(client, target)
     assert (list(document), document["result"]) == (["result", "mensaje"], "404")
     return str(document["mensaje"])
@@ -113,7 +113,7 @@ async def test_localities_have_the_members_of_version_1_in_order(client: httpx.A
     assert (rows["0004"]["altitud"], rows["0004"]["ambito"]) == ("-012", "RURAL")
 
 
-async def test_member_without_a_value_is_left_out(client: httpx.AsyncClient) -> None:
+async def test_members_without_a_value_are_omitted(client: httpx.AsyncClient) -> None:
     rows = {row["cvegeo"]: row for row in (await read(client, f"{V2}localidades/01001"))["datos"]}
     [unknown] = (await read(client, f"{V2}localidades/010020001"))["datos"]
     assert "altitud" not in rows["010010002"]
@@ -146,7 +146,7 @@ async def test_alcaldia_has_no_cabecera(client: httpx.AsyncClient) -> None:
         ("localidades/010010006", "localidades/01/001/0006", "localidades/buscar/pe%C3%B1%C3%B3n%20%C3%B1"),
     ],
 )
-async def test_spellings_of_one_path_have_one_answer(client: httpx.AsyncClient, spellings: tuple[str, ...]) -> None:
+async def test_spellings_of_a_path_are_equivalent(client: httpx.AsyncClient, spellings: tuple[str, ...]) -> None:
     for base in (V1, V2):
         documents = [await read(client, base + spelling) for spelling in spellings]
         assert documents[0]["datos"]
@@ -161,7 +161,7 @@ async def test_ambito_filters_localities(client: httpx.AsyncClient) -> None:
     assert sorted(rural + urban, key=lambda row: row["cvegeo"]) == every
 
 
-async def test_search_looks_for_a_part_of_the_name_with_its_marks(client: httpx.AsyncClient) -> None:
+async def test_search_matches_substrings_with_accents(client: httpx.AsyncClient) -> None:
     found = (await read(client, f"{V1}localidades/buscar/ñandú"))["datos"]
     assert [row["nom_loc"] for row in found] == ["Peñón Ñandú  Doble"]
     assert await refused(client, f"{V1}localidades/buscar/nandu") == (
@@ -189,28 +189,28 @@ async def test_municipio_without_a_locality_0001_has_no_cabecera(many_names: htt
 
 
 @pytest.mark.parametrize("path", ["mgee/99", "mgem/99", "mgem/01/999", "localidades/01/999", "localidades/010019999"])
-async def test_unknown_key_is_refused_with_a_sentence(client: httpx.AsyncClient, path: str) -> None:
+async def test_unknown_key_is_explained(client: httpx.AsyncClient, path: str) -> None:
     assert (await refused(client, V2 + path)).startswith("La clave no existe entre ")
 
 
 @pytest.mark.parametrize(
     "path", ["", "geo/mgem/14", "mgel/14", "localidades", "localidades/14", "mgee/014", "v2/mgee", "vialidades/14"]
 )
-async def test_what_the_catalogue_lacks_is_refused_with_a_sentence(client: httpx.AsyncClient, path: str) -> None:
+async def test_unsupported_resource_is_explained(client: httpx.AsyncClient, path: str) -> None:
     assert "Calles, asentamientos y contornos" in await refused(client, V2 + path)
 
 
 @pytest.mark.parametrize("words", ["%00", "a" * 101, "/", "%09"])
-async def test_words_that_are_none_are_refused(client: httpx.AsyncClient, words: str) -> None:
+async def test_unusable_search_words_are_refused(client: httpx.AsyncClient, words: str) -> None:
     assert "de 1 a 100 letras" in await refused(client, f"{V1}localidades/buscar/{words}")
 
 
-async def test_release_can_be_named(client: httpx.AsyncClient) -> None:
+async def test_release_can_be_chosen(client: httpx.AsyncClient) -> None:
     assert await read(client, f"{V2}mgee?release=2020-01") == await read(client, f"{V2}mgee")
     assert "`release`" in await refused(client, f"{V2}mgee?release=1999-01")
 
 
-async def test_answers_are_shared_with_every_origin_and_validated(client: httpx.AsyncClient) -> None:
+async def test_responses_have_cors_and_an_etag(client: httpx.AsyncClient) -> None:
     answer = await client.get(f"{V2}mgee/01")
     assert answer.headers["access-control-allow-origin"] == "*"
     again = await client.get(f"{V2}mgee/01", headers={"If-None-Match": answer.headers["etag"]})

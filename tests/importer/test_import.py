@@ -28,7 +28,7 @@ from localidades_api.errors import (
 from localidades_api.importer import ImportReport, ImportStep, import_catalogue
 from localidades_api.importer.transform import Rejected
 from tests.support.application import import_into
-from tests.support.catalogue import HEADER, Place, many, write_catalogue
+from tests.support.catalogue import HEADER, Place, Silent, many, write_catalogue
 from tests.support.database import (
     SOMEBODY_WAITS,
     assert_nothing_left,
@@ -39,7 +39,6 @@ from tests.support.database import (
 )
 from tests.support.http_server import Response, at_paths, http_server
 from tests.support.postgres import new_database
-from tests.support.progress import Silent
 from tests.support.records import record_of
 from tests.support.waiting import eventually_async, in_thread
 from tests.support.wire import ROOT

@@ -12,10 +12,9 @@ from localidades_api.errors import CatalogueError
 from localidades_api.importer import source as source_module
 from localidades_api.importer.source import Source, interruptible, open_source, suggest_release_name
 from localidades_api.observability.progress import ImportStep
-from tests.support.catalogue import refusal_of
+from tests.support.catalogue import Silent, refusal_of
 from tests.support.http_server import Response, at_paths, http_server
-from tests.support.interruption import interrupt_within_callback
-from tests.support.progress import Silent
+from tests.support.machine import interrupt_within_callback
 
 CONTENT = bytes(range(256)) * 1_000
 DIGEST = hashlib.sha256(CONTENT).hexdigest()

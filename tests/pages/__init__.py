@@ -1,1 +1,1 @@
-"""Pages for people: HTML, languages, and what a browser makes of them."""
+"""HTML pages, their languages, and their behaviour in a browser."""

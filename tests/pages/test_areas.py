@@ -1,4 +1,4 @@
-"""The pages of estados and municipios: what each comes to, its largest places, and its past."""
+"""The pages of estados and municipios: totals, largest places, and history."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -32,7 +32,7 @@ PLACES = [
 async def pages(
     server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """Lend a client of a service whose second release has one place less, and a municipio of another name."""
+    """Yield a client of a service whose second release lacks a place and renames a municipio."""
     folder: Path = tmp_path_factory.mktemp("areas")
     earlier = [replace(place, nom_mun={"Acatic": "Acatique"}.get(place.nom_mun, place.nom_mun)) for place in PLACES]
     earlier.append(Place("140020060", "Retirado", nom_mun="Ñuñú", **JALISCO))
@@ -49,9 +49,9 @@ def tiles(page: Page) -> list[str]:
     return [item.text.strip() for item in page.inside("li", of=page.of_class("ul", "totals"))]
 
 
-async def test_page_of_an_estado_says_what_it_comes_to(pages: httpx.AsyncClient) -> None:
+async def test_estado_page_shows_totals(pages: httpx.AsyncClient) -> None:
     page = Page.of(await pages.get(f"{INDEX}estados/14/"))
-    assert page.of_class("p", "lead").text == "One of Mexico’s 32 estados"  # none but 15 is the Estado de México
+    assert page.of_class("p", "lead").text == "One of Mexico’s 32 estados"  # only 15 is the Estado de México
     assert tiles(page) == [
         "2 municipios",
         "14 localities",
@@ -61,7 +61,7 @@ async def test_page_of_an_estado_says_what_it_comes_to(pages: httpx.AsyncClient)
     ]
 
 
-async def test_page_of_an_estado_leads_to_its_largest_places_and_to_every_municipio(pages: httpx.AsyncClient) -> None:
+async def test_estado_page_links_to_largest_places_and_every_municipio(pages: httpx.AsyncClient) -> None:
     target = f"{INDEX}estados/14/"
     page = Page.of(await pages.get(target))
     assert page.rows() == [[f"Lugar {n}", ("Acatic", "Ñuñú")[n % 2], f"{1000 - n:,}"] for n in range(10)]
@@ -73,12 +73,12 @@ async def test_page_of_an_estado_leads_to_its_largest_places_and_to_every_munici
 
 
 @pytest.mark.parametrize(("language", "text"), [("en", "1 record"), ("es", "1 registro")])
-async def test_list_of_one_counts_it_in_the_singular(pages: httpx.AsyncClient, language: str, text: str) -> None:
+async def test_count_of_one_is_singular(pages: httpx.AsyncClient, language: str, text: str) -> None:
     page = Page.of(await pages.get(f"{INDEX}municipios/?estado_id=31&lang={language}"))
     assert page.of_class("p", "amount").text == text
 
 
-async def test_totals_of_an_estado_lead_to_lists_of_as_many(pages: httpx.AsyncClient) -> None:
+async def test_totals_link_to_matching_lists(pages: httpx.AsyncClient) -> None:
     target = f"{INDEX}estados/14/"
     page = Page.of(await pages.get(target))
     for link in page.inside("a", of=page.of_class("ul", "totals")):
@@ -86,7 +86,7 @@ async def test_totals_of_an_estado_lead_to_lists_of_as_many(pages: httpx.AsyncCl
         assert listed.of_class("p", "amount").text.split()[0] == link.text.split()[0]
 
 
-async def test_page_of_a_municipio_has_its_cabecera_and_its_largest_places(pages: httpx.AsyncClient) -> None:
+async def test_municipio_page_shows_cabecera_and_largest_places(pages: httpx.AsyncClient) -> None:
     page = Page.of(await pages.get(f"{INDEX}municipios/14001/"))
     assert tiles(page)[:3] == ["8 localities", "1 urban locality", "6 rural localities"]
     assert "Lugar 0" in page.one("dl").text
@@ -102,7 +102,7 @@ async def test_page_of_a_municipio_has_its_cabecera_and_its_largest_places(pages
         ("municipios/14001/", [["2020-01", "Acatique", "8", ""], ["2021-01", "Acatic", "8", "0"]]),
     ],
 )
-async def test_page_of_an_area_shows_how_it_changed(pages: httpx.AsyncClient, path: str, past: list[list[str]]) -> None:
+async def test_area_page_shows_its_history(pages: httpx.AsyncClient, path: str, past: list[list[str]]) -> None:
     page = Page.of(await pages.get(f"{INDEX}{path}"))
     table = page.all("table")[-1]
     rows = [[cell.text for cell in page.inside("td", of=row)] for row in page.inside("tr", of=table)]
@@ -112,12 +112,12 @@ async def test_page_of_an_area_shows_how_it_changed(pages: httpx.AsyncClient, pa
 
 
 @pytest.mark.parametrize(("path", "most"), [("estados/", 2), ("municipios/", 3)])
-async def test_page_of_many_areas_takes_few_statements(
+async def test_page_of_many_areas_runs_few_statements(
     app: FastAPI, client: httpx.AsyncClient, path: str, most: int
 ) -> None:
-    """However many it shows: each has its cabecera, and each municipio its estado."""
+    """However many areas it shows, with their cabeceras and estados."""
     target = f"{INDEX}{path}?format=api"
-    await client.get(target)  # the first request of a connection may ask for more
+    await client.get(target)  # the first request of a connection may run more
     with recorded_statements(app) as sent:
         assert (await client.get(target)).status_code == 200
     assert 0 < len(sent) <= most

@@ -1,4 +1,4 @@
-"""The browsable page: what a person sees is what a program gets."""
+"""Browsable pages show the same as programs get."""
 
 import re
 import shlex
@@ -22,7 +22,7 @@ _ADDRESSES = {"href", "src", "action", "data", "poster", "formaction", "srcset"}
 
 
 @pytest.mark.parametrize("target", PAGES)
-async def test_page_shows_the_exchange_that_its_request_line_gives(client: httpx.AsyncClient, target: str) -> None:
+async def test_page_shows_the_response_to_its_request_line(client: httpx.AsyncClient, target: str) -> None:
     first = await client.get(target)
     page = Page.of(first)
     shown = Shown.on(page)
@@ -41,7 +41,7 @@ async def test_page_shows_the_exchange_that_its_request_line_gives(client: httpx
 
 
 @pytest.mark.parametrize("target", PAGES)
-async def test_page_is_held_by_its_language(client: httpx.AsyncClient, target: str) -> None:
+async def test_page_is_cached_per_language(client: httpx.AsyncClient, target: str) -> None:
     first = await client.get(target)
     assert re.split(r",\s*", first.headers["vary"]) == ["Accept", "Accept-Language"]
     spanish = {"Accept-Language": "es-MX,es;q=0.9,en;q=0.8"}
@@ -57,7 +57,7 @@ async def test_page_is_held_by_its_language(client: httpx.AsyncClient, target: s
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
-async def test_page_table_is_the_records(client: httpx.AsyncClient, number: int) -> None:
+async def test_table_shows_the_records(client: httpx.AsyncClient, number: int) -> None:
     target = f"{LOCALIDADES}?format=api&page={number}"
     page = Page.of(await client.get(target))
     records = (await client.get(f"{LOCALIDADES}?page={number}")).json()["results"]
@@ -88,7 +88,7 @@ async def test_page_table_is_the_records(client: httpx.AsyncClient, number: int)
         ("localidades/nearest/?lat=21.88&lon=-102.3", "label"),
     ],
 )
-async def test_list_of_any_kind_begins_with_the_name_and_ends_with_the_key(
+async def test_list_rows_begin_with_the_name_and_end_with_the_key(
     client: httpx.AsyncClient, path: str, named: str
 ) -> None:
     page = Page.of(await client.get(f"{INDEX}{path}&format=api"))
@@ -113,7 +113,7 @@ def page_of(href: str) -> str:
 @pytest.mark.parametrize(
     ("number", "previous", "following"), [(1, [], ["2"] * 2), (2, ["1"] * 2, ["3"] * 2), (3, ["2"] * 2, [])]
 )
-async def test_page_pager_leads_to_the_other_pages(
+async def test_pager_links_to_the_other_pages(
     client: httpx.AsyncClient, kept: str, number: int, previous: list[str], following: list[str]
 ) -> None:
     target = f"{LOCALIDADES}?format=api&page={number}{kept}"
@@ -131,7 +131,7 @@ async def test_page_pager_leads_to_the_other_pages(
         assert followed.of_class("p", "amount").text.endswith((f"{page_of(href)} of 3", f"{page_of(href)} de 3"))
 
 
-async def test_page_form_goes_to_a_page(client: httpx.AsyncClient) -> None:
+async def test_form_goes_to_a_page(client: httpx.AsyncClient) -> None:
     target = f"{LOCALIDADES}?format=api&page=2&release=2020-01"
     page = Page.of(await client.get(target))
     form = page.of_class("form", "goto")
@@ -162,7 +162,7 @@ async def test_page_form_goes_to_a_page(client: httpx.AsyncClient) -> None:
          "format=api&lang=es&since=2020-01&change=renamed"),
     ],
 )  # fmt: skip
-async def test_page_form_of_filters_leads_to_an_address_without_blanks(
+async def test_filter_form_leads_to_a_url_without_empty_parameters(
     client: httpx.AsyncClient, target: str, typed: dict[str, str], arrival: str
 ) -> None:
     page = Page.of(await client.get(target))
@@ -182,7 +182,7 @@ async def test_page_form_of_filters_leads_to_an_address_without_blanks(
     }
 
 
-async def test_form_offers_the_municipios_of_the_estado_that_is_chosen(client: httpx.AsyncClient) -> None:
+async def test_form_offers_the_municipios_of_the_chosen_estado(client: httpx.AsyncClient) -> None:
     for query, chosen in (("estado_id=1", ""), ("municipio_id=1001", "1001")):
         page = Page.of(await client.get(f"{LOCALIDADES}?format=api&{query}"))
         fields = page.fields(page.of_class("form", "filters"))
@@ -195,12 +195,12 @@ async def test_form_offers_the_municipios_of_the_estado_that_is_chosen(client: h
 
 @pytest.fixture(scope="module")
 def followed() -> dict[str, int]:
-    """Lend the statuses of the addresses that were followed already: most pages have the same links."""
+    """Return the statuses of the URLs visited so far, because most pages have the same links."""
     return {}
 
 
 @pytest.mark.parametrize("target", [*PAGES, *(target for target, _ in ERRORS)])
-async def test_page_is_accessible_refers_to_nothing_outside_and_every_link_leads_somewhere(
+async def test_page_is_accessible_and_its_links_work(
     client: httpx.AsyncClient, followed: dict[str, int], target: str
 ) -> None:
     answer = await client.get(target)
@@ -228,7 +228,7 @@ async def test_page_is_accessible_refers_to_nothing_outside_and_every_link_leads
 
 
 @pytest.mark.parametrize("target", PAGES)
-async def test_page_of_a_service_below_a_path_stays_below_it(app: FastAPI, target: str) -> None:
+async def test_links_include_the_forwarded_prefix(app: FastAPI, target: str) -> None:
     transport = httpx.ASGITransport(app, root_path="/claves")
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
         for element in Page.of(await client.get(f"/claves{target}")).elements:
@@ -238,9 +238,9 @@ async def test_page_of_a_service_below_a_path_stays_below_it(app: FastAPI, targe
                 assert not path.startswith("/claves/claves/"), element
 
 
-async def test_style_and_scripts_refer_to_nothing_outside() -> None:
+async def test_styles_and_scripts_load_nothing_from_elsewhere() -> None:
     static = Path(localidades_api.__file__).parent / "html" / "static"
-    for file in static.glob("*.*"):  # tests/pages/test_map_page.py has what MapLibre asks for
+    for file in static.glob("*.*"):  # tests/pages/test_map_page.py has MapLibre's requests
         text = file.read_text("latin-1").replace("http://www.w3.org/2000/svg", "").replace("http://127.0.0.1:8000", "")
         assert not re.search(r"//[a-z0-9.-]+\.[a-z]|https?:|@import|innerHTML|eval\(|document\.write", text), file.name
 
@@ -263,7 +263,7 @@ def assert_a_screen_reader_has_what_it_needs(page: Page) -> None:
 
 
 @pytest.mark.parametrize(("target", "status"), ERRORS)
-async def test_error_page_shows_the_problem_and_nothing_of_the_input(
+async def test_error_page_shows_the_problem_without_the_input(
     client: httpx.AsyncClient, target: str, status: int
 ) -> None:
     answer = await client.get(target)
@@ -286,7 +286,7 @@ async def test_error_page_shows_the_problem_and_nothing_of_the_input(
 
 
 @pytest.mark.parametrize("kept", ["", "&release=2020-01&ambito=R&page_size=50&lang=es"])
-async def test_error_page_of_a_page_past_the_last_leads_to_the_last(client: httpx.AsyncClient, kept: str) -> None:
+async def test_error_page_past_the_end_links_to_the_last_page(client: httpx.AsyncClient, kept: str) -> None:
     target = f"{LOCALIDADES}?format=api&page=9{kept}"
     page = Page.of(await client.get(target))
     (href,) = [
@@ -300,7 +300,7 @@ async def test_error_page_of_a_page_past_the_last_leads_to_the_last(client: http
     assert parse_qs(urlsplit(href).query) == {**parse_qs(urlsplit(target).query), "page": ["3"]}
 
 
-async def test_index_page_names_release_totals_and_credit(client: httpx.AsyncClient) -> None:
+async def test_index_page_shows_release_totals_and_attribution(client: httpx.AsyncClient) -> None:
     page = Page.of(await client.get(f"{INDEX}?format=api"))
     index = (await client.get(INDEX)).json()
     text = page.one("dl").text
@@ -315,7 +315,7 @@ async def test_index_page_names_release_totals_and_credit(client: httpx.AsyncCli
     assert "demo" not in page.one("main").text.lower().replace('"demo": false', "")
 
 
-async def test_page_of_a_locality_has_its_eight_nearest_and_not_itself(client: httpx.AsyncClient) -> None:
+async def test_locality_page_lists_its_eight_nearest(client: httpx.AsyncClient) -> None:
     here = (await client.get(f"{LOCALIDADES}10010003/")).json()
     query = f"lat={here['latitud']}&lon={here['longitud']}&limit=9"
     nearest = (await client.get(f"{LOCALIDADES}nearest/?{query}")).json()["results"]
@@ -325,13 +325,13 @@ async def test_page_of_a_locality_has_its_eight_nearest_and_not_itself(client: h
     assert (shown, len(shown)) == (labels, 8)
 
 
-async def test_page_of_another_release_than_the_demo_is_not_marked(client: httpx.AsyncClient) -> None:
+async def test_real_release_is_not_marked_as_invented(client: httpx.AsyncClient) -> None:
     page = Page.of(await client.get(f"{LOCALIDADES}?format=api"))
     assert not page.all("p", role="note")
     assert page.of_class("div", "tools").text.split()[:2] == ["Release", "2020-01"]
 
 
-async def test_page_of_the_demo_is_marked_as_invented(database: str, tmp_path: Path) -> None:
+async def test_demo_is_marked_as_invented(database: str, tmp_path: Path) -> None:
     await import_into(database, write_catalogue(tmp_path / "catun_localidad_2020-01.csv", many(20)))
     await rename_release(database)
     async with running_app(database) as app, client_of(app) as client:
@@ -345,7 +345,7 @@ async def test_page_of_the_demo_is_marked_as_invented(database: str, tmp_path: P
 
 
 async def rename_release(url: str) -> None:
-    """Make a small release pass for the bundled one, which takes seconds to generate."""
+    """Disguise a small release as the demo, which takes seconds to generate."""
     connection = await asyncpg.connect(url)
     try:
         await connection.execute("UPDATE releases SET name = 'demo'")

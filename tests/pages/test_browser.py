@@ -1,4 +1,4 @@
-"""What people do with the pages, in a real Chromium: with scripts and without, by mouse and by keyboard."""
+"""Use of the pages in Chromium, with scripts and without, by mouse and keyboard."""
 
 import re
 from collections.abc import AsyncIterator, Iterator
@@ -25,13 +25,13 @@ LIST = f"{INDEX}localidades/?format=api"
 MAX_HTML_BYTES = 100_000  # bytes of a page
 
 _STATES = (("02", "Baja California", 32.5, -115.5), ("14", "Jalisco", 20.7, -103.3), ("31", "Yucatán", 20.9, -89.6))
-# The only place of its municipio, until it gets a key of another.
+# The only place of its municipio, until it moves to another.
 _MOVED = Place("310040001", "Villa Mudada", nom_ent="Yucatán", nom_mun="Tepatitlán 4", latitud="20.5", longitud="-89.3")
 _LONG = "San Francisco Telixtlahuaca de los Peñascos (Fraccionamiento Residencial Las Águilas)"
 
 
 def places() -> list[Place]:
-    """Return 700 places: the traps, homonyms, a name as long as INEGI's longest, all over three estados."""
+    """Return 700 places in three estados: the traps, homonyms, and a name as long as INEGI's longest."""
     found = [*TRAPS, _MOVED]
     for cve_ent, estado, north, west in _STATES:
         for number in range(228):
@@ -49,7 +49,7 @@ def places() -> list[Place]:
 
 
 def a_year_later() -> list[Place]:
-    """Return the same with places that were removed, renamed and added, and without a municipio."""
+    """Return the same with places removed, renamed and added, and without a municipio."""
     kept = [one for one in places() if not "310030005" <= one.cvegeo <= "310030064" and one != _MOVED]
     changed = [replace(one, nombre=f"Nuevo {one.nombre}") if one.cvegeo.endswith("0070") else one for one in kept]
     like = next(one for one in kept if one.cvegeo == "310010005")
@@ -63,7 +63,7 @@ def a_year_later() -> list[Place]:
 
 @pytest.fixture(scope="module")
 def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Lend the address of a service that holds two releases."""
+    """Yield the address of a service that holds two releases."""
     folder = tmp_path_factory.mktemp("country")
     with new_database(server, migrated) as url:
         for name, found in (("2020-01", places()), ("2021-01", a_year_later())):
@@ -76,14 +76,14 @@ def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(params=[True, False], ids=["scripts", "no scripts"])
 async def anyone(browser: Browser, base: str, request: pytest.FixtureRequest) -> AsyncIterator[Page]:
-    """Lend a page, with JavaScript and without."""
+    """Yield a page, with JavaScript and without."""
     async with visit(browser, base, java_script_enabled=request.param, accept_downloads=True) as page:
         yield page
 
 
 @pytest.fixture
 async def page(browser: Browser, base: str) -> AsyncIterator[Page]:
-    """Lend a page with JavaScript."""
+    """Yield a page with JavaScript."""
     async with visit(browser, base) as page:
         yield page
 
@@ -92,7 +92,7 @@ async def page(browser: Browser, base: str) -> AsyncIterator[Page]:
 
 
 @pytest.mark.parametrize("by", ["keyboard", "mouse"])
-async def test_place_is_found_by_typing_it_without_accents(page: Page, by: str) -> None:
+async def test_place_is_found_without_accents(page: Page, by: str) -> None:
     await page.goto(INDEX)
     search = page.get_by_role("combobox", name="Find a place")
     await search.press_sequentially("PENON NANDU")
@@ -111,7 +111,7 @@ async def test_place_is_found_by_typing_it_without_accents(page: Page, by: str) 
     await expect(page).to_have_url(re.compile(r"/municipios/1001/\?format=api$"))
 
 
-async def test_suggestions_close_and_leave_enter_to_the_form(page: Page) -> None:
+async def test_closed_suggestions_leave_enter_to_the_form(page: Page) -> None:
     await page.goto(INDEX)
     search, options = (
         page.get_by_role("combobox", name="Find a place"),
@@ -119,7 +119,7 @@ async def test_suggestions_close_and_leave_enter_to_the_form(page: Page) -> None
     )
     await search.press_sequentially("penon")
     await expect(options).to_have_count(8)
-    # What is clicked is not covered by an answer that comes during the click.
+    # A response during the click must not cover its target.
     assert await search.evaluate("(field) => { field.blur(); return field.nextElementSibling.hidden; }")
     await expect(search).to_have_attribute("aria-expanded", "false")
     await search.fill("peno")
@@ -132,7 +132,7 @@ async def test_suggestions_close_and_leave_enter_to_the_form(page: Page) -> None
     await expect(page.locator("p.amount")).to_contain_text("page 1 of ")
 
 
-async def test_name_without_suggestions_is_told_until_there_are_some(page: Page) -> None:
+async def test_missing_suggestions_are_reported(page: Page) -> None:
     await page.goto(in_spanish(LIST))
     search, told = page.locator("#search"), page.locator(".typing [role=status]")
     await expect(told).to_have_text("")
@@ -151,7 +151,7 @@ async def test_name_without_suggestions_is_told_until_there_are_some(page: Page)
 
 
 @pytest.mark.parametrize("key", ["ArrowDown", "Escape"])
-async def test_suggestions_that_come_late_undo_nothing(page: Page, key: str) -> None:
+async def test_late_suggestions_are_dropped(page: Page, key: str) -> None:
     suggested = await hold(page, "**/suggest/?q=penon+nandu&**")
     await page.goto(INDEX)
     search = page.get_by_role("combobox", name="Find a place")
@@ -162,7 +162,7 @@ async def test_suggestions_that_come_late_undo_nothing(page: Page, key: str) -> 
     await suggested.asked()
     await search.press(key)
     suggested.release()
-    await page.evaluate("new Promise((done) => setTimeout(done, 300))")  # as long as a slow answer takes
+    await page.evaluate("new Promise((done) => setTimeout(done, 300))")  # longer than a slow response
     if key == "Escape":
         await expect(page.get_by_role("listbox")).to_be_hidden()
     else:
@@ -170,7 +170,7 @@ async def test_suggestions_that_come_late_undo_nothing(page: Page, key: str) -> 
         await expect(page.get_by_role("heading", level=1)).to_have_text("Peñón Ñandú  Doble")
 
 
-async def test_suggestions_are_of_the_estado_that_is_chosen(page: Page) -> None:
+async def test_suggestions_are_limited_to_the_chosen_estado(page: Page) -> None:
     await page.goto(LIST)
     await page.get_by_label("Estado", exact=True).select_option("Jalisco")
     await page.locator("#search").press_sequentially("guadalajara")
@@ -179,7 +179,7 @@ async def test_suggestions_are_of_the_estado_that_is_chosen(page: Page) -> None:
     )
 
 
-async def test_names_that_look_like_markup_are_text_everywhere(page: Page) -> None:
+async def test_names_that_look_like_markup_are_escaped_everywhere(page: Page) -> None:
     for typed, name in (("script alert", "<script>alert(1)</script>"), ("onmouseover", "”onmouseover=")):
         await page.goto(INDEX)
         search = page.get_by_role("combobox", name="Find a place")
@@ -194,10 +194,10 @@ async def test_names_that_look_like_markup_are_text_everywhere(page: Page) -> No
     assert await page.locator("main script, [onmouseover]").count() == 0
 
 
-# -- With JavaScript and without: forms. What links do needs no script; tests/pages/test_browsable.py follows them.
+# -- Forms, with JavaScript and without; tests/pages/test_browsable.py follows links.
 
 
-# The rectangles of names on a map, and of its dots, in the map's units; those of the path have a radius.
+# The rectangles of a map's labels and dots, in the map's units; those of the path have a radius.
 DRAWN = """(svg, radius) => {
     const boxes = (selector) => [...svg.querySelectorAll(selector)].map((one) => {
         const { x, y, width, height } = one.getBBox();
@@ -218,14 +218,12 @@ DRAWN = """(svg, radius) => {
         ("localidades/310020017/", ".map svg", 2.5, 60),
     ],
 )
-async def test_names_on_a_map_overlap_neither_dots_nor_each_other(
-    page: Page, target: str, map_: str, radius: float, dots: int
-) -> None:
+async def test_labels_on_a_map_do_not_overlap(page: Page, target: str, map_: str, radius: float, dots: int) -> None:
     await page.goto(f"{INDEX}{target}?format=api")
     drawn = await page.locator(map_).evaluate(DRAWN, radius)
     assert len(drawn["dots"]) > dots
     assert len(drawn["names"]) > min(dots / 10, 5)
-    # Boxes are as high as a line, letters are not.
+    # Boxes are as high as a line, which is higher than the letters.
     names = [
         (left, top + (bottom - top) / 6, right, bottom - (bottom - top) / 6)
         for left, top, right, bottom in drawn["names"]
@@ -237,7 +235,7 @@ async def test_names_on_a_map_overlap_neither_dots_nor_each_other(
             assert not (left < end and start < right and top < lower and upper < bottom), names[index]
 
 
-async def test_list_is_filtered_by_its_form_and_the_address_can_be_shared(anyone: Page, base: str) -> None:
+async def test_filtered_list_has_a_shareable_url(anyone: Page, base: str) -> None:
     await anyone.goto(f"{LIST}&page=3")
     await anyone.get_by_label("Estado", exact=True).select_option("Jalisco")
     await anyone.get_by_label("Kind").select_option("urban")
@@ -248,7 +246,7 @@ async def test_list_is_filtered_by_its_form_and_the_address_can_be_shared(anyone
         "Jalisco"
     }
     municipio = anyone.get_by_label("Municipio", exact=True)
-    await expect(municipio.locator("option")).to_have_count(4)  # scripts or none, these are the estado's
+    await expect(municipio.locator("option")).to_have_count(4)  # with or without scripts, these belong to the estado
     await municipio.select_option("14002")
     await anyone.get_by_role("button", name="Filter").click()
     await expect(anyone.locator("p.amount")).to_have_text("11 records")
@@ -256,7 +254,7 @@ async def test_list_is_filtered_by_its_form_and_the_address_can_be_shared(anyone
     await expect(anyone).to_have_url(base + LIST)
 
 
-async def test_suggestions_and_nearest_places_are_asked_for_again_by_their_form(anyone: Page) -> None:
+async def test_suggestion_and_nearest_forms_can_be_resubmitted(anyone: Page) -> None:
     await anyone.goto(f"{INDEX}localidades/suggest/?q=penon+5&limit=3&lang=es&format=api")
     await expect(anyone.locator("h1")).to_have_text("Lugares sugeridos")
     await expect(anyone.get_by_label("Buscar un lugar")).to_have_value("penon 5")
@@ -276,9 +274,7 @@ async def test_suggestions_and_nearest_places_are_asked_for_again_by_their_form(
     await expect(anyone).to_have_url(re.compile(r"release=2020-01.*&lat=20\.9&lon=-89\.6"))
 
 
-async def test_place_is_suggested_where_the_address_names_no_release_of_the_service(
-    browser: Browser, base: str
-) -> None:
+async def test_suggestions_work_if_the_url_names_an_unknown_release(browser: Browser, base: str) -> None:
     async with visit(browser, base, errors=True) as page:
         await page.goto(f"{LIST}&release=1999-01")
         await expect(page.locator("p.status")).to_contain_text("404")
@@ -286,7 +282,7 @@ async def test_place_is_suggested_where_the_address_names_no_release_of_the_serv
         await expect(page.locator(".suggestions").get_by_role("option")).to_have_count(1)
 
 
-async def test_without_scripts_nothing_is_offered_that_needs_them(browser: Browser, base: str) -> None:
+async def test_nothing_needing_scripts_is_offered_without_them(browser: Browser, base: str) -> None:
     async with visit(browser, base, java_script_enabled=False) as page:
         await page.goto(LIST)
         for selector in ("#theme", ".copy"):
@@ -296,7 +292,7 @@ async def test_without_scripts_nothing_is_offered_that_needs_them(browser: Brows
 # -- With JavaScript
 
 
-async def test_municipios_of_an_estado_are_offered_as_it_is_chosen(page: Page) -> None:
+async def test_choosing_an_estado_loads_its_municipios(page: Page) -> None:
     await page.goto(LIST)
     municipio = page.get_by_label("Municipio", exact=True)
     await expect(municipio.locator("option")).to_have_text(["pick an estado"])
@@ -310,7 +306,7 @@ async def test_municipios_of_an_estado_are_offered_as_it_is_chosen(page: Page) -
     await expect(municipio.locator("option")).to_have_count(1)
 
 
-async def test_municipios_that_come_late_are_not_those_of_another_estado(page: Page) -> None:
+async def test_late_municipios_of_another_estado_are_dropped(page: Page) -> None:
     municipios = await hold(page, "**/municipios/?estado_id=14&**")
     await page.goto(LIST)
     estado = page.get_by_label("Estado", exact=True)
@@ -328,7 +324,7 @@ async def test_municipios_that_come_late_are_not_those_of_another_estado(page: P
 
 
 @pytest.mark.parametrize("system", ["light", "dark"])
-async def test_theme_is_switched_kept_and_adopted_by_another_tab(browser: Browser, base: str, system: str) -> None:
+async def test_theme_is_remembered_and_shared_between_tabs(browser: Browser, base: str, system: str) -> None:
     other = {"light": "dark", "dark": "light"}[system]
     shade = {"light": "rgb(255, 255, 255)", "dark": "rgb(21, 24, 27)"}
     async with visit(browser, base, color_scheme=system) as page:
@@ -348,7 +344,7 @@ async def test_theme_is_switched_kept_and_adopted_by_another_tab(browser: Browse
         await expect(page.locator("#theme")).to_have_attribute("aria-pressed", str(other == "dark").lower())
 
 
-async def test_command_key_and_address_are_copied(browser: Browser, base: str) -> None:
+async def test_copy_buttons_copy_command_key_and_url(browser: Browser, base: str) -> None:
     async with visit(browser, base, permissions=["clipboard-read", "clipboard-write"]) as page:
         await page.goto(f"{LIST}&municipio_id=14001&page=2")
         await page.get_by_text("API request and JSON response").click()
@@ -365,7 +361,7 @@ async def test_command_key_and_address_are_copied(browser: Browser, base: str) -
         assert await page.evaluate("() => navigator.clipboard.readText()") == address
 
 
-async def test_page_is_walked_by_keyboard_alone(page: Page) -> None:
+async def test_page_can_be_used_by_keyboard(page: Page) -> None:
     await page.goto(LIST)
     await page.keyboard.press("Tab")
     await expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
@@ -375,17 +371,17 @@ async def test_page_is_walked_by_keyboard_alone(page: Page) -> None:
     await expect(page.locator("#search")).to_be_focused()
 
 
-# -- On a telephone
+# -- On a phone
 
 
-async def test_links_of_the_site_are_behind_a_menu_on_a_telephone_only(anyone: Page) -> None:
+async def test_navigation_is_a_menu_on_a_phone_only(anyone: Page) -> None:
     await anyone.goto(LIST)
     nav, menu = anyone.get_by_role("navigation", name="Site"), anyone.get_by_role("button", name="Menu")
     await expect(nav).to_be_visible()
     await expect(menu).to_be_hidden()
     await expect(nav.locator("[aria-current]")).to_have_text("Localities")
     await anyone.set_viewport_size(TELEPHONE)
-    if await anyone.locator("#theme").is_hidden():  # without scripts the links stand there
+    if await anyone.locator("#theme").is_hidden():  # without scripts the links are visible
         await expect(nav).to_be_visible()
         return
     await expect(nav).to_be_hidden()
@@ -395,7 +391,7 @@ async def test_links_of_the_site_are_behind_a_menu_on_a_telephone_only(anyone: P
     await expect(anyone.get_by_role("heading", level=1)).to_have_text("Releases")
 
 
-async def test_filters_are_folded_on_a_telephone_only(anyone: Page) -> None:
+async def test_filters_are_collapsed_on_a_phone_only(anyone: Page) -> None:
     await anyone.goto(f"{LIST}&estado_id=14")
     search, fold = anyone.locator("#search"), anyone.get_by_text("Filters (1)")
     await expect(search).to_be_visible()
@@ -411,7 +407,7 @@ async def test_filters_are_folded_on_a_telephone_only(anyone: Page) -> None:
 
 WITH_TABLES = {"list", "municipios", "estados", "localidad", "municipio", "estado", "suggest", "nearest", "changes",
                "releases", "error-410", "error-410-municipio"}  # fmt: skip
-# Each of these has what the others are made of: tables with their forms, details, a time line, changes, problems.
+# These have all the components: tables with forms, details, a time line, changes, problems.
 IN_SHORT = ("list", "localidad", "estado", "releases", "changes", "error-410", "error-422")
 KINDS = {
     "index": INDEX,
@@ -446,7 +442,7 @@ KINDS = {
 
 @pytest.fixture(scope="module")
 async def examined(browser: Browser, base: str) -> AsyncIterator[Page]:
-    """Lend a page for one kind after the other."""
+    """Yield a page, shared by all kinds."""
     async with visit(browser, base, errors=True) as page:
         yield page
 
@@ -458,12 +454,10 @@ async def examined(browser: Browser, base: str) -> AsyncIterator[Page]:
         *(pytest.param(kind, True, marks=() if kind in IN_SHORT else pytest.mark.tail) for kind in KINDS),
     ],
 )
-async def test_page_of_any_kind_is_light_fits_a_telephone_and_has_no_fault_that_axe_finds(
-    examined: Page, kind: str, *, is_examined: bool
-) -> None:
-    """In Spanish, whose words are longer; its tables are cards there, and tables still.
+async def test_every_page_is_light_fits_a_phone_and_passes_axe(examined: Page, kind: str, *, is_examined: bool) -> None:
+    """In Spanish, which has longer words, and with tables shown as cards but still accessible as tables.
 
-    All rules of axe hold there in the light; those of colours, which a theme changes, on a desktop in the dark.
+    All rules of axe are checked there in the light theme, and those of colours on a desktop in the dark one.
     """
     await examined.set_viewport_size(TELEPHONE)
     await examined.emulate_media(color_scheme="light")
@@ -478,7 +472,7 @@ async def test_page_of_any_kind_is_light_fits_a_telephone_and_has_no_fault_that_
         columns = await table.get_by_role("columnheader").count()
         row = table.get_by_role("row").last
         await expect(row).to_have_css("display", "flex")
-        empty = await row.locator("td:empty").count()  # which a card leaves out
+        empty = await row.locator("td:empty").count()  # cards omit it
         assert await row.get_by_role("cell").count() + empty == columns > 1
         assert await table.evaluate("one => one.scrollWidth <= one.parentElement.clientWidth")
     if is_examined:
@@ -492,7 +486,7 @@ async def test_page_of_any_kind_is_light_fits_a_telephone_and_has_no_fault_that_
 
 
 @pytest.mark.tail
-async def test_page_without_a_database_has_no_fault_that_axe_finds(browser: Browser, server: str, seeded: str) -> None:
+async def test_page_without_a_database_passes_axe(browser: Browser, server: str, seeded: str) -> None:
     with ExitStack() as databases:
         url = databases.enter_context(new_database(server, seeded))
         with serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0") as live:
@@ -508,7 +502,7 @@ def in_spanish(target: str) -> str:
     return f"{target}{'&' if '?' in target else '?'}lang=es"
 
 
-async def test_page_in_use_has_no_fault_that_axe_finds(browser: Browser, base: str) -> None:
+async def test_page_in_use_passes_axe(browser: Browser, base: str) -> None:
     async with visit(browser, base, color_scheme="light") as page:
         await page.goto(f"{LIST}&estado_id=14")
         search = page.locator("#search")

@@ -1,4 +1,4 @@
-"""The pages of the API's documentation: in the frame of the site, in a browser that reaches nothing but the service."""
+"""The API's documentation: in the layout of the site, in a browser that may only reach the service."""
 
 import json
 import re
@@ -26,7 +26,7 @@ MAX_HTML_BYTES = 100_000
 
 
 @pytest.mark.parametrize("path", ["/docs", "/redoc"])
-async def test_page_has_the_frame_of_the_site_in_both_languages(client: httpx.AsyncClient, path: str) -> None:
+async def test_documentation_has_the_layout_of_the_site_in_both_languages(client: httpx.AsyncClient, path: str) -> None:
     titles = set()
     for language, headers in (("en", {}), ("es", {"Accept-Language": "es-MX"})):
         answer = await client.get(path, headers=headers)
@@ -43,11 +43,11 @@ async def test_page_has_the_frame_of_the_site_in_both_languages(client: httpx.As
 
 
 @pytest.mark.parametrize("query", ["lang=fr", "format=json", "x=1", "lang=es&lang=en"])
-async def test_page_refuses_what_it_does_not_take(client: httpx.AsyncClient, query: str) -> None:
+async def test_documentation_refuses_bad_parameters(client: httpx.AsyncClient, query: str) -> None:
     assert (await client.get(f"/docs?{query}")).status_code == 422
 
 
-async def test_page_of_a_service_below_a_path_names_its_own_files(app: FastAPI) -> None:
+async def test_documentation_includes_the_forwarded_prefix(app: FastAPI) -> None:
     transport = httpx.ASGITransport(app, root_path="/below")
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
         page = Parsed.of(await client.get("/below/docs"))
@@ -78,7 +78,7 @@ async def test_reference_has_every_operation_parameter_and_schema(client: httpx.
     assert {target[1:] for target in targets} - set(sections) == {"main"}
 
 
-async def test_pages_in_spanish_are_of_the_document_in_spanish(client: httpx.AsyncClient) -> None:
+async def test_spanish_documentation_uses_the_spanish_document(client: httpx.AsyncClient) -> None:
     for path in ("/docs", "/redoc"):
         page = Parsed.of(await client.get(f"{path}?lang=es"))
         assert {one.attributes["lang"] for one in page.elements if "lang" in one.attributes} == {"es", "en"}
@@ -103,7 +103,7 @@ in_two_looks = pytest.mark.parametrize(
 
 
 @in_two_looks
-async def test_reference_has_no_fault_that_axe_finds(
+async def test_reference_passes_axe(
     browser: Browser, live_server: str, scheme: str, viewport: ViewportSize, language: str
 ) -> None:
     options: dict[str, Any] = {"color_scheme": scheme, "viewport": viewport}
@@ -120,10 +120,10 @@ async def test_reference_has_no_fault_that_axe_finds(
 
 
 @in_two_looks
-async def test_swagger_ui_has_no_fault_that_axe_finds_with_operations_tried_and_follows_the_theme(
+async def test_swagger_ui_passes_axe_and_follows_the_theme(
     browser: Browser, live_server: str, scheme: str, viewport: ViewportSize, language: Language
 ) -> None:
-    """`visit` fails on what a browser says on its console, such as that a policy has kept something from it."""
+    """`visit` fails on console messages, such as violations of the security policy."""
     options: dict[str, Any] = {"color_scheme": scheme, "viewport": viewport}
     async with visit(browser, live_server, **options) as page:
         await page.goto(f"/docs?lang={language}")
@@ -144,7 +144,7 @@ async def test_swagger_ui_has_no_fault_that_axe_finds_with_operations_tried_and_
 
 
 async def _try(page: Page, method: str, path: str) -> None:
-    """Open an operation, and send it as it is filled in."""
+    """Open an operation and send it as prefilled."""
     operation = page.locator(f"{method}:has([data-path='{path}'])")
     await operation.locator(".opblock-summary-control").click()
     await operation.locator(".try-out__btn").click()
@@ -152,7 +152,7 @@ async def _try(page: Page, method: str, path: str) -> None:
     await expect(operation.locator(".live-responses-table .response-col_status").last).to_contain_text("200")
 
 
-async def test_documentation_without_scripts_leads_to_the_reference(browser: Browser, live_server: str) -> None:
+async def test_documentation_without_scripts_links_to_the_reference(browser: Browser, live_server: str) -> None:
     async with visit(browser, live_server, java_script_enabled=False) as page:
         await page.goto("/docs")
         await expect(page.locator(".problem")).to_be_visible()
@@ -160,14 +160,14 @@ async def test_documentation_without_scripts_leads_to_the_reference(browser: Bro
         await expect(page.locator("#list_localities h3")).to_have_text("List localities")
 
 
-# -- What it offers to try
+# -- Prefilled operations
 
 
 @pytest.fixture(scope="module", params=["of two releases", "of the demo"])
 def service(
     request: pytest.FixtureRequest, server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[httpx.Client]:
-    """Lend a client of a service on two small releases, and of one on what `make run` loads."""
+    """Yield clients of a service on two small releases, and of one on the demo."""
     folder = tmp_path_factory.mktemp("examples")
     sources: list[Path | str] = ["demo"]
     if request.param != "of the demo":
@@ -179,7 +179,7 @@ def service(
         for source in sources:
             import_file(url, source)
         with serving(url) as live, httpx.Client(base_url=live.base, timeout=PATIENCE, follow_redirects=True) as client:
-            await_names(live.base, within=2 * PATIENCE)  # those of the demo are a country's
+            await_names(live.base, within=2 * PATIENCE)  # the demo's are a whole country
             yield client
 
 
@@ -190,7 +190,7 @@ def operations(service: httpx.Client) -> Iterator[tuple[str, str, dict[str, Any]
 
 
 def example_body(operation: dict[str, Any]) -> dict[str, Any]:
-    """Return what is sent with a request: the example of its body in the first format, if it has one."""
+    """Return the example of a request's body in its first format, if it has one."""
     if "requestBody" not in operation:
         return {}
     media_type, content = next(iter(operation["requestBody"]["content"].items()))
@@ -209,7 +209,7 @@ def test_example_of_each_parameter_is_answered(service: httpx.Client) -> None:
         needed = {one["name"]: one["example"] for one in parameters if one["in"] == "query" and one["required"]}
         assert service.request(method, address, params=needed, **body).is_success, path
         for one in parameters:
-            # Only what is needed is filled in: with all filters at once nothing would be found.
+            # Only required parameters are filled in: with all filters at once nothing would be found.
             assert ("example" in one) == one["required"], (path, one)
             if one["in"] == "query":
                 query = {**needed, one["name"]: examples[one["name"]]}
@@ -224,7 +224,7 @@ def test_example_of_each_parameter_is_answered(service: httpx.Client) -> None:
 
 @pytest.mark.tail
 @pytest.mark.parametrize("service", ["of two releases"], indirect=True)  # the page is that of any catalogue
-def test_docs_page_tries_out_every_operation_as_it_is_filled_in(service: httpx.Client) -> None:
+def test_every_prefilled_operation_can_be_tried_out(service: httpx.Client) -> None:
     statuses, elsewhere, faults = in_thread(lambda: _try_everything(str(service.base_url).rstrip("/")))
     expected = {f"{method} {path}": "204" if path == "/livez" else "200" for method, path, _ in operations(service)}
     assert statuses == expected

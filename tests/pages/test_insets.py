@@ -1,4 +1,4 @@
-"""The inset that says where in Mexico the places of a page are."""
+"""The inset map of the places of a page."""
 
 import re
 from collections.abc import AsyncIterator, Iterator
@@ -29,7 +29,7 @@ GONE = Place("190390900", "Retirado", nom_ent="Nuevo León", longitud="-99.9", l
 
 
 def cities() -> list[Place]:
-    """Return cities with places about them, so that the country has a shape; the traps, one of them nowhere."""
+    """Return cities with places around them, which outline the country, and the traps, one without coordinates."""
     found = [*(trap for trap in TRAPS if trap.cvegeo[:2] == "01"), SMALLER_SEAT]
     for key, name, state, west, north in _CITIES:
         found.append(Place(key, name, nom_ent=state, longitud=str(west), latitud=str(north), poblacion="900000"))
@@ -43,9 +43,9 @@ def cities() -> list[Place]:
 
 @pytest.fixture(scope="module")
 def country(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Lend a database that holds the cities, and an earlier release with a place that was withdrawn since.
+    """Yield a database with the cities, and an earlier release with a place that was withdrawn since.
 
-    There Mérida is the largest of all, and lies elsewhere.
+    There Mérida is the largest of all, at another place.
     """
     folder = tmp_path_factory.mktemp("country")
     elsewhere = {"Mérida": {"longitud": "-88.2", "poblacion": "1900000"}}
@@ -82,7 +82,7 @@ def dots_of(page: Page, inset: Element) -> list[tuple[float, float]]:
 
 
 def located(*keys: str) -> set[tuple[float, float]]:
-    """Return where the dots of these places are."""
+    """Return the positions of the dots of these places."""
     points = [MEXICO.locate(float(one.longitud), float(one.latitud)) for one in [*cities(), GONE] if one.cvegeo in keys]
     return {(float(f"{point[0]:.1f}"), float(f"{point[1]:.1f}")) for point in points if point}
 
@@ -110,7 +110,7 @@ def located(*keys: str) -> set[tuple[float, float]]:
         ("localidades/190390900/", {GONE.cvegeo}, "Map of Mexico with the place, in Nuevo León"),
     ],
 )
-async def test_page_of_any_list_and_of_a_withdrawn_key_shows_where_it_is(
+async def test_lists_and_withdrawn_places_have_an_inset_map(
     client: httpx.AsyncClient, target: str, expected: set[str], label: str
 ) -> None:
     answer = await client.get(INDEX + target, params={**httpx.QueryParams(target.partition("?")[2]), "format": "api"})
@@ -122,7 +122,7 @@ async def test_page_of_any_list_and_of_a_withdrawn_key_shows_where_it_is(
     assert (set(dots), len(dots)) == (located(*expected), len(located(*expected)))
 
 
-async def test_detail_shows_where_it_is(client: httpx.AsyncClient) -> None:
+async def test_detail_has_an_inset_map(client: httpx.AsyncClient) -> None:
     page = Page.of(await client.get(f"{LOCALIDADES}200670001/?format=api", headers={"Accept-Language": "es"}))
     inset = inset_on(page)
     assert inset is not None
@@ -136,13 +136,13 @@ async def test_detail_shows_where_it_is(client: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize("path", ["10020001/?format=api", "?format=api&cvegeo=10020001", "?format=api&search=zzzz"])
-async def test_nothing_is_drawn_where_no_place_has_coordinates(client: httpx.AsyncClient, path: str) -> None:
+async def test_no_map_is_drawn_without_coordinates(client: httpx.AsyncClient, path: str) -> None:
     answer = await client.get(LOCALIDADES + path)
     assert answer.status_code == 200
     assert inset_on(Page.of(answer)) is None
 
 
-async def test_inset_is_drawn_and_told_within_the_screen(browser: Browser, base: str) -> None:
+async def test_inset_map_and_its_caption_fit_the_screen(browser: Browser, base: str) -> None:
     async with visit(browser, base, viewport=DESKTOP) as page:
         for path in ("?format=api&lang=es&clave=0001", "310500001/?format=api"):
             async with page.expect_response(re.compile("backdrop.svg")) as responded:

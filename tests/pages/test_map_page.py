@@ -1,4 +1,4 @@
-"""The map of the country, in a real Chromium whose WebGL is drawn by its processor."""
+"""The map of the country, in Chromium with WebGL drawn by the processor."""
 
 import csv
 import io
@@ -26,7 +26,7 @@ STILL: dict[str, Any] = {"reduced_motion": "reduce"}
 TOUCH: dict[str, Any] = {"viewport": TELEPHONE, "has_touch": True, "is_mobile": True}
 AT_THE_COAST = "map=9/15.8/-96.5"
 AT_A_BOUNDARY = "map=11/22.05/-102.15"
-# What the map draws for the boundaries of municipios, and the names it has for them; it waits for the names.
+# Return the map's boundaries of municipios and their names, once it has the names.
 OUTLINES = """async () => {
     const { shown } = await import(document.querySelector("script[src*='map.js']").src);
     for (;;) {
@@ -75,7 +75,7 @@ PLACES = [
 
 @pytest.fixture(scope="module")
 def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Lend the address of a service that holds some places of a coast, and some far away."""
+    """Yield the URL of a service with places of a coast, and some far away."""
     file = write_catalogue(tmp_path_factory.mktemp("map") / "catun_localidad_2020-01.csv", PLACES)
     with new_database(server, migrated) as url:
         import_file(url, file)
@@ -86,20 +86,20 @@ def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="module")
 async def browser() -> AsyncIterator[Browser]:
-    """Lend Debian's Chromium with WebGL."""
+    """Yield Debian's Chromium with WebGL."""
     async with launched(*WEBGL) as browser:
         yield browser
 
 
 @pytest.fixture(scope="module")
 async def without_webgl() -> AsyncIterator[Browser]:
-    """Lend Debian's Chromium without WebGL."""
+    """Yield Debian's Chromium without WebGL."""
     async with launched("--disable-3d-apis") as browser:
         yield browser
 
 
 class Loaded(NamedTuple):
-    """The map as it was loaded once, on a desktop and without animations; bytes of scripts, for a list and by then."""
+    """The map, loaded once on a desktop without animations; the bytes of scripts of a list and of the map."""
 
     page: Page
     of_the_list: dict[str, int]
@@ -108,7 +108,7 @@ class Loaded(NamedTuple):
 
 @pytest.fixture(scope="module")
 async def loaded(browser: Browser, base: str) -> AsyncIterator[Loaded]:
-    """Lend the map for tests that go where they want to see it by its address."""
+    """Yield the map for tests that move it by its URL."""
     sent: dict[str, int] = {}
 
     def file_of(response: Response) -> str:
@@ -136,7 +136,7 @@ async def loaded(browser: Browser, base: str) -> AsyncIterator[Loaded]:
 
 @pytest.fixture
 async def page(loaded: Loaded) -> AsyncIterator[Page]:
-    """Lend the map on a coast, with nothing chosen."""
+    """Yield the map on a coast, with nothing selected."""
     page = loaded.page
     await go(page, AT_THE_COAST)
     await expect(panel(page)).to_be_hidden()
@@ -146,7 +146,7 @@ async def page(loaded: Loaded) -> AsyncIterator[Page]:
 
 
 async def go(page: Page, fragment: str) -> None:
-    """Go to another part of the map, as by its address."""
+    """Go to another part of the map by its URL."""
     await page.evaluate("(fragment) => { location.hash = fragment }", fragment)
 
 
@@ -160,7 +160,7 @@ def panel(page: Page) -> Locator:
 
 
 async def drawn(page: Page, name: str) -> Locator:
-    """Wait until the map has drawn the points in view, one of this name among them; return its entry in their list."""
+    """Wait until the map has drawn a point of this name; return its entry in the list."""
     entry = page.locator("#visible").get_by_role("button", name=name, exact=True)
     if await page.locator("#visible:not([open])").count():
         await page.locator("#visible summary").click()
@@ -169,17 +169,17 @@ async def drawn(page: Page, name: str) -> Locator:
 
 
 def view_of(page: Page) -> tuple[float, float, float]:
-    """Return zoom, latitude and longitude out of the address."""
+    """Return zoom, latitude and longitude from the URL."""
     found = re.search(r"[#&]map=([0-9.]+)/([0-9.-]+)/([0-9.-]+)", page.url)
     assert found is not None, page.url
     zoom, latitude, longitude = map(float, found.groups())
     return zoom, latitude, longitude
 
 
-# -- As it was loaded once
+# -- On a desktop
 
 
-async def test_scripts_are_light_and_loaded_for_the_map_alone(loaded: Loaded) -> None:
+async def test_map_scripts_are_light_and_loaded_on_the_map_only(loaded: Loaded) -> None:
     assert {"page.js", "theme.js"} == set(loaded.of_the_list)
     needed = {"maplibre-gl.mjs", "maplibre-gl-worker.mjs", "map.js", "map_style.js"}
     of_outlines = {"outlines.js", "delaunator.min.js"}
@@ -191,7 +191,7 @@ async def test_scripts_are_light_and_loaded_for_the_map_alone(loaded: Loaded) ->
     assert sum(loaded.scripts.values()) <= MAX_SCRIPTS
 
 
-async def test_zipolite_is_found_in_under_five_interactions(page: Page, base: str) -> None:
+async def test_place_is_found_in_under_five_interactions(page: Page, base: str) -> None:
     search = page.get_by_role("combobox", name="Find a place")
     await search.click()  # 1
     await search.press_sequentially("zipol")  # 2
@@ -211,7 +211,7 @@ async def assert_zipolite_is_shown(page: Page) -> None:
     await expect(page).to_have_url(re.compile(r"#map=11/15\.6\d+/-96\.5\d+&place=203240084$"))
 
 
-async def test_point_leads_to_its_place(page: Page) -> None:
+async def test_clicking_a_point_opens_its_place(page: Page) -> None:
     await go(page, "map=12/15.666667/-96.491944")
     await expect(page.locator("#visible").get_by_role("button")).not_to_have_count(10)
     await assert_point_leads_to_its_place(page, touches=False)
@@ -234,7 +234,7 @@ async def assert_point_leads_to_its_place(page: Page, *, touches: bool) -> None:
     assert "place=" not in page.url
 
 
-async def test_keyboard_reaches_the_map_and_its_places(page: Page) -> None:
+async def test_map_can_be_used_by_keyboard(page: Page) -> None:
     entry = await drawn(page, "San Pedro Pochutla")
     canvas = page.get_by_role("region", name="Map of the localities of Mexico")
     await canvas.focus()
@@ -249,7 +249,7 @@ async def test_keyboard_reaches_the_map_and_its_places(page: Page) -> None:
     await expect(canvas).to_be_focused()
 
 
-async def test_list_has_ten_of_the_places_in_view_and_keeps_the_focus_on_one_that_stays(page: Page) -> None:
+async def test_list_beside_the_map_has_ten_places_in_view_and_keeps_the_focus(page: Page) -> None:
     entry = await drawn(page, "Puerto Ángel")
     entries = page.locator("#visible").get_by_role("button")
     await expect(entries).to_have_count(10)
@@ -263,7 +263,7 @@ async def test_list_has_ten_of_the_places_in_view_and_keeps_the_focus_on_one_tha
     await expect(entry).to_be_focused()
 
 
-async def test_place_without_a_point_says_so_and_one_that_is_not_there_too(page: Page) -> None:
+async def test_unlocated_and_unknown_places_are_explained(page: Page) -> None:
     await go(page, "place=010010003")
     await expect(panel(page).get_by_role("heading")).to_have_text("Sin Coordenadas")
     await expect(page.locator("#told")).to_have_text("This place has no coordinates.")
@@ -275,7 +275,7 @@ async def test_place_without_a_point_says_so_and_one_that_is_not_there_too(page:
     await expect(page.get_by_label("Colours")).to_have_value("poblacion")
 
 
-async def test_answer_that_comes_late_opens_nothing_and_leaves_the_focus(page: Page) -> None:
+async def test_late_response_is_dropped(page: Page) -> None:
     entries = page.locator("#visible")
     found = await hold(page, "**/suggest/?q=aguas*&limit=1&*")
     place = await hold(page, "**/localidades/203240001/?*")
@@ -311,9 +311,7 @@ async def test_colours_follow_the_theme(page: Page) -> None:
     await expect(page.get_by_role("list", name="Estados").get_by_role("listitem")).to_have_count(2)
 
 
-async def test_boundary_of_municipios_is_as_far_from_the_nearest_place_of_one_as_of_another(
-    page: Page, base: str
-) -> None:
+async def test_boundaries_are_equidistant_from_the_nearest_places(page: Page, base: str) -> None:
     checkbox = page.get_by_role("checkbox", name="Approximate boundaries of municipios, deduced from their localities")
     await expect(checkbox).to_be_hidden()
     await page.evaluate(NO_OUTLINES)
@@ -337,7 +335,7 @@ async def test_boundary_of_municipios_is_as_far_from_the_nearest_place_of_one_as
         assert one < 8100
 
 
-async def test_boundaries_can_be_hidden_and_the_address_keeps_that(page: Page) -> None:
+async def test_hidden_boundaries_are_kept_in_the_url(page: Page) -> None:
     await go(page, AT_A_BOUNDARY)
     await page.evaluate(OUTLINES)
     checkbox = page.get_by_role("checkbox", name="Approximate boundaries")
@@ -352,7 +350,7 @@ async def test_boundaries_can_be_hidden_and_the_address_keeps_that(page: Page) -
     await page.evaluate(NO_OUTLINES)
 
 
-async def test_scale_is_that_of_the_middle_of_the_map(page: Page) -> None:
+async def test_scale_is_correct_at_the_centre_of_the_map(page: Page) -> None:
     scale = page.locator(".maplibregl-ctrl-scale")
     await expect(scale).to_have_text(re.compile(r"^10\s?km$"))
     await go(page, AT_A_BOUNDARY)
@@ -363,12 +361,10 @@ async def test_scale_is_that_of_the_middle_of_the_map(page: Page) -> None:
     assert box["width"] * metres_per_pixel == pytest.approx(3000, rel=0.05)
 
 
-# -- As somebody else sees it
+# -- On other devices
 
 
-async def test_address_that_is_shared_shows_the_same_on_a_telephone_in_the_dark_in_spanish(
-    browser: Browser, base: str, page: Page
-) -> None:
+async def test_shared_url_shows_the_same_on_a_dark_spanish_phone(browser: Browser, base: str, page: Page) -> None:
     await page.get_by_label("Colours").select_option("Urban or rural")
     await (await drawn(page, "Puerto Ángel")).click()
     await page.get_by_role("button", name="Zoom in").click()
@@ -378,12 +374,12 @@ async def test_address_that_is_shared_shows_the_same_on_a_telephone_in_the_dark_
         await expect(panel(other).get_by_role("heading")).to_have_text("Puerto Ángel")
         await expect(panel(other).locator(".open")).to_have_text("Ficha completa")
         await expect(other.get_by_label("Colores")).to_have_value("ambito")
-        # The telephone's panel covers a part of the map, which makes way for the place.
+        # The phone's panel covers a part of the map, which moves to show the place.
         assert re.search(r"#map=10/.*&color=ambito&place=203240025$", other.url)
         await other.screenshot(path=SCREENSHOTS / "map-telephone.png")
         assert await axe_faults(other) == {}
         assert await other.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
-        # MapLibre writes its view up to 0.3 s after a move, also over one that it has not read; so it reads it at once.
+        # MapLibre writes its view to the URL up to 0.3 s after a move, so a new view is read at once.
         await other.evaluate(
             "() => { location.hash = 'map=7/17/-96.7&color=estado'; dispatchEvent(new HashChangeEvent('hashchange')) }"
         )
@@ -394,12 +390,10 @@ async def test_address_that_is_shared_shows_the_same_on_a_telephone_in_the_dark_
         await drawn(other, "Oaxaca de Juárez")
 
 
-async def test_list_is_seen_on_the_map_which_fits_its_places_and_has_no_fault_that_axe_finds(
-    browser: Browser, base: str
-) -> None:
+async def test_map_of_a_list_fits_its_places_and_passes_axe(browser: Browser, base: str) -> None:
     async with visit(browser, base, **STILL) as page:
-        # Colours may change before the map has its style, as where a shared place is read before that; `visit` wants a
-        # console that says nothing.
+        # Colours may change before the map has its style, when a shared place is read first; `visit` checks that the
+        # console stays empty.
         await page.add_init_script("""
             new MutationObserver((_, observer) => {
                 if (!document.getElementById("drawing")?.hidden) return;
@@ -429,9 +423,7 @@ async def test_list_is_seen_on_the_map_which_fits_its_places_and_has_no_fault_th
 
 
 @pytest.mark.parametrize("pinned", ["", "&release=2020-01"])
-async def test_place_is_marked_among_its_neighbours_where_its_page_leads(
-    browser: Browser, base: str, pinned: str
-) -> None:
+async def test_link_from_a_place_marks_it_on_the_map(browser: Browser, base: str, pinned: str) -> None:
     async with visit(browser, base, **STILL) as page:
         await page.goto(f"/api/census/localidades/203240025/?format=api{pinned}")
         await page.get_by_role("link", name="Show on the map").click()
@@ -441,13 +433,13 @@ async def test_place_is_marked_among_its_neighbours_where_its_page_leads(
         assert await page.evaluate(MARKED) == [203240025]
 
 
-async def test_list_that_no_map_shows_does_not_lead_to_one(base: str) -> None:
+async def test_list_without_a_map_has_no_link_to_one(base: str) -> None:
     for query, count in (("search=rancho", 0), ("ambito=R&municipio_id=20324", 1), ("ambito=R&clave=9999", 0)):
         found = await parsed(f"{base}/api/census/localidades/?format=api&{query}")
         assert sum(one.text == "Show on the map" for one in found.all("a")) == count
 
 
-async def test_part_of_the_map_that_is_missing_is_told(browser: Browser, base: str) -> None:
+async def test_missing_tiles_are_reported(browser: Browser, base: str) -> None:
     async with visit(browser, base, errors=True, **STILL) as page:
         await page.route("**/tiles/**", lambda route: route.abort())
         await page.goto(PAGE)
@@ -455,7 +447,7 @@ async def test_part_of_the_map_that_is_missing_is_told(browser: Browser, base: s
 
 
 @pytest.mark.tail
-async def test_telephone_finds_a_place_by_touch(browser: Browser, base: str) -> None:
+async def test_place_is_found_by_touch(browser: Browser, base: str) -> None:
     async with visit(browser, base, permissions=CLIPBOARD, **STILL, **TOUCH) as page:
         await page.goto(PAGE)
         search = page.get_by_role("combobox", name="Find a place")
@@ -473,7 +465,7 @@ async def test_telephone_finds_a_place_by_touch(browser: Browser, base: str) -> 
 
 
 @pytest.mark.parametrize("options", [{}, {"java_script_enabled": False}], ids=["no WebGL", "no scripts"])
-async def test_without_webgl_or_scripts_the_country_is_a_drawing(
+async def test_without_webgl_or_scripts_a_drawing_is_shown(
     without_webgl: Browser, base: str, options: dict[str, Any]
 ) -> None:
     async with visit(without_webgl, base, **options) as page:

@@ -1,4 +1,4 @@
-"""The page that matches a pasted list or a file, in a real Chromium."""
+"""The page that matches a pasted list or a file, in Chromium."""
 
 import asyncio
 import csv
@@ -34,7 +34,7 @@ PASTED = (
 
 @pytest.fixture(scope="module")
 def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Lend the address of a service that holds a small catalogue with homonyms."""
+    """Yield the URL of a service on a small catalogue with homonyms."""
     file = write_catalogue(tmp_path_factory.mktemp("match") / "catun_localidad_2020-01.csv", TRAPS)
     with new_database(server, migrated) as url:
         import_file(url, file)
@@ -45,14 +45,14 @@ def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture
 async def page(browser: Browser, base: str) -> AsyncIterator[Page]:
-    """Lend the page."""
+    """Yield the page."""
     async with visit(browser, base, accept_downloads=True) as page:
         await page.goto(PAGE)
         yield page
 
 
 async def match(page: Page, text: str) -> None:
-    """Paste a list and have it matched."""
+    """Paste a list and match it."""
     await page.get_by_label("Paste rows").fill(text)
     await page.get_by_role("button", name="Match", exact=True).click()
     await expect(page.get_by_role("heading", name="Result")).to_be_focused()
@@ -112,7 +112,7 @@ async def test_pasted_cells_are_matched_and_counted_by_outcome(page: Page) -> No
     )
 
 
-async def test_choice_comes_back_in_the_file_for_every_row_that_asks_the_same(page: Page) -> None:
+async def test_choice_applies_to_every_equal_row_of_the_file(page: Page) -> None:
     await match(page, PASTED)
     ninguno = question(page, "Row 3: Ninguno, Municipio 001, Ags. (applies to 2 rows)")
     await expect(ninguno).to_be_visible()
@@ -137,7 +137,7 @@ async def test_choice_comes_back_in_the_file_for_every_row_that_asks_the_same(pa
     assert rows[4]["Localidad"] == 'Xyzzy, "qwert"'
 
 
-async def test_pasted_cells_come_back_as_a_workbook_whose_keys_are_text(page: Page) -> None:
+async def test_pasted_cells_are_saved_as_a_workbook_with_text_keys(page: Page) -> None:
     await match(page, PASTED)
     await (
         question(page, "Row 3: Ninguno, Municipio 001, Ags. (applies to 2 rows)")
@@ -155,7 +155,7 @@ async def test_pasted_cells_come_back_as_a_workbook_whose_keys_are_text(page: Pa
     ]
 
 
-async def test_none_of_the_candidates_can_be_chosen_by_keyboard_and_is_kept_when_matched_again(page: Page) -> None:
+async def test_rejecting_all_candidates_is_kept_when_matched_again(page: Page) -> None:
     await match(page, PASTED)
     await page.keyboard.press("Tab")
     await expect(question(page, "Row 3").get_by_role("radio").first).to_be_focused()
@@ -170,7 +170,7 @@ async def test_none_of_the_candidates_can_be_chosen_by_keyboard_and_is_kept_when
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "windows-1252"])
-async def test_file_comes_back_as_it_was_written_with_the_columns_of_the_answer(page: Page, encoding: str) -> None:
+async def test_saved_file_adds_the_answer_columns_only(page: Page, encoding: str) -> None:
     lines = ["Población;Nº;2020", "Peñón Ñandú Doble;1;a", '"Ninguno";2;"b;c"', "Ninguno;3;"]
     await page.get_by_label("Or choose a CSV file").set_input_files(
         file_of("Mi lista.csv", "\r\n".join([*lines, ""]).encode(encoding))
@@ -190,7 +190,7 @@ async def test_file_comes_back_as_it_was_written_with_the_columns_of_the_answer(
     assert [row["match_outcome"] for row in table_in(content, ";")] == ["ambiguous", "chosen", "chosen"]
 
 
-async def test_file_that_has_changed_is_to_be_chosen_again(browser: Browser, base: str, tmp_path: Path) -> None:
+async def test_changed_file_must_be_chosen_again(browser: Browser, base: str, tmp_path: Path) -> None:
     file = tmp_path / "places.csv"
     file.write_text("Localidad\nAsientos\n")
     async with visit(browser, base, errors=True) as page:
@@ -206,7 +206,7 @@ async def test_file_that_has_changed_is_to_be_chosen_again(browser: Browser, bas
         await expect(page.locator("#progress")).to_have_text("Rows done: 2")
 
 
-async def test_list_without_a_header_gets_one_and_is_matched_with_the_release_that_was_chosen(page: Page) -> None:
+async def test_list_without_a_header_is_matched(page: Page) -> None:
     await page.goto(f"{PAGE}&release=2020-01")
     async with page.expect_request(RESOURCE) as asking:
         await match(page, "Asientos\nNinguno\nEl Bellaco\n")
@@ -217,7 +217,7 @@ async def test_list_without_a_header_gets_one_and_is_matched_with_the_release_th
     assert [row["nombre"] for row in rows] == ["Asientos", "Ninguno", "El Bellaco"]
 
 
-async def test_line_that_names_the_delimiter_for_excel_is_no_header(page: Page) -> None:
+async def test_sep_line_is_skipped(page: Page) -> None:
     await match(page, "sep=;\nLugar;Folio, clave\nAsientos;1, 2\n")
     await expect(page.get_by_label("The first line is a place, not a header")).not_to_be_checked()
     await expect(page.locator("#progress")).to_have_text("Rows done: 1")
@@ -239,7 +239,7 @@ async def test_columns_of_a_list_without_a_header_can_be_changed(page: Page) -> 
     ]
 
 
-async def test_body_that_can_not_be_read_is_told_in_the_sentence_of_the_service(browser: Browser, base: str) -> None:
+async def test_unreadable_file_shows_the_services_message(browser: Browser, base: str) -> None:
     async with visit(browser, base, errors=True) as page:
         await page.goto(PAGE)
         text = "Sitio\tA\tB\tC\nAsientos\t1\t2\t3\n"
@@ -253,7 +253,7 @@ async def test_body_that_can_not_be_read_is_told_in_the_sentence_of_the_service(
         await expect(page.get_by_role("alert")).to_be_empty()
 
 
-async def test_button_stays_where_it_is_when_rows_are_pasted_or_dropped(page: Page) -> None:
+async def test_layout_is_stable_when_rows_are_pasted_or_dropped(page: Page) -> None:
     button = page.get_by_role("button", name="Match", exact=True)
     before = await button.bounding_box()
     await page.get_by_label("Paste rows").fill(PASTED)
@@ -273,9 +273,7 @@ async def test_button_stays_where_it_is_when_rows_are_pasted_or_dropped(page: Pa
     await expect(totals(page).first).to_have_text("1exact")
 
 
-async def test_service_that_can_not_be_reached_loses_nothing_and_can_be_asked_again(
-    browser: Browser, base: str
-) -> None:
+async def test_unreachable_service_can_be_retried_without_loss(browser: Browser, base: str) -> None:
     async with visit(browser, base, errors=True) as page:
         await page.goto(PAGE)
         await page.route(RESOURCE, lambda route: route.abort())
@@ -304,7 +302,7 @@ async def test_matching_can_be_stopped(browser: Browser, base: str) -> None:
         await expect(page.get_by_role("button", name="Match", exact=True)).to_be_enabled()
 
 
-async def test_example_is_matched_by_a_click_and_its_shares_are_told(page: Page) -> None:
+async def test_example_is_matched_by_a_click(page: Page) -> None:
     await page.get_by_role("button", name="Try an example").click()
     await expect(page.get_by_role("heading", name="Result")).to_be_focused()
     rows = (await page.get_by_label("Paste rows").input_value()).splitlines()[1:]
@@ -315,7 +313,7 @@ async def test_example_is_matched_by_a_click_and_its_shares_are_told(page: Page)
     assert sum(int(part.split(" ")[0]) for part in told.split(", ")) == len(rows)
 
 
-async def test_candidates_say_who_lives_there_and_none_of_these_searches(page: Page) -> None:
+async def test_candidates_show_their_population_and_none_of_these_searches(page: Page) -> None:
     await match(page, PASTED)
     asked = question(page, "Row 3")
     await expect(asked.locator(".choice").first).to_contain_text("rural · population without data")
@@ -332,7 +330,7 @@ async def test_candidates_say_who_lives_there_and_none_of_these_searches(page: P
     await expect(search).to_be_hidden()
 
 
-async def test_rows_without_a_match_can_be_searched_for_and_chosen_once_for_all_that_say_the_same(page: Page) -> None:
+async def test_unmatched_rows_are_searched_and_chosen_together(page: Page) -> None:
     await match(page, f"{PASTED}013\tXyzzy, ...\t\t\n014\tXyzzy, ...\t\t\n")
     decided = page.locator("#decided")
     await expect(decided).to_have_text("Decided: 0 of 1")
@@ -352,7 +350,7 @@ async def test_rows_without_a_match_can_be_searched_for_and_chosen_once_for_all_
             ("013", "chosen", "320580044", ""),
             ("014", "chosen", "320580044", ""),
         ]
-    await match(page, f"{PASTED}013\tXyzzy, ...\t\t\n")  # the choice is kept, until its text is changed
+    await match(page, f"{PASTED}013\tXyzzy, ...\t\t\n")  # the choice is kept until its text changes
     await expect(search).to_have_value(re.compile("El Bellaco"))
     await search.fill("")
     found = rows_in((await downloaded(page))[1])
@@ -360,7 +358,7 @@ async def test_rows_without_a_match_can_be_searched_for_and_chosen_once_for_all_
 
 
 def rows_in(content: bytes) -> list[dict[str, str]]:
-    """Return the rows of a file that was downloaded, of either kind."""
+    """Return the rows of a downloaded CSV file or workbook."""
     if not content.startswith(b"PK"):
         return table_in(content)
     header, *rows = openpyxl.load_workbook(io.BytesIO(content)).worksheets[0].iter_rows(values_only=True)
@@ -370,7 +368,7 @@ def rows_in(content: bytes) -> list[dict[str, str]]:
     ]
 
 
-async def test_files_of_the_page_in_spanish_are_in_spanish(browser: Browser, base: str) -> None:
+async def test_spanish_page_saves_spanish_files(browser: Browser, base: str) -> None:
     async with visit(browser, base, accept_downloads=True, viewport=TELEPHONE) as page:
         await page.goto(f"{PAGE}&lang=es")
         await page.get_by_label("Pegue las filas").fill(PASTED.replace("010\tNinguno", "010\tXyzzy"))
@@ -403,7 +401,7 @@ async def test_many_rows_are_drawn_a_hundred_at_a_time(page: Page) -> None:
     assert before < await drawn.count() <= before + 100
 
 
-async def test_release_and_certainty_that_were_chosen_are_those_that_are_matched_with(page: Page) -> None:
+async def test_chosen_release_and_certainty_are_used(page: Page) -> None:
     await page.goto("/match?format=api&release=2020-01")
     slider = page.get_by_label("How certain a key must be")
     await slider.press("ArrowRight")
@@ -415,7 +413,7 @@ async def test_release_and_certainty_that_were_chosen_are_those_that_are_matched
         assert {"release=2020-01", asked} <= set((await asking.value).url.partition("?")[2].split("&"))
 
 
-async def test_page_in_spanish_says_all_in_spanish_and_has_no_fault_that_axe_finds(browser: Browser, base: str) -> None:
+async def test_spanish_page_is_translated_and_passes_axe(browser: Browser, base: str) -> None:
     async with visit(browser, base, color_scheme="light") as page:
         await page.goto("/api/census/?format=api&lang=es")
         await page.get_by_role("link", name="Buscar claves").last.click()
@@ -439,7 +437,7 @@ async def test_page_in_spanish_says_all_in_spanish_and_has_no_fault_that_axe_fin
         await page.screenshot(path=SCREENSHOTS / "match-in-use-telephone.png", full_page=True)
 
 
-async def test_what_is_wrong_with_a_body_or_a_row_is_told_in_spanish(browser: Browser, base: str) -> None:
+async def test_problems_of_files_and_rows_are_in_spanish(browser: Browser, base: str) -> None:
     async with visit(browser, base, errors=True) as page:
         await page.goto(f"{PAGE}&lang=es")
         for content, sentence in (
@@ -466,7 +464,7 @@ async def test_what_is_wrong_with_a_body_or_a_row_is_told_in_spanish(browser: Br
         )
 
 
-async def test_page_without_scripts_gives_the_command(browser: Browser, base: str) -> None:
+async def test_page_without_scripts_shows_the_command(browser: Browser, base: str) -> None:
     async with visit(browser, base, java_script_enabled=False) as page:
         await page.goto(PAGE)
         await expect(page.get_by_text("This page needs JavaScript.")).to_be_visible()
@@ -489,7 +487,7 @@ def workbook_of(*rows: tuple[object, ...]) -> list[FilePayload]:
     return [{"name": "Mis visitas.xlsx", "mimeType": "", "buffer": file.getvalue()}]
 
 
-async def test_workbook_is_matched_and_comes_back_with_choices_formats_and_keys_as_text(page: Page) -> None:
+async def test_workbook_is_matched_and_saved_with_choices_and_formats(page: Page) -> None:
     places = workbook_of(
         ("Localidad", "CVE_ENT", "Folio"),
         ("Aguascalientes", 1, 7), ("Ninguno", 1, 8), (), ("Ninguno", 1, 9), ("Xyzzy", 1, 10), ("Ojo <&> de", 1, 11),
@@ -521,7 +519,7 @@ async def test_workbook_is_matched_and_comes_back_with_choices_formats_and_keys_
     assert workbook["Sheet"]["A1"].value == "Visitas"
 
 
-async def test_workbook_that_was_saved_is_matched_again_and_saved_without_asking_the_service(page: Page) -> None:
+async def test_saved_workbook_is_rematched_and_saved_without_the_service(page: Page) -> None:
     places = workbook_of(("Localidad", "CVE_ENT"), ("Ninguno", 1), ("Aguascalientes", 1), ("Xyzzy", 1))
     await page.get_by_label("Sheet, if it is not the first").evaluate("(input) => { input.value = 'Lugares & más'; }")
     for chosen, again in (("Ninguno (0002)", ""), ("Ninguno (0003)", "2")):
@@ -540,7 +538,7 @@ async def test_workbook_that_was_saved_is_matched_again_and_saved_without_asking
         places = [{"name": "again.xlsx", "mimeType": "", "buffer": content}]
 
 
-async def test_columns_of_a_workbook_can_be_named_when_none_is_recognized(browser: Browser, base: str) -> None:
+async def test_unrecognized_columns_of_a_workbook_can_be_named(browser: Browser, base: str) -> None:
     async with visit(browser, base, errors=True, accept_downloads=True) as page:
         await page.goto(PAGE)
         await page.get_by_label("Or choose a CSV file or an Excel workbook").set_input_files(
@@ -557,7 +555,7 @@ async def test_columns_of_a_workbook_can_be_named_when_none_is_recognized(browse
         assert (await downloaded(page, "Download Excel"))[1].startswith(b"PK")
 
 
-async def test_broken_workbook_gets_a_sentence(browser: Browser, base: str) -> None:
+async def test_broken_workbook_is_explained(browser: Browser, base: str) -> None:
     async with visit(browser, base, errors=True, accept_downloads=True) as page:
         await page.goto(PAGE)
         await page.get_by_label("Or choose a CSV file or an Excel workbook").set_input_files(file_of("a.xlsx", b"PK"))

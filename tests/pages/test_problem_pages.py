@@ -1,4 +1,4 @@
-"""Pages of problems: what became of a withdrawn place, and what was probably meant."""
+"""Pages of problems: the fate of withdrawn places, and suggestions."""
 
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
@@ -20,7 +20,7 @@ JALISCO = {"nom_ent": "Jalisco", "nom_abr": "Jal.", "nom_mun": "Acatic"}
 KEPT = [
     Place("140010001", "Acatic", poblacion="13033", **JALISCO),
     Place("140010010", "El Refugio", poblacion="50", latitud="20.10", longitud="-102.90", **JALISCO),
-    Place("140010011", "El Tule", latitud="21.00", longitud="-103.00", **JALISCO),  # it succeeds no other
+    Place("140010011", "El Tule", latitud="21.00", longitud="-103.00", **JALISCO),  # it has no predecessor
 ]
 GONE = [
     Place("140010005", "Ojo Zarco", latitud="20.11", longitud="-102.90", poblacion="7", **JALISCO),
@@ -42,9 +42,9 @@ LATER = Place("140020002", "Recién Nacida", "Jalisco", "Jal.", "Nuevo", latitud
 async def moved(
     server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """Lend a browser's client of three releases; the second lacks two municipios and three places of another.
+    """Yield a client that accepts HTML, on three releases; the second lacks two municipios and three places of another.
 
-    Two of the places that it lacks have new keys.
+    Two of the missing places have new keys.
     """
     folder: Path = tmp_path_factory.mktemp("withdrawn")
     with new_database(server, migrated) as url:
@@ -64,7 +64,7 @@ async def test_links_of_a_problem_keep_the_language(moved: httpx.AsyncClient) ->
     assert [href for href in links if "lang=" not in href] == []
 
 
-async def test_page_of_a_withdrawn_place_says_what_it_was_and_when_it_went(moved: httpx.AsyncClient) -> None:
+async def test_withdrawn_place_shows_its_last_state_and_release(moved: httpx.AsyncClient) -> None:
     answer = await moved.get(f"{LOCALIDADES}140010005/")
     assert answer.status_code == 410
     page = Page.of(answer)
@@ -80,7 +80,7 @@ async def test_page_of_a_withdrawn_place_says_what_it_was_and_when_it_went(moved
         assert (await moved.get(urljoin(str(answer.url), link.attributes["href"]))).status_code == 200
 
 
-async def test_page_of_a_withdrawn_place_leads_to_what_replaced_it(moved: httpx.AsyncClient) -> None:
+async def test_withdrawn_place_links_to_its_successor(moved: httpx.AsyncClient) -> None:
     answer = await moved.get(f"{LOCALIDADES}140010006/?lang=es")
     page = Page.of(answer)
     link, *_ = [
@@ -92,13 +92,13 @@ async def test_page_of_a_withdrawn_place_leads_to_what_replaced_it(moved: httpx.
     assert "y una clave nueva" in page.one("main").text
 
 
-async def test_page_of_a_withdrawn_place_without_a_point_has_nothing_near_it(moved: httpx.AsyncClient) -> None:
+async def test_withdrawn_place_without_coordinates_has_no_neighbours(moved: httpx.AsyncClient) -> None:
     page = Page.of(await moved.get(f"{LOCALIDADES}140010007/"))
     assert page.one("h1").text == "Sin Punto"
     assert page.all("ol") == page.all("svg") == []
 
 
-async def test_page_of_a_withdrawn_municipio_says_what_it_was_and_where_its_places_are(
+async def test_withdrawn_municipio_shows_where_its_places_are(
     moved: httpx.AsyncClient,
 ) -> None:
     answer = await moved.get(f"{INDEX}municipios/14003/")
@@ -121,7 +121,7 @@ async def test_page_of_a_withdrawn_municipio_says_what_it_was_and_where_its_plac
         assert (await moved.get(urljoin(str(answer.url), link.attributes["href"]))).status_code == 200
 
 
-async def test_page_of_a_withdrawn_municipio_of_nothing_that_can_be_found_leads_to_its_record(
+async def test_withdrawn_municipio_without_places_links_to_its_record(
     moved: httpx.AsyncClient,
 ) -> None:
     answer = await moved.get(f"{INDEX}municipios/14004/?lang=es")
@@ -148,7 +148,7 @@ async def test_page_of_a_withdrawn_municipio_of_nothing_that_can_be_found_leads_
         ("", 422, "This address has a mistake", None),
     ],
 )
-async def test_problem_in_place_of_a_preview_is_a_small_page_that_any_site_may_frame(
+async def test_problem_of_a_preview_is_small_and_may_be_framed(
     moved: httpx.AsyncClient, query: str, status: int, heading: str, successor: str | None
 ) -> None:
     answer = await moved.get(f"{INDEX}reconcile/preview/?{query}")
@@ -173,7 +173,7 @@ async def test_problem_in_place_of_a_preview_is_a_small_page_that_any_site_may_f
     assert (program.status_code, program.headers["content-type"]) == (status, "application/problem+json")
 
 
-async def test_problem_in_place_of_a_preview_may_be_framed_below_a_path_too(app: FastAPI) -> None:
+async def test_problem_of_a_preview_may_be_framed_below_a_prefix(app: FastAPI) -> None:
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(app, root_path="/claves"), base_url="http://test"
     ) as client:
@@ -196,14 +196,12 @@ def suggested(page: Page) -> list[str]:
         ("municipios/14010/", ["Acatic, Jalisco 14001"]),
         ("localidades/acatic/", ["Acatic, Jalisco 14001", "Acatic, Acatic, Jalisco 140010001"]),
         ("el-refugio", ["El Refugio, Acatic, Jalisco 140010010"]),
-        ("el-refujio", []),  # what is only alike is not offered
+        ("el-refujio", []),  # a merely similar path isn't suggested
         ("wp-login.php", []),
         ("%3Cacatic%3E/", []),
     ],
 )
-async def test_page_of_an_unknown_address_offers_what_was_meant(
-    moved: httpx.AsyncClient, path: str, meant: list[str]
-) -> None:
+async def test_unknown_path_suggests_a_similar_one(moved: httpx.AsyncClient, path: str, meant: list[str]) -> None:
     answer = await moved.get(f"{INDEX}{path}")
     assert answer.status_code == 404
     page = Page.of(answer)
@@ -213,13 +211,13 @@ async def test_page_of_an_unknown_address_offers_what_was_meant(
         assert (await moved.get(urljoin(str(answer.url), link.attributes["href"]))).status_code == 200
 
 
-async def test_page_of_an_unknown_key_names_the_municipio_of_its_digits(moved: httpx.AsyncClient) -> None:
+async def test_unknown_key_names_the_municipio_of_its_digits(moved: httpx.AsyncClient) -> None:
     page = Page.of(await moved.get(f"{LOCALIDADES}140019999/"))
     (link,) = [link for link in page.all("a") if link.text == "Acatic, Jalisco"]
     assert "/municipios/14001/" in link.attributes["href"]
 
 
-async def test_page_of_a_problem_needs_no_database(server: str, seeded: str) -> None:
+async def test_problem_page_needs_no_database(server: str, seeded: str) -> None:
     with ExitStack() as databases:
         url = databases.enter_context(new_database(server, seeded))
         async with running_app(url, wants_names=False) as app, client_of(app) as client:

@@ -1,4 +1,4 @@
-"""What answers tell a browser, so that it takes them for what they are and runs nothing that is not ours."""
+"""Security headers: no sniffing of types, and no foreign scripts."""
 
 import httpx
 import pytest
@@ -25,7 +25,7 @@ DOCUMENTATION = ["/docs", "/redoc", "/docs?lang=es", "/redoc?format=api&lang=es"
 
 
 @pytest.mark.parametrize("target", [*JSON, *FILES, *ERRORS, *PAGES, *DOCUMENTATION])
-async def test_answer_with_a_body_is_taken_for_what_it_says(client: httpx.AsyncClient, target: str) -> None:
+async def test_responses_have_nosniff(client: httpx.AsyncClient, target: str) -> None:
     answer = await client.get(target)
     assert answer.content
     assert answer.headers.get_list("x-content-type-options") == ["nosniff"]
@@ -33,9 +33,7 @@ async def test_answer_with_a_body_is_taken_for_what_it_says(client: httpx.AsyncC
 
 
 @pytest.mark.parametrize("target", [*PAGES, *DOCUMENTATION])
-async def test_page_runs_nothing_but_what_is_named_and_stands_in_no_frame(
-    client: httpx.AsyncClient, target: str
-) -> None:
+async def test_pages_have_a_strict_content_security_policy(client: httpx.AsyncClient, target: str) -> None:
     headers = (await client.get(target)).headers
     assert headers["content-type"] == "text/html; charset=utf-8"
     (policy,) = headers.get_list("content-security-policy")
@@ -49,7 +47,7 @@ async def test_page_runs_nothing_but_what_is_named_and_stands_in_no_frame(
     assert headers.get_list("referrer-policy") == ["no-referrer"]
 
 
-async def test_answer_without_a_body_outside_the_census_is_what_it_was(client: httpx.AsyncClient) -> None:
+async def test_empty_response_outside_the_prefix_has_no_security_headers(client: httpx.AsyncClient) -> None:
     answer = await client.get("/livez")
     assert (answer.status_code, answer.content, answer.headers.get("content-security-policy")) == (204, b"", None)
     assert (await client.get("/")).status_code == 307

@@ -1,4 +1,4 @@
-"""A dump restored on another database gives the same answers, to the byte."""
+"""A dump restored in another database gives identical responses."""
 
 import os
 import re
@@ -32,13 +32,13 @@ TARGETS = (
 
 
 def tool(name: str) -> str:
-    """Return a program of Postgres, of the version of the tests' server: an older one would refuse it."""
+    """Return a program of Postgres of the server's version, because older ones refuse it."""
     chosen = os.environ.get("LOCALIDADES_POSTGRES_BIN")
     return str(find_binaries(Path(chosen) if chosen else None) / name)
 
 
 def libpq(url: str) -> str:
-    """Return an address as libpq takes it."""
+    """Return a URL as libpq takes it."""
     parts = urlsplit(url)
     asked = parse_qs(parts.query)
     return f"host={asked['host'][0]} port={asked['port'][0]} dbname={parts.path[1:]} user={parts.username}"
@@ -56,7 +56,7 @@ def without_date(answer: Answer) -> Answer:
     return Answer(answer.status, [(name, value) for name, value in answer.headers if name != "date"], answer.body)
 
 
-def test_restored_database_gives_the_same_answers_to_the_byte(server: str, migrated: str, tmp_path: Path) -> None:
+def test_restored_database_gives_identical_responses(server: str, migrated: str, tmp_path: Path) -> None:
     pg_dump, pg_restore = tool("pg_dump"), tool("pg_restore")
     dump = tmp_path / "localidades.dump"
     with new_database(server, migrated) as url, new_database(server) as other:
@@ -68,7 +68,7 @@ def test_restored_database_gives_the_same_answers_to_the_byte(server: str, migra
         restore = [pg_restore, "--no-owner", "--exit-on-error", f"--dbname={libpq(other)}", str(dump)]
         subprocess.run(restore, check=True, timeout=PATIENCE)
         assert answers(other) == before
-        # It can be written to as before: roles, a release more, and one fewer.
+        # It can be written to as before: roles, an import, and a retirement.
         roles = run("roles", "--reader", "backup_reader", "--importer", "backup_importer", env=environment(other))
         assert roles.returncode == 0, roles.stderr
         importer, reader = (other.replace("//postgres@", f"//backup_{role}@") for role in ("importer", "reader"))

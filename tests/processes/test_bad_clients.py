@@ -1,4 +1,4 @@
-"""Clients that are slow, silent, too large, or gone: each gets what it is owed and leaves nothing behind."""
+"""Slow, silent, oversized and disconnected clients get their due and leave nothing open."""
 
 import http.client
 import json
@@ -46,7 +46,7 @@ FROM_DATABASE = f"GET {LOCALIDADES}10010001/ HTTP/1.1\r\nHost: test\r\n\r\n".enc
 
 @pytest.fixture(scope="module")
 def strict(server: str, seeded: str) -> Iterator[Live]:
-    """Lend a server of little patience on the small catalogue."""
+    """Yield a server with short timeouts on the small catalogue."""
     with new_database(server, seeded) as url, serving(
         url,
         LOCALIDADES_KEEP_ALIVE_TIMEOUT=str(KEEP_ALIVE_TIMEOUT),
@@ -78,7 +78,7 @@ def assert_problem(answer: Answer, status: int, slug: str) -> None:
 
 
 def head_of(size: int, target: str = f"{LOCALIDADES}?page=2") -> bytes:
-    """Return a whole head of so many bytes."""
+    """Return a complete head of this size."""
     start = f"GET {target} HTTP/1.1\r\nHost: test\r\nConnection: close\r\nX-Padding: ".encode()
     return start + b"a" * (size - len(start) - 4) + b"\r\n\r\n"
 
@@ -86,19 +86,19 @@ def head_of(size: int, target: str = f"{LOCALIDADES}?page=2") -> bytes:
 # -- Slow and silent
 
 
-def test_head_that_does_not_end_is_408(strict: Live) -> None:
+def test_unfinished_head_is_408(strict: Live) -> None:
     began = time.monotonic()
     answer = parse(send(strict.base, PAGE[:-2]))
     assert_problem(answer, 408, "request-timeout")
     assert time.monotonic() - began >= CLIENT_TIMEOUT
 
 
-def test_head_has_ten_seconds_however_patient_the_service_is_with_readers(server: str, seeded: str) -> None:
+def test_head_timeout_does_not_depend_on_the_client_timeout(server: str, seeded: str) -> None:
     with new_database(server, seeded) as url, serving(url, LOCALIDADES_CLIENT_TIMEOUT="600") as live:
         assert_problem(parse(send(live.base, PAGE[:-2])), 408, "request-timeout")
 
 
-def test_head_that_comes_byte_by_byte_gains_no_time(strict: Live) -> None:
+def test_slow_bytes_do_not_extend_the_head_timeout(strict: Live) -> None:
     with connect(strict.base) as connection:
         connection.settimeout(0.1)
         received = b""
@@ -113,13 +113,13 @@ def test_head_that_comes_byte_by_byte_gains_no_time(strict: Live) -> None:
 
 
 @pytest.mark.parametrize("said", [b"", b"\r\n", b"\r\n\r\n\r\n"])
-def test_client_that_never_speaks_is_closed_without_a_word(strict: Live, said: bytes) -> None:
+def test_silent_connection_is_closed_without_a_response(strict: Live, said: bytes) -> None:
     began = time.monotonic()
     assert send(strict.base, said) == b""
     assert time.monotonic() - began >= CLIENT_TIMEOUT
 
 
-def test_empty_lines_after_an_answer_keep_no_connection_open(strict: Live) -> None:
+def test_empty_lines_do_not_keep_a_connection_open(strict: Live) -> None:
     with connect(strict.base) as connection:
         connection.sendall(PAGE)
         connection.settimeout(0.5)
@@ -140,7 +140,7 @@ def test_empty_lines_after_an_answer_keep_no_connection_open(strict: Live) -> No
 
 
 @pytest.mark.parametrize("first", [PAGE, FROM_DATABASE])
-def test_next_head_after_an_answer_has_its_deadline(strict: Live, first: bytes) -> None:
+def test_next_head_has_its_own_timeout(strict: Live, first: bytes) -> None:
     with connect(strict.base) as connection:
         connection.sendall(first)
         assert statuses(read_answer(connection)) == [b"200"]
@@ -151,13 +151,13 @@ def test_next_head_after_an_answer_has_its_deadline(strict: Live, first: bytes) 
         assert time.monotonic() - began >= CLIENT_TIMEOUT
 
 
-def test_half_a_head_behind_a_request_lets_that_be_answered_first(strict: Live) -> None:
+def test_request_before_half_a_head_is_answered(strict: Live) -> None:
     received = send(strict.base, FROM_DATABASE + PAGE + PAGE[:20])
     assert statuses(received) == [b"200", b"200", b"408"]
     assert_problem(parse(received[received.rindex(b"HTTP/1.1 ") :]), 408, "request-timeout")
 
 
-def test_client_that_does_not_hang_up_after_its_last_answer_is_cut_off(strict: Live) -> None:
+def test_lingering_client_is_disconnected(strict: Live) -> None:
     before = open_files(strict)
     with connect(strict.base) as connection:
         connection.sendall(PAGE.replace(b"\r\n\r\n", b"\r\nContent-Length: 5\r\n\r\n"))
@@ -165,7 +165,7 @@ def test_client_that_does_not_hang_up_after_its_last_answer_is_cut_off(strict: L
         await_open_files(strict, before)
 
 
-# -- Too large, or no HTTP
+# -- Too large, or not HTTP
 
 
 def test_head_of_16_kib_is_read_and_one_byte_more_is_431(strict: Live) -> None:
@@ -181,7 +181,7 @@ def test_target_of_8_kib_is_read_and_one_byte_more_is_414(strict: Live) -> None:
 
 
 @pytest.mark.parametrize("piece", [37, 700, 16 * 1024, 16 * 1024 + 1, 100_000])
-def test_limits_hold_however_a_head_is_cut(live_server: str, piece: int) -> None:
+def test_limits_do_not_depend_on_how_a_head_is_split(live_server: str, piece: int) -> None:
     for head, status in ((head_of(3000), 200), (head_of(17_000), 431), (head_of(17_000, "/" + "b" * 9000), 414)):
         with connect(live_server) as connection:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -191,8 +191,8 @@ def test_limits_hold_however_a_head_is_cut(live_server: str, piece: int) -> None
             assert parse(read_to_the_end(connection)).status == status
 
 
-def test_large_pipeline_is_no_large_head(strict: Live) -> None:
-    """Heads are counted one by one, however many come in a read and wherever a read ends."""
+def test_large_pipeline_is_not_a_large_head(strict: Live) -> None:
+    """Each head counts alone, however many come in a read and wherever a read ends."""
     with connect(strict.base) as connection:
         connection.sendall(head_of(15_000).replace(b"Connection: close\r\n", b"") * 20)
         connection.sendall(PAGE * 300 + LAST)
@@ -200,7 +200,7 @@ def test_large_pipeline_is_no_large_head(strict: Live) -> None:
     assert received == [b"200"] * 321
 
 
-def test_large_head_behind_others_is_refused_in_its_turn(strict: Live) -> None:
+def test_large_head_in_a_pipeline_is_refused_in_its_turn(strict: Live) -> None:
     for before in (PAGE, FROM_DATABASE, FROM_DATABASE + PAGE):
         received = send(strict.base, before + head_of(40_000) + PAGE)
         expected = [b"200"] * before.count(b"GET") + [b"431"]
@@ -214,12 +214,12 @@ def test_large_head_behind_others_is_refused_in_its_turn(strict: Live) -> None:
      b"GET http://[ HTTP/1.1\r\nHost: a\r\n\r\n",
      b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"],
 )  # fmt: skip
-def test_what_is_no_http_is_400(strict: Live, garbage: bytes) -> None:
+def test_other_protocols_are_400(strict: Live, garbage: bytes) -> None:
     assert_problem(parse(send(strict.base, garbage)), 400, "bad-request")
 
 
 @pytest.mark.parametrize("before", [PAGE, FROM_DATABASE, FROM_DATABASE + PAGE])
-def test_garbage_behind_requests_does_not_mix_with_their_answers(strict: Live, before: bytes) -> None:
+def test_garbage_after_requests_does_not_mix_with_their_responses(strict: Live, before: bytes) -> None:
     received = send(strict.base, before + b"\x00garbage\r\n\r\n")
     assert statuses(received) == [b"200"] * before.count(b"GET") + [b"400"]
     first = received.index(b"\r\n\r\n") + 4
@@ -241,7 +241,7 @@ ENDLESS = {
 
 
 def is_cut_off(base: str, beginning: bytes) -> bool:
-    """Go on sending for as long as it is taken; tell whether that had an end."""
+    """Keep sending as long as the server reads; return whether it stopped."""
     sent, deadline = 0, time.monotonic() + PATIENCE
     with connect(base) as connection:
         connection.sendall(beginning)
@@ -255,7 +255,7 @@ def is_cut_off(base: str, beginning: bytes) -> bool:
     return False
 
 
-def test_clients_that_never_stop_sending_grow_no_memory_and_are_cut_off(strict: Live) -> None:
+def test_endless_sender_is_disconnected_without_growing_memory(strict: Live) -> None:
     ask(strict.base, LOCALIDADES)
     before = memory_of(strict, "VmRSS")
     with ThreadPoolExecutor(len(ENDLESS)) as pool:
@@ -265,12 +265,12 @@ def test_clients_that_never_stop_sending_grow_no_memory_and_are_cut_off(strict: 
     assert ask(strict.base, LOCALIDADES).status == 200
 
 
-# -- Not reading, and hanging up
+# -- Clients that don't read, or disconnect
 
 
 @pytest.fixture(scope="module")
 def large(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Lend a database whose download is larger than what the buffers between can take: not to be written to."""
+    """Yield a database whose download doesn't fit into buffers: not to be written to."""
     names = random.Random(6)  # noqa: S311  # no secret
     places = [
         Place(
@@ -300,7 +300,7 @@ def serving_large(server: str, large: str) -> Iterator[tuple[Live, str]]:
 
 
 def await_open_files(live: Live, most: int) -> None:
-    """Wait until no more files are open than there may be."""
+    """Wait until at most this number of files is open."""
     eventually(
         lambda: open_files(live) <= most,
         otherwise=lambda: f"{open_files(live)} files are open, {most} at most should be",
@@ -308,7 +308,7 @@ def await_open_files(live: Live, most: int) -> None:
 
 
 def assert_stops_at_once(live: Live) -> None:
-    """See that no task is left that the server would wait for."""
+    """Check that no task is left for which the server would wait."""
     live.process.terminate()
     assert live.process.wait(PATIENCE) == 0
     log = live.output.read_text()
@@ -321,7 +321,7 @@ def download(coding: str = "identity") -> bytes:
     return f"GET {DOWNLOAD} HTTP/1.1\r\nHost: test\r\nAccept-Encoding: {coding}\r\n\r\n".encode()
 
 
-def test_download_that_nobody_reads_ends_and_leaves_nothing_behind(server: str, large: str) -> None:
+def test_unread_download_ends_and_leaves_nothing_open(server: str, large: str) -> None:
     with serving_large(server, large) as (live, url):
         before = open_files(live) + 1  # the pool may open its second connection
         with ExitStack() as stack:
@@ -333,8 +333,8 @@ def test_download_that_nobody_reads_ends_and_leaves_nothing_behind(server: str, 
         assert_stops_at_once(live)
 
 
-def test_answers_that_nobody_reads_end_wherever_the_reader_stopped(server: str, large: str) -> None:
-    """With all in the kernel's buffers, some in the server's, too much there: it must not matter."""
+def test_unread_responses_end_wherever_the_reader_stopped(server: str, large: str) -> None:
+    """All in the kernel's buffers, some in the server's, or too much there: it must not matter."""
     with serving_large(server, large) as (live, _):
         before = most = open_files(live)
         deadline = time.monotonic() + PATIENCE
@@ -357,7 +357,7 @@ def test_answers_that_nobody_reads_end_wherever_the_reader_stopped(server: str, 
         assert_stops_at_once(live)
 
 
-def test_reader_that_goes_on_is_never_cut_off_however_slow(server: str, large: str) -> None:
+def test_slow_but_steady_reader_is_not_disconnected(server: str, large: str) -> None:
     with serving_large(server, large) as (live, _), connect(live.base) as connection:
         connection.sendall(download().replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
         began, received = time.monotonic(), bytearray()
@@ -370,7 +370,7 @@ def test_reader_that_goes_on_is_never_cut_off_however_slow(server: str, large: s
 
 
 def hang_up(base: str, number: int) -> None:
-    """Ask for something, read a part of it or nothing, and go: with a reset, or without."""
+    """Send a request, read a part of the response or nothing, and disconnect with or without a reset."""
     asked = (download(), download("zstd"), FROM_DATABASE, PAGE, PAGE[:30], PAGE * 50, download() + PAGE, b"")
     with connect(base) as connection:
         if number % 3 == 0:
@@ -383,14 +383,14 @@ def hang_up(base: str, number: int) -> None:
         time.sleep(0.002 * (number % 7))
 
 
-def test_storm_of_clients_that_hang_up_leaves_nothing_behind(server: str, large: str) -> None:
+def test_storm_of_disconnecting_clients_leaves_nothing_open(server: str, large: str) -> None:
     with serving_large(server, large) as (live, url):
         before = open_files(live) + 1  # the pool may open its second connection
         with ThreadPoolExecutor(20) as pool:
             list(pool.map(partial(hang_up, live.base), range(400)))
         await_open_files(live, before)
         await_idle_connections(url)
-        for _ in range(4):  # more than the pool has
+        for _ in range(4):  # more than the pool's size
             assert ask(live.base, f"{LOCALIDADES}10010001/").status == 200
         assert_stops_at_once(live)
 
@@ -399,7 +399,7 @@ def test_storm_of_clients_that_hang_up_leaves_nothing_behind(server: str, large:
 
 
 class Slowloris:
-    """Many connections, each of which sends a byte of a head every now and then, and is made anew when it is closed."""
+    """Many connections that each send a byte of a head now and then, and are reopened when closed."""
 
     def __init__(self, base: str, count: int) -> None:
         self._address = (urlsplit(base).hostname, urlsplit(base).port)
@@ -408,7 +408,7 @@ class Slowloris:
         self.refused = 0
 
     def send_a_byte_each(self) -> None:
-        """Send a byte on every connection, and open those that are missing."""
+        """Send a byte on every connection, and reopen closed ones."""
         for connection in self._open:
             try:
                 connection.send(b"a")
@@ -422,13 +422,13 @@ class Slowloris:
             self._open.append(connection)
 
     def close(self) -> None:
-        """Hang up."""
+        """Disconnect."""
         for connection in self._open:
             connection.close()
 
 
 def ask_in_turn(base: str, count: int) -> None:
-    """Ask for so many pages on one connection."""
+    """Request this number of pages on one connection."""
     with closing(http.client.HTTPConnection(urlsplit(base).netloc, timeout=PATIENCE)) as client:
         for number in range(count):
             client.request("GET", f"{LOCALIDADES}?page={1 + number % 3}" if number % 2 else f"{LOCALIDADES}10010001/")
@@ -438,7 +438,7 @@ def ask_in_turn(base: str, count: int) -> None:
             time.sleep(0.005)
 
 
-def test_slowloris_of_500_sockets_lets_ordinary_requests_go_on(strict: Live) -> None:
+def test_slowloris_does_not_block_other_requests(strict: Live) -> None:
     before = most = open_files(strict)
     with closing(Slowloris(strict.base, 500)) as attack, ThreadPoolExecutor(1) as pool:
         attack.send_a_byte_each()

@@ -1,4 +1,4 @@
-"""Bodies of requests, under the protocol of `serve`: an application that somebody extends gets those of its routes."""
+"""Request bodies under the protocol of `serve`, as routes of an extended application receive them."""
 
 import http.client
 import json
@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from tests.support.protocol import serving_app
+from tests.processes.serving_app import serving_app
 from tests.support.waiting import PATIENCE
 from tests.support.wire import parse, send, statuses
 
@@ -47,7 +47,7 @@ ROUTES = [
 
 @pytest.fixture(scope="module")
 def live() -> Iterator[str]:
-    """Lend a server of routes that this project does not have."""
+    """Yield a server with routes that this project doesn't have."""
     with serving_app(Starlette(routes=ROUTES)) as base:
         yield base
 
@@ -67,9 +67,7 @@ def request(method: str, target: str, *fields: str) -> bytes:
 @pytest.mark.parametrize(
     ("framing", "sent"), [(f"Content-Length: {len(BODY)}", BODY), ("Transfer-Encoding: chunked", CHUNKED)]
 )
-def test_body_reaches_the_route_and_is_the_last_on_its_connection(
-    live: str, method: str, framing: str, sent: bytes
-) -> None:
+def test_body_reaches_the_route_and_ends_the_connection(live: str, method: str, framing: str, sent: bytes) -> None:
     received = send(live, request(method, "/echo", "Content-Type: application/json", framing) + sent + SMUGGLED)
     assert statuses(received) == [b"200"]
     answer = parse(received)
@@ -81,7 +79,7 @@ def test_body_reaches_the_route_and_is_the_last_on_its_connection(
 @pytest.mark.parametrize(
     ("framing", "sent"), [(f"Content-Length: {len(BODY)}", BODY), ("Transfer-Encoding: chunked", CHUNKED)]
 )
-def test_body_of_a_method_that_defines_none_is_discarded(live: str, method: str, framing: str, sent: bytes) -> None:
+def test_body_of_a_get_is_discarded(live: str, method: str, framing: str, sent: bytes) -> None:
     received = send(live, request(method, "/echo", framing) + sent + SMUGGLED)
     assert statuses(received) == [b"200"]
     answer = parse(received)
@@ -97,14 +95,14 @@ def test_request_without_a_body_keeps_its_connection(live: str, method: str) -> 
     assert statuses(received) == [b"200"] * 3
 
 
-def test_body_larger_than_any_buffer_is_passed_on(live: str) -> None:
+def test_body_larger_than_any_buffer_is_streamed(live: str) -> None:
     size = 20_000_000
     received = send(live, request("PUT", "/count", f"Content-Length: {size}") + bytes(size))
     assert json.loads(parse(received).body) == size
 
 
-def test_refusal_of_a_body_that_is_not_read_reaches_a_client_that_is_still_sending(live: str) -> None:
-    """Most clients, as Python's, send the whole body first: a connection closed meanwhile is all that they notice."""
+def test_refusal_reaches_a_client_that_is_still_sending(live: str) -> None:
+    """Most clients, such as Python's, send the whole body first and would only notice a closed connection."""
     for _ in range(3):
         with closing(http.client.HTTPConnection(urlsplit(live).netloc, timeout=PATIENCE)) as client:
             client.request("PUT", "/refuse", body=bytes(5_000_000))

@@ -1,4 +1,4 @@
-"""The client for Python: what it returns, the sentences that it raises, and how often it tries."""
+"""The client for Python: results, errors and retries."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ KEYS = sorted(place.cvegeo for place in many(132))
 ROWS: list[dict[str, Any]] = [{"localidad": "asientos", "estado": "Ags.", "folio": "01"}, {"localidad": None}]
 
 
-def test_key_leads_to_its_record(live_server: str) -> None:
+def test_record_is_read_by_key(live_server: str) -> None:
     with Client(live_server) as catalogue:
         assert catalogue.get("01")["nombre"] == "Aguascalientes"
         assert catalogue.get("01001")["nombre"] == "Municipio 001"
@@ -32,7 +32,7 @@ def test_key_leads_to_its_record(live_server: str) -> None:
             catalogue.get("1001")
 
 
-def test_suggestions_are_the_likeliest_first(live_server: str) -> None:
+def test_suggestions_are_ordered_by_likelihood(live_server: str) -> None:
     with Client(live_server) as catalogue:
         [first] = catalogue.suggest("ardillas", kind=["localidad", "municipio"], limit=1)
     assert (first["cvegeo"], first["kind"]) == ("010010004", "localidad")
@@ -46,7 +46,7 @@ def test_list_is_read_to_its_end(live_server: str) -> None:
         ) == ["010010001"]
 
 
-def test_rows_get_their_keys_beside(live_server: str) -> None:
+def test_rows_are_matched(live_server: str) -> None:
     with Client(live_server) as catalogue:
         first, second = catalogue.match(ROWS)
         assert catalogue.match([]) == []
@@ -73,7 +73,7 @@ def test_file_is_returned_as_bytes(live_server: str) -> None:
             catalogue.download("csv")
 
 
-def test_refusal_is_an_exception_with_its_sentence(live_server: str) -> None:
+def test_refusal_is_an_exception_with_the_message(live_server: str) -> None:
     with Client(live_server) as catalogue:
         with pytest.raises(ProblemError, match=r"estado: .*Did you mean") as caught:
             catalogue.suggest("a", estado=1)
@@ -85,12 +85,12 @@ def test_refusal_is_an_exception_with_its_sentence(live_server: str) -> None:
     assert missing.value.status == 404
 
 
-def test_address_where_nothing_listens_is_told_at_once() -> None:
+def test_refused_connection_is_reported_at_once() -> None:
     with Client(f"http://127.0.0.1:{free_port()}") as catalogue, pytest.raises(ClientError, match="can't be reached"):
         catalogue.get("01")
 
 
-def test_address_of_something_else_is_told() -> None:
+def test_other_service_is_reported() -> None:
     page = Response(b"<!doctype html>\n<p>Hello", headers={"Content-Type": "text/html"})
     with http_server(lambda _: page) as base, Client(base) as catalogue:
         for call in (lambda: catalogue.get("01"), lambda: catalogue.match(ROWS), lambda: catalogue.suggest("a")):
@@ -99,7 +99,7 @@ def test_address_of_something_else_is_told() -> None:
 
 
 def through_proxy(responses: Sequence[Response], asked: list[str]) -> Respond:
-    """Return a proxy that gives these answers in turn."""
+    """Return a proxy that gives these responses in turn."""
     coming = iter(responses)
 
     def respond(request: Request) -> Response:
@@ -113,7 +113,7 @@ ESTADO = Response(b'{"nombre":"Aguascalientes"}', headers={"Content-Type": "appl
 AT_ONCE = {"Retry-After": "0"}
 
 
-def test_busy_service_is_asked_again_after_the_pause_that_it_asks_for() -> None:
+def test_busy_service_is_retried_after_retry_after() -> None:
     asked: list[str] = []
     responses = [Response(b"<p>busy", status, AT_ONCE) for status in (503, 502, 504, 429)]
     with http_server(through_proxy([*responses, ESTADO], asked)) as base, Client(base) as catalogue:
@@ -121,7 +121,7 @@ def test_busy_service_is_asked_again_after_the_pause_that_it_asks_for() -> None:
     assert asked == ["/api/census/estados/1/"] * 5
 
 
-def test_pause_that_is_longer_than_the_timeout_is_not_waited_for() -> None:
+def test_long_retry_after_is_not_waited_for() -> None:
     asked: list[str] = []
     busy = Response(b"<p>busy", 503, {"Retry-After": "20"})
     with (
@@ -133,7 +133,7 @@ def test_pause_that_is_longer_than_the_timeout_is_not_waited_for() -> None:
     assert len(asked) == 1
 
 
-def test_answer_that_breaks_off_is_asked_for_again() -> None:
+def test_broken_response_is_retried() -> None:
     asked: list[str] = []
     half = Response(ESTADO.body[:9], headers={**ESTADO.headers, "Content-Length": "27", "Connection": "close"})
     with http_server(through_proxy([ESTADO, half, ESTADO], asked)) as base, Client(base) as catalogue:
@@ -159,7 +159,7 @@ async def test_asyncio_has_the_same_answers(live_server: str) -> None:
     assert found == await asyncio.to_thread(synchronous)
 
 
-def test_service_that_has_no_release_yet_is_waited_for(database: str, small_catalogue: Path) -> None:
+def test_service_without_a_release_is_waited_for(database: str, small_catalogue: Path) -> None:
     with serving(database, probe="/livez") as live:
         with Client(live.base, timeout=0) as hasty, pytest.raises(ProblemError) as caught:
             hasty.get("01")
@@ -168,7 +168,7 @@ def test_service_that_has_no_release_yet_is_waited_for(database: str, small_cata
         importing.start()
         with Client(live.base, timeout=PATIENCE) as catalogue:
             assert catalogue.get("01")["nombre"] == "Aguascalientes"
-            assert catalogue.match(ROWS)[0]["match_cvegeo"] == "010020001"  # whose names are indexed meanwhile
+            assert catalogue.match(ROWS)[0]["match_cvegeo"] == "010020001"  # its names are indexed meanwhile
         importing.join()
 
 
@@ -183,7 +183,7 @@ def test_client_is_imported_without_the_service() -> None:
 
 
 @pytest.mark.tail
-def test_tables_of_pandas_and_polars_get_their_keys_beside(live_server: str) -> None:
+def test_pandas_and_polars_frames_are_matched(live_server: str) -> None:
     python = needed(READERS, "`make test-tools` installs pandas and polars.")
     script = ROOT / "tests" / "clients" / "python" / "frames.py"
     ended = subprocess.run(

@@ -1,4 +1,4 @@
-"""More connections than a process has file descriptors for: the idlest make room, and probes are always answered."""
+"""More connections than file descriptors: the idlest are closed, and probes are always answered."""
 
 import re
 import resource
@@ -27,7 +27,7 @@ FROM_DATABASE = f"GET {LOCALIDADES}10010001/ HTTP/1.1\r\nHost: test\r\n\r\n".enc
 
 @contextmanager
 def keeping(base: str, count: int, request: bytes | None) -> Iterator[list[socket.socket]]:
-    """Open connections one after the other, ask on each, and keep them."""
+    """Open connections one after the other, send a request on each, and keep them open."""
     with ExitStack() as stack:
         connections = []
         for _ in range(count):
@@ -55,7 +55,7 @@ def metric(base: str, name: str) -> float:
 
 
 def await_line(live: Live, limit: int) -> tuple[int, int, str]:
-    """Return how many connections the log says were closed and refused, and all of it."""
+    """Return the numbers of closed and refused connections in the log, and the log."""
     line = rf"Reached the limit of {limit} connections: closed (\d+) idle ones to make room, refused (\d+)\."
     said = eventually(lambda: re.search(line, live.output.read_text()), otherwise=live.output.read_text)
     assert said is not None
@@ -63,7 +63,7 @@ def await_line(live: Live, limit: int) -> tuple[int, int, str]:
 
 
 @pytest.mark.parametrize("request_", [REQUEST, FROM_DATABASE])
-def test_connections_beyond_the_limit_close_those_that_are_idle_longest(seeded_database: str, request_: bytes) -> None:
+def test_limit_closes_the_longest_idle_connections(seeded_database: str, request_: bytes) -> None:
     began = time.monotonic()
     with serving(seeded_database, files=str(FILES)) as live, keeping(live.base, FILES + 44, request_) as connections:
         assert ask(live.base, "/livez").status == 204
@@ -71,7 +71,7 @@ def test_connections_beyond_the_limit_close_those_that_are_idle_longest(seeded_d
         assert ask(live.base, f"{LOCALIDADES}10010002/").status == 200
         still_open = [is_open(connection) for connection in connections]
         assert LIMIT - 8 < sum(still_open) <= LIMIT
-        assert not any(still_open[: FILES + 44 - LIMIT - 8])  # the event loop's clock has milliseconds
+        assert not any(still_open[: FILES + 44 - LIMIT - 8])  # the event loop's clock ticks in milliseconds
         assert all(still_open[8 - LIMIT :])
         assert metric(live.base, "localidades_connections_limit") == LIMIT
         assert metric(live.base, "localidades_connections") <= LIMIT
@@ -84,7 +84,7 @@ def test_connections_beyond_the_limit_close_those_that_are_idle_longest(seeded_d
         assert "ERROR" not in log.upper(), log
 
 
-def test_connection_that_is_used_is_not_the_one_that_is_closed(seeded_database: str) -> None:
+def test_used_connection_is_not_closed(seeded_database: str) -> None:
     with serving(seeded_database, LOCALIDADES_MAX_CONNECTIONS="10") as live, connect(live.base) as used:
         for _ in range(30):
             used.sendall(REQUEST)
@@ -94,7 +94,7 @@ def test_connection_that_is_used_is_not_the_one_that_is_closed(seeded_database: 
         assert is_open(used)
 
 
-def test_flood_of_silent_connections_cuts_off_nobody_who_asks(seeded_database: str) -> None:
+def test_silent_flood_does_not_disconnect_active_clients(seeded_database: str) -> None:
     with serving(seeded_database, LOCALIDADES_MAX_CONNECTIONS="50") as live, connect(live.base) as used:
         used.sendall(REQUEST)
         assert parse(read_answer(used)).status == 200
@@ -103,8 +103,8 @@ def test_flood_of_silent_connections_cuts_off_nobody_who_asks(seeded_database: s
             assert parse(read_answer(used)).status == 200
 
 
-def test_without_room_probes_are_answered_and_others_refused(seeded_database: str) -> None:
-    """Connections whose answers are not ready, or not read, stay."""
+def test_probes_are_answered_at_the_connection_limit(seeded_database: str) -> None:
+    """Connections with unfinished or unread responses stay open."""
     with serving(seeded_database, LOCALIDADES_MAX_CONNECTIONS="4") as live, ExitStack() as stack:
         for _ in range(4):
             connection = stack.enter_context(connect(live.base))
@@ -139,9 +139,7 @@ def test_soft_limit_of_open_files_is_raised(seeded_database: str) -> None:
     [("100", {}, 0, "LOCALIDADES_POOL_SIZE"),
      ("200", {"LOCALIDADES_MAX_CONNECTIONS": "100"}, 68, "LOCALIDADES_MAX_CONNECTIONS")],
 )  # fmt: skip
-def test_limit_that_leaves_no_room_is_refused_at_the_start(
-    files: str, settings: dict[str, str], room: int, remedy: str
-) -> None:
+def test_impossible_limit_is_refused_at_startup(files: str, settings: dict[str, str], room: int, remedy: str) -> None:
     env = environment("postgresql://nobody@127.0.0.1:1/none", **settings)
     ended = run("serve", "--port", "0", env=env, files=files)
     assert ended.returncode == 1

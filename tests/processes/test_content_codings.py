@@ -1,4 +1,4 @@
-"""Accept-Encoding on the wire: every resource that is compressed takes the coding that the client likes best."""
+"""Accept-Encoding on the wire: compressed resources use the coding that the client prefers."""
 
 import gzip
 import sys
@@ -16,7 +16,7 @@ else:
     import zstandard
 
     def unpack_zstd(data: bytes) -> bytes:
-        """Unpack a stream, whose frame does not tell its size."""
+        """Decompress a stream without a declared size."""
         return zstandard.ZstdDecompressor().decompressobj().decompress(data)
 
 
@@ -25,7 +25,7 @@ UNPACK: Mapping[str, Callable[[bytes], bytes]] = {
 }  # fmt: skip
 DOWNLOAD = f"{LOCALIDADES}download/?format=ndjson"
 CODINGS = {
-    DOWNLOAD: ("zstd", "br", "gzip"),  # in our order
+    DOWNLOAD: ("zstd", "br", "gzip"),  # in the service's order
     "/static/style.css": ("br", "gzip"),
     f"{LOCALIDADES}tiles/0/0/0.mvt": ("gzip",),
     f"{LOCALIDADES}backdrop.svg": ("gzip",),
@@ -39,9 +39,9 @@ CODINGS = {
 
 
 @pytest.mark.parametrize("target", CODINGS)
-def test_resource_takes_the_first_of_its_codings_that_is_liked_as_well_as_any(live_server: str, target: str) -> None:
+def test_first_of_equally_preferred_codings_is_chosen(live_server: str, target: str) -> None:
     assert_coded(live_server + target, "gzip, br, zstd", CODINGS[target][0])
-    assert_coded(live_server + target, "identity;q=0", "identity")  # as it is, rather than nothing
+    assert_coded(live_server + target, "identity;q=0", "identity")  # uncompressed, rather than nothing
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_resource_takes_the_first_of_its_codings_that_is_liked_as_well_as_any(li
         ("x-gzip", "gzip"),
     ],
 )
-def test_coding_is_the_one_that_is_liked_best(live_server: str, accepted: str, expected: str) -> None:
+def test_preferred_coding_is_chosen(live_server: str, accepted: str, expected: str) -> None:
     assert_coded(live_server + DOWNLOAD, accepted, expected)
 
 
@@ -72,7 +72,7 @@ def assert_coded(address: str, accepted: str, expected: str) -> None:
 
 
 def fetch(address: str, accepted: str) -> tuple[httpx.Headers, bytes]:
-    """Return the headers and the body as it was sent."""
+    """Return the headers and the undecoded body."""
     with httpx.stream("GET", address, headers={"Accept-Encoding": accepted}) as answer:
         assert answer.status_code == 200
         return answer.headers, b"".join(answer.iter_raw())

@@ -1,7 +1,7 @@
-"""Whole answers, byte for byte, as they lie in tests/golden.
+"""Complete responses, byte for byte, in tests/golden.
 
-A file holds the status line, the headers and the body. What changes from run to run is written `{name}`. To renew a
-golden answer on purpose, delete its file and run this test twice: the first run writes it and fails.
+A file has the status line, the headers and the body. Values that change between runs are written `{name}`. To renew a
+golden response, delete its file and run this test twice: the first run writes it and fails.
 """
 
 import re
@@ -71,7 +71,7 @@ def assert_golden(name: str, answer: Answer) -> None:
         ("error-422-undecodable", f"{LOCALIDADES}?page=%FF", [], "GET"),
     ],
 )
-def test_answer_is_the_golden_one(
+def test_response_equals_the_golden_file(
     any_server: str, name: str, target: str, headers: list[tuple[str, str]], method: str
 ) -> None:
     assert_golden(name, ask(any_server, target, *headers, method=method))
@@ -81,17 +81,17 @@ def answer_of(response: httpx.Response) -> Answer:
     return Answer(response.status_code, response.headers.multi_items(), response.content)
 
 
-async def test_answer_without_a_release_is_the_golden_one(database: str) -> None:
+async def test_response_without_a_release_equals_the_golden_file(database: str) -> None:
     async with running_app(database) as app, client_of(app) as client:
         assert_golden("error-503-release", answer_of(await client.get(LOCALIDADES)))
 
 
-async def test_answer_without_a_database_is_the_golden_one() -> None:
+async def test_response_without_a_database_equals_the_golden_file() -> None:
     async with running_app("postgresql://x@localhost/x?host=/nowhere") as app, client_of(app) as client:
         assert_golden("error-503-database", answer_of(await client.get(LOCALIDADES)))
 
 
-async def test_answer_to_what_was_not_foreseen_is_the_golden_one(seeded_database: str) -> None:
+async def test_response_to_an_unexpected_error_equals_the_golden_file(seeded_database: str) -> None:
     execute(seeded_database, *BREAK_LOCALITIES)
     async with running_app(seeded_database) as app, client_of(app) as client:
         assert_golden("error-500", answer_of(await client.get(f"{LOCALIDADES}?page_size=50")))

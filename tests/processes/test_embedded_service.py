@@ -1,4 +1,4 @@
-"""`serve` with its embedded Postgres: it is started again when it dies, and stopped when nobody uses it any more."""
+"""`serve` with its embedded Postgres, which is restarted if it dies and stopped after its last user."""
 
 import json
 import os
@@ -29,7 +29,7 @@ _keys = count(10_010_001)
 
 @pytest.fixture(scope="module")
 def data_dir(large_rows: list[Place], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Lend the folder of a server that holds a catalogue large enough for a download to be under way."""
+    """Yield the folder of a server with a catalogue large enough to interrupt its download."""
     file = write_catalogue(tmp_path_factory.mktemp("large") / "catun_localidad_2020-01.csv", large_rows)
     with lend_folder() as folder:
         data_dir = folder / "data"
@@ -41,24 +41,24 @@ def data_dir(large_rows: list[Place], tmp_path_factory: pytest.TempPathFactory) 
 
 @contextmanager
 def serve(data_dir: Path, *arguments: str, **settings: str) -> Iterator[Live]:
-    """Run `serve` on the folder; in the end nothing of it is left."""
+    """Run `serve` on the folder; leave nothing running at the end."""
     with serving("", *arguments, LOCALIDADES_DATA_DIR=str(data_dir), **settings) as live:
         yield live
     assert not find_processes(data_dir)
 
 
 def read(live: Live) -> int:
-    """Return the status of a list that nobody has asked for before: nothing that is held answers it."""
+    """Return the status of a list that wasn't requested before, so it isn't cached."""
     return ask(live.base, f"{LOCALIDADES}?cvegeo={next(_keys)}").status
 
 
 def await_that(is_so: Callable[[], bool], live: Live) -> None:
-    """Wait until something is so of a server, and show its log where it is not."""
+    """Wait until a condition holds for a server; fail with its log."""
     eventually(is_so, otherwise=live.output.read_text)
 
 
 def kill(data_dir: Path, *roles: str) -> dict[str, int]:
-    """Kill processes of the server; return those that there were."""
+    """Kill the processes of the server and return them."""
     before = find_processes(data_dir)
     for role in roles:
         os.kill(before[role], signal.SIGKILL)
@@ -70,7 +70,7 @@ def runs_anew(data_dir: Path, before: dict[str, int]) -> bool:
     return now.keys() == before.keys() and now.items().isdisjoint(before.items())
 
 
-def test_embedded_server_gets_the_demo_though_no_seed_is_named() -> None:
+def test_embedded_database_gets_the_demo_by_default() -> None:
     with lend_folder() as folder:
         migrated = run("migrate", env=environment(DATABASE_URL="", LOCALIDADES_DATA_DIR=str(folder / "data")))
         assert migrated.returncode == 0, migrated.stderr
@@ -78,7 +78,7 @@ def test_embedded_server_gets_the_demo_though_no_seed_is_named() -> None:
             assert ask(live.base, LOCALIDADES).all("catalogue-release") == ["demo"]
 
 
-def test_embedded_database_at_an_unknown_revision_is_refused_with_its_folder() -> None:
+def test_embedded_database_at_an_unknown_revision_is_refused_naming_its_folder() -> None:
     with lend_folder() as folder:
         env = environment(DATABASE_URL="", LOCALIDADES_DATA_DIR=str(folder / "data"))
         listed = run("releases", env=env)
@@ -94,7 +94,7 @@ def test_embedded_database_at_an_unknown_revision_is_refused_with_its_folder() -
             )
 
 
-def test_clones_print_where_their_data_lie_and_share_none() -> None:
+def test_clones_have_separate_data() -> None:
     with lend_folder() as folder:
         for name, release in (("one", "2020-01"), ("other", "2021-01")):
             clone = copy_clone(folder / name)
@@ -114,12 +114,12 @@ def test_clones_print_where_their_data_lie_and_share_none() -> None:
 
 @only_linux
 @WORKERS
-def test_embedded_server_that_is_killed_is_started_again(data_dir: Path, workers: str) -> None:
+def test_killed_embedded_server_is_restarted(data_dir: Path, workers: str) -> None:
     with serve(data_dir, "--workers", workers) as live:
         assert read(live) == 200
         for number, roles in enumerate([("postmaster",), ("watchdog",), ("watchdog", "postmaster")], 1):
             before = kill(data_dir, *roles)
-            await_that(lambda: runs_anew(data_dir, before), live)  # noqa: B023  # it has ended before the next
+            await_that(lambda: runs_anew(data_dir, before), live)  # noqa: B023  # it ends before the next iteration
             await_that(lambda: read(live) == 200, live)
             await_that(lambda: live.output.read_text().count("is running again") == number, live)  # noqa: B023  # as above
             assert live.output.read_text().count("The embedded Postgres has died") == number
@@ -127,7 +127,7 @@ def test_embedded_server_that_is_killed_is_started_again(data_dir: Path, workers
 
 
 @only_linux
-def test_embedded_server_of_several_services_is_started_again_once(data_dir: Path) -> None:
+def test_shared_embedded_server_is_restarted_once(data_dir: Path) -> None:
     with ExitStack() as stack:
         lives = [stack.enter_context(serving("", LOCALIDADES_DATA_DIR=str(data_dir))) for _ in range(2)]
         before = kill(data_dir, "watchdog")
@@ -141,7 +141,7 @@ def test_embedded_server_of_several_services_is_started_again_once(data_dir: Pat
     assert not find_processes(data_dir)
 
 
-def test_embedded_server_that_is_stopped_is_not_taken_for_dead(data_dir: Path) -> None:
+def test_paused_embedded_server_is_not_restarted(data_dir: Path) -> None:
     with serve(data_dir) as live:
         live.process.terminate()
         assert live.process.wait(PATIENCE) == 0
@@ -149,7 +149,7 @@ def test_embedded_server_that_is_stopped_is_not_taken_for_dead(data_dir: Path) -
 
 
 @only_linux
-def test_embedded_server_whose_data_are_gone_is_not_made_anew(data_dir: Path) -> None:
+def test_embedded_server_with_deleted_data_is_not_recreated(data_dir: Path) -> None:
     with lend_folder() as folder:
         copy = folder / "data"
         shutil.copytree(data_dir, copy, symlinks=True)
@@ -169,14 +169,14 @@ def test_embedded_server_whose_data_are_gone_is_not_made_anew(data_dir: Path) ->
 
 
 @WORKERS
-def test_download_is_whole_when_service_and_keeper_are_told_to_stop_together(
+def test_download_completes_when_service_and_watchdog_stop_together(
     data_dir: Path, large_rows: list[Place], workers: str
 ) -> None:
     with serve(data_dir, "--workers", workers) as live, stalled(live.base, "format=csv") as download:
         watchdog = find_processes(data_dir)["watchdog"]
         os.kill(watchdog, signal.SIGTERM)
         live.process.terminate()
-        time.sleep(1.5)  # a watchdog that does not wait would be gone by now, and the server with it
+        time.sleep(1.5)  # a watchdog that doesn't wait would have stopped itself and the server by now
         assert live.process.poll() is None
         assert len(read_csv(download.read_on())) == len(large_rows)
         assert live.process.wait(PATIENCE) == 0

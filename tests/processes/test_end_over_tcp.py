@@ -1,4 +1,4 @@
-"""The end of a server whose statement is under way on a database that it reaches over TCP.
+"""Shutdown while a statement runs on a database connected over TCP.
 
 The driver cancels the statement over another connection, which must not outlive the event loop.
 """
@@ -17,7 +17,7 @@ from tests.support.postgres import locked, name_of
 from tests.support.waiting import PATIENCE
 from tests.support.wire import serving
 
-# What Python prints if a process crashes; each worker is a process of its own.
+# Python prints this if a process crashes.
 CRASHES_ARE_PRINTED = {"PYTHONFAULTHANDLER": "1"}
 
 
@@ -30,7 +30,7 @@ def pass_on(source: socket.socket, target: socket.socket) -> None:
 
 @pytest.fixture
 def over_tcp(seeded_database: str) -> Iterator[str]:
-    """Lend the address of the test's database on a port of 127.0.0.1, which leads to the server's socket."""
+    """Yield the URL of the test's database on a TCP port that is forwarded to the server's socket."""
     options = parse_qs(urlsplit(seeded_database).query)
     path = f"{options['host'][0]}/.s.PGSQL.{options['port'][0]}"
 

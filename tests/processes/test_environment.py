@@ -1,4 +1,4 @@
-"""What a command finds around it: variables that are meant for other programs, and a user without a name or a home."""
+"""The environment of commands: libpq's variables, and users without a name or a home."""
 
 import shutil
 import subprocess
@@ -11,7 +11,7 @@ from tests.support.embedded import lend_folder
 from tests.support.waiting import PATIENCE
 from tests.support.wire import LOCALIDADES, ROOT, ask, serving
 
-# Each of them would keep the service from its own Postgres.
+# Each would keep the service from its embedded Postgres.
 MEANT_FOR_ANOTHER = {
     "PGDATABASE": "another",
     "PGHOST": "nowhere.invalid",
@@ -42,7 +42,7 @@ COMMAND = "from localidades_api.cli import app; app()"
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Lend a folder that holds the package as it is installed: with its migrations, and no clone around it."""
+    """Return a folder with the package as installed: with its migrations, outside a clone."""
     if not shutil.which("unshare") or subprocess.run([*AS_NOBODY, "true"], check=False, capture_output=True).returncode:
         pytest.skip("the system lets nobody make a user namespace, in which a user has no name")
     folder = tmp_path_factory.mktemp("installed")
@@ -66,7 +66,7 @@ def run_as_nobody(
     )
 
 
-def test_user_without_a_name_needs_no_folder_for_data(installed: Path) -> None:
+def test_user_without_a_name_needs_no_data_folder(installed: Path) -> None:
     printed = run_as_nobody(installed, "openapi")
     assert (printed.returncode, printed.stderr) == (0, "")
     script = "from localidades_api.settings import read_settings; print(read_settings().data_dir)"
@@ -84,19 +84,19 @@ def test_user_without_a_name_needs_no_folder_for_data(installed: Path) -> None:
         ),
     ],
 )
-def test_user_without_a_name_is_told_what_is_wrong(installed: Path, url: str, sentence: str) -> None:
+def test_error_for_a_user_without_a_name_is_explained(installed: Path, url: str, sentence: str) -> None:
     ended = run_as_nobody(installed, "releases", DATABASE_URL=url)
     assert ended.returncode == 1
     assert ended.stderr.startswith(f"error: {sentence}")
 
 
-def test_user_without_a_name_is_told_that_postgres_needs_one(installed: Path, tmp_path: Path) -> None:
+def test_postgres_for_a_user_without_a_name_is_explained(installed: Path, tmp_path: Path) -> None:
     ended = run_as_nobody(installed, "releases", LOCALIDADES_DATA_DIR=str(tmp_path / "data"))
     assert ended.returncode == 1
     assert ended.stderr.startswith("error: Postgres can't make a database for a user without a name (uid 54321)")
 
 
-def test_home_that_is_not_there_cannot_stand_for_a_tilde(installed: Path) -> None:
+def test_missing_home_cannot_expand_a_tilde(installed: Path) -> None:
     ended = run_as_nobody(installed, "releases", LOCALIDADES_DATA_DIR="~/data")
     assert ended.returncode == 1
     assert ended.stderr == (

@@ -1,4 +1,4 @@
-"""Applications that add to the service, under `serve --app` and uvicorn's own command; the examples among them."""
+"""Applications that extend the service, under `serve --app` and the `uvicorn` command, with the guide's examples."""
 
 import json
 import shutil
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.here import assert_sentence
+from tests.support.commands import assert_error
 from tests.support.metrics import await_metrics, value
 from tests.support.postgres import new_database
 from tests.support.service_address import service_address
@@ -32,20 +32,20 @@ from tests.support.wire import (
 )
 
 RECORD = f"{LOCALIDADES}10010001/"
-EXTENDED = "tests.support.extended_service"
+EXTENDED = "tests.processes.extended_service"
 EXAMPLES = "docs.examples"
 VISITS = "/api/census/visits/"
 
 
 def number_of_request(base: str) -> int:
-    """Return how many requests have reached the application of a worker, by the id of one that fails."""
+    """Return the number of requests that have reached a worker's application, from the id of a failed one."""
     answer = ask(base, "/fails")
     assert answer.status == 500
     return int(answer.one("x-request-id").rpartition("-")[2], 16)
 
 
 def ask_repeatedly(base: str, target: str, count: int) -> list[Answer]:
-    """Ask for the same on one connection: the answer to its last request is never sent early."""
+    """Repeat a request on one connection; the last response of a connection never comes from the cache."""
     with closing(connect(base)) as connection:
         answers = []
         for _ in range(count):
@@ -54,16 +54,16 @@ def ask_repeatedly(base: str, target: str, count: int) -> list[Answer]:
     return answers
 
 
-def test_held_response_does_not_reach_the_application(seeded_database: str) -> None:
+def test_cached_response_bypasses_the_application(seeded_database: str) -> None:
     with serving(seeded_database, "--app", f"{EXTENDED}:app") as live:
-        await_names(live.base)  # when they are there, the cache forgets what it holds
+        await_names(live.base)  # which empties the cache
         first = ask(live.base, RECORD)
         before = number_of_request(live.base)
         assert {answer.body for answer in ask_repeatedly(live.base, RECORD, 5)} == {first.body}
         assert number_of_request(live.base) == before + 1
 
 
-def test_held_response_reaches_added_middleware(seeded_database: str) -> None:
+def test_cached_response_passes_added_middleware(seeded_database: str) -> None:
     with serving(seeded_database, "--app", f"{EXTENDED}:stamped") as live:
         await_names(live.base)
         first = ask(live.base, RECORD)
@@ -77,7 +77,7 @@ def test_held_response_reaches_added_middleware(seeded_database: str) -> None:
 def test_added_middleware_runs_in_every_worker(seeded_database: str) -> None:
     with serving(seeded_database, "--workers", "2", "--app", f"{EXTENDED}:stamped") as live:
         eventually(lambda: live.output.read_text().count("Application startup complete") == 2)
-        for _ in range(8):  # connections, of which each worker gets some
+        for _ in range(8):  # connections, so that each worker gets some
             for target in (RECORD, "/livez", "/nothing", "/static/style.css"):
                 assert {answer.one("x-stamp") for answer in ask_repeatedly(live.base, target, 3)} == {"mine"}
         await_metrics(live.base, lambda metrics: value(metrics, "response_cache_requests_total", "hit") >= 8)
@@ -92,13 +92,13 @@ def test_added_middleware_runs_in_every_worker(seeded_database: str) -> None:
         ("localidades_api.settings:Settings", "--app localidades_api.settings:Settings is not a FastAPI application"),
     ],
 )
-def test_name_of_no_application_is_a_sentence(seeded: str, application: str, sentence: str) -> None:
+def test_unknown_application_is_explained(seeded: str, application: str, sentence: str) -> None:
     refused = run("serve", "--port", "0", "--app", application, env=environment(seeded))
     assert refused.returncode == 1
-    assert_sentence(refused, sentence)
+    assert_error(refused, sentence)
 
 
-def test_name_of_no_application_ends_the_workers(seeded: str) -> None:
+def test_unknown_application_ends_the_workers(seeded: str) -> None:
     words = ("serve", "--port", "0", "--workers", "2", "--app", "nonesuch:app")
     refused = run(*words, env=environment(seeded))
     assert refused.returncode == 1
@@ -106,7 +106,7 @@ def test_name_of_no_application_ends_the_workers(seeded: str) -> None:
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_application_that_fails_where_it_is_made_is_not_a_bug_of_ours(seeded: str, workers: str) -> None:
+def test_error_in_the_users_application_is_not_reported_as_our_bug(seeded: str, workers: str) -> None:
     words = ("serve", "--port", "0", "--workers", workers, "--app", f"{EXAMPLES}.service_with_key:app")
     failed = run(*words, env=environment(seeded))
     assert failed.returncode == 1
@@ -115,9 +115,9 @@ def test_application_that_fails_where_it_is_made_is_not_a_bug_of_ours(seeded: st
     assert "bug" not in failed.stderr
 
 
-def test_setting_that_is_wrong_is_named_whatever_the_application(seeded: str) -> None:
+def test_bad_setting_is_named_with_any_application(seeded: str) -> None:
     wrong = environment(seeded, LOCALIDADES_POOL_SIZE="none")
-    assert_sentence(run("serve", "--port", "0", "--app", f"{EXTENDED}:app", env=wrong), "LOCALIDADES_POOL_SIZE")
+    assert_error(run("serve", "--port", "0", "--app", f"{EXTENDED}:app", env=wrong), "LOCALIDADES_POOL_SIZE")
 
 
 # -- The examples of docs/guides/extending.md
@@ -137,14 +137,14 @@ both_servers = pytest.mark.parametrize("serve", [with_serve, with_uvicorn])
 
 
 @both_servers
-def test_example_of_middleware_times_every_response(seeded_database: str, serve: Serving) -> None:
+def test_middleware_example_times_every_response(seeded_database: str, serve: Serving) -> None:
     with serve(seeded_database, f"{EXAMPLES}.service_with_timing:app") as live:
         for target in (RECORD, RECORD, RECORD, "/nothing", "/metrics"):
             assert ask(live.base, target).one("server-timing").startswith("app;dur=")
 
 
 @both_servers
-def test_example_of_routes_answers_and_receives_bodies(seeded_database: str, serve: Serving) -> None:
+def test_routes_example_answers_and_receives_bodies(seeded_database: str, serve: Serving) -> None:
     as_json = ("Content-Type", "application/json")
     with serve(seeded_database, f"{EXAMPLES}.service_with_visits:app") as live:
         await_names(live.base)
@@ -153,7 +153,7 @@ def test_example_of_routes_answers_and_receives_bodies(seeded_database: str, ser
             assert (label.status, json.loads(label.body)) == (200, "Aguascalientes, Municipio 001, Aguascalientes")
         await_metrics(live.base, lambda metrics: value(metrics, "response_cache_requests_total", "hit") == 2)
         assert ask(live.base, "/labels/1").status == 404
-        visit = {"localidad_id": 10010001, "visitor": "Ana " * 20_000}  # more than one piece of a body
+        visit = {"localidad_id": 10010001, "visitor": "Ana " * 20_000}  # more than one chunk of a body
         sent = json.dumps(visit).encode()
         answers = [ask(live.base, VISITS, as_json, method="POST", body=sent) for _ in range(4)]
         assert [answer.status for answer in answers] == [201, 201, 201, 409]
@@ -165,7 +165,7 @@ def test_example_of_routes_answers_and_receives_bodies(seeded_database: str, ser
 
 
 @both_servers
-def test_example_of_a_key_is_asked_for_each_time(seeded_database: str, serve: Serving) -> None:
+def test_api_key_example_checks_every_request(seeded_database: str, serve: Serving) -> None:
     key = ("X-API-Key", "s3cr3t")
     with serve(seeded_database, f"{EXAMPLES}.service_with_key:app") as live:
         for _ in range(2):
@@ -180,7 +180,7 @@ def test_example_of_a_key_is_asked_for_each_time(seeded_database: str, serve: Se
         await_metrics(live.base, lambda metrics: value(metrics, "response_cache_requests_total", "hit") == 0)
 
 
-def test_example_of_tests_passes(server: str, seeded: str, tmp_path: Path) -> None:
+def test_test_example_passes(server: str, seeded: str, tmp_path: Path) -> None:
     for name in ("service_with_visits.py", "test_service_with_visits.py"):
         shutil.copy(ROOT / "docs" / "examples" / name, tmp_path)
     with new_database(server, seeded) as url:

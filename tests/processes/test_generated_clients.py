@@ -1,4 +1,4 @@
-"""Clients that others' generators make of the OpenAPI document compile, and read the running service."""
+"""Generated clients compile and read the running service."""
 
 import asyncio
 import json
@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, expect
 
+from tests.deploy.guides import DOCS, SERVICE
 from tests.support.catalogue import TRAPS
-from tests.support.guides import DOCS, SERVICE
 from tests.support.waiting import PATIENCE
 from tests.support.wire import ask
 
@@ -44,7 +44,7 @@ FOUND = {
 
 @pytest.fixture(scope="module")
 def document(live_server: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Lend the document that the service gives, as a file."""
+    """Return the served OpenAPI document as a file."""
     answer = ask(live_server, "/openapi.json")
     assert answer.status == 200
     path = tmp_path_factory.mktemp("document") / "openapi.json"
@@ -53,7 +53,7 @@ def document(live_server: str, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 def run_program(folder: Path, program: Path | str, *arguments: object, **variables: str) -> str:
-    """Run a program in a folder, and return what it says; its end must be a good one."""
+    """Run a program in a folder and return its output; fail if it does."""
     assert shutil.which(program), f"{program} is not there: `make test-tools` installs it"
     env: Mapping[str, str] = {**os.environ, "NO_PROXY": "*", **variables}
     ended = subprocess.run(
@@ -71,7 +71,7 @@ def run_program(folder: Path, program: Path | str, *arguments: object, **variabl
 
 @pytest.fixture
 def needs_node() -> None:
-    """Skip a test where there is no Node.js, but in CI."""
+    """Skip a test without Node.js, except in CI."""
     if shutil.which("npm") is None and not os.environ.get("CI"):
         pytest.skip("Node.js 20 or newer, with npm, is not on this machine")
 
@@ -89,16 +89,16 @@ def test_generated_typescript_client_compiles_and_reads_the_service(
     assert json.loads(run_program(tmp_path, "node", "built/client.js", live_server)) == FOUND
 
 
-def test_generated_python_client_has_sound_types_and_reads_the_service(
+def test_generated_python_client_type_checks_and_reads_the_service(
     live_server: str, document: Path, tmp_path: Path
 ) -> None:
     package, script = tmp_path / "localidades_api_client", PYTHON / "client.py"
     generate = ("generate", "--path", document, "--meta", "none", "--output-path", package, "--fail-on-warning",
                 "--config", PYTHON / "config.yaml")  # fmt: skip
-    path = f"{ENVIRONMENT}{os.pathsep}{os.environ['PATH']}"  # the generator formats with the ruff that it finds
+    path = f"{ENVIRONMENT}{os.pathsep}{os.environ['PATH']}"  # the generator formats with the ruff on its path
     run_program(tmp_path, ENVIRONMENT / "openapi-python-client", *generate, PATH=path)
 
-    # Not the package's `client.py`, which is the same for every document.
+    # Except for `client.py`, which is the same for every document.
     check = ("--strict", "--config-file=", "--follow-imports=silent", "--python-executable", ENVIRONMENT / "python")
     run_program(
         tmp_path,
@@ -120,7 +120,7 @@ def test_generated_python_client_has_sound_types_and_reads_the_service(
 
 
 def in_guide(beginning: str, service: str, end: str = "") -> str:
-    """Return what the guide has behind the beginning of a line, with the address of a service."""
+    """Return the guide's text after the beginning of a line, with the URL of a service."""
     text = (DOCS / "guides" / "clients.md").read_text(encoding="utf-8")
     [found] = re.findall(f"^{re.escape(beginning)}(.*?\n){re.escape(end)}", text, re.MULTILINE | re.DOTALL)
     return str(found).replace(SERVICE, service.removeprefix("http://"))
@@ -128,17 +128,17 @@ def in_guide(beginning: str, service: str, end: str = "") -> str:
 
 @pytest.fixture(scope="module")
 def first_places(live_server: str) -> str:
-    """Return what both scripts of the guide print."""
+    """Return the expected output of both scripts of the guide."""
     answer = ask(live_server, "/api/census/localidades/?estado_id=1&page_size=3")
     return "".join(f"{place['id']} {place['nombre']}\n" for place in json.loads(answer.body)["results"])
 
 
-# The generator has a TypeScript of its own; a reader's is the newest, or the one before.
+# The generator brings its own TypeScript; a reader's is the newest or the one before.
 COMPILERS = ("node_modules/typescript/bin/tsc", "node_modules/typescript-7/bin/tsc")
 
 
 def typescript_folder(folder: Path, service: str) -> Path:
-    """Prepare a folder as the guide does, with the types of a service."""
+    """Prepare a folder with the types of a service, as the guide does."""
     (folder / "node_modules").symlink_to(TYPESCRIPT / "node_modules")
     shutil.copy(TYPESCRIPT / "package.json", folder)
     (folder / "tsconfig.json").write_text(in_guide("```json\n", service, "```"))
@@ -147,9 +147,7 @@ def typescript_folder(folder: Path, service: str) -> Path:
 
 
 @pytest.mark.usefixtures("needs_node")
-def test_typescript_of_the_guide_compiles_and_prints_the_first_places(
-    live_server: str, first_places: str, tmp_path: Path
-) -> None:
+def test_typescript_example_compiles_and_runs(live_server: str, first_places: str, tmp_path: Path) -> None:
     folder = typescript_folder(tmp_path, live_server)
     (folder / "client.ts").write_text(in_guide("```ts\n", live_server, "```"))
     for compiler in COMPILERS:
@@ -165,7 +163,7 @@ createRoot(document.querySelector("form")!).render(<PlaceField name="cvegeo" />)
 
 
 @pytest.mark.usefixtures("needs_node")
-async def test_react_field_of_the_guide_compiles_and_sends_the_key_of_the_chosen_place(
+async def test_react_example_compiles_and_sends_the_chosen_key(
     live_server: str, browser: Browser, tmp_path: Path
 ) -> None:
     folder = await asyncio.to_thread(typescript_folder, tmp_path, live_server)
@@ -193,9 +191,7 @@ async def test_react_field_of_the_guide_compiles_and_sends_the_key_of_the_chosen
     await page.close()
 
 
-def test_python_of_the_guide_prints_the_first_places_and_leaves_out_two_types(
-    live_server: str, first_places: str, tmp_path: Path
-) -> None:
+def test_python_example_runs(live_server: str, first_places: str, tmp_path: Path) -> None:
     path = f"{ENVIRONMENT}{os.pathsep}{os.environ['PATH']}"
     generate = in_guide("openapi-python-client ", live_server).split()
     generator, variables = ENVIRONMENT / "openapi-python-client", {"PATH": path, "PYTHONPATH": str(tmp_path)}
@@ -215,6 +211,6 @@ def test_python_of_the_guide_prints_the_first_places_and_leaves_out_two_types(
     assert run_program(tmp_path, ENVIRONMENT / "python", "tile.py", **variables) == "None True\nb'<svg'\n"
 
 
-def test_configuration_of_the_guide_is_the_one_that_has_no_warnings() -> None:
+def test_documented_configuration_gives_no_warnings() -> None:
     lines = in_guide("```yaml\n", "", "```").splitlines()
     assert lines == (PYTHON / "config.yaml").read_text(encoding="utf-8").splitlines()[1:]

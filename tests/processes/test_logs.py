@@ -1,4 +1,4 @@
-"""The log of a real server: one format, a line a request, causes of errors, and nothing of what clients send."""
+"""The log of a real server: one format, a line per request, causes of errors, and no client input."""
 
 import json
 import logging
@@ -24,13 +24,13 @@ from tests.support.postgres import execute, out_of_reach
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import LOCALIDADES, Answer, Live, ask, send, serving
 
-SECRET = "s3cret"  # noqa: S105  # what must not be found
+SECRET = "s3cret"  # noqa: S105  # must not be found
 OF_A_REQUEST = {"time", "level", "id", "method", "operation", "status", "milliseconds", "release", "bytes"}
 
 
 def records(live: Live) -> list[dict[str, Any]]:
-    """Return every line of the log, each an object, after what the command prints first."""
-    lines = live.output.read_text().rpartition("\n")[0].splitlines()  # the last may be half written
+    """Return every line of the log as an object, without the first output of the command."""
+    lines = live.output.read_text().rpartition("\n")[0].splitlines()  # the last line may be incomplete
     start = next(number for number, line in enumerate(lines) if line.startswith("{"))
     return [json.loads(line) for line in lines[start:]]
 
@@ -45,7 +45,7 @@ def end(live: Live) -> str:
     return live.output.read_text()
 
 
-def test_request_is_one_line_when_asked_for(seeded_database: str) -> None:
+def test_access_log_has_one_line_per_request(seeded_database: str) -> None:
     with serving(seeded_database, LOCALIDADES_ACCESS_LOG="true", LOCALIDADES_LOG_FORMAT="json") as live:
         page = ask(live.base, LOCALIDADES)
         for _ in range(300):
@@ -74,7 +74,7 @@ def test_request_is_one_line_when_asked_for(seeded_database: str) -> None:
         assert page.all("x-request-id") == []
 
 
-def test_line_of_a_held_response_names_the_release_that_it_is_from(seeded_database: str, tmp_path: Path) -> None:
+def test_access_log_names_the_release_of_a_cached_response(seeded_database: str, tmp_path: Path) -> None:
     import_file(seeded_database, write_catalogue(tmp_path / "catun_localidad_2021-01.csv", many(140)))
     with serving(seeded_database, LOCALIDADES_ACCESS_LOG="true", LOCALIDADES_LOG_FORMAT="json") as live:
         for _ in range(3):
@@ -84,9 +84,7 @@ def test_line_of_a_held_response_names_the_release_that_it_is_from(seeded_databa
 
 
 @pytest.mark.parametrize("form", ["json", "console"])
-def test_log_has_a_line_for_each_request_in_the_end_and_nothing_of_what_a_client_sends(
-    seeded_database: str, form: str
-) -> None:
+def test_access_log_is_complete_and_omits_client_input(seeded_database: str, form: str) -> None:
     with serving(seeded_database, LOCALIDADES_ACCESS_LOG="1", LOCALIDADES_LOG_FORMAT=form) as live:
         headers = [(name, SECRET) for name in ("User-Agent", "Accept-Language", "Cookie", "X-Request-Id", SECRET)]
         headers.append(("traceparent", f"00-{SECRET}"))
@@ -118,7 +116,7 @@ def test_log_has_a_line_for_each_request_in_the_end_and_nothing_of_what_a_client
 
 
 def explained(live: Live, answer: Answer) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the line of a request that failed, by the id that its user has, and the first that tells the cause."""
+    """Return the line of a failed request by its id, and the first line with the cause."""
 
     def found() -> list[dict[str, Any]]:
         return [record for record in requests(live) if record["id"] == answer.one("x-request-id")]
@@ -128,9 +126,7 @@ def explained(live: Live, answer: Answer) -> tuple[dict[str, Any], dict[str, Any
     return line, told[0]
 
 
-def test_fault_of_the_database_is_a_line_with_its_cause_and_the_id_that_the_user_has_and_others_are_none(
-    server: str, seeded_database: str
-) -> None:
+def test_database_error_is_logged_with_cause_and_request_id(server: str, seeded_database: str) -> None:
     with serving(seeded_database, LOCALIDADES_LOG_FORMAT="json") as live, ExitStack() as stack:
         await_metrics(live.base, lambda metrics: value(metrics, "page_cache_pages") == 3)
         stack.enter_context(out_of_reach(server, seeded_database))
@@ -148,7 +144,7 @@ def test_fault_of_the_database_is_a_line_with_its_cause_and_the_id_that_the_user
         assert SECRET not in end(live)
 
 
-def test_fault_that_nobody_foresaw_is_in_the_log_with_its_traceback_and_only_there(seeded_database: str) -> None:
+def test_unexpected_error_is_logged_with_its_traceback_only(seeded_database: str) -> None:
     settings = {"LOCALIDADES_PAGE_CACHE_BYTES": "0", "LOCALIDADES_LOG_FORMAT": "json"}
     with serving(seeded_database, **settings) as live:
         execute(seeded_database, *BREAK_LOCALITIES)
@@ -172,7 +168,7 @@ def test_fault_that_nobody_foresaw_is_in_the_log_with_its_traceback_and_only_the
         (BREAK_LOCALITIES, 500, "An unexpected error"),
     ],
 )
-def test_cause_that_many_requests_meet_is_written_down_once_and_counted(
+def test_repeated_cause_is_logged_once_and_counted(
     reader: str, seeded_database: str, break_it: Sequence[str], status: int, sentence: str
 ) -> None:
     asked = 60
@@ -189,14 +185,14 @@ def test_cause_that_many_requests_meet_is_written_down_once_and_counted(
         text = end(live)
     assert text.count('"traceback":') == (status == 500)
     assert "Exception in ASGI" not in text  # uvicorn's own record of the same error
-    assert "Something went wrong" not in text  # what the client gets
+    assert "Something went wrong" not in text  # the client's response
     told = [json.loads(one) for one in text.splitlines() if '"message"' in one and line["cause"] in one]
     assert [record["message"].startswith("Again ") for record in told] == [False, True]
     assert int(told[1]["message"].split()[1]) >= asked - 1
     assert len(text) < 12_000 + 400 * asked
 
 
-def test_cause_that_stays_is_counted_each_interval_and_one_that_went_is_told_anew(
+def test_lasting_cause_is_counted_per_interval(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     faults = Faults(interval=0.05)
@@ -215,7 +211,7 @@ def test_cause_that_stays_is_counted_each_interval_and_one_that_went_is_told_ane
     assert fail(1) == ["It failed"]
 
 
-def test_error_is_one_json_line_whatever_is_in_it() -> None:
+def test_error_is_one_json_line() -> None:
     error = ValueError('of two\nlines, "quoted", and \N{LINE SEPARATOR} others')
     record = logging.LogRecord("x", logging.ERROR, "", 0, "it %s", ("failed",), (ValueError, error, None))
     (line,) = JsonFormatter().format(record).split("\n")
@@ -225,8 +221,8 @@ def test_error_is_one_json_line_whatever_is_in_it() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no pipe that keeps what is written apart")
-async def test_lines_are_written_in_pieces_that_workers_cannot_mix(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pipe takes up to 4,096 bytes at once, however many processes write to it."""
+async def test_lines_of_workers_do_not_mix(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writes of up to 4,096 bytes to a pipe are atomic."""
     reading, writing = os.pipe2(os.O_DIRECT)
     with os.fdopen(reading, "rb", buffering=0) as read, os.fdopen(writing, "w") as stderr:
         monkeypatch.setattr(sys, "stderr", stderr)
@@ -243,7 +239,7 @@ async def test_lines_are_written_in_pieces_that_workers_cannot_mix(monkeypatch: 
 
 
 @pytest.mark.parametrize(("operation", "level"), [("get_startup", "info"), ("get_readiness", "error")])
-async def test_start_that_is_awaited_is_no_error(
+async def test_waiting_for_startup_is_not_logged_as_an_error(
     capsys: pytest.CaptureFixture[str], operation: str, level: str
 ) -> None:
     log = RequestLog("json")

@@ -1,4 +1,4 @@
-"""The command `match` on files of rows: what it writes, what it refuses, and what an interrupted run leaves."""
+"""The command `match` on files of rows: output, refusals, and interrupted runs."""
 
 import csv
 import json
@@ -15,7 +15,7 @@ import httpx
 import openpyxl
 import pytest
 
-from tests.support.here import here
+from tests.support.commands import invoke
 from tests.support.http_server import Request, Response, http_server
 from tests.support.postgres import out_of_reach
 from tests.support.waiting import PATIENCE, eventually
@@ -34,14 +34,14 @@ LONG = 10_000  # rows: a few seconds of work
 
 
 def write_rows(path: Path, rows: Iterable[Iterable[object]] = ROWS, delimiter: str = ",") -> Path:
-    """Write a file of CSV."""
+    """Write a CSV file."""
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, delimiter=delimiter).writerows(rows)
     return path
 
 
 def read_rows_of(path: Path) -> list[dict[str, str]]:
-    """Read a file of CSV."""
+    """Read a CSV file."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         return list(csv.DictReader(file))
 
@@ -52,19 +52,19 @@ def match(url: str, *arguments: object, **settings: str) -> subprocess.Completed
 
 @pytest.fixture
 def places(tmp_path: Path) -> Path:
-    """Lend a file of five rows."""
+    """Return a file of five rows."""
     return write_rows(tmp_path / "places.csv")
 
 
 @pytest.fixture(scope="module")
 def long_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Lend a file of rows that take some seconds, a line break and quotes in some."""
+    """Return a file of rows that take some seconds, some with line breaks and quotes."""
     names = ("Aguascalientes", "Lugar 7", 'El "Güero",\nRancho', "Nada como esto")
     rows = ((number, names[number % 4], "Municipio 001") for number in range(LONG))
     return write_rows(tmp_path_factory.mktemp("long") / "long.csv", [("folio", "nombre", "municipio"), *rows])
 
 
-def test_csv_gets_the_answers_beside_its_own_columns(seeded: str, places: Path) -> None:
+def test_csv_gets_answer_columns(seeded: str, places: Path) -> None:
     ended = match(seeded, places)
     assert (ended.returncode, ended.stdout) == (0, "")
     found = read_rows_of(places.with_name("places.matched.csv"))
@@ -79,12 +79,12 @@ def test_csv_gets_the_answers_beside_its_own_columns(seeded: str, places: Path) 
     assert ended.stderr.endswith("places.matched.csv\n")
 
 
-def test_pipe_is_answered_on_stdout(seeded: str, places: Path) -> None:
+def test_named_pipe_is_answered_on_stdout(seeded: str, places: Path) -> None:
     pipe = places.with_name("pipe")
     os.mkfifo(pipe)
     writing = Thread(target=pipe.write_bytes, args=(places.read_bytes(),))
     writing.start()
-    ended = here("match", str(pipe), url=seeded)
+    ended = invoke("match", str(pipe), url=seeded)
     writing.join()
     assert (ended.returncode, len(ended.stdout.splitlines())) == (0, len(places.read_text().splitlines())), ended.stderr
     assert sorted(path.name for path in places.parent.iterdir()) == ["pipe", places.name]
@@ -125,7 +125,7 @@ def write_workbook(path: Path) -> Path:
     return path
 
 
-def test_workbook_gets_the_answers_beside_its_own_columns(seeded: str, tmp_path: Path) -> None:
+def test_workbook_gets_answer_columns(seeded: str, tmp_path: Path) -> None:
     source, output = write_workbook(tmp_path / "places.xlsx"), tmp_path / "found.xlsx"
     ended = match(seeded, source, "--sheet", "Lugares", "--output", output)
     assert (ended.returncode, ended.stdout) == (0, ""), ended.stderr
@@ -136,7 +136,7 @@ def test_workbook_gets_the_answers_beside_its_own_columns(seeded: str, tmp_path:
     assert (found[0]["match_cvegeo"], answered["Sheet"]["A1"].value) == ("010010001", "Notas")
 
 
-def test_output_is_a_workbook_or_a_text_as_its_name_says(seeded: str, tmp_path: Path, places: Path) -> None:
+def test_extension_of_the_output_decides_its_format(seeded: str, tmp_path: Path, places: Path) -> None:
     source = write_workbook(tmp_path / "places.xlsx")
     match(seeded, source, "--sheet", "Lugares", "--output", tmp_path / "found.csv")
     assert [row["match_outcome"] for row in read_rows_of(tmp_path / "found.csv")] == OUTCOMES
@@ -144,9 +144,9 @@ def test_output_is_a_workbook_or_a_text_as_its_name_says(seeded: str, tmp_path: 
     assert openpyxl.load_workbook(tmp_path / "found.xlsx").worksheets[0].max_row == len(ROWS)
 
 
-def test_columns_may_be_named(seeded: str, tmp_path: Path) -> None:
+def test_columns_can_be_named(seeded: str, tmp_path: Path) -> None:
     source = write_rows(tmp_path / "a.tsv", [("nombre", "Lugar de origen"), ("Ana", "Aguascalientes")], delimiter="\t")
-    more = ("--output", tmp_path / "b.tsv", "--release", "2020-01", "--sure", "0.9")  # it says no estado
+    more = ("--output", tmp_path / "b.tsv", "--release", "2020-01", "--sure", "0.9")  # it has no estado
     ended = match(seeded, source, "--nombre", "Lugar de origen", *more)
     assert ended.returncode == 0
     assert (tmp_path / "b.tsv").read_text().splitlines()[1].startswith("Ana\tAguascalientes\texact\t010010001\t")
@@ -156,23 +156,23 @@ DOUBTFUL = [("Localidad", "Municipio", "Entidad"), ("Rancho El Gero", "Municipio
 
 
 @pytest.mark.parametrize(("options", "outcome"), [((), "ambiguous"), (("--sure", "0.9"), "sure")])
-def test_bound_of_certainty_is_that_of_the_command_here_and_at_a_service(
+def test_certainty_option_applies_locally_and_at_a_service(
     seeded: str, live_server: str, tmp_path: Path, options: tuple[str, ...], outcome: str
 ) -> None:
     source = str(write_rows(tmp_path / "places.csv", DOUBTFUL))
     for to, url, place in (("here", seeded, ()), ("there", None, ("--url", live_server))):
-        ended = here("match", source, "--output", str(tmp_path / f"{to}.csv"), *options, *place, url=url)
+        ended = invoke("match", source, "--output", str(tmp_path / f"{to}.csv"), *options, *place, url=url)
         assert ended.returncode == 0, ended.stderr
     [row] = read_rows_of(tmp_path / "here.csv")
     assert (row["match_outcome"], row["match_cvegeo"]) == (outcome, "010010009" if outcome == "sure" else "")
     assert (tmp_path / "there.csv").read_bytes() == (tmp_path / "here.csv").read_bytes()
 
 
-def test_language_is_that_of_the_table_here_and_at_a_service(
+def test_language_option_applies_locally_and_at_a_service(
     seeded: str, live_server: str, places: Path, tmp_path: Path
 ) -> None:
     for to, url, place in (("here", seeded, ()), ("there", None, ("--url", live_server))):
-        ended = here("match", str(places), "--lang", "es", "--output", str(tmp_path / f"{to}.csv"), *place, url=url)
+        ended = invoke("match", str(places), "--lang", "es", "--output", str(tmp_path / f"{to}.csv"), *place, url=url)
         assert ended.returncode == 0, ended.stderr
     found = read_rows_of(tmp_path / "here.csv")
     assert [row["match_outcome"] for row in found] == [
@@ -188,14 +188,14 @@ def test_language_is_that_of_the_table_here_and_at_a_service(
 
 
 @pytest.mark.parametrize("sure", ["1", "0.5", "x"])
-def test_bound_that_is_out_of_range_is_refused_by_name(places: Path, sure: str) -> None:
-    ended = here("match", str(places), "--sure", sure)
+def test_certainty_out_of_range_is_refused_by_name(places: Path, sure: str) -> None:
+    ended = invoke("match", str(places), "--sure", sure)
     assert ended.returncode == 2
     assert "'--sure'" in ended.stderr
     assert not places.with_name("places.matched.csv").exists()
 
 
-# -- What is refused
+# -- Refusals
 
 
 @pytest.mark.parametrize(
@@ -223,11 +223,11 @@ def test_bound_that_is_out_of_range_is_refused_by_name(places: Path, sure: str) 
         ),
     ],
 )
-def test_file_that_cannot_be_read_gets_a_sentence_and_no_output(
+def test_unreadable_file_is_explained_without_output(
     seeded: str, tmp_path: Path, name: str, content: bytes, sentence: str
 ) -> None:
     (tmp_path / name).write_bytes(content)
-    ended = here("match", str(tmp_path / name), url=seeded)
+    ended = invoke("match", str(tmp_path / name), url=seeded)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr.splitlines()[-1].startswith(f"error: {sentence}")
     assert [path.name for path in tmp_path.iterdir()] == [name]
@@ -246,25 +246,25 @@ def test_file_that_cannot_be_read_gets_a_sentence_and_no_output(
         (("places.csv", "--nombre", "Nombre"), "not have the header that was named for `nombre`"),
     ],
 )
-def test_arguments_that_cannot_be_meant_change_nothing(
+def test_nonsensical_arguments_change_nothing(
     seeded: str, places: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], sentence: str
 ) -> None:
     other = places.with_name("other.csv")
     other.write_bytes(before := b"folio,nota\n1,x")
     monkeypatch.chdir(places.parent)
-    ended = here("match", *arguments, url=seeded)
+    ended = invoke("match", *arguments, url=seeded)
     assert ended.returncode == 2
     assert sentence in ended.stderr.splitlines()[-1]
     assert other.read_bytes() == before
     assert sorted(path.name for path in places.parent.iterdir()) == ["other.csv", "places.csv"]
 
 
-def test_release_that_there_is_not_is_refused(seeded: str, places: Path) -> None:
+def test_unknown_release_is_refused(seeded: str, places: Path) -> None:
     ended = match(seeded, places, "--release", "1999-01")
     assert (ended.returncode, ended.stderr.splitlines()[-1]) == (1, "error: There is no such release.")
 
 
-def test_database_that_is_away_is_said(server: str, seeded_database: str, places: Path) -> None:
+def test_unreachable_database_is_explained(server: str, seeded_database: str, places: Path) -> None:
     with out_of_reach(server, seeded_database):
         ended = match(seeded_database, places)
     assert ended.returncode == 1
@@ -272,7 +272,7 @@ def test_database_that_is_away_is_said(server: str, seeded_database: str, places
     assert not places.with_name("places.matched.csv").exists()
 
 
-def test_output_is_replaced_only_if_told_to(seeded: str, places: Path) -> None:
+def test_output_is_replaced_with_force_only(seeded: str, places: Path) -> None:
     output = places.with_name("places.matched.csv")
     output.write_text("old")
     assert match(seeded, places).returncode == 2
@@ -284,17 +284,17 @@ def test_output_is_replaced_only_if_told_to(seeded: str, places: Path) -> None:
     assert {path.name for path in places.parent.iterdir()} == {output.name, places.name}
 
 
-def test_output_that_is_a_link_stays_one(seeded: str, places: Path, tmp_path: Path) -> None:
+def test_symlinked_output_stays_a_symlink(seeded: str, places: Path, tmp_path: Path) -> None:
     target = tmp_path / "elsewhere" / "answers.csv"
     target.parent.mkdir()
     output = tmp_path / "link.csv"
     output.symlink_to(target)
-    assert here("match", str(places), "--output", str(output), url=seeded).returncode == 0
+    assert invoke("match", str(places), "--output", str(output), url=seeded).returncode == 0
     assert output.is_symlink()
     assert len(read_rows_of(target)) == 5
 
 
-def test_reader_of_stdout_that_has_gone_ends_the_command(seeded: str, long_file: Path) -> None:
+def test_broken_pipe_ends_the_command(seeded: str, long_file: Path) -> None:
     reading, writing = os.pipe()
     with os.fdopen(reading) as answers, tempfile.TemporaryFile() as stderr, NULL.open() as stdin:
         streams = (stdin.fileno(), writing, stderr.fileno())
@@ -307,12 +307,12 @@ def test_reader_of_stdout_that_has_gone_ends_the_command(seeded: str, long_file:
         assert b"error" not in stderr.read()
 
 
-# -- A run that ends early
+# -- Interrupted runs
 
 
 @contextmanager
 def matching(url: str, *arguments: object) -> Iterator[Process]:
-    """Start the command; lend its process, and leave no process of it."""
+    """Start the command; yield its process and kill it at the end."""
     with NULL.open("r+") as null:
         streams = (null.fileno(), null.fileno(), null.fileno())
         process = start_command("match", *map(str, arguments), streams=streams, env=environment(url))
@@ -330,7 +330,7 @@ def drafts_in(folder: Path) -> list[Path]:
 @pytest.mark.tail
 @pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_run_that_is_interrupted_leaves_no_file_and_no_part_of_one(
+def test_interrupted_run_leaves_no_file(
     seeded: str, long_file: Path, tmp_path: Path, suffix: str, number: signal.Signals, code: int
 ) -> None:
     with matching(seeded, long_file, "--output", tmp_path / f"out put{suffix}") as process:
@@ -341,9 +341,7 @@ def test_run_that_is_interrupted_leaves_no_file_and_no_part_of_one(
 
 
 @pytest.mark.tail
-def test_run_that_is_killed_leaves_the_file_that_it_was_to_replace(
-    seeded: str, long_file: Path, tmp_path: Path
-) -> None:
+def test_killed_run_leaves_the_old_file(seeded: str, long_file: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.csv"
     output.write_text("old")
     with matching(seeded, long_file, "--output", output, "--force") as process:
@@ -354,7 +352,7 @@ def test_run_that_is_killed_leaves_the_file_that_it_was_to_replace(
 
 
 @pytest.mark.tail
-def test_run_that_fills_the_disk_leaves_nothing(seeded: str, long_file: Path, tmp_path: Path) -> None:
+def test_full_disk_leaves_no_file(seeded: str, long_file: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.csv"
     limited = ["sh", "-c", 'ulimit -f 1000; exec "$@"', "sh", *COMMAND, "match", str(long_file)]  # blocks
     ended = subprocess.run(
@@ -369,7 +367,9 @@ def test_run_that_fills_the_disk_leaves_nothing(seeded: str, long_file: Path, tm
 # -- A running service
 
 
-def test_service_matches_as_this_machine_does(live_server: str, seeded: str, places: Path, tmp_path: Path) -> None:
+def test_service_and_local_index_give_equal_answers(
+    live_server: str, seeded: str, places: Path, tmp_path: Path
+) -> None:
     assert match(seeded, places).returncode == 0
     ended = run("match", str(places), "--url", live_server, "--output", str(tmp_path / "remote.csv"))
     assert ended.returncode == 0, ended.stderr
@@ -390,16 +390,14 @@ def test_service_matches_as_this_machine_does(live_server: str, seeded: str, pla
         ),
     ],
 )
-def test_address_that_is_no_service_is_refused(
-    live_server: str, places: Path, url: str, code: int, sentence: str
-) -> None:
-    ended = here("match", str(places), "--url", url.format(live=live_server))
+def test_other_service_is_refused(live_server: str, places: Path, url: str, code: int, sentence: str) -> None:
+    ended = invoke("match", str(places), "--url", url.format(live=live_server))
     assert (ended.returncode, ended.stderr.splitlines()[-1]) == (code, f"error: {sentence}")
     assert not places.with_name("places.matched.csv").exists()
 
 
 @pytest.mark.tail
-def test_service_that_is_busy_or_breaks_off_is_asked_again(live_server: str, places: Path) -> None:
+def test_busy_or_broken_service_is_retried(live_server: str, places: Path) -> None:
     asked: list[Request] = []
 
     def respond(request: Request) -> Response:
@@ -423,8 +421,8 @@ def test_service_that_is_busy_or_breaks_off_is_asked_again(live_server: str, pla
     assert b"folio" not in asked[-1].body
 
 
-def test_service_is_asked_for_one_release_to_the_end(live_server: str, tmp_path: Path) -> None:
-    """It may publish another between two requests."""
+def test_service_is_asked_for_one_release_throughout(live_server: str, tmp_path: Path) -> None:
+    """The service may publish another between two requests."""
     rows, asked = write_rows(tmp_path / "rows.csv", [("nombre",), *[("Nada como esto",)] * 1001]), []
 
     def respond(request: Request) -> Response:
@@ -434,7 +432,7 @@ def test_service_is_asked_for_one_release_to_the_end(live_server: str, tmp_path:
         return Response(answer.content, headers={"Catalogue-Release": answer.headers["catalogue-release"]})
 
     with http_server(respond) as address:
-        assert here("match", str(rows), "--url", address).returncode == 0
+        assert invoke("match", str(rows), "--url", address).returncode == 0
     assert [target.partition("?")[2] for target in asked] == ["", "release=2020-01"]
 
 
@@ -458,8 +456,8 @@ def test_service_is_asked_for_one_release_to_the_end(live_server: str, tmp_path:
         ),
     ],
 )
-def test_service_that_answers_otherwise_gets_a_sentence(places: Path, response: Response, sentence: str) -> None:
+def test_unexpected_answer_of_a_service_is_explained(places: Path, response: Response, sentence: str) -> None:
     with http_server(lambda _: response) as address:
-        ended = here("match", str(places), "--url", address)
+        ended = invoke("match", str(places), "--url", address)
     assert (ended.returncode, ended.stderr.splitlines()[-1]) == (1, f"error: {sentence}")
     assert not places.with_name("places.matched.csv").exists()

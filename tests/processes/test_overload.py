@@ -1,4 +1,4 @@
-"""Bounded work: what is refused, what never is, and who leaves a place for others."""
+"""Limits on requests and downloads in flight, and the queue for them."""
 
 import asyncio
 import json
@@ -27,21 +27,21 @@ _sizes = count(200)
 
 
 def slow() -> str:
-    """Return a target that was never asked for, so that it needs the database."""
+    """Return a new target, which needs the database."""
     return f"{LOCALIDADES}?page_size={next(_sizes)}"
 
 
 @pytest.fixture(scope="module")
 def narrow(server: str, seeded: str) -> Iterator[tuple[Live, str]]:
-    """Lend a server that has one request in hand and lets four wait, and the address of its database."""
+    """Yield a server that handles one request and queues four, and the URL of its database."""
     limits = {"LOCALIDADES_MAX_IN_FLIGHT": "1", "LOCALIDADES_DATABASE_TIMEOUT": "20"}
     with new_database(server, seeded) as url, serving(url, **limits) as live:
         await_metrics(live.base, lambda metrics: value(metrics, "page_cache_pages") == 3)
-        assert ask(live.base, HELD).status == 200  # and the response is held from here on
+        assert ask(live.base, HELD).status == 200  # and the response is cached
         yield live, url
 
 
-def test_request_beyond_what_is_taken_on_is_503_at_once_as_a_problem(narrow: tuple[Live, str]) -> None:
+def test_request_beyond_the_limit_is_503_at_once(narrow: tuple[Live, str]) -> None:
     live, url = narrow
     with locked(url), ExitStack() as stack:
         first = Asking(stack, live, slow())
@@ -56,13 +56,13 @@ def test_request_beyond_what_is_taken_on_is_503_at_once_as_a_problem(narrow: tup
         assert refused.one("cache-control") == "no-store"
         assert refused.one("access-control-allow-origin") == "*"
         assert json.loads(refused.body)["type"] == "/problems#overloaded"
-        # Nobody waits for ever: whoever has waited for half a second goes away empty-handed.
+        # Requests that have waited for half a second are refused.
         assert second.answer().status == 503
         assert first.waits()
-    # The answer was under way, and comes as soon as it can.
+    # The response in progress comes as soon as it can.
 
 
-def test_answer_under_way_is_whole_and_the_next_is_served_at_once(narrow: tuple[Live, str]) -> None:
+def test_response_in_progress_completes_and_the_next_is_served(narrow: tuple[Live, str]) -> None:
     live, url = narrow
     with ExitStack() as stack:
         with locked(url):
@@ -72,7 +72,7 @@ def test_answer_under_way_is_whole_and_the_next_is_served_at_once(narrow: tuple[
     assert ask(live.base, slow()).status == 200
 
 
-def test_what_is_held_and_probes_and_static_files_are_never_refused(narrow: tuple[Live, str]) -> None:
+def test_cached_responses_probes_and_static_files_are_never_refused(narrow: tuple[Live, str]) -> None:
     live, url = narrow
     with locked(url), ExitStack() as stack:
         for _ in range(5):
@@ -85,8 +85,8 @@ def test_what_is_held_and_probes_and_static_files_are_never_refused(narrow: tupl
         assert ask(live.base, "/static/style.css").status == 200
 
 
-def test_pipeline_is_refused_and_answered_in_its_order(narrow: tuple[Live, str]) -> None:
-    """What is pipelined has a task of its own, and the same answers."""
+def test_refusals_in_a_pipeline_keep_the_order(narrow: tuple[Live, str]) -> None:
+    """A pipelined request has its own task and the same response."""
     live, url = narrow
     with locked(url), ExitStack() as stack:
         for _ in range(5):
@@ -111,7 +111,7 @@ def test_pipeline_is_refused_and_answered_in_its_order(narrow: tuple[Live, str])
         (["Accept: text/html"], f"{slow()}&format=json", '"type":"/problems#overloaded"'),
     ],
 )
-def test_refusal_is_in_the_representation_that_was_asked_for(
+def test_refusal_has_the_requested_representation(
     narrow: tuple[Live, str], headers: list[str], target: str, expected: str
 ) -> None:
     live, url = narrow
@@ -127,7 +127,7 @@ def test_refusal_is_in_the_representation_that_was_asked_for(
         assert head.body == b""
 
 
-def test_storm_of_clients_that_hang_up_leaves_no_connection_and_no_place_taken(narrow: tuple[Live, str]) -> None:
+def test_storm_of_disconnecting_clients_frees_every_slot(narrow: tuple[Live, str]) -> None:
     live, url = narrow
     with locked(url):
         for _ in range(300):
@@ -137,7 +137,7 @@ def test_storm_of_clients_that_hang_up_leaves_no_connection_and_no_place_taken(n
     assert [ask(live.base, slow()).status for _ in range(5)] == [200] * 5
 
 
-def test_files_under_way_keep_nobody_out_and_have_a_bound_of_their_own(server: str, large: str) -> None:
+def test_downloads_have_a_separate_limit(server: str, large: str) -> None:
     limits = {"LOCALIDADES_MAX_IN_FLIGHT": "1", "LOCALIDADES_MAX_TRANSFERS": "2"}
     with new_database(server, large) as url, serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0", **limits) as live:
         with stalled(live.base, "format=csv"), stalled(live.base, "format=ndjson", "gzip"):
@@ -154,7 +154,7 @@ def test_files_under_way_keep_nobody_out_and_have_a_bound_of_their_own(server: s
             assert ask(live.base, f"{DOWNLOAD}&estado_id=1").status == 200
 
 
-def test_file_that_fails_or_is_not_wanted_leaves_its_place(server: str, seeded: str) -> None:
+def test_failed_or_abandoned_download_frees_its_slot(server: str, seeded: str) -> None:
     limits = {"LOCALIDADES_MAX_TRANSFERS": "1", "LOCALIDADES_DATABASE_TIMEOUT": "2"}
     with new_database(server, seeded) as url, serving(url, **limits) as live:
         with locked(url):
@@ -163,18 +163,18 @@ def test_file_that_fails_or_is_not_wanted_leaves_its_place(server: str, seeded: 
         assert ask(live.base, DOWNLOAD).status == 200
 
 
-# -- How long a turn is waited for
+# -- The queue
 
 
 class Held:
-    """A function that answers when it may, and notes how long each request had waited before."""
+    """An application that responds on demand and records how long each request has waited."""
 
     def __init__(self) -> None:
         self.may_answer = asyncio.Event()
         self.waited: list[float] = []
 
     async def answer(self) -> Response:
-        """Answer in the end."""
+        """Respond once allowed."""
         self.waited.append(already_waited.get())
         if not may_use_database.get():
             return Response(status_code=503)
@@ -184,22 +184,22 @@ class Held:
 
 @asynccontextmanager
 async def one_in_flight() -> AsyncIterator[tuple[Held, RequestLimit, httpx.AsyncClient]]:
-    """Lend an application that lets one request in, which it has, and four wait."""
+    """Yield an application with one request in flight and room for four in the queue."""
     held, limit = Held(), RequestLimit(max_in_flight=1)
     app = FastAPI()
     app.add_api_route("/", held.answer)
     app.add_middleware(ConcurrencyLimit, limit=limit)
     async with client_of(app) as client:
         first = asyncio.create_task(client.get("/"))
-        while not held.waited:  # noqa: ASYNC110  # what is waited for is an attribute
+        while not held.waited:  # noqa: ASYNC110  # an attribute has no event
             await asyncio.sleep(0)
         yield held, limit, client
         held.may_answer.set()
         assert (await first).status_code == 200
 
 
-def test_page_in_memory_is_answered_while_the_database_hangs(narrow: tuple[Live, str]) -> None:
-    """A request that gets no slot in time goes on without the database."""
+def test_cached_page_is_served_while_the_database_hangs(narrow: tuple[Live, str]) -> None:
+    """A request that gets no slot in time continues without the database."""
     live, url = narrow
     with locked(url), ExitStack() as stack:
         Asking(stack, live, slow())
@@ -209,8 +209,8 @@ def test_page_in_memory_is_answered_while_the_database_hangs(narrow: tuple[Live,
         assert (refused.status, json.loads(refused.body)["type"]) == (503, "/problems#overloaded")
 
 
-async def test_turn_is_waited_for_half_a_second() -> None:
-    """Then the request goes on without the database; another process would serve it sooner."""
+async def test_request_queues_for_half_a_second() -> None:
+    """The request continues without the database, as another process would serve it sooner."""
     async with one_in_flight() as (_, _, client):
         sooner, asked = asyncio.create_task(asyncio.sleep(0.45)), asyncio.create_task(client.get("/"))
         await sooner
@@ -218,10 +218,10 @@ async def test_turn_is_waited_for_half_a_second() -> None:
         assert (await asyncio.wait_for(asked, 5)).status_code == 503
 
 
-async def test_queue_has_four_places_for_each_request_in_flight_and_the_next_is_refused_at_once() -> None:
+async def test_full_queue_refuses_at_once() -> None:
     async with one_in_flight() as (held, limit, client):
         waiting = [asyncio.create_task(client.get("/")) for _ in range(4)]
-        while limit.queued < 4:  # noqa: ASYNC110  # what is waited for is an attribute
+        while limit.queued < 4:  # noqa: ASYNC110  # an attribute has no event
             await asyncio.sleep(0)
         assert (await client.get("/")).status_code == 503
         assert not any(one.done() for one in waiting)
@@ -229,8 +229,8 @@ async def test_queue_has_four_places_for_each_request_in_flight_and_the_next_is_
         assert [(await one).status_code for one in waiting] == [200] * 4
 
 
-async def test_time_that_a_turn_is_waited_for_is_known_to_what_answers() -> None:
-    """It is a part of the time that a request has for the database."""
+async def test_time_in_the_queue_counts_towards_the_deadline() -> None:
+    """It counts towards the database timeout."""
     async with one_in_flight() as (held, limit, client):
         second = asyncio.create_task(client.get("/"))
         while limit.queued == 0:  # noqa: ASYNC110  # as above
@@ -240,12 +240,12 @@ async def test_time_that_a_turn_is_waited_for_is_known_to_what_answers() -> None
         assert 0 == held.waited[0] < held.waited[1]
 
 
-def test_client_that_goes_on_sending_while_its_answer_is_made_is_cut_off(narrow: tuple[Live, str]) -> None:
-    """An answer may take minutes: what nobody reads meanwhile costs a processor."""
+def test_client_that_keeps_sending_is_disconnected(narrow: tuple[Live, str]) -> None:
+    """A response may take minutes, and a socket left readable would keep a processor busy."""
     live, url = narrow
     with locked(url), connect(live.base) as connection:
         connection.sendall(f"GET {slow()} HTTP/1.1\r\nHost: test\r\nContent-Length: 1000000000\r\n\r\n".encode())
-        sent, most = 0, 64 * 1024**2  # it is a megabyte, and what the system's buffers hold
+        sent, most = 0, 64 * 1024**2  # a megabyte, and the system's buffers
         with suppress(ConnectionError):
             while sent < most:
                 sent += connection.send(bytes(64 * 1024))

@@ -1,4 +1,4 @@
-"""What goes over a connection: held answers, pipelines, old clients, slow readers, and bodies streamed both ways."""
+"""The protocol of `serve`: cached responses, pipelines, HTTP/1.0, slow readers, and streamed bodies."""
 
 import asyncio
 import json
@@ -16,8 +16,8 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from localidades_api.http.transfers import TRANSPORT
+from tests.processes.serving_app import serving_app
 from tests.support.postgres import new_database
-from tests.support.protocol import serving_app
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import LOCALIDADES, ask, connect, parse, read_answer, send, serving, statuses
 
@@ -35,8 +35,8 @@ LAST = f"GET {LOCALIDADES}?page=3 HTTP/1.1\r\nHost: test\r\nConnection: close\r\
         f"{LOCALIDADES}tiles/0/0/0.mvt", "/api/census/estados/", "/api/census/", "/nothing", "/livez", "/match",
     ],
 )  # fmt: skip
-def test_what_is_held_is_written_as_it_was_at_first(live_server: str, target: str) -> None:
-    """Byte for byte but for the date; what is conditional, or named by another host, is held by its own spelling."""
+def test_cached_response_is_identical_on_the_wire(live_server: str, target: str) -> None:
+    """Identical except for the date; conditional requests and other hosts have separate cache entries."""
     with connect(live_server) as connection:
 
         def ask_again(*fields: str) -> bytes:
@@ -53,32 +53,32 @@ def test_what_is_held_is_written_as_it_was_at_first(live_server: str, target: st
         assert statuses(ask_again("Host: a b")) == [b"400"]
 
 
-def test_download_without_a_record_ends_however_often_it_is_asked_for(live_server: str) -> None:
-    """It comes in one piece, but its length is not said: chunks frame it."""
+def test_repeated_empty_download_ends(live_server: str) -> None:
+    """It is sent at once, but chunked, without a length."""
     with httpx.Client(base_url=live_server) as client:
         for _ in range(3):
             answer = client.get(f"{LOCALIDADES}download/?format=ndjson&municipio_id=1001&search=nonesuch")
             assert (answer.status_code, answer.content) == (200, b"")
 
 
-def test_pipeline_is_answered_in_its_order(live_server: str) -> None:
+def test_pipeline_is_answered_in_order(live_server: str) -> None:
     received = send(live_server, PAGE + BROWSABLE + PAGE + PAGE + LAST)
     assert statuses(received) == [b"200"] * 5
     types = re.findall(rb"^content-type: ([a-z/]+)", received, re.MULTILINE)
     assert types == [b"application/json", b"text/html", *[b"application/json"] * 3]
 
 
-def test_long_pipeline_behind_a_slow_answer_is_answered_whole(live_server: str) -> None:
-    """Answers that start each other must not go down the stack."""
+def test_long_pipeline_after_a_slow_response_is_answered_completely(live_server: str) -> None:
+    """Responses that trigger each other must not recurse."""
     assert len(statuses(send(live_server, BROWSABLE + PAGE * 900 + LAST))) == 902
 
 
-def test_client_that_asks_and_does_not_read_is_not_read_from_either(live_server: str) -> None:
+def test_client_that_does_not_read_is_not_read_from(live_server: str) -> None:
     with connect(live_server) as connection:
         connection.settimeout(1)
         sent = 0
         try:
-            for _ in range(10_000):  # many times what the buffers of both ends hold
+            for _ in range(10_000):  # many times the buffers of both ends
                 connection.sendall(LARGE * 100)
                 sent += 100
         except (TimeoutError, ConnectionResetError):
@@ -87,15 +87,15 @@ def test_client_that_asks_and_does_not_read_is_not_read_from_either(live_server:
     assert ask(live_server, LOCALIDADES).status == 200
 
 
-def test_old_client_gets_its_answer_and_the_end_of_the_connection(live_server: str) -> None:
+def test_http_1_0_response_ends_the_connection(live_server: str) -> None:
     answer = parse(send(live_server, f"GET {LOCALIDADES} HTTP/1.0\r\n\r\n".encode()))
     assert answer.status == 200
     assert answer.one("connection") == "close"
     assert int(answer.one("content-length")) == len(answer.body)
 
 
-def test_idle_connection_is_closed_and_a_busy_one_is_not(seeded_database: str) -> None:
-    """The time that a connection is kept begins anew with each answer."""
+def test_only_idle_connections_are_closed(seeded_database: str) -> None:
+    """The keep-alive timeout starts again with each response."""
     with serving(seeded_database, LOCALIDADES_KEEP_ALIVE_TIMEOUT="2.5") as live, connect(live.base) as connection:
         for pause in (1.3, 1.3, 0):
             asked = time.monotonic()
@@ -115,7 +115,7 @@ def test_idle_connection_is_closed_and_a_busy_one_is_not(seeded_database: str) -
         (f"POST {LOCALIDADES}nearest/", b"latitud,longitud\n21.88,-102.29\n"),
     ],
 )
-def test_streamed_answer_to_an_old_client_ends_with_the_connection(live_server: str, head: str, body: bytes) -> None:
+def test_http_1_0_stream_ends_with_the_connection(live_server: str, head: str, body: bytes) -> None:
     """HTTP/1.0 has no chunks (RFC 9112 §6.1), and no interim answers (RFC 9110 §10.1.1)."""
     fields = f"Host: test\r\nContent-Type: text/csv\r\nContent-Length: {len(body)}\r\n" if body else "Host: test\r\n"
     old = send(live_server, f"{head} HTTP/1.0\r\n{fields}Expect: 100-continue\r\n\r\n".encode() + body)
@@ -127,7 +127,7 @@ def test_streamed_answer_to_an_old_client_ends_with_the_connection(live_server: 
     assert answer.body == httpx.request(method, live_server + target, content=body, headers=headers).content
 
 
-def test_old_client_that_leaves_amid_its_download_is_not_an_error(caplog: pytest.LogCaptureFixture) -> None:
+def test_http_1_0_client_leaving_a_download_is_not_an_error(caplog: pytest.LogCaptureFixture) -> None:
     has_ended = Event()
 
     async def endless(scope: Scope, receive: Receive, send: Send) -> None:
@@ -150,13 +150,13 @@ def test_old_client_that_leaves_amid_its_download_is_not_an_error(caplog: pytest
 
 
 @pytest.mark.parametrize("ending", ["fails", "is cut off"])
-def test_response_of_unknown_length_to_an_old_client_that_breaks_off_resets_the_connection(ending: str) -> None:
-    """A client of HTTP/1.0 can't tell a response that was cut off from a whole one by anything else."""
+def test_aborted_http_1_0_stream_resets_the_connection(ending: str) -> None:
+    """An HTTP/1.0 client can't recognize a truncated response by anything else."""
 
     async def broken(scope: Scope, _: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"a", "more_body": True})
-        await asyncio.sleep(0.1)  # what is sent must have gone
+        await asyncio.sleep(0.1)  # the sent bytes must have left
         if ending == "fails":
             raise RuntimeError
         transport: asyncio.Transport = scope[TRANSPORT]
@@ -187,7 +187,7 @@ def chunk(data: bytes) -> bytes:
 
 
 def dechunked(body_: bytes) -> bytes:
-    """Return the content of a chunked body; fail if its last chunk is missing."""
+    """Decode a chunked body; fail if its last chunk is missing."""
     content, rest = b"", body_
     while True:
         size, _, rest = rest.partition(b"\r\n")
@@ -217,8 +217,8 @@ def read_to_the_end(client: socket.socket, received: bytes = b"") -> bytes:
     return received
 
 
-def test_client_that_reads_only_when_it_has_sent_everything_gets_every_answer(live_server: str) -> None:
-    rows = 15_000  # 8 MB of answers, more than a connection holds
+def test_client_may_read_after_sending_everything(live_server: str) -> None:
+    rows = 15_000  # 8 MB of responses, more than a connection buffers
     data = ROW * rows
     with connect(live_server, receive_buffer=4096) as client:
         client.sendall(head(f"Content-Length: {len(data)}") + data)
@@ -226,7 +226,7 @@ def test_client_that_reads_only_when_it_has_sent_everything_gets_every_answer(li
     assert outcomes(dechunked(answer.body)) == ["exact"] * rows
 
 
-def test_client_that_waits_to_be_told_to_continue_is_told(live_server: str) -> None:
+def test_expect_continue_is_answered(live_server: str) -> None:
     with connect(live_server) as client:
         client.sendall(head(f"Content-Length: {len(ROW)}", "Expect: 100-continue"))
         told = read_until(client, b"\r\n\r\n")
@@ -247,7 +247,7 @@ FRAMED = {
 
 @pytest.mark.parametrize("shape", FRAMED)
 @pytest.mark.parametrize("is_late", [False, True])
-def test_what_follows_a_body_is_no_request(live_server: str, shape: str, *, is_late: bool) -> None:
+def test_bytes_after_a_body_are_not_a_request(live_server: str, shape: str, *, is_late: bool) -> None:
     smuggled = f"GET {LOCALIDADES}10010004/ HTTP/1.1\r\nHost: test\r\n\r\n".encode()
     start, sent = FRAMED[shape]
     with connect(live_server) as client:
@@ -271,7 +271,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("shape", BROKEN)
-def test_body_that_is_framed_wrongly_is_refused(live_server: str, shape: str) -> None:
+def test_badly_framed_body_is_refused(live_server: str, shape: str) -> None:
     with connect(live_server) as client:
         client.sendall(head("Transfer-Encoding: chunked") + chunk(ROW))
         with suppress(ConnectionError):
@@ -281,7 +281,7 @@ def test_body_that_is_framed_wrongly_is_refused(live_server: str, shape: str) ->
     assert received.count(b"HTTP/1.1 400") == 1
 
 
-def test_body_behind_a_pipelined_request_is_read_and_its_answer_comes_second(live_server: str) -> None:
+def test_pipelined_request_with_a_body_is_answered_in_order(live_server: str) -> None:
     before = f"GET {LOCALIDADES}?page=1&format=json HTTP/1.1\r\nHost: test\r\n\r\n".encode()
     received = send(live_server, before * 2 + head(f"Content-Length: {len(ROW)}") + ROW)
     assert re.findall(rb"HTTP/1\.1 ([2-5]\d\d) ", received) == [b"200"] * 3
@@ -289,7 +289,7 @@ def test_body_behind_a_pipelined_request_is_read_and_its_answer_comes_second(liv
 
 
 @pytest.mark.parametrize("shape", BROKEN)
-def test_requests_before_a_body_that_is_framed_wrongly_are_answered(live_server: str, shape: str) -> None:
+def test_requests_before_a_badly_framed_body_are_answered(live_server: str, shape: str) -> None:
     keys = [b"10010001", b"10010002", b"10010003"]
     before = b"".join(b"GET %s%s/ HTTP/1.1\r\nHost: test\r\n\r\n" % (LOCALIDADES.encode(), key) for key in keys)
     received = send(live_server, before + head("Transfer-Encoding: chunked") + BROKEN[shape])
@@ -297,7 +297,7 @@ def test_requests_before_a_body_that_is_framed_wrongly_are_answered(live_server:
     assert re.findall(rb'"id":(1001\d{4})', received) == keys
 
 
-def test_large_body_that_is_refused_is_no_broken_connection(live_server: str) -> None:
+def test_refused_large_body_does_not_break_the_connection(live_server: str) -> None:
     data = b"x" * 3_000_000
     with connect(live_server) as client:
         client.sendall(head(f"Content-Length: {len(data)}").replace(b"x-ndjson", b"pdf"))
@@ -307,8 +307,8 @@ def test_large_body_that_is_refused_is_no_broken_connection(live_server: str) ->
     assert received.startswith(b"HTTP/1.1 415 ")
 
 
-def test_client_that_goes_gives_its_place_back(live_server: str) -> None:
-    """More clients than may be answered at a time, one after the other, each gone in the middle of its body."""
+def test_disconnected_client_frees_its_slot(live_server: str) -> None:
+    """More clients than the limit, one after the other, each disconnecting within its body."""
     for _ in range(10):
         with connect(live_server) as client:
             client.sendall(head("Transfer-Encoding: chunked", "Expect: 100-continue"))
@@ -317,7 +317,7 @@ def test_client_that_goes_gives_its_place_back(live_server: str) -> None:
     eventually(lambda: ask(live_server, MATCH, NDJSON, method="POST", body=ROW).status == 200)
 
 
-def test_client_that_goes_amid_its_body_is_no_fault_of_the_service(server: str, seeded: str) -> None:
+def test_client_disconnecting_within_its_body_is_not_an_error(server: str, seeded: str) -> None:
     rows, form = ("application/x-ndjson", ROW[:20]), ("application/x-www-form-urlencoded", b"queries=%7B")
     with new_database(server, seeded) as url, serving(url, LOCALIDADES_ACCESS_LOG="on") as live:
         for target, (content_type, sent) in ((MATCH, rows), (RECONCILE, form)):

@@ -1,4 +1,4 @@
-"""A release is published while names are suggested and matched: nothing fails, and no answer is of two releases."""
+"""No request fails or mixes releases when one is published while names are suggested and matched."""
 
 import json
 import threading
@@ -23,7 +23,7 @@ ROW = b'{"nombre":"Asientos"}\n'
 
 
 @pytest.mark.tail
-def test_publication_fails_no_request_and_mixes_no_answer(server: str, seeded: str, tmp_path: Path) -> None:
+def test_no_request_fails_during_a_publication(server: str, seeded: str, tmp_path: Path) -> None:
     places = [replace(place, nombre="Nuevo Asiento") if place.nombre == "Asientos" else place for place in many(132)]
     file = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", places)
     with new_database(server, seeded) as url, serving(url, "--workers", "2", LOCALIDADES_RELEASE_POLL="0.2") as live:
@@ -33,7 +33,7 @@ def test_publication_fails_no_request_and_mixes_no_answer(server: str, seeded: s
         faults: list[str] = []
 
         def repeat(ask: Callable[[httpx.Client], tuple[str, set[str]]]) -> None:
-            """Ask until the end, and note for each answer the release that it says it is of and the names in it."""
+            """Send requests until the end; record the release and the names of each response."""
             another_worker = {"Connection": "close"}
             with httpx.Client(base_url=live.base, headers=another_worker, timeout=PATIENCE) as client:
                 while not is_over.is_set():
@@ -74,7 +74,7 @@ def match(client: httpx.Client) -> tuple[str, set[str]]:
 
 
 def match_slowly(client: httpx.Client) -> tuple[str, set[str]]:
-    """Send rows for longer than a publication takes to reach every worker."""
+    """Send rows for longer than a publication needs to reach every worker."""
     is_sent = threading.Event()
 
     def rows() -> Iterator[bytes]:

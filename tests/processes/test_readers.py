@@ -1,4 +1,4 @@
-"""The lines of the guide to files: analysts' programs read what the service holds, zeros and accents included."""
+"""Analysts' programs read downloads with the lines of the guide to files, zeros and accents included."""
 
 import json
 import re
@@ -9,11 +9,11 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.processes.readers import GUIDE_LINES, run_line, run_line_of_r
 from tests.support.application import import_file
 from tests.support.catalogue import many, write_catalogue
 from tests.support.downloads import DOWNLOAD, read_csv
 from tests.support.postgres import new_database
-from tests.support.readers import GUIDE_LINES, run_line, run_line_of_r
 from tests.support.records import Record, in_order, row_of
 from tests.support.waiting import PATIENCE
 from tests.support.wire import serving
@@ -33,7 +33,7 @@ PLACES = [
 
 @pytest.fixture(scope="module")
 def folder(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Lend a folder with each file of a release."""
+    """Return a folder with each file of a release."""
     folder = tmp_path_factory.mktemp("files")
     with new_database(server, migrated) as url:
         import_file(url, write_catalogue(folder / "catun_localidad_2018-09.csv", PLACES))
@@ -46,7 +46,7 @@ def folder(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory)
 
 
 def read_back(language: str, line: str, folder: Path) -> list[Record]:
-    """Run a line of the guide, and return the records that it reads."""
+    """Run a line of the guide and return the records that it reads."""
     if language == "r":
         return read_csv(run_line_of_r(line, folder))
     records: list[Record] = json.loads(run_line(language, line, folder, "print(json.dumps(records))"))
@@ -54,11 +54,11 @@ def read_back(language: str, line: str, folder: Path) -> list[Record]:
 
 
 @pytest.mark.parametrize(("language", "line"), GUIDE_LINES, ids=[line[:40] for _, line in GUIDE_LINES])
-def test_line_of_the_guide_reads_every_record_as_it_is(language: str, line: str, folder: Path) -> None:
+def test_guide_line_reads_every_record(language: str, line: str, folder: Path) -> None:
     assert read_back(language, line, folder) == [row_of(place) for place in in_order(PLACES)]
 
 
-def test_layers_are_joined_with_others_and_searched_by_their_index(folder: Path) -> None:
+def test_layers_can_be_joined_and_use_their_spatial_index(folder: Path) -> None:
     run_line(
         "python",
         'localidades = geopandas.read_parquet("localidades-2018-09.parquet")',
@@ -77,5 +77,5 @@ assert pyogrio.read_info("localidades-2018-09.gpkg")["capabilities"]["fast_spati
     )
 
 
-def test_guide_has_lines_for_every_kind_of_reader() -> None:
+def test_guide_covers_every_kind_of_reader() -> None:
     assert Counter(language for language, _ in GUIDE_LINES) == {"python": 5, "sql": 2, "r": 1}

@@ -1,4 +1,4 @@
-"""Downloads that broke off and are resumed: parts of files, and the programs that people resume with."""
+"""Resumed downloads: ranges, and the programs that people resume with."""
 
 import shutil
 import subprocess
@@ -28,7 +28,7 @@ TARGETS = [
 
 @pytest.fixture(scope="module")
 def live(server: str, large: str, large_rows: list[Place], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    """Lend a server of two workers, for the rest may come from another than the start; a file is several statements."""
+    """Yield a server with two workers, because another one may serve the rest of a file."""
     later = [replace(place, nombre=f"{place.nombre} II") for place in large_rows[:5000]] + large_rows[5000:]
     with new_database(server, large) as url:
         import_file(url, write_catalogue(tmp_path_factory.mktemp("later") / "catun_localidad_2021-01.csv", later))
@@ -42,7 +42,7 @@ def fetch(live: Live, target: str, *, method: str = "GET", **headers: str) -> ht
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_parts_of_a_file_are_those_of_the_whole(live: Live, target: str) -> None:
+def test_ranges_are_parts_of_the_whole_file(live: Live, target: str) -> None:
     whole = fetch(live, target)
     size = len(whole.content)
     assert (whole.status_code, whole.headers["accept-ranges"]) == (200, "bytes")
@@ -73,7 +73,7 @@ def test_parts_of_a_file_are_those_of_the_whole(live: Live, target: str) -> None
         assert beyond.json()["type"] == "/problems#range-not-satisfiable"
 
 
-def test_range_that_is_none_or_of_another_file_gets_the_whole(live: Live) -> None:
+def test_bad_or_outdated_range_gets_the_whole_file(live: Live) -> None:
     target = f"{DOWNLOAD}?estado_id=2"
     whole = fetch(live, target)
     tag = whole.headers["etag"]
@@ -97,7 +97,7 @@ def test_range_that_is_none_or_of_another_file_gets_the_whole(live: Live) -> Non
     assert (head.status_code, head.headers["accept-ranges"], head.content) == (200, "bytes", b"")
 
 
-def test_download_of_a_search_has_parts_too(live_server: str) -> None:
+def test_filtered_download_has_ranges(live_server: str) -> None:
     target = f"{DOWNLOAD}?format=csv&search=zurita"
     whole, part = ask(live_server, target), ask(live_server, target, ("Range", "bytes=-3"))
     assert (part.status, part.one("etag")) == (206, whole.one("etag"))
@@ -105,7 +105,7 @@ def test_download_of_a_search_has_parts_too(live_server: str) -> None:
     assert len(part.body) == 3
 
 
-def test_file_whose_bytes_may_differ_has_no_parts(live: Live) -> None:
+def test_file_that_is_not_reproducible_has_no_ranges(live: Live) -> None:
     for format_ in FILE_TYPES.keys() - set(TEXT):
         answer = fetch(live, f"{DOWNLOAD}?format={format_}&municipio_id=1001", Range="bytes=5-")
         assert (answer.status_code, answer.headers.get("accept-ranges")) == (200, None)
@@ -130,7 +130,7 @@ def resume(program: str, file: Path, address: str) -> subprocess.CompletedProces
 
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("target", [f"{DOWNLOAD}?format=csv", f"{DOWNLOAD}?format=geojson&release=2020-01", CHANGES])
-def test_download_that_broke_off_is_resumed(live: Live, tmp_path: Path, program: str, target: str) -> None:
+def test_broken_download_is_resumed(live: Live, tmp_path: Path, program: str, target: str) -> None:
     whole, file = fetch(live, target).content, tmp_path / "file"
     for held in (0, 1, len(whole) // 2, len(whole) - 1, len(whole)):
         file.write_bytes(whole[:held])
@@ -139,8 +139,8 @@ def test_download_that_broke_off_is_resumed(live: Live, tmp_path: Path, program:
         assert file.read_bytes() == whole, held
 
 
-def test_download_that_broke_off_with_its_connection_is_resumed(live: Live, tmp_path: Path) -> None:
-    """The client has what came until its time was up."""
+def test_download_is_resumed_after_a_lost_connection(live: Live, tmp_path: Path) -> None:
+    """The client has the bytes received before its timeout."""
     target, file = f"{DOWNLOAD}?format=ndjson", tmp_path / "file"
     slowly = [*PROGRAMS["curl"], str(file), "--limit-rate", "2M", "--max-time", "1.5", live.base + target]
     if shutil.which("curl") is None:

@@ -18,7 +18,7 @@ from tests.support.wire import ask, await_names, environment, run, serving
 
 pytestmark = pytest.mark.tail
 
-# What a reader of its own accord tries; each fails after it has taken the read-only mode off too.
+# Attempts of a reader; each fails even after it has disabled the read-only mode.
 WRITES = (
     "INSERT INTO releases (name, source, sha256, states, municipalities, localities) VALUES ('x', 'x', 'x', 0, 0, 0)",
     "INSERT INTO comparisons VALUES (1, 1, 0, 0, 0, 0, 0)",
@@ -92,24 +92,24 @@ TARGETS = (
 
 @dataclass(frozen=True)
 class Roles:
-    """The two roles of a database, and its address for each of them and for who made them."""
+    """The two roles of a database, and its URL for each of them and for their creator."""
 
     reader: str
     importer: str
     owner: str
 
     def url(self, role: str) -> str:
-        """Return the address for a role."""
+        """Return the URL for a role."""
         return self.owner.replace("//postgres@", f"//{role}@")
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Return what follows the command's name to make them."""
+        """Return the arguments of the command that creates them."""
         return ("roles", "--reader", self.reader, "--importer", self.importer)
 
 
 def new_roles(url: str) -> Roles:
-    """Return names that no other test has: roles are the server's, not a database's."""
+    """Return unique names, because roles belong to the server, not to a database."""
     return Roles(own_name("reader"), own_name("importer"), url)
 
 
@@ -121,7 +121,7 @@ def make(roles: Roles) -> None:
 
 @pytest.fixture(scope="module")
 def roles(server: str, seeded: str) -> Iterator[Roles]:
-    """Lend the roles of a database that holds the small catalogue, made by its superuser."""
+    """Yield the roles of a database with the small catalogue, created by its superuser."""
     with new_database(server, seeded) as url:
         made = new_roles(url)
         make(made)
@@ -144,7 +144,7 @@ async def test_reader_can_write_nothing(roles: Roles, statement: str) -> None:
             await connection.execute(statement)
 
 
-async def test_reader_sees_our_tables_alone(server: str, seeded: str) -> None:
+async def test_reader_sees_only_our_tables(server: str, seeded: str) -> None:
     with new_database(server, seeded) as url:
         async with connected(url) as owner:
             await owner.execute("CREATE TABLE somebody_elses (id int); CREATE TABLE alembic_version (version_num text)")
@@ -160,17 +160,17 @@ async def test_reader_sees_our_tables_alone(server: str, seeded: str) -> None:
         assert [name for (name,) in readable] == tables
 
 
-def test_service_does_all_that_it_does_as_the_reader(roles: Roles, live_server: str) -> None:
+def test_service_works_as_the_reader(roles: Roles, live_server: str) -> None:
     with serving(roles.url(roles.reader)) as live:
         await_names(live.base)
         for target in TARGETS:
             answer, expected = ask(live.base, target), ask(live_server, target)
             assert answer.status == 200, (target, answer.text)
-            # The index has its own address, and readiness the age of the release.
+            # The index contains its own URL, and readiness the age of the release.
             assert answer.body == expected.body or target in {"/api/census/", "/readyz"}, target
 
 
-def test_sessions_of_the_service_are_bounded(roles: Roles) -> None:
+def test_sessions_of_the_reader_are_limited(roles: Roles) -> None:
     async def settings() -> dict[str, str]:
         async with connected(roles.owner) as connection:
             sessions = await connection.fetch("SELECT usename FROM pg_stat_activity WHERE usename = $1", roles.reader)
@@ -199,10 +199,8 @@ def test_sessions_of_the_service_are_bounded(roles: Roles) -> None:
 
 
 @pytest.mark.parametrize("superuser", [True, False], ids=["superuser", "owner of the database"])
-def test_importer_migrates_imports_and_retires_and_the_reader_reads_it(
-    server: str, tmp_path: Path, *, superuser: bool
-) -> None:
-    """From an empty database on, made by a superuser or by a role that owns the database and may make roles."""
+def test_importer_can_migrate_import_and_retire(server: str, tmp_path: Path, *, superuser: bool) -> None:
+    """In an empty database, created by a superuser or by a database owner with CREATEROLE."""
     with new_database(server) as url:
         made = new_roles(url)
         owner = made if superuser else with_owner(made)
@@ -229,7 +227,7 @@ def test_importer_migrates_imports_and_retires_and_the_reader_reads_it(
 
 
 def with_owner(roles: Roles) -> Roles:
-    """Give the database to a role that may make roles and is no superuser."""
+    """Give the database to a role with CREATEROLE that is not a superuser."""
 
     async def give() -> str:
         name = f"owner_of_{roles.reader}"
@@ -243,7 +241,7 @@ def with_owner(roles: Roles) -> Roles:
     return Roles(roles.reader, roles.importer, roles.url(in_thread(lambda: asyncio.run(give()))))
 
 
-def test_tables_of_another_become_the_importers(roles: Roles, tmp_path: Path) -> None:
+def test_importer_takes_over_existing_tables(roles: Roles, tmp_path: Path) -> None:
     async def owners() -> set[str]:
         async with connected(roles.owner) as connection:
             rows = await connection.fetch(
@@ -261,7 +259,7 @@ def test_tables_of_another_become_the_importers(roles: Roles, tmp_path: Path) ->
 # -- Again
 
 
-def test_roles_made_again_are_what_they_were(roles: Roles) -> None:
+def test_roles_command_is_idempotent(roles: Roles) -> None:
     async def rights() -> list[tuple[object, ...]]:
         async with connected(roles.owner) as connection:
             rows = await connection.fetch(
@@ -287,7 +285,7 @@ def test_roles_made_again_are_what_they_were(roles: Roles) -> None:
     assert in_thread(lambda: asyncio.run(rights())) == before
 
 
-def test_rights_that_the_reader_was_given_meanwhile_are_taken_back(server: str, seeded: str) -> None:
+def test_extra_rights_of_the_reader_are_revoked(server: str, seeded: str) -> None:
     async def let() -> None:
         async with connected(made.owner) as connection:
             await connection.execute(f"GRANT ALL ON localities, releases TO {made.reader}")
@@ -334,9 +332,7 @@ def test_rights_that_the_reader_was_given_meanwhile_are_taken_back(server: str, 
         ("lent", "other", "Role lent can still write to somebody_elses: revoke that right"),
     ],
 )
-def test_role_that_could_do_more_is_refused_and_nothing_changes(
-    server: str, seeded: str, reader: str, importer: str, sentence: str
-) -> None:
+def test_overprivileged_role_is_refused(server: str, seeded: str, reader: str, importer: str, sentence: str) -> None:
     async def prepare(statement: str) -> None:
         async with connected(url) as connection:
             await connection.execute(statement)
@@ -366,13 +362,13 @@ def test_role_that_could_do_more_is_refused_and_nothing_changes(
             in_thread(lambda: asyncio.run(prepare(after)))
 
 
-def test_role_that_may_not_make_roles_is_told_so(roles: Roles) -> None:
+def test_missing_right_to_create_roles_is_explained(roles: Roles) -> None:
     ended = run("roles", "--reader", "one", "--importer", "other", env=environment(roles.url(roles.importer)))
     assert (ended.returncode, ended.stdout) == (1, "")
     assert "The database reports an error (42501): permission denied to create role" in ended.stderr
 
 
-def test_roles_while_an_import_runs_are_refused(roles: Roles) -> None:
+def test_roles_command_is_refused_during_an_import(roles: Roles) -> None:
     async def while_held() -> str:
         async with connected(roles.owner) as connection:
             await connection.execute("SELECT pg_advisory_lock(6088304400)")

@@ -1,4 +1,4 @@
-"""How `serve` starts: a first start, the addresses it listens on, the scheme that a proxy names, another uvicorn."""
+"""The start of `serve`: first starts, listening addresses, forwarded schemes, another uvicorn."""
 
 import http.client
 import json
@@ -41,7 +41,7 @@ LOADED = "published release 2020-01"
 
 @contextmanager
 def started(port: int, **settings: str) -> Iterator[tuple[Process, Path]]:
-    """Start `serve`, and wait for nothing; lend it with its log. In the end nothing of it is left."""
+    """Start `serve` without waiting; yield it with its log, and kill it at the end."""
     with tempfile.NamedTemporaryFile() as output, NULL.open() as stdin:
         streams = (stdin.fileno(), output.fileno(), output.fileno())
         process = start_command("serve", "--port", str(port), streams=streams, env=environment("", **settings))
@@ -55,9 +55,9 @@ def started(port: int, **settings: str) -> Iterator[tuple[Process, Path]]:
 
 
 def ask_once(port: int, log: Path) -> tuple[int, bool] | None:
-    """Ask whether the process lives; return the status, and whether the catalogue was loaded once it was connected.
+    """Request the liveness probe; return the status, and whether the catalogue was loaded at the connection.
 
-    Return None if nobody takes the connection, or it is closed without an answer.
+    Return None if the connection is refused or closed without a response.
     """
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)) as connection:
         try:
@@ -70,7 +70,7 @@ def ask_once(port: int, log: Path) -> tuple[int, bool] | None:
 
 
 @pytest.mark.parametrize("on_management_port", [False, True])
-def test_connection_is_taken_once_there_is_an_answer(small_catalogue: Path, *, on_management_port: bool) -> None:
+def test_connections_are_accepted_once_ready(small_catalogue: Path, *, on_management_port: bool) -> None:
     with lend_folder() as folder:
         port, probes = free_port(), free_port()
         settings = {"LOCALIDADES_DATA_DIR": str(folder / "data"), "LOCALIDADES_SEED": str(small_catalogue)}
@@ -109,7 +109,7 @@ needs_ipv6 = pytest.mark.skipif(not HAS_IPV6, reason="this machine has no IPv6")
 
 
 def address_of_tiles(host: str, port: int, **headers: str) -> str:
-    """Return the address in TileJSON, whose scheme is believed from trusted proxies only."""
+    """Return the URL in TileJSON, whose scheme comes from trusted proxies only."""
     with closing(http.client.HTTPConnection(host, port, timeout=30)) as connection:
         connection.request("GET", f"{LOCALIDADES}tiles.json", headers=headers)
         response = connection.getresponse()
@@ -125,15 +125,15 @@ def test_server_on_every_ipv6_address_answers_on_ipv4_too(seeded_database: str, 
     with serving(seeded_database, "--host", "::", "--workers", workers, **trusted) as live:
         port = urlsplit(live.base).port
         assert port
-        for host in ("127.0.0.1", "::1") * 4:  # of connections to either, each worker gets some
+        for host in ("127.0.0.1", "::1") * 4:  # connections to either, so that each worker gets some
             assert address_of_tiles(host, port).startswith("http://")
-            # An IPv4 client is known by its own address, as on a socket for IPv4 alone.
+            # An IPv4 client has its own address, as on an IPv4 socket.
             assert address_of_tiles(host, port, **{"X-Forwarded-Proto": "https"}).startswith("https://")
 
 
 @needs_ipv6
 @pytest.mark.parametrize("host", ["::1", "[::1]"])
-def test_server_on_one_ipv6_address_listens_there_alone(seeded_database: str, host: str) -> None:
+def test_server_on_one_ipv6_address_listens_only_there(seeded_database: str, host: str) -> None:
     with serving(seeded_database, "--host", host) as live:
         address = urlsplit(live.base)
         assert live.base == f"http://[::1]:{address.port}"
@@ -148,14 +148,14 @@ HTTPS = ("X-Forwarded-Proto", "https")
 
 @pytest.fixture(scope="module")
 def behind_proxy(server: str, seeded: str) -> Iterator[Live]:
-    """Lend a server that trusts this machine as a proxy."""
+    """Yield a server that trusts this machine as a proxy."""
     trusted = "192.0.2.0/24,127.0.0.0/8"
     with new_database(server, seeded) as url, serving(url, LOCALIDADES_TRUSTED_PROXIES=trusted) as live:
         yield live
 
 
 def schemes(base: str, *headers: tuple[str, str]) -> set[str]:
-    """Return the schemes of the absolute addresses that a client gets."""
+    """Return the schemes of the absolute URLs in responses."""
     tiles = json.loads(ask(base, f"{LOCALIDADES}tiles.json", *headers).body)["tiles"][0]
     view = json.loads(ask(base, RECONCILE, *headers).body)["view"]["url"]
     assert "://test/" in tiles
@@ -175,17 +175,17 @@ def schemes(base: str, *headers: tuple[str, str]) -> set[str]:
         ([], "http"),
     ],
 )
-def test_scheme_in_addresses_is_the_one_that_the_client_used(behind_proxy: Live, lines: list[str], scheme: str) -> None:
+def test_urls_have_the_clients_scheme(behind_proxy: Live, lines: list[str], scheme: str) -> None:
     assert schemes(behind_proxy.base, *(("X-Forwarded-Proto", line) for line in lines)) == {scheme}
 
 
 @pytest.mark.parametrize("forwarded", ["198.51.100.7", "198.51.100.7, 192.0.2.1", "2001:db8::1", "unknown", "x" * 500])
-def test_scheme_is_believed_whatever_address_the_proxy_names(behind_proxy: Live, forwarded: str) -> None:
+def test_forwarded_scheme_is_used_with_any_forwarded_address(behind_proxy: Live, forwarded: str) -> None:
     assert schemes(behind_proxy.base, HTTPS, ("X-Forwarded-For", forwarded)) == {"https"}
 
 
 @pytest.mark.parametrize("settings", [{}, {"LOCALIDADES_TRUSTED_PROXIES": "192.0.2.0/24,::1"}])
-def test_client_that_is_no_trusted_proxy_is_not_believed(seeded_database: str, settings: dict[str, str]) -> None:
+def test_forwarded_headers_of_untrusted_clients_are_ignored(seeded_database: str, settings: dict[str, str]) -> None:
     with serving(seeded_database, **settings) as live:
         assert schemes(live.base, HTTPS) == {"http"}
         assert schemes(live.base, HTTPS, ("X-Forwarded-For", "192.0.2.1"), ("Forwarded", "proto=https")) == {"http"}

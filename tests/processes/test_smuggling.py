@@ -1,4 +1,4 @@
-"""Requests whose end two servers could see in different places: each answer goes to whoever asked for it."""
+"""Request smuggling: each response goes to the client that sent the request."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from tests.support.machine import needed
 from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, connect, send
 
-SMUGGLED = f"GET {LOCALIDADES}10010004/ HTTP/1.1\r\nHost: test\r\n\r\n".encode()  # its answer is nobody's
+SMUGGLED = f"GET {LOCALIDADES}10010004/ HTTP/1.1\r\nHost: test\r\n\r\n".encode()  # its response belongs to no client
 LENGTH = b"Content-Length: %d\r\n" % len(SMUGGLED)
 CHUNK = b"%x\r\n%b\r\n0\r\n\r\n" % (len(SMUGGLED), SMUGGLED)
 CHUNKED = b"Transfer-Encoding: chunked\r\n"
@@ -36,7 +36,7 @@ def request(
     return b"%b %b HTTP/%b\r\nHost: test\r\n%b\r\n" % (method, target.encode(), version.encode(), fields)
 
 
-# Heads, each with what is sent behind it; both in one piece or one after the other.
+# Heads and the bytes behind them, sent at once or one after the other.
 BODIES = {
     "upgrade": (request(UPGRADE + LENGTH), SMUGGLED),
     "upgrade of a GET": (request(UPGRADE + LENGTH, b"GET"), SMUGGLED),
@@ -70,13 +70,13 @@ BODIES = {
     "absolute form": (request(LENGTH, target=f"http://test{LOCALIDADES}?page=2"), SMUGGLED),
 }  # fmt: skip
 
-# Of those, the ones that are no valid body. If the answer is not under way when they come, it is 400.
+# Those that are not a valid body: 400, unless the response is already in progress.
 MALFORMED = {
     "chunk extension, quoted", "chunk extension, bare LF", "chunk, bare LF", "chunk without end",
     "trailer with a length", "trailer, bare LF",
 }  # fmt: skip
 
-# Heads that no two servers need to agree on: one answer, 400.
+# Heads that two servers could read differently: a single response, 400.
 REFUSED = {
     "length and chunked": LENGTH + CHUNKED,
     "chunked and length": CHUNKED + LENGTH,
@@ -111,7 +111,7 @@ REFUSED = {
 
 
 def read_final_answer(connection: socket.socket) -> tuple[int, bytes]:
-    """Return the status and body of one final answer; 0 where none came."""
+    """Return the status and body of one final response; 0 if none came."""
     received = b""
     while not (
         head := re.match(rb"(?:HTTP/1\.1 100 .*?\r\n\r\n)?HTTP/1\.1 ([2-5]\d\d) .*?\r\n\r\n", received, re.DOTALL)
@@ -139,7 +139,7 @@ def final_statuses(received: bytes) -> list[int]:
 
 
 @pytest.mark.parametrize("shape", BODIES)
-def test_body_is_no_request_in_pieces(live_server: str, shape: str) -> None:
+def test_split_body_is_not_a_request(live_server: str, shape: str) -> None:
     head, body = BODIES[shape]
     with connect(live_server) as connection:
         connection.sendall(head)
@@ -152,26 +152,26 @@ def test_body_is_no_request_in_pieces(live_server: str, shape: str) -> None:
 
 @pytest.mark.parametrize("method", [b"GET", b"POST"])
 @pytest.mark.parametrize("shape", REFUSED)
-def test_head_that_is_read_in_two_ways_is_400_and_the_last(live_server: str, shape: str, method: bytes) -> None:
+def test_ambiguous_head_is_400_and_closes(live_server: str, shape: str, method: bytes) -> None:
     received = send(live_server, request(REFUSED[shape], method) + CHUNK + SMUGGLED)
     assert final_statuses(received) == [400]
     assert b"connection: close" in received
 
 
-# -- Behind requests that are answered from the cache
+# -- After requests that are answered from the cache
 
 SOUND = request(b"", b"GET") * 2
 
 
 @pytest.mark.parametrize("shape", BODIES)
-def test_body_is_no_request_behind_sound_requests(live_server: str, shape: str) -> None:
+def test_pipelined_body_is_not_a_request(live_server: str, shape: str) -> None:
     received = send(live_server, SOUND + b"".join(BODIES[shape]))
     assert final_statuses(received) in [[200, 200, last] for last in ([400] if shape in MALFORMED else [200, 405])]
     assert b"connection: close" in received
 
 
 @pytest.mark.parametrize("shape", REFUSED)
-def test_head_that_is_read_in_two_ways_is_400_behind_sound_requests(live_server: str, shape: str) -> None:
+def test_pipelined_ambiguous_head_is_400(live_server: str, shape: str) -> None:
     assert final_statuses(send(live_server, SOUND + request(REFUSED[shape]) + CHUNK + SMUGGLED)) == [200, 200, 400]
 
 
@@ -185,12 +185,12 @@ def test_head_that_is_read_in_two_ways_is_400_behind_sound_requests(live_server:
         request(b"", b"GET", target=f"http://a@test{LOCALIDADES}"),
     ],
 )
-def test_other_head_is_400_behind_sound_requests(live_server: str, head: bytes) -> None:
+def test_pipelined_bad_head_is_400(live_server: str, head: bytes) -> None:
     assert final_statuses(send(live_server, SOUND + head + SMUGGLED)) == [200, 200, 400]
 
 
 @pytest.mark.parametrize("size", [1, 7, 50, 500])
-def test_upgrade_is_not_taken_and_its_request_is_the_last(live_server: str, size: int) -> None:
+def test_upgrade_is_refused_and_closes(live_server: str, size: int) -> None:
     data = request(b"", b"GET") + request(UPGRADE, b"GET") + SMUGGLED
     with connect(live_server) as connection, suppress(ConnectionError):
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -201,8 +201,8 @@ def test_upgrade_is_not_taken_and_its_request_is_the_last(live_server: str, size
     assert received.count(b"connection: close") == 1
 
 
-def test_answer_to_a_client_that_is_still_sending_is_not_lost(live_server: str) -> None:
-    """A connection that is closed with bytes unread is reset, and what the client has not read yet may be gone."""
+def test_response_reaches_a_client_that_is_still_sending(live_server: str) -> None:
+    """Closing a connection with unread bytes resets it, and the client may lose a response not read yet."""
     with connect(live_server) as connection:
         connection.sendall(request(b"Content-Length: 300000\r\n"))
         for _ in range(30):
@@ -220,7 +220,7 @@ def test_answer_to_a_client_that_is_still_sending_is_not_lost(live_server: str) 
      "Host: a, b\r\n", "Host: a%2\r\n", 'Host: "a"\r\n', "Host: <a>\r\n", "Host: ñ\r\n"],
 )  # fmt: skip
 @pytest.mark.parametrize("target", [LOCALIDADES, "/livez", "/"])
-def test_host_that_is_missing_doubled_or_none_is_400(live_server: str, host: str, target: str) -> None:
+def test_bad_host_header_is_rejected(live_server: str, host: str, target: str) -> None:
     received = send(live_server, f"GET {target} HTTP/1.1\r\n{host}\r\n".encode() + SMUGGLED)
     assert final_statuses(received) == [400]
     assert b"connection: close" in received
@@ -232,17 +232,17 @@ def test_host_that_is_missing_doubled_or_none_is_400(live_server: str, host: str
     ["a", "a:80", "a:", "192.0.2.1:8000", "[::1]", "[::1]:8000", "[fe80::1%25eth0]", "xn--a-2ja.example.", "a_b", "",
      "a%C3%B1"],
 )  # fmt: skip
-def test_host_that_is_one_is_answered(live_server: str, host: str) -> None:
+def test_good_host_header_is_accepted(live_server: str, host: str) -> None:
     received = send(live_server, f"GET {LOCALIDADES} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
     assert final_statuses(received) == [200]
 
 
 @pytest.mark.parametrize(("host", "status"), [("", 200), ("Host: a\r\n", 200), ("Host: a\r\nHost: a\r\n", 400)])
-def test_old_client_may_leave_host_out(live_server: str, host: str, status: int) -> None:
+def test_http_1_0_needs_no_host_header(live_server: str, host: str, status: int) -> None:
     assert final_statuses(send(live_server, f"GET {LOCALIDADES} HTTP/1.0\r\n{host}\r\n".encode())) == [status]
 
 
-def test_answer_to_an_old_client_without_a_host_is_held_for_nobody(live_server: str) -> None:
+def test_response_without_a_host_is_not_cached(live_server: str) -> None:
     target = f"GET {LOCALIDADES}?page=2&format=json HTTP/"
     for _ in range(2):
         assert final_statuses(send(live_server, f"{target}1.0\r\n\r\n".encode())) == [200]
@@ -255,12 +255,12 @@ def test_answer_to_an_old_client_without_a_host_is_held_for_nobody(live_server: 
      ("http://other.test/docs", "api.test", 200), ("http://api.test@other.test/docs", "api.test", 400),
      ("http://a@api.test/docs", "api.test", 400), ("http://api.test?a", "api.test", 400)],
 )  # fmt: skip
-def test_target_in_absolute_form_names_a_host(live_server: str, target: str, host: str, status: int) -> None:
+def test_absolute_target_needs_a_host(live_server: str, target: str, host: str, status: int) -> None:
     received = send(live_server, f"GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
     assert final_statuses(received) == [status]
 
 
-# -- Through a proxy that keeps connections to the service, and gives them to one client after the other
+# -- Through a proxy that reuses connections for different clients
 
 NGINX = """
 daemon off; master_process off; pid {folder}/pid; error_log stderr emerg;
@@ -280,7 +280,7 @@ http {{
     }}
 }}
 """
-# A proxy that does as most guides say, one that passes upgrades on too, and one that passes bodies on as they come.
+# A proxy configured as in most guides, one that also passes upgrades, and one that streams bodies.
 NGINX_OPTIONS = {
     "nginx": 'proxy_set_header Connection "";',
     "nginx, upgrades": "proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade;",
@@ -308,7 +308,7 @@ HAPROXY_OPTIONS = {"haproxy": "", "haproxy, lenient": "option accept-invalid-htt
 
 @contextmanager
 def proxying(program: str, configuration: str, service: str, options: str) -> Iterator[str]:
-    """Run a proxy before a server, on a socket in a folder of its own."""
+    """Run a proxy in front of a server, on a socket in a new folder."""
     path = needed(shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin"), f"install {program}")
     with tempfile.TemporaryDirectory(prefix="proxy-") as folder:
         file = Path(folder) / "proxy.conf"
@@ -329,7 +329,7 @@ def proxying(program: str, configuration: str, service: str, options: str) -> It
 
 @pytest.fixture(scope="module", params=[*NGINX_OPTIONS, *HAPROXY_OPTIONS])
 def proxy(request: pytest.FixtureRequest, live_server: str) -> Iterator[str]:
-    """Lend a proxy before the service."""
+    """Yield a proxy in front of the service."""
     if request.param in NGINX_OPTIONS:
         running = proxying("nginx", NGINX, live_server, NGINX_OPTIONS[request.param])
     else:
@@ -339,7 +339,7 @@ def proxy(request: pytest.FixtureRequest, live_server: str) -> Iterator[str]:
 
 
 def attack(proxy: str, head: bytes, body: bytes, pause: float) -> None:
-    """Send a head and what is behind it, and hang up once an answer has come."""
+    """Send a head and the bytes behind it, and disconnect after a response."""
     with connect(proxy) as connection, suppress(OSError):
         connection.settimeout(1)
         connection.sendall(head)
@@ -349,7 +349,7 @@ def attack(proxy: str, head: bytes, body: bytes, pause: float) -> None:
 
 
 def read_own_answers(proxy: str, key: str, over: threading.Event) -> Counter[str]:
-    """Ask for a record again and again; count the answers, and what was none."""
+    """Request a record repeatedly; count correct and other responses."""
     counts: Counter[str] = Counter()
     while not over.is_set():
         with connect(proxy) as connection:
@@ -364,7 +364,7 @@ def read_own_answers(proxy: str, key: str, over: threading.Event) -> Counter[str
 
 
 @pytest.mark.tail
-def test_answers_belong_to_their_requests_behind_a_proxy(proxy: str) -> None:
+def test_responses_behind_a_proxy_match_their_requests(proxy: str) -> None:
     shapes = BODIES | {shape: (request(fields), CHUNK + SMUGGLED) for shape, fields in REFUSED.items()}
     over = threading.Event()
     with ThreadPoolExecutor(6) as pool:

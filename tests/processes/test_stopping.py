@@ -1,4 +1,4 @@
-"""Stopping and restarting: what is under way comes to its end, in its time, and nobody's request is lost."""
+"""Graceful shutdown and restart: requests in progress finish, and none is lost."""
 
 import http.client
 import signal
@@ -18,18 +18,18 @@ from tests.support.wire import LOCALIDADES, Asking, Live, ask, connect, serving,
 
 pytestmark = pytest.mark.tail
 
-SLOW = f"{LOCALIDADES}?page_size=7"  # not held, so it needs the database
+SLOW = f"{LOCALIDADES}?page_size=7"  # not cached, so it needs the database
 HELD = f"{LOCALIDADES}?page=2"
 WORKERS = pytest.mark.parametrize("workers", ["1", "2"])
 
 
 def stop(live: Live) -> None:
-    """Tell the server to stop."""
+    """Send the server SIGTERM."""
     live.process.send_signal(signal.SIGTERM)
 
 
 @WORKERS
-def test_requests_and_files_under_way_come_to_their_end_and_then_the_server_does(
+def test_server_finishes_requests_and_downloads_before_it_exits(
     server: str,
     large: str,
     large_rows: list[object],
@@ -54,7 +54,7 @@ def test_requests_and_files_under_way_come_to_their_end_and_then_the_server_does
 
 
 @WORKERS
-def test_file_that_nobody_reads_does_not_hold_the_server_beyond_its_time(
+def test_unread_download_does_not_delay_shutdown_beyond_the_timeout(
     server: str,
     large: str,
     workers: str,
@@ -69,18 +69,18 @@ def test_file_that_nobody_reads_does_not_hold_the_server_beyond_its_time(
 
 
 @WORKERS
-def test_connections_that_are_idle_do_not_hold_the_server(seeded_database: str, workers: str) -> None:
+def test_idle_connections_do_not_delay_shutdown(seeded_database: str, workers: str) -> None:
     much_time = {"LOCALIDADES_SHUTDOWN_TIMEOUT": "600"}
     with serving(seeded_database, "--workers", workers, **much_time) as live, ExitStack() as stack:
         idle = [stack.enter_context(connect(live.base)) for _ in range(20)]
-        for connection in idle[:10]:  # the others never speak
+        for connection in idle[:10]:  # the others never send anything
             connection.sendall(f"GET {HELD} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
             assert connection.recv(65536).startswith(b"HTTP/1.1 200")
         stop(live)
         assert live.process.wait(PATIENCE) == 0
 
 
-def test_request_that_comes_just_after_the_end_began_is_answered_and_told_so(seeded_database: str) -> None:
+def test_request_during_shutdown_is_answered_with_connection_close(seeded_database: str) -> None:
     with serving(seeded_database) as live:
         clients = [http.client.HTTPConnection(urlsplit(live.base).netloc, timeout=30) for _ in range(2)]
         asked = list(zip(clients, (HELD, SLOW), strict=True))
@@ -100,9 +100,9 @@ def test_request_that_comes_just_after_the_end_began_is_answered_and_told_so(see
 
 
 class Client:
-    """Asks again and again, over one connection or each time a new one, and counts what becomes of it.
+    """Sends requests repeatedly, over one connection or new ones, and counts the outcomes.
 
-    It asks once for each answer.
+    It never retries.
     """
 
     def __init__(self, live: Live, ended: threading.Event, target: str, *, keeps: bool) -> None:
@@ -134,18 +134,18 @@ class Client:
             connection.close()
 
     def end(self) -> Counter[str]:
-        """Return what was seen."""
+        """Return the outcomes."""
         self._thread.join(30)
         return self.seen
 
 
 def await_answers(clients: list[Client]) -> None:
-    """Wait until each client has got ten more answers."""
+    """Wait until each client has ten more responses."""
     before = [client.seen["200"] for client in clients]
     eventually(lambda: all(client.seen["200"] >= count + 10 for client, count in zip(clients, before, strict=True)))
 
 
-def test_restart_of_the_workers_one_after_the_other_loses_no_request(seeded_database: str) -> None:
+def test_rolling_restart_of_workers_loses_no_request(seeded_database: str) -> None:
     with serving(seeded_database, "--workers", "2") as live:
         eventually(lambda: len(workers_of(live)) == 2)
         before = set(workers_of(live))
@@ -161,6 +161,6 @@ def test_restart_of_the_workers_one_after_the_other_loses_no_request(seeded_data
             seen = sum((client.end() for client in clients), Counter[str]())
         assert set(seen) == {"200", "closed"}, (seen, live.output.read_text())
         assert len(workers_of(live)) == 4
-        # A process is there for a moment after its last line, until the supervisor has asked how it ended.
+        # A process stays for a moment after its last line, until the supervisor has reaped it.
         eventually(lambda: not any(Path(f"/proc/{process}").exists() for process in before))
         assert ask(live.base, HELD).status == 200

@@ -1,4 +1,4 @@
-"""TLS between the service and Postgres: a server that can't be trusted is one that does not answer."""
+"""TLS between the service and Postgres: an untrusted server counts as unavailable."""
 
 import json
 import os
@@ -16,22 +16,22 @@ from localidades_api.database.dsn import Dsn
 from localidades_api.database.pool import Database
 from localidades_api.embedded_postgres.data_directory import choose_account, make_cluster
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
+from tests.faults.servers import Installation, Server, running
 from tests.support.application import import_into
 from tests.support.machine import needed, reachable_folder
 from tests.support.postgres import alembic_config
-from tests.support.servers import Installation, Server, running
 from tests.support.waiting import in_thread
 from tests.support.wire import LOCALIDADES, ask, environment, run, serving
 
 pytestmark = pytest.mark.tail
 
 DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")  # the wheel's Postgres is built without TLS
-PASSWORD = "s3cr3t"  # noqa: S105  # what must not be shown
+PASSWORD = "s3cr3t"  # noqa: S105  # must not be shown
 NO_TLS, UNTRUSTED, EXPIRED, OTHER_NAME = "not offer TLS", "local issuer", "has expired", "not valid for '127.0.0.1'"
 
 
 class Certificates(NamedTuple):
-    """An authority's certificate, that of another, and those of servers with their keys."""
+    """Certificates of two authorities and of servers, with their keys."""
 
     authority: Path
     stranger: Path
@@ -40,7 +40,7 @@ class Certificates(NamedTuple):
 
 
 class TlsServers(NamedTuple):
-    """Servers by what is wrong with them, and the authority that signed their certificates."""
+    """Servers by their defect, and the authority that signed their certificates."""
 
     certificates: Certificates
     good: int
@@ -48,7 +48,7 @@ class TlsServers(NamedTuple):
     plain: int
 
     def url(self, *ports: int, host: str = "localhost", mode: str = "verify-full", root: Path | None = None) -> str:
-        """Return the address of one or several of the servers."""
+        """Return the URL of one or several of the servers."""
         hosts = ",".join(f"{host}:{port}" for port in ports)
         trusted = f"&sslrootcert={root or self.certificates.authority}" if mode.startswith("verify") else ""
         return f"postgresql://postgres:{PASSWORD}@{hosts}/localidades?sslmode={mode}{trusted}"
@@ -62,7 +62,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def certificates(folder: Path) -> Certificates:
-    """Make the certificates with openssl."""
+    """Create the certificates with openssl."""
     openssl = needed(shutil.which("openssl"), "install openssl")
     key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
 
@@ -81,7 +81,7 @@ def certificates(folder: Path) -> Certificates:
 
 @pytest.fixture(scope="module")
 async def servers(folder: Path, certificates: Certificates, small_catalogue: Path) -> AsyncIterator[TlsServers]:
-    """Run a server that can be trusted and holds the small catalogue, one whose certificate is old, one without TLS."""
+    """Run a trusted server with the small catalogue, one with an expired certificate, and one without TLS."""
     binaries = Path(needed(DEBIAN_15, "install PostgreSQL 15"))
     account = choose_account(folder)
     installation = Installation(binaries, account)
@@ -111,7 +111,7 @@ async def servers(folder: Path, certificates: Certificates, small_catalogue: Pat
 
 
 def untrusted(servers: TlsServers) -> dict[str, str]:
-    """Return an address for each thing that can be wrong with a server, by what is said of it."""
+    """Return a URL for each defect of a server, by its error message."""
     return {
         NO_TLS: servers.url(servers.plain, mode="require"),
         UNTRUSTED: servers.url(servers.good, root=servers.certificates.stranger, mode="verify-ca"),
@@ -120,7 +120,7 @@ def untrusted(servers: TlsServers) -> dict[str, str]:
     }
 
 
-async def test_trusted_server_is_read(servers: TlsServers) -> None:
+async def test_trusted_server_is_used(servers: TlsServers) -> None:
     database = Database.for_reading(servers.url(servers.good), pool_size=1, timeout=10)
     try:
         rows = await database.fetch(text("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"))
@@ -130,9 +130,7 @@ async def test_trusted_server_is_read(servers: TlsServers) -> None:
 
 
 @pytest.mark.parametrize("fault", [NO_TLS, UNTRUSTED, EXPIRED, OTHER_NAME])
-async def test_server_that_is_not_trusted_is_unavailable_and_the_log_can_say_why(
-    servers: TlsServers, fault: str
-) -> None:
+async def test_untrusted_server_is_unavailable_with_a_reason(servers: TlsServers, fault: str) -> None:
     database = Database.for_reading(untrusted(servers)[fault], pool_size=1, timeout=10)
     try:
         with pytest.raises(DatabaseUnavailableError, match=fault) as caught:
@@ -143,18 +141,18 @@ async def test_server_that_is_not_trusted_is_unavailable_and_the_log_can_say_why
     assert caught.value.detail == "The database does not answer."
 
 
-async def test_server_that_is_not_trusted_is_left_for_another(servers: TlsServers) -> None:
+async def test_untrusted_server_is_skipped_for_another(servers: TlsServers) -> None:
     database = Database.for_reading(servers.url(servers.expired, servers.plain, servers.good), pool_size=4, timeout=10)
     try:
         for _ in range(10):
             await database.fetch(text("SELECT 1"))
-            await database.engine.dispose()  # so that the next is a new connection, to any of them
+            await database.engine.dispose()  # so that the next request opens a connection to any of them
     finally:
         await database.dispose()
 
 
 @pytest.mark.parametrize("fault", [NO_TLS, EXPIRED])
-def test_service_without_a_trusted_server_answers_503_and_says_why_once(servers: TlsServers, fault: str) -> None:
+def test_service_without_a_trusted_server_answers_503_and_logs_once(servers: TlsServers, fault: str) -> None:
     with serving(untrusted(servers)[fault], probe="/livez") as live:
         for target in [LOCALIDADES, f"{LOCALIDADES}?municipio_id=1001", f"{LOCALIDADES}10010001/"] * 3:
             answer = ask(live.base, target)
@@ -183,7 +181,7 @@ def test_service_without_a_trusted_server_answers_503_and_says_why_once(servers:
         ("h/d?pgbouncer=perhaps", "pgbouncer must be one of false, true"),
     ],
 )
-def test_address_that_no_server_can_mend_is_refused_by_the_parameter(url: str, sentence: str) -> None:
+def test_bad_tls_parameter_is_refused_by_name(url: str, sentence: str) -> None:
     with pytest.raises(ConfigurationError, match=sentence) as caught:
         Dsn.parse(f"postgresql://u:{PASSWORD}@{url}")
     assert PASSWORD not in str(caught.value)
@@ -198,7 +196,7 @@ def test_address_that_no_server_can_mend_is_refused_by_the_parameter(url: str, s
         ("PGPORT", "5432,5433", "PGPORT must be a number from 1 to 65535"),
     ],
 )
-def test_variable_that_no_server_can_mend_is_refused_by_its_name(
+def test_bad_tls_variable_is_refused_by_name(
     variable: str, value: str, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, value)
@@ -214,10 +212,10 @@ def test_variable_that_no_server_can_mend_is_refused_by_its_name(
         ("sslmode=require", {"PGSSLMINPROTOCOLVERSION": "SSLv3"}, "SSLv3"),
     ],
 )
-async def test_address_that_the_driver_refuses_is_unavailable_and_the_log_can_say_why(
+async def test_url_refused_by_the_driver_is_unavailable_with_a_reason(
     query: str, variables: dict[str, str], sentence: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))  # where a certificate of an authority may lie
+    monkeypatch.setenv("HOME", str(tmp_path))  # the default place of the authority's certificate
     monkeypatch.delenv("PGSSLROOTCERT", raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
@@ -228,7 +226,7 @@ async def test_address_that_the_driver_refuses_is_unavailable_and_the_log_can_sa
     assert PASSWORD not in str(caught.value)
 
 
-def test_address_wins_over_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_url_takes_precedence_over_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGSSLMODE", "verify-full")
     monkeypatch.setenv("PGSSLROOTCERT", "/no/such/file")
     monkeypatch.setenv("PGTARGETSESSIONATTRS", "prefer-standby")
@@ -236,7 +234,7 @@ def test_address_wins_over_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not Dsn.parse("postgresql://u@h/d?sslmode=disable&target_session_attrs=any").prefers_standby
 
 
-def test_server_of_another_kind_than_is_asked_for_is_said_so(seeded: str) -> None:
+def test_wrong_kind_of_server_is_explained(seeded: str) -> None:
     ended = run("releases", env=environment(seeded, PGTARGETSESSIONATTRS="standby"))
     sentence = "No server is what target_session_attrs in DATABASE_URL, or PGTARGETSESSIONATTRS, asks for."
     assert (ended.returncode, ended.stderr) == (1, f"error: {sentence}\n")

@@ -1,4 +1,4 @@
-"""Traces: what a real collector is sent, and that nothing is spent where none is named."""
+"""Traces: the spans that a collector receives, and no cost without a collector."""
 
 import gzip
 import subprocess
@@ -23,14 +23,14 @@ TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
 @dataclass
 class Collector:
-    """An OTLP/HTTP collector that keeps what it is sent."""
+    """An OTLP/HTTP collector that records spans."""
 
     base: str = ""
     spans: list[Span] = field(default_factory=list)
     paths: set[str] = field(default_factory=set)
 
     def await_span(self, name: str) -> Span:
-        """Return the first span of that name, once it is there."""
+        """Wait for a span of that name and return it."""
         return eventually(
             lambda: [span for span in self.spans if span.name == name],
             otherwise=lambda: f"no span {name} in {[span.name for span in self.spans]}",
@@ -57,9 +57,7 @@ def attributes(span: Span) -> dict[str, str]:
     return {one.key: one.value.string_value or str(one.value.int_value) for one in span.attributes}
 
 
-def test_request_is_a_span_with_its_statement_within_and_a_held_page_none(
-    seeded_database: str, collector: Collector
-) -> None:
+def test_request_and_statement_are_spans_but_cached_pages_are_not(seeded_database: str, collector: Collector) -> None:
     settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.base, "OTEL_BSP_SCHEDULE_DELAY": "100"}
     with serving(seeded_database, **settings) as live:
         await_metrics(live.base, lambda metrics: value(metrics, "page_cache_pages") == 3)
@@ -69,7 +67,7 @@ def test_request_is_a_span_with_its_statement_within_and_a_held_page_none(
         assert answer.status == 200
         request = collector.await_span(f"GET {LOCALIDADES}{{id}}/")
         answered = time.time()
-        # The pointer is polled twice a second. A span of a poll would be sent before that of a later request.
+        # The pointer is polled twice a second. A span of a poll would have been sent before that of a later request.
         await_metrics(live.base, lambda metrics: value(metrics, "release_checked_timestamp_seconds") > answered + 1)
         assert ask(live.base, "/api/census/estados/1/").status == 200
         collector.await_span("GET /api/census/estados/{id}/")
@@ -81,11 +79,11 @@ def test_request_is_a_span_with_its_statement_within_and_a_held_page_none(
     for span in statements:
         assert span.parent_span_id, "a look that belongs to no request is a trace of its own"
         assert "10010001" not in attributes(span)["db.statement"], "parameters are not sent"
-    assert sum(span.name == f"GET {LOCALIDADES}" for span in collector.spans) == 1  # of ten: the others were held
+    assert sum(span.name == f"GET {LOCALIDADES}" for span in collector.spans) == 1  # of ten: the others were cached
     assert collector.paths == {"/v1/traces"}
 
 
-def test_service_runs_on_while_the_collector_is_away(seeded_database: str) -> None:
+def test_unreachable_collector_does_not_stop_the_service(seeded_database: str) -> None:
     settings = {
         "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9",
         "OTEL_BSP_SCHEDULE_DELAY": "100",
@@ -124,9 +122,7 @@ print(sorted(name for name in sys.modules if name.startswith(("opentelemetry.sdk
         {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_TRACES_EXPORTER": "none"},
     ],
 )
-def test_nothing_of_opentelemetry_is_loaded_where_no_collector_is_named(
-    seeded_database: str, variables: dict[str, str]
-) -> None:
+def test_opentelemetry_is_not_loaded_without_a_collector(seeded_database: str, variables: dict[str, str]) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", _LOADED],
         env=environment(seeded_database, **variables),
@@ -139,7 +135,7 @@ def test_nothing_of_opentelemetry_is_loaded_where_no_collector_is_named(
     assert (ended.returncode, ended.stdout.strip()) == (0, "[]"), ended.stderr
 
 
-def test_collector_without_what_sends_to_it_is_a_warning(seeded_database: str) -> None:
+def test_collector_without_the_extra_is_a_warning(seeded_database: str) -> None:
     hidden = "import sys; sys.modules['opentelemetry.instrumentation.asyncpg'] = None\n"
     ended = subprocess.run(
         [sys.executable, "-c", hidden + _LOADED],

@@ -1,4 +1,4 @@
-"""Long transfers: what those that are cut off or left leave in memory, how many there are, and how long they last."""
+"""Long transfers: their limits, and the memory after aborted and abandoned ones."""
 
 import asyncio
 import gc
@@ -34,7 +34,7 @@ CODINGS = ["identity", "gzip", "br", "zstd"]
 KINDS = [*product(TEXTS, CODINGS), ("parquet", "identity"), ("xlsx", "identity"), ("gpkg", "identity")]
 MATCH = f"{LOCALIDADES}match/"
 ROW = b'{"nombre":"Lugar 1"}\n'
-HOLDING = (Download, AsyncGeneratorType, FrameType)  # what keeps a chunk or a compressor
+HOLDING = (Download, AsyncGeneratorType, FrameType)  # objects that hold a chunk or a compressor
 
 
 # -- Memory
@@ -42,9 +42,9 @@ HOLDING = (Download, AsyncGeneratorType, FrameType)  # what keeps a chunk or a c
 
 @contextmanager
 def no_garbage() -> Iterator[None]:
-    """Fail if something that holds a part of a transfer is left for the garbage collector."""
+    """Fail if a part of a transfer is left for the garbage collector."""
     gc.collect()
-    gc.freeze()  # all that is there already: otherwise each collection takes a third of a second
+    gc.freeze()  # all existing objects: otherwise each collection takes a third of a second
     gc.disable()
     gc.set_debug(gc.DEBUG_SAVEALL)
     try:
@@ -64,7 +64,7 @@ def is_part_of_transfer(one: object) -> bool:
 
 
 class Reader:
-    """A client of the application, at whose first chunk, which can be empty, something happens."""
+    """A client of the application with a callback at its first chunk, which may be empty."""
 
     def __init__(self, app: FastAPI, url: str, ending: str) -> None:
         self._app = app
@@ -76,7 +76,7 @@ class Reader:
         self.size = 0
 
     async def read(self, query: str, coding: str) -> None:
-        """Ask for a download, and read it until its end."""
+        """Request a download and read it to the end."""
         path, _, query = f"{DOWNLOAD}?{query}".partition("?")
         scope: Scope = {
             "type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "http_version": "1.1", "method": "GET",
@@ -110,7 +110,7 @@ class Reader:
 
 
 @pytest.mark.parametrize("ending", ["whole", "client", "database", "timeout"])
-async def test_transfer_leaves_nothing_to_the_garbage_collector_however_it_ends(
+async def test_transfers_leave_no_reference_cycles(
     server: str,
     large: str,
     ending: str,
@@ -124,18 +124,18 @@ async def test_transfer_leaves_nothing_to_the_garbage_collector_however_it_ends(
                 with no_garbage():
                     reader = Reader(app, url, ending)
                     await reader.read(f"format={format_}{part}", coding)
-                    # A GeoPackage is sent when its last record has been read.
+                    # A GeoPackage is sent once its last record is read.
                     assert reader.size or format_ == "gpkg" or ending == "timeout"
                     assert reader.is_whole == (ending == "whole")
-                    await asyncio.sleep(0)  # the task that waits for the client to hang up has its end
+                    await asyncio.sleep(0)  # the task that waits for the client's disconnect has ended
                 if ending == "database":
                     await run_sql(url, "ALTER TABLE elsewhere RENAME TO municipalities")
 
 
 def leave(live: Live, format_: str, coding: str) -> bool:
-    """Begin a download and hang up after its first bytes; return False if all places are taken."""
+    """Begin a download and disconnect after its first bytes; return False if all slots are taken."""
     address = urlsplit(live.base)
-    enough = 1 if format_ == "gpkg" else 2000  # a GeoPackage has only its head sent until all of it is written
+    enough = 1 if format_ == "gpkg" else 2000  # of a GeoPackage, only the head is sent until the file is complete
     with socket.create_connection((address.hostname, address.port), timeout=30) as client:
         lines = [
             f"GET {DOWNLOAD}?format={format_} HTTP/1.1",
@@ -155,46 +155,46 @@ def leave(live: Live, format_: str, coding: str) -> bool:
     return False
 
 
-def test_memory_stays_small_however_many_downloads_are_left(server: str, large: str) -> None:
-    """Each of them left up to 10 MB before."""
+def test_abandoned_downloads_do_not_grow_memory(server: str, large: str) -> None:
+    """A regression test: each left up to 10 MB."""
     with (
         new_database(server, large) as url,
-        # On a busy machine, more would overlap in the last rounds than in the first.
+        # On a busy machine, more would overlap in later rounds.
         serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0", LOCALIDADES_MAX_TRANSFERS="6") as live,
         ThreadPoolExecutor(6) as clients,
     ):
 
         def leave_each() -> int:
-            # Those who have hung up have yet to be noticed.
+            # The disconnects haven't been noticed yet.
             list(clients.map(lambda kind: eventually(lambda: leave(live, *kind)), KINDS * 2))
             return memory_of(live, "RssAnon")
 
-        # From round to round the allocator holds 20 MB more or less, whatever is left, so the least of some rounds is
-        # compared with the most of others: 4 MB at most of three runs. 266 downloads lie between, 60 kB for each.
+        # The allocator's memory varies by 20 MB from round to round, so the least of some rounds is
+        # compared with the most of others: 4 MB at most in three runs, with 266 downloads between, 60 kB for each.
         used = [leave_each() for _ in range(12)]
         assert min(used[-3:]) - max(used[:3]) <= 16 * 1024**2, used
 
 
-# -- How many, and for how long
+# -- Limits
 
 
 SETTINGS = {
     "LOCALIDADES_MAX_TRANSFERS": "2",
     "LOCALIDADES_TRANSFER_TIMEOUT": "5",
-    "LOCALIDADES_CLIENT_TIMEOUT": "600",  # or silent readers are cut off for another reason
+    "LOCALIDADES_CLIENT_TIMEOUT": "600",  # or silent readers are disconnected for another reason
 }
 
 
 @pytest.fixture(scope="module")
 def brief(server: str, large: str) -> Iterator[Live]:
-    """Lend a server that has room for two transfers, of five seconds."""
+    """Yield a server that allows two transfers of five seconds."""
     with new_database(server, large) as url, serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0", **SETTINGS) as live:
         await_names(live.base)
         yield live
 
 
 def begin_download(live: Live) -> socket.socket:
-    """Ask for a file, and read the first of it."""
+    """Request a file and read its first bytes."""
     reader = connect(live.base, receive_buffer=4096)
     reader.sendall(f"GET {DOWNLOAD}?format=csv HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n".encode())
     assert reader.recv(12) == b"HTTP/1.1 200"
@@ -202,7 +202,7 @@ def begin_download(live: Live) -> socket.socket:
 
 
 def begin_rows(live: Live) -> socket.socket:
-    """Send more rows than a connection holds answers to, and read the first of them."""
+    """Send more rows than a connection can buffer answers for, and read the first answers."""
     sender = connect(live.base, receive_buffer=4096)
     rows = ROW * 100_000
     head = f"POST {MATCH} HTTP/1.1\r\nHost: test\r\nContent-Type: application/x-ndjson\r\n"
@@ -215,7 +215,7 @@ Begin = Callable[[Live], socket.socket]
 
 
 class Trickle:
-    """Reads some bytes of each answer now and then, in a thread of its own."""
+    """Reads some bytes of each response now and then, in a thread."""
 
     def __init__(self, answers: list[socket.socket]) -> None:
         self._answers = answers
@@ -238,7 +238,7 @@ class Trickle:
 
 
 def is_cut_off(reader: socket.socket) -> bool:
-    """Tell whether an answer that is read to its end breaks off."""
+    """Return whether a response breaks off before its end."""
     reader.settimeout(PATIENCE)
     received = bytearray()
     with suppress(ConnectionResetError):
@@ -248,7 +248,7 @@ def is_cut_off(reader: socket.socket) -> bool:
 
 
 def is_refused(live: Live, target: str, **options: Any) -> bool:  # noqa: ANN401  # passed on
-    """Tell whether all places are taken."""
+    """Return whether all slots are taken."""
     answer = ask(live.base, target, ("Content-Type", "application/x-ndjson"), **options)
     if answer.status == 200:
         return False
@@ -258,9 +258,7 @@ def is_refused(live: Live, target: str, **options: Any) -> bool:  # noqa: ANN401
 
 
 @pytest.mark.parametrize("begins", [(begin_download, begin_download), (begin_download, begin_rows)])
-def test_client_that_is_slow_is_cut_off_in_the_end_and_another_gets_its_place(
-    brief: Live, begins: tuple[Begin, Begin]
-) -> None:
+def test_slow_client_is_eventually_disconnected(brief: Live, begins: tuple[Begin, Begin]) -> None:
     with ExitStack() as stack:
         slow = [stack.enter_context(begin(brief)) for begin in begins]
         with Trickle(slow):
@@ -273,14 +271,14 @@ def test_client_that_is_slow_is_cut_off_in_the_end_and_another_gets_its_place(
     assert "ERROR" not in brief.output.read_text()
 
 
-def test_connection_of_a_client_that_reads_nothing_is_closed_with_its_transfer(brief: Live) -> None:
+def test_connection_that_reads_nothing_is_closed_with_its_transfer(brief: Live) -> None:
     with begin_download(brief):
-        await_metrics(brief.base, lambda metrics: value(metrics, "connections") == 2)  # one asks for metrics
+        await_metrics(brief.base, lambda metrics: value(metrics, "connections") == 2)  # one scrapes metrics
         await_metrics(brief.base, lambda metrics: value(metrics, "connections") == 1)
         assert not is_refused(brief, f"{DOWNLOAD}?municipio_id=1001")
 
 
-def test_client_that_hangs_up_leaves_its_place_to_others(server: str, large: str) -> None:
+def test_disconnected_client_frees_its_download_slot(server: str, large: str) -> None:
     with new_database(server, large) as url, serving(url, LOCALIDADES_MAX_TRANSFERS="1") as live:
         with begin_download(live):
             assert is_refused(live, DOWNLOAD)

@@ -1,8 +1,6 @@
-"""`verify`: against the real service, against services that are wrong in one way each, and the comparison alone."""
+"""`verify` against the real service and against faulty ones, and the comparison itself."""
 
 import json
-import re
-import time
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -30,11 +28,9 @@ from localidades_api.cli.verify import (
 from localidades_api.errors import ServiceError
 from localidades_api.http.paths import LOCALIDADES, MANIFEST
 from localidades_api.importer.demo.generate import DEMO_LOCALITIES
-from tests.support.catalogue import many, write_catalogue
-from tests.support.here import here
+from tests.support.catalogue import Silent, many, write_catalogue
+from tests.support.commands import invoke
 from tests.support.http_server import Request, Respond, Response, http_server
-from tests.support.progress import Silent
-from tests.support.terminal import run_in_terminal
 
 RECORDS = sorted(
     (ListedLocality(int(place.cvegeo), int(place.cvegeo[:5]), place.cvegeo[5:], place.nombre) for place in many(132)),
@@ -54,7 +50,7 @@ def answer_page(
     release: str = "2020-01",
     link: str = "",
 ) -> Response:
-    """Return a page as the contract has it, its totals what the records are unless they are given."""
+    """Return a page that follows the contract, with the totals of the records by default."""
     envelope = {
         "quantity": len(records) if quantity is None else quantity,
         "total_pages": -(-len(records) // 50) if total_pages is None else total_pages,
@@ -65,7 +61,7 @@ def answer_page(
 
 
 def number_of(target: str) -> int:
-    """Return the page that is asked for; 0 for the manifest of an export."""
+    """Return the requested page; 0 for the manifest of an export."""
     return int(parse_qs(urlsplit(target).query).get("page", ["0"])[0])
 
 
@@ -82,11 +78,11 @@ def counted(records: Sequence[ListedLocality], quantity: int | None = None, tota
 
 
 def always(answer: Response) -> Respond:
-    return lambda request: answer  # noqa: ARG005  # whatever is asked
+    return lambda request: answer  # noqa: ARG005  # for any request
 
 
 def keeping(asked: list[Request], respond: Respond) -> Respond:
-    """Return the same service, which keeps what it was asked."""
+    """Return the same service, which records its requests."""
 
     def respond_and_keep(request: Request) -> Response:
         asked.append(request)
@@ -119,15 +115,15 @@ def refusal_by(source: Path, respond: Respond, **options: str) -> str:
 
 
 def run_verify(*arguments: str) -> tuple[int, str, str]:
-    """Run the command; return how it ended, and what it said to stdout and stderr."""
-    ended = here("verify", *arguments)
+    """Run the command; return its exit code, stdout and stderr."""
+    ended = invoke("verify", *arguments)
     return ended.returncode, ended.stdout, ended.stderr
 
 
 # -- The real service
 
 
-def test_verify_of_the_real_service_agrees_and_ends_with_0(live_server: str, small_catalogue: Path) -> None:
+def test_agreeing_service_ends_with_0(live_server: str, small_catalogue: Path) -> None:
     status, stdout, stderr = run_verify(str(small_catalogue), "--url", live_server)
     assert status == 0, stderr
     lines = stdout.splitlines()
@@ -139,7 +135,7 @@ def test_verify_of_the_real_service_agrees_and_ends_with_0(live_server: str, sma
     assert "  3 pages (" in stderr
 
 
-def test_verify_as_json_of_the_real_service_says_all_of_it(live_server: str, small_catalogue: Path) -> None:
+def test_json_report_of_an_agreeing_service(live_server: str, small_catalogue: Path) -> None:
     status, stdout, _ = run_verify(str(small_catalogue), "--url", f"{live_server}/", "--json", "--release", "2020-01")
     report = json.loads(stdout)
     assert status == 0
@@ -158,7 +154,7 @@ def test_verify_as_json_of_the_real_service_says_all_of_it(live_server: str, sma
     }
 
 
-def test_verify_of_a_release_that_the_service_lacks_ends_with_2(live_server: str, small_catalogue: Path) -> None:
+def test_unknown_release_ends_with_2(live_server: str, small_catalogue: Path) -> None:
     status, stdout, stderr = run_verify(str(small_catalogue), "--url", live_server, "--release", "1999-01")
     assert (status, stdout) == (2, "")
     assert stderr.splitlines()[-1] == (
@@ -166,10 +162,10 @@ def test_verify_of_a_release_that_the_service_lacks_ends_with_2(live_server: str
     )
 
 
-# -- How the command ends
+# -- Exit codes
 
 
-def test_verify_that_finds_differences_ends_with_1_and_shows_them(small_catalogue: Path) -> None:
+def test_differences_end_with_1_and_are_shown(small_catalogue: Path) -> None:
     with http_server(counted(RECORDS[1:])) as url:
         status, stdout, stderr = run_verify(str(small_catalogue), "--url", url)
     assert status == 1
@@ -189,13 +185,13 @@ def test_verify_that_finds_differences_ends_with_1_and_shows_them(small_catalogu
         ("http://[::1", "--url must be the root address of a service"),
     ],
 )
-def test_verify_of_no_service_ends_with_2_and_a_sentence(small_catalogue: Path, url: str, said: str) -> None:
+def test_unreachable_service_ends_with_2(small_catalogue: Path, url: str, said: str) -> None:
     status, stdout, stderr = run_verify(str(small_catalogue), "--url", url)
     assert (status, stdout) == (2, "")
     assert stderr.splitlines()[-1].startswith(f"error: {said}")
 
 
-def test_verify_with_a_file_that_is_not_there_ends_with_2_and_a_sentence() -> None:
+def test_missing_file_ends_with_2() -> None:
     status, stdout, stderr = run_verify("/nowhere.zip")
     assert (status, stdout, stderr) == (
         2,
@@ -204,30 +200,14 @@ def test_verify_with_a_file_that_is_not_there_ends_with_2_and_a_sentence() -> No
     )
 
 
-def test_verify_with_a_release_of_an_impossible_name_ends_with_2(small_catalogue: Path) -> None:
+def test_impossible_release_name_ends_with_2(small_catalogue: Path) -> None:
     assert run_verify(str(small_catalogue), "--release", "a b")[::2] == (
         2,
         "error: --release must be the name of a release, such as 2018-09.\n",
     )
 
 
-def test_progress_of_a_check_shows_pages_and_remaining_time_on_a_terminal(small_catalogue: Path) -> None:
-    respond = counted(RECORDS)
-
-    def slowly(request: Request) -> Response:
-        time.sleep(0.4)
-        return respond(request)
-
-    with http_server(slowly) as url:
-        shown = run_in_terminal("verify", str(small_catalogue), "--url", url)
-    assert shown.returncode == 0
-    figures = r"reading the service's pages ━+[╸╺]?━* 2/3 pages 00:0[0-9]"
-    assert any(re.search(figures, line) for line in shown.lines), shown.lines
-    assert max(map(len, shown.lines)) <= 80
-    assert shown.lines[-1] == "the service agrees with the file"
-
-
-# -- Services that are wrong
+# -- Faulty services
 
 
 def renamed(records: list[ListedLocality]) -> list[ListedLocality]:
@@ -267,7 +247,7 @@ def with_an_unknown(records: list[ListedLocality]) -> list[ListedLocality]:
         (lambda rows: [rows[1], rows[0], *rows[2:]], {"out_of_order": 1}, "page 1"),
     ],
 )
-def test_wrong_record_is_found_and_nothing_else(
+def test_wrong_record_is_the_only_difference(
     small_catalogue: Path,
     damage: Callable[[list[ListedLocality]], list[ListedLocality]],
     expected: dict[str, int],
@@ -290,7 +270,7 @@ def test_wrong_record_is_found_and_nothing_else(
         ({"total_pages": 2}, "quantity is 132, but the pages have 100 records."),
     ],
 )
-def test_wrong_totals_are_told(small_catalogue: Path, totals: dict[str, int], fault: str) -> None:
+def test_wrong_totals_are_reported(small_catalogue: Path, totals: dict[str, int], fault: str) -> None:
     verification = check(small_catalogue, counted(RECORDS, **totals))
     assert fault in verification.walk.faults
     assert f"totals       {fault}" in shown_lines(verification)
@@ -299,7 +279,9 @@ def test_wrong_totals_are_told(small_catalogue: Path, totals: dict[str, int], fa
 
 @pytest.mark.parametrize("page", [2, 3])
 @pytest.mark.parametrize("change", [{"quantity": 131}, {"total_pages": 4}, {"release": "2021-01"}])
-def test_list_that_changes_on_the_way_is_told_once(small_catalogue: Path, change: dict[str, Any], page: int) -> None:
+def test_list_changing_during_the_check_is_reported_once(
+    small_catalogue: Path, change: dict[str, Any], page: int
+) -> None:
     verification = check(
         small_catalogue,
         lambda request: answer_page(
@@ -314,7 +296,7 @@ def test_list_that_changes_on_the_way_is_told_once(small_catalogue: Path, change
 
 
 @pytest.mark.parametrize("total_pages", [0, 1])
-def test_empty_list_lacks_everything(small_catalogue: Path, total_pages: int) -> None:
+def test_empty_list_misses_everything(small_catalogue: Path, total_pages: int) -> None:
     verification = check(small_catalogue, always(answer_page([], 1, total_pages=total_pages)))
     assert counts_of(verification) == {"missing": 132}
     assert verification.walk.faults == []
@@ -328,7 +310,7 @@ def test_ties_must_be_in_the_order_of_their_ids(small_catalogue: Path) -> None:
     assert not verification.agrees
 
 
-def test_report_is_bounded_and_json_is_whole(small_catalogue: Path) -> None:
+def test_report_is_limited_but_json_is_complete(small_catalogue: Path) -> None:
     with http_server(counted([record._replace(nombre="Otro") for record in RECORDS])) as url:
         status, stdout, _ = run_verify(str(small_catalogue), "--url", url)
         report = json.loads(run_verify(str(small_catalogue), "--url", url, "--json")[1])
@@ -348,7 +330,7 @@ def test_report_is_bounded_and_json_is_whole(small_catalogue: Path) -> None:
     assert differences[0]["page"] == 1
 
 
-def test_name_that_a_terminal_would_obey_is_shown_as_code(small_catalogue: Path) -> None:
+def test_control_characters_in_names_are_escaped(small_catalogue: Path) -> None:
     hostile = "\x1b[2J\u202e:smile: [red]x[/] \N{NO-BREAK SPACE}Ñ"
     with http_server(counted([RECORDS[0]._replace(nombre=hostile), *RECORDS[1:]])) as url:
         stdout = run_verify(str(small_catalogue), "--url", url)[1]
@@ -366,7 +348,7 @@ def test_empty_list_has_at_most_one_page(small_catalogue: Path) -> None:
     ]
 
 
-def test_json_has_each_difference_below_its_municipio_in_the_file(small_catalogue: Path) -> None:
+def test_json_groups_differences_by_municipio(small_catalogue: Path) -> None:
     first, second, third, fourth, *rest = RECORDS
     moved = first._replace(municipio_id=2001)
     unknown = ListedLocality(330019999, 33001, "9999", "Nowhere")
@@ -402,12 +384,12 @@ def test_rejected_rows_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.tail
-def test_demo_is_a_catalogue_too() -> None:
+def test_demo_can_be_verified() -> None:
     verification = check(Path("demo"), always(answer_page([], 1, total_pages=0)))
     assert counts_of(verification) == {"missing": DEMO_LOCALITIES}
 
 
-# -- What can't be checked
+# -- Services that can't be checked
 
 
 @pytest.mark.parametrize(
@@ -437,11 +419,11 @@ def test_demo_is_a_catalogue_too() -> None:
         (Response(b" " * (1024**2 + 1)), "Page 1 is larger than 1 MB."),
     ],
 )
-def test_answer_that_cannot_be_compared_is_refused(small_catalogue: Path, answer: Response, said: str) -> None:
+def test_incomparable_answer_is_refused(small_catalogue: Path, answer: Response, said: str) -> None:
     assert said in refusal_by(small_catalogue, always(answer))
 
 
-def test_service_with_ids_of_its_own_is_refused(small_catalogue: Path) -> None:
+def test_service_with_other_ids_is_refused(small_catalogue: Path) -> None:
     numbered = [record._replace(id=number) for number, record in enumerate(RECORDS, 1)]
     assert refusal_by(small_catalogue, counted(numbered)) == (
         "None of the service's ids is a key in the file: verify compares only services whose ids are INEGI's keys."
@@ -450,7 +432,7 @@ def test_service_with_ids_of_its_own_is_refused(small_catalogue: Path) -> None:
     assert counts_of(verification) == {"missing": 131, "unknown": 131}
 
 
-def test_other_release_than_the_one_asked_for_is_refused(small_catalogue: Path) -> None:
+def test_answer_of_another_release_is_refused(small_catalogue: Path) -> None:
     respond = always(answer_page(RECORDS, 1, release="2018-09"))
     said = refusal_by(small_catalogue, respond, release="2020-01")
     assert said == "The service ignores --release and answers with another release."
@@ -463,7 +445,7 @@ def test_other_release_than_the_one_asked_for_is_refused(small_catalogue: Path) 
         (Response(b" " * 600, drip=0.01), "Page 1 took more than "),
     ],
 )
-def test_answer_that_stops_or_drips_is_given_up(
+def test_stalled_or_dripping_answer_is_given_up(
     small_catalogue: Path, monkeypatch: pytest.MonkeyPatch, answer: Response, said: str
 ) -> None:
     monkeypatch.setattr(verify_module, "PAGE_TIMEOUT", 0.3)
@@ -471,7 +453,7 @@ def test_answer_that_stops_or_drips_is_given_up(
         verify_service(str(small_catalogue), url, Silent())
 
 
-def test_list_without_end_is_given_up(small_catalogue: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_list_is_given_up(small_catalogue: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verify_module, "MAX_RECORDS", 132)
     assert check(small_catalogue, counted(RECORDS)).agrees
     assert refusal_by(small_catalogue, counted([*RECORDS, RECORDS[0]])) == (
@@ -483,7 +465,7 @@ def test_list_without_end_is_given_up(small_catalogue: Path, monkeypatch: pytest
 
 
 def linked(link: Callable[[int], str]) -> Respond:
-    """Return a service whose pages have a link to the next, made of the page's number."""
+    """Return a service whose pages link to the next one."""
 
     def respond(request: Request) -> Response:
         number = number_of(request.target)
@@ -510,7 +492,7 @@ def test_links_are_followed_over_one_connection(small_catalogue: Path) -> None:
     assert len({request.port for request in asked}) == 1
 
 
-def test_pages_are_counted_where_there_are_no_links(small_catalogue: Path) -> None:
+def test_pages_are_counted_without_links(small_catalogue: Path) -> None:
     asked: list[Request] = []
     with http_server(keeping(asked, counted(RECORDS))) as url:
         verification = verify_service(str(small_catalogue), f"{url}/", Silent(), release="2020-01")
@@ -542,7 +524,7 @@ def test_link_to_another_origin_is_not_followed(small_catalogue: Path, origin: s
     assert not verification.walk.followed
 
 
-def test_links_that_never_end_are_left(small_catalogue: Path) -> None:
+def test_endless_links_are_given_up(small_catalogue: Path) -> None:
     verification = check(small_catalogue, linked(lambda number: f"?page={number + 1}"))
     assert verification.walk.pages == 6
     assert "The links to the next page never end: verify stopped after page 6." in verification.walk.faults
@@ -550,14 +532,14 @@ def test_links_that_never_end_are_left(small_catalogue: Path) -> None:
 
 
 @pytest.mark.parametrize("fragment", ["", "#again"])
-def test_links_that_lead_back_are_left(small_catalogue: Path, fragment: str) -> None:
+def test_circular_links_are_given_up(small_catalogue: Path, fragment: str) -> None:
     verification = check(small_catalogue, linked(lambda number: f"?page={number % 3 + 1}{fragment}"))
     assert verification.walk.pages == 3
     assert verification.walk.faults == ["The links to the next page never end: verify stopped after page 3."]
     assert counts_of(verification) == {}
 
 
-def test_password_in_the_address_is_sent_and_not_shown(small_catalogue: Path) -> None:
+def test_password_in_the_url_is_sent_but_not_shown(small_catalogue: Path) -> None:
     asked: list[Request] = []
     with http_server(keeping(asked, counted(RECORDS))) as url:
         address = url.replace("http://", "http://user:s3cr3t@")
@@ -574,7 +556,7 @@ damages = st.sampled_from([Kind.MISSING, Kind.DOUBLED, Kind.UNKNOWN, "nombre", "
 
 
 @given(st.dictionaries(st.integers(0, len(RECORDS) - 1), damages, max_size=30), st.randoms(use_true_random=False))
-def test_random_damage_is_found_and_nothing_else(damaged: dict[int, str], chance: Random) -> None:
+def test_random_damage_is_found_exactly(damaged: dict[int, str], chance: Random) -> None:
     rows = dict(enumerate(RECORDS))
     further: list[ListedLocality] = []
     copies: list[ListedLocality] = []

@@ -39,7 +39,7 @@ STARTED = "Application startup complete"
 
 @pytest.fixture
 def two_workers(seeded_database: str) -> Iterator[Live]:
-    """Lend a server of two workers, both of which have started."""
+    """Yield a server with two workers, both started."""
     with serving(seeded_database, "--workers", "2") as live:
         await_text(live, STARTED, 2)
         yield live
@@ -54,7 +54,7 @@ def assert_answers(live: Live) -> None:
     assert [ask(live.base, LOCALIDADES).status for _ in range(20)] == [200] * 20
 
 
-def test_supervisor_hands_the_protocol_to_its_workers_without_importing_the_application() -> None:
+def test_supervisor_does_not_import_the_application() -> None:
     program = """
 import pickle, sys
 from localidades_api.server.run import _protocol
@@ -70,7 +70,7 @@ print(*sys.modules)
     assert loaded.isdisjoint({"localidades_api.server.protocol", "localidades_api.app", "fastapi", "jinja2"})
 
 
-def test_connection_is_closed_after_a_thousand_requests_so_that_connections_move_to_idle_workers(
+def test_connection_is_closed_after_a_thousand_requests(
     live_server: str,
 ) -> None:
     request = f"GET {LOCALIDADES}?page=2 HTTP/1.1\r\nHost: test\r\n\r\n".encode()
@@ -82,7 +82,7 @@ def test_connection_is_closed_after_a_thousand_requests_so_that_connections_move
         assert connection.recv(1) == b""
 
 
-def test_worker_that_is_killed_is_replaced_and_the_others_answer_meanwhile(two_workers: Live) -> None:
+def test_killed_worker_is_replaced_while_the_others_answer(two_workers: Live) -> None:
     os.kill(workers_of(two_workers)[0], signal.SIGKILL)
     assert_answers(two_workers)
     await_text(two_workers, STARTED, 3)
@@ -97,8 +97,8 @@ if '--multiprocessing-fork' in sys.argv:
 
 
 @pytest.mark.timeout(240)
-def test_workers_that_hang_are_replaced(seeded_database: str, tmp_path: Path) -> None:
-    """One has an event loop that hangs and prints where, the other stands still altogether."""
+def test_hung_workers_are_replaced(seeded_database: str, tmp_path: Path) -> None:
+    """One has an event loop that hangs and prints where, the other is suspended."""
     with serving(seeded_database, "--workers", "2", **with_site(tmp_path, HANGS_AT_A_SIGNAL)) as live:
         await_text(live, STARTED, 2)
         before = workers_of(live)
@@ -117,13 +117,13 @@ def alive(processes: list[int]) -> list[int]:
 
 
 def with_site(folder: Path, statements: str) -> dict[str, str]:
-    """Return a setting of the environment with which every interpreter runs the statements first."""
+    """Return environment variables that make every interpreter run the statements first."""
     (folder / "sitecustomize.py").write_text(statements)
     return {"PYTHONPATH": f"{folder}{os.pathsep}{environment()['PYTHONPATH']}"}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no prlimit")
-def test_worker_that_the_system_refuses_is_tried_again(two_workers: Live) -> None:
+def test_worker_out_of_file_descriptors_is_retried(two_workers: Live) -> None:
     supervisor = two_workers.process.pid
     before = resource.prlimit(supervisor, resource.RLIMIT_NOFILE)
     resource.prlimit(supervisor, resource.RLIMIT_NOFILE, (4, before[1]))
@@ -137,7 +137,7 @@ def test_worker_that_the_system_refuses_is_tried_again(two_workers: Live) -> Non
 
 
 @pytest.mark.timeout(180)
-def test_workers_are_added_and_removed_without_a_lost_request(two_workers: Live) -> None:
+def test_workers_are_added_and_removed_without_losing_requests(two_workers: Live) -> None:
     asked: Counter[int] = Counter()
     ended = threading.Event()
 
@@ -174,9 +174,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_workers_that_cannot_start_end_the_command_with_the_reason(
-    seeded_database: str, tmp_path: Path, fault: str
-) -> None:
+def test_workers_that_cannot_start_end_the_command(seeded_database: str, tmp_path: Path, fault: str) -> None:
     statement, reason = FAULTS[fault]
     env = environment(seeded_database, **with_site(tmp_path, IN_WORKERS + statement))
     ended = run("serve", "--workers", "2", "--port", "0", env=env)
@@ -186,9 +184,7 @@ def test_workers_that_cannot_start_end_the_command_with_the_reason(
     assert "A worker can't start; the log above says why." in ended.stderr.splitlines()[-1]
 
 
-def test_later_worker_that_cannot_start_is_tried_again_while_the_others_answer(
-    seeded_database: str, tmp_path: Path
-) -> None:
+def test_later_worker_that_cannot_start_is_retried(seeded_database: str, tmp_path: Path) -> None:
     fault = tmp_path / "fault"
     statement = f"import pathlib\n    if pathlib.Path({str(fault)!r}).exists(): {FAULTS['import'][0]}"
     with serving(seeded_database, "--workers", "2", **with_site(tmp_path, IN_WORKERS + statement)) as live:

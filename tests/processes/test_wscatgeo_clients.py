@@ -1,7 +1,7 @@
-"""Twelve public programs that have been written for INEGI's wscatgeo read this service; the letters are the guide's.
+"""Twelve public programs written for INEGI's wscatgeo read this service; the letters are the guide's.
 
-Each is rewritten to what it asks for and what it reads, in its own language where that is here; the others are Python
-that reads the members that they declare, and fails where their types would.
+Each is reduced to its requests and the members that it reads, in its own language if that is installed. The others
+are Python that reads the members that they declare, and fails where their types would.
 """
 
 import json
@@ -31,7 +31,7 @@ PLACE = "cvegeo cve_ent cve_mun cve_loc nomgeo ambito latitud longitud altitud p
 
 @pytest.fixture
 def get(live_server: str) -> Get:
-    """Lend a function that reads the document at an address."""
+    """Return a function that reads the document at a URL."""
 
     def read(target: str) -> dict[str, Any]:
         document: dict[str, Any] = httpx.get(f"{live_server}/{target}", timeout=PATIENCE).raise_for_status().json()
@@ -41,18 +41,18 @@ def get(live_server: str) -> Get:
 
 
 def declared(record: dict[str, Any], names: str, type_: type = str) -> list[Any]:
-    """Return members that a client declares: each must be there, with its type."""
+    """Return the members that a client declares; each must exist with its type."""
     found = [record[name] for name in names.split()]
     assert {type(value) for value in found} == {type_}
     return found
 
 
 def program(command: Sequence[str | Path]) -> str:
-    """Run a program, and return what it prints."""
+    """Run a program and return its output."""
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
 
 
-# -- Programs in languages that are not here
+# -- Programs in languages that may not be installed
 
 
 def test_a_rust_reads_an_estado_or_an_error(get: Get) -> None:
@@ -85,7 +85,7 @@ def test_d_java_copies_three_levels(get: Get) -> None:
     members = "cve_agee cve_agem cve_loc nom_loc ambito latitud longitud altitud pob viv cve_carta"
     assert declared(place, members)[-3:] == ["863893", "-", "F13D19"]
     assert declared(place, "estatus", int) == [1]
-    assert {"nom_cab", "periodo"}.isdisjoint({*municipios[0], *place})  # its beans have null there
+    assert {"nom_cab", "periodo"}.isdisjoint({*municipios[0], *place})  # its beans allow null there
 
 
 def test_e_go_lists_places_of_an_estado(get: Get) -> None:
@@ -123,7 +123,7 @@ def test_b_python_makes_tables_of_three_levels(get: Get) -> None:
         level, _, _ = path.partition("/")
         assert {name for row in table for name in row} == set(COLUMNS[level].split())
         assert declared(table[0], COLUMNS[level])[0].startswith("01")
-    assert "features" not in get(f"{V1}geo/localidades/pol/01001")  # it says that nothing has been found
+    assert "features" not in get(f"{V1}geo/localidades/pol/01001")  # it reports that nothing was found
 
 
 def test_j_flask_reads_the_key_of_an_estado(get: Get) -> None:

@@ -1,4 +1,4 @@
-"""The application, called without a network, and the importer as the command line calls it."""
+"""Runs the application without a network, and the importer as the command line does."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -14,26 +14,44 @@ from sqlalchemy import Connection, Engine, event
 
 from localidades_api.api import Services
 from localidades_api.app import create_app
-from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.errors import LocalidadesError
 from localidades_api.importer import ImportReport, import_catalogue
 from localidades_api.releases.publish import publish_release
 from localidades_api.releases.retire import retire_release
+from localidades_api.response_cache import Key, ResponseCache, spelling
 from localidades_api.settings import Settings
-from tests.support.progress import Silent
+from tests.support.catalogue import Silent
 from tests.support.service_address import database_timeout, service_address
 from tests.support.waiting import PATIENCE, eventually_async, in_thread
 from tests.support.wire import LOCALIDADES
 
 
-async def import_into(url: str, source: Path | str, **options: Any) -> ImportReport:  # noqa: ANN401  # passed on
-    """Import a file as the command line does."""
+def cache_of(app: FastAPI) -> ResponseCache:
+    """Return the response cache of an application that `running_app` has started."""
+    cache: ResponseCache = app.state.response_cache
+    return cache
+
+
+def key_of(request: httpx.Request) -> Key:
+    """Return the key of a request in the cache."""
+    fields = [(name.lower(), value) for name, value in request.headers.raw]
+    return spelling(request.url.port, request.url.raw_path, fields)
+
+
+@asynccontextmanager
+async def _writing(url: str) -> AsyncIterator[Database]:
     database = Database.for_writing(url)
     try:
-        return await import_catalogue(database, str(source), Silent(), **options)
+        yield database
     finally:
         await database.dispose()
+
+
+async def import_into(url: str, source: Path | str, **options: Any) -> ImportReport:  # noqa: ANN401  # passed on
+    """Import a file as the command line does."""
+    async with _writing(url) as database:
+        return await import_catalogue(database, str(source), Silent(), **options)
 
 
 def import_file(url: str, source: Path | str) -> None:
@@ -43,9 +61,9 @@ def import_file(url: str, source: Path | str) -> None:
 
 @asynccontextmanager
 async def running_app(url: str, **options: Any) -> AsyncIterator[FastAPI]:  # noqa: ANN401  # passed on
-    """Start the application on a database, without a server, and without a page cache unless `options` ask for one.
+    """Start the application on a database, without a server and without a page cache; `options` are settings.
 
-    Unless the option `wants_names` is false, wait for the index of names; without `in_background` there is none.
+    Waits for the index of names unless `wants_names` is false. Without `in_background` there is no index.
     """
     in_background = options.pop("in_background", True)
     wants_names = options.pop("wants_names", in_background)
@@ -54,29 +72,25 @@ async def running_app(url: str, **options: Any) -> AsyncIterator[FastAPI]:  # no
     app = create_app(Settings(database_url=SecretStr(address), **settings), in_background=in_background)
     async with app.router.lifespan_context(app):
         if wants_names:
-            await await_names(app)
+            await _await_index(app.state.services)
         yield app
 
 
-async def await_names(app: FastAPI) -> None:
-    """Wait until the names of the served release are indexed; not at all where no release can be read."""
-    services: Services = app.state.services
-    with suppress(LocalidadesError):
+async def _await_index(services: Services) -> None:
+    with suppress(LocalidadesError):  # there may be no release
         release = await services.releases.current()
-        await eventually_async(lambda: is_indexed(services, release), within=2 * PATIENCE)
-
-
-async def is_indexed(services: Services, release: Release) -> bool:
-    return services.names.is_ready(release)
+        async with asyncio.timeout(2 * PATIENCE):
+            while not services.names.is_ready(release):  # noqa: ASYNC110  # the index gives no event
+                await asyncio.sleep(0.02)
 
 
 def client_of(app: FastAPI) -> httpx.AsyncClient:
-    """Return a client that calls the application without a network, and sees its answers to unexpected errors."""
+    """Return a client that calls the application directly and gets its responses to unexpected errors."""
     return httpx.AsyncClient(transport=httpx.ASGITransport(app, raise_app_exceptions=False), base_url="http://test")
 
 
 async def await_release(client: httpx.AsyncClient, name: str, *, within: float = PATIENCE) -> None:
-    """Wait until the application has noticed that a release is the current one."""
+    """Wait until the application serves a release as the current one."""
 
     async def is_served() -> bool:
         return str((await client.head(LOCALIDADES)).headers.get("catalogue-release")) == name
@@ -85,7 +99,7 @@ async def await_release(client: httpx.AsyncClient, name: str, *, within: float =
 
 
 async def await_searched(client: httpx.AsyncClient, name: str) -> None:
-    """Wait until the application searches a release, whose names it has to index for that."""
+    """Wait until the application has indexed a release and searches it."""
 
     async def is_searched() -> bool:
         answer = await client.get(f"{LOCALIDADES}suggest/?q=a")
@@ -96,7 +110,7 @@ async def await_searched(client: httpx.AsyncClient, name: str) -> None:
 
 @contextmanager
 def recorded_statements(app: FastAPI) -> Iterator[list[str]]:
-    """Collect the SQL that the application sends; what looks for releases, now or once a connection, does not count."""
+    """Collect the SQL that the application sends, except for statements that look up releases."""
     statements: list[str] = []
 
     url = app.state.database.engine.url
@@ -115,20 +129,14 @@ def recorded_statements(app: FastAPI) -> Iterator[list[str]]:
 
 async def publish_again(url: str, name: str) -> str | None:
     """Make a release the current one, as the command does; return the name of the previous one."""
-    database = Database.for_writing(url)
-    try:
+    async with _writing(url) as database:
         return await publish_release(database, name)
-    finally:
-        await database.dispose()
 
 
 async def retire(url: str, name: str, progress: Any = None, *, grace: float = 0) -> list[str]:  # noqa: ANN401  # any observer
-    """Remove a release, as the command does; return the names of all that it has removed."""
-    database = Database.for_writing(url)
-    try:
+    """Remove a release, as the command does; return the names of all removed releases."""
+    async with _writing(url) as database:
         return await retire_release(database, name, progress or Silent(), grace=grace)
-    finally:
-        await database.dispose()
 
 
 async def walk(client: httpx.AsyncClient, target: str) -> AsyncIterator[httpx.Response]:

@@ -1,16 +1,15 @@
-"""Debian's Chromium, pages in it that must not misbehave, and what axe finds on them."""
+"""Runs Debian's Chromium, checks pages for errors, and runs axe on them."""
 
 import asyncio
 import os
 import shutil
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from playwright.async_api import Browser, ConsoleMessage, Page, Request, Route, ViewportSize, async_playwright, expect
 
-from localidades_api.languages.translators import translator
 from tests.support.machine import needed
 from tests.support.waiting import PATIENCE
 from tests.support.wire import ROOT
@@ -20,16 +19,6 @@ SCREENSHOTS = ROOT / "build" / "screenshots"
 TELEPHONE: ViewportSize = {"width": 360, "height": 740}
 
 
-class Look(NamedTuple):
-    """How somebody sees the pages: options of a browser's context, and what a text of ours is in their language."""
-
-    options: dict[str, Any]
-    say: Callable[[str], str]
-
-
-# Two looks that have nothing in common stand for all that there are.
-DESKTOP_LIGHT_EN = Look({}, translator("en"))
-TELEPHONE_DARK_ES = Look({"viewport": TELEPHONE, "color_scheme": "dark", "locale": "es-MX"}, translator("es"))
 _PATIENCE_MS = PATIENCE * 1000  # a busy machine may take long to draw a page, or a map without a graphics card
 _AXE = ROOT / "tests" / "browser" / "node_modules" / "axe-core" / "axe.min.js"
 
@@ -37,14 +26,14 @@ expect.set_options(timeout=_PATIENCE_MS)
 
 
 def chromium() -> str:
-    """Return the path of Debian's Chromium: of its headless shell if it is there, which halves what a page costs."""
+    """Return the path of Debian's Chromium, preferably its headless shell, which takes half the time."""
     found = shutil.which("chromium-headless-shell") or shutil.which("chromium")
     return needed(found, "there is no chromium-headless-shell on this machine, and no chromium")
 
 
 @asynccontextmanager
 async def launched(*arguments: str) -> AsyncIterator[Browser]:
-    """Lend Debian's Chromium, with further arguments; Playwright's own is never fetched."""
+    """Start Debian's Chromium; Playwright's own is never downloaded."""
     async with async_playwright() as playwright:
         # Root can't have Chromium's sandbox.
         browser = await playwright.chromium.launch(
@@ -62,9 +51,9 @@ async def visit(
     errors: bool = False,
     **options: Any,  # noqa: ANN401  # passed on
 ) -> AsyncIterator[Page]:
-    """Lend a page; in the end nothing may have been said on the console, nor asked for beyond the service.
+    """Open a page; fail at the end if it wrote to the console or sent a request elsewhere.
 
-    With `errors`, the console may say that a page was answered with an error.
+    With `errors`, the console may report responses with an error status.
     """
     context = await browser.new_context(**{"base_url": base, "locale": "en-US", **options})
     wrong: list[str] = []
@@ -90,14 +79,14 @@ async def visit(
 
 
 class Held:
-    """Requests whose answers wait until they are released."""
+    """Requests that are held until `release` is called."""
 
     def __init__(self) -> None:
         self._asked = asyncio.Semaphore(0)
         self._released = asyncio.Event()
 
     async def __call__(self, route: Route) -> None:
-        """Handle a request as Playwright wants it."""
+        """Handle a request; Playwright calls this."""
         self._asked.release()
         await self._released.wait()
         await route.continue_()
@@ -107,21 +96,21 @@ class Held:
         await self._asked.acquire()
 
     def release(self) -> None:
-        """Let the answers come."""
+        """Let the requests continue."""
         self._released.set()
 
 
 async def hold(page: Page, address: str) -> Held:
-    """Hold the answers to the requests for an address, which may have wildcards."""
+    """Hold the requests for a URL, which may have wildcards."""
     held = Held()
     await page.route(address, held)
     return held
 
 
 async def axe_faults(page: Page, **options: object) -> dict[str, list[str]]:
-    """Return what axe finds: rules, and the elements that break them."""
+    """Return the violations that axe finds: rules, and the elements that break them."""
     if not await page.evaluate("() => 'axe' in window"):
-        # Evaluated, since the policy of our pages lets no script into them.
+        # Evaluated, because the pages' security policy blocks injected scripts.
         path = needed(_AXE, "axe-core is not installed: `make test` does it, with npm")
         await page.evaluate(await asyncio.to_thread(Path(path).read_text, "utf-8"))
     options = {"resultTypes": ["violations"], "preload": False, **options}

@@ -1,4 +1,4 @@
-"""Rows that a reader reads from bytes."""
+"""Readers of rows, on bytes."""
 
 import io
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Small catalogues in INEGI's layout, written for the tests, and what the importer says of files."""
+"""Writes small catalogues in INEGI's layout, and reads files as the importer does."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from localidades_api.errors import CatalogueError
 from localidades_api.importer.extract import open_table
 from localidades_api.importer.source import open_source
 from localidades_api.importer.transform import Catalogue, transform
-from tests.support.progress import Silent
+from localidades_api.observability.progress import Step
 
 HEADER = (
     "CVEGEO", "Estatus", "CVE_ENT", "NOM_ENT", "NOM_ABR", "CVE_MUN", "NOM_MUN", "CVE_LOC", "NOM_LOC",
@@ -22,7 +22,7 @@ NO_DATA = "-"
 
 @dataclass(frozen=True)
 class Place:
-    """A row of a catalogue; a column of `ATTRIBUTES` that is no field here has no data."""
+    """A row of a catalogue; columns of `ATTRIBUTES` without a field here are empty."""
 
     cvegeo: str
     nombre: str
@@ -49,11 +49,11 @@ class Place:
         )  # fmt: skip
 
     def text_of(self, column: str) -> str:
-        """Return what the row has in a column of `ATTRIBUTES`."""
+        """Return the text of a column of `ATTRIBUTES`."""
         return str(getattr(self, column, NO_DATA))
 
 
-# The traps of the real data: homonyms, marks of every kind, names that a page or a shell could stumble over.
+# Traps of the real data: homonyms, marks of every kind, names that look like markup or code.
 TRAPS = (
     Place("010010001", "Aguascalientes", ambito="U", poblacion="863893", poblacion_masculina="419168",
           poblacion_femenina="444725"),
@@ -75,7 +75,7 @@ TRAPS = (
 
 
 def many(count: int) -> list[Place]:
-    """Return the traps and ordinary places besides, `count` in all, in the order of their keys."""
+    """Return `count` places ordered by key: the traps and ordinary ones."""
     ordinary = (
         Place(f"{2 + n % 7:02d}{1 + n % 11:03d}{1 + n:04d}", f"Lugar {n}", nom_ent=f"Estado {2 + n % 7:02d}")
         for n in range(count - len(TRAPS))
@@ -90,10 +90,23 @@ def lines_of(rows: Iterable[Sequence[str]], header: Sequence[str] = HEADER, sepa
 
 
 def write_catalogue(path: Path, places: Iterable[Place], *, encoding: str = "utf-8-sig") -> Path:
-    """Write a csv with INEGI's line ends."""
+    """Write a CSV file with INEGI's line endings."""
     text = "".join(f"{line}\r\n" for line in lines_of(place.values() for place in places))
     path.write_bytes(text.encode(encoding))
     return path
+
+
+class Silent:
+    """An observer of imports and retirements that ignores everything."""
+
+    def begin(self, step: Step) -> None:
+        """Ignore it."""
+
+    def expect(self, amount: int) -> None:
+        """Ignore it."""
+
+    def advance(self, amount: int) -> None:
+        """Ignore it."""
 
 
 def unwatched(amount: int) -> None:
@@ -107,7 +120,7 @@ def read_catalogue(path: Path) -> Catalogue:
 
 
 def refusal_of(source: str) -> str:
-    """Open a file or an address of a catalogue, and return the sentence that refuses it."""
+    """Open a catalogue that must be refused, and return the error message."""
     with pytest.raises(CatalogueError) as caught, open_source(source, Silent()):
         pass
     return str(caught.value)

@@ -1,4 +1,4 @@
-"""What a database holds, read beside the service and the importer."""
+"""Reads the contents of a database directly, not through the service."""
 
 import json
 from collections.abc import AsyncIterator, Iterable
@@ -15,19 +15,19 @@ from tests.support.catalogue import Place
 from tests.support.service_address import database_timeout
 from tests.support.waiting import eventually_async
 
-# Make every read of a locality fail in a way that the service has no words for (22012, division by zero).
+# Make every read of a locality fail with an error that the service doesn't foresee (22012, division by zero).
 BREAK_LOCALITIES = (
     "ALTER TABLE localities RENAME TO localities_beneath",
     "CREATE VIEW localities AS SELECT * FROM localities_beneath WHERE 1 / (id - id) = 1",
 )
 
 
-# Whether somebody waits for a lock in this database.
+# True if any process waits for a lock in this database.
 SOMEBODY_WAITS = (
     "SELECT EXISTS (SELECT FROM pg_locks JOIN pg_database ON pg_database.oid = database"
     " WHERE datname = current_database() AND NOT granted)"
 )
-WHO_WAIT = (  # the processes of the server that wait for a lock in this database
+WHO_WAIT = (  # the processes that wait for a lock in this database
     "SELECT array_agg(DISTINCT pid) FROM pg_locks JOIN pg_database ON pg_database.oid = database"
     " WHERE datname = current_database() AND NOT granted"
 )
@@ -43,7 +43,7 @@ async def connected(url: str) -> AsyncIterator[asyncpg.Connection]:
 
 
 async def photograph(url: str) -> dict[str, list[tuple[Any, ...]]]:
-    """Return all that a database holds: every relation, constraint and row."""
+    """Return the whole contents of a database: every relation, constraint and row."""
     async with connected(url) as connection:
         names = await connection.fetch(
             "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')"
@@ -74,13 +74,13 @@ async def read_release(url: str, name: str | None = None) -> tuple[Release, list
 
 
 def rows_of(places: Iterable[Place]) -> list[tuple[Any, ...]]:
-    """Return what the list shows of these places, in its order."""
+    """Return these places as rows of the list, in its order."""
     ordered = sorted(places, key=lambda place: (place.cvegeo[5:], place.cvegeo))
     return [(int(p.cvegeo), int(p.cvegeo[:5]), p.cvegeo[5:], p.nombre) for p in ordered]
 
 
 async def assert_nothing_left(url: str, before: dict[str, list[tuple[Any, ...]]], *, seconds: float = 10) -> None:
-    """Check that a database is what it was, and that the lock of an import that died goes with it."""
+    """Check that a database is unchanged and that a dead import's lock is released."""
     async with connected(url) as connection:
         query = "SELECT count(*) = 0 FROM pg_locks JOIN pg_database ON database = pg_database.oid"
         query += " WHERE datname = current_database() AND locktype = 'advisory'"

@@ -1,4 +1,4 @@
-"""A catalogue large enough for a download to be under way, and clients that stop reading one."""
+"""A catalogue large enough to interrupt its download, and clients that stop reading."""
 
 import csv
 import http.client
@@ -23,7 +23,7 @@ TEXTS |= {name for name, attribute in ATTRIBUTES.items() if attribute.kind == "t
 
 
 def read_csv(content: bytes) -> list[Record]:
-    """Read CSV; an empty value is no data."""
+    """Read CSV; empty values become None."""
     text = content.decode()
     assert text.endswith("\r\n")
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)
@@ -38,12 +38,12 @@ def value_of(name: str, text: str) -> object:
 
 
 LARGE = 40_000
-# From Greek to N'Ko, two bytes each: none is Latin, and folding keeps what it has made of them, unlike rarer letters.
+# From Greek to N'Ko, two bytes each. None is Latin, and folding caches them, unlike rarer letters.
 LETTERS = [letter for letter in map(chr, range(0x0376, 0x0800)) if letter.isalpha()]
 
 
 def large_places() -> list[Place]:
-    """Return the same places every time; their names hardly compress, so that no buffer between holds a download."""
+    """Return the same places every time. Their names hardly compress, so a download doesn't fit into buffers."""
     names = random.Random(4)  # noqa: S311
     return [
         Place(
@@ -56,19 +56,19 @@ def large_places() -> list[Place]:
 
 
 class Stalled(NamedTuple):
-    """A download of which a client has read the beginning, and does not go on."""
+    """A download that a client has stopped reading after its beginning."""
 
     response: http.client.HTTPResponse
     beginning: bytes
 
     def read_on(self) -> bytes:
-        """Read to the end; return all of it."""
+        """Read to the end; return the whole body."""
         return self.beginning + self.response.read()
 
 
 @contextmanager
 def stalled(base: str, query: str, coding: str = "identity") -> Iterator[Stalled]:
-    """Begin a download and stop reading; the server is left in the middle of it."""
+    """Begin a download and stop reading it."""
     with closing(http.client.HTTPConnection(urlsplit(base).netloc, timeout=PATIENCE)) as connection:
         connection.request("GET", f"{DOWNLOAD}?{query}", headers={"Accept-Encoding": coding})
         response = connection.getresponse()
@@ -76,5 +76,5 @@ def stalled(base: str, query: str, coding: str = "identity") -> Iterator[Stalled
         assert response.headers["transfer-encoding"] == "chunked"
         assert response.headers.get("content-encoding", "identity") == coding
         beginning = response.read(1000)
-        time.sleep(0.4)  # what the buffers between can take is taken
+        time.sleep(0.4)  # until the buffers between are full
         yield Stalled(response, beginning)

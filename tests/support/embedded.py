@@ -1,4 +1,4 @@
-"""The embedded Postgres, seen from outside."""
+"""Folders and processes of the embedded Postgres."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ only_linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc"
 
 @contextmanager
 def lend_folder() -> Iterator[Path]:
-    """Lend a folder for the data of a server, of which nothing may run at the end."""
+    """Yield a folder for the data of a server; fail if a process of it is left."""
     with reachable_folder() as folder:
         yield folder
         left = find_processes(folder)
@@ -30,7 +30,7 @@ def lend_folder() -> Iterator[Path]:
 
 
 def copy_clone(folder: Path) -> Path:
-    """Copy the package and its migrations, as they stand in a clone."""
+    """Copy the package and its migrations, laid out as in a clone."""
     for name in ("src/localidades_api", "migrations"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     return folder
@@ -50,6 +50,6 @@ def find_processes(folder: Path) -> dict[str, int]:
         elif f" -D {folder}" in command:
             parents[int(pid)] = int(parent)
     for process, its_parent in parents.items():
-        if its_parent not in parents:  # a process that it has just forked has its command line for a moment
+        if its_parent not in parents:  # a process that it has just forked has the same command line for a moment
             found["postmaster"] = process
     return found

@@ -1,9 +1,9 @@
-"""Commands of ours, forked from one process that has already loaded what they need.
+"""Runs the project's commands by forking a process that has already imported their modules.
 
-Loading it takes a second of processor time, which a run of the tests would spend some 400 times. A forked command is
-otherwise the real one: it has its own session, environment, streams and limits, and ends as Python does.
+The imports take a second of processor time, and a run of the tests starts some 400 commands. A forked command is
+otherwise the real one: it has its own session, environment, streams and limits, and exits as Python does.
 
-Run as a script, this module is that process.
+That process runs this module as a script.
 """
 
 import fcntl
@@ -23,7 +23,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-# Not `localidades_api.cli`: what it prints depends on the streams that it finds when it is imported.
+# Not `localidades_api.cli`, whose output depends on the streams at import.
 PRELOADED = (
     "localidades_api.app",
     "localidades_api.name_indexes.build",
@@ -44,7 +44,7 @@ _LENGTH = struct.Struct("!I")
 
 
 class ForkedProcess:
-    """A forked command, with what tests use of `subprocess.Popen`."""
+    """A forked command, with the methods of `subprocess.Popen` that tests use."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -56,15 +56,15 @@ class ForkedProcess:
         return _receive(self._connection, length)
 
     def poll(self) -> int | None:
-        """Return its exit code, negative for a signal, or None while it runs."""
+        """Return the exit code (negative for a signal), or None while it runs."""
         with suppress(subprocess.TimeoutExpired):
             return self.wait(0)
         return None
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end and return its exit code; raise subprocess.TimeoutExpired after so many seconds."""
+        """Wait for the end and return the exit code; raise subprocess.TimeoutExpired after `timeout` seconds."""
         if self.returncode is None:
-            poll = select.poll()  # knows no limit on the number of a descriptor, as select does
+            poll = select.poll()  # select() refuses descriptors from 1024
             poll.register(self._connection, select.POLLIN)
             if not poll.poll(None if timeout is None else timeout * 1000):
                 raise subprocess.TimeoutExpired("localidades-api", timeout or 0)
@@ -87,10 +87,10 @@ class ForkedProcess:
 
 
 class ForkServer:
-    """The process that commands are forked from; all processes of a test run share it, and it ends with the run."""
+    """Starts and uses the process that commands are forked from. All processes of a test run share it."""
 
     def __init__(self, folder: Path, run: int) -> None:
-        """Start it, unless another process has; its socket and its log are in `folder`, `run` is the run's process."""
+        """Start it unless another process has. `folder` has its socket and log; it exits with the process `run`."""
         self._path = folder / "forkserver.sock"
         with (folder / "forkserver.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -116,7 +116,7 @@ class ForkServer:
         cwd: Path,
         files: str | None = None,
     ) -> ForkedProcess:
-        """Run the command line with arguments and with stdin, stdout and stderr; it may open so many `files`."""
+        """Run a command with arguments, the three standard streams, and a limit on open files."""
         request = json.dumps({"arguments": arguments, "env": dict(env), "cwd": str(cwd), "files": files}).encode()
         connection = socket.socket(socket.AF_UNIX)
         connection.connect(str(self._path))
@@ -136,7 +136,7 @@ def _receive(connection: socket.socket, length: int) -> bytes:
 
 
 class _Server:
-    """Forks a process for each request, and reports its end over the request's connection."""
+    """Forks a process for each request and reports its exit code over the request's connection."""
 
     def __init__(self, path: str) -> None:
         self._listener = socket.socket(socket.AF_UNIX)
@@ -152,7 +152,7 @@ class _Server:
         self._inherited = [self._listener.fileno(), self._wakeup, wakening]
 
     def serve(self, run: int) -> dict[str, Any]:
-        """Return a request in each process forked for one; exit once the process of the test run has ended."""
+        """Return a request in the process that is forked for it; exit once the test run has ended."""
         while _is_alive(run):
             ready, _, _ = select.select([self._listener.fileno(), self._wakeup], [], [], 1)
             if self._wakeup in ready:
@@ -207,7 +207,7 @@ def _read_request(connection: socket.socket) -> dict[str, Any]:
 
 
 def _become(request: dict[str, Any]) -> None:
-    """Take on what the command is to have."""
+    """Set up this process as the request says."""
     os.setsid()
     for target, stream in enumerate(request["streams"]):
         os.dup2(stream, target)
@@ -231,7 +231,7 @@ if __name__ == "__main__":
     for name in PRELOADED:
         import_module(name)
     _become(_Server(sys.argv[1]).serve(int(sys.argv[2])))
-    del __file__  # what starts another Python from here must not load this script
+    del __file__  # multiprocessing would load this script in its children
     from localidades_api.cli import app
 
     app()

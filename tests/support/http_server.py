@@ -1,4 +1,4 @@
-"""An HTTP server of the tests' own: what a command fetches from, a proxy passes on to, or a client talks to."""
+"""A scripted HTTP server, for tests of commands, proxies and clients."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,12 +16,12 @@ class Request(NamedTuple):
     target: str
     headers: Message
     body: bytes
-    port: int  # of the client's end, so that connections can be told apart
+    port: int  # the client's, which identifies its connection
 
 
 @dataclass(frozen=True)
 class Response:
-    """What the server sends; `drip` is the seconds before each byte of the body."""
+    """A response to send; `drip` is the delay in seconds before each byte of the body."""
 
     body: bytes = b""
     status: int = 200
@@ -36,12 +36,12 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True  # a client may keep its connection open
 
     def handle_error(self, *args: object) -> None:
-        """Keep silent: a client may hang up at any time."""
+        """Ignore errors: clients may disconnect at any time."""
 
 
 @contextmanager
 def http_server(respond: Respond) -> Iterator[str]:
-    """Serve `respond` on a free port, and yield the server's root; connections are kept alive."""
+    """Serve `respond` on a free port with keep-alive; yield the server's root URL."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -61,7 +61,7 @@ def http_server(respond: Respond) -> Iterator[str]:
         do_POST = do_GET  # noqa: N815  # the base's name
 
         def log_message(self, *args: object) -> None:
-            """Keep silent."""
+            """Don't log."""
 
     with _Server(("127.0.0.1", 0), Handler) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
@@ -74,5 +74,5 @@ def http_server(respond: Respond) -> Iterator[str]:
 
 
 def at_paths(responses: Mapping[str, Response]) -> Respond:
-    """Return a server of these paths, whatever the query; any other path is 404."""
+    """Respond at these paths, ignoring the query; any other path is 404."""
     return lambda request: responses.get(request.target.partition("?")[0], Response(status=404))

@@ -1,4 +1,4 @@
-"""Metrics as Prometheus scrapes them."""
+"""Scrapes metrics as Prometheus does."""
 
 from collections.abc import Callable
 
@@ -31,7 +31,7 @@ def value(metrics: Metrics, name: str, *labels: str) -> float:
 
 
 def await_metrics(base: str, condition: Callable[[Metrics], bool]) -> Metrics:
-    """Scrape until something holds: metrics are a second late, and a worker takes some to start."""
+    """Scrape until a condition holds: metrics lag by a second, and workers take a while to start."""
     seen: list[Metrics] = []
 
     def holds() -> bool:

@@ -1,4 +1,4 @@
-"""A made-up catalogue of names, with the traps of the real one, and an index of it."""
+"""An invented catalogue of names with the traps of the real one, and its index."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ MUNICIPIOS = {
     27004: "Centro",
     5038: "Zaragoza",
 }
-# key, name, population, the names that it had
+# key, name, population, former names
 _ROWS: tuple[tuple[int, str, int | None, tuple[Former, ...]], ...] = (
     (90070001, "Iztapalapa", 1835486, ()),
     (140390001, "Guadalajara", 1385621, ()),

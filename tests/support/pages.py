@@ -1,4 +1,4 @@
-"""Pages for people, taken apart."""
+"""Parses HTML pages, and lists the pages and error pages to test."""
 
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -24,13 +24,13 @@ class Element:
 
     @property
     def path(self) -> tuple[str, ...]:
-        """The names of the elements that it is in."""
+        """The tags of its ancestors."""
         return tuple(element.tag for element in self.within)
 
 
 @dataclass
 class Page(HTMLParser):
-    """A page taken apart; it fails on markup that does not nest."""
+    """A parsed page; parsing fails on markup that doesn't nest."""
 
     elements: list[Element] = field(default_factory=list)
     _open: list[Element] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Page(HTMLParser):
             self._open[-1].own.append(data)
 
     def all(self, tag: str, **attributes: str) -> list[Element]:
-        """Return the elements of a name with these attributes."""
+        """Return the elements of a tag with these attributes."""
         return [
             element
             for element in self.elements
@@ -81,16 +81,16 @@ class Page(HTMLParser):
         return element
 
     def of_class(self, tag: str, name: str) -> Element:
-        """Return the only element of a name in this class."""
+        """Return the only element of a tag with this class."""
         (element,) = (one for one in self.all(tag) if name in one.attributes.get("class", "").split())
         return element
 
     def inside(self, tag: str, *, of: Element) -> list[Element]:
-        """Return the elements of a name that stand in another one."""
+        """Return the elements of a tag inside another element."""
         return [element for element in self.all(tag) if any(up is of for up in element.within)]
 
     def fields(self, form: Element) -> dict[str, str]:
-        """Return what a browser sends of a form that nobody touched."""
+        """Return the fields that a browser sends for an unchanged form."""
         sent = {field.attributes["name"]: field.attributes.get("value", "") for field in self.inside("input", of=form)}
         for select in self.inside("select", of=form):
             options = self.inside("option", of=select)
@@ -99,7 +99,7 @@ class Page(HTMLParser):
         return sent
 
     def rows(self) -> list[list[str]]:
-        """Return the cells of the first table's body, which is that of the list."""
+        """Return the cells of the first table's body."""
         rows: list[list[str]] = []
         tables = [at for at, element in enumerate(self.elements) if element.tag == "table"]
         for element in self.elements[: tables[1] if len(tables) > 1 else None]:
@@ -112,7 +112,7 @@ class Page(HTMLParser):
 
 @dataclass(frozen=True)
 class Shown:
-    """The exchange that a page shows."""
+    """The request and response that a page shows."""
 
     target: str
     status: str

@@ -1,4 +1,4 @@
-"""A real PgBouncer before a test's Postgres, with the configuration of deploy/."""
+"""Runs PgBouncer in front of a Postgres, with the configuration of deploy/."""
 
 import os
 import shutil
@@ -16,12 +16,12 @@ from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import ROOT
 
 CONFIGURATION = ROOT / "deploy" / "pgbouncer.ini"
-# Of another version than the system's: PGBOUNCER=/path/to/pgbouncer.
+# PGBOUNCER=/path/to/pgbouncer chooses another version than the system's.
 PROGRAM = os.environ.get("PGBOUNCER") or shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
 
 
 class Pooler:
-    """A PgBouncer that runs; it asks for no password, as the tests' Postgres doesn't."""
+    """A running PgBouncer; it needs no password, like the tests' Postgres."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -34,11 +34,11 @@ class Pooler:
 
 @contextmanager
 def pooling(hosts: str, roles: Collection[str] = (), mode: str = "transaction", **settings: object) -> Iterator[Pooler]:
-    """Run PgBouncer before one or more `hosts:port` or `folder:port`; it lets in `postgres` and these roles."""
+    """Run PgBouncer in front of one or more `hosts:port` or `folder:port`; `postgres` and `roles` may connect."""
     pgbouncer = needed(PROGRAM, "install pgbouncer")
     port = free_port()
     with reachable_folder() as folder:
-        account = choose_account(folder)  # it does not run as root either
+        account = choose_account(folder)  # like Postgres, it doesn't run as root
         shutil.copy(CONFIGURATION, folder)
         users = folder / "users.txt"
         users.write_text("".join(f'"{role}" ""\n' for role in ("postgres", *roles)))
@@ -46,7 +46,7 @@ def pooling(hosts: str, roles: Collection[str] = (), mode: str = "transaction", 
         own |= {"auth_type": "trust", "auth_file": users, **settings}
         lines = "\n".join(f"{name} = {value}" for name, value in own.items())
         file = folder / "test.ini"
-        # A section that begins anew would have its defaults again.
+        # A second [pgbouncer] section would reset the first.
         names, _, server_port = hosts.rpartition(":")
         address = f"host={names} port={server_port}"
         databases = f"[databases]\nlocalidades = {address}\n* = {address}\n"
@@ -78,11 +78,11 @@ def _await_answer(pooler: Pooler, process: "subprocess.Popen[bytes]") -> None:
 
 @contextmanager
 def pooling_the_service(server: str, mode: str) -> Iterator[None]:
-    """Lead every service of the tests to its database through PgBouncer, as a role that reads."""
+    """Connect every service of the tests to its database through PgBouncer, as a role that reads."""
     role = own_name("pooled_service")
-    execute(server, f"CREATE ROLE {role} LOGIN SUPERUSER")  # tests break tables that others own
+    execute(server, f"CREATE ROLE {role} LOGIN SUPERUSER")  # tests break tables of other owners
     options = parse_qs(urlsplit(server).query)
-    # A template database is copied once nobody is connected to it.
+    # A template database can't be copied while anyone is connected to it.
     with (
         pooling(f"{options['host'][0]}:{options['port'][0]}", roles=[role], mode=mode, server_idle_timeout=1) as pooler,
         service_address.through(lambda url: pooler.url(url, role), server),

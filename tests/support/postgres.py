@@ -1,4 +1,4 @@
-"""Databases of a test's own on the run's Postgres, and statements run beside the service."""
+"""Creates databases for tests, and runs statements on them."""
 
 import asyncio
 import fcntl
@@ -25,20 +25,20 @@ from tests.support.wire import ROOT
 
 
 def alembic_config(url: str, *, seed: Path | None = None) -> Config:
-    """Return the project's own configuration, for a database of the tests; `seed` is what an empty one gets."""
+    """Return the project's Alembic configuration for a database; `seed` is the catalogue for an empty one."""
     settings = Settings(database_url=SecretStr(url), seed=seed and str(seed))
     return Config(ROOT / "alembic.ini", attributes={"settings": settings, "configure_logging": False})
 
 
 def name_of(url: str) -> str:
-    """Return the name of the database at an address."""
+    """Return the name of the database in a URL."""
     found = re.search(r"/(\w+)\?", url)
     assert found is not None
     return found[1]
 
 
 async def run_sql(url: str, statement: str, *values: object) -> list[Any]:
-    """Run a statement over a connection of its own, and return its rows."""
+    """Run a statement on a new connection and return its rows."""
     connection = await asyncpg.connect(url)
     try:
         return list(await connection.fetch(statement, *values))
@@ -47,12 +47,12 @@ async def run_sql(url: str, statement: str, *values: object) -> list[Any]:
 
 
 def execute(url: str, *statements: str) -> list[list[Any]]:
-    """Run statements, each on its own, and return the rows of each."""
+    """Run statements on separate connections and return the rows of each."""
     return [in_thread(lambda: asyncio.run(run_sql(url, one))) for one in statements]  # noqa: B023  # it has ended
 
 
 def await_idle_connections(url: str) -> int:
-    """Wait until the service's connections to the database have nothing to do, and count them; fail if one goes on."""
+    """Wait until all the service's connections to the database are idle, and count them."""
     query = "SELECT state FROM pg_stat_activity WHERE datname = current_database()"
     query += " AND application_name = 'localidades-api'"
     states: list[str] = []
@@ -67,7 +67,7 @@ def await_idle_connections(url: str) -> int:
 
 @contextmanager
 def out_of_reach(server: str, url: str) -> Iterator[None]:
-    """Cut every connection to a database, and let nobody in."""
+    """Terminate every connection to a database and refuse new ones."""
     name = name_of(url)
     cut = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"  # noqa: S608  # of ours
     execute(server, f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false", cut)
@@ -81,13 +81,13 @@ _numbers = count(1)
 
 
 def own_name(kind: str) -> str:
-    """Return a name of something on the server, which the processes of a run share, that nothing else there has."""
+    """Return a unique name for an object of the server, which the processes of a run share."""
     return f"{kind}_{os.environ.get('PYTEST_XDIST_WORKER', 'main')}_{next(_numbers)}"
 
 
 @contextmanager
 def new_database(server: str, template: str | None = None) -> Iterator[str]:
-    """Make a database, empty or as a copy, and drop it in the end."""
+    """Create a database, empty or from a template; drop it at the end."""
     name = own_name("test")
     _create(server, name, template)
     try:
@@ -97,7 +97,7 @@ def new_database(server: str, template: str | None = None) -> Iterator[str]:
 
 
 def template(server: str, name: str, fill: Callable[[str], None], template: str | None = None) -> str:
-    """Return a database to make copies of, which the first process of the run that needs it has filled."""
+    """Return a template database, filled by the first process of the run that needs it."""
     name = f"template_{name}"
     url = server.replace("/localidades?", f"/{name}?")
     with (run_folder() / f"{name}.lock").open("w") as lock:
@@ -111,7 +111,7 @@ def template(server: str, name: str, fill: Callable[[str], None], template: str 
 
 
 def _create(server: str, name: str, template: str | None) -> None:
-    # Without fsync, files are copied in two thirds of the time that it takes to write them to the log page by page.
+    # Without fsync, FILE_COPY takes two thirds of the time of WAL_LOG.
     copying = f"TEMPLATE {name_of(template)} STRATEGY FILE_COPY" if template else ""
     execute(server, f"CREATE DATABASE {name} {copying}")
 
@@ -137,7 +137,7 @@ def database_of_locale(server: str, clauses: str) -> Iterator[str]:
 
 @contextmanager
 def locked(url: str, table: str = "localities") -> Iterator[None]:
-    """Keep everybody from reading a table: a SELECT waits as long as this lasts."""
+    """Lock a table, so that every SELECT on it waits."""
     taken, done = threading.Event(), threading.Event()
 
     async def hold() -> None:

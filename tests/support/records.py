@@ -1,4 +1,4 @@
-"""What the service must say of a file's rows: an oracle that shares the names of the columns, and nothing else."""
+"""An oracle for records: it shares the column names with the service and nothing else."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ def value_in(place: Place, column: str) -> object:
 
 
 def position(place: Place) -> tuple[float, float] | tuple[None, None]:
-    """Read a place's latitude and longitude; one without the other is no position."""
+    """Read a place's latitude and longitude; None for both if one is missing."""
     if "-" in {place.latitud, place.longitud}:
         return None, None
     return float(place.latitud), float(place.longitud)
@@ -32,7 +32,7 @@ def state_of(place: Place) -> Record:
 
 
 def municipality_of(place: Place, places: Iterable[Place]) -> Record:
-    """Return a place's municipio; `places` are all of the file's."""
+    """Return a place's municipio; `places` are all places of the file."""
     key = place.cvegeo[:5]
     return {
         "id": int(key),
@@ -57,7 +57,7 @@ def record_of(place: Place) -> Record:
 
 
 def row_of(place: Place) -> Record:
-    """Return a line of a download: the place's columns, and its parents'."""
+    """Return a row of a download: the columns of the place and its parents."""
     record, state = record_of(place), state_of(place)
     return {
         **{name: record[name] for name in ("id", "cvegeo", "clave", "nombre", *ATTRIBUTES, "municipio_id")},

@@ -1,6 +1,6 @@
-"""Where a service of the tests finds its database, and how long it waits for it.
+"""The database URL and timeout of the tests' services.
 
-It is Postgres itself, or a pooler before it (`pytest --pooler MODE`).
+The URL leads to Postgres, or to a pooler in front of it (`pytest --pooler MODE`).
 """
 
 from collections.abc import Callable, Iterator
@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from localidades_api.settings import Settings
 
 DEFAULT_DATABASE_TIMEOUT: float = Settings.model_fields["database_timeout"].default
-_LONG_DATABASE_TIMEOUT = 20.0  # seconds; a busy machine may stand still for longer than the default
+_LONG_DATABASE_TIMEOUT = 20.0  # seconds; a busy machine may stall for longer than the default
 
 _ways: list[tuple[str, Callable[[str], str]]] = []
 
 
 @contextmanager
 def through(way: Callable[[str], str], server: str) -> Iterator[None]:
-    """Send services to another address in place of a database's of this server."""
+    """Replace the URLs of this server's databases for services."""
     _ways.append((server, way))
     try:
         yield
@@ -25,7 +25,7 @@ def through(way: Callable[[str], str], server: str) -> Iterator[None]:
 
 
 def service_address(url: str) -> str:
-    """Return the address to give to a service."""
+    """Return the database URL for a service."""
     for server, way in _ways:
         before, after = server.split("/localidades?")
         if url.startswith(f"{before}/") and url.endswith(after):
@@ -34,8 +34,8 @@ def service_address(url: str) -> str:
 
 
 def database_timeout(address: str) -> float:
-    """Return how many seconds a service or a command waits for the database at an address, unless a test sets it.
+    """Return the default database timeout of services and commands, in seconds.
 
-    Behind a pooler it is the default, for which tests have `localidades-api roles` set up a role.
+    Behind a pooler it is the service's own default, for which `localidades-api roles` sets up a role.
     """
     return DEFAULT_DATABASE_TIMEOUT if "pgbouncer=true" in address else _LONG_DATABASE_TIMEOUT

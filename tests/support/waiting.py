@@ -1,4 +1,4 @@
-"""Waiting for what happens elsewhere."""
+"""Waits for events in other threads and processes."""
 
 import asyncio
 import os
@@ -8,15 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 T = TypeVar("T")
-_INTERVAL = 0.02  # seconds between two looks
+_INTERVAL = 0.02  # seconds
 
-# Whether `make coverage` runs, whose processes take several times as long: how long one waits for them says nothing.
+# Whether coverage is measured, which slows processes down several times.
 IS_MEASURED = "COVERAGE_PROCESS_CONFIG" in os.environ
-PATIENCE = 120.0 if IS_MEASURED else 60.0  # seconds for whatever must come, unless how soon is what a test is about
+PATIENCE = 120.0 if IS_MEASURED else 60.0  # seconds to wait for an expected event
 
 
 def in_thread(function: Callable[[], T]) -> T:
-    """Run what starts an event loop of its own while the tests' is running."""
+    """Run a function that starts an event loop while the tests' own is running."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(function).result()
 
@@ -24,7 +24,7 @@ def in_thread(function: Callable[[], T]) -> T:
 def eventually(
     condition: Callable[[], T], *, within: float = PATIENCE, otherwise: Callable[[], object] | None = None
 ) -> T:
-    """Wait until something holds, and return what it gave; fail after so many seconds with what `otherwise` says."""
+    """Wait until a condition is true and return its value; fail after `within` seconds with `otherwise()`."""
     deadline = time.monotonic() + within
     while not (found := condition()):
         assert time.monotonic() < deadline, otherwise() if otherwise else f"it does not hold within {within} s"
@@ -33,8 +33,8 @@ def eventually(
 
 
 async def eventually_async(condition: Callable[[], Awaitable[T]], *, within: float = PATIENCE) -> T:
-    """Wait until something holds, and return what it gave; the event loop goes on meanwhile."""
+    """Wait until a condition is true and return its value, without blocking the event loop."""
     async with asyncio.timeout(within):
-        while not (found := await condition()):  # noqa: ASYNC110  # whatever is waited for has no event of this loop
+        while not (found := await condition()):  # noqa: ASYNC110  # the condition has no event
             await asyncio.sleep(_INTERVAL)
         return found

@@ -1,4 +1,4 @@
-"""The real command and raw requests: for tests where the spelling of a request, or the process itself, matters."""
+"""Starts the real command and sends raw requests to it."""
 
 import http.client
 import os
@@ -25,12 +25,12 @@ ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-c", "from localidades_api.cli import app; app()")
 SERVE = ("serve", "--port", "0")
 NULL = Path(os.devnull)
-_START_TIMEOUT = 2 * PATIENCE  # a first start may make a database and import the demo, on a busy machine
+_START_TIMEOUT = 2 * PATIENCE  # a first start creates a database and imports the demo
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back over a socket."""
+    """A response as received from a socket."""
 
     status: int
     headers: list[tuple[str, str]]
@@ -47,12 +47,12 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """The whole answer, to look for what must not be in it."""
+        """Headers and body, to search for anything that must not be there."""
         return "\n".join(f"{name}: {value}" for name, value in self.headers) + "\n\n" + self.body.decode()
 
 
 def ask(base: str, target: str, *headers: tuple[str, str], method: str = "GET", body: bytes = b"") -> Answer:
-    """Send one request exactly as it is written, and read to the end of the connection."""
+    """Send one request exactly as given and read until the connection is closed."""
     lines = [f"{method} {target} HTTP/1.1", "Host: test", "Connection: close"]
     if body:
         lines.append(f"Content-Length: {len(body)}")
@@ -61,7 +61,7 @@ def ask(base: str, target: str, *headers: tuple[str, str], method: str = "GET", 
 
 
 def send(base: str, data: bytes) -> bytes:
-    """Send bytes and return what comes back until the server closes the connection."""
+    """Send bytes and return everything received until the server closes the connection."""
     address = urlsplit(base)
     with socket.create_connection((address.hostname, address.port), timeout=PATIENCE) as connection:
         connection.sendall(data)
@@ -72,7 +72,7 @@ def send(base: str, data: bytes) -> bytes:
 
 
 def parse(received: bytes) -> Answer:
-    """Take an answer apart; its body must be as long as it says, if there is one."""
+    """Parse a response."""
     head, _, body = received.partition(b"\r\n\r\n")
     status_line, *lines = head.decode("latin-1").split("\r\n")
     headers = [(name.lower(), value) for name, _, value in (line.partition(": ") for line in lines)]
@@ -84,7 +84,7 @@ Process = ForkedProcess | subprocess.Popen[bytes]
 
 @dataclass(frozen=True)
 class Live:
-    """A server that runs."""
+    """A running server."""
 
     base: str
     process: Process
@@ -92,7 +92,7 @@ class Live:
 
 
 def environment(url: str | None = None, **settings: str) -> dict[str, str]:
-    """Return what a command of ours needs of this process's environment."""
+    """Return the environment for a command: this process's without its settings, plus the given ones."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("LOCALIDADES_")}
     source = str(ROOT / "src")
     kept["PYTHONPATH"] = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
@@ -108,9 +108,9 @@ def start_command(
     files: str | None = None,
     command: Sequence[str] | None = None,
 ) -> Process:
-    """Start a command of ours in a session of its own; `files` is how many it may open.
+    """Start a command in a new session; `files` limits its open files.
 
-    Unless a `command` is given, such as `COMMAND` for a new interpreter, it is forked from one that has loaded it.
+    It is forked from a process with the modules loaded, unless `command` is given, such as `COMMAND`.
     """
     if command is None and FORKS:
         return fork_server().start(arguments, streams, env=env, cwd=ROOT, files=files)
@@ -121,13 +121,13 @@ def start_command(
     return subprocess.Popen(words, env=env, cwd=ROOT, stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True)
 
 
-# Elsewhere a fork of what has loaded the system's libraries may crash, and coverage is measured from a process's start.
+# Elsewhere a fork with the system's libraries may crash, and coverage is measured from a process's start.
 FORKS = sys.platform == "linux" and not IS_MEASURED
 
 
 @cache
 def fork_server() -> ForkServer:
-    """Return what commands are forked from."""
+    """Return this run's fork server."""
     return ForkServer(run_folder(), run_process())
 
 
@@ -137,7 +137,7 @@ def run(
     files: str | None = None,
     command: Sequence[str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command of ours to its end."""
+    """Run a command to its end."""
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr, NULL.open() as stdin:
         streams = (stdin.fileno(), stdout.fileno(), stderr.fileno())
         process = start_command(*arguments, streams=streams, env=env or environment(), files=files, command=command)
@@ -158,9 +158,9 @@ def serving(
     files: str | None = None,
     **settings: str,
 ) -> Iterator[Live]:
-    """Run `serve` on a free port in a process group of its own until `probe` says yes; nothing of it is left.
+    """Run `serve` on a free port and wait for its `probe`; fail if a process is left at the end.
 
-    It is started as by `start_command`.
+    The other arguments are those of `start_command`.
     """
     env = environment(service_address(url), **settings)
     with _running(*SERVE, *arguments, env=env, probe=probe, command=command, files=files, ends_with=0) as live:
@@ -171,11 +171,11 @@ def serving(
 def serving_with_uvicorn(
     url: str, *arguments: str, application: str = "localidades_api.asgi:app", **settings: str
 ) -> Iterator[Live]:
-    """Run an application with uvicorn's own command, as `serving` runs `serve`."""
+    """Run an application with the `uvicorn` command, as `serving` does with `serve`."""
     words = (application, "--port", "0", *arguments)
     env = environment(service_address(url), **settings)
     command = (sys.executable, "-m", "uvicorn")
-    # uvicorn ends with the signal that stops it, once it has shut down.
+    # After its shutdown, uvicorn raises the signal again.
     with _running(*words, env=env, probe="/readyz", command=command, files=None, ends_with=-signal.SIGTERM) as live:
         yield live
 
@@ -206,12 +206,12 @@ def _running(
 
 
 def await_names(base: str, *, within: float = PATIENCE) -> None:
-    """Wait until the names of the served release are indexed, which opens some files."""
+    """Wait until the names of the served release are indexed."""
     eventually(lambda: ask(base, f"{LOCALIDADES}suggest/?q=a").status == http.HTTPStatus.OK, within=within)
 
 
 def await_end_of_group(group: int) -> None:
-    """Wait until no process of a group is left; fail if one stays."""
+    """Wait until no process of a group is left."""
 
     def has_ended() -> bool:
         try:
@@ -224,7 +224,7 @@ def await_end_of_group(group: int) -> None:
 
 
 def _await_ready(process: Process, log: Path, probe: str) -> str:
-    """Return the address that the server prints, once its probe says yes."""
+    """Return the URL that the server prints, once its probe succeeds."""
     deadline = time.monotonic() + _START_TIMEOUT
     while time.monotonic() < deadline and process.poll() is None:
         if printed := re.search(r"(?:list +|running on )(http://[^/\s]+)", log.read_text()):
@@ -260,7 +260,7 @@ def statuses(received: bytes) -> list[bytes]:
 
 
 class Asking:
-    """A request that has been sent, and whose answer is not there yet."""
+    """A request that has been sent and not answered yet."""
 
     def __init__(self, stack: ExitStack, live: Live, target: str, *headers: str) -> None:
         self.connection = stack.enter_context(connect(live.base))
@@ -268,7 +268,7 @@ class Asking:
         self.connection.sendall("\r\n".join(lines).encode())
 
     def waits(self, seconds: float = 0.25) -> bool:
-        """Tell whether nothing comes for so long."""
+        """Whether nothing is received for so many seconds."""
         self.connection.settimeout(seconds)
         try:
             return self.connection.recv(1, socket.MSG_PEEK) == b"never"
@@ -282,12 +282,12 @@ class Asking:
 
 
 def workers_of(live: Live) -> list[int]:
-    """Return the processes that have been started as workers, oldest first."""
+    """Return the process ids of the workers that were started, oldest first."""
     return [int(number) for number in re.findall(r"Started server process \[(\d+)\]", live.output.read_text())]
 
 
 def read_answer(connection: socket.socket) -> bytes:
-    """Read one answer whole, in as many pieces as it comes, from a connection that stays open."""
+    """Read one complete response from a connection that stays open."""
     received = b""
     while b"\r\n\r\n" not in received:
         piece = connection.recv(65536)

@@ -1,4 +1,4 @@
-"""What the linters do not check of the source."""
+"""Rules for the source that linters don't check."""
 
 import ast
 from collections import defaultdict
@@ -14,12 +14,12 @@ PACKAGE = ROOT / "src" / "localidades_api"
 
 @cache
 def modules_of_source() -> dict[str, ast.Module]:
-    """Return every module of the package by its path in it."""
+    """Return every module of the package by its relative path."""
     return {str(path.relative_to(PACKAGE)): ast.parse(path.read_bytes()) for path in PACKAGE.rglob("*.py")}
 
 
 def undocumented_imports(module: ast.Module) -> Iterator[str]:
-    """Give what a module imports of uvicorn that uvicorn does not document, for annotations too."""
+    """Yield the undocumented names that a module imports from uvicorn, also for annotations."""
     for node in ast.walk(module):
         if isinstance(node, ast.Import):
             yield from (one.name for one in node.names if one.name.startswith("uvicorn."))
@@ -28,12 +28,12 @@ def undocumented_imports(module: ast.Module) -> Iterator[str]:
             yield from (name for name in names if node.module != "uvicorn" or name not in uvicorn.__all__)
 
 
-def test_two_modules_import_what_uvicorn_does_not_document() -> None:
+def test_uvicorn_internals_are_imported_by_two_modules_only() -> None:
     importing = {path for path, module in modules_of_source().items() if list(undocumented_imports(module))}
     assert importing == {"server/protocol.py", "server/run.py"}
 
 
-def test_no_two_classes_have_one_name() -> None:
+def test_class_names_are_unique() -> None:
     homes = defaultdict(list)
     for path, module in modules_of_source().items():
         for node in ast.walk(module):

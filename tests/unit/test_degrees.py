@@ -23,19 +23,19 @@ LATITUDE, LONGITUDE = 21 + 52 / 60 + 47.362 / 3600, -(102 + 17 / 60 + 45.768 / 3
         "102.29604667° O", "-1.0229604667e+02",
     ],
 )  # fmt: skip
-def test_longitude_is_read_however_it_is_written(text: str) -> None:
+def test_longitude_is_read_in_every_notation(text: str) -> None:
     assert read_degrees(text, "longitud") == pytest.approx(LONGITUDE, abs=1e-6)
 
 
 @pytest.mark.parametrize(
     "text", ["21°52'47.362\" N", '21°52´47.362"', "N21°52'47.362\"", "21.87982278", "021 52 47.362"]
 )
-def test_latitude_is_read_however_it_is_written(text: str) -> None:
+def test_latitude_is_read_in_every_notation(text: str) -> None:
     assert read_degrees(text, "latitud") == pytest.approx(LATITUDE, abs=1e-6)
 
 
 @pytest.mark.parametrize(("text", "axis"), [("1021745", "longitud"), ("0893714", "longitud"), ("215247", "latitud")])
-def test_digits_of_older_census_files_are_read(text: str, axis: Axis) -> None:
+def test_packed_digits_of_older_census_files_are_read(text: str, axis: Axis) -> None:
     degrees, minutes, seconds = int(text[:-4]), int(text[-4:-2]), int(text[-2:])
     east = -1 if axis == "longitud" else 1
     assert read_degrees(text, axis) == pytest.approx(east * (degrees + minutes / 60 + seconds / 3600))
@@ -55,13 +55,13 @@ def test_number_out_of_range_is_refused(text: str, axis: Axis) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "veinte", "1_0", "inf", "N", "21/11/20", "20.67, -103.3", "٢١", "21°52'47\" E"])
-def test_text_that_is_no_degrees_is_not_read(text: str) -> None:
+def test_other_text_is_refused(text: str) -> None:
     with pytest.raises(UnreadableDegreesError):
         read_degrees(text, "latitud")
 
 
 @given(st.text(max_size=20) | st.from_regex(r"[NSEWO]?[+-]?[0-9]{1,3}[^0-9]{0,3}[0-9]{0,2}[^0-9]?[0-9.]{0,5}[NSEWO]?"),
        st.sampled_from(sorted(BOUNDS)))  # fmt: skip
-def test_any_text_is_degrees_or_refused(text: str, axis: Axis) -> None:
+def test_arbitrary_text_is_read_or_refused(text: str, axis: Axis) -> None:
     with suppress(UnreadableDegreesError, DegreesOutOfRangeError):
         assert abs(read_degrees(text, axis)) <= BOUNDS[axis]

@@ -58,11 +58,11 @@ def write_zip(path: Path, members: dict[str, bytes], compression: int = zipfile.
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> Catalogue:
-    """Lend what the traps are when they are read from UTF-8 with a BOM and CRLF line ends, INEGI's own."""
+    """Return the traps as read from UTF-8 with a BOM and CRLF, which is INEGI's own format."""
     return read_catalogue(write_catalogue(tmp_path_factory.mktemp("expected") / "AGEEML.csv", TRAPS))
 
 
-def test_csv_with_every_trap_comes_back_to_the_byte(expected: Catalogue) -> None:
+def test_csv_with_every_trap_is_read_back_exactly(expected: Catalogue) -> None:
     assert names_of(expected) == [place.nombre for place in TRAPS]
     assert expected.rejected == []
 
@@ -70,7 +70,7 @@ def test_csv_with_every_trap_comes_back_to_the_byte(expected: Catalogue) -> None
 @pytest.mark.parametrize("end", ["\r\n", "\n"], ids=["crlf", "lf"])
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-8", "windows-1252"])
 @pytest.mark.parametrize(("separator", "suffix"), [(",", "csv"), ("\t", "txt")], ids=["csv", "txt"])
-def test_text_in_every_encoding_separator_and_line_end_is_the_same_catalogue(
+def test_encoding_separator_and_line_ending_do_not_matter(
     tmp_path: Path, expected: Catalogue, encoding: str, end: str, separator: str, suffix: str
 ) -> None:
     path = tmp_path / f"AGEEML.{suffix}"
@@ -80,7 +80,7 @@ def test_text_in_every_encoding_separator_and_line_end_is_the_same_catalogue(
 
 @pytest.mark.parametrize("spell", [str, str.lower, str.upper], ids=["as it was", "lower", "upper"])
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-8", "windows-1252"])
-def test_header_of_old_is_the_same_catalogue(
+def test_old_header_is_accepted(
     tmp_path: Path, expected: Catalogue, spell: Callable[[str], str], encoding: str
 ) -> None:
     header = [spell(name) for name in OLD_HEADER]
@@ -89,21 +89,21 @@ def test_header_of_old_is_the_same_catalogue(
     assert read_catalogue(path) == expected
 
 
-def test_header_in_another_order_is_the_same_catalogue(tmp_path: Path, expected: Catalogue) -> None:
+def test_column_order_does_not_matter(tmp_path: Path, expected: Catalogue) -> None:
     rows = [tuple(reversed(place.values())) for place in TRAPS]
     path = tmp_path / "AGEEML.csv"
     path.write_bytes("".join(f"{line}\r\n" for line in lines_of(rows, tuple(reversed(HEADER)))).encode())
     assert read_catalogue(path) == expected
 
 
-def test_header_with_columns_of_later_years_is_the_same_catalogue(tmp_path: Path, expected: Catalogue) -> None:
+def test_additional_columns_are_ignored(tmp_path: Path, expected: Catalogue) -> None:
     rows = [(*place.values(), "something new") for place in TRAPS]
     path = tmp_path / "AGEEML.csv"
     path.write_bytes("".join(f"{line}\r\n" for line in lines_of(rows, (*HEADER, "NUEVA"))).encode())
     assert read_catalogue(path) == expected
 
 
-def test_header_without_what_is_not_required_leaves_it_empty(tmp_path: Path) -> None:
+def test_missing_optional_columns_are_empty(tmp_path: Path) -> None:
     header = ("CVE_ENT", "NOM_ENT", "CVE_MUN", "NOM_MUN", "CVE_LOC", "NOM_LOC")
     path = tmp_path / "AGEEML.csv"
     path.write_bytes(
@@ -115,9 +115,7 @@ def test_header_without_what_is_not_required_leaves_it_empty(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("delimiter", [",", "\t"], ids=["csv", "txt"])
 @pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL], ids=["minimal", "all"])
-def test_quotes_escaped_as_csv_wants_are_the_same_catalogue(
-    tmp_path: Path, expected: Catalogue, delimiter: str, quoting: Literal[0, 1]
-) -> None:
+def test_doubled_quotes_are_read(tmp_path: Path, expected: Catalogue, delimiter: str, quoting: Literal[0, 1]) -> None:
     text = io.StringIO()
     writer = csv.writer(text, delimiter=delimiter, quoting=quoting, lineterminator="\r\n")
     writer.writerows([HEADER, *(place.values() for place in TRAPS)])
@@ -128,19 +126,19 @@ def test_quotes_escaped_as_csv_wants_are_the_same_catalogue(
 
 @pytest.mark.parametrize("name", ['El "Güero"', '"Las Ardillas"', 'a"b', '"', 'La "Y", El Mirador', "A,B", ",", "'"])
 @pytest.mark.parametrize("escaped", [False, True], ids=["as INEGI does", "escaped"])
-def test_quote_in_a_name_comes_back(tmp_path: Path, name: str, *, escaped: bool) -> None:
+def test_unescaped_quote_in_a_name_is_kept(tmp_path: Path, name: str, *, escaped: bool) -> None:
     written = name.replace('"', '""') if escaped else name
     path = write_catalogue(tmp_path / "AGEEML.csv", [replace(TRAPS[0], nombre=written), TRAPS[1]])
     assert names_of(read_catalogue(path)) == [name, "Ninguno"]
 
 
-def test_lone_carriage_return_at_the_end_ends_the_last_line(tmp_path: Path, expected: Catalogue) -> None:
+def test_trailing_carriage_return_ends_the_last_line(tmp_path: Path, expected: Catalogue) -> None:
     path = tmp_path / "AGEEML.csv"
     path.write_bytes(text_of(TRAPS).encode().removesuffix(b"\n"))
     assert read_catalogue(path) == expected
 
 
-def test_letters_outside_ascii_far_from_the_beginning_still_tell_the_encoding(tmp_path: Path) -> None:
+def test_encoding_is_detected_from_letters_far_into_the_file(tmp_path: Path) -> None:
     plain = [Place(f"01001{number:04d}", f"Lugar {number}") for number in range(1, 3_000)]
     places = [*plain, Place("010013000", "Peñón")]
     for encoding in ("windows-1252", "utf-8"):
@@ -151,7 +149,7 @@ def test_letters_outside_ascii_far_from_the_beginning_still_tell_the_encoding(tm
         assert names_of(read_catalogue(path))[-1] == "Peñón"
 
 
-def test_character_cut_by_the_end_of_the_sample_does_not_change_the_encoding(tmp_path: Path) -> None:
+def test_character_cut_by_the_sample_does_not_change_the_encoding(tmp_path: Path) -> None:
     filler = 256 * 1024
     for offset in range(4):
         name = "x" * offset
@@ -165,7 +163,7 @@ def test_character_cut_by_the_end_of_the_sample_does_not_change_the_encoding(tmp
             assert "".join(table.lines).endswith("ó" * 8)
 
 
-# The names that the layout itself can hold: a value ends where `","` stands, and `""` is CSV's escape.
+# Names that the layout can hold: `","` ends a value, and `""` is CSV's escape.
 def _fits(name: str) -> bool:
     return bool(name.strip()) and '",' not in name and '"\t' not in name and '""' not in name
 
@@ -186,7 +184,7 @@ _PROSE = st.sampled_from(list("aáñ \"',()[]-`½\N{NO-BREAK SPACE}"))
 @given(names=st.lists(st.text(_UNICODE | _PROSE, min_size=1, max_size=40).filter(_fits), min_size=1, max_size=5))
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-8"])
 @pytest.mark.parametrize("separator", [",", "\t"], ids=["csv", "txt"])
-def test_any_name_in_utf_8_comes_back_to_the_byte(
+def test_any_utf_8_name_is_read_back_exactly(
     tmp_path_factory: pytest.TempPathFactory, encoding: str, separator: str, names: list[str]
 ) -> None:
     assert written_and_read(tmp_path_factory, names, encoding, separator) == names
@@ -194,7 +192,7 @@ def test_any_name_in_utf_8_comes_back_to_the_byte(
 
 @given(names=st.lists(st.text(_WINDOWS | _PROSE, min_size=1, max_size=40).filter(_fits), min_size=1, max_size=5))
 @pytest.mark.parametrize("separator", [",", "\t"], ids=["csv", "txt"])
-def test_any_name_in_windows_1252_comes_back_to_the_byte(
+def test_any_windows_1252_name_is_read_back_exactly(
     tmp_path_factory: pytest.TempPathFactory, separator: str, names: list[str]
 ) -> None:
     assert written_and_read(tmp_path_factory, names, "windows-1252", separator) == names
@@ -203,7 +201,7 @@ def test_any_name_in_windows_1252_comes_back_to_the_byte(
 def written_and_read(
     tmp_path_factory: pytest.TempPathFactory, names: list[str], encoding: str, separator: str
 ) -> list[str]:
-    # With as many ordinary rows as tell the encoding, whatever the names could be in another.
+    # Enough ordinary rows follow to detect the encoding, whatever the names could be in another.
     places = [Place(f"01001{number:04d}", name) for number, name in enumerate([*names, *["Peñón"] * 200], 1)]
     path = tmp_path_factory.getbasetemp() / f"any-{encoding}.csv"
     path.write_bytes(text_of(places, separator=separator).encode(encoding))
@@ -215,7 +213,7 @@ def written_and_read(
     end=st.sampled_from(["\n", ""]),
     separator=st.sampled_from([",", "\t"]),
 )
-def test_lines_are_cut_together_as_each_alone(lines: list[str], end: str, separator: str) -> None:
+def test_lines_are_split_in_batches_as_each_alone(lines: list[str], end: str, separator: str) -> None:
     lines = [line.rstrip("\n") for line in lines]
     alone = [split_line(line, separator) for line in lines]
     assert split_lines([line + end for line in lines], separator) == alone
@@ -224,7 +222,7 @@ def test_lines_are_cut_together_as_each_alone(lines: list[str], end: str, separa
 # Zips
 
 
-def test_zip_with_both_encodings_is_read_from_the_one_in_utf_8(tmp_path: Path) -> None:
+def test_utf_8_member_of_a_zip_is_preferred(tmp_path: Path) -> None:
     path = write_zip(
         tmp_path / "catun_localidad.zip",
         {
@@ -237,12 +235,12 @@ def test_zip_with_both_encodings_is_read_from_the_one_in_utf_8(tmp_path: Path) -
         assert names_of(transform(table, unwatched)) == ["Utf ó"]
 
 
-def test_zip_with_windows_1252_alone_is_the_same_catalogue(tmp_path: Path, expected: Catalogue) -> None:
+def test_zip_with_windows_1252_only_is_read(tmp_path: Path, expected: Catalogue) -> None:
     path = write_zip(tmp_path / "catun_localidad.zip", {"AGEEML_2018.csv": text_of(TRAPS).encode("windows-1252")})
     assert read_catalogue(path) == expected
 
 
-def test_zip_with_other_files_is_read_from_the_largest_table(tmp_path: Path, expected: Catalogue) -> None:
+def test_largest_table_of_a_zip_is_read(tmp_path: Path, expected: Catalogue) -> None:
     path = write_zip(
         tmp_path / "catun_localidad.zip",
         {
@@ -255,18 +253,18 @@ def test_zip_with_other_files_is_read_from_the_largest_table(tmp_path: Path, exp
     assert read_catalogue(path) == expected
 
 
-def test_zip_without_the_ending_in_its_name_is_still_a_zip(tmp_path: Path, expected: Catalogue) -> None:
+def test_zip_is_recognized_without_its_extension(tmp_path: Path, expected: Catalogue) -> None:
     path = write_zip(tmp_path / "download", {"AGEEML.txt": text_of(TRAPS, separator="\t").encode()})
     assert read_catalogue(path) == expected
 
 
-def test_zip_without_table_is_refused(tmp_path: Path) -> None:
+def test_zip_without_a_table_is_refused(tmp_path: Path) -> None:
     path = write_zip(tmp_path / "catun_localidad.zip", {"mapa.pdf": b"%PDF-1.7"})
     with pytest.raises(CatalogueError, match=r"no csv or txt file \(it has .pdf\)"):
         read_catalogue(path)
 
 
-def test_zip_locked_by_a_password_is_refused(tmp_path: Path) -> None:
+def test_zip_with_a_password_is_refused(tmp_path: Path) -> None:
     path = write_zip(tmp_path / "catun_localidad.zip", {"AGEEML.csv": text_of(TRAPS).encode()})
     content = bytearray(path.read_bytes())
     content[6] |= 1  # the flag "encrypted" of the member and of the directory's entry
@@ -276,7 +274,7 @@ def test_zip_locked_by_a_password_is_refused(tmp_path: Path) -> None:
         read_catalogue(path)
 
 
-def test_zip_cut_short_is_refused_as_such(tmp_path: Path) -> None:
+def test_truncated_zip_is_refused_as_such(tmp_path: Path) -> None:
     path = write_zip(tmp_path / "catun_localidad.zip", {"AGEEML.csv": text_of(TRAPS).encode()})
     content = path.read_bytes()
     for length in (4, len(content) // 2, len(content) - 1):
@@ -286,7 +284,7 @@ def test_zip_cut_short_is_refused_as_such(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
-def test_zip_damaged_in_the_middle_is_refused_as_such(tmp_path: Path, compression: int) -> None:
+def test_corrupt_zip_is_refused_as_such(tmp_path: Path, compression: int) -> None:
     path = write_zip(tmp_path / "catun_localidad.zip", {"AGEEML.csv": text_of(TRAPS).encode()}, compression)
     content = path.read_bytes()
     middle = len(content) // 2
@@ -297,7 +295,7 @@ def test_zip_damaged_in_the_middle_is_refused_as_such(tmp_path: Path, compressio
         read_catalogue(path)
 
 
-def test_zip_packed_by_a_rare_method_is_refused_as_such(tmp_path: Path) -> None:
+def test_zip_with_unsupported_compression_is_refused_as_such(tmp_path: Path) -> None:
     path = write_zip(tmp_path / "catun_localidad.zip", {"AGEEML.csv": text_of(TRAPS).encode()})
     content = bytearray(path.read_bytes())
     content[8] = content[content.rindex(b"PK\x01\x02") + 10] = zipfile.ZIP_LZMA
@@ -307,13 +305,13 @@ def test_zip_packed_by_a_rare_method_is_refused_as_such(tmp_path: Path) -> None:
 
 
 @given(st.data())
-def test_zip_with_any_byte_changed_is_refused_or_the_same(
+def test_zip_with_any_changed_byte_is_refused_or_unchanged(
     tmp_path_factory: pytest.TempPathFactory, expected: Catalogue, data: st.DataObject
 ) -> None:
     compression = data.draw(st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]))
     path = tmp_path_factory.getbasetemp() / "changed.zip"
     content = bytearray(write_zip(path, {"AGEEML.csv": text_of(TRAPS).encode()}, compression).read_bytes())
-    # Half of the changes meet the directory, where more can be said wrongly than in the text.
+    # Half of the changes hit the directory, where more can go wrong than in the text.
     directory = content.index(b"PK\x01\x02")
     last = len(content) - 1
     position = data.draw(st.integers(0, last) | st.integers(directory, last) | st.integers(0, 45))
@@ -323,7 +321,7 @@ def test_zip_with_any_byte_changed_is_refused_or_the_same(
         assert read_catalogue(path) == expected
 
 
-# What is no catalogue
+# Files that aren't catalogues
 
 
 @pytest.mark.parametrize(
@@ -350,7 +348,7 @@ def test_zip_with_any_byte_changed_is_refused_or_the_same(
     ids=lambda content: repr(content[:12]),
 )
 @pytest.mark.parametrize("zipped", [False, True], ids=["bare", "zipped"])
-def test_file_that_is_no_catalogue_is_refused_as_such(tmp_path: Path, content: bytes, *, zipped: bool) -> None:
+def test_other_file_is_refused_as_no_catalogue(tmp_path: Path, content: bytes, *, zipped: bool) -> None:
     path = tmp_path / "AGEEML.csv"
     path.write_bytes(content)
     if zipped:
@@ -362,7 +360,7 @@ def test_file_that_is_no_catalogue_is_refused_as_such(tmp_path: Path, content: b
         read_catalogue(path)
 
 
-def test_header_that_lacks_columns_is_refused_with_their_names(tmp_path: Path) -> None:
+def test_header_without_required_columns_is_refused_naming_them(tmp_path: Path) -> None:
     path = tmp_path / "catun_municipio.csv"
     path.write_bytes(b'"CVEGEO","CVE_ENT","NOM_ENT","CVE_MUN","NOM_MUN"\r\n')
     with pytest.raises(CatalogueError) as refused:
@@ -373,16 +371,14 @@ def test_header_that_lacks_columns_is_refused_with_their_names(tmp_path: Path) -
     )
 
 
-def test_table_of_the_census_is_refused_as_such(tmp_path: Path) -> None:
+def test_census_table_is_refused_as_such(tmp_path: Path) -> None:
     path = tmp_path / "ITER_01CSV20.csv"
     path.write_bytes(b"ENTIDAD,NOM_ENT,MUN,NOM_MUN,LOC,NOM_LOC,LONGITUD,LATITUD,ALTITUD,POBTOT\r\n")
     with pytest.raises(CatalogueError, match=r"This is a table of the census \(ITER\), which is no catalogue"):
         read_catalogue(path)
 
 
-def test_text_with_semicolons_as_excel_writes_it_in_spanish_is_the_same_catalogue(
-    tmp_path: Path, expected: Catalogue
-) -> None:
+def test_semicolons_of_spanish_excel_are_read(tmp_path: Path, expected: Catalogue) -> None:
     rows = csv.reader(io.StringIO(text_of(TRAPS).replace('"N"', 'N"').replace('"W"', 'W"')))
     path = tmp_path / "AGEEML.csv"
     written = io.StringIO()
@@ -391,7 +387,7 @@ def test_text_with_semicolons_as_excel_writes_it_in_spanish_is_the_same_catalogu
     assert read_catalogue(path) == expected
 
 
-def test_text_packed_with_gzip_is_the_same_catalogue(tmp_path: Path, expected: Catalogue) -> None:
+def test_gzip_is_read(tmp_path: Path, expected: Catalogue) -> None:
     path = tmp_path / "AGEEML.csv.gz"
     path.write_bytes(gzip.compress(text_of(TRAPS).encode()))
     assert read_catalogue(path) == expected
@@ -400,7 +396,7 @@ def test_text_packed_with_gzip_is_the_same_catalogue(tmp_path: Path, expected: C
         read_catalogue(path)
 
 
-# What files begin with that are no tables of text; some are made by what writes them.
+# Other file types by their first bytes; some files are written by libraries.
 OTHERS = {
     "a dBase table (.dbf)": b"\x03\x7a\x0b\x1a\x10\0\0\0",
     "an Excel workbook of before 2007 (.xls), or has a password": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
@@ -417,20 +413,20 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("what", OTHERS)
-def test_file_of_another_kind_is_refused_as_what_it_is(tmp_path: Path, what: str) -> None:
+def test_other_file_type_is_refused_naming_it(tmp_path: Path, what: str) -> None:
     path = tmp_path / "localidades"
     path.write_bytes(OTHERS[what])
     with pytest.raises(CatalogueError, match=f"^The file is {re.escape(what)}: .*; or use INEGI's own zip"):
         read_catalogue(path)
 
 
-def test_parquet_file_is_refused_as_what_it_is(tmp_path: Path) -> None:
+def test_parquet_file_is_refused_naming_it(tmp_path: Path) -> None:
     parquet.write_table(pa.table({"CVE_ENT": ["01"]}), tmp_path / "localidades.parquet")
     with pytest.raises(CatalogueError, match="The file is a Parquet file: save its table as CSV"):
         read_catalogue(tmp_path / "localidades.parquet")
 
 
-def test_header_that_looks_like_another_kind_is_text() -> None:
+def test_text_that_starts_like_another_file_type_is_read() -> None:
     for header in (b"PAR1,PAR2", b"RDX3", b"BZh9,x", b"Rar!,x", b"X\nY", b"\xef\xbb\xbfCVE_ENT", b"01\n\n02"):
         assert describe_kind(header) is None
 
@@ -454,11 +450,11 @@ def rows_of_traps() -> list[tuple[str, ...]]:
     return [HEADER, *(place.values() for place in TRAPS)]
 
 
-def test_workbook_is_the_same_catalogue(tmp_path: Path, expected: Catalogue) -> None:
+def test_workbook_is_read(tmp_path: Path, expected: Catalogue) -> None:
     assert read_catalogue(write_workbook(tmp_path / "localidades.xlsx", rows_of_traps())) == expected
 
 
-def test_workbook_written_by_another_library_is_the_same_catalogue(tmp_path: Path, expected: Catalogue) -> None:
+def test_workbook_written_by_another_library_is_read(tmp_path: Path, expected: Catalogue) -> None:
     with xlsxwriter.Workbook(tmp_path / "localidades.xlsx", {"constant_memory": True}) as workbook:  # no shared texts
         sheet = workbook.add_worksheet()
         for number, row in enumerate(rows_of_traps()):
@@ -467,7 +463,7 @@ def test_workbook_written_by_another_library_is_the_same_catalogue(tmp_path: Pat
     assert read_catalogue(tmp_path / "localidades.xlsx") == expected
 
 
-def test_workbook_whose_cells_are_numbers_is_the_same_catalogue(tmp_path: Path, expected: Catalogue) -> None:
+def test_workbook_with_numeric_cells_is_read(tmp_path: Path, expected: Catalogue) -> None:
     rows = [[_as_number(value) for value in row] for row in rows_of_traps()]
     found = read_catalogue(write_workbook(tmp_path / "localidades.xlsx", rows))
     assert found.zeros_restored
@@ -480,7 +476,7 @@ def _as_number(value: str) -> str | float:
     return value
 
 
-def test_sheet_of_a_workbook_is_read_by_its_name(tmp_path: Path, expected: Catalogue) -> None:
+def test_sheet_is_read_by_its_name(tmp_path: Path, expected: Catalogue) -> None:
     workbook = openpyxl.Workbook()
     workbook.create_sheet("Localidades & más")
     for row in rows_of_traps():
@@ -495,19 +491,19 @@ def test_sheet_of_a_workbook_is_read_by_its_name(tmp_path: Path, expected: Catal
         pass
 
 
-def test_sheet_of_a_text_is_refused(tmp_path: Path) -> None:
+def test_sheet_name_for_a_text_file_is_refused(tmp_path: Path) -> None:
     path = write_catalogue(tmp_path / "AGEEML.csv", TRAPS)
     with pytest.raises(CatalogueError, match="no workbook"), open_table(path, "Hoja1"):
         pass
 
 
-def test_formula_without_its_value_is_refused_by_its_cell(tmp_path: Path) -> None:
+def test_formula_without_a_value_is_refused_naming_its_cell(tmp_path: Path) -> None:
     rows = [[*rows_of_traps()[0], "sum"], [*rows_of_traps()[1], "=1+1"]]
     with pytest.raises(CatalogueError, match=r"Cell [A-Z]+2 has a formula without its value"):
         read_catalogue(write_workbook(tmp_path / "localidades.xlsx", rows))
 
 
-def test_workbook_with_a_stray_cell_at_its_end_takes_no_memory_for_those_between(tmp_path: Path) -> None:
+def test_stray_cell_at_the_end_of_a_workbook_takes_no_memory(tmp_path: Path) -> None:
     with xlsxwriter.Workbook(tmp_path / "localidades.xlsx", {"constant_memory": True}) as workbook:
         sheet = workbook.add_worksheet()
         sheet.write_row(0, 0, HEADER)
@@ -520,7 +516,7 @@ def test_workbook_with_a_stray_cell_at_its_end_takes_no_memory_for_those_between
 
 @pytest.mark.parametrize("member", ["xl/workbook.xml", "xl/worksheets/sheet1.xml", "xl/_rels/workbook.xml.rels"])
 @pytest.mark.parametrize("content", [None, b"", b"<a>", b"<a/>", b'<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'])
-def test_workbook_that_is_damaged_is_refused_as_such(tmp_path: Path, member: str, content: bytes | None) -> None:
+def test_corrupt_workbook_is_refused_as_such(tmp_path: Path, member: str, content: bytes | None) -> None:
     sound = write_workbook(tmp_path / "sound.xlsx", rows_of_traps())
     with zipfile.ZipFile(sound) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
@@ -536,21 +532,21 @@ def test_header_without_rows_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", ["in the sample", "after it"])
-def test_bytes_of_neither_encoding_are_refused(tmp_path: Path, where: str) -> None:
+def test_bytes_in_neither_encoding_are_refused(tmp_path: Path, where: str) -> None:
     places = [Place(f"01001{number:04d}", f"Peñón {number}") for number in range(1, 3_000)]
     content = text_of(places).encode("windows-1252")
     middle = content.index(b"\n", 1_000 if where == "in the sample" else 400_000) + 30
     path = tmp_path / "AGEEML.csv"
-    path.write_bytes(content[:middle] + b"\x81" + content[middle:])  # 81 is no character of windows-1252
+    path.write_bytes(content[:middle] + b"\x81" + content[middle:])  # 0x81 is undefined in windows-1252
     line = content[:middle].count(b"\n") + 1
     with pytest.raises(CatalogueError, match=rf"^Line {line} has a byte that is not valid windows-1252"):
         read_catalogue(path)
 
 
 @pytest.mark.parametrize("bad", [b"\xf1", b"\xff", b"\xc3", b"\xed\xa0\x80"], ids=repr)
-@pytest.mark.parametrize("row", [1, 150, 2_998])  # in the first sample, and in what is read after it
+@pytest.mark.parametrize("row", [1, 150, 2_998])  # in the first sample, and after it
 @pytest.mark.parametrize(("bom", "end"), [(BOM, "\r\n"), (b"", "\n")], ids=["BOM, crlf", "lf"])
-def test_utf_8_with_a_byte_that_is_none_is_refused_with_its_line(
+def test_invalid_utf_8_byte_is_refused_with_its_line(
     tmp_path: Path, bom: bytes, row: int, bad: bytes, end: str
 ) -> None:
     places = [Place(f"01001{number:04d}", f"Peñón {number}") for number in range(1, 3_000)]
@@ -568,8 +564,8 @@ def without_marks(text: str) -> str:
 
 
 @pytest.mark.parametrize("bom", [BOM, b""], ids=["BOM", "no BOM"])
-def test_utf_8_of_few_letters_is_never_read_as_another_encoding(tmp_path: Path, bom: bytes) -> None:
-    """With one good letter, or with a BOM and none, bad ones do not make another text of it."""
+def test_utf_8_with_few_accents_is_not_read_as_windows_1252(tmp_path: Path, bom: bytes) -> None:
+    """One valid letter or a BOM decides for UTF-8, despite invalid bytes."""
     names = ["Peña" if not bom else "Lugar", *["Pe\udcf1a"] * 5]
     places = [Place(f"01001{number:04d}", name) for number, name in enumerate(names, 1)]
     path = tmp_path / "AGEEML.csv"
@@ -578,7 +574,7 @@ def test_utf_8_of_few_letters_is_never_read_as_another_encoding(tmp_path: Path, 
         read_catalogue(path)
 
 
-def test_windows_1252_that_begins_with_what_could_be_utf_8_is_read(tmp_path: Path) -> None:
+def test_windows_1252_that_starts_like_utf_8_is_read(tmp_path: Path) -> None:
     names = ["CAÑ½N", *[f"Peñón {number}" for number in range(20)]]  # Ñ½ is D1 BD, as a letter of Cyrillic in UTF-8
     assert names[0].encode("windows-1252").decode() == "CA\u047dN"
     places = [Place(f"01001{number:04d}", name) for number, name in enumerate(names, 1)]
@@ -590,7 +586,7 @@ def test_windows_1252_that_begins_with_what_could_be_utf_8_is_read(tmp_path: Pat
 
 
 @pytest.mark.parametrize("encoding", ["windows-1252", "utf-8"])
-def test_single_letter_at_the_very_end_tells_the_encoding(tmp_path: Path, encoding: str) -> None:
+def test_encoding_is_detected_from_a_single_letter_at_the_end(tmp_path: Path, encoding: str) -> None:
     header = "CVE_ENT,NOM_ENT,CVE_MUN,NOM_MUN,CVE_LOC,NOM_LOC"
     path = tmp_path / "AGEEML.csv"
     path.write_bytes(f"{header}\n01,A,001,B,0001,Tepic\nFuente: Instituto de Geograf\u00eda\u00ed".encode(encoding))
@@ -599,7 +595,7 @@ def test_single_letter_at_the_very_end_tells_the_encoding(tmp_path: Path, encodi
 
 
 @given(content=st.binary(max_size=200), whole=st.booleans())
-def test_any_bytes_are_refused_or_read_without_another_error(
+def test_arbitrary_bytes_are_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, *, whole: bool
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "any-bytes.csv"
@@ -611,6 +607,6 @@ def test_any_bytes_are_refused_or_read_without_another_error(
     assert len(catalogue.localities) >= len(TRAPS)
 
 
-def test_table_of_accented_names_is_not_empty() -> None:
+def test_table_of_accented_names_is_read() -> None:
     """Guard the fixtures: without letters outside ASCII the encodings above would prove nothing."""
     assert len(ACCENTED) >= 4

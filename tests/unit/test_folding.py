@@ -9,7 +9,7 @@ from localidades_api.catalogue import folding
 from localidades_api.catalogue.folding import fold
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
-# What people and INEGI write, thick with the characters that are folded each in its own way.
+# Texts with many of the characters that have special folding rules.
 TYPED = st.text(
     st.sampled_from(
         "aàÁñÑüßłøœæıİſǆﬁº°½ªⅣ①'`´‘’′ʼ‛＇῝´`[](),.-_/\\&#0٣９ \N{NO-BREAK SPACE}\t\u0301\u0303\u0345\u200b\u20dd"
@@ -53,13 +53,13 @@ TYPED = st.text(
         ("東京", ""),
         ("العربية", ""),
         ("Pueblo 東京 Nuevo", "pueblo nuevo"),
-        ("٣ ４ ④ ²", "4 4 2"),  # digits of other scripts are no digits; what stands for ours is ours
+        ("٣ ４ ④ ²", "4 4 2"),  # digits of other scripts are dropped; compatibility forms of 0 to 9 are kept
         ("Ｒａｎｃｈｏ ﬁno Ⅳ", "rancho fino iv"),
         ("a\u200bb", "a b"),
         ("\0", ""),
     ],
 )
-def test_text_is_folded_to_words_of_plain_letters_and_digits(text: str, folded: str) -> None:
+def test_text_is_folded_to_plain_letters_and_digits(text: str, folded: str) -> None:
     assert fold(text) == folded
 
 
@@ -79,56 +79,56 @@ def test_text_is_folded_to_words_of_plain_letters_and_digits(text: str, folded: 
         "\N{FULLWIDTH APOSTROPHE}",
     ],
 )
-def test_apostrophe_of_any_kind_is_no_boundary(apostrophe: str) -> None:
+def test_apostrophes_do_not_separate_words(apostrophe: str) -> None:
     assert fold(f"D{apostrophe}Artagnan") == "dartagnan"
     assert fold(f"Rancho {apostrophe}El Güero{apostrophe}") == "rancho el guero"
     assert fold(apostrophe) == ""
 
 
 @pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
-def test_name_is_folded_alike_in_every_form_of_unicode(form: str) -> None:
+def test_unicode_normalization_forms_fold_alike(form: str) -> None:
     name = "Peñón Ñandú del Río Ángulo Güémez"
     assert fold(unicodedata.normalize(form, name)) == "penon nandu del rio angulo guemez"  # type: ignore[arg-type]  # a form
 
 
 @given(TEXT | TYPED)
-def test_folded_text_is_words_with_one_space_between_them(text: str) -> None:
+def test_folded_words_are_separated_by_single_spaces(text: str) -> None:
     assert re.fullmatch(r"(?:[a-z0-9]+(?: [a-z0-9]+)*)?", fold(text))
 
 
 @given(TEXT | TYPED)
-def test_folding_what_is_folded_changes_nothing(text: str) -> None:
+def test_folding_is_idempotent(text: str) -> None:
     assert fold(fold(text)) == fold(text)
 
 
 @given(TEXT | TYPED)
 @example("a\N{GREEK OXIA}b")
 @example("a\N{GREEK VARIA}b")
-def test_text_is_folded_alike_composed_and_decomposed(text: str) -> None:
+def test_composed_and_decomposed_text_fold_alike(text: str) -> None:
     assert fold(unicodedata.normalize("NFC", text)) == fold(text)
     assert fold(unicodedata.normalize("NFD", text)) == fold(text)
 
 
 @given(TEXT | TYPED)
 @example("\N{LATIN SMALL LETTER DOTLESS I}")
-def test_text_is_folded_alike_in_either_case(text: str) -> None:
+def test_case_does_not_matter(text: str) -> None:
     assert fold(text.upper()) == fold(text)
     assert fold(text.lower()) == fold(text)
     assert fold(text.casefold()) == fold(text)
 
 
 @given(TEXT | TYPED, TEXT | TYPED)
-def test_words_are_folded_each_for_itself(left: str, right: str) -> None:
+def test_words_are_folded_independently(left: str, right: str) -> None:
     assert fold(f"{left} {right}") == " ".join(filter(None, [fold(left), fold(right)]))
 
 
 @given(st.text(st.characters(min_codepoint=folding._FIRST_RARE, exclude_categories=["Cs"]), min_size=1))
-def test_rare_characters_are_not_remembered(text: str) -> None:
+def test_rare_characters_are_not_cached(text: str) -> None:
     fold(text)
     assert max(folding._FOLDING, default=0) < folding._FIRST_RARE
 
 
-def test_every_character_together_takes_bounded_memory() -> None:
+def test_folding_every_character_takes_bounded_memory() -> None:
     every = "".join(chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000)
     assert re.fullmatch(r"[a-z0-9 ]*", fold(every))
     assert len(folding._FOLDING) <= folding._FIRST_RARE

@@ -1,4 +1,4 @@
-"""Checks of a head, and whether a body follows it."""
+"""Checks of request heads, and whether a body follows."""
 
 import pytest
 
@@ -20,13 +20,13 @@ SMALLEST = len(b"GET / HTTP/1.1\r\nhost: test\r\nx: \r\n\r\n")
         ([HOST, (b"transfer-encoding", b"Chunked")], True),
     ],
 )
-def test_head_says_whether_a_body_follows(fields: RawHeaders, *, expected: bool) -> None:
+def test_head_announces_a_body(fields: RawHeaders, *, expected: bool) -> None:
     check_head(b"GET", b"/", "1.1", fields)
     assert has_body(fields) is expected
 
 
 @pytest.mark.parametrize(("size", "is_refused"), [(MAX_HEAD, False), (MAX_HEAD + 1, True)])
-def test_head_is_measured_as_it_was_sent(size: int, *, is_refused: bool) -> None:
+def test_size_of_a_head_is_that_on_the_wire(size: int, *, is_refused: bool) -> None:
     fields = [HOST, (b"x", b"a" * (size - SMALLEST))]
     if is_refused:
         with pytest.raises(HeaderFieldsTooLargeError):
@@ -46,8 +46,6 @@ def test_head_is_measured_as_it_was_sent(size: int, *, is_refused: bool) -> None
         (b"/", "1.1", [HOST, (b"transfer-encoding", b"gzip")]),
     ],
 )
-def test_head_that_two_servers_could_read_differently_is_refused(
-    target: bytes, version: str, fields: RawHeaders
-) -> None:
+def test_ambiguous_head_is_refused(target: bytes, version: str, fields: RawHeaders) -> None:
     with pytest.raises(RequestError):
         check_head(b"GET", target, version, fields)

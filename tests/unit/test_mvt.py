@@ -1,11 +1,11 @@
-"""A layer of a tile keeps to its size; what tiles hold is read with another library in `http/test_tiles`."""
+"""The size limit of a layer; `http/test_tiles` reads the contents of tiles with another library."""
 
 from localidades_api.http.mvt import PointLayer
 
 FRAME = 5  # bytes: the layer's field and its length
 
 
-def test_layer_takes_no_more_than_its_limit() -> None:
+def test_layer_stays_within_its_limit() -> None:
     for limit in range(60, 200):
         layer, count = PointLayer("localidades", 4096, limit), 0
         while layer.add(count, 1, 1, {"nombre": "Pueblo"}):

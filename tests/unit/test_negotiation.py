@@ -1,4 +1,4 @@
-"""Which media type an Accept header gets (RFC 9110 §12.5.1)."""
+"""Negotiation of the media type by Accept (RFC 9110 §12.5.1)."""
 
 import pytest
 from hypothesis import given
@@ -35,7 +35,7 @@ OFFERED = [JSON, HTML]
         ("text/html;q=1., application/json;q=0.", HTML),
         ("text/html;q=0.5, application/json;q=0.5", JSON),
         ("application/json;q=0.001", JSON),
-        # the narrowest range gives the quality, not the greatest
+        # the most specific range gives the quality, not the highest
         ("*/*;q=1, application/json;q=0.1", HTML),
         ("text/*;q=0.9, text/html;q=0.1, application/json;q=0.5", JSON),
         ("application/*;q=0.1, */*;q=0.9", HTML),
@@ -45,7 +45,7 @@ OFFERED = [JSON, HTML]
         ("text/html;q=0, */*;q=0.1", JSON),
         ("text/*;q=0, */*", JSON),
         ("*/*;q=0, text/html", HTML),
-        # other parameters are passed over
+        # other parameters are ignored
         ("application/json; charset=utf-8", JSON),
         ("text/html;level=1;q=0.3, application/json;q=0.2", HTML),
         ("text/html;q=0.3;level=1, application/json;q=0.2", HTML),
@@ -57,10 +57,10 @@ OFFERED = [JSON, HTML]
         # empty elements are ignored
         (",text/html,,", HTML),
         (" , text/html , ", HTML),
-        # what nothing here offers says nothing
+        # types that aren't offered don't matter
         ("image/png, text/html;q=0.1", HTML),
         ("image/*, application/json;q=0.001", JSON),
-        # programs that there are
+        # real programs
         (
             "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,"
             "application/signed-exchange;v=b3;q=0.7",
@@ -74,7 +74,7 @@ OFFERED = [JSON, HTML]
         ("application/json, application/*+json", JSON),
     ],
 )
-def test_media_type_of_header_is_the_preferred_one(accept: str | None, chosen: str) -> None:
+def test_preferred_media_type_is_chosen(accept: str | None, chosen: str) -> None:
     assert choose_media_type(accept, OFFERED) == chosen
 
 
@@ -130,7 +130,7 @@ def test_media_type_of_header_is_the_preferred_one(accept: str | None, chosen: s
         " ",
     ],
 )
-def test_media_type_of_header_that_allows_nothing_or_is_garbage_is_refused(accept: str) -> None:
+def test_header_that_allows_nothing_or_is_garbage_is_refused(accept: str) -> None:
     with pytest.raises(NotAcceptableError) as caught:
         choose_media_type(accept, OFFERED)
     assert caught.value.members == {"available": OFFERED}
@@ -148,7 +148,7 @@ def test_media_type_of_header_that_allows_nothing_or_is_garbage_is_refused(accep
         (["", HTML], HTML),
     ],
 )
-def test_accept_header_of_several_lines_is_one_list(lines: list[str], joined: str | None) -> None:
+def test_accept_may_span_several_lines(lines: list[str], joined: str | None) -> None:
     headers = Headers(raw=[(b"accept", line.encode()) for line in lines])
     assert accept_header(headers) == joined
 
@@ -173,12 +173,12 @@ def outcome(accept: str, offered: list[str] = OFFERED) -> str | None:
 
 
 @given(_HOSTILE)
-def test_media_type_of_any_text_is_an_offered_one_or_refused(accept: str) -> None:
+def test_arbitrary_header_gives_an_offered_type_or_is_refused(accept: str) -> None:
     assert outcome(accept) in {*OFFERED, None}
 
 
 @given(st.lists(st.tuples(_RANGES, _QUALITIES), min_size=1))
-def test_media_type_of_any_list_does_not_depend_on_its_order(ranges: list[tuple[str, int]]) -> None:
+def test_order_of_ranges_does_not_matter(ranges: list[tuple[str, int]]) -> None:
     assert outcome(written(ranges)) == outcome(written(ranges[::-1]))
 
 
@@ -186,7 +186,7 @@ _LISTS = st.lists(st.tuples(_RANGES, _QUALITIES), min_size=1, max_size=12)
 
 
 def expected(ranges: list[tuple[str, int]]) -> str | None:
-    """Tell the choice in another way: look from the narrowest name to the widest."""
+    """Find the choice in another way: from the most specific range to the least."""
     qualities = []
     for media_type in OFFERED:
         names = (media_type, media_type.partition("/")[0] + "/*", "*/*")
@@ -196,47 +196,45 @@ def expected(ranges: list[tuple[str, int]]) -> str | None:
 
 
 @given(_LISTS)
-def test_media_type_of_any_list_is_what_the_narrowest_ranges_prefer(ranges: list[tuple[str, int]]) -> None:
+def test_most_specific_range_decides(ranges: list[tuple[str, int]]) -> None:
     assert outcome(written(ranges)) == expected(ranges)
 
 
 @given(_LISTS)
-def test_media_type_does_not_depend_on_case_spaces_or_empty_elements(ranges: list[tuple[str, int]]) -> None:
+def test_case_spaces_and_empty_elements_do_not_matter(ranges: list[tuple[str, int]]) -> None:
     header = written(ranges)
     assert outcome(header) == outcome(header.upper())
     assert outcome(header) == outcome("," + header.replace(",", " ,,\t").replace(";", " ; "))
 
 
 @given(_LISTS)
-def test_media_type_with_a_faint_wildcard_added_is_not_refused_where_it_was_not(ranges: list[tuple[str, int]]) -> None:
+def test_adding_a_weak_wildcard_never_causes_a_refusal(ranges: list[tuple[str, int]]) -> None:
     if outcome(written(ranges)) is not None:
         assert outcome(f"{written(ranges)}, */*;q=0.001") is not None
 
 
 @given(_LISTS)
-def test_media_type_with_all_others_forbidden_is_the_choice_without_wildcard(ranges: list[tuple[str, int]]) -> None:
+def test_excluding_all_others_keeps_the_choice(ranges: list[tuple[str, int]]) -> None:
     narrow = [(name, quality) for name, quality in ranges if name != "*/*"]
     assert outcome(written([*narrow, ("*/*", 0)])) == (outcome(written(narrow)) if narrow else None)
 
 
 @given(_LISTS)
-def test_media_type_chosen_is_allowed_alone_too(ranges: list[tuple[str, int]]) -> None:
+def test_chosen_media_type_is_acceptable_alone(ranges: list[tuple[str, int]]) -> None:
     chosen = outcome(written(ranges), [JSON, HTML, CSV])
     alone = [outcome(written(ranges), [one]) for one in (JSON, HTML, CSV)]
     assert (chosen in alone) if chosen else not any(alone)
 
 
 @given(_LISTS, st.integers(0, 12), st.sampled_from(["@", "text", "text/", "text/html;q=7", '"', "a b"]))
-def test_media_type_of_a_list_with_one_bad_element_is_refused(
-    ranges: list[tuple[str, int]], place: int, bad: str
-) -> None:
+def test_list_with_a_bad_element_is_refused(ranges: list[tuple[str, int]], place: int, bad: str) -> None:
     elements = written(ranges).split(", ")
     elements.insert(place, bad)
     assert outcome(", ".join(elements)) is None
 
 
 @given(st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=500))
-def test_media_type_with_any_quoted_parameter_is_itself(text: str) -> None:
+def test_quoted_parameters_are_ignored(text: str) -> None:
     quoted = text.replace("\\", "\\\\").replace('"', '\\"')
     assert outcome(f'text/html;note="{quoted}"') == HTML
 
@@ -255,5 +253,5 @@ def test_media_type_with_any_quoted_parameter_is_itself(text: str) -> None:
         ("", None),
     ],
 )
-def test_coding_is_the_best_that_the_header_prefers_to_none(header: str, coding: str | None) -> None:
+def test_best_acceptable_coding_is_chosen(header: str, coding: str | None) -> None:
     assert choose_coding([header], ["br", "gzip"]) == coding

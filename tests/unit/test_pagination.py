@@ -35,7 +35,7 @@ def links_of(header: str) -> dict[str, str]:
 @example(50)
 @example(51)
 @example(304_363)
-def test_positions_of_all_pages_are_each_position_once_and_in_order(quantity: int) -> None:
+def test_pages_cover_every_position_once_in_order(quantity: int) -> None:
     last = 0
     for page in range(1, pages_of(quantity) + 1):
         begin, end = positions(page)
@@ -46,12 +46,12 @@ def test_positions_of_all_pages_are_each_position_once_and_in_order(quantity: in
 
 
 @given(st.integers(1, _LARGEST))
-def test_positions_of_any_page_follow_those_of_the_page_before(page: int) -> None:
+def test_pages_are_contiguous(page: int) -> None:
     assert positions(page + 1)[0] == positions(page)[1] + 1
 
 
 @given(st.data())
-def test_link_header_of_any_page_has_the_relations_there_are(data: st.DataObject) -> None:
+def test_link_header_has_the_existing_relations(data: st.DataObject) -> None:
     total = data.draw(st.integers(0, 10_000))
     page = data.draw(st.integers(1, max(total, 1)))
     links = links_of(link_header("/list/", {"format": "json", "release": "2018-09"}, page, total))
@@ -68,7 +68,7 @@ def test_link_header_of_any_page_has_the_relations_there_are(data: st.DataObject
 
 
 @given(st.text())
-def test_link_header_of_any_value_cannot_be_broken_out_of(value: str) -> None:
+def test_values_cannot_break_out_of_the_link_header(value: str) -> None:
     value = value.encode(errors="ignore").decode()
     links = links_of(link_header("/list/", {"release": value}, 1, 1))
     assert list(links) == ["first", "last"]
@@ -76,7 +76,7 @@ def test_link_header_of_any_value_cannot_be_broken_out_of(value: str) -> None:
 
 
 @given(st.integers(1, 300))
-def test_link_header_followed_by_next_visits_each_page_once(total: int) -> None:
+def test_following_next_visits_each_page_once(total: int) -> None:
     visited, page = [], 1
     while True:
         visited.append(page)
@@ -88,7 +88,7 @@ def test_link_header_followed_by_next_visits_each_page_once(total: int) -> None:
 
 
 @given(st.data())
-def test_neighbours_of_any_page_are_pages_that_there_are(data: st.DataObject) -> None:
+def test_neighbours_of_a_page_exist(data: st.DataObject) -> None:
     total = data.draw(st.integers(0, 10_000))
     page = data.draw(st.integers(1, max(total, 1)))
     shown = neighbours(page, total)
@@ -104,7 +104,7 @@ def test_neighbours_of_any_page_are_pages_that_there_are(data: st.DataObject) ->
 @example("1" * 4300)
 @example("0" * 4299 + "1")
 @example("٣")
-def test_page_number_of_any_text_is_refused_or_what_its_digits_say(text: str) -> None:
+def test_arbitrary_page_number_is_refused_or_its_digits(text: str) -> None:
     try:
         page = _pages.validate_python(text)
     except ValidationError:
@@ -118,7 +118,7 @@ def test_page_number_of_any_text_is_refused_or_what_its_digits_say(text: str) ->
 @given(st.integers(1, _LARGEST))
 @example(1)
 @example(_LARGEST)
-def test_page_number_in_plain_digits_is_taken(page: int) -> None:
+def test_page_number_in_plain_digits_is_accepted(page: int) -> None:
     assert _pages.validate_python(str(page)) == page
 
 

@@ -1,4 +1,4 @@
-"""Settings: read from the environment, refused in a sentence that names the variable."""
+"""Settings from the environment; errors name the variable."""
 
 import re
 import subprocess
@@ -20,7 +20,7 @@ from tests.support.wire import environment
         ("TRUSTED_PROXIES", "proxy.example.org"), ("TRUSTED_PROXIES", "10.0.0.1/8"), ("MAX_IN_FLIGHT", "0"),
     ],
 )  # fmt: skip
-def test_setting_that_cannot_be_meant_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+def test_nonsensical_setting_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(f"LOCALIDADES_{name}", value)
     with pytest.raises(ConfigurationError, match=f"LOCALIDADES_{name}"):
         read_settings()
@@ -32,13 +32,13 @@ def test_lists_are_read_with_or_without_spaces(monkeypatch: pytest.MonkeyPatch) 
     assert settings.trusted_proxies == ("10.0.0.7", "10.1.0.0/16", "fd00::/8")
 
 
-def test_limit_on_clients_rates_is_refused_since_it_is_the_proxys(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rate_limit_is_refused_as_the_proxys_job(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCALIDADES_RATE_LIMIT", "10")
     with pytest.raises(ConfigurationError, match="unknown variable LOCALIDADES_RATE_LIMIT"):
         read_settings()
 
 
-def test_value_that_is_wrong_is_named_with_what_is_expected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_value_is_named_with_the_expected_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCALIDADES_TRUSTED_PROXIES", "everybody")
     monkeypatch.setenv("LOCALIDADES_MANAGEMENT_PORT", "0")
     expected = (
@@ -49,7 +49,7 @@ def test_value_that_is_wrong_is_named_with_what_is_expected(monkeypatch: pytest.
         read_settings()
 
 
-def test_home_is_put_in_place_of_a_tilde(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_tilde_is_expanded_to_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("DATA_DIR", "POSTGRES_BIN", "SEED"):
         monkeypatch.setenv(f"LOCALIDADES_{name}", f"~/{name}")
@@ -63,7 +63,7 @@ def test_home_is_put_in_place_of_a_tilde(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 def data_dir(package: Path) -> Path:
-    """Return the default folder of a copy of the package, which stands in `package`."""
+    """Return the default data folder of a copy of the package in `package`."""
     script = "from localidades_api.settings import default_data_dir; print(default_data_dir())"
     command = [sys.executable, "-c", script]
     env = environment(PYTHONPATH=str(package))
@@ -71,13 +71,13 @@ def data_dir(package: Path) -> Path:
     return Path(ended.stdout.strip())
 
 
-def test_clone_keeps_its_data_in_itself() -> None:
+def test_clone_keeps_its_data_inside() -> None:
     with lend_folder() as folder:
         for name in ("one", "other"):
             assert data_dir(copy_clone(folder / name) / "src") == folder.resolve() / name / ".data"
 
 
-def test_clone_that_nobody_can_enter_has_a_folder_of_its_own_all_the_same() -> None:
+def test_inaccessible_clone_has_its_own_data_folder() -> None:
     with lend_folder() as folder:
         closed = folder / "closed"
         clones = [copy_clone(closed / name) for name in ("one", "other")]
@@ -93,7 +93,7 @@ def test_clone_that_nobody_can_enter_has_a_folder_of_its_own_all_the_same() -> N
         assert closed.stat().st_mode & 0o777 == 0o700
 
 
-def test_installed_package_keeps_its_data_with_its_users() -> None:
+def test_installed_package_keeps_its_data_with_the_user() -> None:
     with lend_folder() as folder:
         clone = copy_clone(folder / "clone")
         (clone / "migrations").rename(clone / "src" / "localidades_api" / "migrations")  # as in a wheel

@@ -1,4 +1,4 @@
-"""Static files: codings, validators, and others' scripts as npm has them."""
+"""Static files: codings, validators, and vendored scripts."""
 
 import gzip
 import os
@@ -11,8 +11,8 @@ import pytest
 
 from localidades_api.html.static_files import CompressedStaticFiles
 from localidades_api.http.caching import CACHE_CONTROL
+from tests.browser.vendored import VENDORED, Vendored
 from tests.support.machine import needed
-from tests.support.vendored import VENDORED, Vendored
 
 PLAIN = b"export const text = 'Zipolite';\n" * 100
 DECODERS: dict[str, Callable[[bytes], bytes]] = {"br": brotli.decompress, "gzip": gzip.decompress, "": bytes}
@@ -28,7 +28,7 @@ async def fetch(folder: Path, name: str, **headers: str) -> tuple[httpx.Response
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Lend a folder with a script, one that is kept compressed alone, and a file that is no text."""
+    """Return a folder with a script, a script stored compressed only, and a binary file."""
     (tmp_path / "plain.js").write_bytes(PLAIN)
     (tmp_path / "packed.mjs.br").write_bytes(brotli.compress(PLAIN))
     (tmp_path / "other.bin").write_bytes(b"\0\1")
@@ -44,9 +44,7 @@ def folder(tmp_path: Path) -> Path:
         ("*", "br"), ("br;q=0, *", "gzip"),
     ],
 )  # fmt: skip
-async def test_text_is_sent_in_the_best_coding_that_is_accepted(
-    folder: Path, name: str, accepted: str, coding: str
-) -> None:
+async def test_text_is_sent_in_the_best_accepted_coding(folder: Path, name: str, accepted: str, coding: str) -> None:
     answer, body = await fetch(folder, name, accept_encoding=accepted)
     assert answer.status_code == 200
     assert answer.headers.get("content-encoding", "") == coding
@@ -56,7 +54,7 @@ async def test_text_is_sent_in_the_best_coding_that_is_accepted(
     assert DECODERS[coding](body) == PLAIN
 
 
-async def test_validator_is_that_of_the_content_and_the_coding(folder: Path) -> None:
+async def test_etag_depends_on_content_and_coding(folder: Path) -> None:
     tags = {
         accepted: (await fetch(folder, "plain.js", accept_encoding=accepted))[0].headers["etag"]
         for accepted in DECODERS
@@ -71,7 +69,7 @@ async def test_validator_is_that_of_the_content_and_the_coding(folder: Path) -> 
     assert same.headers["etag"] == tags["br"]
 
 
-async def test_text_that_was_changed_is_read_again(folder: Path) -> None:
+async def test_changed_text_is_read_again(folder: Path) -> None:
     before, _ = await fetch(folder, "plain.js")
     (folder / "plain.js").write_bytes(b"0;")
     os.utime(folder / "plain.js", ns=(1, 1))
@@ -79,13 +77,13 @@ async def test_text_that_was_changed_is_read_again(folder: Path) -> None:
     assert (after.status_code, body) == (200, b"0;")
 
 
-async def test_file_that_is_no_text_is_sent_as_it_is(folder: Path) -> None:
+async def test_binary_file_is_sent_unchanged(folder: Path) -> None:
     answer, body = await fetch(folder, "other.bin", accept_encoding="br, gzip")
     assert (body, "content-encoding" in answer.headers) == (b"\0\1", False)
 
 
 @pytest.mark.parametrize("vendored", VENDORED, ids=lambda vendored: vendored.folder.name)
-def test_vendored_script_is_that_of_the_package_that_is_pinned(vendored: Vendored) -> None:
+def test_vendored_script_matches_the_pinned_package(vendored: Vendored) -> None:
     package, folder, scripts, licence = vendored
     needed(package, f"{package.name} is not installed: `make test` does it, with npm")
     assert {path.name for path in folder.iterdir()} == {licence, *(f"{Path(script).name}.br" for script in scripts)}

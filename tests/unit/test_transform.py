@@ -60,7 +60,7 @@ def test_row_becomes_a_record_with_every_column() -> None:
 
 
 @pytest.mark.parametrize("no_data", ["-", "*", ""])
-def test_value_that_is_not_known_is_none(no_data: str) -> None:
+def test_unknown_value_is_none(no_data: str) -> None:
     unknown = dict.fromkeys((attribute.header for attribute in ATTRIBUTES.values()), no_data)
     [locality] = read_rows(with_values(PLAIN[0], **unknown)).localities
     assert locality == (10010001, 1001, "0001", "Lugar 1", *[None] * len(ATTRIBUTES))
@@ -69,7 +69,7 @@ def test_value_that_is_not_known_is_none(no_data: str) -> None:
 
 @pytest.mark.parametrize("no_data", ["", "-", "*"])
 @pytest.mark.parametrize("column", ["LAT_DECIMAL", "LON_DECIMAL"])
-def test_position_with_only_one_of_its_coordinates_is_none(column: str, no_data: str) -> None:
+def test_position_with_one_coordinate_is_none(column: str, no_data: str) -> None:
     half, whole = read_rows(with_values(PLAIN[0], **{column: no_data}), PLAIN[1].values()).localities
     assert (half.latitud, half.longitud) == (None, None)
     assert (whole.latitud, whole.longitud) == (21.880833, -102.296111)
@@ -89,36 +89,36 @@ CENSUS = ("CVE_ENT", "NOM_ENT", "CVE_MUN", "NOM_MUN", "CVE_LOC", "NOM_LOC", "LON
     [('102°17\'45.768"" W', '21°52\'47.362"" N'), ('102°17´45.768"W', '21°52´47.362"N')],
     ids=["census", "catalogue"],
 )
-def test_position_in_minutes_and_seconds_alone_is_read(longitude: str, latitude: str) -> None:
+def test_position_in_degrees_minutes_and_seconds_is_read(longitude: str, latitude: str) -> None:
     row = ("01", "Aguascalientes", "001", "Aguascalientes", "0001", "Aguascalientes", longitude, latitude)
     [locality] = read_lines(lines_of([row], CENSUS)).localities
     assert (locality.latitud, locality.longitud) == (21.879823, -102.296047)
 
 
-def test_position_in_minutes_and_seconds_that_cannot_be_read_is_no_missing_one() -> None:
+def test_unreadable_position_is_not_taken_as_missing() -> None:
     sound = [("01", "Aguascalientes", "001", "Aguascalientes", f"{n:04d}", "A", "-", "-") for n in range(1, 21)]
     catalogue = read_lines(lines_of([*sound, (*sound[0][:4], "0021", "A", "to the west", "21°52'47\"N")], CENSUS))
     assert catalogue.rejected == [Rejected(22, "its longitud can't be read as degrees")]
 
 
 @pytest.mark.parametrize(("text", "metres"), [("-12", -12), ("0", 0), ("-0", 0), ("0005", 5), ("5610", 5610)])
-def test_altitude_below_the_sea_or_padded_is_read(text: str, metres: int) -> None:
+def test_negative_or_padded_altitude_is_read(text: str, metres: int) -> None:
     assert read_places(replace(PLAIN[0], altitud=text)).localities[0].altitud == metres
 
 
 @pytest.mark.parametrize("text", ["0", "00", "123456789"])
-def test_count_of_people_is_read(text: str) -> None:
+def test_population_is_read(text: str) -> None:
     assert read_places(replace(PLAIN[0], poblacion=text)).localities[0].poblacion == int(text)
 
 
 @pytest.mark.parametrize(
     "nombre", ["-", "*", " Lugar", "Lugar ", "A  B", "A\N{NO-BREAK SPACE}B", "Concepci½n", "x" * 200]
 )
-def test_name_is_kept_to_the_byte(nombre: str) -> None:
+def test_name_is_kept_exactly(nombre: str) -> None:
     assert read_places(replace(PLAIN[0], nombre=nombre)).localities[0].nombre == nombre
 
 
-# Rows that are rejected, each alone among enough sound ones
+# Rejected rows, each among enough good ones
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_row_with_a_bad_value_is_rejected_with_its_line_and_reason(values: dict[
     bad = with_values(Place("010010021", "Lugar 21"), **values)
     rows = [place.values() for place in PLAIN]
     catalogue = read_rows(*rows[:7], bad, *rows[7:])
-    assert catalogue.rejected == [Rejected(9, reason)]  # seven rows and the header stand before it
+    assert catalogue.rejected == [Rejected(9, reason)]  # after the header and seven rows
     assert [locality.nombre for locality in catalogue.localities] == [place.nombre for place in PLAIN]
 
 
@@ -196,14 +196,14 @@ def test_row_with_a_bad_value_is_rejected_with_its_line_and_reason(values: dict[
     ids=lambda value: value[:20],
 )
 @pytest.mark.parametrize("end", ["\n", ""], ids=["ended", "not ended"])
-def test_last_line_that_is_no_row_is_rejected_alone(line: str, reason: str, end: str) -> None:
+def test_incomplete_last_line_is_rejected_alone(line: str, reason: str, end: str) -> None:
     lines = [f"{row}\n" for row in lines_of(place.values() for place in PLAIN)]
     catalogue = transform(read_table("AGEEML.csv", [*lines, *([line + end] if line + end else [])]), unwatched)
     assert catalogue.rejected == ([Rejected(22, reason)] if line + end else [])
     assert len(catalogue.localities) == len(PLAIN)
 
 
-SCATTERED = {  # by row: the first ones, neighbours, and those on both sides of where a batch of 250 ends
+SCATTERED = {  # by row: the first ones, neighbours, and both sides of the end of a batch of 250
     0: ({"AMBITO": "X"}, "AMBITO is neither U nor R"),
     1: ({"Estatus": "Baja"}, None),
     249: ({"CVE_LOC": "0000"}, "it is a total of the census, not a locality"),
@@ -220,7 +220,7 @@ def scattered() -> list[tuple[str, ...]]:
     return [with_values(place, **SCATTERED.get(row, ({}, None))[0]) for row, place in enumerate(many(1_000))]
 
 
-def test_faults_scattered_over_batches_are_told_each_with_its_line_in_order() -> None:
+def test_faults_across_batches_are_reported_in_order_with_their_lines() -> None:
     catalogue = read_rows(*scattered())
     assert catalogue.rejected == [Rejected(row + 2, reason) for row, (_, reason) in SCATTERED.items() if reason]
     assert catalogue.withdrawn == 2
@@ -228,14 +228,14 @@ def test_faults_scattered_over_batches_are_told_each_with_its_line_in_order() ->
     assert {locality.id for locality in catalogue.localities} == sound
 
 
-def test_fault_of_the_file_amid_faults_of_rows_is_told_with_its_line() -> None:
+def test_fault_of_the_file_among_faults_of_rows_is_reported_with_its_line() -> None:
     rows = scattered()
     rows[700] = with_values(many(1_000)[700], CVE_ENT="33")
     with pytest.raises(CatalogueError, match="Line 702 names an unknown estado 33; estados go from 01 to 32"):
         read_rows(*rows)
 
 
-def test_rows_of_another_width_amid_a_batch_are_rejected_alone() -> None:
+def test_rows_of_another_width_are_rejected_alone() -> None:
     rows = [place.values() for place in PLAIN]
     catalogue = read_rows(*rows[:5], (*rows[5], "more"), rows[6][:-1], *rows[7:])
     assert catalogue.rejected == [
@@ -245,12 +245,12 @@ def test_rows_of_another_width_amid_a_batch_are_rejected_alone() -> None:
     assert len(catalogue.localities) == 18
 
 
-def test_rows_up_to_a_tenth_are_rejected_and_the_others_kept() -> None:
+def test_up_to_a_tenth_of_bad_rows_is_tolerated() -> None:
     catalogue = read_rows(*(place.values() for place in PLAIN[:9]), ("junk",))
     assert (len(catalogue.localities), len(catalogue.rejected)) == (9, 1)
 
 
-def test_rows_more_than_a_tenth_bad_refuse_the_file_with_the_first_reason() -> None:
+def test_more_than_a_tenth_of_bad_rows_refuses_the_file() -> None:
     rows = [place.values() for place in PLAIN[:9]]
     with pytest.raises(CatalogueError, match=r"2 of 11 rows can't be read; the first is line 4: it has 1 values"):
         read_rows(*rows[:2], ("junk",), *rows[2:], ("junk",))
@@ -261,15 +261,15 @@ def without_zeros(place: Place) -> tuple[str, ...]:
     return with_values(place, CVEGEO=str(int(place.cvegeo)), CVE_ENT=ent, CVE_MUN=mun, CVE_LOC=loc)
 
 
-def test_file_all_of_whose_keys_lost_their_zeros_gets_them_back() -> None:
-    """As a spreadsheet leaves it: each part of a key has a column of its own, so nothing is guessed."""
+def test_lost_leading_zeros_of_all_keys_are_restored() -> None:
+    """As a spreadsheet leaves it. Each part of a key has its own column, so nothing is guessed."""
     whole, mended = read_places(*TRAPS), read_rows(*map(without_zeros, TRAPS))
     assert (whole.zeros_restored, mended.zeros_restored) == (False, True)
     assert replace(mended, zeros_restored=False) == whole
 
 
 @pytest.mark.parametrize("column", ["CVE_ENT", "CVE_MUN", "CVE_LOC"])
-def test_file_of_which_some_keys_alone_lost_their_zeros_is_refused(column: str) -> None:
+def test_lost_leading_zeros_of_some_keys_refuse_the_file(column: str) -> None:
     rows = [without_zeros(place) for place in PLAIN]
     at = HEADER.index(column)
     rows[7] = (*rows[7][:at], PLAIN[7].values()[at], *rows[7][at + 1 :])
@@ -277,7 +277,7 @@ def test_file_of_which_some_keys_alone_lost_their_zeros_is_refused(column: str) 
         read_rows(*rows)
 
 
-def test_cvegeo_that_alone_lost_its_leading_zero_is_read() -> None:
+def test_lost_leading_zero_of_cvegeo_alone_is_restored() -> None:
     [locality] = read_rows(with_values(PLAIN[0], CVEGEO="10010001")).localities
     assert locality.id == 10010001
 
@@ -292,41 +292,41 @@ def test_withdrawn_locality_is_counted_and_left_out(estatus: str) -> None:
     assert (catalogue.withdrawn, catalogue.rejected) == (1, [])
 
 
-def test_withdrawn_row_with_a_key_that_is_none_is_counted_too() -> None:
+def test_withdrawn_row_with_a_bad_key_is_counted() -> None:
     rows = [with_values(PLAIN[1], Estatus="Baja", CVE_ENT="XX", CVE_MUN="", CVE_LOC="-", CVEGEO="") for _ in range(9)]
     catalogue = read_rows(PLAIN[0].values(), *rows)
     assert (len(catalogue.localities), catalogue.withdrawn, catalogue.rejected) == (1, 9, [])
 
 
-def test_withdrawn_row_leaves_no_municipio_behind() -> None:
+def test_withdrawn_row_creates_no_municipio() -> None:
     catalogue = read_places(PLAIN[0], Place("010990001", "Gone", estatus="Baja"))
     assert list(catalogue.municipalities) == [1001]
 
 
-def test_withdrawn_row_with_the_key_of_another_is_no_second_one() -> None:
+def test_withdrawn_row_may_share_the_key_of_another() -> None:
     assert len(read_places(PLAIN[0], replace(PLAIN[0], estatus="Baja")).localities) == 1
 
 
-def test_file_of_withdrawn_rows_alone_is_refused() -> None:
+def test_file_of_withdrawn_rows_only_is_refused() -> None:
     with pytest.raises(CatalogueError, match="no localities"):
         read_places(*(replace(place, estatus="Baja") for place in PLAIN))
 
 
 @pytest.mark.parametrize("estatus", ["", "-", "*", " "])
-def test_status_without_a_word_is_of_a_locality_that_stands(estatus: str) -> None:
+def test_empty_status_means_not_withdrawn(estatus: str) -> None:
     assert len(read_places(replace(PLAIN[0], estatus=estatus)).localities) == 1
 
 
-# What condemns the whole file
+# Errors that refuse the whole file
 
 
-def test_key_that_stands_twice_refuses_the_file() -> None:
+def test_duplicate_key_refuses_the_file() -> None:
     with pytest.raises(CatalogueError, match="key 010010003 appears twice in the file"):
         read_places(*PLAIN, replace(PLAIN[2], nombre="Another"))
 
 
 @pytest.mark.parametrize("clave", ["33", "00", "99"])
-def test_estado_that_mexico_does_not_have_refuses_the_file(clave: str) -> None:
+def test_nonexistent_estado_refuses_the_file(clave: str) -> None:
     with pytest.raises(CatalogueError, match=f"Line 22 names an unknown estado {clave}; estados go from 01 to 32"):
         read_places(*PLAIN, Place(f"{clave}0010001", "Nowhere"))
 
@@ -336,12 +336,12 @@ def test_estado_that_mexico_does_not_have_refuses_the_file(clave: str) -> None:
     [{"nom_mun": "Another"}, {"nom_ent": "Another"}, {"nom_abr": "Oth."}],
     ids=["municipio", "estado", "abbreviation"],
 )
-def test_estado_or_municipio_under_two_names_refuses_the_file(other: dict[str, str]) -> None:
+def test_estado_or_municipio_with_two_names_refuses_the_file(other: dict[str, str]) -> None:
     with pytest.raises(CatalogueError, match=r"Line 22 gives estado 01 or municipio 01001 another name"):
         read_places(*PLAIN, replace(Place("010010021", "Lugar 21"), **other))
 
 
-def test_two_municipios_of_one_name_are_two() -> None:
+def test_municipios_may_share_a_name() -> None:
     catalogue = read_places(Place("200010001", "A", nom_mun="San Juan"), Place("200020001", "B", nom_mun="San Juan"))
     assert [municipality.nombre for municipality in catalogue.municipalities.values()] == ["San Juan"] * 2
 
@@ -349,13 +349,13 @@ def test_two_municipios_of_one_name_are_two() -> None:
 # Order
 
 
-def test_homonyms_of_one_municipio_are_all_kept() -> None:
+def test_homonyms_in_a_municipio_are_kept() -> None:
     catalogue = read_places(*(replace(place, nombre="Ninguno") for place in PLAIN))
     assert len(catalogue.localities) == len(PLAIN)
 
 
 @given(st.permutations(many(60)))
-def test_localities_in_whatever_order_come_out_by_clave_then_id(places: list[Place]) -> None:
+def test_localities_are_ordered_by_clave_then_id(places: list[Place]) -> None:
     keys = [(locality.clave, locality.id) for locality in read_places(*places).localities]
     assert keys == sorted((place.cvegeo[5:], int(place.cvegeo)) for place in places)
     assert all(one < next_one for one, next_one in pairwise(keys))
@@ -370,15 +370,15 @@ FIVE = (*PLAIN[:3], TRAPS[3], replace(TRAPS[5], viviendas="12"))
 @pytest.mark.parametrize("encoding", ["utf-8-sig", pytest.param("utf-8", marks=pytest.mark.tail), "windows-1252"])
 @pytest.mark.parametrize("end", ["\r\n", "\n"], ids=["crlf", "lf"])
 @pytest.mark.parametrize("separator", [",", "\t"], ids=["csv", "txt"])
-def test_file_cut_at_any_byte_is_refused_unless_each_row_is_whole(
+def test_truncated_file_is_refused_unless_every_row_is_complete(
     tmp_path: Path, encoding: str, end: str, separator: str
 ) -> None:
-    """A cut between two rows can't be seen in the file; any other must refuse it, never change or drop a row unsaid."""
+    """A cut between two rows can't be detected; any other must refuse the file, never silently change or drop a row."""
     lines = lines_of((place.values() for place in FIVE), separator=separator)
     path = tmp_path / "AGEEML.csv"
     path.write_bytes("".join(line + end for line in lines).encode(encoding))
     whole, localities = path.read_bytes(), sorted(read_catalogue(path).localities)
-    # A row is whole once its last quote is there, and stays so until the next one begins.
+    # A row is complete from its last quote until the next row begins.
     ends = [len("".join(line + end for line in lines[: rows + 1]).encode(encoding)) for rows in range(len(lines))]
     rows_at = {ends[rows] - back: rows for rows in range(1, len(lines)) for back in range(len(end) + 1)}
     for length in range(len(whole)):
@@ -392,14 +392,14 @@ def test_file_cut_at_any_byte_is_refused_unless_each_row_is_whole(
             assert catalogue.rejected == []
 
 
-def test_file_cut_in_the_middle_of_a_row_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_file_truncated_within_a_row_is_refused_with_its_line(tmp_path: Path) -> None:
     path = write_catalogue(tmp_path / "AGEEML.csv", PLAIN)
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(CatalogueError, match="cut short: line 21, the last one, stops in the middle of a row"):
         read_catalogue(path)
 
 
-def test_file_without_quotes_cut_in_its_last_number_is_refused() -> None:
+def test_unquoted_file_truncated_in_its_last_number_is_refused() -> None:
     """Without a quote after it, 12 may have been 123."""
     header, text = ",".join(HEADER), io.StringIO()
     csv.writer(text, lineterminator="").writerow(replace(PLAIN[0], poblacion="9", viviendas="12").values())
@@ -410,7 +410,7 @@ def test_file_without_quotes_cut_in_its_last_number_is_refused() -> None:
             transform(read_table("AGEEML.csv", [header, f"{row}\n", row[:length]]), unwatched)
 
 
-# Whatever else a file may hold
+# Anything else in a file
 
 
 _VALUE = st.text(max_size=12) | st.sampled_from(['"', '","', "\0", "-", "0001", "01", "9" * 20, "nan", "1_0", "Baja"])
@@ -420,7 +420,7 @@ _ROW = st.lists(_VALUE, min_size=len(HEADER), max_size=len(HEADER))
 
 
 @given(st.lists(_ROW | st.lists(_VALUE, max_size=len(HEADER) + 2), max_size=2), st.data())
-def test_any_row_is_read_rejected_or_refuses_the_file(rows: list[list[str]], data: st.DataObject) -> None:
+def test_arbitrary_row_is_read_or_rejected_or_refuses_the_file(rows: list[list[str]], data: st.DataObject) -> None:
     for row in rows:
         for column in data.draw(st.sets(st.integers(0, len(row) - 1))) if row else ():
             if column < len(HEADER):
@@ -437,7 +437,7 @@ def test_any_row_is_read_rejected_or_refuses_the_file(rows: list[list[str]], dat
         assert "\0" not in "".join(value for value in locality if isinstance(value, str))
 
 
-def test_progress_is_told_of_every_five_thousand_rows_and_of_the_rest() -> None:
+def test_progress_is_reported_every_five_thousand_rows() -> None:
     told: list[int] = []
     lines = [f"{line}\n" for line in lines_of(place.values() for place in many(9_900))]
     transform(read_table("AGEEML.csv", lines), told.append)

@@ -14,18 +14,11 @@ from localidades_api.api.params import Language, ReleaseParam, StrictQuery
 from localidades_api.api.responses import ERRORS, NEGOTIATED, OF_RELEASE, problem
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.bulk.answers import Point, answer_points, match_row
+from localidades_api.bulk.columns import MATCH_COLUMNS, NEAREST_COLUMNS, AnswerColumns, in_language
 from localidades_api.bulk.exchange import MAX_BODY, Answered, AnswerSome, BulkResponse
 from localidades_api.bulk.readers import XLSX, MediaType, RowReader, for_a_while, reader
 from localidades_api.bulk.rows import POINTS, ROLES, Roles, Row
-from localidades_api.bulk.writers import (
-    MATCH_COLUMNS,
-    NEAREST_COLUMNS,
-    AnswerColumns,
-    AnswerWriter,
-    WithFile,
-    in_language,
-    writer,
-)
+from localidades_api.bulk.writers import AnswerWriter, WithFile, writer
 from localidades_api.catalogue.filters import Omittable
 from localidades_api.catalogue.locality import describe_near
 from localidades_api.catalogue.messages import plain_decimal, whole_number
@@ -109,9 +102,20 @@ class BulkQuery(StrictQuery):
         Field(
             min_length=1,
             max_length=31,
-            description="Name of the sheet of a workbook; by default its first.",
+            description="Name of the sheet of a workbook; by default the first visible one with a recognized column.",
             examples=["Hoja1"],
         ),
+    ] = None
+    header_row: Annotated[
+        Omittable[int],
+        Field(
+            ge=1,
+            le=1_048_576,
+            description="Number of the row with the header of a sheet; by default the one of the first twenty with the"
+            " most recognized columns.",
+            examples=[6],
+        ),
+        whole_number("The number of a row is a whole number from 1 to 1048576, as Excel counts them."),
     ] = None
     latitud: _Column = None
     longitud: _Column = None
@@ -119,7 +123,7 @@ class BulkQuery(StrictQuery):
     @property
     def columns(self) -> dict[str, str]:
         """The header of each column that the request names."""
-        given = self.model_dump(exclude={"file", "format", "lang", "release", "sheet", "limit", "sure"})
+        given = self.model_dump(exclude={"file", "format", "lang", "release", "sheet", "header_row", "limit", "sure"})
         return {role: header for role, header in given.items() if header is not None}
 
 
@@ -233,7 +237,7 @@ def _respond(
         raise InvalidParametersError([("file", "Only an NDJSON answer has a file beside it: add `format=ndjson`.")])
 
     def read(body: IO[bytes]) -> RowReader:
-        return reader(sent, body, subject.roles, query.columns, query.sheet)
+        return reader(sent, body, subject.roles, query.columns, query.sheet, query.header_row)
 
     def write(rows: RowReader) -> AnswerWriter:
         columns = in_language(subject.columns, query.lang)

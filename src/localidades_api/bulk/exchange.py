@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from tempfile import SpooledTemporaryFile
 from typing import IO
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -82,6 +82,8 @@ class BulkResponse(Response):
             async with self._turn:
                 is_checked = next(checking, self) is self
             await asyncio.sleep(0)
+            if await self._request.is_disconnected():
+                raise ClientDisconnect
         rows, left, writer = reader.rows(), reader.count, self._write(reader)
         written = await asyncio.to_thread(writer.begin)  # writing a workbook copies most of it
         while left:

@@ -7,7 +7,7 @@ import re
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -33,7 +33,16 @@ from localidades_api.bulk.rows import (
 from localidades_api.errors import CatalogueError, UnreadableBodyError
 from localidades_api.files.archive import limit_reads
 from localidades_api.files.kinds import START, describe_kind
-from localidades_api.files.workbook import DAMAGE, WORKBOOK, SheetRow, Workbook, WorkbookError
+from localidades_api.files.workbook import (
+    DAMAGE,
+    Merge,
+    SheetRow,
+    Workbook,
+    WorkbookError,
+    find_sheet,
+    is_workbook,
+    refusal_of_cell,
+)
 
 MAX_ROW = 1024**2  # characters of a row
 _SLICE = 0.004  # seconds
@@ -367,23 +376,36 @@ _KEY_DIGITS = {
 
 
 class XlsxReader(RowReader):
-    """Reads a sheet of a workbook, the first or a named one, with or without titles above the header.
+    """Reads a sheet of a workbook, with or without titles above the header.
 
-    A column of keys that has only numbers gets back the zeros that a spreadsheet dropped.
+    It is the one that is named, or the first visible one that has the required columns. The header is the row with
+    the most columns that are known, among the first; `header_row` names another. A column of keys that has only
+    numbers gets back the zeros that a spreadsheet dropped. The first cell of a merged range counts for all its rows.
     """
 
     _MAGIC = b"PK\x03\x04"
 
-    def __init__(self, file: IO[bytes], roles: Roles, named: Named, sheet: str | None = None) -> None:
+    def __init__(
+        self,
+        file: IO[bytes],
+        roles: Roles,
+        named: Named,
+        sheet: str | None = None,
+        header_row: int | None = None,
+    ) -> None:
         super().__init__(file, roles, named)
         self.width = 0  # columns that have a value
         self.header: SheetRow | None = None
-        self._titles: list[SheetRow] = []  # the last of them is the header
-        self._refusal = ""
+        self.header_row = 0  # of the sheet, from 1
+        self._named_row = header_row
+        self._titles = 0  # rows with a value up to the header
         self._assignment: Assignment | None = None
         self._longest: dict[int, int] = {}  # digits of the longest number of each column of keys
+        self._merges: list[Merge] = []
         with self.refusing_damage():
-            self.workbook = Workbook(_open_workbook(file), sheet)
+            self.workbook = Workbook(_open_workbook(file))
+            self.sheet = find_sheet(self.workbook, sheet)
+        self._is_sheet_named = sheet is not None
 
     @contextmanager
     def refusing_damage(self) -> Iterator[None]:
@@ -401,24 +423,79 @@ class XlsxReader(RowReader):
         """Read the workbook to its end, with a pause after some milliseconds of work."""
         end = perf_counter() + _SLICE
         with self.refusing_damage():
-            for row in chain(self.workbook.load(), self.workbook.rows()):
-                if row is not None:
-                    self._inspect(row)
+            for _ in chain(self.workbook.load(), self._find_header(), self._measure()):
                 if perf_counter() > end:
                     yield
                     end = perf_counter() + _SLICE
-        if self._assignment is None:
-            self._take_header(is_last=True)
 
-    def _inspect(self, row: SheetRow) -> None:
-        self.width = max(self.width, len(row))
+    def _find_header(self) -> Iterator[None]:
+        """Find the sheet and the row of the header; raise UnreadableBodyError if no sheet has one.
+
+        The error is that of the first sheet; its `columns` are those of the widest row, for the sender to name some.
+        """
+        visible = [one for one in self.workbook.sheets if one.is_visible] or self.workbook.sheets
+        refusals: list[tuple[str, list[SheetRow]]] = []
+        for sheet in [self.sheet] if self._is_sheet_named else visible:
+            rows: list[SheetRow] = []
+            for row in self.workbook.rows(sheet):
+                yield
+                if row is not None:
+                    rows.append(row)
+                if len(rows) >= _MAX_TITLES and (self._named_row or 0) <= rows[-1].number:
+                    break
+            if (refusal := self._choose_header(rows)) is None:
+                self.sheet = sheet
+                return
+            refusals.append((refusal, rows))
+        sentence, rows = refusals[0]
+        widest: list[str] = max(rows, key=len, default=SheetRow())
+        members = {"columns": unique(widest)[:_MAX_NAMED], "sheets": [one.name for one in visible[:_MAX_NAMED]]}
+        raise UnreadableBodyError(sentence, members={name: value for name, value in members.items() if value})
+
+    def _choose_header(self, rows: Sequence[SheetRow]) -> str | None:
+        """Take the row with the most known columns as the header, or return why none can be."""
+        if not rows:
+            return f"The sheet is empty: begin it with the columns `{self._roles.example}`."
+        refusal = None
+        for titles, row in enumerate(rows, 1):
+            if self._named_row not in {None, row.number}:
+                continue
+            try:
+                found = assign(row, self._roles, self._named)
+                require(found, self._roles, row, self._named)
+            except UnreadableBodyError as error:
+                refusal = refusal or str(error)
+                continue
+            if self._assignment is None or len(found.by_role) > len(self._assignment.by_role):
+                self._titles, self.header_row, self._assignment = titles, row.number, found
+                self.layout.columns = list(row)
         if self._assignment is None:
-            self._titles.append(row)
-            self._take_header(is_last=len(self._titles) == _MAX_TITLES)
-            return
-        self.count += 1
-        if self.count > MAX_SHEET_ROWS:
-            raise UnreadableBodyError(f"The sheet has more than {MAX_SHEET_ROWS:,} rows: save it as CSV (UTF-8).")
+            return refusal or f"Row {self._named_row} of the sheet is empty: choose another as the header."
+        self._longest = {at: 0 for role, (at, _) in self._assignment.by_role.items() if role in _KEY_DIGITS}
+        return None
+
+    def _measure(self) -> Iterator[None]:
+        """Count the rows and the columns, and find the digits of keys."""
+        used = {at for at, _ in cast("Assignment", self._assignment).by_role.values()}
+        titles = self._titles
+        for row in self.workbook.rows(self.sheet, merges=self._merges):
+            yield
+            if row is None:
+                continue
+            self.width = max(self.width, len(row))
+            titles -= 1
+            if titles >= 0:
+                continue
+            self.count += 1
+            if self.count > MAX_SHEET_ROWS:
+                raise UnreadableBodyError(f"The sheet has more than {MAX_SHEET_ROWS:,} rows: save it as CSV (UTF-8).")
+            for at, fault in row.unvalued.items():
+                if at in used and not fault:
+                    raise UnreadableBodyError(refusal_of_cell(at, row.number, fault))
+            self._measure_keys(row)
+        self._merges = [merge for merge in self._merges if merge.column in used]
+
+    def _measure_keys(self, row: SheetRow) -> None:
         for at, longest in [*self._longest.items()]:
             if value := row[at] if at < len(row) else "":
                 if value.isascii() and value.isdecimal():
@@ -426,33 +503,16 @@ class XlsxReader(RowReader):
                 else:
                     del self._longest[at]
 
-    def _take_header(self, *, is_last: bool) -> None:
-        """Take the newest row as the header if it has the required columns; raise after the last row that may be one.
-
-        The error is that of the first row; its `columns` are those of the widest row, so that the sender can name some.
-        """
-        if not self._titles:
-            raise UnreadableBodyError(f"The sheet is empty: begin it with the columns `{self._roles.example}`.")
-        columns = list(self._titles[-1])
-        try:
-            found = assign(columns, self._roles, self._named)
-            require(found, self._roles, columns, self._named)
-        except UnreadableBodyError as error:
-            self._refusal = self._refusal or str(error)
-            if is_last:
-                widest: SheetRow = max(self._titles, key=len)
-                columns = unique(widest)[:_MAX_NAMED]
-                raise UnreadableBodyError(self._refusal, members={"columns": columns}) from error
-            return
-        self._assignment, self.layout.columns = found, columns
-        self._longest = {at: 0 for role, (at, _) in found.by_role.items() if role in _KEY_DIGITS}
-
     def _records(self) -> Iterator[SheetRow | None]:
-        skipped = len(self._titles)
+        titles, merged = self._titles, _MergedCells(self._merges)
         with self.refusing_damage():
-            for row in self.workbook.rows(edge=self.width):
-                if row is not None and skipped:
-                    skipped -= 1
+            for row in self.workbook.rows(self.sheet, edge=self.width):
+                if row is None:
+                    yield None
+                    continue
+                merged.fill(row)
+                titles -= 1
+                if titles >= 0:
                     self.header = row
                 else:
                     yield row
@@ -463,8 +523,9 @@ class XlsxReader(RowReader):
         record.extend([""] * (width - len(record)))
         for at, digits in self._digits.items():
             record[at] = record[at] and record[at].zfill(digits)
+        values = [record.merged.get(at, value) for at, value in enumerate(record)] if record.merged else record
         try:
-            return assignment.read(number, record, record)
+            return assignment.read(number, record, values)
         except RowError as error:
             return Row(number, record, {}, str(error))
 
@@ -474,6 +535,26 @@ class XlsxReader(RowReader):
         roles = {at: role for role, (at, _) in cast("Assignment", self._assignment).by_role.items()}
         digits = {at: _KEY_DIGITS[roles[at]].get(longest, 0) for at, longest in self._longest.items()}
         return {at: number for at, number in digits.items() if number}
+
+
+class _MergedCells:
+    """Gives the rows of merged ranges the value of their first cell."""
+
+    def __init__(self, merges: Sequence[Merge]) -> None:
+        self._coming = sorted(merges, key=lambda merge: -merge.first)
+        self._current: dict[int, tuple[Merge, str]] = {}  # by column, with the value
+
+    def fill(self, row: SheetRow) -> None:
+        """Add to a row the values of ranges that began above it; rows come in order."""
+        while self._coming and self._coming[-1].first <= row.number:
+            merge = self._coming.pop()
+            value = row[merge.column] if merge.first == row.number and merge.column < len(row) else ""
+            self._current[merge.column] = merge, value
+        row.merged = {
+            at: value
+            for at, (merge, value) in self._current.items()
+            if merge.first < row.number <= merge.last and value
+        }
 
 
 def _open_workbook(file: IO[bytes]) -> zipfile.ZipFile:
@@ -488,7 +569,7 @@ def _open_workbook(file: IO[bytes]) -> zipfile.ZipFile:
         raise UnreadableBodyError(
             "The workbook unpacks to more than 512 MB, or to 1,000 files: save its sheet as CSV (UTF-8)."
         )
-    if WORKBOOK not in archive.namelist():
+    if not is_workbook(archive):
         raise UnreadableBodyError("The file is a zip, and no Excel workbook (.xlsx): unpack it first.")
     for start, sentence in _REFUSED_MEMBERS.items():
         if any(member.filename.startswith(start) for member in members):
@@ -512,11 +593,18 @@ _READERS: dict[str, type[RowReader]] = {
 
 
 def reader(
-    media_type: MediaType, file: IO[bytes], roles: Roles, named: Named | None = None, sheet: str | None = None
+    media_type: MediaType,
+    file: IO[bytes],
+    roles: Roles,
+    named: Named | None = None,
+    sheet: str | None = None,
+    header_row: int | None = None,
 ) -> RowReader:
     """Return the reader of a format; `named` has the header of each role that the sender names."""
     if media_type == XLSX:
-        return XlsxReader(file, roles, named or {}, sheet)
+        return XlsxReader(file, roles, named or {}, sheet, header_row)
     if sheet is not None:
         raise UnreadableBodyError("Only a workbook (.xlsx) has sheets: leave out `sheet`.")
+    if header_row is not None:
+        raise UnreadableBodyError("Only a workbook (.xlsx) may have rows above its header: leave out `header_row`.")
     return _READERS[media_type](file, roles, named or {})

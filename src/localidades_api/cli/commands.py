@@ -50,7 +50,9 @@ _Source = Annotated[
     str,
     typer.Argument(help="INEGI's zip, csv, txt or xlsx file, as a path or an http(s) address; - for stdin; or `demo`."),
 ]
-_Sheet = Annotated[str | None, typer.Option("--sheet", help="Sheet of an Excel workbook; by default the first.")]
+_Sheet = Annotated[
+    str | None, typer.Option("--sheet", help="Sheet of an Excel workbook; by default the first visible.")
+]
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001  # the signature of a callback
@@ -285,12 +287,21 @@ def match(  # noqa: PLR0913  # an option per column
             help="Probability that makes a match certain; higher means fewer mistakes.",
         ),
     ] = SURE,
-    sheet: _Sheet = None,
+    sheet: Annotated[
+        str | None,
+        typer.Option(help="Sheet of an Excel workbook; by default the first visible one with a recognized column."),
+    ] = None,
     lang: Annotated[
         Literal["en", "es"],
         typer.Option(help="Language of CSV and workbooks: en writes codes, as NDJSON always does."),
     ] = "en",
     *,
+    header_row: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Row with the header of a sheet; by default the one with the most recognized columns."
+        ),
+    ] = None,
     nombre: Annotated[str | None, _column("the name of the place")] = None,
     municipio: Annotated[str | None, _column("the name or key of its municipio")] = None,
     estado: Annotated[str | None, _column("the name or key of its estado")] = None,
@@ -309,7 +320,7 @@ def match(  # noqa: PLR0913  # an option per column
         "cvegeo": cvegeo, "clave": clave,
     }  # fmt: skip
     columns = {role: header for role, header in headers.items() if header is not None}
-    job = MatchJob.create(file, output, columns, force=force, sure=sure, sheet=sheet, lang=lang)
+    job = MatchJob.create(file, output, columns, force=force, sure=sure, sheet=sheet, header_row=header_row, lang=lang)
     if url is None:
         run_match(job, release)
     else:

@@ -22,9 +22,10 @@ from pydantic import ValidationError
 from pydantic_core import to_json
 
 from localidades_api.bulk.answers import describe_problem, match_row, with_note
+from localidades_api.bulk.columns import MATCH_COLUMNS, in_language
 from localidades_api.bulk.readers import XLSX, MediaType, reader
 from localidades_api.bulk.rows import ROLES, Answer, Row
-from localidades_api.bulk.writers import MATCH_COLUMNS, in_language, writer
+from localidades_api.bulk.writers import writer
 from localidades_api.catalogue.schemas import Match
 from localidades_api.cli.console import console, show_progress, writing
 from localidades_api.cli.database import ready_database
@@ -78,6 +79,7 @@ class MatchJob:
     force: bool = False
     sure: float = SURE
     sheet: str | None = None
+    header_row: int | None = None
     lang: Language = LANGUAGES[0]
 
     @classmethod
@@ -90,11 +92,12 @@ class MatchJob:
         force: bool,
         sure: float,
         sheet: str | None = None,
+        header_row: int | None = None,
         lang: Language = LANGUAGES[0],
     ) -> Self:
         """Return a job; raise typer.BadParameter for options that would fail, or replace a file, at the end."""
         _check_source(source)
-        job = cls(source, output or _default_output(source), columns, force, sure, sheet, lang)
+        job = cls(source, output or _default_output(source), columns, force, sure, sheet, header_row, lang)
         if job.output != _STDIO:
             _check_output(job, Path(job.output))
         return job
@@ -224,7 +227,7 @@ def match_file(job: MatchJob, answer: AnswerRows, batch_size: int, counting: Cou
     """
     outcomes: Counter[str] = Counter()
     with interruptible() as raise_if_interrupted, _open_source(job.source) as file:
-        rows = reader(job.media_type, file, ROLES, job.columns, job.sheet)
+        rows = reader(job.media_type, file, ROLES, job.columns, job.sheet, job.header_row)
         for _ in rows.check():
             raise_if_interrupted()
         counting.expect(rows.count)

@@ -11,7 +11,7 @@ from typing import IO, cast
 
 from localidades_api.errors import CatalogueError
 from localidades_api.files.kinds import START, describe_kind
-from localidades_api.files.workbook import DAMAGE, WORKBOOK, WorkbookError, write_csv
+from localidades_api.files.workbook import DAMAGE, WorkbookError, is_workbook, write_csv
 
 MAX_TEXT_BYTES = 2 * 1024**3  # 3 million rows are 0.6 GB
 _GIGABYTES = MAX_TEXT_BYTES // 1024**3
@@ -40,7 +40,7 @@ def open_text(source: Path | IO[bytes], stack: ExitStack, sheet: str | None = No
     archive = stack.enter_context(zipfile.ZipFile(file))
     if len(archive.infolist()) > MAX_MEMBERS:
         raise CatalogueError(f"The zip has more than {MAX_MEMBERS} files: this is not a catalogue.")
-    if WORKBOOK in archive.namelist():
+    if is_workbook(archive):
         return "", *_read_workbook(archive, size, sheet, stack)
     _refuse_sheet(sheet)
     member = _choose_member(archive, size)

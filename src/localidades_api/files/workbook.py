@@ -1,37 +1,50 @@
-"""Reads a sheet of an Excel workbook row by row, without running, fetching or extracting anything.
+"""Reads the sheets of an Excel workbook row by row, without running, fetching or extracting anything.
 
 Libraries hold a sheet as a rectangle, python-calamine in twice the memory that an import takes, and a stray cell at the
 end of the sheet, which takes 5 kB of a file, as one of 17 billion cells. This reader takes the memory of a row and of
 the workbook's texts, and knows where in the sheet's XML each row ends, so that cells can be written beside it.
+
+A stranger's workbook takes time and memory in proportion to its rows: parts, single tags, nesting and the XML between
+two rows are bounded (docs/decisions/rows.md).
 """
 
 import csv
 import io
 import posixpath
 import re
-import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterator, Sequence
-from typing import IO, NoReturn
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import IO, NamedTuple, NoReturn
 from xml.parsers import expat
 from zipfile import ZipFile
 
-WORKBOOK = "xl/workbook.xml"
 MAX_COLUMNS = 16_384
-_RELATIONS = "xl/_rels/workbook.xml.rels"
-_TEXTS = "xl/sharedStrings.xml"
+_WORKBOOK = "xl/workbook.xml"
 _ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")  # ECMA-376 part 1, 22.9.2.19: ST_Xstring
 # Characters that XML 1.0 can't contain, and text that looks like their escapes.
 _CONTROLS = bytes({*range(32)} - {*b"\t\n"})
 _TO_ESCAPE = re.compile(rb"[\x00-\x08\x0b-\x1f]|\xef\xbf[\xbe\xbf]|_(?=x[0-9A-Fa-f]{4}_)")
 _PIECE = 32 * 1024  # bytes of XML, some milliseconds
+_MAX_INDEX = 1024**2  # bytes of a part that lists sheets or parts
+_MAX_STYLES = 16 * 1024**2  # bytes
+_MAX_TOKEN = 128 * 1024  # bytes of a tag or comment; expat 2.5 takes time squared for a longer one
+_MAX_DEPTH = 100  # elements within each other, of which expat keeps each in memory
 _MAX_ROW = 1024**2  # characters
-_MAX_GAP = 16 * 1024**2  # bytes of XML from one row that has a value to the end of the next
-_MAX_NAMES = 10  # sheets that are named
+_MAX_GAP = 16 * 1024**2  # bytes of XML between the ends of two rows with a value, or of two texts
 _MAX_TEXTS = 256 * 1024**2  # bytes of memory for the texts that cells refer to
 _TEXT_OVERHEAD = 60  # bytes for each, in addition to its characters
+_MAX_MERGES = 100_000  # merged ranges of several rows
+_UTF16 = (b"\xff\xfe", b"\xfe\xff", b"<\0", b"\0<")  # first bytes
+
+_DAYS_TO_1904 = 1462  # between the first days of the two calendars
+_DAY_ZERO = datetime(1899, 12, 30)  # noqa: DTZ001  # a cell has no time zone
+_FALSE_LEAP_DAY = 60  # 29 February 1900, which Excel takes over from Lotus 1-2-3
+_LAST_DAY = 2_958_466  # 9999-12-31 is the day before
+_MAX_KNOWN_NAMES = 100
+_MAX_ERROR = 20  # characters of an error such as #DIV/0!
 
 # Errors of these functions for a damaged workbook, in addition to those of zipfile.
-DAMAGE = (expat.ExpatError, ET.ParseError, KeyError, ValueError, IndexError)
+DAMAGE = (expat.ExpatError, KeyError, ValueError, IndexError)
 
 
 class WorkbookError(Exception):
@@ -42,119 +55,328 @@ class SheetRow(list[str]):
     """The cells of a row as text, without empty ones at its end.
 
     In the sheet's XML, cells without a value from the column `edge` on begin at the byte `cut`, and the row's element
-    closes at `end`.
+    closes at `end`. `unvalued` has the columns of formulas without a value, and of errors such as `#N/A`; `merged` has
+    the values that columns get from merged ranges that begin above.
     """
 
     number: int  # Excel's, from 1
     cut: int
     end: int
+    unvalued: dict[int, str]
+    merged: dict[int, str]
+
+
+class Sheet(NamedTuple):
+    """A sheet of a workbook, and the part of the file that has it."""
+
+    name: str
+    number: int  # among all sheets, from 0
+    is_visible: bool
+    member: str
+
+
+class Merge(NamedTuple):
+    """A range of cells in one column and several rows, whose first cell has the value of all."""
+
+    first: int  # rows, from 1
+    last: int
+    column: int  # from 0
 
 
 class Workbook:
-    """A sheet of a workbook: the first, or a named one. Call `load` before `rows`."""
+    """The sheets of a workbook. Call `load` before `rows`."""
 
-    def __init__(self, archive: ZipFile, sheet: str | None = None) -> None:
-        """Find the sheet; raise WorkbookError if there is none of this name."""
+    def __init__(self, archive: ZipFile) -> None:
+        """List the sheets; raise KeyError if there is none."""
         self.archive = archive
-        self.member = _find_sheet(archive, sheet)
+        self._members = {_canonical(member.filename): member.filename for member in archive.infolist()}
+        part = next(
+            (one.part for one in self._relations("").values() if one.kind.endswith("/officeDocument")), _WORKBOOK
+        )
+        index = _IndexParser()
+        self.member = self._member(part)
+        self._read_index(part, index)
+        relations = self._relations(part)
+        self.sheets = [
+            Sheet(name, number, state == "visible", self._member(relations[id_].part))
+            for number, (name, state, id_) in enumerate(index.sheets)
+            if id_ in relations
+            and relations[id_].kind.endswith("/worksheet")
+            and _canonical(relations[id_].part) in self._members
+        ]
+        if not self.sheets:
+            raise KeyError(part)
+        self._relations_of_book = relations
+        self._parts = {self.member: part} | {
+            self._members[name]: one.part
+            for one in relations.values()
+            if (name := _canonical(one.part)) in self._members
+        }
+        self._is_1904 = index.is_1904
         self._texts: list[str] = []
+        self._formats: list[str] = []
 
     def load(self) -> Iterator[None]:
-        """Read the texts that cells refer to, with pauses."""
-        if _TEXTS in self.archive.namelist():
-            yield from _feed(self.archive, _TEXTS, _TextsParser(self._texts).expat)
+        """Read the texts and the formats of numbers that cells refer to, with pauses."""
+        for relation in self._relations_of_book.values():
+            if (member := self._members.get(_canonical(relation.part))) is None:
+                continue
+            if relation.kind.endswith("/sharedStrings"):
+                yield from _feed(self.archive, member, _TextsParser(self._texts))
+            elif relation.kind.endswith("/styles"):
+                yield from _feed(self.archive, member, _StylesParser(self._formats), _MAX_STYLES)
 
-    def rows(self, edge: int = MAX_COLUMNS) -> Iterator[SheetRow | None]:
-        """Yield the rows that have a value, and None as a pause."""
-        parser = _SheetParser(self._texts, edge)
-        for _ in _feed(self.archive, self.member, parser.expat):
+    def rows(
+        self, sheet: Sheet, edge: int = MAX_COLUMNS, merges: list[Merge] | None = None
+    ) -> Iterator[SheetRow | None]:
+        """Yield the rows that have a value, and None as a pause; add the merged ranges below them to `merges`."""
+        parser = _SheetParser(self, edge, [] if merges is None else merges)
+        for _ in _feed(self.archive, sheet.member, parser):
             yield from parser.done
             parser.done.clear()
             yield None
 
+    def tables(self, sheet: Sheet) -> list[str]:
+        """Return the members with the tables of a sheet."""
+        relations = self._relations(sheet.member).values()
+        return [self._member(one.part) for one in relations if one.kind.endswith("/table")]
 
-def write_csv(archive: ZipFile, sheet: str | None, out: IO[bytes]) -> None:
-    """Write a sheet as CSV in UTF-8, every value quoted, and every row as wide as the first."""
-    workbook = Workbook(archive, sheet)
+    def part_of(self, member: str) -> str:
+        """Return the name of a member as the relations of the workbook spell it, which most programs need."""
+        return self._parts.get(member, member.replace("\\", "/"))
+
+    def text(self, number: str) -> str:
+        """Return a text that a cell refers to."""
+        return self._texts[int(number)]
+
+    def number(self, written: str, style: str | None) -> str:
+        """Return a number as people see it: a date as 2026-03-01, `21.880833000000001` as 21.880833."""
+        value = float(written)
+        kind = self._formats[int(style)] if style and int(style) < len(self._formats) else ""
+        if kind and 0 <= value < _LAST_DAY:
+            return _date(value + _DAYS_TO_1904 * self._is_1904, kind)
+        return str(int(value)) if value.is_integer() else f"{value:.15g}"
+
+    def _relations(self, part: str) -> "dict[str, _Relation]":
+        """Return the relations of a part by their id; those within the workbook."""
+        folder, name = posixpath.split(part)
+        index = _RelationsParser(folder)
+        member = posixpath.join(folder, "_rels", f"{name}.rels")
+        if _canonical(member) in self._members:
+            self._read_index(member, index)
+        return index.relations
+
+    def _read_index(self, part: str, parser: "_Parser") -> None:
+        for _ in _feed(self.archive, self._member(part), parser, _MAX_INDEX):
+            pass
+
+    def _member(self, part: str) -> str:
+        """Return the name of a part in the zip, where programs write it in other letters or with backslashes."""
+        return self._members[_canonical(part)]
+
+
+def is_workbook(archive: ZipFile) -> bool:
+    """Return whether a zip is an Excel workbook."""
+    return any(_canonical(name) == _WORKBOOK for name in archive.namelist())
+
+
+def write_csv(archive: ZipFile, name: str | None, out: IO[bytes]) -> None:
+    """Write a sheet, the first or a named one, as CSV in UTF-8, every value quoted, and every row as wide as the first.
+
+    Raises WorkbookError for a cell with an error, or with a formula that has no value.
+    """
+    workbook = Workbook(archive)
+    sheet = find_sheet(workbook, name)
     for _ in workbook.load():
         pass
     text = io.TextIOWrapper(out, "utf-8", newline="")
     rows = csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n")
     width = 0
-    for row in filter(None, workbook.rows()):
+    for row in filter(None, workbook.rows(sheet)):
+        for column, fault in row.unvalued.items():
+            raise WorkbookError(refusal_of_cell(column, row.number, fault))
         width = width or len(row)
         rows.writerow([*row, *[""] * (width - len(row))])
     text.detach()  # writes the buffered rows
 
 
-def _find_sheet(archive: ZipFile, name: str | None) -> str:
-    """Return the name of the member with a sheet."""
-    sheets: dict[str, str] = {}
-    for sheet in _elements(archive, WORKBOOK, "sheet"):
-        id_ = next((value for key, value in sheet.items() if key.endswith("}id")), "")
-        sheets.setdefault(sheet.get("name", ""), id_)
-    if not sheets:
-        raise KeyError(WORKBOOK)
-    wanted = next(iter(sheets)) if name is None else name
-    if wanted not in sheets:
-        listed = ", ".join(f"`{one}`" for one in list(sheets)[:_MAX_NAMES])
-        raise WorkbookError(f"The workbook has no such sheet; it has {listed}.")
-    for relation in _elements(archive, _RELATIONS, "Relationship"):
-        if relation.get("Id") == sheets[wanted] and relation.get("TargetMode") != "External":
-            return posixpath.normpath(posixpath.join("/xl", relation.get("Target", ""))).lstrip("/")
-    raise KeyError(wanted)
+def find_sheet(workbook: Workbook, name: str | None) -> Sheet:
+    """Return the sheet of a name, or the first visible one; raise WorkbookError if there is none of the name."""
+    if name is None:
+        return next((one for one in workbook.sheets if one.is_visible), workbook.sheets[0])
+    for sheet in workbook.sheets:
+        if sheet.name == name:
+            return sheet
+    raise WorkbookError(f"The workbook has no such sheet; it has {list_sheets(workbook.sheets)}.")
 
 
-def _elements(archive: ZipFile, member: str, name: str) -> Iterator[ET.Element]:
-    """Yield the elements of a name as they are read; each is emptied afterwards."""
-    with archive.open(member) as file:
-        # Expat bounds what entities expand to, and ElementTree fetches none.
-        for _, element in ET.iterparse(file, events=("end",)):  # noqa: S314
-            if element.tag.rpartition("}")[2] == name:
-                yield element
-                element.clear()
+_MAX_NAMES = 10  # sheets that are named
 
 
-def _feed(archive: ZipFile, member: str, parser: expat.XMLParserType) -> Iterator[None]:
-    """Parse a member, with a pause after each piece."""
+def list_sheets(sheets: "list[Sheet]") -> str:
+    """Return the names of sheets for a sentence."""
+    return ", ".join(f"`{one.name}`" for one in sheets[:_MAX_NAMES])
+
+
+def refusal_of_cell(column: int, row: int, fault: str) -> str:
+    """Return the sentence about a cell with a formula that has no value (an empty `fault`), or with an error."""
+    letters = column_name(column)
+    if fault:
+        return f"Cell {letters}{row} has the error {fault}: correct it, or leave the cell empty."
+    return (
+        f"Cell {letters}{row} has a formula without its value: open the workbook in Excel or LibreOffice and save it."
+    )
+
+
+def _canonical(name: str) -> str:
+    return name.replace("\\", "/").lstrip("/").casefold()
+
+
+def _feed(archive: ZipFile, member: str, parser: "_Parser", limit: int | None = None) -> Iterator[None]:
+    """Parse a member, with a pause after each piece; raise WorkbookError if it has more than `limit` bytes."""
+    if limit is not None and archive.getinfo(member).file_size > limit:
+        raise WorkbookError(
+            f"A part of the workbook is larger than {limit // 1024**2} MB: copy the table into a new workbook."
+        )
+    fed = 0
     with archive.open(member) as file:
         while piece := file.read(_PIECE):
-            parser.Parse(piece)
+            if not fed and piece.startswith(_UTF16):
+                raise WorkbookError("The workbook is written in UTF-16: open it in Excel or LibreOffice and save it.")
+            parser.expat.Parse(piece)
+            fed += len(piece)
+            if fed - parser.expat.CurrentByteIndex > _MAX_TOKEN:
+                raise WorkbookError("The workbook has a tag or a comment of more than 128 kB: save it as a new one.")
+            parser.check_gap()
             yield
-        parser.Parse(b"", True)  # noqa: FBT003  # takes no keywords
+        parser.expat.Parse(b"", True)  # noqa: FBT003  # takes no keywords
     yield
 
 
-def _new_parser() -> expat.XMLParserType:
-    """Return a parser of UTF-8 that refuses document types, and so custom entities; no workbook has them."""
-    parser = expat.ParserCreate("UTF-8")
-    parser.buffer_text = True
-    parser.StartDoctypeDeclHandler = _refuse_doctype
-    return parser
+class _Parser:
+    """Calls `start` and `end` with the names of elements, and bounds how deep they are nested."""
+
+    def __init__(self) -> None:
+        self.expat = expat.ParserCreate("UTF-8")
+        self.expat.buffer_text = True
+        self.expat.StartDoctypeDeclHandler = _refuse_doctype  # no workbook has one, so there are no custom entities
+        self.expat.StartElementHandler = self._start
+        self.expat.EndElementHandler = self._end
+        self._depth = 0
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            _refuse_depth()
+        self.start(name.rpartition(":")[2], {key.rpartition(":")[2]: value for key, value in attributes.items()})
+
+    def _end(self, name: str) -> None:
+        self._depth -= 1
+        self.end(name.rpartition(":")[2])
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        """Read the start of an element; names have no prefix."""
+
+    def end(self, name: str) -> None:
+        """Read the end of an element."""
+
+    def check_gap(self) -> None:
+        """Raise WorkbookError if too much XML follows the last row or text."""
 
 
 def _refuse_doctype(*_: object) -> NoReturn:
     raise ValueError("a workbook has no document type")
 
 
-class _Parser:
-    """Calls `start` and `end` with the names of elements, less the prefix that the first of them has."""
+def _refuse_depth() -> NoReturn:
+    raise ValueError("a workbook has no elements nested so deep")
+
+
+class _IndexParser(_Parser):
+    """Reads the names of the sheets, and which calendar dates are counted by."""
 
     def __init__(self) -> None:
-        self.expat = _new_parser()
-        self.expat.StartElementHandler = self._begin
-        self._chars: list[str] | None = None  # where the text is taken to
+        super().__init__()
+        self.sheets: list[tuple[str, str, str]] = []  # name, state and relation
+        self.is_1904 = False
 
-    def _begin(self, name: str, _: object) -> None:
-        prefix = name[: name.rfind(":") + 1]
-        self._bind(lambda local: f"{prefix}{local}")
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name == "sheet":
+            self.sheets.append(
+                (attributes.get("name", ""), attributes.get("state", "visible"), attributes.get("id", ""))
+            )
+        elif name == "workbookPr":
+            self.is_1904 = attributes.get("date1904") in {"1", "true"}
 
-    def _bind(self, named: Callable[[str], str]) -> None:
-        raise NotImplementedError
 
-    def _take(self, text: str) -> None:
-        if self._chars is not None:
-            self._chars.append(text)
+class _Relation(NamedTuple):
+    """A relation of a part to another one of the workbook."""
+
+    kind: str  # a URI
+    part: str
+
+
+class _RelationsParser(_Parser):
+    """Reads the relations of a part by their id, without those to other files."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__()
+        self._folder = folder
+        self.relations: dict[str, _Relation] = {}
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name == "Relationship" and attributes.get("TargetMode") != "External":
+            target = posixpath.normpath(posixpath.join("/", self._folder, attributes.get("Target", ""))).lstrip("/")
+            self.relations[attributes.get("Id", "")] = _Relation(attributes.get("Type", ""), target)
+
+
+class _StylesParser(_Parser):
+    """Reads for each format of cells whether a number is a `date`, a `time`, both (`date time`), or neither."""
+
+    def __init__(self, formats: list[str]) -> None:
+        super().__init__()
+        self._formats = formats
+        self._codes: dict[str, str] = {}
+        self._is_of_cells = False
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name == "numFmt":
+            self._codes[attributes.get("numFmtId", "")] = _kind_of_format(attributes.get("formatCode", ""))
+        elif name == "cellXfs":
+            self._is_of_cells = True
+        elif name == "xf" and self._is_of_cells:
+            number = attributes.get("numFmtId", "0")
+            self._formats.append(self._codes.get(number) or _NUMBERED_FORMATS.get(int(number), ""))
+
+    def end(self, name: str) -> None:
+        if name == "cellXfs":
+            self._is_of_cells = False
+
+
+# ECMA-376 part 1, 18.8.30
+_NUMBERED_FORMATS = {
+    **dict.fromkeys([*range(14, 18), *range(27, 32), 36, *range(50, 59)], "date"),
+    **dict.fromkeys([*range(18, 22), *range(32, 36), *range(45, 48)], "time"),
+    22: "date time",
+}
+_LITERAL = re.compile(r'"[^"]*"|\\.|_.|\*.|\[[^\]]*\]|am/pm|a/p')  # in a format: not letters of a date
+
+
+def _kind_of_format(code: str) -> str:
+    """Return whether a format shows a `date`, a `time`, a `date time` or neither: an empty text."""
+    letters = set(_LITERAL.sub("", code.lower().partition(";")[0]))
+    has_time = bool(letters & set("hs")) or "[h" in code.lower()
+    has_date = bool(letters & set("yd")) or ("m" in letters and not has_time)
+    return " ".join(kind for kind, has in (("date", has_date), ("time", has_time)) if has)
+
+
+def _date(days: float, kind: str) -> str:
+    """Return a date, a time or both; `days` are counted from the day before 1900 began."""
+    if days < _FALSE_LEAP_DAY:
+        days += 1
+    moment = _DAY_ZERO + timedelta(seconds=round(days * 86_400))
+    time = f"{moment:%H:%M:%S}".removesuffix(":00") if moment.second == 0 else f"{moment:%H:%M:%S}"
+    return " ".join({"date": f"{moment:%Y-%m-%d}", "time": time}[one] for one in kind.split())
 
 
 class _TextsParser(_Parser):
@@ -164,87 +386,130 @@ class _TextsParser(_Parser):
         super().__init__()
         self._texts = texts
         self._size = 0
+        self._parts: list[str] = []
+        self._is_phonetic = False
+        self._ended_at = 0
 
-    def _bind(self, named: Callable[[str], str]) -> None:
-        item, text = named("si"), named("t")
-        parts: list[str] = []
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:  # noqa: ARG002  # texts have none that count
+        if name == "si":
+            self._parts.clear()
+        elif name == "rPh":  # how Japanese is pronounced
+            self._is_phonetic = True
+        elif name == "t" and not self._is_phonetic:
+            self.expat.CharacterDataHandler = self._parts.append
 
-        def start(name: str, _: object) -> None:
-            if name == item:
-                parts.clear()
-            elif name == text:
-                self._chars = parts
+    def end(self, name: str) -> None:
+        if name == "t":
+            self.expat.CharacterDataHandler = None
+        elif name == "rPh":
+            self._is_phonetic = False
+        elif name == "si":
+            self._texts.append(_unescape("".join(self._parts)))
+            self._size += _TEXT_OVERHEAD + len(self._texts[-1])
+            self._ended_at = self.expat.CurrentByteIndex
+            if self._size > _MAX_TEXTS:
+                raise WorkbookError("The workbook has too many different texts: save its sheet as CSV (UTF-8).")
 
-        def end(name: str) -> None:
-            if name == text:
-                self._chars = None
-            elif name == item:
-                self._texts.append(_unescape("".join(parts)))
-                self._size += _TEXT_OVERHEAD + len(self._texts[-1])
-                if self._size > _MAX_TEXTS:
-                    raise WorkbookError("The workbook has too many different texts: save its sheet as CSV (UTF-8).")
-
-        self.expat.StartElementHandler, self.expat.EndElementHandler = start, end
-        self.expat.CharacterDataHandler = self._take
+    def check_gap(self) -> None:
+        if self.expat.CurrentByteIndex - self._ended_at > _MAX_GAP:
+            raise WorkbookError("The workbook has 16 MB of XML without a text: copy the table into a new workbook.")
 
 
 class _SheetParser(_Parser):
-    """Reads rows into `done`; raises WorkbookError for a formula that has no value."""
+    """Reads rows into `done`, and then the merged ranges of several rows."""
 
-    def __init__(self, texts: Sequence[str], edge: int) -> None:
+    def __init__(self, workbook: Workbook, edge: int, merges: list[Merge]) -> None:
         super().__init__()
-        self._texts = texts
+        self._workbook = workbook
         self._edge = edge
+        self._merges = merges
         self.done: list[SheetRow] = []
         self._number = 0
         self._row = SheetRow()
         self._size = 0  # characters of the row
         self._closed = 0  # the byte where the last row with a value ends
+        self._ended_at = 0  # the byte where the last row ends
 
-    def _bind(self, named: Callable[[str], str]) -> None:  # noqa: C901  # the elements of a sheet, one by one
-        cell, value, text, formula = named("c"), named("v"), named("t"), named("f")
-        row, rows = named("row"), named("sheetData")
-        at, kind, has_formula = -1, "n", False
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name == "sheetData":
+            self._read_rows()
+        elif name == "mergeCell":
+            self._merge(attributes.get("ref", ""))
+
+    def _read_rows(self) -> None:  # noqa: C901, PLR0915  # the elements of a sheet, one by one
+        """Handle the elements of rows; there are millions of them, so closures are worth it."""
+        at, kind, style, has_formula = -1, "n", None, False
+        is_phonetic = False
+        depth = self._depth
         chars: list[str] = []
+        local = _LocalNames()
 
-        def start(name: str, attributes: dict[str, str]) -> None:
-            nonlocal at, kind, has_formula
-            if name == cell:
+        def start(prefixed: str, attributes: dict[str, str]) -> None:
+            nonlocal at, kind, style, has_formula, is_phonetic, depth
+            depth += 1
+            if depth > _MAX_DEPTH:
+                _refuse_depth()
+            name = local[prefixed]
+            if name == "c":
                 reference = attributes.get("r")
                 at = _column_of(reference) if reference else at + 1
-                kind, has_formula = attributes.get("t", "n"), False
+                kind, style, has_formula = attributes.get("t", "n"), attributes.get("s"), False
                 chars.clear()
-                if at >= self._edge and self._row.cut < 0:
-                    self._row.cut = self.expat.CurrentByteIndex
-            elif name in (value, text):
-                self._chars = chars
-            elif name == formula:
+                self._check_order(at)
+            elif name == "v" or (name == "t" and not is_phonetic):
+                self.expat.CharacterDataHandler = take
+            elif name == "f":
                 has_formula = True
-            elif name == row:
+            elif name == "row":
                 at = -1
                 self._begin_row(attributes.get("r"))
+            elif name == "rPh":
+                is_phonetic = True
 
-        def end(name: str) -> None:
-            if name in (value, text):
-                self._chars = None
-            elif name == cell:
+        def end(prefixed: str) -> None:
+            nonlocal depth, is_phonetic
+            depth -= 1
+            name = local[prefixed]
+            if name in {"v", "t"}:
+                self.expat.CharacterDataHandler = None
+            elif name == "c":
                 written = "".join(chars)
-                if written:
-                    self._add(at, self._read(kind, written))
-                elif has_formula and kind != "str":
-                    self._refuse_formula(at)
-            elif name == row:
+                if kind == "e" or (has_formula and not written and kind != "str"):
+                    self._row.unvalued[at] = written[:_MAX_ERROR]
+                    self._add(at, "")
+                elif written:
+                    self._add(at, self._read(kind, style, written))
+            elif name == "row":
                 self._end_row()
-            elif name == rows:
-                self.expat.StartElementHandler = self.expat.EndElementHandler = self.expat.CharacterDataHandler = None
+            elif name == "rPh":
+                is_phonetic = False
+            elif name == "sheetData":
+                self._depth -= 1
+                self.expat.StartElementHandler, self.expat.EndElementHandler = self._start, self._end
+
+        def take(text: str) -> None:
+            self._grow(len(text))
+            chars.append(text)
 
         self.expat.StartElementHandler, self.expat.EndElementHandler = start, end
-        self.expat.CharacterDataHandler = self._take
 
-    def _take(self, text: str) -> None:
-        if self._chars is not None:
-            self._grow(len(text))
-            self._chars.append(text)
+    def _check_order(self, at: int) -> None:
+        """Cut the row at its first cell beyond the edge; raise WorkbookError if a cell before the edge follows."""
+        if self._row.cut < 0 <= at - self._edge:
+            self._row.cut = self.expat.CurrentByteIndex
+        elif self._row.cut >= 0 > at - self._edge:
+            raise WorkbookError(
+                f"The cells of row {self._number} are not in order: open the workbook in Excel or"
+                " LibreOffice and save it."
+            )
+
+    def _merge(self, reference: str) -> None:
+        first, _, last = reference.partition(":")
+        merge = Merge(_row_of(first), _row_of(last or first), _column_of(first))
+        if merge.last > merge.first:
+            if len(self._merges) == _MAX_MERGES:
+                raise WorkbookError(f"The sheet has more than {_MAX_MERGES:,} merged ranges: save it as CSV (UTF-8).")
+            self._merges.append(merge)
 
     def _grow(self, by: int) -> None:
         self._size += by
@@ -255,34 +520,50 @@ class _SheetParser(_Parser):
         self._number = int(number) if number else self._number + 1
         self._row, self._size = SheetRow(), 0
         self._row.number, self._row.cut = self._number, -1
+        self._row.unvalued, self._row.merged = {}, {}
 
     def _end_row(self) -> None:
+        self._ended_at = self.expat.CurrentByteIndex
         if self._row:
-            self._row.end = self.expat.CurrentByteIndex
+            self._row.end = self._ended_at
             self._row.cut = self._row.end if self._row.cut < 0 else self._row.cut
             if self._row.end - self._closed > _MAX_GAP and self._closed:
                 raise WorkbookError(f"Too many empty rows come before row {self._number}: remove them.")
             self._closed = self._row.end
             self.done.append(self._row)
 
+    def check_gap(self) -> None:
+        if self.expat.CurrentByteIndex - self._ended_at > _MAX_GAP:
+            raise WorkbookError("The sheet has 16 MB of XML without a row: copy the table into a new workbook.")
+
     def _add(self, at: int, value: str) -> None:
         row = self._row
-        if value and len(row) <= at < MAX_COLUMNS:
+        if at < len(row):
+            row[at] = value
+        elif at < MAX_COLUMNS:
             row.extend([""] * (at - len(row)))
             row.append(value)
 
-    def _read(self, kind: str, written: str) -> str:
+    def _read(self, kind: str, style: str | None, written: str) -> str:
+        if kind == "n":
+            return self._workbook.number(written, style)
         if kind == "s":
-            text = self._texts[int(written)]
+            text = self._workbook.text(written)
             self._grow(len(text))
             return text
-        return _number(written) if kind == "n" else _unescape(written)
+        if kind == "b":
+            return "FALSE" if written == "0" else "TRUE"
+        return written.removesuffix("T00:00:00") if kind == "d" else _unescape(written)
 
-    def _refuse_formula(self, at: int) -> NoReturn:
-        raise WorkbookError(
-            f"Cell {column_name(at)}{self._number} has a formula without its value: open the workbook in Excel or"
-            " LibreOffice and save it."
-        )
+
+class _LocalNames(dict[str, str]):
+    """The names of elements without their prefix."""
+
+    def __missing__(self, name: str) -> str:
+        local = name.rpartition(":")[2]
+        if len(self) < _MAX_KNOWN_NAMES:
+            self[name] = local
+        return local
 
 
 def _column_of(reference: str) -> int:
@@ -293,6 +574,11 @@ def _column_of(reference: str) -> int:
     return column - 1
 
 
+def _row_of(reference: str) -> int:
+    """Return the row of a cell such as `AB12`, from 1."""
+    return int(reference.lstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
+
+
 def column_name(column: int) -> str:
     """Return the letters of a column, from 0."""
     name, column = "", column + 1
@@ -300,12 +586,6 @@ def column_name(column: int) -> str:
         column, letter = divmod(column - 1, 26)
         name = chr(ord("A") + letter) + name
     return name
-
-
-def _number(text: str) -> str:
-    """Return a number as people write it: `21.880833000000001` is 21.880833."""
-    number = float(text)
-    return str(int(number)) if number.is_integer() else f"{number:.15g}"
 
 
 def _unescape(text: str) -> str:

@@ -1,1 +1,1 @@
-"""A cluster of Postgres that fails over by itself: Patroni and etcd, as deploy/ has them."""
+"""A cluster of Postgres with Patroni and etcd, as in deploy/."""

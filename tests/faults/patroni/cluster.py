@@ -1,4 +1,4 @@
-"""Three nodes and their etcd, started on the configuration of deploy/postgres, and what can be done to them."""
+"""Three nodes and their etcd, with the configuration of deploy/postgres."""
 
 import asyncio
 import os
@@ -13,14 +13,14 @@ from localidades_api.embedded_postgres.binaries import read_version
 from tests.faults.patroni.node import PASSWORDS, Network, Node
 from tests.faults.patroni.programs import Etcd, Programs
 from tests.faults.proxy import proxied
+from tests.faults.servers import IMMEDIATE, KILL
 from tests.support.machine import free_port
-from tests.support.servers import IMMEDIATE, KILL
 from tests.support.waiting import eventually, eventually_async
 from tests.support.wire import ROOT
 
 _FILES = ROOT / "deploy" / "postgres"
 _PATIENCE = 60.0
-_BUILTIN_LOCALES = 17  # the first version that has them
+_BUILTIN_LOCALES = 17  # the first version with them
 # fsync: processes are killed here, never the machine.
 _PARAMETERS = {"unix_socket_directories": "", "fsync": "off", "shared_buffers": "16MB", "max_connections": "40"}
 
@@ -33,26 +33,26 @@ class Cluster:
         self.nodes = nodes
 
     def url(self, role: str, prefer: str) -> str:
-        """Return the address of all nodes, as the service and imports get it."""
+        """Return the URL of all nodes for the service and imports."""
         hosts = ",".join(node.address for node in self.nodes)
         return (
             f"postgresql://{role}:{PASSWORDS[role]}@{hosts}/localidades?sslmode=disable&target_session_attrs={prefer}"
         )
 
     async def primary(self) -> Node:
-        """Return the one that takes writes."""
+        """Return the primary."""
         (primary,) = [node for node in self.nodes if await node.is_standby() is False]
         return primary
 
     @asynccontextmanager
     async def never_two_primaries(self) -> AsyncIterator[None]:
-        """Check again and again while the block runs that at most one node takes writes."""
+        """Check repeatedly while the block runs that at most one node accepts writes."""
 
         async def watch() -> None:
             while True:
                 standbys = await asyncio.gather(*(node.is_standby() for node in self.nodes))
                 assert standbys.count(False) <= 1
-                await asyncio.sleep(0.5)  # logging in is work for the process that the proxies run in
+                await asyncio.sleep(0.5)  # logging in takes time of the proxies' process
 
         watching = asyncio.create_task(watch())
         try:
@@ -63,7 +63,7 @@ class Cluster:
             await asyncio.wait([watching])
 
     async def await_health(self) -> None:
-        """Wait until there are a primary, a synchronous standby and another one, and both stream."""
+        """Wait until there are a primary, a synchronous standby and another standby, both streaming."""
         try:
             await eventually_async(self._is_healthy, within=_PATIENCE)
         except TimeoutError:
@@ -78,9 +78,9 @@ class Cluster:
         return (standbys.count(True), standbys.count(False)) == (2, 1)
 
     def cut(self, lost: Node) -> None:
-        """Let nothing through between a node and its clients, its standbys and etcd.
+        """Cut a node off from its clients, its standbys and etcd.
 
-        Its network is cut for what it asks of other nodes too. As their proxies can't tell who asks, no node reaches
+        Its requests to other nodes are cut too. As their proxies can't distinguish callers, no node reaches
         Patroni's API on another one meanwhile.
         """
         for node in self.nodes:
@@ -88,18 +88,20 @@ class Cluster:
                 proxy.swallow()
 
     def heal(self) -> None:
-        """Let everything through again."""
+        """Reconnect a node."""
         for node in self.nodes:
             for proxy in node.network:
                 proxy.heal()
 
 
 def _configure(programs: Programs) -> Path:
-    """Return the file of deploy/, with what this machine and this Postgres need."""
+    """Return the configuration of deploy/, adapted to this machine and Postgres."""
     yaml = YAML(typ="safe", pure=True)
     configuration = yaml.load(_FILES / "patroni.yml")
     bootstrap = configuration["bootstrap"]
-    script = shutil.copy(_FILES / "patroni-init.sh", programs.folder)  # the clone may be closed to the servers' user
+    script = shutil.copy(
+        _FILES / "patroni-init.sh", programs.folder
+    )  # the servers' user may have no access to the clone
     assert bootstrap["post_init"] == f"/{Path(script).name}"
     bootstrap["post_init"] = script
     if int(read_version(programs.postgres.binaries).partition(".")[0]) < _BUILTIN_LOCALES:
@@ -115,7 +117,7 @@ def _configure(programs: Programs) -> Path:
 
 @asynccontextmanager
 async def running_cluster(programs: Programs) -> AsyncIterator[Cluster]:
-    """Run a cluster; nothing of it is left."""
+    """Run a cluster; leave nothing running at the end."""
     configuration = _configure(programs)
     etcd = Etcd(programs)
     nodes = []
@@ -134,7 +136,7 @@ async def running_cluster(programs: Programs) -> AsyncIterator[Cluster]:
 
 
 def _end(cluster: Cluster, folder: Path) -> None:
-    """Kill every process of a cluster; a Postgres gets the time to give its shared memory back."""
+    """Kill every process of a cluster; Postgres gets time to release its shared memory."""
     for node in cluster.nodes:
         node.kill(IMMEDIATE)
     cluster.etcd.stop()
@@ -146,7 +148,7 @@ def _end(cluster: Cluster, folder: Path) -> None:
 
 
 def _processes_of(folder: Path) -> list[int]:
-    """Return the processes that work in a folder, or were started with a path in it."""
+    """Return the processes that run in a folder, or were started with a path in it."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has ended

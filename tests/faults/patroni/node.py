@@ -1,4 +1,4 @@
-"""A node of the cluster: a Patroni with its Postgres, which others reach through proxies."""
+"""A node of the cluster: Patroni and its Postgres, reached through proxies."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 
 from tests.faults.patroni.programs import Programs
 from tests.faults.proxy import Proxy
-from tests.support.servers import KILL
+from tests.faults.servers import KILL
 from tests.support.wire import ROOT
 
 OWNER, READER, IMPORTER = "localidades", "localidades_reader", "localidades_importer"
@@ -32,7 +32,7 @@ def _variables_in_compose(name: str) -> dict[str, str]:
 
 
 class Member(NamedTuple):
-    """What Patroni says of a node."""
+    """A node's state according to Patroni."""
 
     name: str
     role: str
@@ -48,7 +48,7 @@ class Network(NamedTuple):
 
 
 class Node:
-    """A Patroni with its Postgres."""
+    """Patroni with its Postgres."""
 
     def __init__(
         self, name: str, programs: Programs, configuration: Path, ports: tuple[int, int], network: Network
@@ -65,7 +65,7 @@ class Node:
 
     @property
     def _variables(self) -> Mapping[str, str]:
-        """What compose.patroni.yml sets, with ports and folders of this machine."""
+        """The environment of compose.patroni.yml, with ports and folders of this machine."""
         variables = _variables_in_compose(self.name)
         del variables["PATRONI_ETCD3_HOSTS"]  # PROXY keeps Patroni from asking etcd for its address
         binaries = str(self._programs.postgres.binaries)
@@ -91,7 +91,7 @@ class Node:
         self._process = self._programs.start(self.name, command, **self._variables)
 
     def kill(self, number: signal.Signals = KILL) -> None:
-        """Kill Patroni and, by a signal, Postgres: by default as a machine does that loses its power."""
+        """Kill Patroni, and Postgres by a signal; by default as in a power failure."""
         if self._process:
             self._process.kill()  # first, or it would start Postgres again
             self._process.wait()
@@ -107,18 +107,18 @@ class Node:
         assert await asyncio.to_thread(ended.wait, _PATIENCE) == 0, self.log("patronictl")
 
     def log(self, name: str | None = None) -> str:
-        """Return the end of a log, the node's own by default."""
+        """Return the end of a log, by default the node's."""
         return (self._programs.folder / f"{name or self.name}.log").read_text(errors="replace")[-3000:]
 
     async def members(self) -> list[Member]:
-        """Return what this node knows of all, from etcd; nothing while it does not answer."""
+        """Return all nodes' states as this node knows them from etcd; empty while it doesn't answer."""
         with suppress(httpx.HTTPError):
             answer = (await self._api.get("/cluster")).json()
             return [Member(one["name"], one["role"], one["state"]) for one in answer.get("members", ())]
         return []
 
     async def fetch(self, statement: str, *values: object, database: str = "localidades") -> list[Any]:
-        """Run a statement as the owner, over a connection that needs no network."""
+        """Run a statement as the owner over the socket."""
         address = f"postgresql://{OWNER}:{PASSWORDS[OWNER]}@127.0.0.1:{self._port}/{database}?sslmode=disable"
         connection = await asyncpg.connect(address, timeout=2, command_timeout=5)
         try:
@@ -127,7 +127,7 @@ class Node:
             connection.terminate()
 
     async def is_standby(self) -> bool | None:
-        """Return whether the server only replays, or None while it does not answer."""
+        """Return whether the server is in recovery, or None while it doesn't answer."""
         with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
             return bool((await self.fetch("SELECT pg_is_in_recovery()", database="postgres"))[0][0])
         return None

@@ -1,4 +1,4 @@
-"""Postgres, Patroni and etcd as programs, run by the user who may run Postgres."""
+"""Runs Postgres, Patroni and etcd as the user who may run Postgres."""
 
 import shutil
 import signal
@@ -12,8 +12,8 @@ from pathlib import Path
 from localidades_api.embedded_postgres.binaries import Account, clean_environment, run_as
 from localidades_api.embedded_postgres.watchdog import _die_with_parent
 from localidades_api.errors import EmbeddedPostgresError
+from tests.faults.servers import Installation, make_private
 from tests.support.machine import free_port, needed
-from tests.support.servers import Installation, make_private
 from tests.support.wire import ROOT
 
 _PACKAGES = ROOT / "build" / "patroni"
@@ -21,7 +21,7 @@ _PACKAGES = ROOT / "build" / "patroni"
 
 @dataclass(frozen=True)
 class Programs:
-    """Postgres, Patroni and etcd, which `make faults` and `.ci/install night` install, and a folder of their user's."""
+    """Postgres, Patroni and etcd, as installed by `make faults` and `.ci/install night`, and a folder of their user."""
 
     postgres: Installation
     etcd: str
@@ -29,7 +29,7 @@ class Programs:
     folder: Path
 
     def start(self, log: str, command: list[str], **variables: str) -> "subprocess.Popen[bytes]":
-        """Start a program, from the main thread: it dies with whoever started it."""
+        """Start a program, which dies with this process; call this in the main thread."""
         account = self.postgres.account
         with (self.folder / f"{log}.log").open("ab") as output:
             return subprocess.Popen(
@@ -42,12 +42,12 @@ class Programs:
                 user=account and account.uid,
                 group=account and account.gid,
                 extra_groups=[] if account else None,
-                preexec_fn=_end_with_parent(),  # noqa: PLW1509  # asyncio has no thread of its own here
+                preexec_fn=_end_with_parent(),  # noqa: PLW1509  # asyncio starts no thread here
             )
 
 
 def _end_with_parent() -> Callable[[], None]:
-    """Return the function to run before exec; a shell starts what runs in its background with SIGINT ignored."""
+    """Return the function to run before exec; shells start background jobs with SIGINT ignored."""
     die_with_parent = _die_with_parent()
 
     def prepare() -> None:
@@ -58,7 +58,7 @@ def _end_with_parent() -> Callable[[], None]:
 
 
 def find_programs(installation: Installation, folder: Path) -> Programs:
-    """Find the programs; without one of them CI fails, and others skip."""
+    """Find the programs. If one is missing, CI fails and others skip."""
     etcd = needed(shutil.which("etcd"), "install etcd, as `.ci/install night` does")
     needed(installation.binaries / "pg_rewind", "install Postgres with its programs for servers")
     needed(_PACKAGES, "`make faults` installs Patroni")
@@ -68,7 +68,7 @@ def find_programs(installation: Installation, folder: Path) -> Programs:
 
 
 def _find_python(folder: Path, account: Account | None) -> tuple[str, ...]:
-    """Return the command that runs Python with Patroni; the clone and its Python may be closed to root's account."""
+    """Return the command that runs Python with Patroni, which the account may have no access to in the clone."""
     packages = _PACKAGES
     if account:
         packages = folder / "packages"
@@ -91,7 +91,7 @@ class Etcd:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it on the data that it has left."""
+        """Start it on its existing data."""
         clients = f"http://127.0.0.1:{self.port}"
         command = [self._programs.etcd, "--name=etcd", f"--data-dir={self._programs.folder / 'etcd'}"]
         command += [f"--listen-client-urls={clients}", f"--advertise-client-urls={clients}"]

@@ -1,4 +1,4 @@
-"""What analysts' programs read of a download: the lines of the guide to files, each in a process of its own."""
+"""Runs the lines of the guide to files that read a download with pandas, DuckDB or R."""
 
 import re
 import shutil
@@ -9,7 +9,7 @@ from tests.support.machine import READERS, needed
 from tests.support.wire import ROOT, environment
 
 _GUIDE = (ROOT / "docs" / "guides" / "files.md").read_text(encoding="utf-8")
-# Languages and lines.
+# Pairs of a language and a line.
 GUIDE_LINES: list[tuple[str, str]] = re.findall(r"^```(python|sql|r)\n(.*?)\n```$", _GUIDE, re.MULTILINE | re.DOTALL)
 
 _FRAME = """
@@ -36,13 +36,13 @@ write.csv(localidades, "read.csv", row.names = FALSE, na = "", eol = "\\r\\n", f
 
 
 def run_line(language: str, line: str, folder: Path, then: str, patience: float = 120) -> str:
-    """Run a line of Python or SQL and `then`, which finds `records` and the module `json`; return what it prints."""
+    """Run a line of Python or SQL, then `then`, which can use `records` and `json`; return the output."""
     program = {"python": _FRAME, "sql": _QUERY}[language].format(line=line) + then
     return _output_of(folder, patience, needed(READERS, "`make test-tools` installs what this needs."), "-c", program)
 
 
 def run_line_of_r(line: str, folder: Path, patience: float = 120) -> bytes:
-    """Run a line of R; return what R then writes as CSV."""
+    """Run a line of R; return the data frame as CSV."""
     r = needed(shutil.which("Rscript"), "This needs R: Debian's r-base-core.")
     _output_of(folder, patience, r, "-e", _R.format(line=line))
     return (folder / "read.csv").read_bytes()

@@ -1,4 +1,4 @@
-"""nginx with the configuration of deploy/, before any origin."""
+"""Runs nginx with the configuration of deploy/."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ _TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 
 
 def replace(path: Path, shipped: str, own: str) -> None:
-    """Replace in a file what it has once."""
+    """Replace a text that occurs once in a file."""
     text = path.read_text(encoding="utf-8")
     assert text.count(shipped) == 1, shipped
     path.write_text(text.replace(shipped, own), encoding="utf-8")
@@ -29,7 +29,7 @@ def replace(path: Path, shipped: str, own: str) -> None:
 
 @dataclass(frozen=True)
 class Front:
-    """An nginx that runs."""
+    """A running nginx."""
 
     base: str
     cache: Path
@@ -42,7 +42,7 @@ class Front:
         return port
 
     def age(self, seconds: int) -> None:
-        """Make every cached entry older: what nginx reads in its file is when it ceases to be fresh."""
+        """Age every cached entry by changing its expiry time in its file."""
         for entry in self.entries:
             with entry.open("r+b") as file:
                 version, fresh_until = struct.unpack("<QQ", file.read(16))
@@ -58,7 +58,7 @@ class Front:
 
 @contextmanager
 def running_nginx(origin: str, folder: Path, listen: str = "listen 127.0.0.1:PORT;") -> Iterator[Front]:
-    """Run nginx with the shipped files before an origin; `listen` says where the site listens."""
+    """Run nginx with the shipped files in front of an origin; `listen` is the site's directive."""
     cache = folder / "cache"
     for path in NGINX.glob("*.conf"):
         shutil.copy(path, folder)
@@ -67,8 +67,8 @@ def running_nginx(origin: str, folder: Path, listen: str = "listen 127.0.0.1:POR
     site = folder / "localidades.conf"
     replace(site, "127.0.0.1:8000", urlsplit(origin).netloc)
     replace(site, "upstream localidades", f"access_log off;\n{folders}upstream localidades")
-    with socket.create_server(("127.0.0.1", 0), backlog=1024) as public:  # nginx takes it over: no port is lost
-        public.settimeout(0)  # nginx leaves it as it is, and would wait in accept() for what another worker took
+    with socket.create_server(("127.0.0.1", 0), backlog=1024) as public:  # nginx inherits it, so no port is lost
+        public.settimeout(0)  # nginx keeps the mode; a blocking accept() could wait for good
         port: int = public.getsockname()[1]
         replace(site, LISTEN, listen.replace("PORT", str(port)))
         user = "user root;" if os.geteuid() == 0 else ""  # pytest's folders are closed to others
@@ -78,7 +78,7 @@ def running_nginx(origin: str, folder: Path, listen: str = "listen 127.0.0.1:POR
 
 @contextmanager
 def serving_export(root: Path, folder: Path) -> Iterator[str]:
-    """Run nginx with the shipped site on the files of an export; lend its address."""
+    """Run nginx with the shipped site on the files of an export; yield its address."""
     site = Path(shutil.copy(NGINX.parent / "export.conf", folder))
     replace(site, "/srv/localidades/current", str(root))
     folders = "".join(f"{kind}_temp_path {folder / kind};\n" for kind in _TEMPORARY)
@@ -94,7 +94,7 @@ def serving_export(root: Path, folder: Path) -> Iterator[str]:
 
 
 def copy_distribution(folder: Path) -> Path:
-    """Copy what the distribution's nginx reads in /etc/nginx, changed to need no right of root; return the folder."""
+    """Copy the distribution's /etc/nginx, changed to run without root; return the folder."""
     copy = folder / "etc" / "nginx"
     shutil.copytree(needed("/etc/nginx", "install nginx-light"), copy)
     conf = copy / "nginx.conf"
@@ -111,7 +111,7 @@ def copy_distribution(folder: Path) -> Path:
 
 @contextmanager
 def running_distribution(copy: Path, origin: str) -> Iterator[Front]:
-    """Run the nginx of a copy in which the site is installed, and the distribution's default site beside it."""
+    """Run nginx on such a copy with the site installed, beside the distribution's default site."""
     cache = copy.parent / "cache"
     replace(copy / "localidades-http.conf", "/var/cache/nginx/localidades", str(cache))
     site, default = copy / "sites-enabled" / "localidades.conf", copy / "sites-enabled" / "default"
@@ -128,7 +128,7 @@ def running_distribution(copy: Path, origin: str) -> Iterator[Front]:
 
 @contextmanager
 def _started(public: socket.socket, *options: str, own: str = "") -> Iterator[None]:
-    """Run nginx on a socket that listens already, if it accepts its configuration; `own` are directives beside it."""
+    """Check the configuration and run nginx on a listening socket; `own` are additional directives."""
     nginx = needed(shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin"), "install nginx-light")
     command = [nginx, "-e", "stderr", *options, "-g", f"daemon off; {own}"]
     tested = subprocess.run([*command, "-t"], capture_output=True, text=True, timeout=PATIENCE, check=False)

@@ -1,4 +1,4 @@
-"""Copies scripts out of the npm packages that tests/browser pins: `python -m tests.support.vendored`."""
+"""Copies scripts out of the npm packages that tests/browser pins: `python -m tests.browser.vendored`."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +12,7 @@ _STATIC = ROOT / "src" / "localidades_api" / "html" / "static"
 
 
 class Vendored(NamedTuple):
-    """A package: its folder, ours, and of its files the scripts and the licence."""
+    """A package: its folder, the target folder, and the scripts and licence to copy."""
 
     package: Path
     folder: Path

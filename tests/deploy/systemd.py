@@ -1,4 +1,4 @@
-"""What systemd takes from a unit of deploy/, for tests where no systemd runs."""
+"""Reads units of deploy/ as systemd does, for tests without systemd."""
 
 import re
 import shlex
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tests.support.wire import ROOT
 
 UNITS = ROOT / "deploy" / "systemd"
-PROGRAM = "/opt/localidades-api/bin/localidades-api"  # as the units name it
+PROGRAM = "/opt/localidades-api/bin/localidades-api"  # as in the units
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Service:
 
 
 def read_service(unit: str, read: Callable[[str], str | None]) -> Service:
-    """Return what a unit runs; `read` returns an environment file's text, or None if there is none."""
+    """Return the command of a unit; `read` returns the text of an environment file, or None if it is missing."""
     text = (UNITS / unit).read_text(encoding="utf-8")
 
     def values(name: str) -> list[str]:

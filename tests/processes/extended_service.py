@@ -1,4 +1,4 @@
-"""The service with a route that fails, and the same with middleware, for `serve --app`."""
+"""The service with a failing route, and the same with middleware, for `serve --app`."""
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -24,7 +24,7 @@ class Stamp:
 
 
 async def fail() -> None:
-    """Raise an error, whose answer has the number of the request."""
+    """Raise an error, whose response has the request's id."""
     raise ArithmeticError
 
 

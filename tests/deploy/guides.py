@@ -1,4 +1,4 @@
-"""The blocks of the guides that are tried, what they print, and a shell to try them in."""
+"""Finds the tested blocks of the guides, runs them in a shell and checks their output."""
 
 import os
 import re
@@ -10,13 +10,13 @@ from pathlib import Path
 from tests.support.wire import ROOT, environment
 
 DOCS = ROOT / "docs"
-SERVICE = "127.0.0.1:8000"  # as the guides write it
+SERVICE = "127.0.0.1:8000"  # as in the guides
 _MARKED = re.compile(r"^<!-- (not )?tried(: [^\n]*)? -->\n```(console|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Block:
-    """A block of a guide that is marked as tried, or with the reason why it is not."""
+    """A block of a guide that is marked as tried, or as not tried with a reason."""
 
     language: str
     text: str
@@ -38,21 +38,21 @@ def blocks_of(page: str) -> list[Block]:
 
 
 def steps_of(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each command of a console block, with what it prints; `…` there is any text."""
+    """Yield each command of a console block with its output, where `…` stands for any text."""
     for step in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         command, _, shown = step.partition("\n")
         yield command, shown.strip()
 
 
 def assert_prints(command: str, shown: str, folder: Path, **variables: str) -> None:
-    """Run a command, and check that it prints what a page shows."""
+    """Run a command and check that it prints the output that a page shows."""
     printed = shell(command, folder, **variables)
     pattern = ".*".join(re.escape(part) for part in shown.split("…"))
     assert re.fullmatch(pattern, printed, re.DOTALL), f"$ {command}\n{printed}\n\nis not\n\n{shown}"
 
 
 def follow(language: str, text: str, folder: Path, **variables: str) -> None:
-    """Do in a folder what a block says; fail if that prints something else than what the block shows."""
+    """Run a block in a folder; fail if the output differs from the block's."""
     if language == "sh":
         shell(text, folder, **variables)
         return
@@ -61,7 +61,7 @@ def follow(language: str, text: str, folder: Path, **variables: str) -> None:
 
 
 def shell(script: str, folder: Path, **variables: str) -> str:
-    """Run a script in a folder whose environment is active, as its reader does; return what it prints."""
+    """Run a script in a folder with its environment activated; return the output."""
     path = os.pathsep.join([str(folder / ".venv" / "bin"), os.environ["PATH"]])
     ended = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],  # noqa: S607  # whichever the reader has

@@ -1,12 +1,15 @@
-"""Vector tiles read with Google's protocol buffers and the schema of the specification (Mapbox Vector Tile 2.1)."""
+"""Reads vector tiles with Google's protocol buffers and the schema of Mapbox Vector Tile 2.1."""
 
 from dataclasses import dataclass
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # type: ignore[import-untyped]
+from google.protobuf import (  # type: ignore[import-untyped]
+    descriptor_pb2,
+    descriptor_pool,
+    message_factory,
+    text_format,
+)
 
-Field = descriptor_pb2.FieldDescriptorProto
-_ONE, _MANY = Field.LABEL_OPTIONAL, Field.LABEL_REPEATED
 _POINT, _POLYGON = 1, 3
 _MOVE_TO, _LINE_TO, _CLOSE_PATH = 1, 2, 7
 
@@ -31,57 +34,33 @@ class Layer:
     features: list[Feature]
 
 
-def _message(name: str, *fields: tuple[str, int, int, int, str]) -> descriptor_pb2.DescriptorProto:
-    return descriptor_pb2.DescriptorProto(
-        name=name,
-        field=[
-            Field(
-                name=field,
-                number=number,
-                label=label,
-                type=type_,
-                type_name=of or None,
-                options=descriptor_pb2.FieldOptions(packed=True) if field in {"tags", "geometry"} else None,
-            )
-            for field, number, label, type_, of in fields
-        ],
-    )
-
-
-def _schema() -> Any:  # noqa: ANN401  # a class made when it runs
-    value = _message(
-        "Value", ("string_value", 1, _ONE, Field.TYPE_STRING, ""), ("uint_value", 5, _ONE, Field.TYPE_UINT64, "")
-    )
-    feature = _message(
-        "Feature",
-        ("id", 1, _ONE, Field.TYPE_UINT64, ""),
-        ("tags", 2, _MANY, Field.TYPE_UINT32, ""),
-        ("type", 3, _ONE, Field.TYPE_UINT32, ""),  # an enumeration; the number is the same on the wire
-        ("geometry", 4, _MANY, Field.TYPE_UINT32, ""),
-    )
-    layer = _message(
-        "Layer",
-        ("version", 15, _ONE, Field.TYPE_UINT32, ""),
-        ("name", 1, _ONE, Field.TYPE_STRING, ""),
-        ("features", 2, _MANY, Field.TYPE_MESSAGE, ".vector_tile.Feature"),
-        ("keys", 3, _MANY, Field.TYPE_STRING, ""),
-        ("values", 4, _MANY, Field.TYPE_MESSAGE, ".vector_tile.Value"),
-        ("extent", 5, _ONE, Field.TYPE_UINT32, ""),
-    )
-    tile = _message("Tile", ("layers", 3, _MANY, Field.TYPE_MESSAGE, ".vector_tile.Layer"))
-    file = descriptor_pb2.FileDescriptorProto(
-        name="vector_tile.proto", package="vector_tile", syntax="proto2", message_type=[value, feature, layer, tile]
-    )
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("vector_tile.Tile"))
-
-
-_Tile = _schema()
+_SCHEMA = """
+name: "vector_tile.proto" package: "vector_tile" syntax: "proto2"
+message_type { name: "Tile"
+  field { name: "layers" number: 3 label: LABEL_REPEATED type: TYPE_MESSAGE type_name: ".vector_tile.Layer" } }
+message_type { name: "Layer"
+  field { name: "version" number: 15 label: LABEL_REQUIRED type: TYPE_UINT32 }
+  field { name: "name" number: 1 label: LABEL_REQUIRED type: TYPE_STRING }
+  field { name: "features" number: 2 label: LABEL_REPEATED type: TYPE_MESSAGE type_name: ".vector_tile.Feature" }
+  field { name: "keys" number: 3 label: LABEL_REPEATED type: TYPE_STRING }
+  field { name: "values" number: 4 label: LABEL_REPEATED type: TYPE_MESSAGE type_name: ".vector_tile.Value" }
+  field { name: "extent" number: 5 label: LABEL_OPTIONAL type: TYPE_UINT32 } }
+message_type { name: "Feature"
+  field { name: "id" number: 1 label: LABEL_OPTIONAL type: TYPE_UINT64 }
+  field { name: "tags" number: 2 label: LABEL_REPEATED type: TYPE_UINT32 options { packed: true } }
+  field { name: "type" number: 3 label: LABEL_OPTIONAL type: TYPE_UINT32 }
+  field { name: "geometry" number: 4 label: LABEL_REPEATED type: TYPE_UINT32 options { packed: true } } }
+message_type { name: "Value"
+  field { name: "string_value" number: 1 label: LABEL_OPTIONAL type: TYPE_STRING }
+  field { name: "uint_value" number: 5 label: LABEL_OPTIONAL type: TYPE_UINT64 } }
+"""  # `type` is an enumeration in the specification; a number is the same on the wire
+_POOL = descriptor_pool.DescriptorPool()
+_POOL.Add(text_format.Parse(_SCHEMA, descriptor_pb2.FileDescriptorProto()))
+_Tile = message_factory.GetMessageClass(_POOL.FindMessageTypeByName("vector_tile.Tile"))
 
 
 def read_tile(body: bytes) -> dict[str, Layer]:
-    """Return the layers of a tile by name; nothing in it may be unknown to the schema."""
+    """Return the layers of a tile by name; fail on anything outside the schema."""
     tile = _Tile.FromString(body)
     known = _Tile.FromString(body)
     known.DiscardUnknownFields()

@@ -1,4 +1,4 @@
-"""An ASGI application of the tests, served by this process as `serve` would serve it."""
+"""Serves an ASGI application in this process with the protocol of `serve`."""
 
 import asyncio
 import socket
@@ -19,7 +19,7 @@ from tests.support.waiting import PATIENCE, eventually
 
 @contextmanager
 def serving_app(app: ASGIApp) -> Iterator[str]:
-    """Serve an application on a free port in a thread, and lend its root."""
+    """Serve an application on a free port in a thread; yield its root URL."""
     protocol = cast("type[asyncio.Protocol]", partial(_make_protocol, Connections(100, Timeouts(PATIENCE, PATIENCE))))
     server = uvicorn.Server(uvicorn.Config(app, http=protocol, ws="none", lifespan="off", log_config=None))
     with socket.create_server(("127.0.0.1", 0)) as listening:

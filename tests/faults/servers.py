@@ -1,4 +1,4 @@
-"""Postgres servers that the tests start, stop, kill, pause and copy; each listens on a port of 127.0.0.1."""
+"""Postgres servers to start, stop, kill, pause and replicate, each on a port of 127.0.0.1."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ import asyncpg
 
 from localidades_api.embedded_postgres.binaries import Account, clean_environment, run_as
 from localidades_api.embedded_postgres.watchdog import _die_with_parent
-from tests.support.machine import children_of, free_port
+from tests.support.machine import free_port
 from tests.support.waiting import PATIENCE, eventually_async
 
 FAST, IMMEDIATE, KILL = signal.SIGINT, signal.SIGQUIT, signal.SIGKILL
@@ -28,14 +28,14 @@ _SETTINGS = {
     "wal_level": "replica",
     "max_wal_senders": "4",
     "hot_standby": "on",
-    "max_standby_streaming_delay": "0",  # what replay needs goes before what is read
+    "max_standby_streaming_delay": "0",  # replay takes precedence over reads
     "wal_retrieve_retry_interval": "200ms",
 }
 
 
 @dataclass(frozen=True)
 class Installation:
-    """Postgres's programs, and who runs them in root's stead."""
+    """Postgres's programs, and the account that runs them instead of root."""
 
     binaries: Path
     account: Account | None
@@ -46,7 +46,7 @@ class Installation:
 
 
 class Server:
-    """A server on a data folder; what stands in `settings` wins over what all servers have here."""
+    """A server on a data folder; `settings` override the defaults."""
 
     def __init__(self, installation: Installation, cluster: Path, settings: Mapping[str, str] | None = None) -> None:
         self.installation = installation
@@ -56,12 +56,12 @@ class Server:
         self._process: subprocess.Popen[bytes] | None = None
 
     def url(self, port: int | None = None, **options: str) -> str:
-        """Return the address, or that of a proxy on another port."""
+        """Return the URL, or that of a proxy on another port."""
         given = "".join(f"&{name}={value}" for name, value in options.items())
         return f"postgresql://postgres@127.0.0.1:{port or self.port}/localidades?sslmode=disable{given}"
 
     async def start(self) -> None:
-        """Start, and wait until it answers; what a killed one has left may still be ending."""
+        """Start, and wait until it answers; remains of a killed server may delay this."""
         deadline = asyncio.get_running_loop().time() + PATIENCE
         while asyncio.get_running_loop().time() < deadline:
             if self._process is None or self._process.poll() is not None:
@@ -73,7 +73,7 @@ class Server:
         raise AssertionError(f"Postgres does not start: {self._log.read_text()[-2000:]}")
 
     def _launch(self) -> None:
-        """Start the process, from the main thread: it dies with whoever started it."""
+        """Start the process, which dies with this one; call this in the main thread."""
         account = self.installation.account
         settings = {**self.settings, "port": str(self.port)}
         with self._log.open("ab") as log:
@@ -91,7 +91,7 @@ class Server:
                 user=account and account.uid,
                 group=account and account.gid,
                 extra_groups=[] if account else None,
-                preexec_fn=_die_with_parent(),  # noqa: PLW1509  # asyncio has no thread of its own here
+                preexec_fn=_die_with_parent(),  # noqa: PLW1509  # asyncio starts no thread here
             )
 
     @property
@@ -99,36 +99,38 @@ class Server:
         return self.cluster.with_suffix(".log")
 
     async def stop(self, number: signal.Signals = FAST) -> None:
-        """Send the postmaster a signal, and wait for its end."""
+        """Send the postmaster a signal and wait until it exits."""
         if self._process is not None:
             self._process.send_signal(signal.SIGCONT)
             self._process.send_signal(number)
-            while self._process.poll() is None:  # noqa: ASYNC110  # its end is no event of this loop
+            while self._process.poll() is None:  # noqa: ASYNC110  # the event loop isn't notified
                 await asyncio.sleep(0.02)
             self._process = None
 
     def pause(self) -> None:
-        """Stop every process of the server where it is; its connections stay open and silent."""
+        """Suspend every process of the server; its connections stay open and silent."""
         self._signal_all(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let them go on."""
+        """Resume them."""
         self._signal_all(signal.SIGCONT)
 
     def _signal_all(self, number: signal.Signals) -> None:
         assert self._process is not None
-        for pid in (self._process.pid, *children_of(self._process.pid)):
+        postmaster = self._process.pid
+        children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
+        for pid in (postmaster, *map(int, children)):
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
 
     async def fetch(self, statement: str, *values: object, timeout: float = 10) -> list[Any]:  # noqa: ASYNC109
-        """Run a statement over a connection of its own."""
+        """Run a statement on a new connection."""
         async with self.connected(timeout) as connection:
             return list(await connection.fetch(statement, *values))
 
     @asynccontextmanager
     async def connected(self, timeout: float = 10) -> AsyncIterator[asyncpg.Connection]:  # noqa: ASYNC109
-        """Lend a connection that the service knows nothing of."""
+        """Open a connection."""
         connection = await asyncpg.connect(self.url(), timeout=timeout, command_timeout=timeout)
         try:
             yield connection
@@ -136,8 +138,8 @@ class Server:
             connection.terminate()
 
     async def resume_replay(self) -> None:
-        """Let a standby apply what it has received meanwhile."""
-        with suppress(asyncpg.SerializationError):  # what it applies at once may cancel the very statement
+        """Resume replay on a standby."""
+        with suppress(asyncpg.SerializationError):  # replay may cancel this statement
             await self.fetch("SELECT pg_wal_replay_resume()")
 
     async def service_connections(self) -> int:
@@ -146,7 +148,7 @@ class Server:
         return int(rows[0][0])
 
     async def copy(self) -> "Server":
-        """Make a standby that follows this server; it is not started yet."""
+        """Create a standby of this server, not started yet."""
         cluster = self.cluster.with_name(f"{self.cluster.name}-standby")
         make_private(cluster, self.installation.account)
         options = ["--write-recovery-conf", "--checkpoint=fast", "--wal-method=stream", "--pgdata", str(cluster)]
@@ -155,15 +157,15 @@ class Server:
         return Server(self.installation, cluster)
 
     async def promote(self) -> None:
-        """Make a standby the primary."""
+        """Promote a standby."""
         await asyncio.to_thread(self.installation.run, "pg_ctl", "promote", "--pgdata", str(self.cluster))
 
     async def receive(self, primary: "Server") -> None:
-        """Wait until this standby has received what the primary has written."""
+        """Wait until this standby has received the primary's WAL."""
         await self._follow(primary, "pg_last_wal_receive_lsn")
 
     async def catch_up(self, primary: "Server") -> None:
-        """Wait until this standby has replayed what the primary has written."""
+        """Wait until this standby has replayed the primary's WAL."""
         await self._follow(primary, "pg_last_wal_replay_lsn")
 
     async def _follow(self, primary: "Server", position: str) -> None:
@@ -173,7 +175,7 @@ class Server:
     async def _has_reached(self, position: str, written: str) -> bool:
         try:
             return bool((await self.fetch(f"SELECT {position}() >= $1::text::pg_lsn", written))[0][0])
-        except asyncpg.SerializationError:  # the very replay that is waited for cancels what reads
+        except asyncpg.SerializationError:  # replay may cancel this statement
             return False
 
 
@@ -186,7 +188,7 @@ def make_private(folder: Path, account: Account | None) -> None:
 
 @asynccontextmanager
 async def running(server: Server) -> AsyncIterator[Server]:
-    """Start a server, and see that it has ended and its data are gone."""
+    """Start a server; at the end stop it and delete its data."""
     try:
         await server.start()
         yield server

@@ -1,0 +1,309 @@
+"""Writes answers as Excel workbooks: into the one that was sent, or a new one."""
+
+import io
+import re
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from shutil import copyfileobj
+from typing import IO, cast
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+import xlsxwriter
+
+from localidades_api.bulk.columns import AnswerColumns, as_cell, column_names
+from localidades_api.bulk.readers import MAX_SHEET_ROWS, RowReader, XlsxReader
+from localidades_api.bulk.rows import Answer, Row
+from localidades_api.errors import UnreadableBodyError
+from localidades_api.files.workbook import MAX_COLUMNS, SheetRow, column_name, escape_controls
+from localidades_api.http.sink import Sink
+
+_LEVEL = 3  # of zlib, as for downloads
+_MAX_CELL = 32_767  # characters, as in Excel
+_MAX_SHEET = 1900 * 1024**2  # bytes: a zip for files beyond 2 GB is one that Excel may refuse
+_NUMBERS = frozenset({"score", "margin", "distancia"})  # columns of numbers
+_DIMENSION = re.compile(rb"<(\w+:)?dimension\b[^>]*/>")  # the range of cells that have a value, which grows
+_PREFIX = re.compile(rb"<(\w+:)?sheetData\b")
+_STYLE = re.compile(rb"<(?:\w+:)?c\b[^>]*\bs=\"(\d+)\"")
+_SHEET = "xl/worksheets/sheet1.xml"  # of a new workbook
+
+
+class _Cells:
+    """The XML of cells: texts, but for the numbers of the answer."""
+
+    def __init__(self, columns: AnswerColumns, prefix: str) -> None:
+        self._columns = columns
+        self._prefix = prefix
+        self._cells = tuple((name in _NUMBERS, cell) for name, cell in columns.items())
+
+    def header(self, taken: Sequence[str]) -> list[str]:
+        """Return the names of the answer's columns."""
+        return column_names(self._prefix, self._columns, taken)
+
+    def answered(self, answer: Answer, row: int, at: int, tag: str = "") -> str:
+        """Return the cells of an answer, which begin at a column; `tag` is the prefix of XML's names."""
+        return "".join(
+            f'<{tag}c r="{column_name(column)}{row}"><{tag}v>{value}</{tag}v></{tag}c>'
+            if is_number and value
+            else self.text(value, row, column, tag)
+            for column, (is_number, value) in enumerate(((number, cell(answer)) for number, cell in self._cells), at)
+        )
+
+    @staticmethod
+    def text(value: str, row: int, column: int, tag: str = "", style: str = "") -> str:
+        """Return a cell with a text; nothing for an empty one."""
+        if not value:
+            return ""
+        written = escape(value[:_MAX_CELL], quote=False)
+        space = ' xml:space="preserve"' if value != value.strip() else ""
+        return (
+            f'<{tag}c r="{column_name(column)}{row}"{style} t="inlineStr">'
+            f"<{tag}is><{tag}t{space}>{written}</{tag}t></{tag}is></{tag}c>"
+        )
+
+
+class _Archive:
+    """A workbook being written; its sheet comes last."""
+
+    def __init__(self) -> None:
+        self._sink = Sink()
+        self._zip = ZipFile(self._sink, "w", ZIP_DEFLATED, compresslevel=_LEVEL)
+        self._sheet: IO[bytes] = io.BytesIO()
+        self._size = 0
+
+    def begin(
+        self,
+        source: ZipFile,
+        sheet: str,
+        changed: Mapping[str, bytes] | None = None,
+        name: Callable[[str], str] = str,
+    ) -> None:
+        """Copy everything else, with the members that are changed, and begin the sheet; `name` names the copies."""
+        changed = changed or {}
+        for member in source.infolist():
+            if member.filename in changed:
+                self._zip.writestr(_entry(name(member.filename)), changed[member.filename])
+            elif member.filename != sheet and not member.is_dir():
+                with source.open(member) as old, self._zip.open(_entry(name(member.filename)), "w") as new:
+                    copyfileobj(old, new)
+        self._sheet = self._zip.open(_entry(name(sheet)), "w")
+
+    def add(self, xml: bytes) -> bytes:
+        """Add to the sheet; return the bytes that can be sent."""
+        self._size += len(xml)
+        if self._size > _MAX_SHEET:
+            raise UnreadableBodyError("The answers are more than a workbook can have: ask for CSV.")
+        self._sheet.write(xml)
+        return self._sink.drain()
+
+    def end(self) -> bytes:
+        """Return the rest."""
+        self._sheet.close()
+        self._zip.close()
+        return self._sink.drain()
+
+
+def _entry(name: str) -> ZipInfo:
+    entry = ZipInfo(name)
+    entry.compress_type = ZIP_DEFLATED
+    return entry
+
+
+class SheetWriter:
+    """Writes the columns of the answer into the workbook that was sent, behind all of its columns.
+
+    Everything else stays as it is: the XML of the sheet is copied, and cells are put at the end of its rows. The range
+    of a filter or a table with the same header grows, or sorting by its arrows would part the answers from their rows.
+    """
+
+    def __init__(self, reader: RowReader, columns: AnswerColumns, prefix: str) -> None:
+        self._reader = cast("XlsxReader", reader)
+        self._at = self._reader.width
+        if self._at + len(columns) > MAX_COLUMNS:
+            raise UnreadableBodyError(
+                f"The sheet has a value in column {column_name(self._at - 1)}, which leaves no room for the answers:"
+                " remove it."
+            )
+        self._cells = _Cells(columns, prefix)
+        self._names = self._cells.header(self._reader.layout.columns or ())
+        self._ranges = _Ranges(self._reader.header_row, self._at, self._names)
+        self._archive = _Archive()
+        self._source: IO[bytes] = io.BytesIO()
+        self._tag: str | None = None
+
+    def begin(self) -> bytes:
+        """See `AnswerWriter`."""
+        workbook, sheet = self._reader.workbook, self._reader.sheet
+        with self._reader.refusing_damage():
+            read = workbook.archive.read
+            changed = {member: self._ranges.grow_table(read(member)) for member in workbook.tables(sheet)}
+            changed[workbook.member] = self._ranges.grow_name(read(workbook.member), sheet.number)
+            self._archive.begin(workbook.archive, sheet.member, changed, workbook.part_of)
+            self._source = workbook.archive.open(sheet.member)
+        return self._archive.add(b"")
+
+    def write(self, row: Row, answer: Answer) -> bytes:
+        """See `AnswerWriter`."""
+        sent = cast("SheetRow", row.sent)
+        head = self._header()
+        before = self._copy(sent)
+        cells = self._cells.answered(answer, sent.number, self._at, self._tag or "")
+        return self._archive.add(head + before + _as_xml(cells))
+
+    def end(self) -> bytes:
+        """See `AnswerWriter`."""
+        pieces, rest = [self._archive.add(self._header())], b""
+        while piece := self._source.read(_PIECE):
+            whole, bracket, rest = (rest + piece).rpartition(b">")
+            pieces.append(self._archive.add(self._ranges.grow_filter(whole + bracket)))
+        return b"".join((*pieces, self._archive.add(rest), self._archive.end()))
+
+    def _header(self) -> bytes:
+        """Return the sheet up to the end of its header, with the style of the header's last cell; once."""
+        if self._tag is not None:
+            return b""
+        if self._reader.header is None:  # no row has followed it
+            next(iter(self._reader), None)
+        header = cast("SheetRow", self._reader.header)
+        head = _DIMENSION.sub(b"", self._copy(header), 1)
+        prefix = _PREFIX.search(head)
+        self._tag = (prefix[1] or b"").decode() if prefix else ""
+        styles = _STYLE.findall(head, head.rfind(f"<{self._tag}row".encode()))
+        style = f' s="{styles[-1].decode()}"' if styles else ""
+        names = enumerate(self._names, self._at)
+        return head + _as_xml(
+            "".join(self._cells.text(name, header.number, at, self._tag, style) for at, name in names)
+        )
+
+    def _copy(self, row: SheetRow) -> bytes:
+        """Return the sheet up to where the answer's cells of a row belong, and go to where the row ends."""
+        before = self._source.read(row.cut - self._source.tell())
+        self._source.read(row.end - row.cut)
+        return before
+
+
+_PIECE = 1024**2  # bytes
+
+
+def _as_xml(cells: str) -> bytes:
+    return escape_controls(cells.encode(errors="replace"))
+
+
+_RANGE = rb"([A-Z]+)(\d+):([A-Z]+)(\d+)"
+_TABLE = re.compile(rb'(<(?:\w+:)?table\b[^>]*?\bref=")' + _RANGE + rb'(")')
+_FILTER = re.compile(rb'(<(?:\w+:)?autoFilter\b[^>]*?\bref=")' + _RANGE + rb'(")')
+_FILTER_NAME = re.compile(
+    rb'(<(?:\w+:)?definedName\b[^>]*?\bname="_xlnm\._FilterDatabase"[^>]*>[^<]*?)'
+    rb"\$([A-Z]+)\$(\d+):\$([A-Z]+)\$(\d+)(<)"
+)
+_SHEET_NUMBER = re.compile(rb'\blocalSheetId="(\d+)"')
+_TABLE_COLUMNS = re.compile(rb'(<(?:\w+:)?tableColumns\b[^>]*?\bcount=")(\d+)(")')
+_TABLE_COLUMN_ID = re.compile(rb'<(?:\w+:)?tableColumn\b[^>]*?\bid="(\d+)"')
+_END_OF_COLUMNS = re.compile(rb"</(\w+:)?tableColumns>")
+
+
+class _Ranges:
+    """Grows the ranges that begin at the header's row by the columns of the answer, which begin at the column `at`."""
+
+    def __init__(self, header_row: int, at: int, names: Sequence[str]) -> None:
+        self._row = str(header_row).encode()
+        self._neighbour = column_name(at - 1).encode()
+        self._last = column_name(at + len(names) - 1).encode()
+        self._names = names
+
+    def grow_filter(self, xml: bytes) -> bytes:
+        """Grow the filters in a part of a sheet."""
+        return _FILTER.sub(self._grow, xml)
+
+    def grow_name(self, workbook: bytes, sheet: int) -> bytes:
+        """Grow the hidden name of a sheet's filter in the list of the workbook's sheets."""
+
+        def grow(found: re.Match[bytes]) -> bytes:
+            number = _SHEET_NUMBER.search(found[1])
+            if not number or int(number[1]) != sheet or found[3] != self._row:
+                return found[0]
+            return b"%b$%b$%b:$%b$%b<" % (found[1], found[2], found[3], self._last, found[5])
+
+        return _FILTER_NAME.sub(grow, workbook)
+
+    def grow_table(self, table: bytes) -> bytes:
+        """Grow a table, unless other columns are between it and the answer."""
+        found = _TABLE.search(table)
+        if not found or found[3] != self._row or found[4] != self._neighbour:
+            return table
+        first = max((int(id_) for id_ in _TABLE_COLUMN_ID.findall(table)), default=0) + 1
+
+        def add(end: re.Match[bytes]) -> bytes:
+            tag = (end[1] or b"").decode()
+            columns = (
+                f'<{tag}tableColumn id="{id_}" name="{escape(name)}"/>' for id_, name in enumerate(self._names, first)
+            )
+            return _as_xml("".join(columns)) + end[0]
+
+        table = _FILTER.sub(self._grow, _TABLE.sub(self._grow, table, 1))
+        table = _TABLE_COLUMNS.sub(lambda one: b"%b%d%b" % (one[1], int(one[2]) + len(self._names), one[3]), table, 1)
+        return _END_OF_COLUMNS.sub(add, table, 1)
+
+    def _grow(self, found: re.Match[bytes]) -> bytes:
+        if found[3] != self._row:
+            return found[0]
+        return b"%b%b%b:%b%b%b" % (found[1], found[2], found[3], self._last, found[5], found[6])
+
+
+class NewSheetWriter:
+    """Writes a workbook with the sender's columns, as text, and those of the answer.
+
+    Rows that came as objects have the members of the first as columns.
+    """
+
+    def __init__(self, reader: RowReader, columns: AnswerColumns, prefix: str) -> None:
+        if reader.count > MAX_SHEET_ROWS:
+            raise UnreadableBodyError(f"A workbook has at most {MAX_SHEET_ROWS:,} rows: ask for CSV.")
+        self._layout = reader.layout
+        self._members: list[str] | None = None
+        self._cells = _Cells(columns, prefix)
+        self._archive = _Archive()
+        self._number = 1
+        self._tail = b""
+
+    def begin(self) -> bytes:
+        """See `AnswerWriter`."""
+        return b"" if self._layout.columns is None else self._begin(self._layout.columns)
+
+    def write(self, row: Row, answer: Answer) -> bytes:
+        """See `AnswerWriter`."""
+        begun, sent = b"", row.sent
+        if self._layout.columns is None:
+            members = sent if isinstance(sent, Mapping) else {}
+            if self._members is None:
+                begun = self._begin([str(name) for name in members])
+            sent = [as_cell(members.get(name)) for name in self._members or ()]
+        self._number += 1
+        width = len(self._members or ())
+        cells = "".join(
+            self._cells.text(value, self._number, at) for at, value in enumerate(cast("list[str]", sent)[:width])
+        )
+        cells += self._cells.answered(answer, self._number, width)
+        return begun + self._archive.add(_as_xml(f'<row r="{self._number}">{cells}</row>'))
+
+    def end(self) -> bytes:
+        """See `AnswerWriter`."""
+        begun = b"" if self._members is not None else self._begin([])
+        return begun + self._archive.add(self._tail) + self._archive.end()
+
+    def _begin(self, columns: list[str]) -> bytes:
+        """Begin a workbook whose only sheet has a header that stays in view."""
+        self._members, file = columns, io.BytesIO()
+        names = [*columns, *self._cells.header(columns)]
+        if len(names) > MAX_COLUMNS:
+            raise UnreadableBodyError(f"A sheet has at most {MAX_COLUMNS:,} columns: ask for CSV.")
+        with xlsxwriter.Workbook(file, {"constant_memory": True}) as workbook:  # writes texts into their cells
+            sheet = workbook.add_worksheet("Localidades")
+            bold = workbook.add_format({"bold": True})
+            for at, name in enumerate(names):
+                sheet.write_string(0, at, name[:_MAX_CELL], bold)
+            sheet.freeze_panes(1, 0)
+        with ZipFile(file) as frame:
+            head, end, tail = _DIMENSION.sub(b"", frame.read(_SHEET), 1).partition(b"</sheetData>")
+            self._archive.begin(frame, _SHEET)
+        self._tail = end + tail
+        return self._archive.add(head)

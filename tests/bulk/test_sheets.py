@@ -1,0 +1,375 @@
+"""Sheets as people and programs make them: where the table is, what cells say, and parts in unusual spellings."""
+
+import io
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from datetime import date, datetime, time
+from tempfile import SpooledTemporaryFile
+from typing import IO, cast
+
+import openpyxl
+import pytest
+import xlsxwriter
+from openpyxl.worksheet.table import Table
+from openpyxl.worksheet.worksheet import Worksheet
+
+from localidades_api.bulk.answers import describe_problem
+from localidades_api.bulk.readers import XLSX, XlsxReader, reader
+from localidades_api.bulk.rows import ROLES, Answer
+from localidades_api.bulk.writers import writer
+from localidades_api.errors import UnreadableBodyError
+from localidades_api.files.workbook import WorkbookError, write_csv
+
+HEADER = ("Localidad", "Municipio", "Estado")
+PLACE = ("Zapopan", "Zapopan", "Jalisco")
+CELLS = {"nombre": "Zapopan", "municipio": "Zapopan", "estado": "Jalisco"}
+SHEET = "xl/worksheets/sheet1.xml"
+MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+ANSWER: Answer = {**describe_problem(""), "outcome": "exact", "cvegeo": "141200001"}
+
+FILES = ExitStack()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _closing_files() -> Iterator[None]:
+    with FILES:
+        yield
+
+
+def workbook(*rows: Sequence[object], change: Callable[[openpyxl.Workbook], object] | None = None) -> bytes:
+    """Return a workbook as openpyxl writes it."""
+    book, file = openpyxl.Workbook(), io.BytesIO()
+    for row in rows:
+        first_sheet(book).append([*row])
+    if change:
+        change(book)
+    book.save(file)
+    return file.getvalue()
+
+
+def first_sheet(book: openpyxl.Workbook) -> Worksheet:
+    return cast("Worksheet", book.worksheets[0])
+
+
+def edited(data: bytes, edits: dict[str, Callable[[bytes], bytes]], rename: Callable[[str], str] = str) -> bytes:
+    """Return a workbook with changed members, under other names."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            new.writestr(rename(name), edits.get(name, bytes)(old.read(name)))
+    return file.getvalue()
+
+
+def shared_texts(*column: str) -> bytes:
+    """Return a workbook as XlsxWriter writes it, whose cells refer to texts."""
+    file = io.BytesIO()
+    with xlsxwriter.Workbook(file) as book:
+        book.add_worksheet().write_column(0, 0, column)
+    return file.getvalue()
+
+
+def sheet_of(*rows: str) -> bytes:
+    """Return a workbook whose sheet has these rows of XML."""
+    xml = f'<worksheet xmlns="{MAIN}"><sheetData>{"".join(rows)}</sheetData></worksheet>'
+    return edited(workbook(), {SHEET: lambda _: xml.encode()})
+
+
+def cells(*values: str, row: int = 1) -> str:
+    """Return a row of XML with texts."""
+    return "".join(
+        [f'<row r="{row}">']
+        + [f'<c r="{chr(65 + at)}{row}" t="inlineStr"><is><t>{value}</t></is></c>' for at, value in enumerate(values)]
+        + ["</row>"]
+    )
+
+
+def opened(data: bytes, *, sheet: str | None = None, header_row: int | None = None, **named: str) -> XlsxReader:
+    file: IO[bytes] = FILES.enter_context(SpooledTemporaryFile(1024**2))  # noqa: SIM115  # as in the service
+    file.write(data)
+    file.seek(0)
+    source = cast("XlsxReader", reader(XLSX, file, ROLES, named, sheet, header_row))
+    for _ in source.check():
+        pass
+    return source
+
+
+def read(data: bytes) -> list[dict[str, object]]:
+    """Return the cells of each row that have a value."""
+    return [{role: value for role, value in row.cells.items() if value is not None} for row in opened(data)]
+
+
+def answered(data: bytes) -> bytes:
+    source = opened(data)
+    target = writer(XLSX, source)
+    written = target.begin()
+    return written + b"".join([target.write(row, ANSWER) for row in source]) + target.end()
+
+
+# -- Where the table is
+
+
+def test_first_visible_sheet_with_a_known_column_is_read() -> None:
+    def add_sheets(book: openpyxl.Workbook) -> None:
+        first_sheet(book).sheet_state = "hidden"
+        book.create_sheet("Portada").append(["Padrón 2026"])
+        for row in (HEADER, PLACE):
+            book.create_sheet("Datos" if row is HEADER else "Otra").append([*row])
+        cast("Worksheet", book["Datos"]).append([*PLACE])
+
+    data = workbook(HEADER, ("Tesistán", "Zapopan", "Jalisco"), change=add_sheets)
+    assert opened(data).sheet.name == "Datos"
+    assert read(data) == [CELLS]
+    assert [row.cells["nombre"] for row in opened(data, sheet="Sheet")] == ["Tesistán"]
+
+
+def test_sheets_are_named_where_none_has_a_known_column() -> None:
+    def add_sheets(book: openpyxl.Workbook) -> None:
+        for name, state in (("Visitas", "visible"), ("Listas", "hidden")):
+            book.create_sheet(name).sheet_state = state
+
+    with pytest.raises(UnreadableBodyError, match="names no column for `nombre`") as caught:
+        opened(workbook(("sitio", "n"), change=add_sheets))
+    assert caught.value.members == {"columns": ["sitio", "n"], "sheets": ["Sheet", "Visitas"]}
+
+
+def test_header_is_the_row_with_the_most_known_columns() -> None:
+    two_rows = workbook(
+        ("Clave", None, None, "Nombre"), ("Ent", "Mun", "Loc", "Localidad", "Municipio", "Entidad"),
+        ("14", "120", "0001", "Zapopan", "Zapopan", "Jalisco"),
+    )  # fmt: skip
+    assert opened(two_rows).header_row == 2
+    assert read(two_rows) == [{**CELLS, "clave": "0001"}]
+    form = workbook(("Localidad:", "Todas"), ("Fecha:", "2026"), (), ("Folio", *HEADER), ("1", *PLACE))
+    assert opened(form).header_row == 4
+    assert read(form) == [CELLS]
+    assert [row.cells["nombre"] for row in opened(form, header_row=1)] == ["Fecha:", "Folio", "1"]
+    with pytest.raises(UnreadableBodyError, match="Row 3 of the sheet is empty"):
+        opened(form, header_row=3)
+
+
+def test_rows_after_the_header_may_repeat_its_words() -> None:
+    again = workbook(("nombre",), ("Localidad",), ("Pueblo",))
+    assert read(again) == [{"nombre": "Localidad"}, {"nombre": "Pueblo"}]
+
+
+def test_header_is_sought_in_the_first_twenty_rows_with_a_value() -> None:
+    titles = [("Visitas",)] * 19
+    assert read(workbook(*titles, HEADER, PLACE)) == [CELLS]
+    with pytest.raises(UnreadableBodyError, match="names no column"):
+        opened(workbook(*titles, ("Visitas",), HEADER, PLACE))
+    assert opened(workbook(*titles, ("Visitas",), HEADER, PLACE), header_row=21).header_row == 21
+
+
+def test_value_of_a_merged_range_counts_for_all_its_rows() -> None:
+    def merge(book: openpyxl.Workbook) -> None:
+        for reference in ("A2:A3", "B2:B3", "C5:C6", "A7:C7"):
+            first_sheet(book).merge_cells(reference)
+
+    rows = [("Estado", "Municipio", "Localidad"), ("Jalisco", "Zapopan", "Zapopan"), (None, None, "Tesistán"),
+            (None, None, "Nextipac"), ("Jalisco", "Zapopan", "La Venta"), ("Sonora", None, None)]  # fmt: skip
+    data = workbook(*rows, change=merge)
+    assert read(data) == [
+        {"estado": "Jalisco", "municipio": "Zapopan", "nombre": "Zapopan"},
+        {"estado": "Jalisco", "municipio": "Zapopan", "nombre": "Tesistán"},
+        {"nombre": "Nextipac"},
+        {"estado": "Jalisco", "municipio": "Zapopan", "nombre": "La Venta"},
+        {"estado": "Sonora", "nombre": "La Venta"},
+    ]
+    assert [row.sent for row in opened(data)][1] == ["", "", "Tesistán"]
+
+
+# -- What cells say
+
+
+def test_dates_times_and_truth_values_read_as_people_see_them() -> None:
+    values = (date(2026, 3, 1), datetime(2026, 3, 1, 14, 30), time(7, 5), True, False, 46082.5, 1900)  # noqa: DTZ001
+    (row,) = opened(workbook(("nombre", *"abcdefg"), ("A", *values)))
+    assert row.sent == ["A", "2026-03-01", "2026-03-01 14:30", "07:05", "TRUE", "FALSE", "46082.5", "1900"]
+
+
+@pytest.mark.parametrize(
+    ("format_", "said"),
+    [
+        ("dd/mm/yyyy", "2026-03-01"), ('[$-80A]d "de" mmmm', "2026-03-01"), ("mmm-yy", "2026-03-01"),
+        ("h:mm AM/PM", "12:00"), ("[h]:mm:ss", "12:00"), ("dd/mm/yyyy hh:mm", "2026-03-01 12:00"),
+        ("0.00", "46082.5"), ('0 "dias"', "46082.5"), ("General", "46082.5"), ('#,##0.00\\ "hab"', "46082.5"),
+        ("[Red]0.0", "46082.5"), ("0.0;dd", "46082.5"), ("@", "46082.5"),
+    ],
+)  # fmt: skip
+def test_format_of_a_number_decides_whether_it_is_a_date(format_: str, said: str) -> None:
+    def set_format(book: openpyxl.Workbook) -> None:
+        first_sheet(book).cell(2, 2).number_format = format_
+
+    (row,) = opened(workbook(("nombre", "b"), ("A", 46082.5), change=set_format))
+    assert row.sent == ["A", said]
+
+
+def test_first_days_of_1900_and_the_calendar_of_1904() -> None:
+    days = ("nombre", date(1900, 1, 1), date(1900, 2, 28), date(1900, 3, 1))
+
+    def since_1904(book: openpyxl.Workbook) -> None:
+        book.epoch = datetime(1904, 1, 1)  # noqa: DTZ001
+
+    for change in (None, since_1904):
+        values = days if change is None else ("nombre", *(date(1904, 1, day) for day in (2, 3, 4)))
+        source = opened(workbook(("nombre", "a", "b", "c"), values, change=change))
+        (row,) = source
+        assert row.sent == ["nombre", *map(str, values[1:])]
+
+
+def test_error_is_an_empty_cell_of_a_match_and_refused_in_a_catalogue() -> None:
+    data = sheet_of(
+        cells(*HEADER),
+        '<row r="2"><c r="A2" t="inlineStr"><is><t>Zapopan</t></is></c><c r="C2" t="e"><v>#N/A</v></c></row>',
+        '<row r="3"><c r="A3" t="e"><v>#REF!</v></c></row>',
+    )
+    assert read(data) == [{"nombre": "Zapopan"}, {}]
+    with (
+        zipfile.ZipFile(io.BytesIO(data)) as archive,
+        pytest.raises(WorkbookError, match=r"^Cell C2 has the error #N/A"),
+    ):
+        write_csv(archive, None, io.BytesIO())
+
+
+def test_formula_without_a_value_is_refused_only_in_a_column_that_is_used() -> None:
+    beside = workbook((*HEADER, "Total"), (*PLACE, "=1+1"))
+    assert read(beside) == [CELLS]
+    with zipfile.ZipFile(io.BytesIO(answered(beside))) as book:
+        assert b"<f>1+1</f>" in book.read(SHEET)
+    with pytest.raises(UnreadableBodyError, match=r"^Cell C2 has a formula without its value: open the workbook"):
+        opened(workbook((*HEADER, "Total"), ("Zapopan", "Zapopan", "=1+1", 2)))
+
+
+def test_cells_out_of_order_are_read_by_their_reference() -> None:
+    shuffled = '<row r="2">' + "".join(
+        f'<c r="{at}2" t="inlineStr"><is><t>{value}</t></is></c>' for at, value in (("C", "Jalisco"), ("A", "Zapopan"))
+    )
+    data = sheet_of(cells(*HEADER), f"{shuffled}</row>")
+    assert read(data) == [{"nombre": "Zapopan", "estado": "Jalisco"}]
+    styled = sheet_of(cells(*HEADER), '<row r="2"><c r="E2" s="0"/><c r="A2" t="inlineStr"><is><t>A</t></is></c></row>')
+    with pytest.raises(UnreadableBodyError, match="cells of row 2 are not in order"):
+        list(opened(styled))
+
+
+def test_pronunciation_is_not_part_of_a_text() -> None:
+    spoken = '<is><t>Zapopan</t><rPh sb="0" eb="7"><t>ザポパン</t></rPh></is>'
+    inline = sheet_of(cells("nombre"), f'<row r="2"><c r="A2" t="inlineStr">{spoken}</c></row>')
+    assert read(inline) == [{"nombre": "Zapopan"}]
+    shared = edited(
+        shared_texts("nombre", "Zapopan"),
+        {"xl/sharedStrings.xml": lambda xml: xml.replace(b"<t>Zapopan</t>", spoken[4:-5].encode())},
+    )
+    assert read(shared) == [{"nombre": "Zapopan"}]
+
+
+# -- Parts
+
+
+@pytest.mark.parametrize(
+    "rename",
+    [str.upper, lambda name: name.replace("/", "\\"), lambda name: name.replace("sharedStrings", "SharedStrings")],
+)
+def test_parts_are_found_however_their_names_are_spelled(rename: Callable[[str], str]) -> None:
+    renamed = {"[Content_Types].xml": "[Content_Types].xml"}
+    data = edited(workbook(HEADER, PLACE), {}, lambda name: renamed.get(name, rename(name)))
+    assert read(data) == [CELLS]
+
+
+def test_answer_has_parts_named_as_their_relations_spell_them() -> None:
+    data = edited(workbook(HEADER, PLACE), {}, lambda name: name.replace("/", "\\").replace("sheet1", "Sheet1"))
+    book = openpyxl.load_workbook(io.BytesIO(answered(data)))
+    assert [cell.value for cell in first_sheet(book)[2]][:5] == [*PLACE, "exact", "141200001"]
+
+
+COMMENT = b"<!--" + b"a" * 200_000 + b"-->"
+
+
+@pytest.mark.parametrize(
+    ("member", "edit", "sentence"),
+    [
+        ("xl/workbook.xml", lambda xml: xml.replace(b"<sheets>", b"<a/>" * 300_000 + b"<sheets>"), "larger than 1 MB"),
+        (SHEET, lambda xml: xml.replace(b"<sheetData>", COMMENT + b"<sheetData>"), "a tag or a comment of more"),
+        (SHEET, lambda xml: xml.replace(b"<row ", b'<row x="' + b"a" * 200_000 + b'" ', 1), "a tag or a comment"),
+        (SHEET, lambda xml: xml.replace(b"</sheetData>", b"</sheetData>" + b"<a>" * 200), "^The workbook can't be"),
+        (SHEET, lambda xml: xml.replace(b"<row", b"<a>" * 200 + b"<row", 1), "^The workbook can't be read"),
+        (SHEET, lambda xml: xml.decode().encode("utf-16"), "^The workbook is written in UTF-16: open it in Excel"),
+        (SHEET, lambda xml: xml.replace(b"</sheetData>", b"<a/>" * 4_300_000 + b"</sheetData>"), "16 MB of XML"),
+        ("xl/styles.xml", lambda _: b"<a>" * 200, "^The workbook can't be read"),
+    ],
+    ids=[
+        "large index",
+        "long comment",
+        "long tag",
+        "deep tail",
+        "deep row",
+        "UTF-16",
+        "no row",
+        "deep style",
+    ],
+)
+def test_work_that_a_small_file_would_cause_is_refused(
+    member: str, edit: Callable[[bytes], bytes], sentence: str
+) -> None:
+    with pytest.raises(UnreadableBodyError, match=sentence):
+        opened(edited(workbook(HEADER, PLACE), {member: edit}))
+
+
+def test_texts_with_much_xml_between_them_are_refused() -> None:
+    data = edited(
+        shared_texts("nombre"),
+        {"xl/sharedStrings.xml": lambda xml: xml.replace(b"<si>", b"<a/>" * 4_300_000 + b"<si>", 1)},
+    )
+    with pytest.raises(UnreadableBodyError, match="16 MB of XML without a text"):
+        opened(data)
+
+
+# -- What the answer keeps
+
+
+def test_filter_and_its_name_span_the_answer() -> None:
+    def add_filter(book: openpyxl.Workbook) -> None:
+        first_sheet(book).auto_filter.ref = "A1:C3"
+
+    data = workbook(HEADER, PLACE, ("Tesistán", "Zapopan", "Jalisco"), change=add_filter)
+    written = answered(data)
+    assert first_sheet(openpyxl.load_workbook(io.BytesIO(written))).auto_filter.ref == "A1:L3"
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(io.BytesIO(written)) as new:
+        assert b"$A$1:$C$3<" in old.read("xl/workbook.xml")
+        assert b"$A$1:$L$3<" in new.read("xl/workbook.xml")
+
+
+def test_filter_of_another_header_stays() -> None:
+    def add_filter(book: openpyxl.Workbook) -> None:
+        first_sheet(book).auto_filter.ref = "A1:C3"
+
+    data = workbook(("Visitas",), HEADER, PLACE, change=add_filter)
+    written = answered(data)
+    assert first_sheet(openpyxl.load_workbook(io.BytesIO(written))).auto_filter.ref == "A1:C3"
+    with zipfile.ZipFile(io.BytesIO(written)) as new:
+        assert b"$A$1:$C$3<" in new.read("xl/workbook.xml")
+
+
+@pytest.mark.parametrize(("beside", "grown"), [((), "A1:L2"), (("Notas",), "A1:C2")])
+def test_table_grows_unless_another_column_is_beside_it(beside: Sequence[str], grown: str) -> None:
+    data = workbook(
+        (*HEADER, *beside), PLACE, change=lambda book: first_sheet(book).add_table(Table(displayName="T", ref="A1:C2"))
+    )
+    table = first_sheet(openpyxl.load_workbook(io.BytesIO(answered(data)))).tables["T"]
+    assert table.ref == table.autoFilter.ref == grown
+    names = [column.name for column in table.tableColumns]
+    assert names[:3] == [*HEADER]
+    assert len(names) == len({column.id for column in table.tableColumns}) == (3 if beside else 12)
+    assert beside or names[3:5] == ["match_outcome", "match_cvegeo"]
+
+
+def test_catalogue_is_read_from_the_first_visible_sheet() -> None:
+    def hide(book: openpyxl.Workbook) -> None:
+        first_sheet(book).sheet_state = "hidden"
+        book.create_sheet("AGEEML").append(["a", "b", "c"])
+        book["AGEEML"].append(["1"])
+
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(workbook(("x",), change=hide))) as archive:
+        write_csv(archive, None, out)
+    assert out.getvalue() == b'"a","b","c"\n"1","",""\n'

@@ -250,15 +250,17 @@ def municipality_candidates(book: AreaBook, text: str, estado: str | None = None
     if estado and estado_id is None:
         unknown = (NameFault(Difference.ESTADO, estado, "", PENALTIES[Difference.ESTADO]),)
     areas = [area for area in book.find_municipios(text, estado_id) if area.id in book.municipios]
+    is_exact = all(area.likeness == weights.SAME_NAME for area in areas)
+    words = frozenset() if is_exact else frozenset(canonical(repair(text)))
     found = []
     for area in areas:
         nombre = book.municipios[area.id]
         fault = _name_fault(area, text, nombre)
         label = f"{nombre}, {book.estados[area.id // KEYS_OF_A_STATE]}"
-        evidence = _evidence(fault, is_part=_is_part(book, area, text), has_estado=estado_id is not None)
+        evidence = _evidence(fault, is_part=_is_part(book, area, words), has_estado=estado_id is not None)
         if unknown:
             evidence["estado_unknown"] = 1.0
-        found.append(AreaCandidate(area.id, label, (*unknown, *([fault] if fault else ())), evidence))
+        found.append(AreaCandidate(area.id, label, (*unknown, fault) if fault else unknown, evidence))
     return found
 
 
@@ -271,11 +273,11 @@ def _name_fault(area: Area, text: str, nombre: str) -> NameFault | None:
     return None
 
 
-def _is_part(book: AreaBook, area: Area, text: str) -> bool:
+def _is_part(book: AreaBook, area: Area, given: frozenset[str]) -> bool:
     """Return whether a text has some words of a municipio's name and no other, or all of them and others."""
     if area.former or area.likeness == weights.SAME_NAME:
         return False
-    given, found = set(canonical(repair(text))), set(book.words[area.id])
+    found = frozenset(book.words[area.id])
     return given < found or found < given
 
 

@@ -85,7 +85,19 @@ _KINDS = frozenset({Difference.KIND_ADDED, Difference.KIND_MISSING})
 _ADDED = frozenset({Difference.ADDED, Difference.INITIAL_ADDED})
 _MISSING = frozenset({Difference.MISSING, Difference.INITIAL_MISSING})
 # Differences whose given word does not agree with the place's name.
-_DISAGREEING = frozenset({"spelling", "number", "contrast", "kind", "added"})  # codes
+_DISAGREEING = frozenset(
+    {
+        Difference.SPELLING, Difference.ADDED, Difference.INITIAL_ADDED, Difference.AREA_ADDED, Difference.KIND_ADDED,
+        Difference.SECTION, Difference.NUMBER_ADDED, Difference.NUMBER_OTHER, Difference.CONTRAST_ADDED,
+        Difference.CONTRAST_OTHER,
+    }
+)  # fmt: skip
+_MUNICIPIO = frozenset(
+    {
+        Difference.MUNICIPIO_UNLIKE, Difference.MUNICIPIO_FORMER, Difference.MUNICIPIO_LIKE_FORMER,
+        Difference.MUNICIPIO_UNKNOWN, Difference.MUNICIPIO_OTHER,
+    }
+)  # fmt: skip
 
 
 class Question(NamedTuple):
@@ -110,7 +122,8 @@ def gather(question: Question, place: IndexedLocality, faults: Sequence[NameFaul
     for name, value in (
         *_of_faults(question, faults),
         *_of_words(question, place, faults),
-        *_of_area(question, place, faults),
+        *_of_area(question, faults),
+        *_of_point(question, place),
         *_of_place(question, place),
     ):
         found[name] = found.get(name, 0.0) + value
@@ -173,7 +186,7 @@ def _sort_of_kind(word: str) -> str:
 
 def _of_words(question: Question, place: IndexedLocality, faults: Sequence[NameFault]) -> Iterator[tuple[str, float]]:
     """Yield how much of the given name, and of the place's outside its brackets, agrees, by the rarity of the words."""
-    differ = {fault.given for fault in faults if fault.code in _DISAGREEING}
+    differ = {fault.given for fault in faults if fault.difference in _DISAGREEING}
     shared = [word for word in question.words if word not in differ and word not in GENERICS]
     yield "shared_rarity", min(weights.MAX_SHARED_RARITY, sum(map(question.rarity, shared)))
     yield "shared_words", float(min(weights.MAX_SHARED_WORDS, len(shared)))
@@ -186,24 +199,29 @@ def _of_words(question: Question, place: IndexedLocality, faults: Sequence[NameF
         yield "share_of_place", sum(question.rarity(word) for word in main if word in question.all_words) / whole
 
 
-def _of_area(question: Question, place: IndexedLocality, faults: Sequence[NameFault]) -> Iterator[tuple[str, float]]:
+def _of_area(question: Question, faults: Sequence[NameFault]) -> Iterator[tuple[str, float]]:
     row = question.row
-    differences = {fault.difference: fault.penalty for fault in faults if fault.code == "municipio"}
-    if Difference.MUNICIPIO_OTHER in differences:
+    municipio = next((fault for fault in faults if fault.difference in _MUNICIPIO), None)
+    if municipio is None:
+        yield "municipio_unlike", 0.0
+    elif municipio.difference is Difference.MUNICIPIO_OTHER:
         yield "municipio_other", 1.0
-    elif Difference.MUNICIPIO_UNKNOWN in differences:
+    elif municipio.difference is Difference.MUNICIPIO_UNKNOWN:
         yield "municipio_unknown", 1.0
     else:
-        yield "municipio_unlike", sum(differences.values()) / 10
+        yield "municipio_unlike", municipio.penalty / 10
     if not row.municipio:
         yield "municipio_not_given", 1.0
     if not row.estado:
         yield "estado_not_given", 1.0
     if not row.municipio and not row.estado:
         yield "no_area_given", 1.0
-    if any(fault.code == "ambito" for fault in faults):
+    if any(fault.difference is Difference.AMBITO for fault in faults):
         yield "ambito_other", 1.0
-    km = row.kilometres_to(place.latitud, place.longitud)
+
+
+def _of_point(question: Question, place: IndexedLocality) -> Iterator[tuple[str, float]]:
+    km = question.row.kilometres_to(place.latitud, place.longitud)
     if km is not None:
         yield "km", math.log10(1 + km)
         yield next((name for bound, name in weights.KILOMETRES if km < bound), "km_over_8"), 1.0

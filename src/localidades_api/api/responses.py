@@ -139,7 +139,7 @@ class ResponseBuilder:
         return choose_coding(self.request.headers.getlist("accept-encoding"), CODINGS)
 
     def _representation(self, format_: str) -> str:
-        """Name the representation for its ETag: all that a response depends on besides the release."""
+        """Name the representation for its ETag: all that a response depends on in addition to the release."""
         if format_ == "api":
             return f"{format_}{self.variant}{self.page_variant}.{self.language}"
         coding = self._coding if format_ == JSON.format else None

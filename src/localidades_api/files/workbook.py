@@ -67,7 +67,7 @@ class SheetRow(list[str]):
 
 
 class Sheet(NamedTuple):
-    """A sheet of a workbook, and the part of the file that has it."""
+    """A sheet of a workbook, and the member of the zip with it."""
 
     name: str
     number: int  # among all sheets, from 0
@@ -259,7 +259,7 @@ class _Parser:
     def __init__(self) -> None:
         self.expat = expat.ParserCreate("UTF-8")
         self.expat.buffer_text = True
-        self.expat.StartDoctypeDeclHandler = _refuse_doctype  # no workbook has one, so there are no custom entities
+        self.expat.StartDoctypeDeclHandler = _refuse_doctype  # without one there are no custom entities
         self.expat.StartElementHandler = self._start
         self.expat.EndElementHandler = self._end
         self._depth = 0

@@ -59,6 +59,13 @@ def test_former_key_leads_to_its_successor(index: NameIndex) -> None:
         ("cve_ent,cve_mun,nom_loc\n14,39,Puente de Arcediano\n", "140390045"),
         ('{"cve_ent": 14, "cve_mun": 39.0, "cve_loc": 1}', "140390001"),
         ("nombre,cvegeo\nGuadalajara,ND\n", "140390001"),
+        ("CVE_ENT,CVE_MUN,CVE_LOC,NOM_LOC\n14,067,0021,El Colorado\n", "140670021"),
+        ("cve_ent,cve_mun,cve_loc,nom_loc\n14,67,21.0,El Colorado\n", "140670021"),
+        ("cve_mun,cve_loc,nom_loc\n14067,21,El Colorado\n", "140670021"),
+        ("cve_loc,nom_loc\n140670021,El Colorado\n", "140670021"),
+        ("cvegeo,cve_loc,nom_loc\n14067,0021,El Colorado\n", "140670021"),
+        ("municipio_id,clave,nombre\n14067,0021,El Colorado\n", "140670021"),
+        ("entidad,clave localidad\nJalisco,670021\n", "140670021"),
     ],
 )
 def test_keys_are_read_as_spreadsheets_write_them(index: NameIndex, body: str, key: str | None) -> None:
@@ -76,6 +83,7 @@ def test_keys_are_read_as_spreadsheets_write_them(index: NameIndex, body: str, k
         ("cvegeo\n5038\n", "`cvegeo` has the key of its `municipio`; that of a locality has nine digits."),
         ("cvegeo\n14\n", "`cvegeo` has the key of its `estado`; that of a locality has nine digits."),
         ("cve_mun,cve_loc\n,0001\n", "Its `clave` is that of a place in a municipio: give the `municipio` as well."),
+        ("cve_loc\n670021\n", "Its `clave` has the keys of a municipio and a place: give the `estado` as well."),
         ("nombre,lat,lon\nx,95,1\n", "`latitud` must be decimal degrees from -90 to 90, such as 20.6736."),
     ],
 )
@@ -110,6 +118,20 @@ def test_key_of_an_area_limits_the_search_for_the_name(index: NameIndex, body: s
     found = answer(index, body)
     assert (found["outcome"], found["cvegeo"], found["faults"]) == ("exact", key, [])
     assert found["problem"].startswith(f"`cvegeo` has the key of its {note}")
+
+
+def test_column_of_other_codes_is_ignored_beside_names(index: NameIndex) -> None:
+    for header in ("clave", "id_localidad"):
+        found = answer(index, f"{header},nombre,municipio,estado\n0021,Ixtapa,Puerto Vallarta,Jalisco\n")
+        assert (found["outcome"], found["cvegeo"], found["problem"]) == ("exact", "140670010", None)
+    named = rows_in(b"clave,nombre\n0021,Ixtapa\n", named={"clave": "clave"})
+    assert named[0].cells["clave"] == "0021"
+
+
+def test_clave_that_is_not_a_key_is_left_out_with_a_note(index: NameIndex) -> None:
+    found = answer(index, "cve_loc,nombre,municipio\nA-12,Ixtapa,Puerto Vallarta\n")
+    assert (found["outcome"], found["cvegeo"]) == ("exact", "140670010")
+    assert found["problem"] == "`clave` is not a key: the row was matched without it."
 
 
 def test_row_reports_every_reinterpretation(index: NameIndex) -> None:

@@ -183,6 +183,11 @@ def test_point_is_as_far_from_a_place_as_on_the_ground(
         (MatchRow(cvegeo="180040112"), 140670031, ["former_key"]),
         (MatchRow(clave="0001", municipio="Centla", estado="Tabasco"), 270030001, []),
         (MatchRow(clave="1", municipio="003", estado="27"), 270030001, []),
+        (MatchRow("El Colorado", "Puerto Vallarta", "Jal.", clave="0021"), 140670021, []),
+        (MatchRow("EL COLORDO", "067", "14", clave="21"), 140670021, ["spelling"]),
+        (MatchRow("El Colorado", "Pto. Vallarta", clave="20"), 140670020, []),
+        (MatchRow("El Colorado", estado="Jal.", clave="0670021"), 140670021, []),
+        (MatchRow(estado="Jal.", clave="670021"), 140670021, []),
     ],
 )
 def test_keys_lead_to_their_places(index: NameIndex, row: MatchRow, key: int, codes: list[str]) -> None:
@@ -195,6 +200,31 @@ def test_keys_lead_to_their_places(index: NameIndex, row: MatchRow, key: int, co
 def test_clave_in_a_municipio_whose_name_two_have_is_no_key(index: NameIndex) -> None:
     result = index.match(MatchRow(clave="0001", municipio="San Juan Mixtepec", estado="Oaxaca"))
     assert (result.outcome, result.best, result.candidates) == ("none", None, ())
+
+
+def test_clave_of_a_place_with_another_name_comes_first_and_is_not_certain(index: NameIndex) -> None:
+    result = index.match(MatchRow("La Mojonera", "Puerto Vallarta", "Jalisco", clave="0021"))
+    assert (result.outcome, result.id) == ("ambiguous", None)
+    assert [candidate.id for candidate in result.candidates][:2] == [140670021, 140670031]
+    assert [fault.code for fault in result.candidates[1].faults] == ["key"]
+    assert result.candidates[0].score >= result.candidates[1].score
+
+
+def test_unknown_clave_is_a_fault_of_the_place_that_the_name_finds(index: NameIndex) -> None:
+    result = index.match(MatchRow("La Mojonera", "Puerto Vallarta", "Jalisco", clave="9999"))
+    assert result.best is not None
+    assert (result.best.id, [fault.code for fault in result.best.faults]) == (140670031, ["unknown_key"])
+
+
+@pytest.mark.parametrize("outside", ["1234567890", "0"])
+def test_clave_that_is_not_a_key_leaves_the_name_alone(index: NameIndex, outside: str) -> None:
+    row = MatchRow("Ixtapa", "Puerto Vallarta", "Jalisco")
+    assert index.match(row._replace(clave=outside)).best == index.match(row).best
+
+
+def test_clave_in_another_municipio_of_the_same_name_is_not_certain(index: NameIndex) -> None:
+    named = index.match(MatchRow("San Juan Mixtepec", "San Juan Mixtepec", "Oaxaca", clave="0001"))
+    assert named.id is None
 
 
 def test_key_and_name_of_two_places_are_never_certain(index: NameIndex) -> None:

@@ -12,6 +12,7 @@ import pytest
 from openpyxl.styles import Font
 from playwright.async_api import Browser, FilePayload, Locator, Page, Route, expect
 
+from localidades_api.bulk.rows import POINT, ROLES, assign
 from localidades_api.catalogue.folding import fold_header
 from tests.support.application import import_file
 from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, visit
@@ -89,6 +90,27 @@ async def test_headers_are_folded_on_the_page_as_by_the_service(page: Page) -> N
     ]  # fmt: skip
     script = "async (headers) => headers.map((await import('/static/match_columns.js')).foldHeader)"
     assert await page.evaluate(script, headers) == [fold_header(header) for header in headers]
+
+
+async def test_columns_are_recognized_on_the_page_as_by_the_service(page: Page) -> None:
+    tables = [
+        ["CVE_ENT", "CVE_MUN", "CVE_LOC", "NOM_LOC"], ["Clave", "Nombre", "Municipio"], ["clave", "nombre", "cve_mun"],
+        ["id_localidad", "localidad"], ["Clave"], ["CVEGEO", "clave", "localidad"], ["lugar", "x", "y"],
+        *(["clave", "nombre", header] for header in ROLES.by_name["municipio"].headers),
+    ]  # fmt: skip
+    known = {role: list(headers) for role, (headers, _) in ROLES.by_name.items()}
+    script = """async ([tables, known]) => {
+        const { guess } = await import('/static/match_columns.js');
+        return tables.map((headers) => guess(headers, known));
+    }"""
+    found = [{role: at for role, (at, _) in assign(table, ROLES, {}).by_role.items()} for table in tables]
+    without_points = [{role: at for role, at in table.items() if role not in POINT} for table in found]
+    guessed = await page.evaluate(script, [tables, known])
+    assert [{role: at for role, at in one.items() if role not in POINT} for one in guessed] == without_points
+    assert found[:5] == [
+        {"nombre": 3, "municipio": 1, "estado": 0, "clave": 2}, {"nombre": 1, "municipio": 2},
+        {"nombre": 1, "municipio": 2, "clave": 0}, {"nombre": 1}, {"clave": 0},
+    ]  # fmt: skip
 
 
 async def test_pasted_cells_are_matched_and_counted_by_outcome(page: Page) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from localidades_api.bulk.rows import Answer, Cells, Row, RowError
-from localidades_api.catalogue.keys import KEY_DIGITS, PlaceKind, format_key
+from localidades_api.catalogue.keys import CLAVE_DIGITS, KEY_DIGITS, PlaceKind, format_key
 from localidades_api.names.index import NameIndex
 from localidades_api.names.rows import Candidate, MatchResult, MatchRow
 from localidades_api.names.weights import SURE
@@ -46,15 +46,25 @@ def match_cells(cells: Cells) -> tuple[MatchRow, str | None]:
     if row.cvegeo is not None:
         _check_key("cvegeo", row.cvegeo)
         return _with_area_of_key(row, row.cvegeo)
+    if row.clave is not None and (row.nombre is None or _is_key(row.clave)):
+        return _with_clave(row, row.clave), None
     if row.nombre is None:
-        if row.clave is None:
-            raise RowError("Its `nombre` is empty, and it has no key to go by.")
-        _check_key("clave", row.clave)
-        if len(row.clave) >= _SHORT_KEY_DIGITS:
-            return row._replace(cvegeo=row.clave), None
-        if row.municipio is None:
-            raise RowError("Its `clave` is that of a place in a municipio: give the `municipio` as well.")
-    return row, None
+        raise RowError("Its `nombre` is empty, and it has no key to go by.")
+    note = None if row.clave is None else "`clave` is not a key: the row was matched without it."
+    return row._replace(clave=None), note
+
+
+def _with_clave(row: MatchRow, clave: str) -> MatchRow:
+    """Return a row with a clave, which may be a whole key; raise RowError if it has nothing else to go by."""
+    _check_key("clave", clave)
+    if len(clave) >= _SHORT_KEY_DIGITS:
+        return row._replace(cvegeo=clave)
+    is_of_municipio = len(clave) <= CLAVE_DIGITS["localidad"]
+    if row.nombre is None and is_of_municipio and row.municipio is None:
+        raise RowError("Its `clave` is that of a place in a municipio: give the `municipio` as well.")
+    if row.nombre is None and not is_of_municipio and row.estado is None:
+        raise RowError("Its `clave` has the keys of a municipio and a place: give the `estado` as well.")
+    return row
 
 
 def _with_area_of_key(row: MatchRow, key: str) -> tuple[MatchRow, str | None]:
@@ -71,8 +81,12 @@ def _with_area_of_key(row: MatchRow, key: str) -> tuple[MatchRow, str | None]:
     return there._replace(cvegeo=None), note
 
 
+def _is_key(key: str) -> bool:
+    return key.isdecimal() and key.isascii() and len(key) <= KEY_DIGITS["localidad"]
+
+
 def _check_key(role: str, key: str) -> None:
-    if not (key.isdecimal() and key.isascii() and len(key) <= KEY_DIGITS["localidad"]):
+    if not _is_key(key):
         raise RowError(f"`{role}` must be a key of nine digits at most; leave it empty to go by the name.")
 
 

@@ -138,7 +138,6 @@ _MUNICIPIO = """
     delegacion_municipio municipio_o_delegacion municipio_delegacion nombre_del_municipio_o_delegacion
     nombre_del_municipio_o_alcaldia nombre_del_municipio_o_demarcacion_territorial municipio_o_demarcacion_territorial
     demarcacion demarcacion_territorial municipios municipality county
-    cve_mun clave_municipio clave_del_municipio clave_mun cve_municipio cvemun municipio_id id_municipio c_mnpio
 """
 _ESTADO = """
     nom_ent nombre_entidad nombre_estado nombre_de_la_entidad nombre_del_estado estado entidad entidad_federativa
@@ -157,14 +156,20 @@ _LONGITUD = """
     lon_decimal lon_dec longitud_decimal longitud_dec longitud longitude lon lng long coordenada_longitud coord_lon
     coord_long coordenada_x coord_x x
 """
+_KEY_OF_MUNICIPIO = """
+    cve_mun clave_municipio clave_del_municipio clave_mun cve_municipio cvemun municipio_id id_municipio c_mnpio
+"""
 _CVEGEO = "cvegeo cve_geo clave_geoestadistica cve_geoestadistica clave_inegi cve_inegi clavegeo clave_geo mapa"
 _CLAVE = "cve_loc clave_localidad clave_de_la_localidad clave_loc cve_localidad cveloc clave id_localidad loc"
+# Headers of claves that are also those of a register's own codes: they count beside a name only if the municipio is
+# given as a key.
+_OTHER_CODES = frozenset({"clave", "id_localidad"})
 
 # The roles of a row to match (`names.rows.MatchRow`).
 ROLES = Roles(
     {
         "nombre": Role(_NOMBRE.split(), read_text),
-        "municipio": Role(_MUNICIPIO.split(), read_area),
+        "municipio": Role([*_MUNICIPIO.split(), *_KEY_OF_MUNICIPIO.split()], read_area),
         "estado": Role(_ESTADO.split(), read_area),
         "latitud": Role(_LATITUD.split(), degrees("latitud")),
         "longitud": Role(_LONGITUD.split(), degrees("longitud")),
@@ -220,9 +225,18 @@ def assign(headers: Sequence[str], roles: Roles, named: Named) -> Assignment:
             at = next((folded.index(one) for one in known if one in folded), None)
             if at is not None and at not in places.values():
                 places[role] = at
+    if "clave" not in named and _is_other_code(places, folded):
+        del places["clave"]
     if not roles.together <= places.keys():
         places = {role: at for role, at in places.items() if role in named or role not in roles.together}
     return Assignment(len(headers), {role: (at, roles.by_name[role].read) for role, at in places.items()})
+
+
+def _is_other_code(places: Mapping[str, int], folded: Sequence[str]) -> bool:
+    """Return whether the column of claves may have the codes of a register instead, in a table with names."""
+    if not {"clave", "nombre"} <= places.keys() or "cvegeo" in places or folded[places["clave"]] not in _OTHER_CODES:
+        return False
+    return "municipio" not in places or folded[places["municipio"]] not in _KEY_OF_MUNICIPIO.split()
 
 
 def require(assignment: Assignment, roles: Roles, headers: Sequence[str], named: Named) -> None:

@@ -65,9 +65,16 @@ class Matcher:
         key = _read_key(row.cvegeo)
         estado_id = self._index.areas.find_state(row.estado) if row.estado else None
         areas = self._index.areas.find_municipios(row.municipio, estado_id) if row.municipio else ()
-        if key is None and not row.nombre and (clave := _read_key(row.clave)) is not None:
-            key = areas[0].id * KEYS_OF_A_MUNICIPIO + clave if len(areas) == 1 else None
         if key is not None:
+            return self._match_by_key(row, key, estado_id, areas, sure)
+        clave = _read_key(row.clave)
+        if not clave:
+            return self._match_by_name(row, estado_id, areas, sure)
+        if clave < KEYS_OF_A_MUNICIPIO and len(areas) == 1:
+            key = areas[0].id * KEYS_OF_A_MUNICIPIO + clave
+            return self._match_by_key(row, key, estado_id, areas, sure, of_municipio=areas[0])
+        if clave >= KEYS_OF_A_MUNICIPIO and estado_id:
+            key = estado_id * KEYS_OF_A_MUNICIPIO * KEYS_OF_A_STATE + clave
             return self._match_by_key(row, key, estado_id, areas, sure)
         return self._match_by_name(row, estado_id, areas, sure)
 
@@ -233,12 +240,23 @@ class Matcher:
     # -- By key
 
     def _match_by_key(
-        self, row: MatchRow, key: int, estado_id: int | None, areas: Sequence[Area], sure: float
+        self,
+        row: MatchRow,
+        key: int,
+        estado_id: int | None,
+        areas: Sequence[Area],
+        sure: float,
+        of_municipio: Area | None = None,
     ) -> MatchResult:
+        """Match a row with a key; `of_municipio` is the area that a clave was read in.
+
+        If the name is another place's, the place with the key comes first, and nothing is certain.
+        """
         rows = self._index.layout.find(KEY, str(key), 4)
         places = sorted((self._index.place(at) for at in rows), key=lambda place: (place.id != key, place.row))
         given = read_name(row.nombre) if row.nombre else None
-        found = [(place, self._difference_of_key(row, key, given, place)) for place in places]
+        municipio = area_fault(row, of_municipio, self._index.areas.municipios) if of_municipio else None
+        found = [(place, self._difference_of_key(row, key, given, place, municipio)) for place in places]
         if found and (given is None or found[0][1].cost <= weights.MAX_COST_OF_KEY):
             return self._decide_by_key(sorted(found, key=lambda item: item[1].cost), sure)
         gone = key if not found and self._index.layout.find(WITHDRAWN, str(key), 1) else None
@@ -252,8 +270,10 @@ class Matcher:
             for place, one in self._compare_by_name(row, given, estado_id, areas)
             if place.id != key
         ]
-        ranked = sorted([*found, *named], key=lambda item: item[1].cost)[: MAX_CANDIDATES + 1]
-        return self._decide(self._question(row, given, areas), ranked, gone, sure)
+        named.sort(key=lambda item: item[1].cost)
+        ranked = [*found, *named][: MAX_CANDIDATES + 1]
+        is_another = found and min(one.cost for _, one in found) > weights.MAX_COST_OF_KEY
+        return self._decide(self._question(row, given, areas), ranked, gone, sure, key=key if is_another else None)
 
     def _decide_by_key(self, found: Sequence[tuple[IndexedLocality, NameDifference]], sure: float) -> MatchResult:
         """Return the result for the key of a place, present or former, whose name is like the given one."""
@@ -267,7 +287,9 @@ class Matcher:
         return MatchResult(outcome, best, round(best.score - second, 2), tuple(candidates[:MAX_CANDIDATES]))
 
     @staticmethod
-    def _difference_of_key(row: MatchRow, key: int, given: GivenName | None, place: IndexedLocality) -> NameDifference:
+    def _difference_of_key(
+        row: MatchRow, key: int, given: GivenName | None, place: IndexedLocality, municipio: NameFault | None
+    ) -> NameDifference:
         """Return the faults of a place that has or had the given key."""
         difference = compare(given, place) if given else NameDifference(0.0, ())
         faults = list(difference.faults)
@@ -276,7 +298,7 @@ class Matcher:
         if place.id != key:
             penalty = PENALTIES[Difference.FORMER_KEY]
             faults.append(NameFault(Difference.FORMER_KEY, f"{key:09d}", f"{place.id:09d}", penalty))
-        faults += [fault for fault in (distance_fault(row, place), ambito_fault(row, place)) if fault]
+        faults += [fault for fault in (municipio, distance_fault(row, place), ambito_fault(row, place)) if fault]
         return NameDifference(sum(fault.penalty for fault in faults), tuple(faults))
 
     # -- The outcome
@@ -293,10 +315,20 @@ class Matcher:
         ]
 
     def _decide(
-        self, question: Question, found: Sequence[tuple[IndexedLocality, NameDifference]], gone: int | None, sure: float
+        self,
+        question: Question,
+        found: Sequence[tuple[IndexedLocality, NameDifference]],
+        gone: int | None,
+        sure: float,
+        key: int | None = None,
     ) -> MatchResult:
+        """Return the result for candidates; `key` is that of the row if a place has it, whose name is not like it."""
         likely = certainty.probabilities(self._evidence(question, found))
-        has_moved = _swap_seat_to_front(question, found, likely)
+        if key is None:
+            has_moved = _swap_seat_to_front(question, found, likely)
+        else:
+            has_moved = True
+            _swap_to_front(likely, next((at for at, (place, _) in enumerate(found) if place.id == key), 0))
         ranked = sorted(zip(likely, found, strict=True), key=lambda item: (-item[0], not item[1][0].flags & SEAT))
         candidates = tuple(self._candidate(place, one.faults, share) for share, (place, one) in ranked)
         if not candidates:
@@ -309,8 +341,10 @@ class Matcher:
         contradicted = any(map(contradicts, difference.faults))
         doubtful = gone is not None or has_moved or other_may_be_meant or contradicted or may_be_short(question, place)
         outcome = certainty.outcome(share, is_doubtful=doubtful, is_literal=not difference.faults, sure=sure)
-        if outcome == "none" and {fault.difference for fault in difference.faults} == {Difference.DISTANCE}:
-            outcome = "ambiguous"  # the name or the point is wrong; a person may know which
+        if outcome == "none" and (
+            key is not None or {fault.difference for fault in difference.faults} == {Difference.DISTANCE}
+        ):
+            outcome = "ambiguous"  # the name, or the key or the point, is wrong; a person may know which
         margin = round(best.score - (candidates[1].score if len(candidates) > 1 else 0.0), 2)
         shown = candidates[:MAX_CANDIDATES]
         return MatchResult(
@@ -339,9 +373,14 @@ def _swap_seat_to_front(
     seats = [at for at, (place, _) in enumerate(found) if is_seat_named(question.words, place)]
     if len(seats) != 1 or likely[seats[0]] == max(likely):
         return False
-    best = likely.index(max(likely))
-    likely[seats[0]], likely[best] = likely[best], likely[seats[0]]
+    _swap_to_front(likely, seats[0])
     return True
+
+
+def _swap_to_front(likely: MutableSequence[float], at: int) -> None:
+    """Swap a probability with the highest."""
+    best = likely.index(max(likely))
+    likely[at], likely[best] = likely[best], likely[at]
 
 
 def _score(share: float) -> float:

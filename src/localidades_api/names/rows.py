@@ -13,8 +13,9 @@ Outcome = Literal["exact", "sure", "ambiguous", "none"]
 class MatchRow(NamedTuple):
     """A row to match; it needs `nombre`, `cvegeo`, or `clave` and `municipio`.
 
-    `cvegeo` has nine digits, or eight without the zero; `clave` has the last four. `municipio` and `estado` are names
-    or keys. Degrees are decimal, west is negative. `ambito` is U (urban) or R (rural).
+    `cvegeo` has nine digits, or eight without the zero. `clave` has the last four digits of the key, or the last seven
+    where the estado is given. `municipio` and `estado` are names or keys. Degrees are decimal, west is negative.
+    `ambito` is U (urban) or R (rural).
     """
 
     nombre: str | None = None

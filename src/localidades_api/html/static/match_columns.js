@@ -10,10 +10,27 @@ const OTHER_FORMAT = /^%PDF|[\0-\x08\x0e-\x1f]/;
 const SEPARATOR_LINE = /^"?sep=([,;\t|])"?(?:\r\n?|\n)/i; // for Excel, before the header
 const MARK = "\ufeff";
 
-// What `fold_header` does in catalogue/folding.py; a test compares the two.
+// As in bulk/rows.py: headers that may be of a register's own codes, and those of the keys of municipios.
+const OTHER_CODES = /^(clave|id_localidad)$/;
+const KEY_OF_MUNICIPIO = /^(cve_?mun|cve_municipio|clave(_del)?_municipio|clave_mun|municipio_id|id_municipio|c_mnpio)$/;
+
+// What `fold_header` does in catalogue/folding.py; a test compares the two, and `guess` below.
 export const foldHeader = (text) => {
   const plain = text.replace(/[½°]/g, "o").replace(/['`´‘’′ʼꞋꞌ]/g, "").normalize("NFKD").replace(/\p{M}/gu, "");
   return plain.toLowerCase().match(/[a-z0-9]+/g)?.join("_") ?? "";
+};
+
+// Returns the column of each role, as `assign` does in bulk/rows.py; `known` has the headers of each role.
+export const guess = (headers, known) => {
+  const folded = headers.map(foldHeader);
+  const found = {};
+  for (const [role, names] of Object.entries(known)) {
+    const at = folded.indexOf(names.find((name) => folded.includes(name)));
+    if (at >= 0 && !Object.values(found).includes(at)) found[role] = at;
+  }
+  const mayBeOther = "nombre" in found && !("cvegeo" in found) && !KEY_OF_MUNICIPIO.test(folded[found.municipio] ?? "");
+  if (mayBeOther && OTHER_CODES.test(folded[found.clave] ?? "")) delete found.clave;
+  return found;
 };
 
 export class Columns {
@@ -73,7 +90,7 @@ export class Columns {
       const records = parse(text, delimiter).slice(0, 100).map((record) => record.map(unquote));
       const first = records[0] ?? [];
       const width = Math.max(0, ...records.map((record) => record.length));
-      return { delimiter, first, width, guessed: this.guess(first) };
+      return { delimiter, first, width, guessed: guess(first, this.known) };
     });
     const table = tables.reduce((best, one) => (likeness(one) > likeness(best) ? one : best));
     if (JSON.stringify(table) === JSON.stringify(this.table)) return; // what the person has named still holds
@@ -87,7 +104,7 @@ export class Columns {
   // Offers the columns of a sheet as the service has read them, or none before it has.
   tell(first) {
     if (JSON.stringify(first) === JSON.stringify(this.table.first)) return; // what the person has named still holds
-    this.table = { first, width: first.length, guessed: this.guess(first) };
+    this.table = { first, width: first.length, guessed: guess(first, this.known) };
     this.headless.checked = false;
     this.details.open &&= first.length > 0;
     this.show();
@@ -100,16 +117,6 @@ export class Columns {
 
   chosen() {
     return this.selects.filter(({ value }) => value !== "").map(({ name, value }) => [name, Number(value)]);
-  }
-
-  guess(headers) {
-    const folded = headers.map(foldHeader);
-    const found = {};
-    for (const [role, names] of Object.entries(this.known)) {
-      const at = folded.indexOf(names.find((name) => folded.includes(name)));
-      if (at >= 0 && !Object.values(found).includes(at)) found[role] = at;
-    }
-    return found;
   }
 
   show() {

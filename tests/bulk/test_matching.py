@@ -134,6 +134,19 @@ def test_clave_that_is_not_a_key_is_left_out_with_a_note(index: NameIndex) -> No
     assert found["problem"] == "`clave` is not a key: the row was matched without it."
 
 
+@pytest.mark.parametrize(
+    ("nombre", "problem"),
+    [
+        ("Tabasco", "Its `nombre` is that of an estado, and no locality has it."),
+        ("Jal.", "Its `nombre` is that of an estado, and no locality has it."),
+        ("Xyzzy Qwert", None),
+    ],
+)
+def test_name_of_an_estado_is_explained(index: NameIndex, nombre: str, problem: str | None) -> None:
+    found = answer(index, f"nombre\n{nombre}\n")
+    assert (found["outcome"], found["problem"]) == ("none", problem)
+
+
 def test_row_reports_every_reinterpretation(index: NameIndex) -> None:
     found = answer(index, "cvegeo,nombre,lat,lon\n27004,Guadalajara,x,y\n")
     assert found["problem"] == (

@@ -308,6 +308,10 @@ TOWNS = (
     (5, "Coahuila de Zaragoza", 7, "Cuatro Ciénegas", 1, "Cuatro Ciénegas de Carranza", 10_395),
     (23, "Quintana Roo", 5, "Benito Juárez", 1, "Cancún", 888_797),
     *((23, "Quintana Roo", 4, "Othón P. Blanco", 10 + number, "Benito Juárez", 200) for number in range(9)),
+    (8, "Chihuahua", 37, "Juárez", 1, "Juárez", 1_321_004),
+    (10, "Durango", 12, "Lerdo", 52, "Ciudad Juárez", 7_643),
+    (14, "Jalisco", 61, "Mezquitic", 60, "Ciudad Juárez", 60),
+    (14, "Jalisco", 61, "Mezquitic", 61, "Rancho Juárez", 6),
 )
 
 
@@ -348,6 +352,51 @@ def test_name_that_a_town_has_for_short_may_be_the_town(towns: NameIndex, row: M
     result = towns.match(row)
     assert result.id == certain
     assert result.candidates
+
+
+@pytest.mark.parametrize(
+    ("row", "first"),
+    [
+        (MatchRow("cd juarez"), 80370001),
+        (MatchRow("Ciudad Juárez"), 80370001),
+        (MatchRow("Ciudad Juárez", None, "Durango"), 100120052),
+        (MatchRow("Ciudad Juárez", "Lerdo"), 100120052),
+        (MatchRow("Ciudad Juárez", latitud=22.3, longitud=-103.7), 140610060),
+        (MatchRow("Rancho Juárez"), 140610061),
+    ],
+)
+def test_town_comes_before_much_smaller_places_that_are_called_so_too(
+    towns: NameIndex, row: MatchRow, first: int
+) -> None:
+    result = towns.match(row)
+    assert result.candidates[0].id == first
+    assert [one.score for one in result.candidates] == sorted((one.score for one in result.candidates), reverse=True)
+    assert result.id is None or row.estado or row.municipio or first == 140610061
+
+
+def test_town_has_to_be_ten_times_as_large(tmp_path: Path) -> None:
+    for population, first in ((70, 80370001), (69, 100120052)):
+        places = [
+            IndexedPlace(80370001, "Juárez", 8037, "Juárez", 8, "Chihuahua", "U", population + 1, is_seat=True),
+            IndexedPlace(100120052, "Ciudad Juárez", 10012, "Lerdo", 10, "Durango", "R", 7),
+        ]
+        build_index(tmp_path / str(population), places)
+        index = NameIndex(tmp_path / str(population))
+        assert index.match(MatchRow("cd juarez")).candidates[0].id == first
+        index.close()
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("Cuatro Ciénegas de Carranza (Coahuila)", 50070001),
+        ("Panuaya (Tezontepec de Aldama, Hidalgo)", 130670002),
+        ("Cuatrociénegas, Coahuila, México", 50070001),
+        ("Panuaya, Tezontepec de Aldama, Hidalgo, Mx.", 130670002),
+    ],
+)
+def test_line_may_name_its_areas_in_brackets_and_the_country(towns: NameIndex, line: str, key: int) -> None:
+    assert towns.match(MatchRow(line)).id == key
 
 
 def test_seat_comes_first_of_what_bears_its_municipios_name(towns: NameIndex) -> None:

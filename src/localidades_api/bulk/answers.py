@@ -22,7 +22,10 @@ def match_row(row: Row, index: NameIndex, sure: float = SURE) -> Answer:
         return describe_problem(row.problem)
     try:
         asked, note = match_cells(row.cells)
-        return with_note({**describe_match(index.match(asked, sure)), "problem": note}, row)
+        result = index.match(asked, sure)
+        if result.outcome == "none" and note is None and asked.nombre and index.areas.find_state(asked.nombre):
+            note = "Its `nombre` is that of an estado, and no locality has it."
+        return with_note({**describe_match(result), "problem": note}, row)
     except RowError as error:
         return describe_problem(str(error))
 

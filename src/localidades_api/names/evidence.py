@@ -35,6 +35,15 @@ def is_seat_named(words: Sequence[str], place: IndexedLocality) -> bool:
     return bool(place.flags & SEAT) and tuple(words) == place.municipio_words
 
 
+def is_called(faults: Sequence[NameFault]) -> bool:
+    """Return whether people call a place so: by its name, an everyday name, or with the word Ciudad before it."""
+    return all(
+        fault.difference in {Difference.WORDING, Difference.EVERYDAY}
+        or (fault.difference == Difference.KIND_ADDED and fault.given == "ciudad")
+        for fault in faults
+    )
+
+
 def contradicts(fault: NameFault) -> bool:
     """Return whether a fault may be due to another place, whatever else agrees.
 

@@ -1,6 +1,7 @@
 """Matches a row to the key of its place and lists the differences."""
 
 import math
+import re
 from bisect import insort
 from collections.abc import Iterable, Iterator, MutableSequence, Sequence
 from functools import lru_cache
@@ -23,6 +24,7 @@ from localidades_api.names.evidence import (
     contradicts,
     gather,
     has_homonym,
+    is_called,
     is_seat_named,
     may_be_short,
 )
@@ -36,6 +38,8 @@ from localidades_api.names.text import core
 from localidades_api.names.weights import PENALTIES
 
 MAX_CANDIDATES = 5
+_BRACKET_AT_END = re.compile(r"([^(]+?)\s*\(([^()]+)\)\s*")
+_COUNTRY = frozenset({"mexico", "mex", "mx", "republica mexicana", "estados unidos mexicanos"})
 _PROPOSED = 8  # names of a municipio that each measure of similarity proposes for a comparison word by word
 _HOMONYMS = 24  # places of one name that are compared
 _CACHED_WORDS = 50_000
@@ -325,7 +329,7 @@ class Matcher:
         """Return the result for candidates; `key` is that of the row if a place has it, whose name is not like it."""
         likely = certainty.probabilities(self._evidence(question, found))
         if key is None:
-            has_moved = _swap_seat_to_front(question, found, likely)
+            has_moved = _swap_seat_to_front(question, found, likely) or _swap_town_to_front(question, found, likely)
         else:
             has_moved = True
             _swap_to_front(likely, next((at for at, (place, _) in enumerate(found) if place.id == key), 0))
@@ -377,6 +381,25 @@ def _swap_seat_to_front(
     return True
 
 
+def _swap_town_to_front(
+    question: Question, found: Sequence[tuple[IndexedLocality, NameDifference]], likely: MutableSequence[float]
+) -> bool:
+    """Swap the town that people call so with the likeliest place, if it is much larger; return whether it was swapped.
+
+    Ciudad Juárez is the name of two villages, and what people call Juárez in Chihuahua.
+    """
+    row = question.row
+    if not found or row.municipio or row.ambito or row.latitud is not None:
+        return False
+    called = [at for at, (_, difference) in enumerate(found) if is_called(difference.faults)]
+    town = max(called, key=lambda at: found[at][0].poblacion or 0, default=None)
+    first = found[likely.index(max(likely))][0].poblacion or 0
+    if town is None or (found[town][0].poblacion or 0) <= first * weights.PROMINENT_RATIO:
+        return False
+    _swap_to_front(likely, town)
+    return True
+
+
 def _swap_to_front(likely: MutableSequence[float], at: int) -> None:
     """Swap a probability with the highest."""
     best = likely.index(max(likely))
@@ -402,7 +425,11 @@ def _read_line(areas: AreaBook, row: MatchRow) -> Iterator[MatchRow]:
     if digits.isdecimal() and len(digits) in {8, 9}:
         yield row._replace(nombre=None, cvegeo=digits)
         return
+    if (bracketed := _BRACKET_AT_END.fullmatch(text)) and areas.find_state(bracketed[2].rpartition(",")[2]) is not None:
+        text = f"{bracketed[1]}, {bracketed[2]}"
     name, _, last = (part.strip() for part in text.rpartition(","))
+    if fold(last) in _COUNTRY and areas.find_state(name.rpartition(",")[2]) is not None:
+        name, _, last = (part.strip() for part in name.rpartition(","))
     if name and last:
         inner, _, municipio = (part.strip() for part in name.rpartition(","))
         is_estado = areas.find_state(last) is not None

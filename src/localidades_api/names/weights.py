@@ -81,6 +81,8 @@ MIN_SCORE_IN_MUNICIPIO = 80.0  # 100 minus the least penalties in the municipio;
 MAX_COST_OF_KEY = 45.0  # penalties up to which a key and a name can be those of one place
 LEAD_WITHOUT_RIVAL = 60.0  # the penalties of the next candidate, if there is none
 
+PROMINENT_RATIO = 10  # times the population of a place, with which a town that the name fits as well comes before it
+
 # -- Evidence for a candidate
 
 HEAVY_COST = 20.0  # penalties of a place that differs a lot

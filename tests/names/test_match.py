@@ -399,6 +399,18 @@ def test_line_may_name_its_areas_in_brackets_and_the_country(towns: NameIndex, l
     assert towns.match(MatchRow(line)).id == key
 
 
+def test_estado_in_the_column_of_municipios_is_read_as_one(towns: NameIndex, index: NameIndex) -> None:
+    assert towns.match(MatchRow("Panuaya", "Hgo.")) == towns.match(MatchRow("Panuaya", None, "Hgo."))
+    assert towns.match(MatchRow("Ciudad Constitución", "BCS")).id == 30010001
+    both = index.match(MatchRow("Frontera", "Tabasco", "Tabasco"))
+    assert both.best is not None
+    assert [fault.code for fault in both.best.faults] == ["municipio"]
+    by_key = index.match(MatchRow("Frontera", "27"))
+    assert (
+        by_key.best is None or by_key.best.faults != index.match(MatchRow("Frontera", None, "27")).candidates[0].faults
+    )
+
+
 def test_seat_comes_first_of_what_bears_its_municipios_name(towns: NameIndex) -> None:
     result = towns.match(MatchRow("Benito Juárez", None, "Quintana Roo"), MIN_SURE)
     assert (result.outcome, result.candidates[0].id) == ("ambiguous", 230050001)

@@ -88,8 +88,15 @@ class AreaBook:
         self._joined[id_ // KEYS_OF_A_STATE][id_, is_former] = fold(name).replace(" ", "")
 
     def _find_state(self, text: str) -> int | None:
-        """Return the key of the estado with a name, code or key; None if there is none."""
+        """Return the key of the estado with a name, code or key, or with a name much like it; None if there is none."""
         folded = fold(repair(text))
+        if (found := self.named_state(folded)) is not None:
+            return found
+        like = process.extractOne(folded, list(self._states), scorer=fuzz.ratio, score_cutoff=weights.MIN_NAME_LIKENESS)
+        return self._states[like[0]] if like and len(folded) > 3 else None  # noqa: PLR2004  # too few letters to allow a wrong one
+
+    def named_state(self, folded: str) -> int | None:
+        """Return the key of the estado with a folded name, code or key; None if there is none."""
         if folded.isdigit() and len(folded) <= 2:  # noqa: PLR2004  # the digits of an estado's key
             return int(folded) if int(folded) in self.estados else None
         if folded in self._states:
@@ -100,8 +107,7 @@ class AreaBook:
         for name, id_ in self._states.items():
             if name.replace(" ", "") == joined:
                 return id_
-        like = process.extractOne(folded, list(self._states), scorer=fuzz.ratio, score_cutoff=weights.MIN_NAME_LIKENESS)
-        return self._states[like[0]] if like and len(folded) > 3 else None  # noqa: PLR2004  # too few letters to allow a wrong one
+        return None
 
     def _find_municipios(self, text: str, estado_id: int | None) -> tuple[Area, ...]:
         """Return the municipios with names like a text, the most similar first, within an estado if one is given."""

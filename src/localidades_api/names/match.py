@@ -54,6 +54,8 @@ class Matcher:
 
     def match(self, row: MatchRow, sure: float = weights.SURE) -> MatchResult:
         """Return the place of a row, certain from a probability of `sure`; a name alone may be a whole line."""
+        if row.municipio and not row.estado and self._is_estado(row.municipio):
+            row = row._replace(municipio=None, estado=row.municipio)
         if not (row.municipio or row.estado or row.cvegeo or row.clave):
             *by_area, row = _read_line(self._index.areas, row)
             for reading in by_area:
@@ -61,6 +63,13 @@ class Matcher:
                 if (result := self._match(reading, sure)).outcome != "none":
                     return result
         return self._match(row, sure)
+
+    def _is_estado(self, text: str) -> bool:
+        """Return whether a text in the column of municipios is the name of an estado, and of no municipio."""
+        folded = fold(text[:MAX_TEXT])
+        if folded.isdigit() or self._index.areas.named_state(folded) is None:
+            return False
+        return all(one.likeness < weights.SAME_NAME for one in self._index.areas.find_municipios(text, None))
 
     def _match(self, row: MatchRow, sure: float) -> MatchResult:
         """Match one reading of a row; of a text that is longer than any name, only the beginning counts."""

@@ -1,6 +1,6 @@
 # INEGI's catalogue in R, with curl and without packages: source("localidades.R").
 localidades_service <- "http://127.0.0.1:8000"
-localidades_keys <- c("cvegeo", "clave", "municipio_clave", "estado_clave", "cve_ent", "cve_mun")
+localidades_keys <- c("cvegeo", "clave", "municipio_clave", "estado_clave", "cve_ent", "cve_mun", "cvegeo_mun")
 
 # Fetch a path, and try again for five minutes while the service is busy; stop with its sentence if it refuses.
 localidades_fetch <- function(path, query, options = NULL) {

@@ -154,5 +154,5 @@ async def test_record_has_every_column_in_the_order_of_an_answer(client: httpx.A
 
 
 def test_every_column_can_be_fetched_by_reconciliation_but_the_keys_for_joins() -> None:
-    assert set(FETCHED["localidad"]) == COLUMNS.keys() - {"cve_ent", "cve_mun"}
+    assert set(FETCHED["localidad"]) == COLUMNS.keys() - {"cve_ent", "cve_mun", "cvegeo_mun"}
     assert all(PROPERTIES[name].name == COLUMNS[name].label for name in FETCHED["localidad"])

@@ -38,7 +38,7 @@ async def test_every_csv_row_conforms_to_the_data_package(client: httpx.AsyncCli
             else:
                 assert not constraints.get("required")
     assert {field["name"] for field in fields if "pattern" in field.get("constraints", {})} == {
-        "cvegeo", "clave", "municipio_clave", "estado_clave", "cve_ent", "cve_mun",
+        "cvegeo", "clave", "municipio_clave", "estado_clave", "cve_ent", "cve_mun", "cvegeo_mun",
     }  # fmt: skip
     assert {field["name"]: field["constraints"]["minimum"] for field in fields if is_limited(field)} == dict.fromkeys(
         [name for name, column in ATTRIBUTES.items() if column.type == "count"], 0

@@ -388,9 +388,9 @@ async def test_csv_quotes_keys_and_texts_and_uses_crlf(files: httpx.AsyncClient)
     text = (await files.get(f"{DOWNLOAD}?format=csv&cvegeo=010010001,310010007")).text
     assert text.split("\r\n")[1:] == [
         '10010001,"010010001","0001","Aguascalientes","U",21.880833,-102.296111,1885,"F13D19",863893,419168,444725,,'
-        '1001,"001","Municipio 001",1,"01","Aguascalientes","Ags.","01","01001"',
+        '1001,"001","Municipio 001",1,"01","Aguascalientes","Ags.","01","001","01001"',
         '310010007,"310010007","0007","Con ""comillas"", y coma","U",21.880833,-102.296111,1885,"-1",7,0,,7,'
-        '31001,"001","+Abalá, ""a""",31,"31","=Yucatán, ""el""","@Yuc.","31","31001"',
+        '31001,"001","+Abalá, ""a""",31,"31","=Yucatán, ""el""","@Yuc.","31","001","31001"',
         "",
     ]
 

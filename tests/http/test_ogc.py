@@ -137,7 +137,8 @@ async def test_areas_are_located_at_their_cabeceras(client: httpx.AsyncClient) -
             assert alone == feature
     seat = await get(client, f"{OGC}/collections/localidades/items/10010001")
     assert features[1001]["geometry"] == seat["geometry"]
-    assert features[1001]["properties"]["cve_mun"] == "01001"
+    properties = features[1001]["properties"]
+    assert (properties["cvegeo_mun"], properties["cve_mun"]) == ("01001", "001")
     assert features[1002]["geometry"] is None  # its cabecera has no coordinates
     of_one = await read_all(client, f"{OGC}/collections/municipios/items?estado_id=1")
     assert {one["properties"]["cve_ent"] for one in of_one} == {"01"}

@@ -17,7 +17,7 @@ from tests.support.waiting import PATIENCE
 
 DOWNLOAD = "/api/census/localidades/download/"
 FLOATS = {name for name, attribute in ATTRIBUTES.items() if attribute.kind == "number"}
-KEYS = {"cvegeo", "clave", "municipio_clave", "estado_clave", "cve_ent", "cve_mun"}
+KEYS = {"cvegeo", "clave", "municipio_clave", "estado_clave", "cve_ent", "cve_mun", "cvegeo_mun"}
 TEXTS = {*KEYS, "nombre", "municipio", "estado", "estado_abreviatura"}
 TEXTS |= {name for name, attribute in ATTRIBUTES.items() if attribute.kind == "text"}
 

@@ -68,7 +68,8 @@ def row_of(place: Place) -> Record:
         "estado": state["nombre"],
         "estado_abreviatura": state["abreviatura"],
         "cve_ent": place.cvegeo[:2],
-        "cve_mun": place.cvegeo[:5],
+        "cve_mun": place.cvegeo[2:5],
+        "cvegeo_mun": place.cvegeo[:5],
     }
 
 

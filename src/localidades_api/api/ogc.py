@@ -508,7 +508,8 @@ async def _list_areas(
         }
     return {
         one.id: {
-            "cve_mun": format_key("municipio", one.id),
+            "cvegeo_mun": format_key("municipio", one.id),
+            "cve_mun": one.clave,
             "clave": one.clave,
             "nombre": one.nombre,
             "localidades": one.localidades,

@@ -257,8 +257,17 @@ _ROWS = (
     LocalityColumn(
         "cve_mun",
         "key",
-        "localities.municipio_id",
+        "municipalities.clave",
         label="CVE_MUN",
+        meaning="The key of the municipio within its estado (CVE_MUN), with leading zeros.",
+        meaning_es="Clave del municipio en su estado (CVE_MUN): tres dígitos, con ceros a la izquierda",
+        digits=3,
+    ),
+    LocalityColumn(
+        "cvegeo_mun",
+        "key",
+        "localities.municipio_id",
+        label="CVEGEO del municipio",
         meaning="The key of the municipio with that of its estado (CVE_ENT, CVE_MUN), with leading zeros.",
         meaning_es="Clave del municipio con la del estado (CVE_ENT, CVE_MUN): cinco dígitos, con ceros a la izquierda",
         digits=5,

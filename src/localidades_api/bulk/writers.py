@@ -1,4 +1,4 @@
-"""Writes answers beside the rows that were sent, as CSV, NDJSON or JSON, or as an Excel workbook (`workbooks`)."""
+"""Writes answers beside the rows that were sent, as CSV, NDJSON, JSON or a workbook (`workbook_writers`)."""
 
 import csv
 from base64 import b64encode
@@ -10,7 +10,7 @@ from pydantic_core import to_json
 from localidades_api.bulk.columns import MATCH_COLUMNS, AnswerColumns, as_cell, column_names
 from localidades_api.bulk.readers import XLSX, Dialect, MediaType, RowReader, XlsxReader
 from localidades_api.bulk.rows import Answer, Row, unique
-from localidades_api.bulk.workbooks import NewSheetWriter, SheetWriter
+from localidades_api.bulk.workbook_writers import NewSheetWriter, SheetWriter
 
 _BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
 

@@ -30,7 +30,7 @@ async def list_states(request: Request, query: Annotated[StatesQuery, Query()], 
     if builder.is_not_modified:
         return builder.not_modified(paging)
     rows = await services.repository.list_states(builder.release)
-    results = [rows[index]._asdict() for index in paging.places]
+    results = [rows[index]._asdict() for index in paging.indexes]
     context = await html_context.of_states(services, builder.release, results) if builder.wants_html else {}
     return builder.answer("states.html", "Estados", envelope(paging, results), paging, **context)
 
@@ -66,7 +66,7 @@ async def list_municipalities(
     paging = Paging(len(rows), query.page, query.page_size, builder.links(chosen)).check()
     if builder.is_not_modified:
         return builder.not_modified(paging)
-    results = [rows[index]._asdict() for index in paging.places]
+    results = [rows[index]._asdict() for index in paging.indexes]
     context = (
         await html_context.of_municipalities(services, builder.release, query.estado_id, results)
         if builder.wants_html

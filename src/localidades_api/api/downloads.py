@@ -66,10 +66,10 @@ async def download_localities(
     headers = {**freshness, **range_headers(request.headers, etag, FILE_TYPES[format_])}
     if is_fresh(request.headers.getlist("if-none-match"), etag):
         return Response(status_code=304, headers={**headers, **VARY_BY_CODING})
-    places = await services.positions.get(release, query)
+    positions = await services.positions.get(release, query)
     name = f"localidades-{release.name}{'-filtered' if query.chosen else ''}{FILE_TYPES[format_].ending}"
-    headers |= {"Content-Disposition": f'attachment; filename="{name}"', "Catalogue-Records": str(len(places))}
-    write = partial(write_file, services.database, release, places, format_)
+    headers |= {"Content-Disposition": f'attachment; filename="{name}"', "Catalogue-Records": str(len(positions))}
+    write = partial(write_file, services.database, release, positions, format_)
     return await services.downloads.start(request.scope, write, headers, FILE_TYPES[format_])
 
 

@@ -83,19 +83,19 @@ async def _list_chosen(builder: ResponseBuilder, query: LocalitiesQuery, service
     paging = Paging(len(positions), query.page, query.page_size, builder.links(query.kept)).check()
     if builder.is_not_modified:
         return builder.not_modified(paging)
-    places = positions[paging.places.start : paging.places.stop]
-    results = await _list_places(builder.release, query, places, services) if places else ""
+    on_page = positions[paging.indexes.start : paging.indexes.stop]
+    results = await _list_at(builder.release, query, on_page, services) if on_page else ""
     body = encode_envelope(paging.quantity, paging.total_pages, results)
     context = await html_context.of_localities(services, builder.release, query, body) if builder.wants_html else {}
     return builder.answer("localities.html", "Localidades", body, paging, **context)
 
 
-async def _list_places(release: Release, query: LocalitiesQuery, places: Sequence[int], services: Services) -> str:
+async def _list_at(release: Release, query: LocalitiesQuery, positions: Sequence[int], services: Services) -> str:
     """Return the localities at these positions as JSON; the results of a search come from the index of names."""
     if query.search is None or query.fields:
-        return await services.repository.list_at_positions(release, places, split_fields(query.fields))
+        return await services.repository.list_at_positions(release, positions, split_fields(query.fields))
     names = await services.names.get(release)
-    return encode_localities(names.at(places))
+    return encode_localities(names.at(positions))
 
 
 @router.get("/suggest/", summary="Suggest localities", response_model=SuggestionResults)

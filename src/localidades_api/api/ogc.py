@@ -413,13 +413,13 @@ async def list_locality_features(
     builder = await _FeatureAnswer.begin(request, query, services)
     if builder.is_not_modified:
         return builder.not_modified()
-    places = await _find_localities(services, builder.release, query)
-    first = bisect_right(places, query.after)
-    page = places[first : first + min(query.limit, MAX_LIMIT)]
+    positions = await _find_localities(services, builder.release, query)
+    first = bisect_right(positions, query.after)
+    page = positions[first : first + min(query.limit, MAX_LIMIT)]
     count, features = await list_lines(services.database, builder.release, page, "geojson") if page else (0, b"")
     check_whole(count, page)
-    last = page[-1] if first + len(page) < len(places) else None
-    return await builder.answer_page("localidades", len(places), count, features, last)
+    last = page[-1] if first + len(page) < len(positions) else None
+    return await builder.answer_page("localidades", len(positions), count, features, last)
 
 
 async def _find_localities(services: Services, release: Release, query: LocalityFeaturesQuery) -> Sequence[int]:
@@ -443,11 +443,11 @@ async def get_locality_feature(
     builder = await _FeatureAnswer.begin(request, query, services)
     if builder.is_not_modified:
         return builder.not_modified()
-    places = await services.positions.get(builder.release, LocalityFilters(cvegeo=format_key("localidad", id)))
-    if not places:
+    positions = await services.positions.get(builder.release, LocalityFilters(cvegeo=format_key("localidad", id)))
+    if not positions:
         return await refuse_unknown(services, localities, builder.release, id)
-    count, feature = await list_lines(services.database, builder.release, places, "geojson")
-    check_whole(count, places)
+    count, feature = await list_lines(services.database, builder.release, positions, "geojson")
+    check_whole(count, positions)
     return await builder.answer_feature("localidades", id, feature)
 
 

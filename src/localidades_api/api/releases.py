@@ -77,7 +77,7 @@ async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query(
     paging = Paging(len(every), query.page, query.page_size).check()
     if builder.is_not_modified:
         return builder.not_modified(paging)
-    results = [PublishedRelease.of(every[index], builder.release).model_dump() for index in paging.places]
+    results = [PublishedRelease.of(every[index], builder.release).model_dump() for index in paging.indexes]
     context = html_context.of_releases(services, results) if builder.wants_html else {}
     return builder.answer("releases.html", "Releases", envelope(paging, results), paging, **context)
 
@@ -136,7 +136,7 @@ def _of_kind(changes: "array[int]", kind: str | None) -> "array[int]":
 
 
 def _on_page(changes: "array[int]", paging: Paging) -> "array[int]":
-    return changes[paging.places.start * 2 : paging.places.stop * 2]
+    return changes[paging.indexes.start * 2 : paging.indexes.stop * 2]
 
 
 async def _as_ndjson(builder: ResponseBuilder, services: Services, old: Release, query: ChangesQuery) -> Response:

@@ -217,26 +217,26 @@ class Assignment(NamedTuple):
 def assign(headers: Sequence[str], roles: Roles, named: Named) -> Assignment:
     """Find the column of each role, named or guessed; raise UnreadableBodyError if a named one is missing."""
     folded = [fold_header(header) for header in headers]
-    places: dict[str, int] = {}
+    columns: dict[str, int] = {}
     for role, header in named.items():
-        places[role] = _find(header, headers, folded, role)
+        columns[role] = _find(header, headers, folded, role)
     for role, (known, _) in roles.by_name.items():
         if role not in named:
             at = next((folded.index(one) for one in known if one in folded), None)
-            if at is not None and at not in places.values():
-                places[role] = at
-    if "clave" not in named and _is_other_code(places, folded):
-        del places["clave"]
-    if not roles.together <= places.keys():
-        places = {role: at for role, at in places.items() if role in named or role not in roles.together}
-    return Assignment(len(headers), {role: (at, roles.by_name[role].read) for role, at in places.items()})
+            if at is not None and at not in columns.values():
+                columns[role] = at
+    if "clave" not in named and _is_other_code(columns, folded):
+        del columns["clave"]
+    if not roles.together <= columns.keys():
+        columns = {role: at for role, at in columns.items() if role in named or role not in roles.together}
+    return Assignment(len(headers), {role: (at, roles.by_name[role].read) for role, at in columns.items()})
 
 
-def _is_other_code(places: Mapping[str, int], folded: Sequence[str]) -> bool:
+def _is_other_code(columns: Mapping[str, int], folded: Sequence[str]) -> bool:
     """Return whether the column of claves may have the codes of a register instead, in a table with names."""
-    if not {"clave", "nombre"} <= places.keys() or "cvegeo" in places or folded[places["clave"]] not in _OTHER_CODES:
+    if not {"clave", "nombre"} <= columns.keys() or "cvegeo" in columns or folded[columns["clave"]] not in _OTHER_CODES:
         return False
-    return "municipio" not in places or folded[places["municipio"]] not in _KEY_OF_MUNICIPIO.split()
+    return "municipio" not in columns or folded[columns["municipio"]] not in _KEY_OF_MUNICIPIO.split()
 
 
 def require(assignment: Assignment, roles: Roles, headers: Sequence[str], named: Named) -> None:

@@ -72,7 +72,7 @@ class Paging(NamedTuple):
         return self
 
     @property
-    def places(self) -> range:
+    def indexes(self) -> range:
         """The indexes of the page's records, from 0."""
         first, last = positions(self.page, self.page_size)
         return range(first - 1, min(last, self.quantity))

@@ -19,10 +19,10 @@ def check_whole(count: int, wanted: Sequence[int]) -> None:
         raise DatabaseUnavailableError(f"The database returned {count} of {len(wanted)} records of a download.")
 
 
-async def rows_of(database: Database, release: Release, places: Sequence[int]) -> AsyncIterator[Sequence[Row[Any]]]:
+async def rows_of(database: Database, release: Release, positions: Sequence[int]) -> AsyncIterator[Sequence[Row[Any]]]:
     """Yield the records as rows, with every column; raise DatabaseUnavailableError if some are missing."""
-    for start in range(0, len(places), CHUNK):
-        wanted = places[start : start + CHUNK]
+    for start in range(0, len(positions), CHUNK):
+        wanted = positions[start : start + CHUNK]
         rows = await list_records(database, release, wanted)
         check_whole(len(rows), wanted)
         yield rows

@@ -20,52 +20,52 @@ _FRAMES: Mapping[LineFormat, tuple[bytes, bytes, bytes]] = {
 
 
 async def write_lines(
-    database: Database, release: Release, places: Sequence[int], format_: LineFormat, first: int = 0
+    database: Database, release: Release, positions: Sequence[int], format_: LineFormat, first: int = 0
 ) -> AsyncGenerator[bytes, None]:
     """Write a text format, from chunk `first` to the end; raise DatabaseUnavailableError if records are missing.
 
     The header is part of the first chunk, so that nothing is sent before the database has answered.
     """
     head, between, tail = _FRAMES[format_]
-    before = head % len(places) if format_ == "geojson" else head
+    before = head % len(positions) if format_ == "geojson" else head
     if first:
         before = between
-    for start in range(first * CHUNK, len(places), CHUNK):
-        wanted = places[start : start + CHUNK]
+    for start in range(first * CHUNK, len(positions), CHUNK):
+        wanted = positions[start : start + CHUNK]
         count, lines = await list_lines(database, release, wanted, format_)
         check_whole(count, wanted)
         yield before + lines
         before = between
-    yield tail if places else before + tail
+    yield tail if positions else before + tail
 
 
 def write_file(
-    database: Database, release: Release, places: Sequence[int], format_: DownloadFormat, first: int = 0
+    database: Database, release: Release, positions: Sequence[int], format_: DownloadFormat, first: int = 0
 ) -> AsyncGenerator[bytes, None]:
     """Write the localities at these positions in chunks, some of which can be empty.
 
     A reproducible format can begin at chunk `first`. Raises NotAcceptableError if the format has no room for so many.
     """
-    if len(places) > FILE_TYPES[format_].max_records:
-        others = {name: type_ for name, type_ in FILE_TYPES.items() if len(places) <= type_.max_records}
+    if len(positions) > FILE_TYPES[format_].max_records:
+        others = {name: type_ for name, type_ in FILE_TYPES.items() if len(positions) <= type_.max_records}
         raise NotAcceptableError(
             list(dict.fromkeys(type_.media_type.partition(";")[0] for type_ in others.values())),
             f"A sheet of Excel has room for {FILE_TYPES[format_].max_records:,} localities, and these are"
-            f" {len(places):,}: set `format` to {', '.join(others)}, or filter.",
+            f" {len(positions):,}: set `format` to {', '.join(others)}, or filter.",
         )
     # Imported when needed: pyarrow takes 33 MB of each worker that uses it.
     match format_:
         case "parquet":
             from localidades_api.downloads.parquet import write_parquet  # noqa: PLC0415
 
-            return write_parquet(database, release, places)
+            return write_parquet(database, release, positions)
         case "xlsx":
             from localidades_api.downloads.xlsx import write_xlsx  # noqa: PLC0415
 
-            return write_xlsx(database, release, places)
+            return write_xlsx(database, release, positions)
         case "gpkg":
             from localidades_api.downloads.geopackage import write_geopackage  # noqa: PLC0415
 
-            return write_geopackage(database, release, places)
+            return write_geopackage(database, release, positions)
         case _:
-            return write_lines(database, release, places, format_, first)
+            return write_lines(database, release, positions, format_, first)

@@ -122,7 +122,9 @@ _TRIGGERS = """
 """
 
 
-async def write_geopackage(database: Database, release: Release, places: Sequence[int]) -> AsyncGenerator[bytes, None]:
+async def write_geopackage(
+    database: Database, release: Release, positions: Sequence[int]
+) -> AsyncGenerator[bytes, None]:
     """Write a temporary file, then yield its parts; empty parts before them let the response notice a disconnect.
 
     The file has no name, so its space is free again however the process ends. Raises DatabaseUnavailableError if
@@ -130,7 +132,7 @@ async def write_geopackage(database: Database, release: Release, places: Sequenc
     """
     try:
         with _GeoPackage() as package:
-            async for rows in rows_of(database, release, places):
+            async for rows in rows_of(database, release, positions):
                 await asyncio.to_thread(package.insert, rows)
                 yield b""
             await asyncio.to_thread(package.finish, release)

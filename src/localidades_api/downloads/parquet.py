@@ -40,14 +40,14 @@ _WGS_84 = {
 }
 
 
-async def write_parquet(database: Database, release: Release, places: Sequence[int]) -> AsyncGenerator[bytes, None]:
+async def write_parquet(database: Database, release: Release, positions: Sequence[int]) -> AsyncGenerator[bytes, None]:
     """Write a row group for each chunk; raise DatabaseUnavailableError if records are missing."""
     sink = Sink()
     corners: list[_Point] = []
     try:
         # With a stored schema, pyarrow would read the metadata from there and miss those that are written last.
         with pq.ParquetWriter(sink, _SCHEMA, compression="zstd", store_schema=False) as writer:
-            async for rows in rows_of(database, release, places):
+            async for rows in rows_of(database, release, positions):
                 points = [None if row.longitud is None else (row.longitud, row.latitud) for row in rows]
                 corners += _corners([point for point in points if point])
                 geometry = [point and _WKB.pack(1, 1, *point) for point in points]

@@ -10,7 +10,6 @@ from typing import IO, cast
 
 import openpyxl
 import pytest
-import xlsxwriter
 from openpyxl.worksheet.table import Table
 from openpyxl.worksheet.worksheet import Worksheet
 
@@ -20,11 +19,11 @@ from localidades_api.bulk.rows import ROLES, Answer
 from localidades_api.bulk.writers import writer
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.files.workbook import WorkbookError, write_csv
+from tests.support.workbooks import SHEET, edited, shared_texts, workbook_of
 
 HEADER = ("Localidad", "Municipio", "Estado")
 PLACE = ("Zapopan", "Zapopan", "Jalisco")
 CELLS = {"nombre": "Zapopan", "municipio": "Zapopan", "estado": "Jalisco"}
-SHEET = "xl/worksheets/sheet1.xml"
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 ANSWER: Answer = {**describe_problem(""), "outcome": "exact", "cvegeo": "141200001"}
 
@@ -37,42 +36,14 @@ def _closing_files() -> Iterator[None]:
         yield
 
 
-def workbook(*rows: Sequence[object], change: Callable[[openpyxl.Workbook], object] | None = None) -> bytes:
-    """Return a workbook as openpyxl writes it."""
-    book, file = openpyxl.Workbook(), io.BytesIO()
-    for row in rows:
-        first_sheet(book).append([*row])
-    if change:
-        change(book)
-    book.save(file)
-    return file.getvalue()
-
-
 def first_sheet(book: openpyxl.Workbook) -> Worksheet:
     return cast("Worksheet", book.worksheets[0])
-
-
-def edited(data: bytes, edits: dict[str, Callable[[bytes], bytes]], rename: Callable[[str], str] = str) -> bytes:
-    """Return a workbook with changed members, under other names."""
-    file = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as new:
-        for name in old.namelist():
-            new.writestr(rename(name), edits.get(name, bytes)(old.read(name)))
-    return file.getvalue()
-
-
-def shared_texts(*column: str) -> bytes:
-    """Return a workbook as XlsxWriter writes it, whose cells refer to texts."""
-    file = io.BytesIO()
-    with xlsxwriter.Workbook(file) as book:
-        book.add_worksheet().write_column(0, 0, column)
-    return file.getvalue()
 
 
 def sheet_of(*rows: str) -> bytes:
     """Return a workbook whose sheet has these rows of XML."""
     xml = f'<worksheet xmlns="{MAIN}"><sheetData>{"".join(rows)}</sheetData></worksheet>'
-    return edited(workbook(), {SHEET: lambda _: xml.encode()})
+    return edited(workbook_of(), {SHEET: lambda _: xml.encode()})
 
 
 def cells(*values: str, row: int = 1) -> str:
@@ -117,7 +88,7 @@ def test_first_visible_sheet_with_a_known_column_is_read() -> None:
             book.create_sheet("Datos" if row is HEADER else "Otra").append([*row])
         cast("Worksheet", book["Datos"]).append([*PLACE])
 
-    data = workbook(HEADER, ("Tesistán", "Zapopan", "Jalisco"), change=add_sheets)
+    data = workbook_of(HEADER, ("Tesistán", "Zapopan", "Jalisco"), change=add_sheets)
     assert opened(data).sheet.name == "Datos"
     assert read(data) == [CELLS]
     assert [row.cells["nombre"] for row in opened(data, sheet="Sheet")] == ["Tesistán"]
@@ -129,18 +100,18 @@ def test_sheets_are_named_where_none_has_a_known_column() -> None:
             book.create_sheet(name).sheet_state = state
 
     with pytest.raises(UnreadableBodyError, match="names no column for `nombre`") as caught:
-        opened(workbook(("sitio", "n"), change=add_sheets))
+        opened(workbook_of(("sitio", "n"), change=add_sheets))
     assert caught.value.members == {"columns": ["sitio", "n"], "sheets": ["Sheet", "Visitas"]}
 
 
 def test_header_is_the_row_with_the_most_known_columns() -> None:
-    two_rows = workbook(
+    two_rows = workbook_of(
         ("Clave", None, None, "Nombre"), ("Ent", "Mun", "Loc", "Localidad", "Municipio", "Entidad"),
         ("14", "120", "0001", "Zapopan", "Zapopan", "Jalisco"),
     )  # fmt: skip
     assert opened(two_rows).header_row == 2
     assert read(two_rows) == [{**CELLS, "clave": "0001"}]
-    form = workbook(("Localidad:", "Todas"), ("Fecha:", "2026"), (), ("Folio", *HEADER), ("1", *PLACE))
+    form = workbook_of(("Localidad:", "Todas"), ("Fecha:", "2026"), (), ("Folio", *HEADER), ("1", *PLACE))
     assert opened(form).header_row == 4
     assert read(form) == [CELLS]
     assert [row.cells["nombre"] for row in opened(form, header_row=1)] == ["Fecha:", "Folio", "1"]
@@ -149,16 +120,16 @@ def test_header_is_the_row_with_the_most_known_columns() -> None:
 
 
 def test_rows_after_the_header_may_repeat_its_words() -> None:
-    again = workbook(("nombre",), ("Localidad",), ("Pueblo",))
+    again = workbook_of(("nombre",), ("Localidad",), ("Pueblo",))
     assert read(again) == [{"nombre": "Localidad"}, {"nombre": "Pueblo"}]
 
 
 def test_header_is_sought_in_the_first_twenty_rows_with_a_value() -> None:
     titles = [("Visitas",)] * 19
-    assert read(workbook(*titles, HEADER, PLACE)) == [CELLS]
+    assert read(workbook_of(*titles, HEADER, PLACE)) == [CELLS]
     with pytest.raises(UnreadableBodyError, match="names no column"):
-        opened(workbook(*titles, ("Visitas",), HEADER, PLACE))
-    assert opened(workbook(*titles, ("Visitas",), HEADER, PLACE), header_row=21).header_row == 21
+        opened(workbook_of(*titles, ("Visitas",), HEADER, PLACE))
+    assert opened(workbook_of(*titles, ("Visitas",), HEADER, PLACE), header_row=21).header_row == 21
 
 
 def test_value_of_a_merged_range_counts_for_all_its_rows() -> None:
@@ -168,7 +139,7 @@ def test_value_of_a_merged_range_counts_for_all_its_rows() -> None:
 
     rows = [("Estado", "Municipio", "Localidad"), ("Jalisco", "Zapopan", "Zapopan"), (None, None, "Tesistán"),
             (None, None, "Nextipac"), ("Jalisco", "Zapopan", "La Venta"), ("Sonora", None, None)]  # fmt: skip
-    data = workbook(*rows, change=merge)
+    data = workbook_of(*rows, change=merge)
     assert read(data) == [
         {"estado": "Jalisco", "municipio": "Zapopan", "nombre": "Zapopan"},
         {"estado": "Jalisco", "municipio": "Zapopan", "nombre": "Tesistán"},
@@ -184,7 +155,7 @@ def test_value_of_a_merged_range_counts_for_all_its_rows() -> None:
 
 def test_dates_times_and_truth_values_read_as_people_see_them() -> None:
     values = (date(2026, 3, 1), datetime(2026, 3, 1, 14, 30), time(7, 5), True, False, 46082.5, 1900)  # noqa: DTZ001
-    (row,) = opened(workbook(("nombre", *"abcdefg"), ("A", *values)))
+    (row,) = opened(workbook_of(("nombre", *"abcdefg"), ("A", *values)))
     assert row.sent == ["A", "2026-03-01", "2026-03-01 14:30", "07:05", "TRUE", "FALSE", "46082.5", "1900"]
 
 
@@ -201,7 +172,7 @@ def test_format_of_a_number_decides_whether_it_is_a_date(format_: str, said: str
     def set_format(book: openpyxl.Workbook) -> None:
         first_sheet(book).cell(2, 2).number_format = format_
 
-    (row,) = opened(workbook(("nombre", "b"), ("A", 46082.5), change=set_format))
+    (row,) = opened(workbook_of(("nombre", "b"), ("A", 46082.5), change=set_format))
     assert row.sent == ["A", said]
 
 
@@ -213,7 +184,7 @@ def test_first_days_of_1900_and_the_calendar_of_1904() -> None:
 
     for change in (None, since_1904):
         values = days if change is None else ("nombre", *(date(1904, 1, day) for day in (2, 3, 4)))
-        source = opened(workbook(("nombre", "a", "b", "c"), values, change=change))
+        source = opened(workbook_of(("nombre", "a", "b", "c"), values, change=change))
         (row,) = source
         assert row.sent == ["nombre", *map(str, values[1:])]
 
@@ -233,12 +204,12 @@ def test_error_is_an_empty_cell_of_a_match_and_refused_in_a_catalogue() -> None:
 
 
 def test_formula_without_a_value_is_refused_only_in_a_column_that_is_used() -> None:
-    beside = workbook((*HEADER, "Total"), (*PLACE, "=1+1"))
+    beside = workbook_of((*HEADER, "Total"), (*PLACE, "=1+1"))
     assert read(beside) == [CELLS]
     with zipfile.ZipFile(io.BytesIO(answered(beside))) as book:
         assert b"<f>1+1</f>" in book.read(SHEET)
     with pytest.raises(UnreadableBodyError, match=r"^Cell C2 has a formula without its value: open the workbook"):
-        opened(workbook((*HEADER, "Total"), ("Zapopan", "Zapopan", "=1+1", 2)))
+        opened(workbook_of((*HEADER, "Total"), ("Zapopan", "Zapopan", "=1+1", 2)))
 
 
 def test_cells_out_of_order_are_read_by_their_reference() -> None:
@@ -272,12 +243,12 @@ def test_pronunciation_is_not_part_of_a_text() -> None:
 )
 def test_parts_are_found_however_their_names_are_spelled(rename: Callable[[str], str]) -> None:
     renamed = {"[Content_Types].xml": "[Content_Types].xml"}
-    data = edited(workbook(HEADER, PLACE), {}, lambda name: renamed.get(name, rename(name)))
+    data = edited(workbook_of(HEADER, PLACE), {}, lambda name: renamed.get(name, rename(name)))
     assert read(data) == [CELLS]
 
 
 def test_answer_has_parts_named_as_their_relations_spell_them() -> None:
-    data = edited(workbook(HEADER, PLACE), {}, lambda name: name.replace("/", "\\").replace("sheet1", "Sheet1"))
+    data = edited(workbook_of(HEADER, PLACE), {}, lambda name: name.replace("/", "\\").replace("sheet1", "Sheet1"))
     book = openpyxl.load_workbook(io.BytesIO(answered(data)))
     assert [cell.value for cell in first_sheet(book)[2]][:5] == [*PLACE, "exact", "141200001"]
 
@@ -312,7 +283,7 @@ def test_work_that_a_small_file_would_cause_is_refused(
     member: str, edit: Callable[[bytes], bytes], sentence: str
 ) -> None:
     with pytest.raises(UnreadableBodyError, match=sentence):
-        opened(edited(workbook(HEADER, PLACE), {member: edit}))
+        opened(edited(workbook_of(HEADER, PLACE), {member: edit}))
 
 
 def test_texts_with_much_xml_between_them_are_refused() -> None:
@@ -331,7 +302,7 @@ def test_filter_and_its_name_span_the_answer() -> None:
     def add_filter(book: openpyxl.Workbook) -> None:
         first_sheet(book).auto_filter.ref = "A1:C3"
 
-    data = workbook(HEADER, PLACE, ("Tesistán", "Zapopan", "Jalisco"), change=add_filter)
+    data = workbook_of(HEADER, PLACE, ("Tesistán", "Zapopan", "Jalisco"), change=add_filter)
     written = answered(data)
     assert first_sheet(openpyxl.load_workbook(io.BytesIO(written))).auto_filter.ref == "A1:L3"
     with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(io.BytesIO(written)) as new:
@@ -343,7 +314,7 @@ def test_filter_of_another_header_stays() -> None:
     def add_filter(book: openpyxl.Workbook) -> None:
         first_sheet(book).auto_filter.ref = "A1:C3"
 
-    data = workbook(("Visitas",), HEADER, PLACE, change=add_filter)
+    data = workbook_of(("Visitas",), HEADER, PLACE, change=add_filter)
     written = answered(data)
     assert first_sheet(openpyxl.load_workbook(io.BytesIO(written))).auto_filter.ref == "A1:C3"
     with zipfile.ZipFile(io.BytesIO(written)) as new:
@@ -352,7 +323,7 @@ def test_filter_of_another_header_stays() -> None:
 
 @pytest.mark.parametrize(("beside", "grown"), [((), "A1:L2"), (("Notas",), "A1:C2")])
 def test_table_grows_unless_another_column_is_beside_it(beside: Sequence[str], grown: str) -> None:
-    data = workbook(
+    data = workbook_of(
         (*HEADER, *beside), PLACE, change=lambda book: first_sheet(book).add_table(Table(displayName="T", ref="A1:C2"))
     )
     table = first_sheet(openpyxl.load_workbook(io.BytesIO(answered(data)))).tables["T"]
@@ -370,6 +341,6 @@ def test_catalogue_is_read_from_the_first_visible_sheet() -> None:
         book["AGEEML"].append(["1"])
 
     out = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(workbook(("x",), change=hide))) as archive:
+    with zipfile.ZipFile(io.BytesIO(workbook_of(("x",), change=hide))) as archive:
         write_csv(archive, None, out)
     assert out.getvalue() == b'"a","b","c"\n"1","",""\n'

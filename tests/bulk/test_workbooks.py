@@ -5,7 +5,7 @@ import io
 import re
 import tracemalloc
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from tempfile import SpooledTemporaryFile
 from typing import IO, cast
@@ -24,41 +24,11 @@ from localidades_api.bulk.writers import writer
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.files.workbook import write_csv
 from tests.support.bulk import open_rows
+from tests.support.workbooks import SHEET, edited, shared_texts, workbook_of
 
 ANSWER = {**describe_problem("A <sentence> & more."), "outcome": "exact", "cvegeo": "010010001", "score": 99.5}
 ANSWERED = ["match_outcome", "match_cvegeo", "match_label", "match_score", "match_margin", "match_faults",
             "match_candidates", "match_withdrawn", "match_problem"]  # fmt: skip
-
-
-def workbook_of(*rows: Sequence[object], change: Callable[[openpyxl.Workbook], object] | None = None) -> bytes:
-    """Return a workbook as openpyxl writes it."""
-    workbook, file = openpyxl.Workbook(), io.BytesIO()
-    for row in rows:
-        workbook.worksheets[0].append([*row])
-    if change is not None:
-        change(workbook)
-    workbook.save(file)
-    return file.getvalue()
-
-
-def shared_texts(*column: str) -> bytes:
-    """Return a workbook as XlsxWriter writes it, with shared strings."""
-    file = io.BytesIO()
-    with xlsxwriter.Workbook(file) as workbook:
-        workbook.add_worksheet().write_column(0, 0, column)
-    return file.getvalue()
-
-
-def edited(data: bytes, member: str, edit: Callable[[bytes], bytes | None]) -> bytes:
-    """Return a workbook with a member edited, added, or removed."""
-    file = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as new:
-        for name in dict.fromkeys([*old.namelist(), member]):
-            content: bytes | None = old.read(name) if name in old.namelist() else b""
-            content = edit(content or b"") if name == member else content
-            if content is not None:
-                new.writestr(name, content)
-    return file.getvalue()
 
 
 FILES = ExitStack()
@@ -198,7 +168,7 @@ def test_xml_names_may_have_a_prefix() -> None:
     def prefixed(xml: bytes) -> bytes:
         return re.sub(rb"<(/?)(\w)", rb"<\1x:\2", xml).replace(b"xmlns=", b"xmlns:x=")
 
-    data = edited(workbook_of(("nombre",), ("A",)), "xl/worksheets/sheet1.xml", prefixed)
+    data = edited(workbook_of(("nombre",), ("A",)), {SHEET: prefixed})
     assert [row.sent for row in rows_in(data)] == [["A"]]
     target, source = io.BytesIO(), opened(data)
     made = writer(XLSX, source)
@@ -234,7 +204,6 @@ def test_columns_for_objects_are_the_members_of_the_first() -> None:
 
 SOUND = workbook_of(("nombre",), ("A",))
 SHARED = shared_texts("nombre", "A")
-SHEET = "xl/worksheets/sheet1.xml"
 DOCTYPE = b'<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b SYSTEM "http://127.0.0.1:9/">]><worksheet>&b;</worksheet>'
 LAUGHS = b'<!DOCTYPE a [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;">]><worksheet>&b;</worksheet>'
 
@@ -251,16 +220,16 @@ def refused() -> Iterator[tuple[str, bytes, str]]:
     yield "cut short", SOUND[:-30], cant
     yield "no zip", b"PK\x03\x04 nothing", cant
     yield "text", b"nombre\nA\n", cant
-    yield "no sheet", edited(SOUND, SHEET, lambda _: None), cant
-    yield "broken XML", edited(SOUND, SHEET, lambda xml: xml[:-30]), cant
-    yield "external entity", edited(SOUND, SHEET, lambda _: DOCTYPE), cant
-    yield "expanding entities", edited(SOUND, SHEET, lambda _: LAUGHS), cant
-    yield "entities in texts", edited(SHARED, "xl/sharedStrings.xml", lambda _: LAUGHS), cant
-    yield "missing text", edited(SHARED, "xl/sharedStrings.xml", lambda _: b"<sst/>"), cant
-    yield "no number", edited(SHARED, SHEET, lambda xml: xml.replace(b"<v>1</v>", b"<v>x</v>")), cant
-    yield "zip", edited(SOUND, "xl/workbook.xml", lambda _: None), "^The file is a zip, and no Excel workbook"
-    yield "macros", edited(SOUND, "xl/vbaProject.bin", lambda _: b"x"), "^The workbook has macros: save it as .xlsx"
-    yield "links", edited(SOUND, "xl/externalLinks/externalLink1.xml", lambda _: b"<a/>"), "has links to other files"
+    yield "no sheet", edited(SOUND, {SHEET: lambda _: None}), cant
+    yield "broken XML", edited(SOUND, {SHEET: lambda xml: xml[:-30]}), cant
+    yield "external entity", edited(SOUND, {SHEET: lambda _: DOCTYPE}), cant
+    yield "expanding entities", edited(SOUND, {SHEET: lambda _: LAUGHS}), cant
+    yield "entities in texts", edited(SHARED, {"xl/sharedStrings.xml": lambda _: LAUGHS}), cant
+    yield "missing text", edited(SHARED, {"xl/sharedStrings.xml": lambda _: b"<sst/>"}), cant
+    yield "no number", edited(SHARED, {SHEET: lambda xml: xml.replace(b"<v>1</v>", b"<v>x</v>")}), cant
+    yield "zip", edited(SOUND, {"xl/workbook.xml": lambda _: None}), "^The file is a zip, and no Excel workbook"
+    yield "macros", edited(SOUND, {"xl/vbaProject.bin": lambda _: b"x"}), "^The workbook has macros: save it as .xlsx"
+    yield "links", edited(SOUND, {"xl/externalLinks/externalLink1.xml": lambda _: b"<a/>"}), "has links to other files"
     yield "formula", workbook_of(("nombre",), ("=A1",)), "^Cell A2 has a formula without its value"
     yield "old or locked", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "^The file is an Excel workbook of before 2007"
     yield "bomb", declaring(SOUND, 513 * 1024**2), "unpacks to more than 512 MB"
@@ -278,7 +247,7 @@ def test_unreadable_workbook_is_explained(data: bytes, sentence: str) -> None:
 
 @pytest.mark.tail
 def test_workbook_that_would_exhaust_memory_is_refused() -> None:
-    many = edited(SHARED, "xl/sharedStrings.xml", lambda _: b"<sst>" + b"<si/>" * 4_500_000 + b"</sst>")
+    many = edited(SHARED, {"xl/sharedStrings.xml": lambda _: b"<sst>" + b"<si/>" * 4_500_000 + b"</sst>"})
     with pytest.raises(UnreadableBodyError, match="too many different texts"):
         opened(many)
 

@@ -25,6 +25,7 @@ from tests.support.application import await_release, client_of, import_into, run
 from tests.support.catalogue import many, write_catalogue
 from tests.support.postgres import out_of_reach
 from tests.support.wire import LOCALIDADES
+from tests.support.workbooks import workbook_of
 
 MATCH, NEAREST = f"{LOCALIDADES}match/", f"{LOCALIDADES}nearest/"
 CSV, NDJSON, JSON = "text/csv", "application/x-ndjson", "application/json"
@@ -457,15 +458,6 @@ async def test_steady_body_may_take_longer(client: httpx.AsyncClient, monkeypatc
 
 
 # Excel workbooks
-
-
-def workbook_of(*rows: tuple[object, ...], sheet: str = "Hoja1") -> bytes:
-    workbook, file = openpyxl.Workbook(), io.BytesIO()
-    for row in rows:
-        workbook.worksheets[0].append([*row])
-    workbook.worksheets[0].title = sheet
-    workbook.save(file)
-    return file.getvalue()
 
 
 def rows_of_workbook(answer: httpx.Response) -> list[dict[str, Any]]:

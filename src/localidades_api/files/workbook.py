@@ -259,7 +259,7 @@ class _Parser:
     def __init__(self) -> None:
         self.expat = expat.ParserCreate("UTF-8")
         self.expat.buffer_text = True
-        self.expat.StartDoctypeDeclHandler = _refuse_doctype  # without one there are no custom entities
+        self.expat.StartDoctypeDeclHandler = _refuse_doctype  # so no custom entities either
         self.expat.StartElementHandler = self._start
         self.expat.EndElementHandler = self._end
         self._depth = 0

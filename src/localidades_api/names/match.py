@@ -335,7 +335,7 @@ class Matcher:
         sure: float,
         key: int | None = None,
     ) -> MatchResult:
-        """Return the result for candidates; `key` is that of the row if a place has it, whose name is not like it."""
+        """Return the result for candidates; `key` is the row's if it belongs to a place with a different name."""
         likely = certainty.probabilities(self._evidence(question, found))
         if key is None:
             has_moved = _swap_seat_to_front(question, found, likely) or _swap_town_to_front(question, found, likely)

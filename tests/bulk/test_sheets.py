@@ -253,6 +253,7 @@ def test_answer_has_parts_named_as_their_relations_spell_them() -> None:
     assert [cell.value for cell in first_sheet(book)[2]][:5] == [*PLACE, "exact", "141200001"]
 
 
+DEEP = b"<a>" * 100 + b"</a>" * 100
 COMMENT = b"<!--" + b"a" * 200_000 + b"-->"
 
 
@@ -262,11 +263,11 @@ COMMENT = b"<!--" + b"a" * 200_000 + b"-->"
         ("xl/workbook.xml", lambda xml: xml.replace(b"<sheets>", b"<a/>" * 300_000 + b"<sheets>"), "larger than 1 MB"),
         (SHEET, lambda xml: xml.replace(b"<sheetData>", COMMENT + b"<sheetData>"), "a tag or a comment of more"),
         (SHEET, lambda xml: xml.replace(b"<row ", b'<row x="' + b"a" * 200_000 + b'" ', 1), "a tag or a comment"),
-        (SHEET, lambda xml: xml.replace(b"</sheetData>", b"</sheetData>" + b"<a>" * 200), "^The workbook can't be"),
-        (SHEET, lambda xml: xml.replace(b"<row", b"<a>" * 200 + b"<row", 1), "^The workbook can't be read"),
+        (SHEET, lambda xml: xml.replace(b"</sheetData>", b"</sheetData>" + DEEP), "^The workbook can't be"),
+        (SHEET, lambda xml: xml.replace(b"<row", DEEP + b"<row", 1), "^The workbook can't be read"),
         (SHEET, lambda xml: xml.decode().encode("utf-16"), "^The workbook is written in UTF-16: open it in Excel"),
         (SHEET, lambda xml: xml.replace(b"</sheetData>", b"<a/>" * 4_300_000 + b"</sheetData>"), "16 MB of XML"),
-        ("xl/styles.xml", lambda _: b"<a>" * 200, "^The workbook can't be read"),
+        ("xl/styles.xml", lambda _: b"<styleSheet>" + DEEP + b"</styleSheet>", "^The workbook can't be read"),
     ],
     ids=[
         "large index",

@@ -335,6 +335,24 @@ def test_table_grows_unless_another_column_is_beside_it(beside: Sequence[str], g
     assert beside or names[3:5] == ["match_outcome", "match_cvegeo"]
 
 
+@pytest.mark.parametrize(("padding", "grown"), [(0, "A1:L2"), (256 * 1024, "A1:C2")])
+def test_table_grows_unless_its_part_is_too_large(padding: int, grown: str) -> None:
+    data = workbook_of(
+        HEADER, PLACE, change=lambda book: first_sheet(book).add_table(Table(displayName="T", ref="A1:C2"))
+    )
+    padded = edited(data, {"xl/tables/table1.xml": lambda xml: xml + b" " * padding})
+    assert first_sheet(openpyxl.load_workbook(io.BytesIO(answered(padded)))).tables["T"].ref == grown
+
+
+@pytest.mark.parametrize(
+    "text", [b"<!--" + b"<autoFilter ref=" * 5_000 + b"-->", b"<a><![CDATA[" + b"x" * 3_000_000 + b"]]></a>"]
+)
+def test_text_behind_the_rows_is_copied(text: bytes) -> None:
+    data = edited(workbook_of(HEADER, PLACE), {SHEET: lambda xml: xml.replace(b"</sheetData>", b"</sheetData>" + text)})
+    with zipfile.ZipFile(io.BytesIO(answered(data))) as book:
+        assert b"</sheetData>" + text in book.read(SHEET)
+
+
 def test_catalogue_is_read_from_the_first_visible_sheet() -> None:
     def hide(book: openpyxl.Workbook) -> None:
         first_sheet(book).sheet_state = "hidden"

@@ -21,9 +21,9 @@ _LEVEL = 3  # of zlib, as for downloads
 _MAX_CELL = 32_767  # characters, as in Excel
 _MAX_SHEET = 1900 * 1024**2  # bytes: a zip for files beyond 2 GB is one that Excel may refuse
 _NUMBERS = frozenset({"score", "margin", "distancia"})  # columns of numbers
-_DIMENSION = re.compile(rb"<(\w+:)?dimension\b[^>]*/>")  # the range of cells that have a value, which grows
+_DIMENSION = re.compile(rb"<(\w+:)?dimension\b[^<>]*/>")  # the range of cells that have a value, which grows
 _PREFIX = re.compile(rb"<(\w+:)?sheetData\b")
-_STYLE = re.compile(rb"<(?:\w+:)?c\b[^>]*\bs=\"(\d+)\"")
+_STYLE = re.compile(rb"<(?:\w+:)?c\b[^<>]*\bs=\"(\d+)\"")
 _SHEET = "xl/worksheets/sheet1.xml"  # of a new workbook
 
 
@@ -154,6 +154,8 @@ class SheetWriter:
         pieces, rest = [self._archive.add(self._header())], b""
         while piece := self._source.read(_PIECE):
             whole, bracket, rest = (rest + piece).rpartition(b">")
+            if len(rest) > _PIECE:  # a text, since no tag is so long
+                whole, bracket, rest = whole + bracket, rest, b""
             pieces.append(self._archive.add(self._ranges.grow_filter(whole + bracket)))
         return b"".join((*pieces, self._archive.add(rest), self._archive.end()))
 
@@ -189,15 +191,15 @@ def _as_xml(cells: str) -> bytes:
 
 
 _RANGE = rb"([A-Z]+)(\d+):([A-Z]+)(\d+)"
-_TABLE = re.compile(rb'(<(?:\w+:)?table\b[^>]*?\bref=")' + _RANGE + rb'(")')
-_FILTER = re.compile(rb'(<(?:\w+:)?autoFilter\b[^>]*?\bref=")' + _RANGE + rb'(")')
+_TABLE = re.compile(rb'(<(?:\w+:)?table\b[^<>]*?\bref=")' + _RANGE + rb'(")')
+_FILTER = re.compile(rb'(<(?:\w+:)?autoFilter\b[^<>]*?\bref=")' + _RANGE + rb'(")')
 _FILTER_NAME = re.compile(
-    rb'(<(?:\w+:)?definedName\b[^>]*?\bname="_xlnm\._FilterDatabase"[^>]*>[^<]*?)'
+    rb'(<(?:\w+:)?definedName\b[^<>]*?\bname="_xlnm\._FilterDatabase"[^<>]*>[^<]*?)'
     rb"\$([A-Z]+)\$(\d+):\$([A-Z]+)\$(\d+)(<)"
 )
 _SHEET_NUMBER = re.compile(rb'\blocalSheetId="(\d+)"')
-_TABLE_COLUMNS = re.compile(rb'(<(?:\w+:)?tableColumns\b[^>]*?\bcount=")(\d+)(")')
-_TABLE_COLUMN_ID = re.compile(rb'<(?:\w+:)?tableColumn\b[^>]*?\bid="(\d+)"')
+_TABLE_COLUMNS = re.compile(rb'(<(?:\w+:)?tableColumns\b[^<>]*?\bcount=")(\d+)(")')
+_TABLE_COLUMN_ID = re.compile(rb'<(?:\w+:)?tableColumn\b[^<>]*?\bid="(\d+)"')
 _END_OF_COLUMNS = re.compile(rb"</(\w+:)?tableColumns>")
 
 

@@ -26,6 +26,7 @@ _CONTROLS = bytes({*range(32)} - {*b"\t\n"})
 _TO_ESCAPE = re.compile(rb"[\x00-\x08\x0b-\x1f]|\xef\xbf[\xbe\xbf]|_(?=x[0-9A-Fa-f]{4}_)")
 _PIECE = 32 * 1024  # bytes of XML, some milliseconds
 _MAX_INDEX = 1024**2  # bytes of a part that lists sheets or parts
+_MAX_TABLES, _MAX_TABLE = 100, 256 * 1024  # tables of a sheet, and bytes of each
 _MAX_STYLES = 16 * 1024**2  # bytes
 _MAX_TOKEN = 128 * 1024  # bytes of a tag or comment; expat 2.5 takes time squared for a longer one
 _MAX_DEPTH = 100  # elements within each other, of which expat keeps each in memory
@@ -137,9 +138,10 @@ class Workbook:
             yield None
 
     def tables(self, sheet: Sheet) -> list[str]:
-        """Return the members with the tables of a sheet."""
-        relations = self._relations(sheet.member).values()
-        return [self._member(one.part) for one in relations if one.kind.endswith("/table")]
+        """Return the members with the tables of a sheet, without those that are too large to be read at once."""
+        parts = [one.part for one in self._relations(sheet.member).values() if one.kind.endswith("/table")]
+        members = [self._member(part) for part in parts[:_MAX_TABLES]]
+        return [member for member in members if self.archive.getinfo(member).file_size <= _MAX_TABLE]
 
     def part_of(self, member: str) -> str:
         """Return the name of a member as the relations of the workbook spell it, which most programs need."""

@@ -59,6 +59,7 @@ class AreaBook:
             id_: frozenset(word for form in forms_of_state(id_, name) for word in form) for id_, name in estados.items()
         }
         self._states = {name: id_ for id_, estado in estados.items() for name in state_names(id_, estado)}
+        self._joined_states = {name.replace(" ", ""): id_ for name, id_ in reversed(self._states.items())}
         self._by_words: dict[str, list[int]] = defaultdict(list)
         self._exact: dict[tuple[int, str], list[int]] = defaultdict(list)  # today's names, by estado
         self._of_state: dict[int, _Names] = defaultdict(dict)
@@ -103,11 +104,7 @@ class AreaBook:
             return self._states[folded]
         if (found := state_of_code(folded)) in self.estados:
             return found
-        joined = folded.replace(" ", "")
-        for name, id_ in self._states.items():
-            if name.replace(" ", "") == joined:
-                return id_
-        return None
+        return self._joined_states.get(folded.replace(" ", ""))
 
     def _find_municipios(self, text: str, estado_id: int | None) -> tuple[Area, ...]:
         """Return the municipios with names like a text, the most similar first, within an estado if one is given."""

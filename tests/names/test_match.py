@@ -399,6 +399,18 @@ def test_line_may_name_its_areas_in_brackets_and_the_country(towns: NameIndex, l
     assert towns.match(MatchRow(line)).id == key
 
 
+def test_estado_of_mexico_is_no_country_behind_a_name_alone(tmp_path: Path) -> None:
+    places = [
+        IndexedPlace(150810077, "Hidalgo", 15081, "Tecámac", 15, "México", "R", 90),
+        IndexedPlace(130480001, "Pachuca de Soto", 13048, "Pachuca de Soto", 13, "Hidalgo", "U", 256_584, is_seat=True),
+    ]
+    build_index(tmp_path / "names", places)
+    index = NameIndex(tmp_path / "names")
+    assert index.match(MatchRow("Hidalgo, México")).id == 150810077
+    assert index.match(MatchRow("Pachuca de Soto, Hidalgo, México")).id == 130480001
+    index.close()
+
+
 def test_estado_in_the_column_of_municipios_is_read_as_one(towns: NameIndex, index: NameIndex) -> None:
     assert towns.match(MatchRow("Panuaya", "Hgo.")) == towns.match(MatchRow("Panuaya", None, "Hgo."))
     assert towns.match(MatchRow("Ciudad Constitución", "BCS")).id == 30010001

@@ -437,7 +437,7 @@ def _read_line(areas: AreaBook, row: MatchRow) -> Iterator[MatchRow]:
     if (bracketed := _BRACKET_AT_END.fullmatch(text)) and areas.find_state(bracketed[2].rpartition(",")[2]) is not None:
         text = f"{bracketed[1]}, {bracketed[2]}"
     name, _, last = (part.strip() for part in text.rpartition(","))
-    if fold(last) in _COUNTRY and areas.find_state(name.rpartition(",")[2]) is not None:
+    if "," in name and fold(last) in _COUNTRY and areas.find_state(name.rpartition(",")[2]) is not None:
         name, _, last = (part.strip() for part in name.rpartition(","))
     if name and last:
         inner, _, municipio = (part.strip() for part in name.rpartition(","))

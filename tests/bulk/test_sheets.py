@@ -1,6 +1,7 @@
 """Sheets as people and programs make them: where the table is, what cells say, and parts in unusual spellings."""
 
 import io
+import tracemalloc
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -117,6 +118,18 @@ def test_header_is_the_row_with_the_most_known_columns() -> None:
     assert [row.cells["nombre"] for row in opened(form, header_row=1)] == ["Fecha:", "Folio", "1"]
     with pytest.raises(UnreadableBodyError, match="Row 3 of the sheet is empty"):
         opened(form, header_row=3)
+    with pytest.raises(UnreadableBodyError, match="Row 99 of the sheet is empty"):
+        opened(form, header_row=99)
+
+
+def test_rows_above_a_header_that_is_named_take_no_memory() -> None:
+    data = workbook_of(*[("x" * 1000, number) for number in range(4000)], ("nombre", "n"), ("Zapopan", 1))
+    tracemalloc.start()
+    try:
+        assert [row.cells["nombre"] for row in opened(data, header_row=4001)] == ["Zapopan"]
+        assert tracemalloc.get_traced_memory()[1] < 3e6
+    finally:
+        tracemalloc.stop()
 
 
 def test_rows_after_the_header_may_repeat_its_words() -> None:
@@ -285,6 +298,27 @@ def test_work_that_a_small_file_would_cause_is_refused(
 ) -> None:
     with pytest.raises(UnreadableBodyError, match=sentence):
         opened(edited(workbook_of(HEADER, PLACE), {member: edit}))
+
+
+def test_part_that_is_listed_twice_is_read_once() -> None:
+    relations, sheet = "xl/_rels/workbook.xml.rels", b'<sheet name="Sheet1"'
+    data = edited(
+        shared_texts("nombre", "Zapopan"),
+        {
+            relations: lambda xml: xml.replace(
+                b"</Relationships>",
+                b'<Relationship Id="x" Target="sharedStrings.xml" Type="http://a/sharedStrings"/></Relationships>',
+            ),
+            "xl/workbook.xml": lambda xml: xml.replace(
+                sheet, sheet.replace(b"1", b"0") + xml[xml.index(sheet) + len(sheet) : xml.index(b"</sheets>")] + sheet
+            ),
+        },
+    )
+    source = opened(data)
+    assert [one.name for one in source.workbook.sheets] == ["Sheet0"]
+    assert source.workbook.text("1") == "Zapopan"
+    with pytest.raises(IndexError):
+        source.workbook.text("2")
 
 
 def test_texts_with_much_xml_between_them_are_refused() -> None:

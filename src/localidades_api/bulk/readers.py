@@ -434,32 +434,35 @@ class XlsxReader(RowReader):
         The error is that of the first sheet; its `columns` are those of the widest row, for the sender to name some.
         """
         visible = [one for one in self.workbook.sheets if one.is_visible] or self.workbook.sheets
-        refusals: list[tuple[str, list[SheetRow]]] = []
+        error: UnreadableBodyError | None = None
         for sheet in [self.sheet] if self._is_sheet_named else visible:
-            rows: list[SheetRow] = []
+            rows: list[tuple[int, SheetRow]] = []  # with how many rows have a value up to each
+            number = 0
             for row in self.workbook.rows(sheet):
                 yield
                 if row is not None:
-                    rows.append(row)
-                if len(rows) >= _MAX_TITLES and (self._named_row or 0) <= rows[-1].number:
-                    break
-            if (refusal := self._choose_header(rows)) is None:
+                    number += 1
+                    if self._named_row is None or row.number == self._named_row:
+                        rows.append((number, row))
+                    if row.number >= self._named_row if self._named_row else number == _MAX_TITLES:
+                        break
+            if (refusal := self._choose_header(rows, is_empty=not number)) is None:
                 self.sheet = sheet
                 return
-            refusals.append((refusal, rows))
-        sentence, rows = refusals[0]
-        widest: list[str] = max(rows, key=len, default=SheetRow())
-        members = {"columns": unique(widest)[:_MAX_NAMED], "sheets": [one.name for one in visible[:_MAX_NAMED]]}
-        raise UnreadableBodyError(sentence, members={name: value for name, value in members.items() if value})
+            if error is None:
+                widest: list[str] = max((row for _, row in rows), key=len, default=SheetRow())
+                columns, names = unique(widest)[:_MAX_NAMED], [one.name for one in visible[:_MAX_NAMED]]
+                error = UnreadableBodyError(
+                    refusal, members={**({"columns": columns} if columns else {}), "sheets": names}
+                )
+        raise cast("UnreadableBodyError", error)
 
-    def _choose_header(self, rows: Sequence[SheetRow]) -> str | None:
+    def _choose_header(self, rows: Sequence[tuple[int, SheetRow]], *, is_empty: bool) -> str | None:
         """Take the row with the most known columns as the header, or return why none can be."""
-        if not rows:
+        if is_empty:
             return f"The sheet is empty: begin it with the columns `{self._roles.example}`."
         refusal = None
-        for titles, row in enumerate(rows, 1):
-            if self._named_row not in {None, row.number}:
-                continue
+        for titles, row in rows:
             try:
                 found = assign(row, self._roles, self._named)
                 require(found, self._roles, row, self._named)

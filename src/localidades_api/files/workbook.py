@@ -98,13 +98,14 @@ class Workbook:
         self.member = self._member(part)
         self._read_index(part, index)
         relations = self._relations(part)
-        self.sheets = [
-            Sheet(name, number, state == "visible", self._member(relations[id_].part))
-            for number, (name, state, id_) in enumerate(index.sheets)
-            if id_ in relations
-            and relations[id_].kind.endswith("/worksheet")
-            and _canonical(relations[id_].part) in self._members
-        ]
+        # Each part is read once, however often it is listed: no real workbook has two sheets in one part.
+        sheets: dict[str, Sheet] = {}
+        for number, (name, state, id_) in enumerate(index.sheets):
+            relation = relations.get(id_)
+            if relation and relation.kind.endswith("/worksheet") and _canonical(relation.part) in self._members:
+                member = self._member(relation.part)
+                sheets.setdefault(member, Sheet(name, number, state == "visible", member))
+        self.sheets = list(sheets.values())
         if not self.sheets:
             raise KeyError(part)
         self._relations_of_book = relations
@@ -119,13 +120,10 @@ class Workbook:
 
     def load(self) -> Iterator[None]:
         """Read the texts and the formats of numbers that cells refer to, with pauses."""
-        for relation in self._relations_of_book.values():
-            if (member := self._members.get(_canonical(relation.part))) is None:
-                continue
-            if relation.kind.endswith("/sharedStrings"):
-                yield from _feed(self.archive, member, _TextsParser(self._texts))
-            elif relation.kind.endswith("/styles"):
-                yield from _feed(self.archive, member, _StylesParser(self._formats), _MAX_STYLES)
+        if member := self._find("/sharedStrings"):
+            yield from _feed(self.archive, member, _TextsParser(self._texts))
+        if member := self._find("/styles"):
+            yield from _feed(self.archive, member, _StylesParser(self._formats), _MAX_STYLES)
 
     def rows(
         self, sheet: Sheet, edge: int = MAX_COLUMNS, merges: list[Merge] | None = None
@@ -158,6 +156,11 @@ class Workbook:
         if kind and 0 <= value < _LAST_DAY:
             return _date(value + _DAYS_TO_1904 * self._is_1904, kind)
         return str(int(value)) if value.is_integer() else f"{value:.15g}"
+
+    def _find(self, kind: str) -> str | None:
+        """Return the member that the workbook relates to with the first relation of a kind; None if there is none."""
+        part = next((one.part for one in self._relations_of_book.values() if one.kind.endswith(kind)), "")
+        return self._members.get(_canonical(part))
 
     def _relations(self, part: str) -> "dict[str, _Relation]":
         """Return the relations of a part by their id; those within the workbook."""

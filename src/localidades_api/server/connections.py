@@ -5,12 +5,12 @@ another client, not even a probe, or connect to the database.
 """
 
 import asyncio
+import heapq
 import logging
 import resource
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
 from operator import attrgetter
 from typing import Literal, Protocol
 
@@ -25,6 +25,7 @@ _PROBE_RESERVE = 16  # connections beyond the limit, on which probes are answere
 _OWN_FILES = 96  # listening sockets, log, metrics, static files being sent, connections to a tracer
 _FILES_PER_DATABASE_CONNECTION = 2  # asyncpg opens a second one to cancel a statement
 _ROOM_FRACTION = 64  # one connection in so many is closed to make room
+_CANDIDATES = 4  # connections that are looked at for each to be closed: asking the kernel takes a microsecond
 _SWEEP_INTERVAL = 1.0  # seconds
 _SWEEPS_PER_LOG = 10  # between two log lines about closed connections
 
@@ -134,9 +135,10 @@ class Connections:
 
         A busy worker may not have read the next request of such a connection yet; it stays open then.
         """
-        idle = sorted((one for one in self._open if one is not new and one.is_idle), key=attrgetter("idle_since"))
-        closable = (one for one in idle if not one.has_unread_input)
-        closed = list(islice(closable, max(1, self.maximum // _ROOM_FRACTION)))
+        count = max(1, self.maximum // _ROOM_FRACTION)
+        idle = (one for one in self._open if one is not new and one.is_idle)
+        candidates = heapq.nsmallest(count * _CANDIDATES, idle, key=attrgetter("idle_since"))
+        closed = [one for one in candidates if not one.has_unread_input][:count]
         for connection in closed:
             connection.transport.close()
             self.remove(connection)  # the event loop calls `connection_lost` later

@@ -13,7 +13,7 @@ import pytest
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.database.queries.releases import get_release_snapshot
-from localidades_api.importer import ImportReport
+from localidades_api.importer.run import ImportReport
 from localidades_api.importer.transform import Catalogue
 from tests.support.application import import_into
 from tests.support.catalogue import read_catalogue

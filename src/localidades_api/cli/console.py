@@ -27,7 +27,7 @@ from rich.text import Text
 from localidades_api.errors import OutputError, ReaderGoneError
 
 if TYPE_CHECKING:  # importing these takes longer than most commands
-    from localidades_api.importer import ImportReport
+    from localidades_api.importer.run import ImportReport
     from localidades_api.observability.progress import Step, StepProgress
 
 _MAX_SHOWN_REJECTIONS = 20

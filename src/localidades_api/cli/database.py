@@ -20,7 +20,7 @@ from localidades_api.errors import ConfigurationError, LocalidadesError, Unavail
 from localidades_api.settings import Settings, find_clone, read_settings
 
 if TYPE_CHECKING:
-    from localidades_api.importer import ImportReport
+    from localidades_api.importer.run import ImportReport
 
 _REQUEST_TIMEOUT = 10.0  # seconds, for the several statements of one request
 
@@ -117,7 +117,7 @@ def run_import(
     sheet: str | None,
 ) -> "ImportReport":
     """Import a catalogue, remove withdrawn releases, and show progress."""
-    from localidades_api.importer import import_catalogue  # noqa: PLC0415  # not needed by other commands
+    from localidades_api.importer.run import import_catalogue  # noqa: PLC0415  # not needed by other commands
     from localidades_api.releases.retire import finish_retirements  # noqa: PLC0415  # as above
 
     async def run(database: Database) -> "ImportReport":

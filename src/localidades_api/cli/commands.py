@@ -313,7 +313,7 @@ def match(  # noqa: PLR0913  # an option per column
 ) -> None:
     """Match each row of a file to a place, and write the place's key beside the row."""
     os.nice(19)  # leave the CPU to a service on the same machine
-    from localidades_api.cli.match import MatchJob, run_match, run_remote_match  # noqa: PLC0415  # see above
+    from localidades_api.cli.match import MatchJob  # noqa: PLC0415  # see above
 
     headers = {
         "nombre": nombre, "municipio": municipio, "estado": estado, "latitud": latitud, "longitud": longitud,
@@ -322,8 +322,12 @@ def match(  # noqa: PLR0913  # an option per column
     columns = {role: header for role, header in headers.items() if header is not None}
     job = MatchJob.create(file, output, columns, force=force, sure=sure, sheet=sheet, header_row=header_row, lang=lang)
     if url is None:
+        from localidades_api.cli.match_database import run_match  # noqa: PLC0415  # see above
+
         run_match(job, release)
     else:
+        from localidades_api.cli.match_service import run_remote_match  # noqa: PLC0415  # see above
+
         run_remote_match(job, url, release)
 
 

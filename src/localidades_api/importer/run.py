@@ -23,7 +23,7 @@ from localidades_api.importer.demo.generate import DEMO_LOCALITIES, generate_dem
 from localidades_api.importer.extract import CatalogueText, open_table, read_table, watch_reading
 from localidades_api.importer.load import load_release, publish, vacuum
 from localidades_api.importer.source import Source, interruptible, open_source, suggest_release_name
-from localidades_api.importer.transform import Catalogue, Rejected, transform
+from localidades_api.importer.transform import CatalogueRecords, Rejected, transform
 from localidades_api.observability.progress import ImportProgress, ImportStep
 from localidades_api.releases.comparison import Comparison, compare_with_current, complete_comparisons
 from localidades_api.releases.retire import withdraw_demo
@@ -49,7 +49,7 @@ class ImportReport:
 
     @classmethod
     def of(
-        cls, release: str, catalogue: Catalogue, comparison: Comparison, *, demo_retired: bool, seconds: float
+        cls, release: str, catalogue: CatalogueRecords, comparison: Comparison, *, demo_retired: bool, seconds: float
     ) -> Self:
         """Count what was imported."""
         return cls(
@@ -150,7 +150,7 @@ async def _read(
     release: str | None,
     unnamed: str | None,
     progress: ImportProgress,
-) -> tuple[str, Catalogue]:
+) -> tuple[str, CatalogueRecords]:
     progress.begin(ImportStep.READ)
     with _open(file, sheet) as table:
         name = release if release is not None else suggest_release_name(file, table.member) or unnamed

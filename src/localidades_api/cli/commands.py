@@ -18,11 +18,12 @@ from typing import Annotated, Literal, NoReturn
 import typer
 
 from localidades_api import __version__
-from localidades_api.cli.console import print_json, print_report, print_text, show_progress
+from localidades_api.cli.console import print_json, print_report, print_text
 from localidades_api.cli.exit_codes import USAGE, Commands, errors_as_sentences, examples
 from localidades_api.cli.releases import Json, Reason, releases
 from localidades_api.errors import ConfigurationError
 from localidades_api.names.weights import MAX_SURE, MIN_SURE, SURE
+from localidades_api.observability.progress_display import show_progress
 
 _EXIT_CODES = """\b
 Exit codes:

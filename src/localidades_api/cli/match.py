@@ -23,13 +23,14 @@ from localidades_api.bulk.columns import MATCH_COLUMNS, in_language
 from localidades_api.bulk.readers import XLSX, MediaType, reader
 from localidades_api.bulk.rows import ROLES, Answer, Row
 from localidades_api.bulk.writers import writer
-from localidades_api.cli.console import console, writing
+from localidades_api.cli.console import writing
 from localidades_api.errors import OutputError
 from localidades_api.files.kinds import START, describe_kind
 from localidades_api.importer.source import interruptible
 from localidades_api.languages.translators import LANGUAGES, Language
 from localidades_api.names.weights import SURE
 from localidades_api.observability.progress import Counting, Step, StepProgress
+from localidades_api.observability.progress_display import console
 
 _STDIO = "-"
 _FORMATS: Mapping[str, MediaType] = {

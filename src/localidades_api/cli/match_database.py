@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 
 from localidades_api.bulk.answers import match_row
 from localidades_api.bulk.rows import Answer, Row
-from localidades_api.cli.console import show_progress
 from localidades_api.cli.database import ready_database
 from localidades_api.cli.match import BATCH_SIZE, MatchJob, MatchStep, match_and_report
 from localidades_api.database.pool import Database
 from localidades_api.name_indexes.open_indexes import NameIndexes
 from localidades_api.names.index import NameIndex
+from localidades_api.observability.progress_display import show_progress
 from localidades_api.releases.tracker import ReleaseTracker
 from localidades_api.settings import read_settings
 

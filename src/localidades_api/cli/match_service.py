@@ -14,13 +14,13 @@ from pydantic_core import to_json
 from localidades_api.bulk.answers import describe_problem, with_note
 from localidades_api.bulk.rows import Answer, Row
 from localidades_api.catalogue.schemas import Match
-from localidades_api.cli.console import console, show_progress
 from localidades_api.cli.match import MatchJob, match_and_report
 from localidades_api.cli.service import Service
 from localidades_api.client import BUSY, Backoff
 from localidades_api.errors import ServiceError
 from localidades_api.http.paths import MATCH
 from localidades_api.names.weights import SURE
+from localidades_api.observability.progress_display import console, show_progress
 
 _BATCH_SIZE = 1000  # rows in a request, which takes half a second
 _TIMEOUT = 60.0  # seconds without a byte

@@ -5,8 +5,7 @@ import gc
 import logging
 import re
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
 
@@ -19,11 +18,10 @@ from localidades_api.database.import_lock import begin_import
 from localidades_api.database.pool import Database
 from localidades_api.errors import CatalogueError, InsufficientMemoryError, UncertainPublicationError
 from localidades_api.importer.checks import describe_losses, refuse_losses, refuse_published
-from localidades_api.importer.demo.generate import DEMO_LOCALITIES, generate_demo
-from localidades_api.importer.extract import CatalogueText, open_table, read_table, watch_reading
+from localidades_api.importer.extract import open_catalogue, watch_reading
 from localidades_api.importer.load import load_release, publish, vacuum
 from localidades_api.importer.source import Source, interruptible, open_source, suggest_release_name
-from localidades_api.importer.transform import CatalogueRecords, Rejected, transform
+from localidades_api.importer.transform import CatalogueRecords, Rejected, transform, without_garbage_collection
 from localidades_api.observability.progress import ImportProgress, ImportStep
 from localidades_api.releases.comparison import Comparison, compare_with_current, complete_comparisons
 from localidades_api.releases.retire import withdraw_demo
@@ -89,7 +87,7 @@ async def import_catalogue(  # noqa: PLR0913  # an argument for each option of t
     then changes nothing. Once the release is published, this returns the report even if it is cancelled.
     """
     began = time.perf_counter()
-    with open_source(source, progress) as file, _without_garbage_collection():
+    with open_source(source, progress) as file, without_garbage_collection():
         async with database.connect() as connection:
             await begin_import(connection)
             name, catalogue = await _read(connection, file, sheet, release, unnamed, progress)
@@ -152,7 +150,7 @@ async def _read(
     progress: ImportProgress,
 ) -> tuple[str, CatalogueRecords]:
     progress.begin(ImportStep.READ)
-    with _open(file, sheet) as table:
+    with open_catalogue(file, sheet) as table:
         name = release if release is not None else suggest_release_name(file, table.member) or unnamed
         if name is None:
             raise CatalogueError("The file's name has no date: name the release with --release, such as 2018-09.")
@@ -165,17 +163,6 @@ async def _read(
     raise InsufficientMemoryError
 
 
-@contextmanager
-def _open(file: Source, sheet: str | None) -> Iterator[CatalogueText]:
-    if file.file is None:
-        if sheet is not None:
-            raise CatalogueError("The demo has no sheets: leave out --sheet.")
-        yield read_table(file.name, generate_demo(), rows=DEMO_LOCALITIES)
-    else:
-        with open_table(file.file, sheet) as table:
-            yield table
-
-
 def _check_name(name: str, file: Source) -> None:
     if not re.fullmatch(RELEASE_NAME, name):
         raise CatalogueError(
@@ -184,13 +171,3 @@ def _check_name(name: str, file: Source) -> None:
         )
     if (name == DEMO_RELEASE) != (file.name == DEMO_RELEASE and file.file is None):
         raise CatalogueError("Only the bundled catalogue can be named demo, and it can have no other name.")
-
-
-@contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """Turn off the garbage collector: records have no cycles, and it would take half of the reading time."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()

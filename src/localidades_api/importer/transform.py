@@ -1,7 +1,9 @@
 """Turns rows into records, and rejects invalid rows."""
 
+import gc
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from operator import itemgetter
@@ -68,6 +70,18 @@ class CatalogueRecords:
     rejected: list[Rejected] = field(default_factory=list)
     withdrawn: int = 0
     zeros_restored: bool = False  # whether the keys had lost their leading zeros
+
+
+@contextmanager
+def without_garbage_collection() -> Iterator[None]:
+    """Turn off the garbage collector: records have no cycles, and it would take half of the reading time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def transform(table: CatalogueText, advance: Callable[[int], None]) -> CatalogueRecords:

@@ -1,6 +1,6 @@
 """Reads a running service from Python: `Client`, and `AsyncClient` for asyncio, with tables of pandas or polars.
 
-It imports nothing else of this package, and pandas or polars only to make a table, so that it starts quickly.
+It imports only `frames` of this package, and pandas or polars only to make a table, so that it starts quickly.
 """
 
 import asyncio
@@ -14,6 +14,8 @@ from typing import Any, Literal, Self, TypeVar
 
 import httpx
 
+from .frames import _beside, _cell, _table, _value
+
 _API = "/api/census"
 _PLACES = f"{_API}/localidades/"
 _KINDS = {2: "estados", 5: "municipios", 9: "localidades"}  # by the digits of their keys
@@ -23,7 +25,6 @@ _READ_TIMEOUT = 60.0  # seconds without a byte
 _RETRY_TIMEOUT = 300.0  # seconds: the index of names of a new release may still be built
 _MAX_PAUSE = 30.0  # seconds, whatever Retry-After says
 BUSY = {429, 502, 503, 504}  # statuses that may pass
-_NUMBERS = ("_score", "_margin")  # ends of the names of columns
 
 Rows = TypeVar("Rows")
 T = TypeVar("T")
@@ -297,52 +298,7 @@ def _json(answer: httpx.Response) -> dict[str, Any]:
     return content
 
 
-def _library(rows: object) -> str | None:
-    """Return whose table rows are, pandas or polars; None for a list."""
-    homes = (one.__module__.partition(".")[0] for one in type(rows).__mro__)  # a GeoDataFrame is one of pandas, too
-    return next((home for home in homes if home in {"pandas", "polars"}), None)
-
-
-def _table(rows: Any) -> tuple[list[str], Iterator[Sequence[object]]]:  # noqa: ANN401  # a table of either, or a list
-    """Return the header and the lines of rows; a missing value is None."""
-    if (library := _library(rows)) == "pandas":
-        known = rows.astype(object).where(rows.notna(), None)
-        return list(map(str, rows.columns)), known.itertuples(index=False, name=None)
-    if library == "polars":
-        return list(rows.columns), rows.iter_rows()
-    header = list(dict.fromkeys(name for row in rows for name in row))
-    return header, ([row.get(name) for name in header] for row in rows)
-
-
 def _csv(lines: Iterable[Sequence[object]]) -> bytes:
     text = io.StringIO(newline="")
     csv.writer(text, quoting=csv.QUOTE_ALL).writerows(list(map(_cell, line)) for line in lines)
     return text.getvalue().encode()
-
-
-def _cell(value: object) -> object:
-    """Return a key that became a float because of missing values (14.0) as text."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _value(name: str, cell: str) -> str | float | None:
-    return None if cell == "" else float(cell) if name.endswith(_NUMBERS) else cell
-
-
-def _beside(rows: Any, added: Mapping[str, list[Any]]) -> Any:  # noqa: ANN401  # as above
-    """Return rows with columns added: text, even where all of it is missing, and numbers."""
-    if (library := _library(rows)) == "pandas":
-        array = import_module(library).array
-        return rows.assign(
-            **{
-                name: array(values, "float64" if name.endswith(_NUMBERS) else "string")
-                for name, values in added.items()
-            }
-        )
-    if library == "polars":
-        polars = import_module(library)
-        return rows.with_columns(
-            polars.Series(name, values, polars.Float64 if name.endswith(_NUMBERS) else polars.String)
-            for name, values in added.items()
-        )
-    return [{**row, **{name: values[at] for name, values in added.items()}} for at, row in enumerate(rows)]

@@ -178,7 +178,10 @@ def test_client_is_imported_without_the_service() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment(), cwd=ROOT
     )
     loaded = set(ended.stdout.split())
-    assert {name for name in loaded if name.startswith("localidades_api.")} == {"localidades_api.client"}
+    assert {name for name in loaded if name.startswith("localidades_api.")} == {
+        "localidades_api.client",
+        "localidades_api.frames",
+    }
     assert loaded.isdisjoint({"fastapi", "pandas", "polars", "pyarrow", "sqlalchemy"})
 
 

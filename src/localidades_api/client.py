@@ -14,7 +14,7 @@ from typing import Any, Literal, Self, TypeVar
 
 import httpx
 
-from .frames import _beside, _cell, _table, _value
+from .frames import read_table
 
 _API = "/api/census"
 _PLACES = f"{_API}/localidades/"
@@ -26,7 +26,6 @@ _RETRY_TIMEOUT = 300.0  # seconds: the index of names of a new release may still
 _MAX_PAUSE = 30.0  # seconds, whatever Retry-After says
 BUSY = {429, 502, 503, 504}  # statuses that may pass
 
-Rows = TypeVar("Rows")
 T = TypeVar("T")
 _Steps = Generator[httpx.Request, httpx.Response, T]  # a call: requests out, their answers in, and what it returns
 _Outcome = httpx.Response | httpx.RequestError
@@ -120,19 +119,19 @@ class _Calls:
         answer = yield self.request(f"{_PLACES}download/", {"format": format_, **filters})
         return library.read_parquet(io.BytesIO(answer.content)) if library else answer.content
 
-    def match(self, rows: Rows, parameters: Mapping[str, object]) -> _Steps[Rows]:
-        header, lines = _table(rows)
-        added: dict[str, list[Any]] = {}
-        while (batch := list(islice(lines, _BATCH))) or (header and not added):
+    def match(self, rows: object, parameters: Mapping[str, object]) -> _Steps[Any]:
+        table = read_table(rows)
+        header = table.header
+        added: dict[str, list[str]] = {}
+        while (batch := list(islice(table.lines, _BATCH))) or (header and not added):
             answer = yield self.request(f"{_PLACES}match/", parameters, _csv([header, *batch]))
             parameters = {**parameters, "release": answer.headers.get("catalogue-release")}  # for all batches
             names, *answers = list(csv.reader(io.StringIO(answer.text, newline=""))) or [[]]
             if len(answers) != len(batch) or len(names) <= len(header):
                 raise ClientError(f"{answer.url} is no address of localidades-api: it does not answer each row.")
             for at, name in enumerate(names[len(header) :], len(header)):
-                added.setdefault(name, []).extend(_value(name, cells[at]) for cells in answers)
-        matched: Rows = _beside(rows, added)
-        return matched
+                added.setdefault(name, []).extend(cells[at] for cells in answers)
+        return table.with_columns(added)
 
     def first_page(self, filters: Mapping[str, object]) -> httpx.Request:
         return self.request(_PLACES, {"page_size": _PAGE_SIZE, **filters})
@@ -171,7 +170,7 @@ class Client:
         """Return the places that a text may mean, the likeliest first: `kind`, `limit`, `estado_id` and so on."""
         return self._run(self._calls.suggest(q, parameters))
 
-    def match(self, rows: Rows, **parameters: object) -> Rows:
+    def match(self, rows: Any, **parameters: object) -> Any:  # noqa: ANN401  # rows of any kind, returned as they came
         """Return rows with the columns `match_…` beside: a DataFrame of pandas or polars, or a list of dicts.
 
         `nombre="sitio"` names a column that is not recognized, and `sure` is the probability that certain keys have.
@@ -245,7 +244,7 @@ class AsyncClient:
         """See `Client.suggest`."""
         return await self._run(self._calls.suggest(q, parameters))
 
-    async def match(self, rows: Rows, **parameters: object) -> Rows:
+    async def match(self, rows: Any, **parameters: object) -> Any:  # noqa: ANN401  # rows of any kind, returned as they came
         """See `Client.match`."""
         return await self._run(self._calls.match(rows, parameters))
 
@@ -298,7 +297,7 @@ def _json(answer: httpx.Response) -> dict[str, Any]:
     return content
 
 
-def _csv(lines: Iterable[Sequence[object]]) -> bytes:
+def _csv(lines: Iterable[Sequence[str]]) -> bytes:
     text = io.StringIO(newline="")
-    csv.writer(text, quoting=csv.QUOTE_ALL).writerows(list(map(_cell, line)) for line in lines)
+    csv.writer(text, quoting=csv.QUOTE_ALL).writerows(lines)
     return text.getvalue().encode()

@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import islice
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Protocol, Self, TypeAlias, TypeVar, overload
 
 import httpx
 
@@ -27,6 +27,19 @@ _MAX_PAUSE = 30.0  # seconds, whatever Retry-After says
 BUSY = {429, 502, 503, 504}  # statuses that may pass
 
 T = TypeVar("T")
+
+
+class _DataFrame(Protocol):
+    """Has what tables of pandas and polars have, and no other kind of rows."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def columns(self) -> Any: ...  # noqa: ANN401  # an Index of pandas, or a list
+
+
+Frame = TypeVar("Frame", bound=_DataFrame)
+Answered: TypeAlias = Any  # a DataFrame for a Series or a LazyFrame, a list of dicts for all else
 _Steps = Generator[httpx.Request, httpx.Response, T]  # a call: requests out, their answers in, and what it returns
 _Outcome = httpx.Response | httpx.RequestError
 
@@ -119,12 +132,13 @@ class _Calls:
         answer = yield self.request(f"{_PLACES}download/", {"format": format_, **filters})
         return library.read_parquet(io.BytesIO(answer.content)) if library else answer.content
 
-    def match(self, rows: object, parameters: Mapping[str, object]) -> _Steps[Any]:
+    def ask_of_each(self, subject: str, rows: object, parameters: Mapping[str, object]) -> _Steps[Any]:
+        """Return rows with what the service answers to each: `match` or `nearest`."""
         table = read_table(rows)
         header = table.header
         added: dict[str, list[str]] = {}
         while (batch := list(islice(table.lines, _BATCH))) or (header and not added):
-            answer = yield self.request(f"{_PLACES}match/", parameters, _csv([header, *batch]))
+            answer = yield self.request(f"{_PLACES}{subject}/", parameters, _csv([header, *batch]))
             parameters = {**parameters, "release": answer.headers.get("catalogue-release")}  # for all batches
             names, *answers = list(csv.reader(io.StringIO(answer.text, newline=""))) or [[]]
             if len(answers) != len(batch) or len(names) <= len(header):
@@ -170,12 +184,24 @@ class Client:
         """Return the places that a text may mean, the likeliest first: `kind`, `limit`, `estado_id` and so on."""
         return self._run(self._calls.suggest(q, parameters))
 
-    def match(self, rows: Any, **parameters: object) -> Any:  # noqa: ANN401  # rows of any kind, returned as they came
-        """Return rows with the columns `match_…` beside: a DataFrame of pandas or polars, or a list of dicts.
+    @overload
+    def match(self, rows: Frame, **parameters: object) -> Frame: ...
+    @overload
+    def match(self, rows: object, **parameters: object) -> Answered: ...
+    def match(self, rows: object, **parameters: object) -> Answered:
+        """Return rows with the columns `match_…` beside: texts and dicts as a list of dicts, a table as a DataFrame.
 
         `nombre="sitio"` names a column that is not recognized, and `sure` is the probability that certain keys have.
         """
-        return self._run(self._calls.match(rows, parameters))
+        return self._run(self._calls.ask_of_each("match", rows, parameters))
+
+    @overload
+    def nearest(self, rows: Frame, **parameters: object) -> Frame: ...
+    @overload
+    def nearest(self, rows: object, **parameters: object) -> Answered: ...
+    def nearest(self, rows: object, **parameters: object) -> Answered:
+        """Return rows that have `latitud` and `longitud` with the columns `nearest_…` beside, as `match` does."""
+        return self._run(self._calls.ask_of_each("nearest", rows, parameters))
 
     def download(
         self,
@@ -244,9 +270,21 @@ class AsyncClient:
         """See `Client.suggest`."""
         return await self._run(self._calls.suggest(q, parameters))
 
-    async def match(self, rows: Any, **parameters: object) -> Any:  # noqa: ANN401  # rows of any kind, returned as they came
+    @overload
+    async def match(self, rows: Frame, **parameters: object) -> Frame: ...
+    @overload
+    async def match(self, rows: object, **parameters: object) -> Answered: ...
+    async def match(self, rows: object, **parameters: object) -> Answered:
         """See `Client.match`."""
-        return await self._run(self._calls.match(rows, parameters))
+        return await self._run(self._calls.ask_of_each("match", rows, parameters))
+
+    @overload
+    async def nearest(self, rows: Frame, **parameters: object) -> Frame: ...
+    @overload
+    async def nearest(self, rows: object, **parameters: object) -> Answered: ...
+    async def nearest(self, rows: object, **parameters: object) -> Answered:
+        """See `Client.nearest`."""
+        return await self._run(self._calls.ask_of_each("nearest", rows, parameters))
 
     async def download(
         self,

@@ -102,14 +102,12 @@ def _read_list(rows: object) -> Table:
 
 
 def _as_dicts(rows: list[Any]) -> Sequence[Mapping[Any, object]]:
-    """Return rows as dicts, also those that are texts; raise TypeError if some are neither, or if both occur."""
-    if all(isinstance(row, Mapping) for row in rows):
-        return rows
-    if all(isinstance(row, str) or _is_missing(row) for row in rows):
-        return [{TEXT_COLUMN: row} for row in rows]
-    kind = Mapping if isinstance(rows[0], Mapping) else str
-    at = next(at for at, row in enumerate(rows) if not isinstance(row, kind))
-    raise TypeError(f"Rows are {_EXPECTED}: the item at {at} is {_describe(rows[at])}.")
+    """Return rows as dicts, also those that are texts; raise TypeError for a row that is not what the first one is."""
+    are_dicts = bool(rows) and isinstance(rows[0], Mapping)
+    for at, row in enumerate(rows):
+        if not (isinstance(row, Mapping) if are_dicts else isinstance(row, str) or _is_missing(row)):
+            raise TypeError(f"Rows are {_EXPECTED}: the item at {at} is {_describe(row)}.")
+    return rows if are_dicts else [{TEXT_COLUMN: row} for row in rows]
 
 
 def _describe(value: object) -> str:

@@ -2,16 +2,19 @@
 
 import asyncio
 import json
+import math
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from localidades_api.catalogue.columns import COLUMNS
 from localidades_api.client import AsyncClient, Client, ClientError, ProblemError
+from localidades_api.frames import NUMBERS
 from tests.support.application import import_file
 from tests.support.catalogue import many
 from tests.support.http_server import Request, Respond, Response, http_server
@@ -55,6 +58,68 @@ def test_rows_are_matched(live_server: str) -> None:
     assert isinstance(first["match_score"], float)
     assert (second["match_outcome"], second["match_cvegeo"]) == ("problem", None)
     assert list(ROWS[1]) == ["localidad"]
+
+
+@pytest.mark.parametrize(
+    "rows", [ROWS, tuple(ROWS), iter(ROWS), (row for row in ROWS)], ids=lambda rows: type(rows).__name__
+)
+def test_rows_are_any_iterable(live_server: str, rows: Iterable[object]) -> None:
+    with Client(live_server) as catalogue:
+        first, second = catalogue.match(rows)
+    assert (first["folio"], first["match_cvegeo"]) == ("01", "010020001")
+    assert (second["localidad"], second["match_outcome"]) == (None, "problem")
+
+
+def test_texts_are_matched(live_server: str) -> None:
+    with Client(live_server) as catalogue:
+        matched = catalogue.match(["Asientos, Ags.", "", None, math.nan, "Asientos, Aguascalientes"])
+        assert catalogue.match(iter(())) == []
+    assert [row["nombre"] for row in matched[:3]] == ["Asientos, Ags.", "", None]
+    assert [row["match_cvegeo"] for row in matched] == ["010020001", None, None, None, "010020001"]
+
+
+def test_nearest_places_are_added(live_server: str) -> None:
+    points = [{"n": 1, "y": 21.88, "x": -102.29}, {"n": 2, "y": None, "x": math.nan}]
+    with Client(live_server) as catalogue:
+        first, second = catalogue.nearest(points, latitud="y", longitud="x")
+    assert list(first) == ["n", "y", "x", "nearest_cvegeo", "nearest_label", "nearest_distancia", "nearest_problem"]
+    assert (first["nearest_cvegeo"], type(first["nearest_distancia"])) == ("010010001", float)
+    assert (second["nearest_cvegeo"], second["nearest_distancia"]) == (None, None)
+
+
+def test_numbers_are_those_of_the_catalogue() -> None:
+    types = {"integer": int, "number": float}
+    numbers = {name: types[column.kind] for name, column in COLUMNS.items() if column.kind in types}
+    assert {name: type_ for name, type_ in NUMBERS.items() if name in numbers} == numbers
+
+
+class FrameOfAnotherLibrary:
+    """A table that yields the names of its columns, as those of many libraries do."""
+
+    columns = ("nombre",)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ({"nombre": "Tequila"}, r"not dict\. Put a single row into a list, and columns into a DataFrame\.$"),
+        ("Tequila, Jal.", r"not str\. Put a single text into a list\.$"),
+        (b"Tequila", r"not bytes\.$"),
+        (None, r"not NoneType\.$"),
+        (FrameOfAnotherLibrary(), r"not tests\.processes\.test_client\.FrameOfAnotherLibrary\.$"),
+        ([("Tequila", "Jalisco")], r"the item at 0 is tuple\.$"),
+        ([None, {"nombre": "Tequila"}], r"the item at 1 is dict\.$"),
+        ([{"nombre": "Tequila"}, None], r"the item at 1 is NoneType\.$"),
+        (["Tequila", 14], r"the item at 1 is int\.$"),
+    ],
+)
+def test_other_rows_are_refused(rows: object, message: str) -> None:
+    expected = "^Rows are a list of texts or of dicts, a DataFrame or Series of pandas or polars, or a LazyFrame"
+    with Client() as catalogue, pytest.raises(TypeError, match=expected + ".*" + message):
+        catalogue.match(rows)
 
 
 def test_rows_of_many_batches_come_back_in_order(live_server: str) -> None:
@@ -178,7 +243,10 @@ def test_client_is_imported_without_the_service() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment(), cwd=ROOT
     )
     loaded = set(ended.stdout.split())
-    assert {name for name in loaded if name.startswith("localidades_api.")} == {"localidades_api.client"}
+    assert {name for name in loaded if name.startswith("localidades_api.")} == {
+        "localidades_api.client",
+        "localidades_api.frames",
+    }
     assert loaded.isdisjoint({"fastapi", "pandas", "polars", "pyarrow", "sqlalchemy"})
 
 

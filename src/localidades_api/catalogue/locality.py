@@ -62,8 +62,8 @@ def describe_place_near(
     nombre: str,
     written: str,
     poblacion: int | None,
-    latitud: float,
-    longitud: float,
+    latitud: float | None,
+    longitud: float | None,
     distance: float,
 ) -> dict[str, Any]:
     """Return a place with its label `written` and its distance in metres."""

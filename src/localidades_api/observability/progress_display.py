@@ -53,8 +53,11 @@ def show_progress() -> Iterator[StepProgress]:
     """Show progress on stderr: a bar on a terminal, plain lines elsewhere."""
     # FORCE_COLOR makes rich treat a file as a terminal. Colours are fine there, but a bar is not.
     if console.is_interactive and console.file.isatty():
-        with Progress(console=console, transient=True, expand=True) as progress:
+        progress = Progress(console=console, transient=True, expand=True)
+        try:
             yield _ProgressBar(progress)
+        finally:
+            progress.stop()
     else:
         yield _ProgressLines()
 
@@ -72,6 +75,7 @@ class _ProgressBar:
         self._counting = (*bar, *amounts, TimeRemainingColumn(compact=True))
         self._progress.columns = (*bar, TimeElapsedColumn())
         self._progress.remove_task(self._task)
+        self._progress.start()  # now, so that nothing is shown for work that needed no step
         self._task = self._progress.add_task(step.value, total=None)
 
     def expect(self, amount: int) -> None:

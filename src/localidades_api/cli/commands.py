@@ -262,6 +262,7 @@ def _column(content: str) -> object:
         "localidades-api match places.xlsx --output found.xlsx",
         "localidades-api match - < places.csv > found.csv",
         "localidades-api match places.csv --url https://example.org",
+        "localidades-api match places.xlsx --catalogue catun_localidad.zip",
     )
 )
 def match(  # noqa: PLR0913  # an option per column
@@ -297,6 +298,14 @@ def match(  # noqa: PLR0913  # an option per column
         typer.Option(help="Language of CSV and workbooks: en writes codes, as NDJSON always does."),
     ] = "en",
     *,
+    catalogue: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="INEGI's zip, csv, txt or xlsx to use instead of the database, or `demo`; again for earlier releases,"
+            " the newest first, whose names are then found too.",
+        ),
+    ] = None,
     header_row: Annotated[
         int | None,
         typer.Option(
@@ -322,7 +331,13 @@ def match(  # noqa: PLR0913  # an option per column
     }  # fmt: skip
     columns = {role: header for role, header in headers.items() if header is not None}
     job = MatchJob.create(file, output, columns, force=force, sure=sure, sheet=sheet, header_row=header_row, lang=lang)
-    if url is None:
+    if catalogue:
+        if url is not None or release is not None:
+            raise typer.BadParameter("--catalogue reads files only: leave out --url and --release")
+        from localidades_api.cli.match_catalogue import run_offline_match  # noqa: PLC0415  # see above
+
+        run_offline_match(job, catalogue)
+    elif url is None:
         from localidades_api.cli.match_database import run_match  # noqa: PLC0415  # see above
 
         run_match(job, release)

@@ -1,6 +1,6 @@
 """Matches the rows of a file to places.
 
-`match_database` and `match_service` are the ways to answer them.
+`match_database`, `match_service` and `match_catalogue` are the ways to answer them.
 """
 
 import os

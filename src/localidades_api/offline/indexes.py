@@ -32,6 +32,7 @@ from localidades_api.observability.progress import Step, StepProgress
 from localidades_api.offline.history import History
 from localidades_api.offline.records import write_records
 
+_FOLDER = "names"  # with nothing but indexes, since folders that no list names are removed
 _CODE = ("catalogue", "names", "importer", "files", "offline", "name_indexes/places.py")
 
 
@@ -49,9 +50,12 @@ def _digest_of_builder() -> str:
 
 
 def cache_folder(chosen: Path | None) -> Path:
-    """Return the chosen folder of indexes, or the user's; raise ConfigurationError for a user without a home."""
+    """Return the folder of indexes in the chosen folder, or in the user's cache folder.
+
+    Raises ConfigurationError for a user without a home.
+    """
     try:
-        return chosen or platformdirs.user_cache_path("localidades-api")
+        return (chosen or platformdirs.user_cache_path("localidades-api")) / _FOLDER
     except RuntimeError as error:
         raise ConfigurationError("This user has no cache folder: set LOCALIDADES_CACHE_DIR.") from error
 

@@ -19,13 +19,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from localidades_api.catalogue.folding import fold
-from localidades_api.catalogue.keys import CLAVE_OF_SEAT, PlaceKind
+from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.importer.extract import open_table
 from localidades_api.importer.transform import CatalogueRecords, transform
 from localidades_api.names.build import build_index
 from localidades_api.names.index import NameIndex
-from localidades_api.names.places import Former, IndexedPlace, Withdrawn
+from localidades_api.names.places import IndexedPlace, Withdrawn
 from localidades_api.names.rows import MatchResult, MatchRow
+from localidades_api.offline.history import History
 
 _QUERIES = Path(__file__).parent.parent / "tests" / "names" / "queries.tsv"
 _SEED = 13
@@ -101,44 +102,17 @@ def read_catalogue(path: Path) -> CatalogueRecords:
 
 def places_of(catalogue: CatalogueRecords, earlier: CatalogueRecords | None) -> Iterator[IndexedPlace]:
     """Yield the places of a release, with the names and keys of an earlier one."""
-    former = former_of(catalogue, earlier) if earlier else {}
-    for row in catalogue.localities:
-        municipio = catalogue.municipalities[row.municipio_id]
-        estado = catalogue.states[municipio.estado_id]
-        yield IndexedPlace(
-            row.id, row.nombre, municipio.id, municipio.nombre, estado.id, estado.nombre, row.ambito, row.poblacion,
-            row.latitud, row.longitud, row.clave == CLAVE_OF_SEAT, tuple(former.get(row.id, ())),
-        )  # fmt: skip
-
-
-def former_of(catalogue: CatalogueRecords, earlier: CatalogueRecords) -> dict[int, list[Former]]:
-    """Return the earlier names of places by today's key; one under a new key has the same name and point."""
-    today = {row.id: row for row in catalogue.localities}
-    old = {row.id for row in earlier.localities}
-    new = defaultdict(list)
-    for row in catalogue.localities:
-        if row.id not in old:
-            new[row.nombre, row.latitud, row.longitud].append(row.id)
-    former = defaultdict(list)
-    for row in earlier.localities:
-        municipio = earlier.municipalities[row.municipio_id].nombre
-        same = today.get(row.id)
-        if same is None:
-            successors = new[row.nombre, row.latitud, row.longitud]
-            if len(successors) == 1:
-                former[successors[0]].append(Former(row.nombre, municipio, row.id))
-        elif (same.nombre, catalogue.municipalities[same.municipio_id].nombre) != (row.nombre, municipio):
-            former[row.id].append(Former(row.nombre, municipio, row.id))
-    return former
+    history = History(catalogue)
+    if earlier:
+        history.add(earlier)
+    return history.places()
 
 
 def withdrawn_of(catalogue: CatalogueRecords, earlier: CatalogueRecords) -> Iterator[Withdrawn]:
     """Yield the places of an earlier release that have neither their key nor a successor."""
-    followed = {former.id for found in former_of(catalogue, earlier).values() for former in found}
-    today = {row.id for row in catalogue.localities}
-    for row in earlier.localities:
-        if row.id not in today and row.id not in followed:
-            yield Withdrawn(row.id, row.nombre, earlier.municipalities[row.municipio_id].nombre)
+    history = History(catalogue)
+    history.add(earlier)
+    return history.withdrawn()
 
 
 # -- Cases of suggestions
@@ -277,7 +251,7 @@ class Bench:
     def match_earlier(self, catalogue: CatalogueRecords, earlier: CatalogueRecords) -> None:
         """Measure the accuracy of matching on the rows of an earlier release, those of withdrawn places included."""
         today = {row.id for row in catalogue.localities}
-        successors = {former.id: id_ for id_, found in former_of(catalogue, earlier).items() for former in found}
+        successors = {former.id: place.id for place in places_of(catalogue, earlier) for former in place.former}
         certain = Certain("names of the earlier release: right where certain", "99.95 %")
         for row, key in rows_of(earlier):
             certain.add(row, self._index.match(row), key if key in today else successors.get(key))

@@ -26,7 +26,6 @@ from localidades_api.name_indexes.folders import (
     remove_unreachable,
     try_open,
 )
-from localidades_api.name_indexes.places import Areas, index_places
 from localidades_api.names.build import new_folder, write_index
 from localidades_api.observability.progress import Step, StepProgress
 from localidades_api.offline.history import History
@@ -112,12 +111,7 @@ def _write(folder: Path, files: Sequence[Source], progress: StepProgress) -> Non
             history.add(_read(file, CatalogueStep.READ_EARLIER, progress))
     progress.begin(CatalogueStep.INDEX)
     progress.expect(len(catalogue.localities))
-    areas = Areas(
-        {id_: state.nombre for id_, state in catalogue.states.items()},
-        {id_: (area.nombre, area.estado_id) for id_, area in catalogue.municipalities.items()},
-    )
-    places = index_places(catalogue.localities, areas, history.former)
-    write_index(folder, places, history.withdrawn, progress.advance)
+    write_index(folder, history.places(), history.withdrawn(), progress.advance)
     write_records(folder, catalogue)
 
 

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
+from operator import itemgetter
 
 from localidades_api.importer.transform import CatalogueRecords
 from localidades_api.name_indexes.places import Areas, index_places
@@ -38,7 +39,7 @@ class History:
             if row.id not in old and row.latitud is not None:
                 new[row.nombre, row.latitud, row.longitud].append(row.id)
         municipios = {id_: area.nombre for id_, area in self._current.municipalities.items()}
-        for row in earlier.localities:
+        for row in sorted(earlier.localities, key=itemgetter(0)):
             municipio = earlier.municipalities[row.municipio_id].nombre
             former = Former(row.nombre, municipio, row.id)
             if same := self._by_id.get(row.id):

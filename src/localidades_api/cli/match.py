@@ -23,6 +23,7 @@ from localidades_api.bulk.columns import MATCH_COLUMNS, in_language
 from localidades_api.bulk.readers import XLSX, MediaType, reader
 from localidades_api.bulk.rows import ROLES, Answer, Row
 from localidades_api.bulk.writers import writer
+from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.cli.console import writing
 from localidades_api.errors import OutputError
 from localidades_api.files.kinds import START, describe_kind
@@ -63,6 +64,7 @@ class MatchJob:
     sheet: str | None = None
     header_row: int | None = None
     lang: Language = LANGUAGES[0]
+    kind: PlaceKind | None = None
 
     @classmethod
     def create(
@@ -76,10 +78,11 @@ class MatchJob:
         sheet: str | None = None,
         header_row: int | None = None,
         lang: Language = LANGUAGES[0],
+        kind: PlaceKind | None = None,
     ) -> Self:
         """Return a job; raise typer.BadParameter for options that would fail, or replace a file, at the end."""
         _check_source(source)
-        job = cls(source, output or _default_output(source), columns, force, sure, sheet, header_row, lang)
+        job = cls(source, output or _default_output(source), columns, force, sure, sheet, header_row, lang, kind)
         if job.output != _STDIO:
             _check_output(job, Path(job.output))
         return job
@@ -209,7 +212,7 @@ def match_file(job: MatchJob, answer: AnswerRows, batch_size: int, counting: Cou
     """
     outcomes: Counter[str] = Counter()
     with interruptible() as raise_if_interrupted, _open_source(job.source) as file:
-        rows = reader(job.media_type, file, ROLES, job.columns, job.sheet, job.header_row)
+        rows = reader(job.media_type, file, ROLES.of_kind(job.kind), job.columns, job.sheet, job.header_row)
         for _ in rows.check():
             raise_if_interrupted()
         counting.expect(rows.count)

@@ -13,6 +13,7 @@ from pydantic_core import to_json
 
 from localidades_api.bulk.answers import describe_problem, with_note
 from localidades_api.bulk.rows import Answer, Row
+from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.catalogue.schemas import Match
 from localidades_api.cli.match import MatchJob, match_and_report
 from localidades_api.cli.service import Service
@@ -30,7 +31,7 @@ _MAX_ANSWER_BYTES = 16 * 1024  # for a row; five candidates and their faults tak
 
 def run_remote_match(job: MatchJob, url: str, release: str | None) -> None:
     """Match the rows of a file by asking a running service."""
-    with show_progress() as progress, RemoteMatcher(Service.parse(url, release), job.sure) as service:
+    with show_progress() as progress, RemoteMatcher(Service.parse(url, release), job.sure, job.kind) as service:
         match_and_report(job, service.answer, _BATCH_SIZE, progress)
 
 
@@ -45,9 +46,9 @@ class _BusyError(Exception):
 class RemoteMatcher:
     """Sends the matched columns of rows, and no others, to a service; keeps to the release of its first response."""
 
-    def __init__(self, service: Service, sure: float) -> None:
+    def __init__(self, service: Service, sure: float, kind: PlaceKind | None = None) -> None:
         self._service = service
-        self._options = {} if sure == SURE else {"sure": f"{sure:g}"}
+        self._options = {**({} if sure == SURE else {"sure": f"{sure:g}"}), **({"kind": kind} if kind else {})}
         self._client = service.connect(_TIMEOUT)
         self._has_responded = False
 

@@ -63,19 +63,32 @@ class Catalogue:
         self._index.close()
 
     @overload
-    def match(self, rows: Frame, *, sure: float = ..., lang: Language = ..., **columns: str) -> Frame: ...
+    def match(
+        self, rows: Frame, *, kind: PlaceKind | None = ..., sure: float = ..., lang: Language = ..., **columns: str
+    ) -> Frame: ...
     @overload
-    def match(self, rows: object, *, sure: float = ..., lang: Language = ..., **columns: str) -> Answered: ...
-    def match(self, rows: object, *, sure: float = SURE, lang: Language = LANGUAGES[0], **columns: str) -> Answered:
+    def match(
+        self, rows: object, *, kind: PlaceKind | None = ..., sure: float = ..., lang: Language = ..., **columns: str
+    ) -> Answered: ...
+    def match(
+        self,
+        rows: object,
+        *,
+        kind: PlaceKind | None = None,
+        sure: float = SURE,
+        lang: Language = LANGUAGES[0],
+        **columns: str,
+    ) -> Answered:
         """Return rows with the columns `match_…` beside: texts and dicts as a list of dicts, a table as a DataFrame.
 
-        `nombre="sitio"` names a column that is not recognized, and `sure` is the probability that certain keys have.
+        `nombre="sitio"` names a column that is not recognized, `kind` says what each row is about, and `sure` is the
+        probability that certain keys have.
         Raises UnreadableBodyError if no column is recognized.
         """
         table = read_table(rows)
         if not table.header:
             return table.with_columns({})
-        sent = reader("text/csv", _csv([table.header, *table.lines]), ROLES, columns)
+        sent = reader("text/csv", _csv([table.header, *table.lines]), ROLES.of_kind(kind), columns)
         for _ in sent.check():
             pass
         cells = in_language(MATCH_COLUMNS, lang)

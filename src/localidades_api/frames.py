@@ -3,14 +3,13 @@
 It imports pandas or polars only when it is given one of their tables.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple, TypeAlias
 
 TEXT_COLUMN = "nombre"  # of texts, and of a Series without a name
 
-# The columns of an answer that are numbers, without their prefix; all others are text, as keys are.
+# The numbers among the columns of answers, by their names after `match_`, `match2_` or `nearest_`; others are text.
 NUMBERS: Mapping[str, type[int] | type[float]] = {
     "score": float,
     "margin": float,
@@ -26,7 +25,6 @@ NUMBERS: Mapping[str, type[int] | type[float]] = {
     "municipio_id": int,
     "estado_id": int,
 }
-_PREFIX = re.compile(r"(match|nearest)\d*_")
 _PANDAS_TYPES = {int: "Int64", float: "float64", str: "string"}
 _POLARS_TYPES = {int: "Int64", float: "Float64", str: "String"}
 _EXPECTED = "a list of texts or of dicts, a DataFrame or Series of pandas or polars, or a LazyFrame"
@@ -145,8 +143,7 @@ def _is_missing(value: object) -> bool:
 
 def _type(name: str) -> type[int] | type[float] | type[str]:
     """Return the type of an answer's column."""
-    prefix = _PREFIX.match(name)
-    return NUMBERS.get(name[prefix.end() :], str) if prefix else str
+    return NUMBERS.get(name.partition("_")[2], str)
 
 
 def _values(name: str, cells: Sequence[str]) -> list[Any]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple, TypeAlias
 
-TEXT_COLUMN = "nombre"  # of texts, and of a Series without a name
+TEXT_COLUMN = "nombre"  # of texts, of a Series without a name, and of tables without columns
 
 # The numbers among the columns of answers, by their names after `match_`, `match2_` or `nearest_`; others are text.
 NUMBERS: Mapping[str, type[int] | type[float]] = {
@@ -46,7 +46,7 @@ def read_table(rows: object) -> Table:
     if library == "pandas":
         pandas = import_module(library)
         if isinstance(rows, pandas.Series):
-            rows = rows.to_frame(TEXT_COLUMN if rows.name is None else rows.name)
+            rows = rows.to_frame(rows.name if isinstance(rows.name, str) else TEXT_COLUMN)
         if isinstance(rows, pandas.DataFrame):
             return _read_pandas(rows, pandas)
     elif library == "polars":
@@ -72,7 +72,8 @@ def _read_pandas(rows: Any, pandas: Any) -> Table:  # noqa: ANN401  # a DataFram
             **{name: pandas.array(_values(name, cells), _PANDAS_TYPES[_type(name)]) for name, cells in added.items()}
         )
 
-    return Table(list(map(str, rows.columns)), _as_text(rows.itertuples(index=False, name=None)), with_columns)
+    header = list(map(str, rows.columns)) or [TEXT_COLUMN]
+    return Table(header, _as_text(rows.itertuples(index=False, name=None)), with_columns)
 
 
 def _read_polars(rows: Any, polars: Any) -> Table:  # noqa: ANN401  # as above
@@ -82,7 +83,7 @@ def _read_polars(rows: Any, polars: Any) -> Table:  # noqa: ANN401  # as above
             for name, cells in added.items()
         )
 
-    return Table(list(rows.columns), _as_text(rows.iter_rows()), with_columns)
+    return Table(rows.columns or [TEXT_COLUMN], _as_text(rows.iter_rows()), with_columns)
 
 
 def _read_list(rows: object) -> Table:

@@ -168,6 +168,18 @@ def test_other_service_is_reported() -> None:
                 call()
 
 
+@pytest.mark.parametrize(
+    "answer", [b"localidad,estado,folio\r\na,b,c\r\nd,e,f\r\n", b"a,b,c,match_cvegeo\r\n1,2,3,4\r\n"]
+)
+def test_rows_without_their_answers_are_reported(answer: bytes) -> None:
+    with (
+        http_server(lambda _: Response(answer)) as base,
+        Client(base) as catalogue,
+        pytest.raises(ClientError, match="does not answer each row"),
+    ):
+        catalogue.match(ROWS)
+
+
 def through_proxy(responses: Sequence[Response], asked: list[str]) -> Respond:
     """Return a proxy that gives these responses in turn."""
     coming = iter(responses)

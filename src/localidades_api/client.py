@@ -119,13 +119,13 @@ class _Calls:
         answer = yield self.request(f"{_PLACES}download/", {"format": format_, **filters})
         return library.read_parquet(io.BytesIO(answer.content)) if library else answer.content
 
-    def ask_of_each(self, subject: str, rows: object, parameters: Mapping[str, object]) -> _Steps[Any]:
-        """Return rows with what the service answers to each: `match` or `nearest`."""
+    def add_answers(self, resource: str, rows: object, parameters: Mapping[str, object]) -> _Steps[Any]:
+        """Return rows with the answers of a resource, `match` or `nearest`, beside each."""
         table = read_table(rows)
         header = table.header
         added: dict[str, list[str]] = {}
         while (batch := list(islice(table.lines, _BATCH))) or (header and not added):
-            answer = yield self.request(f"{_PLACES}{subject}/", parameters, _csv([header, *batch]))
+            answer = yield self.request(f"{_PLACES}{resource}/", parameters, _csv([header, *batch]))
             parameters = {**parameters, "release": answer.headers.get("catalogue-release")}  # for all batches
             names, *answers = list(csv.reader(io.StringIO(answer.text, newline=""))) or [[]]
             if len(answers) != len(batch) or len(names) <= len(header):
@@ -180,7 +180,7 @@ class Client:
 
         `nombre="sitio"` names a column that is not recognized, and `sure` is the probability that certain keys have.
         """
-        return self._run(self._calls.ask_of_each("match", rows, parameters))
+        return self._run(self._calls.add_answers("match", rows, parameters))
 
     @overload
     def nearest(self, rows: Frame, **parameters: object) -> Frame: ...
@@ -188,7 +188,7 @@ class Client:
     def nearest(self, rows: object, **parameters: object) -> Answered: ...
     def nearest(self, rows: object, **parameters: object) -> Answered:
         """Return rows that have `latitud` and `longitud` with the columns `nearest_…` beside, as `match` does."""
-        return self._run(self._calls.ask_of_each("nearest", rows, parameters))
+        return self._run(self._calls.add_answers("nearest", rows, parameters))
 
     def download(
         self,
@@ -263,7 +263,7 @@ class AsyncClient:
     async def match(self, rows: object, **parameters: object) -> Answered: ...
     async def match(self, rows: object, **parameters: object) -> Answered:
         """See `Client.match`."""
-        return await self._run(self._calls.ask_of_each("match", rows, parameters))
+        return await self._run(self._calls.add_answers("match", rows, parameters))
 
     @overload
     async def nearest(self, rows: Frame, **parameters: object) -> Frame: ...
@@ -271,7 +271,7 @@ class AsyncClient:
     async def nearest(self, rows: object, **parameters: object) -> Answered: ...
     async def nearest(self, rows: object, **parameters: object) -> Answered:
         """See `Client.nearest`."""
-        return await self._run(self._calls.ask_of_each("nearest", rows, parameters))
+        return await self._run(self._calls.add_answers("nearest", rows, parameters))
 
     async def download(
         self,

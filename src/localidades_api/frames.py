@@ -3,14 +3,13 @@
 It imports pandas or polars only when it is given one of their tables.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
-TEXT_COLUMN = "nombre"  # of texts, and of a Series without a name
+TEXT_COLUMN = "nombre"  # of texts, of a Series without a name, and of tables without columns
 
-# The columns of an answer that are numbers, without their prefix; all others are text, as keys are.
+# The numbers among the columns of answers, by their names after `match_`, `match2_` or `nearest_`; others are text.
 NUMBERS: Mapping[str, type[int] | type[float]] = {
     "score": float,
     "margin": float,
@@ -26,7 +25,6 @@ NUMBERS: Mapping[str, type[int] | type[float]] = {
     "municipio_id": int,
     "estado_id": int,
 }
-_PREFIX = re.compile(r"(match|nearest)\d*_")
 _PANDAS_TYPES = {int: "Int64", float: "float64", str: "string"}
 _POLARS_TYPES = {int: "Int64", float: "Float64", str: "String"}
 _EXPECTED = "a list of texts or of dicts, a DataFrame or Series of pandas or polars, or a LazyFrame"
@@ -61,7 +59,7 @@ def read_table(rows: object) -> Table:
     if library == "pandas":
         pandas = import_module(library)
         if isinstance(rows, pandas.Series):
-            rows = rows.to_frame(TEXT_COLUMN if rows.name is None else rows.name)
+            rows = rows.to_frame(rows.name if isinstance(rows.name, str) else TEXT_COLUMN)
         if isinstance(rows, pandas.DataFrame):
             return _read_pandas(rows, pandas)
     elif library == "polars":
@@ -87,7 +85,8 @@ def _read_pandas(rows: Any, pandas: Any) -> Table:  # noqa: ANN401  # a DataFram
             **{name: pandas.array(_values(name, cells), _PANDAS_TYPES[_type(name)]) for name, cells in added.items()}
         )
 
-    return Table(list(map(str, rows.columns)), _as_text(rows.itertuples(index=False, name=None)), with_columns)
+    header = list(map(str, rows.columns)) or [TEXT_COLUMN]
+    return Table(header, _as_text(rows.itertuples(index=False, name=None)), with_columns)
 
 
 def _read_polars(rows: Any, polars: Any) -> Table:  # noqa: ANN401  # as above
@@ -97,7 +96,7 @@ def _read_polars(rows: Any, polars: Any) -> Table:  # noqa: ANN401  # as above
             for name, cells in added.items()
         )
 
-    return Table(list(rows.columns), _as_text(rows.iter_rows()), with_columns)
+    return Table(rows.columns or [TEXT_COLUMN], _as_text(rows.iter_rows()), with_columns)
 
 
 def _read_list(rows: object) -> Table:
@@ -158,8 +157,7 @@ def _is_missing(value: object) -> bool:
 
 def _type(name: str) -> type[int] | type[float] | type[str]:
     """Return the type of an answer's column."""
-    prefix = _PREFIX.match(name)
-    return NUMBERS.get(name[prefix.end() :], str) if prefix else str
+    return NUMBERS.get(name.partition("_")[2], str)
 
 
 def _values(name: str, cells: Sequence[str]) -> list[Any]:

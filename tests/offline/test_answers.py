@@ -41,6 +41,9 @@ def test_rows_are_answered_as_by_the_service(catalogue: Catalogue, service: str)
     matched = catalogue.match(ROWS)
     with Client(service) as client:
         assert matched == client.match(ROWS)
+        areas = [{"municipio": row.get("mpio"), "estado": row.get("estado")} for row in ROWS]
+        assert catalogue.match(areas) == client.match(areas)
+        assert catalogue.match(areas, kind="estado") == client.match(areas, kind="estado") != client.match(areas)
         options: dict[str, Any] = {"sure": 0.85, "lang": "es", "nombre": "folio"}
         assert catalogue.match(ROWS, **options) == client.match(ROWS, **options) != matched
     outcomes = {row["match_outcome"] for row in matched}

@@ -25,6 +25,8 @@ from tests.support.wire import ROOT, environment, serving
 KEYS = sorted(place.cvegeo for place in many(132))
 ROWS: list[dict[str, Any]] = [{"localidad": "asientos", "estado": "Ags.", "folio": "01"}, {"localidad": None}]
 
+POINTS = [{"n": 1, "lat": 21.88, "lon": -102.29}, {"n": 2, "lat": None, "lon": math.nan}]
+
 
 def test_record_is_read_by_key(live_server: str) -> None:
     with Client(live_server) as catalogue:
@@ -79,10 +81,13 @@ def test_texts_are_matched(live_server: str) -> None:
 
 
 def test_nearest_places_are_added(live_server: str) -> None:
-    points = [{"n": 1, "y": 21.88, "x": -102.29}, {"n": 2, "y": None, "x": math.nan}]
     with Client(live_server) as catalogue:
-        first, second = catalogue.nearest(points, latitud="y", longitud="x")
-    assert list(first) == ["n", "y", "x", "nearest_cvegeo", "nearest_label", "nearest_distancia", "nearest_problem"]
+        first, second = catalogue.nearest(POINTS)
+        assert (
+            catalogue.nearest([{"a": 21.88, "b": -102.29}], latitud="a", longitud="b")[0]["nearest_cvegeo"]
+            == (first["nearest_cvegeo"])
+        )
+    assert list(first) == ["n", "lat", "lon", "nearest_cvegeo", "nearest_label", "nearest_distancia", "nearest_problem"]
     assert (first["nearest_cvegeo"], type(first["nearest_distancia"])) == ("010010001", float)
     assert (second["nearest_cvegeo"], second["nearest_distancia"]) == (None, None)
 
@@ -163,6 +168,18 @@ def test_other_service_is_reported() -> None:
                 call()
 
 
+@pytest.mark.parametrize(
+    "answer", [b"localidad,estado,folio\r\na,b,c\r\nd,e,f\r\n", b"a,b,c,match_cvegeo\r\n1,2,3,4\r\n"]
+)
+def test_rows_without_their_answers_are_reported(answer: bytes) -> None:
+    with (
+        http_server(lambda _: Response(answer)) as base,
+        Client(base) as catalogue,
+        pytest.raises(ClientError, match="does not answer each row"),
+    ):
+        catalogue.match(ROWS)
+
+
 def through_proxy(responses: Sequence[Response], asked: list[str]) -> Respond:
     """Return a proxy that gives these responses in turn."""
     coming = iter(responses)
@@ -210,13 +227,15 @@ async def test_asyncio_has_the_same_answers(live_server: str) -> None:
     def synchronous() -> Sequence[object]:
         with Client(live_server) as catalogue:
             places = list(catalogue.localidades(page_size=50))
-            return catalogue.get("010010004"), catalogue.suggest("asi"), catalogue.match(ROWS), places
+            near = catalogue.nearest(POINTS)
+            return catalogue.get("010010004"), catalogue.suggest("asi"), catalogue.match(ROWS), near, places
 
     async with AsyncClient(live_server) as catalogue:
         found = (
             await catalogue.get("010010004"),
             await catalogue.suggest("asi"),
             await catalogue.match(ROWS),
+            await catalogue.nearest(POINTS),
             [place async for place in catalogue.localidades(page_size=50)],
         )
         with pytest.raises(ProblemError, match="Did you mean"):

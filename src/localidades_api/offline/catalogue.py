@@ -10,7 +10,7 @@ from typing import Any, Self, overload
 
 from localidades_api.bulk.answers import match_row
 from localidades_api.bulk.columns import MATCH_COLUMNS, column_names, in_language
-from localidades_api.bulk.readers import reader
+from localidades_api.bulk.readers import CsvReader
 from localidades_api.bulk.rows import ROLES
 from localidades_api.catalogue.degrees import BOUNDS, Axis
 from localidades_api.catalogue.keys import KEY_DIGITS, PlaceKind
@@ -86,9 +86,7 @@ class Catalogue:
         Raises UnreadableBodyError if no column is recognized.
         """
         table = read_table(rows)
-        if not table.header:
-            return table.with_columns({})
-        sent = reader("text/csv", _csv([table.header, *table.lines]), ROLES.of_kind(kind), columns)
+        sent = CsvReader(_csv([table.header, *table.lines]), ROLES.of_kind(kind), columns, header_row=1)
         for _ in sent.check():
             pass
         cells = in_language(MATCH_COLUMNS, lang)

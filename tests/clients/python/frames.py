@@ -82,7 +82,8 @@ def check_any_type_is_sent_as_text() -> None:
 def check_series_is_a_table_of_one_column(catalogue: Client) -> None:
     """Check that its name is the header, and `nombre` is if it has none."""
     texts = ["Asientos, Ags.", None]
-    for series, header in ((pd.Series(texts, [7, 8]), "nombre"), (pd.Series(texts, [7, 8], name="Lugar"), "Lugar")):
+    for name, header in ((None, "nombre"), (1, "nombre"), ("Lugar", "Lugar")):
+        series = pd.Series(texts, [7, 8], name=name)
         matched = catalogue.match(series)
         assert [*matched.columns[:3]] == [header, "match_outcome", "match_cvegeo"]
         assert matched.index.tolist() == [7, 8]
@@ -105,6 +106,8 @@ def check_no_rows_get_the_columns(catalogue: Client) -> None:
     assert catalogue.match(pd.DataFrame(ROWS)[:0], **COLUMNS).dtypes[3:].equals(expected.dtypes[3:])
     assert catalogue.match(pl.DataFrame(ROWS)[:0], **COLUMNS).schema == catalogue.match(pl.DataFrame(ROWS)).schema
     assert catalogue.match(pd.Series([])).columns.tolist()[1:] == expected.columns.tolist()[3:]
+    assert catalogue.match(pd.DataFrame([])).columns.tolist() == expected.columns.tolist()[3:]
+    assert catalogue.match(pl.DataFrame([])).columns == expected.columns.tolist()[3:]
 
 
 def check_points_get_their_nearest_places(catalogue: Client) -> None:

@@ -82,10 +82,11 @@ class Catalogue:
         """Return rows with the columns `match_…` beside: texts and dicts as a list of dicts, a table as a DataFrame.
 
         `nombre="sitio"` names a column that is not recognized, `kind` says what each row is about, and `sure` is the
-        probability that certain keys have.
-        Raises UnreadableBodyError if no column is recognized.
+        probability that certain keys have. Raises UnreadableBodyError if no column is recognized.
         """
         table = read_table(rows)
+        if not table.header:  # no rows
+            return table.with_columns({})
         sent = CsvReader(_csv([table.header, *table.lines]), ROLES.of_kind(kind), columns, header_row=1)
         for _ in sent.check():
             pass

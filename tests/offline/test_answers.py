@@ -29,6 +29,10 @@ KEYS = sorted({place.cvegeo for place in (*many(132), *earlier_places())})
 ROWS: list[dict[str, Any]] = [
     *({"folio": name, "localidad": name, "mpio": "Municipio 001", "estado": "Ags."} for name in NAMES),
     *({"folio": name, "localidad": f"{name[:-1]}x", "mpio": None, "estado": "Estado 03"} for name in NAMES),
+    *(
+        {"folio": place.cvegeo, "localidad": place.nombre, "mpio": place.cvegeo[:5]}
+        for place in (*many(132), *earlier_places())
+    ),
     *({"folio": key, "cvegeo": key} for key in KEYS),
     {"folio": "lat", "localidad": "Lugar 7", "lat": 21.88, "lon": -102.29},
     {"folio": "half", "localidad": "Lugar 7", "lat": "?", "lon": -102.29},
@@ -49,6 +53,12 @@ def test_rows_are_answered_as_by_the_service(catalogue: Catalogue, service: str)
     outcomes = {row["match_outcome"] for row in matched}
     assert outcomes == {"exact", "sure", "ambiguous", "none", "problem"}
     assert any(row["match_withdrawn"] for row in matched)
+
+
+def test_certainty_can_be_chosen(catalogue: Catalogue) -> None:
+    row = {"localidad": "Rancho El Gero", "municipio": "Municipio 001", "estado": "Ags."}
+    [strict], [lenient] = catalogue.match([row]), catalogue.match([row], sure=0.9)
+    assert (strict["match_outcome"], lenient["match_outcome"]) == ("ambiguous", "sure")
 
 
 @pytest.mark.parametrize("rows", [["Asientos, Ags.", "Ninguno", ""], [], (name for name in ("Asientos", "x"))])

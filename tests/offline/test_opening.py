@@ -1,5 +1,6 @@
 """A catalogue's index is built once, whoever opens it, and never half."""
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -78,6 +79,28 @@ def test_build_is_shown_on_stderr(own_cache: Path, small_catalogue: Path, capsys
     Catalogue.open(small_catalogue).close()
     assert capsys.readouterr() == ("", "")
     assert len(indexes_in(own_cache)) == 1
+
+
+def test_bar_on_a_terminal_is_removed_at_the_end(own_cache: Path, small_catalogue: Path) -> None:
+    def show_opening() -> bytes:
+        ours, theirs = os.openpty()
+        script = "import sys; from localidades_api.offline import Catalogue; Catalogue.open(sys.argv[1]).close()"
+        env = environment(LOCALIDADES_CACHE_DIR=str(own_cache), TERM="xterm")
+        command = [sys.executable, "-c", script, str(small_catalogue)]
+        process = subprocess.Popen(command, stderr=theirs, cwd=ROOT, env=env)
+        os.close(theirs)
+        shown = b""
+        with suppress(OSError):  # the end
+            while piece := os.read(ours, 4096):
+                shown += piece
+        os.close(ours)
+        assert process.wait(PATIENCE) == 0
+        return shown
+
+    first = show_opening()
+    assert b"reading the catalogue" in first
+    assert first.rstrip().endswith((b"\x1b[?25h", b"\x1b[2K"))  # the cursor is back, and the line of the bar is erased
+    assert show_opening() == b""
 
 
 def test_index_of_other_content_replaces_the_one_of_the_same_path(own_cache: Path, tmp_path: Path) -> None:
@@ -170,6 +193,19 @@ def test_processes_that_start_at_once_build_one_index(tmp_path: Path, small_cata
     assert [output[-1] for output in outputs] == ["opened"] * 3
     assert sorted(map(len, outputs)) == [1, 1, 3]
     assert len(indexes_in(tmp_path)) == 1
+
+
+def test_index_that_is_built_is_opened_while_its_lock_is_held(own_cache: Path, small_catalogue: Path) -> None:
+    Catalogue.open(small_catalogue).close()
+    [folder] = indexes_in(own_cache)
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        process = start_opening(own_cache, small_catalogue)
+        try:
+            assert process.communicate(timeout=PATIENCE / 4)[0].split() == ["opened"]
+        finally:
+            process.kill()
+            process.wait()
 
 
 @pytest.mark.parametrize("step", ["READ", "INDEX"])

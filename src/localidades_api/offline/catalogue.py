@@ -151,7 +151,7 @@ class Catalogue:
         )
 
     def _place(self, id_: int) -> IndexedLocality:
-        rows = self.names.layout.find(KEY, str(id_))  # former keys lead to other places
+        rows = self.names.layout.find(KEY, str(id_))  # of another key, too, if both have the same hash
         return next(place for place in map(self.names.place, rows) if place.id == id_)
 
     @cached_property

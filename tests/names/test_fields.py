@@ -94,3 +94,10 @@ def test_key_that_another_place_had_before_leads_to_the_place_that_has_it_now(tm
     index = NameIndex(tmp_path / "names")
     assert read_fields(index, 140390001, ["nombre"]) == {"nombre": "Chico"}
     index.close()
+
+
+@pytest.mark.parametrize("id_", [270030099, 180040112, 140399999, 14999, 32], ids=lambda id_: f"key {id_}")
+def test_key_that_the_release_lacks_is_refused(index: NameIndex, id_: int) -> None:
+    """Neither a withdrawn nor a former key is one of the release."""
+    with pytest.raises(KeyError, match=str(id_)):
+        read_fields(index, id_, MATCHED)

@@ -115,7 +115,11 @@ class IndexFiles:
     def name(self, row: int) -> tuple[int, str, int]:
         """Return the key, the name and the flags of a row, without the rest."""
         id_, *_, offset, flags = self.record(row)
-        return id_, self._texts[offset : self._texts.find(_PART, offset)].decode(), flags
+        return id_, self.name_at(offset), flags
+
+    def name_at(self, offset: int) -> str:
+        """Return the name with which the text at an offset begins."""
+        return self._texts[offset : self._texts.find(_PART, offset)].decode()
 
     def at(self, position: int) -> tuple[int, str]:
         """Return the key and the name of the place at a position of the list, from 1."""

@@ -71,6 +71,16 @@ async def test_numbers_are_written_as_in_the_list(database: str, tmp_path: Path)
     assert re.findall('"latitud":([^,}]+)', listed) == ["21", "21.880001", "null", "14.5"]
 
 
+async def test_table_that_is_sent_has_the_fields_beside_its_columns(client: httpx.AsyncClient) -> None:
+    """`fields` is not the role of a column."""
+    answer = await client.post(
+        MATCH, params={"fields": "clave"}, content="folio,cvegeo\n7,010010002\n", headers={"content-type": "text/csv"}
+    )
+    [row] = csv.DictReader(io.StringIO(answer.text))
+    assert list(row)[:6] == ["folio", "cvegeo", "match_outcome", "match_cvegeo", "match_label", "match_clave"]
+    assert (row["folio"], row["match_cvegeo"], row["match_clave"]) == ("7", "010010002", "0002")
+
+
 async def test_candidates_have_the_fields(client: httpx.AsyncClient) -> None:
     [found] = await matched(client, [{"nombre": "Ninguno", "municipio": "Municipio 001", "estado": "Ags."}], "clave")
     assert found["outcome"] == "ambiguous"

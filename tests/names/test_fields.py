@@ -66,7 +66,7 @@ def test_numbers_at_the_bounds_of_an_import_are_kept(tmp_path: Path, number: int
         140390001, "Uno", 14039, "Dos", 14, "Tres", poblacion=count, altitud=number, viviendas=count,
         latitud=21.0, longitud=-102.000001,
     )  # fmt: skip
-    unknown = IndexedPlace(140390002, "Otro", 14039, "Dos", 14, "Tres")
+    unknown = IndexedPlace(140390002, "Dos", 14039, "Dos", 14, "Tres")  # with a flag for the name
     build_index(tmp_path / "names", [place, unknown])
     index = NameIndex(tmp_path / "names")
     numbers = ["poblacion", "altitud", "viviendas"]

@@ -192,7 +192,7 @@ def test_language_option_applies_locally_and_at_a_service(
     ("fields", "added"),
     [
         ((), {"nombre": "Aguascalientes", "municipio": "Municipio 001", "estado": "Aguascalientes"}),
-        (("--fields", "altitud,clave"), {"clave": "0001", "altitud": "1885"}),
+        (("--fields", "altitud,clave,ambito"), {"clave": "0001", "ambito": "U", "altitud": "1885"}),
         (("--fields", ",".join(MATCHED), "--sure", "0.9"), dict.fromkeys(MATCHED)),
     ],
 )
@@ -500,10 +500,13 @@ def test_service_is_asked_for_one_release_throughout(live_server: str, tmp_path:
     assert [target.partition("?")[2] for target in asked] == ["", "release=2020-01"]
 
 
-# Without the columns of the place.
+# Without the columns of the place, and without those of a candidate.
 OLD_ANSWER = (
     b'{"sent":{},"outcome":"none","cvegeo":null,"id":null,"label":null,"score":0,"margin":null,"faults":[],'
     b'"candidates":[],"withdrawn":null,"problem":null}\n'
+)
+OLD_CANDIDATE = OLD_ANSWER.replace(b'{"sent"', b'{"nombre":null,"municipio":null,"estado":null,"sent"').replace(
+    b'[],"w', b'[{"cvegeo":"010010001","id":10010001,"label":"Uno","score":0,"faults":[]}],"w'
 )
 
 
@@ -515,6 +518,7 @@ OLD_ANSWER = (
             Response(OLD_ANSWER.replace(b"0,", b'"0",') * 5),
             "The service's answers do not match the API's schema: check --url.",
         ),
+        (Response(OLD_CANDIDATE * 5), "The service does not return columns of the place: it runs an older version."),
         (Response(b"hello\n" * 5), "The service's answers do not match the API's schema: check --url."),
         *(
             pytest.param(response, sentence, marks=pytest.mark.tail)

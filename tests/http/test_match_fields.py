@@ -137,3 +137,25 @@ async def test_points_have_no_fields(client: httpx.AsyncClient) -> None:
     rows = {"rows": [{"latitud": 21.88, "longitud": -102.3}]}
     answer = await client.post(f"{LOCALIDADES}nearest/?fields=nombre", json=rows)
     assert answer.status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("row", "kind", "expected"),
+    [
+        (
+            {"municipio": "Municipio 001", "estado": "Ags."},
+            "municipio",
+            {"nombre": "Municipio 001", "municipio": "Municipio 001", "estado": "Aguascalientes", "cve_ent": "01",
+             "cve_mun": "001", "cvegeo_mun": "01001"},
+        ),
+        ({"estado": "Ags."}, "estado", {"nombre": "Aguascalientes", "estado": "Aguascalientes", "cve_ent": "01"}),
+    ],
+)  # fmt: skip
+async def test_area_has_its_names_and_keys(
+    client: httpx.AsyncClient, row: dict[str, str], kind: str, expected: dict[str, str]
+) -> None:
+    query = {"kind": kind, "fields": ",".join(MATCHED)}
+    answer = await client.post(MATCH, params=query, json={"rows": [row]})
+    [found] = answer.json()["results"]
+    assert found["outcome"] == "exact"
+    assert {name: found[name] for name in MATCHED} == {**dict.fromkeys(MATCHED), **expected}

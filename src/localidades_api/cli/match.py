@@ -28,6 +28,7 @@ from localidades_api.bulk.rows import ROLES, Answer, Row
 from localidades_api.bulk.writers import writer
 from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
 from localidades_api.catalogue.filters import MatchedFields, split_fields
+from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.catalogue.messages import describe_fault
 from localidades_api.catalogue.schemas import Match
 from localidades_api.cli.console import console, show_progress, writing
@@ -89,10 +90,11 @@ class MatchJob:
     sheet: str | None = None
     header_row: int | None = None
     lang: Language = LANGUAGES[0]
+    kind: PlaceKind | None = None
     fields: Sequence[str] = MATCHED_BY_DEFAULT
 
     @classmethod
-    def create(
+    def create(  # noqa: PLR0913  # an argument per option
         cls,
         source: str,
         output: str | None,
@@ -103,12 +105,13 @@ class MatchJob:
         sheet: str | None = None,
         header_row: int | None = None,
         lang: Language = LANGUAGES[0],
+        kind: PlaceKind | None = None,
         fields: str = ",".join(MATCHED_BY_DEFAULT),
     ) -> Self:
         """Return a job; raise typer.BadParameter for options that would fail, or replace a file, at the end."""
         _check_source(source)
-        chosen = _read_fields(fields)
-        job = cls(source, output or _default_output(source), columns, force, sure, sheet, header_row, lang, chosen)
+        chosen, to = _read_fields(fields), output or _default_output(source)
+        job = cls(source, to, columns, force, sure, sheet, header_row, lang, kind, chosen)
         if job.output != _STDIO:
             _check_output(job, Path(job.output))
         return job
@@ -246,7 +249,7 @@ def match_file(job: MatchJob, answer: AnswerRows, batch_size: int, counting: Cou
     """
     outcomes: Counter[str] = Counter()
     with interruptible() as raise_if_interrupted, _open_source(job.source) as file:
-        rows = reader(job.media_type, file, ROLES, job.columns, job.sheet, job.header_row)
+        rows = reader(job.media_type, file, ROLES.of_kind(job.kind), job.columns, job.sheet, job.header_row)
         for _ in rows.check():
             raise_if_interrupted()
         counting.expect(rows.count)
@@ -335,7 +338,8 @@ async def _open_index(url: str, name: str | None) -> AsyncIterator[NameIndex]:
 
 def run_remote_match(job: MatchJob, url: str, release: str | None) -> None:
     """Match the rows of a file by asking a running service."""
-    with show_progress() as progress, RemoteMatcher(Service.parse(url, release), job.sure, job.fields) as service:
+    remote = RemoteMatcher(Service.parse(url, release), job.sure, job.kind, job.fields)
+    with show_progress() as progress, remote as service:
         _match_and_report(job, service.answer, _REMOTE_BATCH_SIZE, progress)
 
 
@@ -350,11 +354,21 @@ class _BusyError(Exception):
 class RemoteMatcher:
     """Sends the matched columns of rows, and no others, to a service; keeps to the release of its first response."""
 
-    def __init__(self, service: Service, sure: float, fields: Sequence[str] = MATCHED_BY_DEFAULT) -> None:
+    def __init__(
+        self,
+        service: Service,
+        sure: float,
+        kind: PlaceKind | None = None,
+        fields: Sequence[str] = MATCHED_BY_DEFAULT,
+    ) -> None:
         self._service = service
         self._fields = fields
-        chosen = {} if list(fields) == list(MATCHED_BY_DEFAULT) else {"fields": ",".join(fields)}
-        self._options = chosen | ({} if sure == SURE else {"sure": f"{sure:g}"})
+        options = {
+            "sure": None if sure == SURE else f"{sure:g}",
+            "kind": kind,
+            "fields": None if list(fields) == list(MATCHED_BY_DEFAULT) else ",".join(fields),
+        }
+        self._options = {name: value for name, value in options.items() if value is not None}
         self._client = service.connect(_TIMEOUT)
         self._has_responded = False
 

@@ -128,6 +128,8 @@ class _Calls:
             answer = yield self.request(f"{_PLACES}{resource}/", parameters, _csv([header, *batch]))
             parameters = {**parameters, "release": answer.headers.get("catalogue-release")}  # for all batches
             names, *answers = list(csv.reader(io.StringIO(answer.text, newline=""))) or [[]]
+            if len(answers) == len(batch) + 1:
+                del answers[0]  # to a header that is not known: the service reads it as the first of a list without one
             if len(answers) != len(batch) or len(names) <= len(header):
                 raise ClientError(f"{answer.url} is no address of localidades-api: it does not answer each row.")
             for at, name in enumerate(names[len(header) :], len(header)):

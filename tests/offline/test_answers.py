@@ -48,6 +48,8 @@ def test_rows_are_answered_as_by_the_service(catalogue: Catalogue, service: str)
         areas = [{"municipio": row.get("mpio"), "estado": row.get("estado")} for row in ROWS]
         assert catalogue.match(areas) == client.match(areas)
         assert catalogue.match(areas, kind="estado") == client.match(areas, kind="estado") != client.match(areas)
+        for fields in ("cvegeo_mun,latitud,nombre", ["altitud", "ambito", "viviendas", "poblacion"]):
+            assert catalogue.match(ROWS, fields=fields) == client.match(ROWS, fields=fields)
         options: dict[str, Any] = {"sure": 0.85, "lang": "es", "nombre": "folio"}
         assert catalogue.match(ROWS, **options) == client.match(ROWS, **options) != matched
     outcomes = {row["match_outcome"] for row in matched}
@@ -76,6 +78,12 @@ def test_column_that_is_taken_gets_another_name(catalogue: Catalogue) -> None:
     assert isinstance(row["match2_score"], float)
 
 
+@pytest.mark.parametrize("fields", ["nombre,carta", ["id"], ""])
+def test_unknown_columns_of_the_place_are_refused(catalogue: Catalogue, fields: str | list[str]) -> None:
+    with pytest.raises(ValueError, match="which is none of nombre, municipio,"):
+        catalogue.match(["Asientos"], fields=fields)
+
+
 def test_rows_without_a_recognized_column_are_refused(catalogue: Catalogue) -> None:
     with pytest.raises(UnreadableBodyError, match="names no column for `nombre`"):
         catalogue.match([{"folio": 1}])
@@ -95,7 +103,7 @@ def test_command_writes_what_it_writes_with_a_service(
             file.writelines(f"{json.dumps(row)}\n" for row in ROWS)
     here, there = tmp_path / f"here{suffix}", tmp_path / f"there{suffix}"
     files = [word for file in releases for word in ("--catalogue", str(file))]
-    options = ("--sure", "0.9", "--lang", "es")
+    options = ("--sure", "0.9", "--lang", "es", "--fields", "nombre,altitud,longitud")
     ended = invoke("match", str(source), "--output", str(here), *files, *options, LOCALIDADES_CACHE_DIR=str(cache))
     assert ended.returncode == 0, ended.stderr
     assert invoke("match", str(source), "--output", str(there), "--url", service, *options).returncode == 0

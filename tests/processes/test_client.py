@@ -80,6 +80,23 @@ def test_texts_are_matched(live_server: str) -> None:
     assert [row["match_cvegeo"] for row in matched] == ["010020001", None, None, None, "010020001"]
 
 
+def test_column_alone_has_names_whatever_its_header(live_server: str) -> None:
+    rows = [{"sitio visitado": "Asientos, Ags." if at else None} for at in range(1001)]
+    with Client(live_server) as catalogue:
+        matched = catalogue.match(rows)
+        with pytest.raises(ProblemError, match="does not have the header that was named for `nombre`"):
+            catalogue.match(rows, nombre="sitio")
+    assert list(matched[0])[:2] == ["sitio visitado", "match_outcome"]
+    assert [row["match_cvegeo"] for row in matched] == [None, *["010020001"] * 1000]
+
+
+def test_areas_are_matched(live_server: str) -> None:
+    with Client(live_server) as catalogue:
+        assert catalogue.match(["Ags.", "Aguascalientes"], kind="estado")[0]["match_cvegeo"] == "01"
+        [municipio] = catalogue.match([{"municipio": "Municipio 001", "estado": "Ags."}])
+    assert municipio["match_cvegeo"] == "01001"
+
+
 def test_nearest_places_are_added(live_server: str) -> None:
     with Client(live_server) as catalogue:
         first, second = catalogue.nearest(POINTS)
@@ -149,7 +166,7 @@ def test_refusal_is_an_exception_with_the_message(live_server: str) -> None:
             catalogue.suggest("a", estado=1)
         assert (caught.value.status, caught.value.problem["type"]) == (422, "/problems#invalid-parameters")
         with pytest.raises(ProblemError, match="names no column for `nombre`"):
-            catalogue.match([{"folio": "1"}])
+            catalogue.match([{"folio": "1", "fecha": "2"}])
     with Client(live_server, release="1999-01") as catalogue, pytest.raises(ProblemError) as missing:
         next(catalogue.localidades())
     assert missing.value.status == 404

@@ -18,12 +18,16 @@ from tempfile import TemporaryFile
 from typing import IO, Self
 
 import typer
+from pydantic import TypeAdapter, ValidationError
 
-from localidades_api.bulk.columns import MATCH_COLUMNS, in_language
+from localidades_api.bulk.columns import in_language, match_columns
 from localidades_api.bulk.readers import XLSX, MediaType, reader
 from localidades_api.bulk.rows import ROLES, Answer, Row
 from localidades_api.bulk.writers import writer
+from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
+from localidades_api.catalogue.filters import MatchedFields, split_fields
 from localidades_api.catalogue.keys import PlaceKind
+from localidades_api.catalogue.messages import describe_fault
 from localidades_api.cli.console import writing
 from localidades_api.errors import OutputError
 from localidades_api.files.kinds import START, describe_kind
@@ -46,6 +50,8 @@ _FORMATS: Mapping[str, MediaType] = {
 BATCH_SIZE = 500  # rows; progress is updated and interruptions are checked after each batch
 _OUTCOMES = ("exact", "sure", "ambiguous", "none", "problem")
 
+_FIELDS = TypeAdapter[str](MatchedFields)
+
 AnswerRows = Callable[[Sequence[Row]], Sequence[Answer]]
 
 
@@ -54,7 +60,10 @@ AnswerRows = Callable[[Sequence[Row]], Sequence[Answer]]
 
 @dataclass(frozen=True, slots=True)
 class MatchJob:
-    """The options of a run. `source` and `output` are paths, or `-`; `columns` has the headers of columns by role."""
+    """The options of a run. `source` and `output` are paths, or `-`; `columns` has the headers of columns by role.
+
+    `fields` are the columns of the matched place to return.
+    """
 
     source: str
     output: str
@@ -65,9 +74,10 @@ class MatchJob:
     header_row: int | None = None
     lang: Language = LANGUAGES[0]
     kind: PlaceKind | None = None
+    fields: Sequence[str] = MATCHED_BY_DEFAULT
 
     @classmethod
-    def create(
+    def create(  # noqa: PLR0913  # an argument per option
         cls,
         source: str,
         output: str | None,
@@ -79,10 +89,12 @@ class MatchJob:
         header_row: int | None = None,
         lang: Language = LANGUAGES[0],
         kind: PlaceKind | None = None,
+        fields: str = ",".join(MATCHED_BY_DEFAULT),
     ) -> Self:
         """Return a job; raise typer.BadParameter for options that would fail, or replace a file, at the end."""
         _check_source(source)
-        job = cls(source, output or _default_output(source), columns, force, sure, sheet, header_row, lang, kind)
+        chosen, to = _read_fields(fields), output or _default_output(source)
+        job = cls(source, to, columns, force, sure, sheet, header_row, lang, kind, chosen)
         if job.output != _STDIO:
             _check_output(job, Path(job.output))
         return job
@@ -117,6 +129,14 @@ def _default_output(source: str) -> str:
     path = Path(source)
     suffix = ".ndjson" if path.suffix.lower() == ".json" else path.suffix
     return str(path.with_name(f"{path.stem}.matched{suffix}"))
+
+
+def _read_fields(fields: str) -> list[str]:
+    """Return the columns that an option names; raise typer.BadParameter for an unknown one."""
+    try:
+        return split_fields(_FIELDS.validate_python(fields))
+    except ValidationError as error:
+        raise typer.BadParameter(f"--fields: {describe_fault(error.errors()[0])}") from error
 
 
 def _check_source(source: str) -> None:
@@ -216,7 +236,7 @@ def match_file(job: MatchJob, answer: AnswerRows, batch_size: int, counting: Cou
         for _ in rows.check():
             raise_if_interrupted()
         counting.expect(rows.count)
-        target = writer(job.answer_type, rows, in_language(MATCH_COLUMNS, job.lang))
+        target = writer(job.answer_type, rows, in_language(match_columns(job.fields), job.lang))
         coming = iter(rows)
         batch = list(islice(coming, batch_size))
         start = target.begin()

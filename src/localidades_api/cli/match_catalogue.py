@@ -16,6 +16,6 @@ def run_offline_match(job: MatchJob, sources: Sequence[str]) -> None:
         with Catalogue.open(*sources, progress=progress) as catalogue:
 
             def answer(rows: Sequence[Row]) -> list[Answer]:
-                return [match_row(row, catalogue.names, job.sure) for row in rows]
+                return [match_row(row, catalogue.names, job.sure, job.fields) for row in rows]
 
             match_and_report(job, answer, BATCH_SIZE, progress)

@@ -27,7 +27,7 @@ def run_match(job: MatchJob, release: str | None) -> None:
             async with _open_index(database, release) as index:
                 # This blocks the event loop, where nothing else runs: the index has everything that rows need.
                 def answer(rows: Sequence[Row]) -> list[Answer]:
-                    return [match_row(row, index, job.sure) for row in rows]
+                    return [match_row(row, index, job.sure, job.fields) for row in rows]
 
                 match_and_report(job, answer, BATCH_SIZE, progress)
 

@@ -5,14 +5,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Self
+from typing import Any, Self
 
 import httpx
 from pydantic import ValidationError
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from localidades_api.bulk.answers import describe_problem, with_note
 from localidades_api.bulk.rows import Answer, Row
+from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.catalogue.schemas import Match
 from localidades_api.cli.match import MatchJob, match_and_report
@@ -31,7 +32,8 @@ _MAX_ANSWER_BYTES = 16 * 1024  # for a row; five candidates and their faults tak
 
 def run_remote_match(job: MatchJob, url: str, release: str | None) -> None:
     """Match the rows of a file by asking a running service."""
-    with show_progress() as progress, RemoteMatcher(Service.parse(url, release), job.sure, job.kind) as service:
+    remote = RemoteMatcher(Service.parse(url, release), job.sure, job.kind, job.fields)
+    with show_progress() as progress, remote as service:
         match_and_report(job, service.answer, _BATCH_SIZE, progress)
 
 
@@ -46,9 +48,21 @@ class _BusyError(Exception):
 class RemoteMatcher:
     """Sends the matched columns of rows, and no others, to a service; keeps to the release of its first response."""
 
-    def __init__(self, service: Service, sure: float, kind: PlaceKind | None = None) -> None:
+    def __init__(
+        self,
+        service: Service,
+        sure: float,
+        kind: PlaceKind | None = None,
+        fields: Sequence[str] = MATCHED_BY_DEFAULT,
+    ) -> None:
         self._service = service
-        self._options = {**({} if sure == SURE else {"sure": f"{sure:g}"}), **({"kind": kind} if kind else {})}
+        self._fields = fields
+        options = {
+            "sure": None if sure == SURE else f"{sure:g}",
+            "kind": kind,
+            "fields": None if list(fields) == list(MATCHED_BY_DEFAULT) else ",".join(fields),
+        }
+        self._options = {name: value for name, value in options.items() if value is not None}
         self._client = service.connect(_TIMEOUT)
         self._has_responded = False
 
@@ -63,7 +77,8 @@ class RemoteMatcher:
         readable = [row for row in rows if row.problem is None]
         answers = iter(self._send(readable) if readable else [])
         return [
-            describe_problem(row.problem) if row.problem is not None else with_note(next(answers), row) for row in rows
+            describe_problem(row.problem, self._fields) if row.problem is not None else with_note(next(answers), row)
+            for row in rows
         ]
 
     def _send(self, rows: Sequence[Row]) -> list[Answer]:
@@ -91,11 +106,20 @@ class RemoteMatcher:
         if len(lines) != rows:
             raise _BusyError("its response is incomplete")
         try:
-            answers: list[Answer] = [Match.model_validate_json(line).model_dump(exclude={"sent"}) for line in lines]
+            answers = [self._read_answer(line) for line in lines]
         except ValidationError as error:
             raise ServiceError("The service's answers do not match the API's schema: check --url.") from error
         self._pin(response.headers.get("catalogue-release"))
         return answers
+
+    def _read_answer(self, line: bytes) -> Answer:
+        """Return an answer with the members that were sent; raise ValidationError if it does not match the schema."""
+        Match.model_validate_json(line, strict=True)
+        answer: dict[str, Any] = from_json(line)
+        if any(set(self._fields) - place.keys() for place in (answer, *answer["candidates"])):
+            raise ServiceError("The service does not return columns of the place: it runs an older version.")
+        del answer["sent"]
+        return answer
 
     def _pin(self, release: str | None) -> None:
         """Keep to the release of the first response; raise ServiceError for a response with another one."""

@@ -31,6 +31,8 @@ def index_places(
             row.poblacion,
             row.latitud,
             row.longitud,
-            row.clave == CLAVE_OF_SEAT,
-            tuple(former.get(row.id, ())),
+            row.altitud,
+            row.viviendas,
+            is_seat=row.clave == CLAVE_OF_SEAT,
+            former=tuple(former.get(row.id, ())),
         )

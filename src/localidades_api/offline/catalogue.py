@@ -9,9 +9,10 @@ from io import BytesIO, StringIO
 from typing import Any, Self, overload
 
 from localidades_api.bulk.answers import match_row
-from localidades_api.bulk.columns import MATCH_COLUMNS, column_names, in_language
+from localidades_api.bulk.columns import column_names, in_language, match_columns
 from localidades_api.bulk.readers import CsvReader
 from localidades_api.bulk.rows import ROLES
+from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT
 from localidades_api.catalogue.degrees import BOUNDS, Axis
 from localidades_api.catalogue.keys import KEY_DIGITS, PlaceKind
 from localidades_api.catalogue.locality import describe_place_near
@@ -64,25 +65,41 @@ class Catalogue:
 
     @overload
     def match(
-        self, rows: Frame, *, kind: PlaceKind | None = ..., sure: float = ..., lang: Language = ..., **columns: str
+        self,
+        rows: Frame,
+        *,
+        kind: PlaceKind | None = ...,
+        fields: str | Sequence[str] = ...,
+        sure: float = ...,
+        lang: Language = ...,
+        **columns: str,
     ) -> Frame: ...
     @overload
     def match(
-        self, rows: object, *, kind: PlaceKind | None = ..., sure: float = ..., lang: Language = ..., **columns: str
+        self,
+        rows: object,
+        *,
+        kind: PlaceKind | None = ...,
+        fields: str | Sequence[str] = ...,
+        sure: float = ...,
+        lang: Language = ...,
+        **columns: str,
     ) -> Answered: ...
     def match(
         self,
         rows: object,
         *,
         kind: PlaceKind | None = None,
+        fields: str | Sequence[str] = MATCHED_BY_DEFAULT,
         sure: float = SURE,
         lang: Language = LANGUAGES[0],
         **columns: str,
     ) -> Answered:
         """Return rows with the columns `match_…` beside: texts and dicts as a list of dicts, a table as a DataFrame.
 
-        `nombre="sitio"` names a column that is not recognized, `kind` says what each row is about, and `sure` is the
-        probability that certain keys have. Raises UnreadableBodyError if no column is recognized.
+        `nombre="sitio"` names a column that is not recognized, `kind` says what each row is about, `fields`
+        names the columns of the place to return, and `sure` is the probability that certain keys have. Raises
+        UnreadableBodyError if no column is recognized.
         """
         table = read_table(rows)
         if not table.header:  # no rows
@@ -90,10 +107,11 @@ class Catalogue:
         sent = CsvReader(_csv([table.header, *table.lines]), ROLES.of_kind(kind), columns, header_row=1)
         for _ in sent.check():
             pass
-        cells = in_language(MATCH_COLUMNS, lang)
+        chosen = _read_fields(fields)
+        cells = in_language(match_columns(chosen), lang)
         added: dict[str, list[str]] = {name: [] for name in column_names("match", cells, table.header)}
         for row in sent:
-            answer = match_row(row, self.names, sure)
+            answer = match_row(row, self.names, sure, chosen)
             for column, write in zip(added.values(), cells.values(), strict=True):
                 column.append(write(answer))
         return table.with_columns(added)
@@ -156,11 +174,19 @@ class Catalogue:
 
     @cached_property
     def _records(self) -> Records:
-        return Records(self._index.folder)
+        return Records(self._index.folder, self.names)
 
     @cached_property
     def _points(self) -> Points:
         return Points(self._index.folder)
+
+
+def _read_fields(fields: str | Sequence[str]) -> list[str]:
+    """Return the columns that are named, in their order; raise ValueError for an unknown one."""
+    names = [name.strip() for name in fields.split(",")] if isinstance(fields, str) else fields
+    if unknown := [name for name in names if name not in MATCHED]:
+        raise ValueError(f"fields has {unknown[0]!r}, which is none of {', '.join(MATCHED)}.")
+    return [name for name in MATCHED if name in names]
 
 
 def _csv(lines: Sequence[Sequence[str]]) -> BytesIO:

@@ -1,4 +1,4 @@
-"""The records of a release beside its index of names: every column by key, the areas, and the points."""
+"""The records of a release: its index of names, and what that lacks: columns by key, the areas, and the points."""
 
 import json
 from array import array
@@ -13,13 +13,15 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import ipc
 
-from localidades_api.catalogue.columns import ATTRIBUTES, COLUMNS
+from localidades_api.catalogue.columns import ATTRIBUTES, COLUMNS, MATCHED
 from localidades_api.catalogue.degrees import EARTH_RADIUS
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, PlaceKind
 from localidades_api.importer.transform import CatalogueRecords
+from localidades_api.names.fields import read_fields
+from localidades_api.names.index import NameIndex
 
 _RECORDS, _AREAS, _POINTS = "records.arrow", "areas.json", "points"
-_NAMES = ("id", "nombre", *ATTRIBUTES)
+_LACKING = tuple(name for name in ATTRIBUTES if name not in MATCHED)  # in the index of names
 _TYPES = {"integer": pa.int32(), "number": pa.float64(), "text": pa.string()}
 _SLACK = 1e-12  # radians: more than the rounding errors of an angle
 _DECIMALS = 9  # of degrees, a tenth of a millimetre, as in the service
@@ -28,8 +30,8 @@ _DECIMALS = 9  # of degrees, a tenth of a millimetre, as in the service
 def write_records(folder: Path, catalogue: CatalogueRecords) -> None:
     """Write the files into the folder of an index."""
     rows = sorted(catalogue.localities, key=itemgetter(0))
-    columns = {name: pa.array([getattr(row, name) for row in rows], _TYPES[COLUMNS[name].kind]) for name in _NAMES}
-    table = pa.table(columns)
+    columns = {name: [getattr(row, name) for row in rows] for name in ("id", *_LACKING)}
+    table = pa.table({name: pa.array(values, _TYPES[COLUMNS[name].kind]) for name, values in columns.items()})
     with ipc.new_file(str(folder / _RECORDS), table.schema) as file:
         file.write_table(table)
     points = sorted((row.latitud, row.longitud or 0.0, row.id) for row in rows if row.latitud is not None)
@@ -50,7 +52,8 @@ def write_records(folder: Path, catalogue: CatalogueRecords) -> None:
 class Records:
     """The records in the folder of an index."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, names: NameIndex) -> None:
+        self._names = names
         self._table = ipc.open_file(pa.memory_map(str(folder / _RECORDS))).read_all()
         self._ids = memoryview(self._table.column("id").combine_chunks().buffers()[1]).cast("B").cast("i")
         self._areas: dict[str, dict[str, dict[str, Any]]] = json.loads((folder / _AREAS).read_bytes())
@@ -64,7 +67,8 @@ class Records:
         at = bisect_left(self._ids, id_, 0, self._table.num_rows)
         if at == self._table.num_rows or self._ids[at] != id_:
             return None
-        [row] = self._table.slice(at, 1).to_pylist()
+        [lacking] = self._table.slice(at, 1).to_pylist()
+        row = lacking | read_fields(self._names, id_, MATCHED)
         municipio = self._areas["municipios"][str(id_ // KEYS_OF_A_MUNICIPIO)]
         return {
             "id": id_,

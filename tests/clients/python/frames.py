@@ -82,7 +82,7 @@ def check_any_type_is_sent_as_text() -> None:
 def check_series_is_a_table_of_one_column(catalogue: Client) -> None:
     """Check that its name is the header, and `nombre` is if it has none."""
     texts = ["Asientos, Ags.", None]
-    for name, header in ((None, "nombre"), (1, "nombre"), ("Lugar", "Lugar")):
+    for name, header in ((None, "nombre"), (1, "nombre"), ("Lugar", "Lugar"), ("Sitio", "Sitio")):
         series = pd.Series(texts, [7, 8], name=name)
         matched = catalogue.match(series)
         assert [*matched.columns[:3]] == [header, "match_outcome", "match_cvegeo"]

@@ -542,7 +542,7 @@ async def test_sheet_can_be_named_and_a_missing_one_is_reported(client: httpx.As
     assert answer.json()["detail"] == "The workbook has no such sheet; it has `Mis lugares`."
     answer = await post(client, "nombre\nA\n", CSV, f"{MATCH}?sheet=Hoja2")
     assert answer.json()["detail"] == "Only a workbook (.xlsx) has sheets: leave out `sheet`."
-    answer = await post(client, "nombre\nA\n", CSV, f"{MATCH}?header_row=1")
+    answer = await post(client, "nombre\nA\n", CSV, f"{MATCH}?header_row=2")
     assert answer.json()["detail"].startswith("Only a workbook (.xlsx) may have rows above its header")
     form = workbook_of(("lugar", "municipio"), ("localidad", "n"), *PLACES)
     answer = await post(client, form, XLSX, f"{MATCH}?header_row=2&format=json")

@@ -121,6 +121,7 @@ class _Calls:
 
     def add_answers(self, resource: str, rows: object, parameters: Mapping[str, object]) -> _Steps[Any]:
         """Return rows with the answers of a resource, `match` or `nearest`, beside each."""
+        parameters = {"header_row": 1, **parameters}
         table = read_table(rows)
         header = table.header
         added: dict[str, list[str]] = {}
@@ -128,8 +129,6 @@ class _Calls:
             answer = yield self.request(f"{_PLACES}{resource}/", parameters, _csv([header, *batch]))
             parameters = {**parameters, "release": answer.headers.get("catalogue-release")}  # for all batches
             names, *answers = list(csv.reader(io.StringIO(answer.text, newline=""))) or [[]]
-            if len(answers) == len(batch) + 1:
-                del answers[0]  # to a header that is not known: the service reads it as the first of a list without one
             if len(answers) != len(batch) or len(names) <= len(header):
                 raise ClientError(f"{answer.url} is no address of localidades-api: it does not answer each row.")
             for at, name in enumerate(names[len(header) :], len(header)):

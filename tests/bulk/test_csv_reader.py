@@ -16,8 +16,8 @@ MEDIA_TYPE = st.sampled_from([CSV, NDJSON, JSON])
 DELIMITER = st.sampled_from([",", ";", "\t", "|"])
 
 
-def cells_of(data: bytes, **named: str) -> list[dict[str, str | float | None]]:
-    rows = rows_in(data, named=named)
+def cells_of(data: bytes, *, header_row: int | None = None, **named: str) -> list[dict[str, str | float | None]]:
+    rows = rows_in(data, named=named, header_row=header_row)
     assert [row.problem for row in rows] == [None] * len(rows)
     return [dict(row.cells) for row in rows]
 
@@ -317,6 +317,13 @@ def test_first_row_of_csv_can_be_said_to_be_the_header() -> None:
     assert open_rows(b"nombre\nx\n", header_row=1).count == 1
     with pytest.raises(UnreadableBodyError, match="The first line names no column"):
         open_rows(b"Tequila, Jal.\n", header_row=1)
+
+
+def test_column_alone_has_names_whatever_it_is_called() -> None:
+    assert cells_of(b"sitio\nTequila\n", header_row=1) == [{"nombre": "Tequila"}]
+    assert cells_of(b"cvegeo\n140390001\n", header_row=1) == [{"cvegeo": "140390001"}]
+    with pytest.raises(UnreadableBodyError, match="not have the header that was named"):
+        cells_of(b"sitio\nTequila\n", header_row=1, nombre="lugar")
 
 
 def test_missing_named_column_is_explained_without_echoing_its_header() -> None:

@@ -86,7 +86,7 @@ def test_unknown_columns_of_the_place_are_refused(catalogue: Catalogue, fields: 
 
 def test_rows_without_a_recognized_column_are_refused(catalogue: Catalogue) -> None:
     with pytest.raises(UnreadableBodyError, match="names no column for `nombre`"):
-        catalogue.match([{"folio": 1}])
+        catalogue.match([{"folio": 1, "n": 2}])
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".ndjson"])

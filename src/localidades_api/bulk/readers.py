@@ -203,6 +203,8 @@ class CsvReader(RowReader):
             raise UnreadableBodyError(f"The first line has more than {_MAX_COLUMNS:,} columns: remove some.")
         self._delimiter: str | None = self.layout.delimiter  # None if a line is a single cell
         is_headless = header_row == 0 if header_row is not None else self._is_headless(first_record)
+        if header_row == 1 and self._is_headless(first_record) and len(first_record) == 1:
+            named = {"nombre": first_record[0]}  # a column alone has names, whatever it is called
         self.has_header = not is_headless
         columns = self._name_columns(first_record, cast("str", first)) if is_headless else first_record
         named = {} if is_headless else named

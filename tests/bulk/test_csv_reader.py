@@ -225,9 +225,9 @@ def test_missing_cells_are_empty_and_extra_empty_cells_are_ignored() -> None:
         (b"nombre" + b"," * 16_384, "The first line has more than 16,384 columns"),
         ("nombre\nx\n".encode("utf-16"), "The file is UTF-16: save it as CSV (UTF-8)."),
         ("nombre\nx\n".encode("utf-16-le"), "The file is not text, or is UTF-16"),
-        (b"PK\x03\x04" + b"\0" * 20, "The file is a workbook or a zip: save its sheet as CSV (UTF-8)."),
+        (b"PK\x03\x04" + b"\0" * 20, "The workbook can't be read: save it as .xlsx"),
         (b"\x1f\x8b\x08" + bytes(range(256)), "The file is compressed with gzip"),
-        (b"PK\x03\x04" + b"x" * 2_000_000, "The file is a workbook or a zip"),
+        (b"PK\x03\x04" + b"x" * 2_000_000, "The workbook can't be read"),
     ],
 )
 def test_unreadable_file_is_explained(body: bytes, sentence: str) -> None:

@@ -145,6 +145,27 @@ def test_header_is_sought_in_the_first_twenty_rows_with_a_value() -> None:
     assert opened(workbook_of(*titles, ("Visitas",), HEADER, PLACE), header_row=21).header_row == 21
 
 
+def test_row_has_the_number_that_excel_shows() -> None:
+    title = sheet_of(cells("Visitas", row=2), cells(*HEADER, row=5), cells(*PLACE, row=9), cells(*PLACE, row=12))
+    source = opened(title)
+    assert [row.number for row in source] == [9, 12]
+    lines = [json.loads(line) for line in answered(title, wanted="application/x-ndjson").splitlines()]
+    assert [line["row"] for line in lines] == [9, 12]
+
+
+def test_workbook_sent_as_csv_is_read_as_what_it_is() -> None:
+    file = io.BytesIO(workbook_of(HEADER, PLACE))
+    source = FILES.enter_context(SpooledTemporaryFile())  # noqa: SIM115  # as in the service
+    source.write(file.getvalue())
+    source.seek(0)
+    rows = reader("text/csv", source, ROLES)
+    for _ in rows.check():
+        pass
+    assert [row.cells["nombre"] for row in rows] == ["Zapopan"]
+    text = reader(XLSX, io.BytesIO(b"nombre;n\nZapopan;1\n"), ROLES)
+    assert [row.cells["nombre"] for row in text] == ["Zapopan"]
+
+
 def test_value_of_a_merged_range_counts_for_all_its_rows() -> None:
     def merge(book: openpyxl.Workbook) -> None:
         for reference in ("A2:A3", "B2:B3", "C5:C6", "A7:C7"):

@@ -463,7 +463,7 @@ async def test_problems_of_files_and_rows_are_in_spanish(browser: Browser, base:
     async with visit(browser, base, errors=True) as page:
         await page.goto(f"{PAGE}&lang=es")
         for content, sentence in (
-            (b"PK\x03\x04 a workbook", "El archivo es un libro de Excel o un zip: guarde su hoja como CSV (UTF-8)."),
+            (b"PK\x03\x04 a workbook", "No se puede leer el libro de Excel: guárdelo como .xlsx, sin contraseña"),
             (
                 b"a,b,c,d\n1,2,3,4\n",
                 "La primera línea no nombra ninguna columna para nombre o cvegeo o clave: comience el archivo con"
@@ -580,6 +580,8 @@ async def test_unrecognized_columns_of_a_workbook_can_be_named(browser: Browser,
 async def test_broken_workbook_is_explained(browser: Browser, base: str) -> None:
     async with visit(browser, base, errors=True, accept_downloads=True) as page:
         await page.goto(PAGE)
-        await page.get_by_label("Or choose a CSV file or an Excel workbook").set_input_files(file_of("a.xlsx", b"PK"))
+        await page.get_by_label("Or choose a CSV file or an Excel workbook").set_input_files(
+            file_of("a.xlsx", b"PK\x03\x04")
+        )
         await page.get_by_role("button", name="Match", exact=True).click()
         await expect(page.get_by_role("alert")).to_contain_text("The workbook can't be read: save it as .xlsx")

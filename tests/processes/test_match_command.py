@@ -208,7 +208,8 @@ def test_certainty_out_of_range_is_refused_by_name(places: Path, sure: str) -> N
         ),
         ("a.csv", b"nombre\n" + b"x\n" * 600 + b'"open', "A quote in row 601 is never closed: "),
         ("a.json", b"[]", 'The JSON does not begin with {"rows": [: '),
-        ("a.xlsx", b"", "The workbook can't be read: "),
+        ("a.xlsx", b"", "The file is empty: "),
+        ("a.xlsx", b"PK\x03\x04", "The workbook can't be read: "),
         ("a.ods", b"", "Invalid value: the name of "),
         ("a.csv.gz", b"\x1f\x8b\x08", "Invalid value: the name of "),
         *(
@@ -216,7 +217,7 @@ def test_certainty_out_of_range_is_refused_by_name(places: Path, sure: str) -> N
             for content, sentence in (
                 (b"", "The file is empty: "),
                 ("nombre\nx\n".encode("utf-16"), "The file is UTF-16: "),
-                (b"PK\x03\x04\0\0", "The file is a workbook or a zip: "),
+                (b"PK\x03\x04\0\0", "The workbook can't be read: "),
                 (b"nombre\n" + b"x" * 2**21, "A line is longer than 1 MB: "),
                 (b'nombre\n"x\n', "A quote in row 1 is never closed: "),
             )

@@ -5,7 +5,6 @@ import io
 import json
 import re
 import zipfile
-import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -31,8 +30,8 @@ from localidades_api.bulk.rows import (
     unique,
 )
 from localidades_api.errors import CatalogueError, UnreadableBodyError
-from localidades_api.files.archive import limit_reads
-from localidades_api.files.kinds import START, describe_kind
+from localidades_api.files.archive import DAMAGED_ZIP, limit_reads
+from localidades_api.files.kinds import START, ZIP, describe_kind, describe_zip
 from localidades_api.files.workbook import (
     DAMAGE,
     Merge,
@@ -68,7 +67,7 @@ class RowReader(ABC):
     it can, and how many rows there are (`count`).
     """
 
-    _MAGIC: ClassVar[bytes | None] = None  # first bytes of files that are not text
+    _is_text: ClassVar[bool] = True
 
     def __init__(self, file: IO[bytes], roles: Roles, named: Named) -> None:
         self._file = file
@@ -78,9 +77,7 @@ class RowReader(ABC):
         self.count = 0
         head = file.read(START)
         self.layout = Dialect(has_bom=head.startswith(_BOM))
-        if self._MAGIC is not None and head.startswith(self._MAGIC):
-            return
-        if kind := describe_kind(head.splitlines()[0] if head else b""):
+        if self._is_text and (kind := describe_kind(head.splitlines()[0] if head else b"")):
             raise UnreadableBodyError(f"The file is {kind}.")
 
     def __iter__(self) -> Iterator[Row]:
@@ -365,7 +362,6 @@ _REFUSED_MEMBERS = {
     "xl/vbaProject": "The workbook has macros: save it as .xlsx, which has none.",
     "xl/externalLinks/": "The workbook has links to other files: break them, or save its sheet as CSV (UTF-8).",
 }
-_DAMAGED_ZIP = (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 # Number of digits of the keys of a column, by that of its longest number.
 _KEY_DIGITS = {
     "cvegeo": {1: 2, 2: 2, 4: 5, 5: 5, 8: 9, 9: 9},
@@ -383,7 +379,7 @@ class XlsxReader(RowReader):
     numbers gets back the zeros that a spreadsheet dropped. The first cell of a merged range counts for all its rows.
     """
 
-    _MAGIC = b"PK\x03\x04"
+    _is_text = False
 
     def __init__(
         self,
@@ -414,7 +410,7 @@ class XlsxReader(RowReader):
             yield
         except WorkbookError as error:
             raise UnreadableBodyError(str(error)) from error
-        except (*_DAMAGED_ZIP, *DAMAGE, CatalogueError) as error:
+        except (*DAMAGED_ZIP, *DAMAGE, CatalogueError) as error:
             raise UnreadableBodyError(
                 "The workbook can't be read: save it as .xlsx, without a password, or save its sheet as CSV (UTF-8)."
             ) from error
@@ -573,7 +569,7 @@ def _open_workbook(file: IO[bytes]) -> zipfile.ZipFile:
             "The workbook unpacks to more than 512 MB, or to 1,000 files: save its sheet as CSV (UTF-8)."
         )
     if not is_workbook(archive):
-        raise UnreadableBodyError("The file is a zip, and no Excel workbook (.xlsx): unpack it first.")
+        raise UnreadableBodyError(f"The file is {describe_zip(archive)}.")
     for start, sentence in _REFUSED_MEMBERS.items():
         if any(member.filename.startswith(start) for member in members):
             raise UnreadableBodyError(sentence)
@@ -603,7 +599,15 @@ def reader(
     sheet: str | None = None,
     header_row: int | None = None,
 ) -> RowReader:
-    """Return the reader of a format; `named` has the header of each role that the sender names."""
+    """Return the reader of a format; `named` has the header of each role that the sender names.
+
+    A workbook that is sent as CSV is read as one, and the other way round: it is the usual mistake, and the bytes leave
+    no doubt.
+    """
+    if media_type in {XLSX, "text/csv"}:
+        start = file.tell()
+        media_type = XLSX if file.read(len(ZIP)) == ZIP else "text/csv"
+        file.seek(start)
     if media_type == XLSX:
         return XlsxReader(file, roles, named or {}, sheet, header_row)
     if sheet is not None:

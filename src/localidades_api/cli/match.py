@@ -33,7 +33,7 @@ from localidades_api.cli.service import Service
 from localidades_api.client import BUSY, Backoff
 from localidades_api.database.pool import Database
 from localidades_api.errors import OutputError, ServiceError
-from localidades_api.files.kinds import START, describe_kind
+from localidades_api.files.archive import describe_file
 from localidades_api.http.paths import MATCH
 from localidades_api.importer.source import interruptible
 from localidades_api.languages.translators import LANGUAGES, Language
@@ -146,9 +146,7 @@ def _check_source(source: str) -> None:
     if not path.is_file():
         raise typer.BadParameter(f"there is no file {source}")
     if path.suffix.lower() not in _FORMATS:
-        with path.open("rb") as file:
-            kind = describe_kind(file.read(START))
-        hint = f": it is {kind}" if kind else ""
+        hint = f": it is {describe_file(path) or 'text, so name it .csv'}"
         raise typer.BadParameter(f"the name of {source} must end in one of {', '.join(_FORMATS)}{hint}")
 
 

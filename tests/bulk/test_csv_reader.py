@@ -1,5 +1,6 @@
 import csv
 import io
+import re
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from tests.support.bulk import CSV, JSON, NDJSON, open_rows, rows_in
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 CELL = TEXT | st.sampled_from(["", '"', "a,b", "x\ny", "x\r\ny", "\r", "'", " ", "Peñón", "\u2028", "\x0b"])
 MEDIA_TYPE = st.sampled_from([CSV, NDJSON, JSON])
+LINE_END = re.compile("\r\n|\r|\n")
 DELIMITER = st.sampled_from([",", ";", "\t", "|"])
 
 
@@ -41,7 +43,8 @@ def test_written_cells_are_read_back_unchanged(rows: list[tuple[str, str]], deli
     writer.writerows([("nombre", "nota"), *rows])
     found = rows_in(written.getvalue().encode())
     assert [row.sent for row in found] == [list(row) for row in rows]
-    assert [row.number for row in found] == list(range(1, len(rows) + 1))
+    lines = [sum(len(LINE_END.split(cell)) - 1 for cell in row) + 1 for row in [("nombre", "nota"), *rows]]
+    assert [row.number for row in found] == [1 + sum(lines[:at]) for at in range(1, len(rows) + 1)]
 
 
 @given(st.binary(max_size=60) | st.text(alphabet='ñ",;\r\n\0 x', max_size=40).map(str.encode), MEDIA_TYPE)
@@ -174,7 +177,7 @@ def test_sep_line_is_skipped(line: str, end: str) -> None:
     body = f"{line}{end}nombre;Nota, con, comas{end}Ixtapa;x{end}".encode()
     source = open_rows(body)
     (row,) = source
-    assert (row.number, row.cells, row.sent) == (1, {"nombre": "Ixtapa"}, ["Ixtapa", "x"])
+    assert (row.number, row.cells, row.sent) == (3, {"nombre": "Ixtapa"}, ["Ixtapa", "x"])
     assert (source.layout.delimiter, source.layout.columns) == (";", ["nombre", "Nota, con, comas"])
 
 
@@ -212,16 +215,16 @@ def test_missing_cells_are_empty_and_extra_empty_cells_are_ignored() -> None:
         (b"\xef\xbb\xbf", "The file is empty"),
         (b"Guadalajara,14\nIxtapa,14\n", "The first line names no column for `nombre`, or `cvegeo`, or `clave`: begin"),
         (b"municipio,estado\nCentla,Tabasco\n", "The first line names no column for `nombre`"),
-        (b'nombre,estado\nx,y\n"Ixtapa,Jal.\nz,w\n', "A quote in row 2 is never closed"),
-        (b'"nombre,estado\nx,y\n', "A quote in row 1"),
-        (b'nombre\n"' + b"x\n" * 800_000, "A quote in row 1"),
-        (b'nombre\n"' + b"x\n" * 600_000 + b'"\n', "A quote in row 1 is not closed within 1 MB: close it"),
+        (b'nombre,estado\nx,y\n"Ixtapa,Jal.\nz,w\n', "A quote in line 3 is never closed"),
+        (b'"nombre,estado\nx,y\n', "A quote in line 1"),
+        (b'nombre\n"' + b"x\n" * 800_000, "A quote in line 2"),
+        (b'nombre\n"' + b"x\n" * 600_000 + b'"\n', "A quote in line 2 is not closed within 1 MB: close it"),
         (b"Localidad,folio,localidad\nx,1,y\n", "The first line has the column `Localidad` twice: rename or remove"),
         (b"nombre,lat,lon,lat\nx,1,2,3\n", "The first line has the column `lat` twice: rename or remove one of them."),
-        (b'nombre\nx\n\ny\n"z\n' + b'","\n' * 400_000, "A quote in row 3 is not closed within 1 MB"),
+        (b'nombre\nx\n\ny\n"z\n' + b'","\n' * 400_000, "A quote in line 5 is not closed within 1 MB"),
         (b"nombre\nx\n" + b"x" * 1_100_000, "A line is longer than 1 MB"),
         (b"nombre\nx\n" + "\u00f1".encode() * 1_100_000, "A line is longer than 1 MB"),
-        (b'nombre\nx\n"', "A quote in row 2 is never closed"),
+        (b'nombre\nx\n"', "A quote in line 3 is never closed"),
         (b"nombre" + b"," * 16_384, "The first line has more than 16,384 columns"),
         ("nombre\nx\n".encode("utf-16"), "The file is UTF-16: save it as CSV (UTF-8)."),
         ("nombre\nx\n".encode("utf-16-le"), "The file is not text, or is UTF-16"),

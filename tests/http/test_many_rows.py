@@ -49,6 +49,7 @@ async def matched(client: httpx.AsyncClient, *rows: object) -> list[dict[str, An
 async def test_matched_row_has_its_key_and_the_sent_values(client: httpx.AsyncClient) -> None:
     [found] = await matched(client, {**ROW, "mine": [1, None]})
     assert found == {
+        "row": 1,
         "sent": {**ROW, "mine": [1, None]},
         "outcome": "exact",
         "cvegeo": "010010001",
@@ -224,7 +225,7 @@ async def test_unreadable_body_is_a_problem_with_advice(
 @pytest.mark.parametrize(
     ("media_type", "start", "row", "end", "sentence"),
     [
-        (CSV, "nombre\n", "Ninguno\n", '"open', "A quote in row 5001 is never closed: "),
+        (CSV, "nombre\n", "Ninguno\n", '"open', "A quote in line 5002 is never closed: "),
         (NDJSON, "", '{"nombre":"Ninguno"}\n', "x" * 1_100_000, "A line is longer than 1 MB: "),
         (JSON, '{"rows":[', '{"nombre":"Ninguno"},', "}", "The JSON is broken at row 5001: "),
     ],

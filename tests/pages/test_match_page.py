@@ -469,7 +469,7 @@ async def test_problems_of_files_and_rows_are_in_spanish(browser: Browser, base:
                 "La primera línea no nombra ninguna columna para nombre o cvegeo o clave: comience el archivo con"
                 " una línea como nombre,municipio,estado o indique qué es cada columna.",
             ),
-            (b'Localidad,x\nNinguno,"open\n', "En la fila 1 se abren comillas que no se cierran"),
+            (b'Localidad,x\nNinguno,"open\n', "En la línea 2 se abren comillas que no se cierran"),
         ):
             await page.get_by_label("O elija un archivo CSV").set_input_files(file_of("list.csv", content))
             await page.get_by_role("button", name="Obtener claves", exact=True).click()

@@ -206,7 +206,7 @@ def test_certainty_out_of_range_is_refused_by_name(places: Path, sure: str) -> N
             b"Ana,Aguascalientes\n",
             "The first line names no column for `nombre`, or `cvegeo`, or `clave`: begin ",
         ),
-        ("a.csv", b"nombre\n" + b"x\n" * 600 + b'"open', "A quote in row 601 is never closed: "),
+        ("a.csv", b"nombre\n" + b"x\n" * 600 + b'"open', "A quote in line 602 is never closed: "),
         ("a.json", b"[]", 'The JSON does not begin with {"rows": [: '),
         ("a.xlsx", b"", "The file is empty: "),
         ("a.xlsx", b"PK\x03\x04", "The workbook can't be read: "),
@@ -219,7 +219,7 @@ def test_certainty_out_of_range_is_refused_by_name(places: Path, sure: str) -> N
                 ("nombre\nx\n".encode("utf-16"), "The file is UTF-16: "),
                 (b"PK\x03\x04\0\0", "The workbook can't be read: "),
                 (b"nombre\n" + b"x" * 2**21, "A line is longer than 1 MB: "),
-                (b'nombre\n"x\n', "A quote in row 1 is never closed: "),
+                (b'nombre\n"x\n', "A quote in line 2 is never closed: "),
             )
         ),
     ],

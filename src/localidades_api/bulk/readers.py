@@ -86,7 +86,7 @@ class RowReader(ABC):
     def check(self) -> Iterator[None]:
         """Read the file to its end, with a pause after some milliseconds of work."""
         end = perf_counter() + _SLICE
-        for record in self._records():
+        for _, record in self._records():
             self.count += bool(record)
             if perf_counter() > end:
                 yield
@@ -94,14 +94,12 @@ class RowReader(ABC):
 
     def rows(self) -> Iterator[Row | None]:
         """Yield the rows, and None for each empty line, of which there may be millions."""
-        number = 0
-        for record in self._records():
-            number += bool(record)
+        for number, record in self._records():
             yield self._row(number, record) if record else None
 
     @abstractmethod
-    def _records(self) -> Iterator[Any]:
-        """Yield records, and something empty for each empty line."""
+    def _records(self) -> Iterator[tuple[int, Any]]:
+        """Yield records with their numbers, and something empty for each empty line."""
 
     @abstractmethod
     def _row(self, number: int, record: Any) -> Row:  # noqa: ANN401  # a record of `_records`
@@ -131,7 +129,8 @@ class Lines:
         self._text = text
         self._layout = layout
         self.last = ""
-        self.row = 1  # its number, for errors
+        self.number = 0  # of the last line, from 1
+        self.start = 1  # the number of the line where the row begins
         self.row_length = 0
         self.has_ended = False
 
@@ -143,18 +142,24 @@ class Lines:
         if not line:
             self.has_ended = True
             raise StopIteration
+        self.number += 1
         self.row_length += len(line)
         if len(line) > MAX_ROW:
             raise UnreadableBodyError("A line is longer than 1 MB: check that the file is text, a row a line.")
         if self.row_length > MAX_ROW:
             raise UnreadableBodyError(
-                f"A quote in row {self.row} is not closed within 1 MB: close it, and double every quote within a cell."
+                f"A quote in line {self.start} is not closed within 1 MB: close it, and double every quote within a"
+                " cell."
             )
         if not line.isascii() and _NOT_UTF8.search(line):
             self._layout.is_utf8 = False
             line = line.encode(errors="surrogateescape").decode("windows-1252", "replace")  # five bytes are undefined
         self.last = line
         return line
+
+    def end_row(self) -> None:
+        """Let the next line begin a row."""
+        self.start, self.row_length = self.number + 1, 0
 
 
 def for_a_while(rows: Iterator[Row | None]) -> Iterator[Row]:
@@ -207,13 +212,12 @@ class CsvReader(RowReader):
         named = {role: header for role, header in self._named.items() if header in headers}
         return len(assign(headers, self._roles, named).by_role), len(headers)
 
-    def _records(self) -> Iterator[list[str]]:
+    def _records(self) -> Iterator[tuple[int, list[str]]]:
         with self._lines() as lines:
             records = self._parse(lines, self.layout.delimiter)
             next(filter(None, records))
             for record in records:
-                yield record
-                lines.row += bool(record)
+                yield lines.start, record
 
     def _parse(self, lines: Lines, delimiter: str) -> Iterator[list[str]]:
         """Yield the records after the line that names the delimiter: the header and rows, some empty."""
@@ -222,13 +226,13 @@ class CsvReader(RowReader):
         for record in csv.reader(chain(lines, ["\n"]), delimiter=delimiter):
             if record and lines.has_ended:
                 raise UnreadableBodyError(
-                    f"A quote in row {lines.row} is never closed: close it, and double every quote within a cell."
+                    f"A quote in line {lines.start} is never closed: close it, and double every quote within a cell."
                 )
-            lines.row_length = 0
             if record and separators:
                 separators -= 1
             else:
                 yield record
+            lines.end_row()
 
     def _row(self, number: int, record: list[str]) -> Row:
         width = self._assignment.width
@@ -267,11 +271,11 @@ class NdjsonReader(RowReader):
         super().__init__(file, roles, named)
         self._assignment = lru_cache(_MAX_SHAPES)(self._assign)
 
-    def _records(self) -> Iterator[str]:
+    def _records(self) -> Iterator[tuple[int, str]]:
         with self._lines() as lines:
             for line in lines:
-                lines.row_length = 0
-                yield "" if line.isspace() else line.rstrip("\r\n")
+                yield lines.number, "" if line.isspace() else line.rstrip("\r\n")
+                lines.end_row()
 
     def _row(self, number: int, record: str) -> Row:
         try:
@@ -301,10 +305,10 @@ class NdjsonReader(RowReader):
 class JsonReader(NdjsonReader):
     """Reads the objects of one document; its only member is `rows`."""
 
-    def _records(self) -> Iterator[str]:
+    def _records(self) -> Iterator[tuple[int, str]]:
         try:
             with self._text("strict") as text:
-                yield from _items(text)
+                yield from enumerate(_items(text), 1)
         except UnicodeDecodeError:
             raise UnreadableBodyError("The JSON is not UTF-8 (RFC 8259).") from None
 
@@ -502,19 +506,19 @@ class XlsxReader(RowReader):
                 else:
                     del self._longest[at]
 
-    def _records(self) -> Iterator[SheetRow | None]:
+    def _records(self) -> Iterator[tuple[int, SheetRow | None]]:
         titles, merged = self._titles, _MergedCells(self._merges)
         with self.refusing_damage():
             for row in self.workbook.rows(self.sheet, edge=self.width):
                 if row is None:
-                    yield None
+                    yield 0, None
                     continue
                 merged.fill(row)
                 titles -= 1
                 if titles >= 0:
                     self.header = row
                 else:
-                    yield row
+                    yield row.number, row
 
     def _row(self, number: int, record: SheetRow) -> Row:
         assignment, width = cast("Assignment", self._assignment), len(self.layout.columns or ())

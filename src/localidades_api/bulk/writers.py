@@ -43,7 +43,10 @@ def writer(
 
 
 class _NdjsonWriter:
-    """Writes an object a line: the answer, with the row that was sent as its member `sent`, so that no names clash."""
+    """Writes an object a line: the answer, with the row that was sent as its member `sent`, so that no names clash.
+
+    `row` is the number of the row.
+    """
 
     def __init__(self, layout: Dialect) -> None:
         self._layout = layout
@@ -53,7 +56,7 @@ class _NdjsonWriter:
         return b""
 
     def write(self, row: Row, answer: Answer) -> bytes:
-        return to_json({"sent": self._sent(row), **answer}, inf_nan_mode="null") + b"\n"
+        return to_json({"row": row.number, "sent": self._sent(row), **answer}, inf_nan_mode="null") + b"\n"
 
     def end(self) -> bytes:
         return b""

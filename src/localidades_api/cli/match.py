@@ -374,7 +374,9 @@ class RemoteMatcher:
         if len(lines) != rows:
             raise _BusyError("its response is incomplete")
         try:
-            answers: list[Answer] = [Match.model_validate_json(line).model_dump(exclude={"sent"}) for line in lines]
+            answers: list[Answer] = [
+                Match.model_validate_json(line).model_dump(exclude={"row", "sent"}) for line in lines
+            ]
         except ValidationError as error:
             raise ServiceError("The service's answers do not match the API's schema: check --url.") from error
         self._pin(response.headers.get("catalogue-release"))

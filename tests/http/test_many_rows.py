@@ -17,7 +17,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from localidades_api.bulk import exchange
-from localidades_api.bulk.columns import MATCH_COLUMNS
+from localidades_api.bulk.columns import MATCH_COLUMNS, in_language
 from localidades_api.bulk.readers import XLSX
 from localidades_api.http import body
 from localidades_api.http.paths import RECONCILE
@@ -175,9 +175,10 @@ async def test_table_in_spanish_can_be_matched_again(client: httpx.AsyncClient) 
     first = await post(client, "nombre,estado\nAzientos,Ags.\n,Ags.\n", "text/csv", f"{MATCH}?lang=es")
     again = await post(client, first.content, "text/csv", f"{MATCH}?lang=es")
     rows = list(csv.DictReader(io.StringIO(again.text)))
-    assert [row["match_outcome"] for row in rows] == ["ambigua", "con problema"]
-    assert all(row[f"match2_{name}"] == row[f"match_{name}"] for row in rows for name in MATCH_COLUMNS)
-    assert rows[1]["match_problem"] == "La fila no tiene `nombre` ni clave."
+    assert [row["Resultado"] for row in rows] == ["ambigua", "con problema"]
+    headers = in_language(MATCH_COLUMNS, "es").headers([])
+    assert all(row[f"{header} (2)"] == row[header] for row in rows for header in headers)
+    assert rows[1]["Observación"] == "La fila no tiene “nombre” ni clave."
 
 
 def key_in(text: str, media_type: str) -> str:
@@ -523,7 +524,7 @@ async def test_workbook_with_only_a_header_is_answered(client: httpx.AsyncClient
 
 @pytest.mark.parametrize("wanted", ["csv", "xlsx"])
 async def test_json_answer_includes_the_file_on_request(client: httpx.AsyncClient, wanted: str) -> None:
-    sent = workbook_of(PLACES[0], *(("Aguascalientes", 1, number) for number in range(2_000)))
+    sent = workbook_of(PLACES[0], *(("Aguascalientes", 1, number) for number in range(3_000)))
     plain = await post(client, sent, XLSX, f"{MATCH}?format=ndjson&lang=es")
     both = await post(client, sent, XLSX, f"{MATCH}?format=ndjson&lang=es&file={wanted}")
     alone = await post(client, sent, XLSX, f"{MATCH}?format={wanted}&lang=es")

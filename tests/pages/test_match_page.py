@@ -404,9 +404,9 @@ async def test_spanish_page_saves_spanish_files(browser: Browser, base: str) -> 
         for button in ("Descargar CSV", "Descargar Excel"):
             found = rows_in((await downloaded(page, button))[1])
             outcomes = ["exacta", "segura", "elegida", "elegida", "sin coincidencia", "con problema"]
-            assert [row["match_outcome"] for row in found] == outcomes
-            assert found[1]["match_faults"].startswith("ortografía: asientoz → asientos")
-            assert found[5]["match_problem"] == "La fila no tiene `nombre` ni clave."
+            assert [row["Resultado"] for row in found] == outcomes
+            assert found[1]["Diferencias"].startswith("ortografía: asientoz → asientos")
+            assert found[5]["Observación"] == "La fila no tiene “nombre” ni clave."
         await page.get_by_text("Hacerlo desde la terminal").click()
         await expect(page.locator("#curl")).to_contain_text("/api/census/localidades/match/?lang=es'")
 
@@ -558,6 +558,36 @@ async def test_saved_workbook_is_rematched_and_saved_without_the_service(page: P
         assert found[0]["match_label"] == "Ninguno (0002), Municipio 001, Aguascalientes"
         assert found[0][f"match{again}_label"] == f"{chosen}, Municipio 001, Aguascalientes"
         places = [{"name": "again.xlsx", "mimeType": "", "buffer": content}]
+
+
+async def test_spanish_files_are_rematched_and_saved_with_the_last_choices(browser: Browser, base: str) -> None:
+    async with visit(browser, base, accept_downloads=True) as page:
+        await page.goto(f"{PAGE}&lang=es")
+        file, book = io.BytesIO(), openpyxl.Workbook()
+        rows = [("Resultado",), ("Localidad", "CVE_ENT", "Lugar"), ("Ninguno", 1, "x"), ("Aguascalientes", 1)]
+        for row in rows:
+            book.worksheets[0].append([*row])
+        book.save(file)
+        workbook: FilePayload = {"name": "a.xlsx", "mimeType": "", "buffer": file.getvalue()}
+        text: FilePayload = {"name": "a.csv", "mimeType": "", "buffer": b"Localidad;CVE_ENT;Lugar\nNinguno;01;x\n"}
+        for sent, button in ((workbook, "Descargar Excel"), (text, "Descargar CSV")):
+            for chosen, again in (("Ninguno (0002)", ""), ("Ninguno (0003)", " (2)")):
+                await page.get_by_label("O elija un archivo CSV").set_input_files([sent])
+                await page.get_by_role("button", name="Obtener claves", exact=True).click()
+                await expect(page.get_by_role("heading", name="Resultado")).to_be_focused()
+                await question(page, "Ninguno").get_by_role("radio", name=chosen).check()
+                content = (await downloaded(page, button))[1]
+                sent["buffer"] = content
+                if sent is workbook:
+                    _, header, first, *_ = openpyxl.load_workbook(io.BytesIO(content)).worksheets[0].values
+                    found = dict(zip(header, first, strict=True))
+                else:
+                    found = {**next(csv.DictReader(io.StringIO(content.decode()), delimiter=";"))}
+                number = " (3)" if again else " (2)"
+                assert found[f"Resultado{again}"] == "elegida"
+                assert found[f"Lugar{number}"] == f"{chosen}, Municipio 001, Aguascalientes"
+                assert (found["Lugar"], found["Resultado"]) == ("x", "elegida")
+                assert found["Lugar (2)"] == "Ninguno (0002), Municipio 001, Aguascalientes"
 
 
 async def test_unrecognized_columns_of_a_workbook_can_be_named(browser: Browser, base: str) -> None:

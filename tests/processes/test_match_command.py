@@ -134,6 +134,7 @@ def test_workbook_gets_answer_columns(seeded: str, tmp_path: Path) -> None:
     found = [dict(zip(header, row, strict=True)) for row in rows]
     assert [row["match_outcome"] for row in found] == OUTCOMES
     assert (found[0]["match_cvegeo"], answered["Sheet"]["A1"].value) == ("010010001", "Notas")
+    assert "\n  read the sheet “Lugares”, header in row 1\n" in ended.stderr
 
 
 def test_extension_of_the_output_decides_its_format(seeded: str, tmp_path: Path, places: Path) -> None:
@@ -175,15 +176,15 @@ def test_language_option_applies_locally_and_at_a_service(
         ended = invoke("match", str(places), "--lang", "es", "--output", str(tmp_path / f"{to}.csv"), *place, url=url)
         assert ended.returncode == 0, ended.stderr
     found = read_rows_of(tmp_path / "here.csv")
-    assert [row["match_outcome"] for row in found] == [
+    assert [row["Resultado"] for row in found] == [
         "exacta",
         "ambigua",
         "segura",
         "con problema",
         "sin coincidencia",
     ]
-    assert found[2]["match_faults"].startswith("ortografía: aguascalintes → aguascalientes (-")
-    assert found[3]["match_problem"] == "La fila no tiene `nombre` ni clave."
+    assert found[2]["Diferencias"].startswith("ortografía: aguascalintes → aguascalientes (-")
+    assert found[3]["Observación"] == "La fila no tiene “nombre” ni clave."
     assert (tmp_path / "there.csv").read_bytes() == (tmp_path / "here.csv").read_bytes()
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from secrets import token_hex
 from shutil import copyfileobj, copymode
 from tempfile import TemporaryFile
-from typing import IO, Self
+from typing import IO, NamedTuple, Self
 
 import httpx
 import typer
@@ -23,7 +23,7 @@ from pydantic_core import to_json
 
 from localidades_api.bulk.answers import describe_problem, match_row, with_note
 from localidades_api.bulk.columns import MATCH_COLUMNS, in_language
-from localidades_api.bulk.readers import XLSX, MediaType, reader
+from localidades_api.bulk.readers import XLSX, MediaType, XlsxReader, reader
 from localidades_api.bulk.rows import ROLES, Answer, Row
 from localidades_api.bulk.writers import writer
 from localidades_api.catalogue.schemas import Match
@@ -218,7 +218,14 @@ class MatchStep(Step):
     MATCH = "matching rows"
 
 
-def match_file(job: MatchJob, answer: AnswerRows, batch_size: int, counting: Counting) -> Counter[str]:
+class MatchSummary(NamedTuple):
+    """The number of rows with each outcome, and which sheet of a workbook was read."""
+
+    outcomes: Counter[str]
+    sheet: str | None
+
+
+def match_file(job: MatchJob, answer: AnswerRows, batch_size: int, counting: Counting) -> MatchSummary:
     """Match every row, in batches, and count the outcomes.
 
     Raises UnreadableBodyError, OutputError and the errors of `answer`, and then leaves no file.
@@ -243,7 +250,8 @@ def match_file(job: MatchJob, answer: AnswerRows, batch_size: int, counting: Cou
                 raise_if_interrupted()
                 batch = list(islice(coming, batch_size))
             write(start + target.end())
-    return outcomes
+    sheet = f"“{rows.sheet.name}”, header in row {rows.header_row}" if isinstance(rows, XlsxReader) else None
+    return MatchSummary(outcomes, sheet)
 
 
 @contextmanager
@@ -262,13 +270,15 @@ def _match_and_report(job: MatchJob, answer: AnswerRows, batch_size: int, progre
     """Match the rows of a file, and print a summary."""
     progress.begin(MatchStep.MATCH)
     began = time.perf_counter()
-    outcomes = match_file(job, answer, batch_size, progress)
+    outcomes, sheet = match_file(job, answer, batch_size, progress)
     seconds = time.perf_counter() - began
     rows = outcomes.total()
     lines = [
         f"matched {rows:,} rows in {seconds:.1f} s ({rows / max(seconds, 1e-6):,.0f}/s)",
         "  " + ", ".join(f"{outcomes[outcome]:,} {outcome}" for outcome in _OUTCOMES),
     ]
+    if sheet is not None:
+        lines.append(f"  read the sheet {sheet}")
     if job.output != _STDIO:
         lines.append(f"  {job.output}")
     console.print("\n".join(lines), markup=False)

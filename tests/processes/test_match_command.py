@@ -235,6 +235,17 @@ def test_unreadable_file_is_explained_without_output(
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
+def test_file_of_another_name_is_named_by_its_content(tmp_path: Path) -> None:
+    workbook = write_workbook(tmp_path / "places.xlsx").rename(tmp_path / "places.xls")
+    for path, hint in (
+        (write_rows(tmp_path / "a.xls"), "text, so name it .csv"),
+        (workbook, "an Excel workbook: name it .xlsx"),
+    ):
+        ended = invoke("match", str(path), COLUMNS="400")
+        assert ended.returncode == 2
+        assert f": it is {hint}" in ended.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from datetime import date, datetime, time
 from itertools import pairwise
 from tempfile import SpooledTemporaryFile
+from time import process_time
 from typing import IO, cast
 from xml.etree import ElementTree
 
@@ -409,6 +410,10 @@ NUMBER_OF_COLUMNS = len(MATCH_COLUMNS.cells)
         ('<cols><col min="1" max="1" width="44" customWidth="1"/></cols>', [("1", "1", "44")]),
         ('<cols><col min="2" max="6" width="7"/></cols>', [("2", "3", "7")]),
         (
+            '<cols><col min="1" max="1" width="5"></col><col min="3" max="4" width="7"></col></cols>',
+            [("1", "1", "5"), ("3", "3", "7")],
+        ),
+        (
             '<cols><col min="1" max="3" width="8"/><col min="4" max="16384" hidden="1" width="0"/></cols>',
             [("1", "3", "8"), (str(4 + NUMBER_OF_COLUMNS), "16384", "0")],
         ),
@@ -442,6 +447,28 @@ def test_columns_of_the_answer_have_widths_and_others_keep_theirs(
         rest = [one for one in found if int(one[0]) < 4 or int(one[0]) >= 4 + NUMBER_OF_COLUMNS]
         if language == "en":
             assert rest == others
+
+
+@pytest.mark.parametrize(
+    "xml",
+    [
+        (b"<!--" + b"<cols>" * 20_000 + b"-->") * 100,
+        b"<cols>" + b'<col min="1" max="2"/>' * 600_000 + b"</cols>",
+        b"<cols>" + b'<col min="1" max="' + b"9" * 100_000 + b'"/></cols>',
+    ],
+    ids=["never closed", "many", "long number"],
+)
+def test_widths_of_a_stranger_take_little_time(xml: bytes) -> None:
+    data = edited(
+        workbook_of(HEADER, PLACE), {SHEET: lambda sheet: sheet.replace(b"<sheetData>", xml + b"<sheetData>")}
+    )
+    source = opened(data)
+    target = writer(XLSX, source)
+    target.begin()
+    (row,) = source
+    began = process_time()
+    target.write(row, ANSWER)
+    assert process_time() - began < 1
 
 
 def test_new_workbook_has_widths() -> None:

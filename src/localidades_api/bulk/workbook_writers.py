@@ -4,6 +4,7 @@ import io
 import re
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
+from itertools import islice
 from shutil import copyfileobj
 from typing import IO, cast
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
@@ -227,30 +228,37 @@ _TABLE_COLUMN_ID = re.compile(rb'<(?:\w+:)?tableColumn\b[^<>]*?\bid="(\d+)"')
 _END_OF_COLUMNS = re.compile(rb"</(\w+:)?tableColumns>")
 
 
-_COLUMNS = re.compile(rb"<(?:\w+:)?cols\b[^<>]*>(.*?)</(?:\w+:)?cols>|<(?:\w+:)?cols\b[^<>]*/>", re.DOTALL)
-_COLUMN = re.compile(rb"<(?:\w+:)?col\b[^<>]*?/>")
-_FIRST = re.compile(rb'\bmin="(\d+)"')
-_LAST = re.compile(rb'\bmax="(\d+)"')
+_COLUMNS = re.compile(rb"<(?:\w+:)?cols\b[^<>]*>")
+_COLUMN = re.compile(rb"<(?:\w+:)?col\b[^<>]*?(?=/?>)")  # without its end: some close it with a tag
+_FIRST = re.compile(rb'\bmin="(\d{1,5})"')
+_LAST = re.compile(rb'\bmax="(\d{1,5})"')
 
 
 def _widen(head: bytes, at: int, widths: Sequence[int], tag: str) -> bytes:
-    """Give widths to the columns from `at`, from 0, in the XML of a sheet up to its rows; others keep theirs."""
+    """Give widths to the columns from `at`, from 0, in the XML of a sheet up to its rows; others keep theirs.
+
+    A stranger's XML takes time in proportion to its length.
+    """
     before, rows, after = head.partition(f"<{tag}sheetData".encode())
+    closing = f"</{tag}cols>".encode()
     found = _COLUMNS.search(before)
+    start, end = found.span() if found else (len(before), len(before))
+    if found and not found[0].endswith(b"/>") and (closed := before.find(closing, end)) >= 0:
+        end = closed + len(closing)
     first, last = at + 1, at + len(widths)
     left, right = [], []
-    for column in _COLUMN.findall(found[1] or b"") if found else ():
+    for column in (one[0] for one in islice(_COLUMN.finditer(before, start, end), MAX_COLUMNS)):
         least, most = _FIRST.search(column), _LAST.search(column)
         if least and most and int(least[1]) < first:
             left.append(_LAST.sub(b'max="%d"' % min(int(most[1]), first - 1), column, 1))
         if least and most and int(most[1]) > last:
             right.append(_FIRST.sub(b'min="%d"' % max(int(least[1]), last + 1), column, 1))
-    new = "".join(
-        f'<{tag}col min="{number}" max="{number}" width="{width}" customWidth="1"/>'
+    new = [
+        f'<{tag}col min="{number}" max="{number}" width="{width}" customWidth="1"'.encode()
         for number, width in enumerate(widths, first)
-    )
-    columns = f"<{tag}cols>".encode() + b"".join((*left, new.encode(), *right)) + f"</{tag}cols>".encode()
-    start, end = found.span() if found else (len(before), len(before))
+    ]
+    written = b"".join(column + b"/>" for column in (*left, *new, *right))
+    columns = f"<{tag}cols>".encode() + written + closing
     return before[:start] + columns + before[end:] + rows + after
 
 

@@ -55,6 +55,9 @@ async def test_matched_row_has_its_key_and_the_sent_values(client: httpx.AsyncCl
         "cvegeo": "010010001",
         "id": 10010001,
         "label": "Aguascalientes, Municipio 001, Aguascalientes",
+        "nombre": "Aguascalientes",
+        "municipio": "Municipio 001",
+        "estado": "Aguascalientes",
         "score": 99.8,
         "margin": 99.8,
         "faults": [],
@@ -116,7 +119,8 @@ async def test_homonyms_are_ambiguous_and_all_shown(client: httpx.AsyncClient) -
     first, second = found["candidates"]
     assert (first["cvegeo"], second["cvegeo"]) == ("010010002", "010010003")
     assert 49 < first["score"] == second["score"] <= 50
-    assert found["candidates"][0].keys() == {"cvegeo", "id", "label", "score", "faults"}
+    names = {"nombre", "municipio", "estado"}
+    assert found["candidates"][0].keys() == {"cvegeo", "id", "label", *names, "score", "faults"}
 
 
 async def test_bad_row_does_not_affect_the_others(client: httpx.AsyncClient) -> None:
@@ -485,14 +489,16 @@ async def test_response_says_what_was_read_and_where_the_answer_is(client: httpx
     assert english.headers["sheet-name"] == "Poblaci%C3%B3n%202026%2C%20A%3DB"
     assert english.headers["header-row"] == "2"
     assert english.headers["answer-columns"] == (
-        "outcome=4, cvegeo=5, label=6, score=7, margin=8, faults=9, candidates=10, withdrawn=11, problem=12"
+        "outcome=4, cvegeo=5, label=6, nombre=7, municipio=8, estado=9, score=10, margin=11, faults=12, candidates=13,"
+        " withdrawn=14, problem=15"
     )
     again = await post(client, (await post(client, form, XLSX, f"{MATCH}?lang=es")).content, XLSX, f"{MATCH}?lang=es")
     assert again.headers["answer-columns"] == (
-        "outcome=11, cvegeo=12, label=13, score=14, faults=15, candidates=16, problem=17"
+        "outcome=14, cvegeo=15, label=16, nombre=17, municipio=18, estado=19, score=20, faults=21, candidates=22,"
+        " problem=23"
     )
     header = openpyxl.load_workbook(io.BytesIO(again.content)).worksheets[0][2]
-    assert [header[at - 1].value for at in (11, 12, 17)] == [
+    assert [header[at - 1].value for at in (14, 15, 23)] == [
         "Resultado (2)", "Clave INEGI (CVEGEO) (2)", "Observación (2)"
     ]  # fmt: skip
     objects = await post(client, form, XLSX, f"{MATCH}?format=json")
@@ -578,7 +584,7 @@ async def test_sheet_can_be_named_and_a_missing_one_is_reported(client: httpx.As
     assert answer.json()["detail"] == "The workbook has no such sheet; it has `Mis lugares`."
     answer = await post(client, "nombre\nA\n", CSV, f"{MATCH}?sheet=Hoja2")
     assert answer.json()["detail"] == "Only a workbook (.xlsx) has sheets: leave out `sheet`."
-    answer = await post(client, "nombre\nA\n", CSV, f"{MATCH}?header_row=1")
+    answer = await post(client, "nombre\nA\n", CSV, f"{MATCH}?header_row=2")
     assert answer.json()["detail"].startswith("Only a workbook (.xlsx) may have rows above its header")
     form = workbook_of(("lugar", "municipio"), ("localidad", "n"), *PLACES)
     answer = await post(client, form, XLSX, f"{MATCH}?header_row=2&format=json")

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain, count
 from typing import Any, NamedTuple
 
@@ -107,6 +107,16 @@ _MATCH: Mapping[str, Callable[[Answer], str]] = {
     "problem": lambda answer: _plain("problem", answer),
 }
 MATCH_COLUMNS = AnswerColumns("match", _MATCH)
+
+
+def match_columns(fields: Sequence[str]) -> AnswerColumns:
+    """Return the columns of a match; those of its place in `fields` come after the label."""
+    columns: dict[str, Callable[[Answer], str]] = {}
+    for name, cell in MATCH_COLUMNS.cells.items():
+        columns[name] = cell
+        if name == "label":
+            columns |= {field: partial(_certain, field) for field in fields}
+    return AnswerColumns(MATCH_COLUMNS.prefix, columns)
 
 
 def _nearest(name: str, answer: Answer) -> str:

@@ -515,10 +515,10 @@ def test_service_is_asked_for_one_release_throughout(live_server: str, tmp_path:
 
 # Without the columns of the place, and without those of a candidate.
 OLD_ANSWER = (
-    b'{"sent":{},"outcome":"none","cvegeo":null,"id":null,"label":null,"score":0,"margin":null,"faults":[],'
+    b'{"row":1,"sent":{},"outcome":"none","cvegeo":null,"id":null,"label":null,"score":0,"margin":null,"faults":[],'
     b'"candidates":[],"withdrawn":null,"problem":null}\n'
 )
-OLD_CANDIDATE = OLD_ANSWER.replace(b'{"sent"', b'{"nombre":null,"municipio":null,"estado":null,"sent"').replace(
+OLD_CANDIDATE = OLD_ANSWER.replace(b'{"row"', b'{"nombre":null,"municipio":null,"estado":null,"row"').replace(
     b'[],"w', b'[{"cvegeo":"010010001","id":10010001,"label":"Uno","score":0,"faults":[]}],"w'
 )
 

@@ -1,5 +1,6 @@
 import csv
 import io
+import re
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from tests.support.bulk import CSV, JSON, NDJSON, open_rows, rows_in
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 CELL = TEXT | st.sampled_from(["", '"', "a,b", "x\ny", "x\r\ny", "\r", "'", " ", "Peñón", "\u2028", "\x0b"])
 MEDIA_TYPE = st.sampled_from([CSV, NDJSON, JSON])
+LINE_END = re.compile("\r\n|\r|\n")
 DELIMITER = st.sampled_from([",", ";", "\t", "|"])
 
 
@@ -41,7 +43,8 @@ def test_written_cells_are_read_back_unchanged(rows: list[tuple[str, str]], deli
     writer.writerows([("nombre", "nota"), *rows])
     found = rows_in(written.getvalue().encode())
     assert [row.sent for row in found] == [list(row) for row in rows]
-    assert [row.number for row in found] == list(range(1, len(rows) + 1))
+    lines = [sum(len(LINE_END.split(cell)) - 1 for cell in row) + 1 for row in [("nombre", "nota"), *rows]]
+    assert [row.number for row in found] == [1 + sum(lines[:at]) for at in range(1, len(rows) + 1)]
 
 
 @given(st.binary(max_size=60) | st.text(alphabet='ñ",;\r\n\0 x', max_size=40).map(str.encode), MEDIA_TYPE)
@@ -175,7 +178,7 @@ def test_sep_line_is_skipped(line: str, end: str) -> None:
     body = f"{line}{end}nombre;Nota, con, comas{end}Ixtapa;x{end}".encode()
     source = open_rows(body)
     (row,) = source
-    assert (row.number, row.cells, row.sent) == (1, {"nombre": "Ixtapa"}, ["Ixtapa", "x"])
+    assert (row.number, row.cells, row.sent) == (3, {"nombre": "Ixtapa"}, ["Ixtapa", "x"])
     assert (source.layout.delimiter, source.layout.columns) == (";", ["nombre", "Nota, con, comas"])
 
 
@@ -217,22 +220,22 @@ def test_missing_cells_are_empty_and_extra_empty_cells_are_ignored() -> None:
             b"a;b;c;d\n",
             "The first line names no column for `nombre`, or `cvegeo`, or `clave`, or `municipio`, or `estado`: begin",
         ),
-        (b'nombre,estado\nx,y\n"Ixtapa,Jal.\nz,w\n', "A quote in row 2 is never closed"),
-        (b'"nombre,estado\nx,y\n', "A quote in row 1"),
-        (b'nombre\n"' + b"x\n" * 800_000, "A quote in row 1"),
-        (b'nombre\n"' + b"x\n" * 600_000 + b'"\n', "A quote in row 1 is not closed within 1 MB: close it"),
+        (b'nombre,estado\nx,y\n"Ixtapa,Jal.\nz,w\n', "A quote in line 3 is never closed"),
+        (b'"nombre,estado\nx,y\n', "A quote in line 1"),
+        (b'nombre\n"' + b"x\n" * 800_000, "A quote in line 2"),
+        (b'nombre\n"' + b"x\n" * 600_000 + b'"\n', "A quote in line 2 is not closed within 1 MB: close it"),
         (b"Localidad,folio,localidad\nx,1,y\n", "The first line has the column `Localidad` twice: rename or remove"),
         (b"nombre,lat,lon,lat\nx,1,2,3\n", "The first line has the column `lat` twice: rename or remove one of them."),
-        (b'nombre\nx\n\ny\n"z\n' + b'","\n' * 400_000, "A quote in row 3 is not closed within 1 MB"),
+        (b'nombre\nx\n\ny\n"z\n' + b'","\n' * 400_000, "A quote in line 5 is not closed within 1 MB"),
         (b"nombre\nx\n" + b"x" * 1_100_000, "A line is longer than 1 MB"),
         (b"nombre\nx\n" + "\u00f1".encode() * 1_100_000, "A line is longer than 1 MB"),
-        (b'nombre\nx\n"', "A quote in row 2 is never closed"),
+        (b'nombre\nx\n"', "A quote in line 3 is never closed"),
         (b"nombre" + b"," * 16_384, "The first line has more than 16,384 columns"),
         ("nombre\nx\n".encode("utf-16"), "The file is UTF-16: save it as CSV (UTF-8)."),
         ("nombre\nx\n".encode("utf-16-le"), "The file is not text, or is UTF-16"),
-        (b"PK\x03\x04" + b"\0" * 20, "The file is a workbook or a zip: save its sheet as CSV (UTF-8)."),
+        (b"PK\x03\x04" + b"\0" * 20, "The workbook can't be read: save it as .xlsx"),
         (b"\x1f\x8b\x08" + bytes(range(256)), "The file is compressed with gzip"),
-        (b"PK\x03\x04" + b"x" * 2_000_000, "The file is a workbook or a zip"),
+        (b"PK\x03\x04" + b"x" * 2_000_000, "The workbook can't be read"),
     ],
 )
 def test_unreadable_file_is_explained(body: bytes, sentence: str) -> None:
@@ -264,7 +267,7 @@ def test_list_without_a_header_is_one_of_places(body: bytes, cells: list[dict[st
     assert isinstance(source, CsvReader)
     assert not source.has_header
     assert [row.cells for row in source] == cells
-    assert [row.number for row in source] == list(range(1, len(cells) + 1))
+    assert [row.number for row in source] == [number for number, line in enumerate(body.splitlines(), 1) if line]
     assert source.count == len(cells)
     assert source.layout.columns == [*cells[0]]
 
@@ -329,3 +332,7 @@ def test_column_alone_has_names_whatever_it_is_called() -> None:
 def test_missing_named_column_is_explained_without_echoing_its_header() -> None:
     with pytest.raises(UnreadableBodyError, match=r"not have the header that was named for `nombre`\."):
         rows_in(b"a,b\n1,2\n", named={"nombre": "Lugar"})
+
+
+def test_line_that_names_the_delimiter_is_no_place_of_a_list() -> None:
+    assert [(row.number, row.cells["nombre"]) for row in rows_in(b"sep=,\nTequila, Jal.\n")] == [(2, "Tequila, Jal.")]

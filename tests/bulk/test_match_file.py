@@ -62,7 +62,7 @@ class InterruptedAtInstruction:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_interruption_at_any_instruction_leaves_a_complete_file_or_none(answer: AnswerRows, tmp_path: Path) -> None:
     output = tmp_path / "answers.csv"
-    assert match_file(job(tmp_path), answer, BATCH_SIZE, Silent()).total() == ROWS
+    assert match_file(job(tmp_path), answer, BATCH_SIZE, Silent()).outcomes.total() == ROWS
     whole = output.read_bytes()
     assert whole.count(b"\n") == 1 + ROWS
     was_written = []

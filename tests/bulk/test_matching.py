@@ -14,8 +14,8 @@ from tests.support.bulk import CSV, NDJSON, rows_in
 def answer(index: NameIndex, body: str, kind: PlaceKind | None = None) -> dict[str, Any]:
     (row,) = rows_in(body.encode(), NDJSON if body.startswith("{") else CSV, kind=kind)
     found = match_row(row, index)
-    Match.model_validate({"sent": row.sent, **found}, strict=True)
-    assert {"sent", *found} == Match.model_fields.keys() - (set(MATCHED) - set(MATCHED_BY_DEFAULT))
+    Match.model_validate({"row": row.number, "sent": row.sent, **found}, strict=True)
+    assert {"row", "sent", *found} == Match.model_fields.keys() - (set(MATCHED) - set(MATCHED_BY_DEFAULT))
     return dict(found)
 
 

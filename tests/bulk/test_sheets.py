@@ -1,13 +1,17 @@
 """Sheets as people and programs make them: where the table is, what cells say, and parts in unusual spellings."""
 
 import io
+import json
 import tracemalloc
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import date, datetime, time
+from itertools import pairwise
 from tempfile import SpooledTemporaryFile
+from time import process_time
 from typing import IO, cast
+from xml.etree import ElementTree
 
 import openpyxl
 import pytest
@@ -15,11 +19,14 @@ from openpyxl.worksheet.table import Table
 from openpyxl.worksheet.worksheet import Worksheet
 
 from localidades_api.bulk.answers import describe_problem
-from localidades_api.bulk.readers import XLSX, XlsxReader, reader
+from localidades_api.bulk.columns import MATCH_COLUMNS, AnswerColumns, in_language
+from localidades_api.bulk.readers import XLSX, MediaType, XlsxReader, reader
 from localidades_api.bulk.rows import ROLES, Answer
 from localidades_api.bulk.writers import writer
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.files.workbook import WorkbookError, write_csv
+from localidades_api.languages.translators import LANGUAGES, Language
+from tests.support.bulk import open_rows
 from tests.support.workbooks import SHEET, edited, shared_texts, workbook_of
 
 HEADER = ("Localidad", "Municipio", "Estado")
@@ -71,11 +78,13 @@ def read(data: bytes) -> list[dict[str, object]]:
     return [{role: value for role, value in row.cells.items() if value is not None} for row in opened(data)]
 
 
-def answered(data: bytes) -> bytes:
+def answered(
+    data: bytes, columns: AnswerColumns = MATCH_COLUMNS, wanted: MediaType = XLSX, answer: Answer = ANSWER
+) -> bytes:
     source = opened(data)
-    target = writer(XLSX, source)
+    target = writer(wanted, source, columns)
     written = target.begin()
-    return written + b"".join([target.write(row, ANSWER) for row in source]) + target.end()
+    return written + b"".join([target.write(row, answer) for row in source]) + target.end()
 
 
 # -- Where the table is
@@ -145,6 +154,27 @@ def test_header_is_sought_in_the_first_twenty_rows_with_a_value() -> None:
     assert opened(workbook_of(*titles, ("Visitas",), HEADER, PLACE), header_row=21).header_row == 21
 
 
+def test_row_has_the_number_that_excel_shows() -> None:
+    title = sheet_of(cells("Visitas", row=2), cells(*HEADER, row=5), cells(*PLACE, row=9), cells(*PLACE, row=12))
+    source = opened(title)
+    assert [row.number for row in source] == [9, 12]
+    lines = [json.loads(line) for line in answered(title, wanted="application/x-ndjson").splitlines()]
+    assert [line["row"] for line in lines] == [9, 12]
+
+
+def test_workbook_sent_as_csv_is_read_as_what_it_is() -> None:
+    file = io.BytesIO(workbook_of(HEADER, PLACE))
+    source = FILES.enter_context(SpooledTemporaryFile())  # noqa: SIM115  # as in the service
+    source.write(file.getvalue())
+    source.seek(0)
+    rows = reader("text/csv", source, ROLES)
+    for _ in rows.check():
+        pass
+    assert [row.cells["nombre"] for row in rows] == ["Zapopan"]
+    text = reader(XLSX, io.BytesIO(b"nombre;n\nZapopan;1\n"), ROLES)
+    assert [row.cells["nombre"] for row in text] == ["Zapopan"]
+
+
 def test_value_of_a_merged_range_counts_for_all_its_rows() -> None:
     def merge(book: openpyxl.Workbook) -> None:
         for reference in ("A2:A3", "B2:B3", "C5:C6", "A7:C7"):
@@ -170,6 +200,19 @@ def test_dates_times_and_truth_values_read_as_people_see_them() -> None:
     values = (date(2026, 3, 1), datetime(2026, 3, 1, 14, 30), time(7, 5), True, False, 46082.5, 1900)  # noqa: DTZ001
     (row,) = opened(workbook_of(("nombre", *"abcdefg"), ("A", *values)))
     assert row.sent == ["A", "2026-03-01", "2026-03-01 14:30", "07:05", "TRUE", "FALSE", "46082.5", "1900"]
+
+
+def test_truth_values_of_a_sheet_are_words_of_the_language_in_csv_only() -> None:
+    data = workbook_of(("nombre", "a", "b"), ("TRUE", True, False), ("FALSE", "TRUE", 0))
+
+    def table(columns: AnswerColumns) -> list[list[str]]:
+        return [line.split(",")[:3] for line in answered(data, columns, "text/csv").decode().splitlines()[1:]]
+
+    spanish = in_language(MATCH_COLUMNS, "es")
+    assert table(MATCH_COLUMNS) == [["TRUE", "TRUE", "FALSE"], ["FALSE", "TRUE", "0"]]
+    assert table(spanish) == [["TRUE", "VERDADERO", "FALSO"], ["FALSE", "TRUE", "0"]]
+    sheet = first_sheet(openpyxl.load_workbook(io.BytesIO(answered(data, spanish))))
+    assert [cell.value for cell in sheet[2]][1:3] == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -354,6 +397,96 @@ def test_filter_of_another_header_stays() -> None:
     assert first_sheet(openpyxl.load_workbook(io.BytesIO(written))).auto_filter.ref == "A1:C3"
     with zipfile.ZipFile(io.BytesIO(written)) as new:
         assert b"$A$1:$C$3<" in new.read("xl/workbook.xml")
+
+
+NUMBER_OF_COLUMNS = len(MATCH_COLUMNS.cells)
+
+
+@pytest.mark.parametrize(
+    ("columns", "others"),
+    [
+        (None, []),
+        ("<cols/>", []),
+        ('<cols><col min="1" max="1" width="44" customWidth="1"/></cols>', [("1", "1", "44")]),
+        ('<cols><col min="2" max="6" width="7"/></cols>', [("2", "3", "7")]),
+        (
+            '<cols><col min="1" max="1" width="5"></col><col min="3" max="4" width="7"></col></cols>',
+            [("1", "1", "5"), ("3", "3", "7")],
+        ),
+        (
+            '<cols><col min="1" max="3" width="8"/><col min="4" max="16384" hidden="1" width="0"/></cols>',
+            [("1", "3", "8"), (str(4 + NUMBER_OF_COLUMNS), "16384", "0")],
+        ),
+        (
+            f'<cols><col min="5" max="6" width="9"/><col max="99" min="{4 + NUMBER_OF_COLUMNS}" width="6"/></cols>',
+            [(str(4 + NUMBER_OF_COLUMNS), "99", "6")],
+        ),
+        (f'<cols><col min="3" max="{3 + NUMBER_OF_COLUMNS}" width="9"/></cols>', [("3", "3", "9")]),
+        (
+            f'<cols><col min="3" max="3" width="9"/><col min="4" max="{4 + NUMBER_OF_COLUMNS}" width="6"/></cols>',
+            [("3", "3", "9"), (str(4 + NUMBER_OF_COLUMNS), str(4 + NUMBER_OF_COLUMNS), "6")],
+        ),
+    ],
+)
+def test_columns_of_the_answer_have_widths_and_others_keep_theirs(
+    columns: str | None, others: list[tuple[str, str, str]]
+) -> None:
+    before = (columns or "").encode()
+    data = edited(workbook_of(HEADER, PLACE), {SHEET: lambda xml: xml.replace(b"<sheetData>", before + b"<sheetData>")})
+    for language in LANGUAGES:
+        answer_columns = in_language(MATCH_COLUMNS, language)
+        with zipfile.ZipFile(io.BytesIO(answered(data, answer_columns))) as book:
+            sheet = ElementTree.fromstring(book.read(SHEET))  # noqa: S314  # of this test
+        assert [child.tag.rpartition("}")[2] for child in sheet].count("cols") == 1
+        found = [(one.get("min", ""), one.get("max", ""), one.get("width", "")) for one in sheet.iter(f"{{{MAIN}}}col")]
+        assert all(int(least) <= int(most) for least, most, _ in found)
+        assert all(int(one[1]) < int(following[0]) for one, following in pairwise(found))
+        own = {int(least): float(width) for least, most, width in found if least == most and int(least) >= 4}
+        for at, header in zip(answer_columns.positions(3).values(), answer_columns.headers([]), strict=True):
+            assert len(header) + 3 < own[at] < 80
+        rest = [one for one in found if int(one[0]) < 4 or int(one[0]) >= 4 + NUMBER_OF_COLUMNS]
+        if language == "en":
+            assert rest == others
+
+
+@pytest.mark.parametrize(
+    "xml",
+    [
+        (b"<!--" + b"<cols>" * 20_000 + b"-->") * 100,
+        b"<cols>" + b'<col min="1" max="2"/>' * 600_000 + b"</cols>",
+        b"<cols>" + b'<col min="1" max="' + b"9" * 100_000 + b'"/></cols>',
+    ],
+    ids=["never closed", "many", "long number"],
+)
+def test_widths_of_a_stranger_take_little_time(xml: bytes) -> None:
+    data = edited(
+        workbook_of(HEADER, PLACE), {SHEET: lambda sheet: sheet.replace(b"<sheetData>", xml + b"<sheetData>")}
+    )
+    source = opened(data)
+    target = writer(XLSX, source)
+    target.begin()
+    (row,) = source
+    began = process_time()
+    target.write(row, ANSWER)
+    assert process_time() - began < 1
+
+
+def test_new_workbook_has_widths() -> None:
+    long = "Nombre de la localidad donde se hizo la visita"
+    source = open_rows(f"nombre;{long};{'x' * 200}\nA;B;C\n".encode())
+    target = writer(XLSX, source, in_language(MATCH_COLUMNS, "es"))
+    sheet = first_sheet(openpyxl.load_workbook(io.BytesIO(target.begin() + target.end())))
+    assert [sheet.column_dimensions[at].width for at in "ABC"] == pytest.approx([24, len(long) + 4, 60], abs=1)
+    assert [sheet.column_dimensions[at].width for at in "DEFG"] == pytest.approx([20, 24, 50, 14], abs=1)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_workbook_says_nothing_in_backticks(language: Language) -> None:
+    answer = {**ANSWER, "problem": "Its `nombre` is empty, and it has no key to go by."}
+    written = answered(workbook_of(HEADER, PLACE), in_language(MATCH_COLUMNS, language), answer=answer)
+    cells = [cell.value for cell in first_sheet(openpyxl.load_workbook(io.BytesIO(written)))[2]]
+    assert "“nombre”" in str(cells[-1])
+    assert "`" not in str(cells)
 
 
 @pytest.mark.parametrize(("beside", "grown"), [((), "A1:L2"), (("Notas",), "A1:C2")])

@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localidades_api.bulk.answers import describe_problem
-from localidades_api.bulk.columns import MATCH_COLUMNS, NEAREST_COLUMNS, in_language
+from localidades_api.bulk.columns import MATCH_COLUMNS, NEAREST_COLUMNS, AnswerColumns, as_cell, in_language
 from localidades_api.bulk.readers import MediaType
 from localidades_api.bulk.rows import Answer
 from localidades_api.bulk.writers import writer
+from localidades_api.languages.translators import Language
 from tests.support.bulk import CSV, JSON, NDJSON, open_rows
 
 GUADALAJARA = "Guadalajara, Guadalajara, Jalisco"
@@ -44,15 +45,21 @@ ANSWERED = [
     "270030099", "",
 ]  # fmt: skip
 DEEP = b'{"nombre": "x", "a": ' + b"[" * 150 + b"]" * 150 + b"}"
-NAMES = [f"match_{name}" for name in MATCH_COLUMNS]
+NAMES = [f"match_{name}" for name in MATCH_COLUMNS.cells]
 CELL = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=9) | st.sampled_from(
     ["\r", "a\nb", "a\r\nb", '"', ",", ";", "=1+1"]
 )
 
 
-def answered(body: bytes, sent_as: MediaType = CSV, wanted: MediaType = CSV, answer: Answer = ANSWER) -> bytes:
+def answered(
+    body: bytes,
+    sent_as: MediaType = CSV,
+    wanted: MediaType = CSV,
+    answer: Answer = ANSWER,
+    columns: AnswerColumns = MATCH_COLUMNS,
+) -> bytes:
     source = open_rows(body, sent_as)
-    target = writer(wanted, source)
+    target = writer(wanted, source, columns)
     return b"".join([target.begin(), *(target.write(row, answer) for row in source), target.end()])
 
 
@@ -70,35 +77,67 @@ PROBLEM = (
 )
 
 
-def test_values_of_a_table_are_translated_but_not_its_headers() -> None:
+SPANISH = ["Resultado", "Clave INEGI (CVEGEO)", "Lugar", "Certeza", "Diferencias", "Opciones", "Observación"]
+
+
+def test_table_is_written_in_spanish_for_people() -> None:
     spanish = in_language(MATCH_COLUMNS, "es")
-    assert list(spanish) == list(MATCH_COLUMNS)
-    cells = {name: cell({**ANSWER, "problem": PROBLEM}) for name, cell in spanish.items()}
+    assert spanish.headers([]) == SPANISH
+    cells = {name: cell({**ANSWER, "problem": PROBLEM}) for name, cell in spanish.cells.items()}
+    assert list(cells) == ["outcome", "cvegeo", "label", "score", "faults", "candidates", "problem"]
     assert cells["outcome"] == "ambigua"
     assert cells["faults"] == "ortografía: Guadalajra → Guadalajara (-5.5); tipo de lugar: ejido (-2.5)"
     assert cells["problem"] == (
-        "`latitud` no se puede leer como grados, por ejemplo 20.6736. La clave se buscó sin las coordenadas de la fila."
-        " `cvegeo` trae la clave de su `municipio`, no la de una localidad: no se usó."
+        "“latitud” no se puede leer como grados, por ejemplo 20.6736. La clave se buscó sin las coordenadas de la fila."
+        " “cvegeo” trae la clave de su “municipio”, no la de una localidad: no se usó."
+        " El INEGI dio de baja el lugar con la clave 270030099."
     )
-    unchanged = set(MATCH_COLUMNS) - {"outcome", "faults", "problem"}
-    assert all(cells[name] == MATCH_COLUMNS[name](ANSWER) for name in unchanged)
+    assert spanish.cells["problem"]({**ANSWER, "withdrawn": None}) == ""
+    unchanged = cells.keys() - {"outcome", "faults", "problem"}
+    assert all(cells[name] == MATCH_COLUMNS.cells[name](ANSWER) for name in unchanged)
     assert in_language(MATCH_COLUMNS, "en") is MATCH_COLUMNS
+    assert in_language(NEAREST_COLUMNS, "es").headers([]) == [
+        "Clave INEGI (CVEGEO)", "Lugar", "Distancia (m)", "Observación"
+    ]  # fmt: skip
+
+
+def test_spanish_headers_of_fields_are_those_of_downloads() -> None:
+    cells = {"outcome": as_cell, "nombre": as_cell, "cve_mun": as_cell}
+    assert AnswerColumns("match", cells, "es").headers([]) == ["Resultado", "Nombre", "CVE_MUN"]
+    assert AnswerColumns("match", cells).headers([]) == ["match_outcome", "match_nombre", "match_cve_mun"]
+
+
+def test_spanish_header_that_the_sender_has_is_numbered() -> None:
+    spanish = in_language(MATCH_COLUMNS, "es")
+    assert spanish.headers(["RESULTADO", "Lugar", "lugar (2)"]) == [
+        "Resultado (2)",
+        SPANISH[1],
+        "Lugar (3)",
+        *SPANISH[3:],
+    ]
+    assert spanish.headers(SPANISH) == [f"{header} (2)" for header in SPANISH]
+
+
+def test_english_headers_of_an_answer_have_one_number() -> None:
+    assert MATCH_COLUMNS.headers(["Match_Score"]) == [name.replace("match_", "match2_") for name in NAMES]
+    assert MATCH_COLUMNS.headers(["match_score", "match3_cvegeo"])[0] == "match2_outcome"
+    assert MATCH_COLUMNS.headers(["match_score", "match2_cvegeo"])[0] == "match3_outcome"
 
 
 @pytest.mark.parametrize(
     ("problem", "said"),
     [
         ("It is not JSON.", "No es JSON."),
-        ("It has no `nombre`, or `cvegeo`.", "Le falta `nombre`, o `cvegeo`."),
+        ("It has no `nombre`, or `cvegeo`.", "Le falta “nombre”, o “cvegeo”."),
         (
             "It has `a\nb` twice: rename or remove one of them.",
-            "Tiene `a\nb` dos veces: cambie el nombre de uno o quítelo.",
+            "Tiene “a\nb” dos veces: cambie el nombre de uno o quítelo.",
         ),
-        ("Give both `latitud` and `longitud`.", "Indique tanto `latitud` como `longitud`."),
+        ("Give both `latitud` and `longitud`.", "Indique tanto “latitud” como “longitud”."),
     ],
 )
 def test_every_row_problem_has_a_spanish_translation(problem: str, said: str) -> None:
-    assert in_language(NEAREST_COLUMNS, "es")["problem"]({"results": [], "problem": problem}) == said
+    assert in_language(NEAREST_COLUMNS, "es").cells["problem"]({"results": [], "problem": problem}) == said
 
 
 @given(st.lists(st.tuples(CELL, CELL), max_size=5), st.sampled_from(",;\t|"), st.sampled_from(["\n", "\r\n"]))
@@ -128,6 +167,32 @@ def test_answer_columns_never_clash_with_sent_columns() -> None:
     again = answered(answered(b"nombre\nx\n")).decode().splitlines()
     assert again[0] == ",".join(["nombre", *NAMES, *(name.replace("match_", "match2_") for name in NAMES)])
     assert again[1].startswith("x,ambiguous,")
+
+
+def test_spanish_answer_is_answered_again() -> None:
+    spanish = in_language(MATCH_COLUMNS, "es")
+    again = answered(answered("nombre\nPeñón\n".encode(), columns=spanish), columns=spanish).decode().splitlines()
+    assert again[0] == ",".join(["nombre", *SPANISH, *(f"{header} (2)" for header in SPANISH)])
+    assert again[1].count("ambigua,,,94.5,") == 2
+
+
+@pytest.mark.parametrize(("language", "first"), [("en", "match_outcome"), ("es", "Resultado")])
+def test_writer_says_where_the_members_of_the_answer_are(language: Language, first: str) -> None:
+    columns = in_language(MATCH_COLUMNS, language)
+    source = open_rows(b"nombre;Folio\nx;7;8\n")
+    target = writer(CSV, source, columns)
+    header = target.begin().decode().splitlines()[0].split(";")
+    assert header.index(first) + 1 == target.positions["outcome"] == 3
+    assert {name: header[at - 1] for name, at in target.positions.items()} == dict(
+        zip(columns.cells, columns.headers([]), strict=True)
+    )
+    objects = open_rows(b'{"nombre": "x", "folio": 7}\n', NDJSON)
+    target = writer(CSV, objects, columns)
+    target.begin()
+    assert target.positions == {}
+    target.write(next(iter(objects)), ANSWER)
+    assert target.positions["outcome"] == 3
+    assert writer(NDJSON, source).positions == {}
 
 
 def test_extra_cells_follow_the_answer() -> None:

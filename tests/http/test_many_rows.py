@@ -17,7 +17,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from localidades_api.bulk import exchange
-from localidades_api.bulk.columns import MATCH_COLUMNS
+from localidades_api.bulk.columns import MATCH_COLUMNS, in_language
 from localidades_api.bulk.readers import XLSX
 from localidades_api.http import body
 from localidades_api.http.paths import RECONCILE
@@ -49,6 +49,7 @@ async def matched(client: httpx.AsyncClient, *rows: object) -> list[dict[str, An
 async def test_matched_row_has_its_key_and_the_sent_values(client: httpx.AsyncClient) -> None:
     [found] = await matched(client, {**ROW, "mine": [1, None]})
     assert found == {
+        "row": 1,
         "sent": {**ROW, "mine": [1, None]},
         "outcome": "exact",
         "cvegeo": "010010001",
@@ -178,9 +179,10 @@ async def test_table_in_spanish_can_be_matched_again(client: httpx.AsyncClient) 
     first = await post(client, "nombre,estado\nAzientos,Ags.\n,Ags.\n", "text/csv", f"{MATCH}?lang=es")
     again = await post(client, first.content, "text/csv", f"{MATCH}?lang=es")
     rows = list(csv.DictReader(io.StringIO(again.text)))
-    assert [row["match_outcome"] for row in rows] == ["ambigua", "con problema"]
-    assert all(row[f"match2_{name}"] == row[f"match_{name}"] for row in rows for name in MATCH_COLUMNS)
-    assert rows[1]["match_problem"] == "La fila no tiene `nombre` ni clave."
+    assert [row["Resultado"] for row in rows] == ["ambigua", "con problema"]
+    headers = in_language(MATCH_COLUMNS, "es").headers([])
+    assert all(row[f"{header} (2)"] == row[header] for row in rows for header in headers)
+    assert rows[1]["Observación"] == "La fila no tiene “nombre” ni clave."
 
 
 def key_in(text: str, media_type: str) -> str:
@@ -228,7 +230,7 @@ async def test_unreadable_body_is_a_problem_with_advice(
 @pytest.mark.parametrize(
     ("media_type", "start", "row", "end", "sentence"),
     [
-        (CSV, "nombre\n", "Ninguno\n", '"open', "A quote in row 5001 is never closed: "),
+        (CSV, "nombre\n", "Ninguno\n", '"open', "A quote in line 5002 is never closed: "),
         (NDJSON, "", '{"nombre":"Ninguno"}\n', "x" * 1_100_000, "A line is longer than 1 MB: "),
         (JSON, '{"rows":[', '{"nombre":"Ninguno"},', "}", "The JSON is broken at row 5001: "),
     ],
@@ -481,6 +483,46 @@ async def test_workbook_answer_has_keys_as_text(client: httpx.AsyncClient) -> No
     assert isinstance(rows[0]["match_score"], float)
 
 
+async def test_response_says_what_was_read_and_where_the_answer_is(client: httpx.AsyncClient) -> None:
+    form = workbook_of(("Visitas",), *PLACES, sheet="Población 2026, A=B")
+    english = await post(client, form, XLSX)
+    assert english.headers["sheet-name"] == "Poblaci%C3%B3n%202026%2C%20A%3DB"
+    assert english.headers["header-row"] == "2"
+    assert english.headers["answer-columns"] == (
+        "outcome=4, cvegeo=5, label=6, nombre=7, municipio=8, estado=9, score=10, margin=11, faults=12, candidates=13,"
+        " withdrawn=14, problem=15"
+    )
+    again = await post(client, (await post(client, form, XLSX, f"{MATCH}?lang=es")).content, XLSX, f"{MATCH}?lang=es")
+    assert again.headers["answer-columns"] == (
+        "outcome=14, cvegeo=15, label=16, nombre=17, municipio=18, estado=19, score=20, faults=21, candidates=22,"
+        " problem=23"
+    )
+    header = openpyxl.load_workbook(io.BytesIO(again.content)).worksheets[0][2]
+    assert [header[at - 1].value for at in (14, 15, 23)] == [
+        "Resultado (2)", "Clave INEGI (CVEGEO) (2)", "Observación (2)"
+    ]  # fmt: skip
+    objects = await post(client, form, XLSX, f"{MATCH}?format=json")
+    assert (objects.headers["header-row"], "answer-columns" in objects.headers) == ("2", False)
+    assert [one["row"] for one in objects.json()["results"]] == [3, 4, 5]
+    both = await post(client, form, XLSX, f"{MATCH}?format=ndjson&file=csv&lang=es")
+    assert both.headers["answer-columns"].startswith("outcome=4, ")
+    rows = await post(client, json.dumps({"rows": [ROW]}), JSON, f"{MATCH}?format=csv")
+    assert rows.headers["answer-columns"].startswith("outcome=4, ")
+    assert "sheet-name" not in rows.headers
+    none = await post(client, json.dumps({"rows": []}), JSON, f"{MATCH}?format=csv")
+    assert none.headers["answer-columns"].startswith("outcome=1, ")
+    points = await post(client, workbook_of(("lat", "lon"), (21.88, -102.3)), XLSX, NEAREST)
+    assert points.headers["answer-columns"] == "cvegeo=3, label=4, distancia=5, problem=6"
+
+
+async def test_table_that_is_sent_as_another_format_is_answered_as_it_was_named(client: httpx.AsyncClient) -> None:
+    table = await post(client, workbook_of(*PLACES), CSV)
+    assert table.headers["content-type"].startswith(CSV)
+    assert [row["match_cvegeo"] for row in csv.DictReader(io.StringIO(table.text))] == ["010010001", "", ""]
+    [row] = rows_of_workbook(await post(client, "Localidad,Entidad\nAguascalientes,Ags.\n", XLSX))
+    assert row["match_cvegeo"] == "010010001"
+
+
 async def test_workbook_with_only_a_header_is_answered(client: httpx.AsyncClient) -> None:
     answer = await post(client, workbook_of(PLACES[0]), XLSX)
     assert rows_of_workbook(answer) == []
@@ -488,7 +530,7 @@ async def test_workbook_with_only_a_header_is_answered(client: httpx.AsyncClient
 
 @pytest.mark.parametrize("wanted", ["csv", "xlsx"])
 async def test_json_answer_includes_the_file_on_request(client: httpx.AsyncClient, wanted: str) -> None:
-    sent = workbook_of(PLACES[0], *(("Aguascalientes", 1, number) for number in range(2_000)))
+    sent = workbook_of(PLACES[0], *(("Aguascalientes", 1, number) for number in range(3_000)))
     plain = await post(client, sent, XLSX, f"{MATCH}?format=ndjson&lang=es")
     both = await post(client, sent, XLSX, f"{MATCH}?format=ndjson&lang=es&file={wanted}")
     alone = await post(client, sent, XLSX, f"{MATCH}?format={wanted}&lang=es")
@@ -561,7 +603,7 @@ async def test_workbook_without_a_known_column_is_refused_listing_its_columns(cl
     assert row["match_candidates"].startswith("010020001 Asientos")
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"nombre\nA\n", workbook_of(*PLACES)[:-9]], ids=range(4))
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", workbook_of(*PLACES)[:-9]], ids=range(3))
 async def test_broken_workbook_is_a_problem(client: httpx.AsyncClient, content: bytes) -> None:
     answer = await post(client, content, XLSX)
     assert (answer.status_code, answer.json()["type"].partition("#")[2]) == (422, "unreadable-body")

@@ -404,9 +404,9 @@ async def test_spanish_page_saves_spanish_files(browser: Browser, base: str) -> 
         for button in ("Descargar CSV", "Descargar Excel"):
             found = rows_in((await downloaded(page, button))[1])
             outcomes = ["exacta", "segura", "elegida", "elegida", "sin coincidencia", "con problema"]
-            assert [row["match_outcome"] for row in found] == outcomes
-            assert found[1]["match_faults"].startswith("ortografía: asientoz → asientos")
-            assert found[5]["match_problem"] == "La fila no tiene `nombre` ni clave."
+            assert [row["Resultado"] for row in found] == outcomes
+            assert found[1]["Diferencias"].startswith("ortografía: asientoz → asientos")
+            assert found[5]["Observación"] == "La fila no tiene “nombre” ni clave."
         await page.get_by_text("Hacerlo desde la terminal").click()
         await expect(page.locator("#curl")).to_contain_text("/api/census/localidades/match/?lang=es'")
 
@@ -463,13 +463,13 @@ async def test_problems_of_files_and_rows_are_in_spanish(browser: Browser, base:
     async with visit(browser, base, errors=True) as page:
         await page.goto(f"{PAGE}&lang=es")
         for content, sentence in (
-            (b"PK\x03\x04 a workbook", "El archivo es un libro de Excel o un zip: guarde su hoja como CSV (UTF-8)."),
+            (b"PK\x03\x04 a workbook", "No se puede leer el libro de Excel: guárdelo como .xlsx, sin contraseña"),
             (
                 b"a,b,c,d\n1,2,3,4\n",
                 "La primera línea no nombra ninguna columna para nombre o cvegeo o clave: comience el archivo con"
                 " una línea como nombre,municipio,estado o indique qué es cada columna.",
             ),
-            (b'Localidad,x\nNinguno,"open\n', "En la fila 1 se abren comillas que no se cierran"),
+            (b'Localidad,x\nNinguno,"open\n', "En la línea 2 se abren comillas que no se cierran"),
         ):
             await page.get_by_label("O elija un archivo CSV").set_input_files(file_of("list.csv", content))
             await page.get_by_role("button", name="Obtener claves", exact=True).click()
@@ -560,6 +560,36 @@ async def test_saved_workbook_is_rematched_and_saved_without_the_service(page: P
         places = [{"name": "again.xlsx", "mimeType": "", "buffer": content}]
 
 
+async def test_spanish_files_are_rematched_and_saved_with_the_last_choices(browser: Browser, base: str) -> None:
+    async with visit(browser, base, accept_downloads=True) as page:
+        await page.goto(f"{PAGE}&lang=es")
+        file, book = io.BytesIO(), openpyxl.Workbook()
+        rows = [("Resultado",), ("Localidad", "CVE_ENT", "Lugar"), ("Ninguno", 1, "x"), ("Aguascalientes", 1)]
+        for row in rows:
+            book.worksheets[0].append([*row])
+        book.save(file)
+        workbook: FilePayload = {"name": "a.xlsx", "mimeType": "", "buffer": file.getvalue()}
+        text: FilePayload = {"name": "a.csv", "mimeType": "", "buffer": b"Localidad;CVE_ENT;Lugar\nNinguno;01;x\n"}
+        for sent, button in ((workbook, "Descargar Excel"), (text, "Descargar CSV")):
+            for chosen, again in (("Ninguno (0002)", ""), ("Ninguno (0003)", " (2)")):
+                await page.get_by_label("O elija un archivo CSV").set_input_files([sent])
+                await page.get_by_role("button", name="Obtener claves", exact=True).click()
+                await expect(page.get_by_role("heading", name="Resultado")).to_be_focused()
+                await question(page, "Ninguno").get_by_role("radio", name=chosen).check()
+                content = (await downloaded(page, button))[1]
+                sent["buffer"] = content
+                if sent is workbook:
+                    _, header, first, *_ = openpyxl.load_workbook(io.BytesIO(content)).worksheets[0].values
+                    found = dict(zip(header, first, strict=True))
+                else:
+                    found = {**next(csv.DictReader(io.StringIO(content.decode()), delimiter=";"))}
+                number = " (3)" if again else " (2)"
+                assert found[f"Resultado{again}"] == "elegida"
+                assert found[f"Lugar{number}"] == f"{chosen}, Municipio 001, Aguascalientes"
+                assert (found["Lugar"], found["Resultado"]) == ("x", "elegida")
+                assert found["Lugar (2)"] == "Ninguno (0002), Municipio 001, Aguascalientes"
+
+
 async def test_unrecognized_columns_of_a_workbook_can_be_named(browser: Browser, base: str) -> None:
     async with visit(browser, base, errors=True, accept_downloads=True) as page:
         await page.goto(PAGE)
@@ -580,6 +610,8 @@ async def test_unrecognized_columns_of_a_workbook_can_be_named(browser: Browser,
 async def test_broken_workbook_is_explained(browser: Browser, base: str) -> None:
     async with visit(browser, base, errors=True, accept_downloads=True) as page:
         await page.goto(PAGE)
-        await page.get_by_label("Or choose a CSV file or an Excel workbook").set_input_files(file_of("a.xlsx", b"PK"))
+        await page.get_by_label("Or choose a CSV file or an Excel workbook").set_input_files(
+            file_of("a.xlsx", b"PK\x03\x04")
+        )
         await page.get_by_role("button", name="Match", exact=True).click()
         await expect(page.get_by_role("alert")).to_contain_text("The workbook can't be read: save it as .xlsx")

@@ -135,6 +135,7 @@ def test_workbook_gets_answer_columns(seeded: str, tmp_path: Path) -> None:
     found = [dict(zip(header, row, strict=True)) for row in rows]
     assert [row["match_outcome"] for row in found] == OUTCOMES
     assert (found[0]["match_cvegeo"], answered["Sheet"]["A1"].value) == ("010010001", "Notas")
+    assert "\n  read the sheet “Lugares”, header in row 1\n" in ended.stderr
 
 
 def test_extension_of_the_output_decides_its_format(seeded: str, tmp_path: Path, places: Path) -> None:
@@ -176,15 +177,15 @@ def test_language_option_applies_locally_and_at_a_service(
         ended = invoke("match", str(places), "--lang", "es", "--output", str(tmp_path / f"{to}.csv"), *place, url=url)
         assert ended.returncode == 0, ended.stderr
     found = read_rows_of(tmp_path / "here.csv")
-    assert [row["match_outcome"] for row in found] == [
+    assert [row["Resultado"] for row in found] == [
         "exacta",
         "ambigua",
         "segura",
         "con problema",
         "sin coincidencia",
     ]
-    assert found[2]["match_faults"].startswith("ortografía: aguascalintes → aguascalientes (-")
-    assert found[3]["match_problem"] == "La fila no tiene `nombre` ni clave."
+    assert found[2]["Diferencias"].startswith("ortografía: aguascalintes → aguascalientes (-")
+    assert found[3]["Observación"] == "La fila no tiene “nombre” ni clave."
     assert (tmp_path / "there.csv").read_bytes() == (tmp_path / "here.csv").read_bytes()
 
 
@@ -262,9 +263,10 @@ def test_certainty_out_of_range_is_refused_by_name(places: Path, sure: str) -> N
             b"Ana,27\n",
             "The first line names no column for `nombre`, or `cvegeo`, or `clave`, or `municipio`, or `estado`: begin ",
         ),
-        ("a.csv", b"nombre\n" + b"x\n" * 600 + b'"open', "A quote in row 601 is never closed: "),
+        ("a.csv", b"nombre\n" + b"x\n" * 600 + b'"open', "A quote in line 602 is never closed: "),
         ("a.json", b"[]", 'The JSON does not begin with {"rows": [: '),
-        ("a.xlsx", b"", "The workbook can't be read: "),
+        ("a.xlsx", b"", "The file is empty: "),
+        ("a.xlsx", b"PK\x03\x04", "The workbook can't be read: "),
         ("a.ods", b"", "Invalid value: the name of "),
         ("a.csv.gz", b"\x1f\x8b\x08", "Invalid value: the name of "),
         *(
@@ -272,9 +274,9 @@ def test_certainty_out_of_range_is_refused_by_name(places: Path, sure: str) -> N
             for content, sentence in (
                 (b"", "The file is empty: "),
                 ("nombre\nx\n".encode("utf-16"), "The file is UTF-16: "),
-                (b"PK\x03\x04\0\0", "The file is a workbook or a zip: "),
+                (b"PK\x03\x04\0\0", "The workbook can't be read: "),
                 (b"nombre\n" + b"x" * 2**21, "A line is longer than 1 MB: "),
-                (b'nombre\n"x\n', "A quote in row 1 is never closed: "),
+                (b'nombre\n"x\n', "A quote in line 2 is never closed: "),
             )
         ),
     ],
@@ -287,6 +289,17 @@ def test_unreadable_file_is_explained_without_output(
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr.splitlines()[-1].startswith(f"error: {sentence}")
     assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_file_of_another_name_is_named_by_its_content(tmp_path: Path) -> None:
+    workbook = write_workbook(tmp_path / "places.xlsx").rename(tmp_path / "places.xls")
+    for path, hint in (
+        (write_rows(tmp_path / "a.xls"), "text, so name it .csv"),
+        (workbook, "an Excel workbook: name it .xlsx"),
+    ):
+        ended = invoke("match", str(path), COLUMNS="400")
+        assert ended.returncode == 2
+        assert f": it is {hint}" in ended.stderr
 
 
 @pytest.mark.parametrize(
@@ -502,10 +515,10 @@ def test_service_is_asked_for_one_release_throughout(live_server: str, tmp_path:
 
 # Without the columns of the place, and without those of a candidate.
 OLD_ANSWER = (
-    b'{"sent":{},"outcome":"none","cvegeo":null,"id":null,"label":null,"score":0,"margin":null,"faults":[],'
+    b'{"row":1,"sent":{},"outcome":"none","cvegeo":null,"id":null,"label":null,"score":0,"margin":null,"faults":[],'
     b'"candidates":[],"withdrawn":null,"problem":null}\n'
 )
-OLD_CANDIDATE = OLD_ANSWER.replace(b'{"sent"', b'{"nombre":null,"municipio":null,"estado":null,"sent"').replace(
+OLD_CANDIDATE = OLD_ANSWER.replace(b'{"row"', b'{"nombre":null,"municipio":null,"estado":null,"row"').replace(
     b'[],"w', b'[{"cvegeo":"010010001","id":10010001,"label":"Uno","score":0,"faults":[]}],"w'
 )
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from typing_extensions import TypeAliasType
 
 from localidades_api.api.params import Language, ReleaseParam, StrictQuery
-from localidades_api.api.responses import ERRORS, NEGOTIATED, OF_RELEASE, problem
+from localidades_api.api.responses import ERRORS, NEGOTIATED, OF_RELEASE, header, problem
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.bulk.answers import Point, answer_points, match_row
 from localidades_api.bulk.columns import NEAREST_COLUMNS, AnswerColumns, in_language, match_columns
@@ -172,6 +172,15 @@ class NearestToEachQuery(BulkQuery):
     ] = 1
 
 
+_OF_TABLE = {
+    "Sheet-Name": header("Of a workbook: the sheet that was read, percent-encoded UTF-8.", "Visitas%202026"),
+    "Header-Row": header("Of a workbook: the row of the sheet with the header, as Excel counts.", "6"),
+    "Answer-Columns": header(
+        "Of a table: the column, from 1, of each member of the answers.", "outcome=4, cvegeo=5, label=6"
+    ),
+}
+
+
 def _described(row: type[BaseModel], example: Mapping[str, str | float]) -> dict[str, Any]:
     """Return the OpenAPI description of the body and the answers.
 
@@ -183,7 +192,7 @@ def _described(row: type[BaseModel], example: Mapping[str, str | float]) -> dict
         200: {
             "description": "The answers, in the order of the rows; as NDJSON, CSV or an Excel workbook if `format` or"
             " the body says so.",
-            "headers": OF_RELEASE,
+            "headers": OF_RELEASE | _OF_TABLE,
         },
         408: problem(RequestTimeoutError(), "The body came too slowly."),
         413: problem(ContentTooLargeError(MAX_BODY), "The body is larger than 1 GB."),
@@ -202,10 +211,9 @@ class _Subject(NamedTuple):
 
     roles: Roles
     columns: AnswerColumns
-    prefix: str
 
 
-_POINTS = _Subject(POINTS, NEAREST_COLUMNS, "nearest")
+_POINTS = _Subject(POINTS, NEAREST_COLUMNS)
 
 
 @router.post("/match", include_in_schema=False)  # a redirect may lose the body
@@ -218,7 +226,7 @@ async def match_localities(request: Request, query: Annotated[MatchQuery, Query(
     """
     release = await services.release(query.release, by_name=True)
     fields = split_fields(query.fields)
-    subject = _Subject(ROLES.of_kind(query.kind), match_columns(fields), "match")
+    subject = _Subject(ROLES.of_kind(query.kind), match_columns(fields))
     return _respond(request, query, services, release, subject, _matching(services, release, query.sure, fields))
 
 
@@ -256,8 +264,8 @@ def _respond(
 
     def write(rows: RowReader) -> AnswerWriter:
         columns = in_language(subject.columns, query.lang)
-        answers = writer(wanted, rows, columns, subject.prefix)
-        return WithFile(answers, writer(_NAMES[query.file], rows, columns, subject.prefix)) if query.file else answers
+        answers = writer(wanted, rows, columns)
+        return WithFile(answers, writer(_NAMES[query.file], rows, columns)) if query.file else answers
 
     charset = "; charset=utf-8; header=present" if wanted == "text/csv" else ""
     headers = {"Content-Type": f"{wanted}{charset}", "Catalogue-Release": release.name}

@@ -1,19 +1,67 @@
-"""The columns of answers in tables: how each cell is written, in English or Spanish."""
+"""The columns of answers in tables: their headers, and how each cell is written, in English or Spanish."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Any, TypeAlias
+from itertools import chain, count
+from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
 from localidades_api.bulk.rows import Answer
+from localidades_api.catalogue.columns import COLUMNS
 from localidades_api.catalogue.keys import format_key
 from localidades_api.languages.match_words import name_fault, name_outcome
 from localidades_api.languages.translators import LANGUAGES, Language, lenient_translator
 
-# The names of an answer's columns, without their prefix, and how each cell is written.
-AnswerColumns: TypeAlias = Mapping[str, Callable[[Answer], str]]
+
+class AnswerColumns(NamedTuple):
+    """The columns of answers in a table: how the cells of each are written, by the member of the answer that it has.
+
+    In English the headers are these names, with a prefix.
+    """
+
+    prefix: str
+    cells: Mapping[str, Callable[[Answer], str]]
+    language: Language = LANGUAGES[0]
+
+    def headers(self, taken: Sequence[str]) -> list[str]:
+        """Return the headers, different from those of the sender; Excel ignores case in those of a table."""
+        seen = {header.casefold() for header in taken}
+        if self.language == LANGUAGES[0]:
+            sets = ([f"{self.prefix}{number}_{name}" for name in self.cells] for number in chain([""], count(2)))
+            return next(headers for headers in sets if seen.isdisjoint(headers))
+        return [next(one for one in _numbered(_header(name)) if one.casefold() not in seen) for name in self.cells]
+
+    def positions(self, width: int) -> Mapping[str, int]:
+        """Return the number of each column, from 1, after `width` columns of the sender."""
+        return {name: at for at, name in enumerate(self.cells, width + 1)}
+
+
+# The words of Excel for false and true.
+TRUTH: Mapping[Language, tuple[str, str]] = {"en": ("FALSE", "TRUE"), "es": ("FALSO", "VERDADERO")}
+
+# The headers in Spanish; those of a locality's fields are the labels of their columns.
+_HEADERS = {
+    "outcome": "Resultado",
+    "cvegeo": "Clave INEGI (CVEGEO)",
+    "label": "Lugar",
+    "score": "Certeza",
+    "faults": "Diferencias",
+    "candidates": "Opciones",
+    "distancia": "Distancia (m)",
+    "problem": "Observación",
+}
+_INTERNAL = frozenset({"margin", "withdrawn"})  # columns that only programs use
+
+
+def _header(name: str) -> str:
+    return _HEADERS[name] if name in _HEADERS else COLUMNS[name].label
+
+
+def _numbered(header: str) -> Iterator[str]:
+    yield header
+    yield from (f"{header} ({number})" for number in count(2))
 
 
 def _plain(name: str, answer: Answer) -> str:
@@ -47,7 +95,7 @@ def _candidates(answer: Answer) -> str:
     return " | ".join(f"{one['cvegeo']} {one['label']} ({one['score']:g})" for one in answer["candidates"])
 
 
-MATCH_COLUMNS: AnswerColumns = {
+_MATCH: Mapping[str, Callable[[Answer], str]] = {
     "outcome": lambda answer: str(answer["outcome"]),
     "cvegeo": lambda answer: _certain("cvegeo", answer),
     "label": lambda answer: _certain("label", answer),
@@ -58,16 +106,17 @@ MATCH_COLUMNS: AnswerColumns = {
     "withdrawn": lambda answer: _plain("withdrawn", answer),
     "problem": lambda answer: _plain("problem", answer),
 }
+MATCH_COLUMNS = AnswerColumns("match", _MATCH)
 
 
 def match_columns(fields: Sequence[str]) -> AnswerColumns:
     """Return the columns of a match; those of its place in `fields` come after the label."""
     columns: dict[str, Callable[[Answer], str]] = {}
-    for name, cell in MATCH_COLUMNS.items():
+    for name, cell in MATCH_COLUMNS.cells.items():
         columns[name] = cell
         if name == "label":
             columns |= {field: partial(_certain, field) for field in fields}
-    return columns
+    return AnswerColumns(MATCH_COLUMNS.prefix, columns)
 
 
 def _nearest(name: str, answer: Answer) -> str:
@@ -75,42 +124,49 @@ def _nearest(name: str, answer: Answer) -> str:
 
 
 # Of several places, the nearest.
-NEAREST_COLUMNS: AnswerColumns = {
+_NEAREST: Mapping[str, Callable[[Answer], str]] = {
     "cvegeo": lambda answer: format_key("localidad", answer["results"][0]["id"]) if answer["results"] else "",
     "label": lambda answer: _nearest("label", answer),
     "distancia": lambda answer: _nearest("distancia", answer),
     "problem": lambda answer: _plain("problem", answer),
 }
+NEAREST_COLUMNS = AnswerColumns("nearest", _NEAREST)
 
 
 _BETWEEN_SENTENCES = re.compile(r"(?<=\.) (?=[A-Z`])")
+_QUOTED = re.compile("`([^`]*)`")
+
+
+def quote_names(sentences: str) -> str:
+    """Return sentences with quotation marks instead of backticks, for people."""
+    return _QUOTED.sub(r"“\1”", sentences)
 
 
 def in_language(columns: AnswerColumns, language: Language) -> AnswerColumns:
-    """Return the columns with the words of a language; English has the codes, for programs."""
+    """Return the columns with the headers and the words of a language, for people; English has the codes, for programs.
+
+    Spanish has no columns that only programs use: a key that was withdrawn is said in a sentence.
+    """
     if language == LANGUAGES[0]:
         return columns
     translate = lenient_translator(language)
 
     @lru_cache(maxsize=1000)  # many rows have the same problem
     def say(sentences: str) -> str:
-        return " ".join(map(translate, _BETWEEN_SENTENCES.split(sentences)))
+        return quote_names(" ".join(map(translate, _BETWEEN_SENTENCES.split(sentences))))
 
-    words: AnswerColumns = {
+    def observe(answer: Answer) -> str:
+        withdrawn = answer.get("withdrawn")
+        note = f"INEGI has withdrawn the place with the key {withdrawn}." if withdrawn else None
+        return say(" ".join(filter(None, (answer["problem"], note))))
+
+    words: Mapping[str, Callable[[Answer], str]] = {
         "outcome": lambda answer: name_outcome(answer["outcome"], language),
         "faults": lambda answer: _faults(answer, language),
-        "problem": lambda answer: say(_plain("problem", answer)),
+        "problem": observe,
     }
-    return {name: words.get(name, cell) for name, cell in columns.items()}
-
-
-def column_names(prefix: str, columns: AnswerColumns, taken: Sequence[str]) -> list[str]:
-    """Return the names of the answer's columns, different from those of the sender."""
-    number, names = 1, [f"{prefix}_{column}" for column in columns]
-    while not set(names).isdisjoint(taken):
-        number += 1
-        names = [f"{prefix}{number}_{column}" for column in columns]
-    return names
+    cells = {name: words.get(name, cell) for name, cell in columns.cells.items() if name not in _INTERNAL}
+    return AnswerColumns(columns.prefix, cells, language)
 
 
 def as_cell(value: object) -> str:

@@ -6,12 +6,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import AbstractAsyncContextManager
 from tempfile import SpooledTemporaryFile
 from typing import IO
+from urllib.parse import quote
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from localidades_api.bulk.readers import RowReader
+from localidades_api.bulk.readers import RowReader, XlsxReader
 from localidades_api.bulk.rows import Answer, Row
 from localidades_api.bulk.writers import AnswerWriter
 from localidades_api.errors import LocalidadesError
@@ -92,7 +93,20 @@ class BulkResponse(Response):
                 written += b"".join([writer.write(*one) for one in answered])
             if answered:
                 if written:
+                    self.headers.update(_describe_table(reader, writer))
                     yield written
                 left, written = left - len(answered), b""
             await asyncio.sleep(0)
-        yield written + await asyncio.to_thread(writer.end)
+        written += await asyncio.to_thread(writer.end)
+        self.headers.update(_describe_table(reader, writer))
+        yield written
+
+
+def _describe_table(reader: RowReader, writer: AnswerWriter) -> dict[str, str]:
+    """Return headers with the sheet that was read, the row of its header, and the columns of the answer in a table."""
+    headers: dict[str, str] = {}
+    if isinstance(reader, XlsxReader):
+        headers |= {"Sheet-Name": quote(reader.sheet.name), "Header-Row": str(reader.header_row)}
+    if writer.positions:
+        headers["Answer-Columns"] = ", ".join(f"{name}={at}" for name, at in writer.positions.items())
+    return headers

@@ -5,7 +5,6 @@ import io
 import json
 import re
 import zipfile
-import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -31,8 +30,8 @@ from localidades_api.bulk.rows import (
 )
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.errors import CatalogueError, UnreadableBodyError
-from localidades_api.files.archive import limit_reads
-from localidades_api.files.kinds import START, describe_kind
+from localidades_api.files.archive import DAMAGED_ZIP, limit_reads
+from localidades_api.files.kinds import START, ZIP, describe_kind, describe_zip
 from localidades_api.files.workbook import (
     DAMAGE,
     Merge,
@@ -70,7 +69,7 @@ class RowReader(ABC):
     it can, and how many rows there are (`count`).
     """
 
-    _MAGIC: ClassVar[bytes | None] = None  # first bytes of files that are not text
+    _is_text: ClassVar[bool] = True
 
     def __init__(self, file: IO[bytes], roles: Roles, named: Named) -> None:
         self._file = file
@@ -80,9 +79,7 @@ class RowReader(ABC):
         self.count = 0
         head = file.read(START)
         self.layout = Dialect(has_bom=head.startswith(_BOM))
-        if self._MAGIC is not None and head.startswith(self._MAGIC):
-            return
-        if kind := describe_kind(head.splitlines()[0] if head else b""):
+        if self._is_text and (kind := describe_kind(head.splitlines()[0] if head else b"")):
             raise UnreadableBodyError(f"The file is {kind}.")
 
     def __iter__(self) -> Iterator[Row]:
@@ -91,7 +88,7 @@ class RowReader(ABC):
     def check(self) -> Iterator[None]:
         """Read the file to its end, with a pause after some milliseconds of work."""
         end = perf_counter() + _SLICE
-        for record in self._records():
+        for _, record in self._records():
             self.count += bool(record)
             if perf_counter() > end:
                 yield
@@ -99,14 +96,12 @@ class RowReader(ABC):
 
     def rows(self) -> Iterator[Row | None]:
         """Yield the rows, and None for each empty line, of which there may be millions."""
-        number = 0
-        for record in self._records():
-            number += bool(record)
+        for number, record in self._records():
             yield self._row(number, record) if record else None
 
     @abstractmethod
-    def _records(self) -> Iterator[Any]:
-        """Yield records, and something empty for each empty line."""
+    def _records(self) -> Iterator[tuple[int, Any]]:
+        """Yield records with their numbers, and something empty for each empty line."""
 
     @abstractmethod
     def _row(self, number: int, record: Any) -> Row:  # noqa: ANN401  # a record of `_records`
@@ -136,7 +131,8 @@ class Lines:
         self._text = text
         self._layout = layout
         self.last = ""
-        self.row = 1  # its number, for errors
+        self.number = 0  # of the last line, from 1
+        self.start = 1  # the number of the line where the row begins
         self.row_length = 0
         self.has_ended = False
 
@@ -148,18 +144,24 @@ class Lines:
         if not line:
             self.has_ended = True
             raise StopIteration
+        self.number += 1
         self.row_length += len(line)
         if len(line) > MAX_ROW:
             raise UnreadableBodyError("A line is longer than 1 MB: check that the file is text, a row a line.")
         if self.row_length > MAX_ROW:
             raise UnreadableBodyError(
-                f"A quote in row {self.row} is not closed within 1 MB: close it, and double every quote within a cell."
+                f"A quote in line {self.start} is not closed within 1 MB: close it, and double every quote within a"
+                " cell."
             )
         if not line.isascii() and _NOT_UTF8.search(line):
             self._layout.is_utf8 = False
             line = line.encode(errors="surrogateescape").decode("windows-1252", "replace")  # five bytes are undefined
         self.last = line
         return line
+
+    def end_row(self) -> None:
+        """Let the next line begin a row."""
+        self.start, self.row_length = self.number + 1, 0
 
 
 def for_a_while(rows: Iterator[Row | None]) -> Iterator[Row]:
@@ -253,34 +255,36 @@ class CsvReader(RowReader):
         named = {role: header for role, header in self._named.items() if header in headers}
         return len(assign(headers, self._roles, named).by_role), len(headers)
 
-    def _records(self) -> Iterator[list[str]]:
+    def _records(self) -> Iterator[tuple[int, list[str]]]:
         with self._lines() as lines:
             records = self._parse(lines, self._delimiter)
             if self.has_header:
                 next(filter(None, records))
             for record in records:
-                yield record
-                lines.row += bool(record)
+                yield lines.start, record
 
     def _parse(self, lines: Lines, delimiter: str | None) -> Iterator[list[str]]:
         """Yield the records after the line that names the delimiter: the header and rows, some empty."""
         separators = self._separator_lines
         if delimiter is None:
             for line in lines:
-                lines.row_length = 0
-                yield [cell] if (cell := line.strip("\r\n")) else []
+                if (cell := line.strip("\r\n")) and separators:
+                    separators -= 1
+                else:
+                    yield [cell] if cell else []
+                lines.end_row()
             return
         # The line after the end is empty, unless a quote is open.
         for record in csv.reader(chain(lines, ["\n"]), delimiter=delimiter):
             if record and lines.has_ended:
                 raise UnreadableBodyError(
-                    f"A quote in row {lines.row} is never closed: close it, and double every quote within a cell."
+                    f"A quote in line {lines.start} is never closed: close it, and double every quote within a cell."
                 )
-            lines.row_length = 0
             if record and separators:
                 separators -= 1
             else:
                 yield record
+            lines.end_row()
 
     def _row(self, number: int, record: list[str]) -> Row:
         width = self.assignment.width
@@ -319,11 +323,11 @@ class NdjsonReader(RowReader):
         super().__init__(file, roles, named)
         self._assignment = lru_cache(_MAX_SHAPES)(self._assign)
 
-    def _records(self) -> Iterator[str]:
+    def _records(self) -> Iterator[tuple[int, str]]:
         with self._lines() as lines:
             for line in lines:
-                lines.row_length = 0
-                yield "" if line.isspace() else line.rstrip("\r\n")
+                yield lines.number, "" if line.isspace() else line.rstrip("\r\n")
+                lines.end_row()
 
     def _row(self, number: int, record: str) -> Row:
         try:
@@ -353,10 +357,10 @@ class NdjsonReader(RowReader):
 class JsonReader(NdjsonReader):
     """Reads the objects of one document; its only member is `rows`."""
 
-    def _records(self) -> Iterator[str]:
+    def _records(self) -> Iterator[tuple[int, str]]:
         try:
             with self._text("strict") as text:
-                yield from _items(text)
+                yield from enumerate(_items(text), 1)
         except UnicodeDecodeError:
             raise UnreadableBodyError("The JSON is not UTF-8 (RFC 8259).") from None
 
@@ -414,7 +418,6 @@ _REFUSED_MEMBERS = {
     "xl/vbaProject": "The workbook has macros: save it as .xlsx, which has none.",
     "xl/externalLinks/": "The workbook has links to other files: break them, or save its sheet as CSV (UTF-8).",
 }
-_DAMAGED_ZIP = (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 # Number of digits of the keys of a column, by that of its longest number.
 _KEY_DIGITS = {
     "cvegeo": {1: 2, 2: 2, 4: 5, 5: 5, 8: 9, 9: 9},
@@ -433,7 +436,7 @@ class XlsxReader(RowReader):
     numbers gets back the zeros that a spreadsheet dropped. The first cell of a merged range counts for all its rows.
     """
 
-    _MAGIC = b"PK\x03\x04"
+    _is_text = False
 
     def __init__(
         self,
@@ -464,7 +467,7 @@ class XlsxReader(RowReader):
             yield
         except WorkbookError as error:
             raise UnreadableBodyError(str(error)) from error
-        except (*_DAMAGED_ZIP, *DAMAGE, CatalogueError) as error:
+        except (*DAMAGED_ZIP, *DAMAGE, CatalogueError) as error:
             raise UnreadableBodyError(
                 "The workbook can't be read: save it as .xlsx, without a password, or save its sheet as CSV (UTF-8)."
             ) from error
@@ -567,19 +570,19 @@ class XlsxReader(RowReader):
                 else:
                     del self._longest[at]
 
-    def _records(self) -> Iterator[SheetRow | None]:
+    def _records(self) -> Iterator[tuple[int, SheetRow | None]]:
         titles, merged = self._titles, _MergedCells(self._merges)
         with self.refusing_damage():
             for row in self.workbook.rows(self.sheet, edge=self.width):
                 if row is None:
-                    yield None
+                    yield 0, None
                     continue
                 merged.fill(row)
                 titles -= 1
                 if titles >= 0:
                     self.header = row
                 else:
-                    yield row
+                    yield row.number, row
 
     def _row(self, number: int, record: SheetRow) -> Row:
         assignment, width = cast("Assignment", self.assignment), len(self.layout.columns or ())
@@ -644,7 +647,7 @@ def _open_workbook(file: IO[bytes]) -> zipfile.ZipFile:
             "The workbook unpacks to more than 512 MB, or to 1,000 files: save its sheet as CSV (UTF-8)."
         )
     if not is_workbook(archive):
-        raise UnreadableBodyError("The file is a zip, and no Excel workbook (.xlsx): unpack it first.")
+        raise UnreadableBodyError(f"The file is {describe_zip(archive)}.")
     for start, sentence in _REFUSED_MEMBERS.items():
         if any(member.filename.startswith(start) for member in members):
             raise UnreadableBodyError(sentence)
@@ -668,7 +671,15 @@ def reader(
     sheet: str | None = None,
     header_row: int | None = None,
 ) -> RowReader:
-    """Return the reader of a format; `named` has the header of each role that the sender names."""
+    """Return the reader of a format; `named` has the header of each role that the sender names.
+
+    A workbook that is sent as CSV is read as one, and the other way round: it is the usual mistake, and the bytes leave
+    no doubt.
+    """
+    if media_type in {XLSX, "text/csv"}:
+        start = file.tell()
+        media_type = XLSX if file.read(len(ZIP)) == ZIP else "text/csv"
+        file.seek(start)
     if media_type == XLSX:
         if header_row == 0:
             raise UnreadableBodyError("A sheet needs a row with the names of its columns: insert one above the list.")

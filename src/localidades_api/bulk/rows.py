@@ -87,9 +87,11 @@ Answer: TypeAlias = Mapping[str, Any]  # the members of an answer on the wire, w
 
 
 class Row(NamedTuple):
-    """A row: its number, from 1; what was sent; its cells by role; or a sentence that says why it can't be read.
+    """A row: its number; what was sent; its cells by role; or a sentence that says why it can't be read.
 
-    `note` says which cells of a readable row are ignored. `kind` is what the row is about; None if its key says it.
+    People count as its number says: it is that of the sheet's row, or of the line where the row begins, or its place
+    among the rows of JSON. `note` says which cells of a readable row are ignored. `kind` is what the row is about; None
+    if its key says it.
     """
 
     number: int

@@ -4,13 +4,14 @@ import io
 import re
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
+from itertools import islice
 from shutil import copyfileobj
 from typing import IO, cast
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import xlsxwriter
 
-from localidades_api.bulk.columns import AnswerColumns, as_cell, column_names
+from localidades_api.bulk.columns import AnswerColumns, as_cell, quote_names
 from localidades_api.bulk.readers import MAX_SHEET_ROWS, RowReader, XlsxReader
 from localidades_api.bulk.rows import Answer, Row
 from localidades_api.catalogue.columns import COLUMNS, MATCHED
@@ -25,6 +26,20 @@ _MAX_SHEET = 1900 * 1024**2  # bytes: a zip for files beyond 2 GB is one that Ex
 _NUMBERS = frozenset(
     {"score", "margin", "distancia", *(name for name in MATCHED if COLUMNS[name].kind in {"integer", "number"})}
 )
+# Widths of columns, in characters. Where a text is longer than the last column, Excel shows the rest beside it.
+_WIDTHS = {
+    "outcome": 20,
+    "label": 50,
+    "score": 14,
+    "margin": 16,
+    "faults": 45,
+    "candidates": 60,
+    "withdrawn": 20,
+    "problem": 70,
+}
+_WIDTH = 24  # of other columns, among them those of the sender in a new workbook
+_MAX_WIDTH = 60
+_ROOM = 4  # characters beside a header, for the arrow of a filter
 _DIMENSION = re.compile(rb"<(\w+:)?dimension\b[^<>]*/>")  # the range of cells that have a value, which grows
 _PREFIX = re.compile(rb"<(\w+:)?sheetData\b")
 _STYLE = re.compile(rb"<(?:\w+:)?c\b[^<>]*\bs=\"(\d+)\"")
@@ -34,14 +49,8 @@ _SHEET = "xl/worksheets/sheet1.xml"  # of a new workbook
 class _Cells:
     """The XML of cells: texts, but for the numbers of the answer."""
 
-    def __init__(self, columns: AnswerColumns, prefix: str) -> None:
-        self._columns = columns
-        self._prefix = prefix
-        self._cells = tuple((name in _NUMBERS, cell) for name, cell in columns.items())
-
-    def header(self, taken: Sequence[str]) -> list[str]:
-        """Return the names of the answer's columns."""
-        return column_names(self._prefix, self._columns, taken)
+    def __init__(self, columns: AnswerColumns) -> None:
+        self._cells = tuple((name in _NUMBERS, cell) for name, cell in _for_people(columns.cells).items())
 
     def answered(self, answer: Answer, row: int, at: int, tag: str = "") -> str:
         """Return the cells of an answer, which begin at a column; `tag` is the prefix of XML's names."""
@@ -63,6 +72,19 @@ class _Cells:
             f'<{tag}c r="{column_name(column)}{row}"{style} t="inlineStr">'
             f"<{tag}is><{tag}t{space}>{written}</{tag}t></{tag}is></{tag}c>"
         )
+
+
+def _for_people(cells: Mapping[str, Callable[[Answer], str]]) -> Mapping[str, Callable[[Answer], str]]:
+    """Return how cells are written, sentences without backticks."""
+    problem = cells["problem"]
+    return {**cells, "problem": lambda answer: quote_names(problem(answer))}
+
+
+def _widths(columns: AnswerColumns, headers: Sequence[str]) -> list[int]:
+    """Return the widths of the answer's columns, none of which cuts its header."""
+    return [
+        max(_WIDTHS.get(name, _WIDTH), len(header) + _ROOM) for name, header in zip(columns.cells, headers, strict=True)
+    ]
 
 
 class _Archive:
@@ -119,16 +141,18 @@ class SheetWriter:
     of a filter or a table with the same header grows, or sorting by its arrows would part the answers from their rows.
     """
 
-    def __init__(self, reader: RowReader, columns: AnswerColumns, prefix: str) -> None:
+    def __init__(self, reader: RowReader, columns: AnswerColumns) -> None:
         self._reader = cast("XlsxReader", reader)
         self._at = self._reader.width
-        if self._at + len(columns) > MAX_COLUMNS:
+        if self._at + len(columns.cells) > MAX_COLUMNS:
             raise UnreadableBodyError(
                 f"The sheet has a value in column {column_name(self._at - 1)}, which leaves no room for the answers:"
                 " remove it."
             )
-        self._cells = _Cells(columns, prefix)
-        self._names = self._cells.header(self._reader.layout.columns or ())
+        self.positions = columns.positions(self._at)
+        self._cells = _Cells(columns)
+        self._names = columns.headers(self._reader.layout.columns or ())
+        self._widths = _widths(columns, self._names)
         self._ranges = _Ranges(self._reader.header_row, self._at, self._names)
         self._archive = _Archive()
         self._source: IO[bytes] = io.BytesIO()
@@ -173,6 +197,7 @@ class SheetWriter:
         head = _DIMENSION.sub(b"", self._copy(header), 1)
         prefix = _PREFIX.search(head)
         self._tag = (prefix[1] or b"").decode() if prefix else ""
+        head = _widen(head, self._at, self._widths, self._tag)
         styles = _STYLE.findall(head, head.rfind(f"<{self._tag}row".encode()))
         style = f' s="{styles[-1].decode()}"' if styles else ""
         names = enumerate(self._names, self._at)
@@ -205,6 +230,40 @@ _SHEET_NUMBER = re.compile(rb'\blocalSheetId="(\d+)"')
 _TABLE_COLUMNS = re.compile(rb'(<(?:\w+:)?tableColumns\b[^<>]*?\bcount=")(\d+)(")')
 _TABLE_COLUMN_ID = re.compile(rb'<(?:\w+:)?tableColumn\b[^<>]*?\bid="(\d+)"')
 _END_OF_COLUMNS = re.compile(rb"</(\w+:)?tableColumns>")
+
+
+_COLUMNS = re.compile(rb"<(?:\w+:)?cols\b[^<>]*>")
+_COLUMN = re.compile(rb"<(?:\w+:)?col\b[^<>]*?(?=/?>)")  # without its end: some close it with a tag
+_FIRST = re.compile(rb'\bmin="(\d{1,5})"')
+_LAST = re.compile(rb'\bmax="(\d{1,5})"')
+
+
+def _widen(head: bytes, at: int, widths: Sequence[int], tag: str) -> bytes:
+    """Give widths to the columns from `at`, from 0, in the XML of a sheet up to its rows; others keep theirs.
+
+    A stranger's XML takes time in proportion to its length.
+    """
+    before, rows, after = head.partition(f"<{tag}sheetData".encode())
+    closing = f"</{tag}cols>".encode()
+    found = _COLUMNS.search(before)
+    start, end = found.span() if found else (len(before), len(before))
+    if found and not found[0].endswith(b"/>") and (closed := before.find(closing, end)) >= 0:
+        end = closed + len(closing)
+    first, last = at + 1, at + len(widths)
+    left, right = [], []
+    for column in (one[0] for one in islice(_COLUMN.finditer(before, start, end), MAX_COLUMNS)):
+        least, most = _FIRST.search(column), _LAST.search(column)
+        if least and most and int(least[1]) < first:
+            left.append(_LAST.sub(b'max="%d"' % min(int(most[1]), first - 1), column, 1))
+        if least and most and int(most[1]) > last:
+            right.append(_FIRST.sub(b'min="%d"' % max(int(least[1]), last + 1), column, 1))
+    new = [
+        f'<{tag}col min="{number}" max="{number}" width="{width}" customWidth="1"'.encode()
+        for number, width in enumerate(widths, first)
+    ]
+    written = b"".join(column + b"/>" for column in (*left, *new, *right))
+    columns = f"<{tag}cols>".encode() + written + closing
+    return before[:start] + columns + before[end:] + rows + after
 
 
 class _Ranges:
@@ -261,12 +320,14 @@ class NewSheetWriter:
     Rows that came as objects have the members of the first as columns.
     """
 
-    def __init__(self, reader: RowReader, columns: AnswerColumns, prefix: str) -> None:
+    def __init__(self, reader: RowReader, columns: AnswerColumns) -> None:
         if reader.count > MAX_SHEET_ROWS:
             raise UnreadableBodyError(f"A workbook has at most {MAX_SHEET_ROWS:,} rows: ask for CSV.")
         self._layout = reader.layout
         self._members: list[str] | None = None
-        self._cells = _Cells(columns, prefix)
+        self.positions: Mapping[str, int] = {}
+        self._answer_columns = columns
+        self._cells = _Cells(columns)
         self._archive = _Archive()
         self._number = 1
         self._tail = b""
@@ -299,14 +360,19 @@ class NewSheetWriter:
     def _begin(self, columns: list[str]) -> bytes:
         """Begin a workbook whose only sheet has a header that stays in view."""
         self._members, file = columns, io.BytesIO()
-        names = [*columns, *self._cells.header(columns)]
+        headers = self._answer_columns.headers(columns)
+        names = [*columns, *headers]
         if len(names) > MAX_COLUMNS:
             raise UnreadableBodyError(f"A sheet has at most {MAX_COLUMNS:,} columns: ask for CSV.")
+        self.positions = self._answer_columns.positions(len(columns))
+        widths = [min(max(_WIDTH, len(name) + _ROOM), _MAX_WIDTH) for name in columns]
+        widths += _widths(self._answer_columns, headers)
         with xlsxwriter.Workbook(file, {"constant_memory": True}) as workbook:  # writes texts into their cells
             sheet = workbook.add_worksheet("Localidades")
             bold = workbook.add_format({"bold": True})
-            for at, name in enumerate(names):
+            for at, (name, width) in enumerate(zip(names, widths, strict=True)):
                 sheet.write_string(0, at, name[:_MAX_CELL], bold)
+                sheet.set_column(at, at, width)
             sheet.freeze_panes(1, 0)
         with ZipFile(file) as frame:
             head, end, tail = _DIMENSION.sub(b"", frame.read(_SHEET), 1).partition(b"</sheetData>")

@@ -7,16 +7,21 @@ from typing import Protocol, cast
 
 from pydantic_core import to_json
 
-from localidades_api.bulk.columns import MATCH_COLUMNS, AnswerColumns, as_cell, column_names
+from localidades_api.bulk.columns import MATCH_COLUMNS, TRUTH, AnswerColumns, as_cell
 from localidades_api.bulk.readers import XLSX, Dialect, MediaType, RowReader, XlsxReader
 from localidades_api.bulk.rows import Answer, Row, unique
 from localidades_api.bulk.workbook_writers import NewSheetWriter, SheetWriter
+from localidades_api.files.workbook import SheetRow
 
 _BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
 
 
 class AnswerWriter(Protocol):
     """Writes answers; each method returns bytes to send, `begin` none if the layout depends on the first row."""
+
+    @property
+    def positions(self) -> Mapping[str, int]:
+        """The column, from 1, of each member of the answer in a table that has begun."""
 
     def begin(self) -> bytes:
         """Return the bytes before the first row; the reader has read its first row, or its end."""
@@ -28,24 +33,26 @@ class AnswerWriter(Protocol):
         """Return the bytes after the last row."""
 
 
-def writer(
-    media_type: MediaType, reader: RowReader, columns: AnswerColumns = MATCH_COLUMNS, prefix: str = "match"
-) -> AnswerWriter:
-    """Return the writer of a format for the rows of a checked reader; tables get `columns`, with the prefix `prefix`.
+def writer(media_type: MediaType, reader: RowReader, columns: AnswerColumns = MATCH_COLUMNS) -> AnswerWriter:
+    """Return the writer of a format for the rows of a checked reader; tables get `columns`.
 
     Raises UnreadableBodyError if a sheet has no room for the answers.
     """
     if media_type == XLSX:
-        return (SheetWriter if isinstance(reader, XlsxReader) else NewSheetWriter)(reader, columns, prefix)
+        return (SheetWriter if isinstance(reader, XlsxReader) else NewSheetWriter)(reader, columns)
     if media_type == "text/csv":
-        return _CsvWriter(reader.layout, columns, prefix)
+        return _CsvWriter(reader.layout, columns)
     return _NdjsonWriter(reader.layout) if media_type == "application/x-ndjson" else _JsonWriter(reader.layout)
 
 
 class _NdjsonWriter:
-    """Writes an object a line: the answer, with the row that was sent as its member `sent`, so that no names clash."""
+    """Writes an object a line: the answer, with the row that was sent as its member `sent`, so that no names clash.
+
+    `row` is the number of the row.
+    """
 
     def __init__(self, layout: Dialect) -> None:
+        self.positions: Mapping[str, int] = {}  # only tables have columns
         self._layout = layout
         self._headers: list[str] | None = None
 
@@ -53,7 +60,7 @@ class _NdjsonWriter:
         return b""
 
     def write(self, row: Row, answer: Answer) -> bytes:
-        return to_json({"sent": self._sent(row), **answer}, inf_nan_mode="null") + b"\n"
+        return to_json({"row": row.number, "sent": self._sent(row), **answer}, inf_nan_mode="null") + b"\n"
 
     def end(self) -> bytes:
         return b""
@@ -82,6 +89,11 @@ class WithFile:
         self._lines = lines
         self._file = file
         self._piece = bytearray()
+
+    @property
+    def positions(self) -> Mapping[str, int]:
+        """Return the columns of the answer in the file."""
+        return self._file.positions
 
     def begin(self) -> bytes:
         """Return the beginning of the lines; the file begins with the first piece."""
@@ -135,16 +147,16 @@ class _Line:
 class _CsvWriter:
     """Writes the sender's columns and cells as they are, and the columns of the answer beside them.
 
-    The answer's columns are `match_outcome` and so on, or `match2_outcome` if the sender has such a column.
     Cells beyond the headers come after all of these. Rows that came as objects have the members of the first as
     columns; other members are left out.
     """
 
-    def __init__(self, layout: Dialect, columns: AnswerColumns, prefix: str) -> None:
+    def __init__(self, layout: Dialect, columns: AnswerColumns) -> None:
+        self.positions: Mapping[str, int] = {}
         self._layout = layout
         self._answer_columns = columns
-        self._cells = tuple(columns.values())
-        self._prefix = prefix
+        self._cells = tuple(columns.cells.values())
+        self._truth = TRUTH[columns.language]
         self._members: list[str] | None = None
         self._is_begun = False
         self._writerow: Callable[[Sequence[str]], str]
@@ -156,6 +168,8 @@ class _CsvWriter:
         answered = [cell(answer) for cell in self._cells]
         if self._layout.columns is not None:
             sent = cast("list[str]", row.sent)
+            if isinstance(sent, SheetRow) and sent.truths:
+                sent = [self._truth[sent.truths[at]] if at in sent.truths else cell for at, cell in enumerate(sent)]
             width = len(self._layout.columns)
             cells = [*sent, *answered] if len(sent) == width else self._aligned(sent, answered, width)
             return self._line(cells)
@@ -170,7 +184,8 @@ class _CsvWriter:
         # The csv module quotes a CR or LF within a cell only if line ends contain it.
         made = csv.writer(_Line, delimiter=layout.delimiter, lineterminator="\r\n")
         self._writerow = made.writerow
-        names = [*columns, *column_names(self._prefix, self._answer_columns, columns)]
+        self.positions = self._answer_columns.positions(len(columns))
+        names = [*columns, *self._answer_columns.headers(columns)]
         # Spreadsheets read text as windows-1252 unless it begins with the byte order mark.
         mark = _BOM if layout.has_bom or not layout.is_utf8 else ""
         return mark.encode() + self._line(names)

@@ -442,9 +442,21 @@ class MatchCandidate(_Fields):
     faults: list[MatchFault]
 
 
+_RowNumber = Annotated[
+    int,
+    Field(
+        description="The number of the row: the sheet's, as Excel counts; of the line where it begins, in CSV and"
+        " NDJSON; and of its place in JSON.",
+        ge=1,
+        examples=[2],
+    ),
+]
+
+
 class Match(_Fields):
     """The answer to a row; rows are answered in the order in which they were sent."""
 
+    row: _RowNumber
     sent: Annotated[
         object,
         Field(description="What was sent: the object, or a line of CSV as an object of texts."),
@@ -524,6 +536,7 @@ class PointRow(BaseModel):
 class NearestPlaces(BaseModel):
     """The answer to a point; points are answered in the order in which they were sent."""
 
+    row: _RowNumber
     sent: Annotated[object, Field(description="What was sent: the object, or a line of CSV as an object of texts.")]
     results: Annotated[list[NearbyPlace], Field(description="The nearest localities, the nearest first.")]
     problem: Annotated[str | None, Field(description="Why this row can't be answered.")]

@@ -15,13 +15,13 @@ from pathlib import Path
 from secrets import token_hex
 from shutil import copyfileobj, copymode
 from tempfile import TemporaryFile
-from typing import IO, Self
+from typing import IO, NamedTuple, Self
 
 import typer
 from pydantic import TypeAdapter, ValidationError
 
 from localidades_api.bulk.columns import in_language, match_columns
-from localidades_api.bulk.readers import XLSX, MediaType, reader
+from localidades_api.bulk.readers import XLSX, MediaType, XlsxReader, reader
 from localidades_api.bulk.rows import ROLES, Answer, Row
 from localidades_api.bulk.writers import writer
 from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
@@ -30,7 +30,7 @@ from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.catalogue.messages import describe_fault
 from localidades_api.cli.console import writing
 from localidades_api.errors import OutputError
-from localidades_api.files.kinds import START, describe_kind
+from localidades_api.files.archive import describe_file
 from localidades_api.importer.source import interruptible
 from localidades_api.languages.translators import LANGUAGES, Language
 from localidades_api.names.weights import SURE
@@ -151,9 +151,7 @@ def _check_source(source: str) -> None:
     if not path.is_file():
         raise typer.BadParameter(f"there is no file {source}")
     if path.suffix.lower() not in _FORMATS:
-        with path.open("rb") as file:
-            kind = describe_kind(file.read(START))
-        hint = f": it is {kind}" if kind else ""
+        hint = f": it is {describe_file(path) or 'text, so name it .csv'}"
         raise typer.BadParameter(f"the name of {source} must end in one of {', '.join(_FORMATS)}{hint}")
 
 
@@ -225,7 +223,14 @@ class MatchStep(Step):
     MATCH = "matching rows"
 
 
-def match_file(job: MatchJob, answer: AnswerRows, batch_size: int, counting: Counting) -> Counter[str]:
+class MatchSummary(NamedTuple):
+    """The number of rows with each outcome, and which sheet of a workbook was read."""
+
+    outcomes: Counter[str]
+    sheet: str | None
+
+
+def match_file(job: MatchJob, answer: AnswerRows, batch_size: int, counting: Counting) -> MatchSummary:
     """Match every row, in batches, and count the outcomes.
 
     Raises UnreadableBodyError, OutputError and the errors of `answer`, and then leaves no file.
@@ -250,7 +255,8 @@ def match_file(job: MatchJob, answer: AnswerRows, batch_size: int, counting: Cou
                 raise_if_interrupted()
                 batch = list(islice(coming, batch_size))
             write(start + target.end())
-    return outcomes
+    sheet = f"“{rows.sheet.name}”, header in row {rows.header_row}" if isinstance(rows, XlsxReader) else None
+    return MatchSummary(outcomes, sheet)
 
 
 @contextmanager
@@ -269,13 +275,15 @@ def match_and_report(job: MatchJob, answer: AnswerRows, batch_size: int, progres
     """Match the rows of a file, and print a summary."""
     progress.begin(MatchStep.MATCH)
     began = time.perf_counter()
-    outcomes = match_file(job, answer, batch_size, progress)
+    outcomes, sheet = match_file(job, answer, batch_size, progress)
     seconds = time.perf_counter() - began
     rows = outcomes.total()
     lines = [
         f"matched {rows:,} rows in {seconds:.1f} s ({rows / max(seconds, 1e-6):,.0f}/s)",
         "  " + ", ".join(f"{outcomes[outcome]:,} {outcome}" for outcome in _OUTCOMES),
     ]
+    if sheet is not None:
+        lines.append(f"  read the sheet {sheet}")
     if job.output != _STDIO:
         lines.append(f"  {job.output}")
     console.print("\n".join(lines), markup=False)

@@ -118,7 +118,7 @@ class RemoteMatcher:
         answer: dict[str, Any] = from_json(line)
         if any(set(self._fields) - place.keys() for place in (answer, *answer["candidates"])):
             raise ServiceError("The service does not return columns of the place: it runs an older version.")
-        del answer["sent"]
+        del answer["row"], answer["sent"]  # of the batch
         return answer
 
     def _pin(self, release: str | None) -> None:

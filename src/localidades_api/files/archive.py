@@ -5,18 +5,21 @@ import io
 import os
 import tempfile
 import zipfile
+import zlib
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, cast
 
 from localidades_api.errors import CatalogueError
-from localidades_api.files.kinds import START, describe_kind
+from localidades_api.files.kinds import OTHER_ZIP, START, ZIP, describe_kind, describe_zip
 from localidades_api.files.workbook import DAMAGE, WorkbookError, is_workbook, write_csv
 
 MAX_TEXT_BYTES = 2 * 1024**3  # 3 million rows are 0.6 GB
 _GIGABYTES = MAX_TEXT_BYTES // 1024**3
 MAX_RATIO = 200  # of unpacked to packed size; INEGI's are below 20
 MAX_MEMBERS = 1000  # of a zip; INEGI's have six
+# Errors of zipfile for a damaged zip.
+DAMAGED_ZIP = (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 _SMALL = 64 * 1024**2  # bytes that a member may have at any ratio
 _MAX_READ = 1024**2  # bytes at once; zipfile reads the directory of a zip in one call
 
@@ -30,7 +33,7 @@ def open_text(source: Path | IO[bytes], stack: ExitStack, sheet: str | None = No
     file = stack.enter_context(limit_reads(source))
     size = os.fstat(file.fileno()).st_size
     # A truncated zip has lost its directory, but not its signature.
-    if not zipfile.is_zipfile(file) and not _begins_with(file, b"PK\x03\x04"):
+    if not zipfile.is_zipfile(file) and not _begins_with(file, ZIP):
         _refuse_sheet(sheet)
         text: IO[bytes] = file
         if _begins_with(file, b"\x1f\x8b"):
@@ -47,6 +50,17 @@ def open_text(source: Path | IO[bytes], stack: ExitStack, sheet: str | None = No
     table = stack.enter_context(archive.open(member))
     _refuse_other_kinds(table)
     return member.filename, table, member.file_size
+
+
+def describe_file(path: Path) -> str | None:
+    """Return a file's type and what to do, as the text after "The file is"; None if it may be text."""
+    with limit_reads(path) as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                return describe_zip(archive)
+        except (*DAMAGED_ZIP, CatalogueError):
+            file.seek(0)
+            return describe_kind(file.read(START))
 
 
 class _Unpacked(gzip.GzipFile):
@@ -132,6 +146,8 @@ def _choose_member(archive: zipfile.ZipFile, size: int) -> zipfile.ZipInfo:
     tables = [info for info in archive.infolist() if info.filename.lower().endswith((".csv", ".txt"))]
     tables.sort(key=lambda info: ("_utf" not in info.filename.lower(), -info.file_size))
     if not tables:
+        if (kind := describe_zip(archive)) != OTHER_ZIP:
+            raise CatalogueError(f"The file is {kind}; or use INEGI's own zip.")
         endings = {Path(info.filename).suffix.lower() for info in archive.infolist() if not info.is_dir()}
         has = f" (it has {', '.join(sorted(endings - {''}))})" if endings - {""} else ""
         raise CatalogueError(f"The zip has no csv or txt file{has}: use INEGI's own zip.")

@@ -1,8 +1,10 @@
-"""Recognizes unsupported file types by their first bytes, and says what to do with them."""
+"""Recognizes unsupported file types by their first bytes or their members, and says what to do with them."""
 
 import re
+from zipfile import ZipFile
 
 START = 512  # bytes that suffice
+ZIP = b"PK\x03\x04"  # first bytes
 
 _SAVE = "save its table as CSV (UTF-8)"
 _UNPACK = "unpack it first"
@@ -12,7 +14,9 @@ _KINDS = {
     rb"\xd0\xcf\x11\xe0": "an Excel workbook of before 2007 (.xls), or has a password: save it as .xlsx, without one",
     rb"\xff\xfe|\xfe\xff": "UTF-16: save it as CSV (UTF-8)",
     rb"%PDF": f"a PDF: {_SAVE}",
-    rb"(?i:\s*<(!doctype html|html))": "a web page: download the file itself",
+    rb"(?i:\s*<(!doctype html|html))": (
+        "a web page: download the file itself, or open it in Excel and save it as .xlsx"
+    ),
     rb"\s*<\?xml": f"XML: {_SAVE}",
     rb"PAR1\x15": f"a Parquet file: {_SAVE}",
     rb"RD[AX][23]\n|X\n\0\0": f"an R data file (.rda, .rds): {_SAVE}",
@@ -31,3 +35,37 @@ KINDS = [(re.compile(start, re.DOTALL), what) for start, what in _KINDS.items()]
 def describe_kind(start: bytes) -> str | None:
     """Return a file's type and what to do, as the text after "The file is"; None if it may be text."""
     return next((what for pattern, what in KINDS if pattern.match(start)), None)
+
+
+_COPY = "copy its table into a workbook, and save that as .xlsx"
+# Patterns of members of a zip, and the text after "The file is".
+_MEMBERS = {
+    r"xl/workbook\.bin": "an Excel binary workbook (.xlsb): save it as .xlsx",
+    r"xl/workbook\.xml": "an Excel workbook: name it .xlsx",
+    r"word/document\.xml": f"a Word document (.docx): {_COPY}",
+    r"ppt/presentation\.xml": f"a PowerPoint presentation (.pptx): {_COPY}",
+    r"index/document\.iwa|index\.zip": "a document of Numbers or another iWork program: export it to Excel (.xlsx)",
+    r".*\.shp": "a zip with the outlines of a shapefile: save the table beside them as CSV (UTF-8)",
+    r".*\.kml": f"a map for Google Earth (.kmz): {_SAVE}",
+}
+# The contents of the member `mimetype` of OpenDocument and similar formats.
+_SHEET_TYPE = b"application/vnd.oasis.opendocument.spreadsheet"
+_DOCUMENT_TYPE = b"application/vnd."
+
+OTHER_ZIP = "a zip, and no Excel workbook (.xlsx): unpack it first"
+
+
+def describe_zip(archive: ZipFile) -> str:
+    """Return the type of a zip and what to do, as the text after "The file is"."""
+    names = [name.replace("\\", "/").casefold() for name in archive.namelist()]
+    for pattern, what in _MEMBERS.items():
+        if any(re.fullmatch(pattern, name) for name in names):
+            return what
+    if "mimetype" in archive.namelist():
+        with archive.open("mimetype") as file:
+            kind = file.read(len(_SHEET_TYPE))
+        if kind == _SHEET_TYPE:
+            return "an OpenDocument spreadsheet (.ods): save it as .xlsx"
+        if kind.startswith(_DOCUMENT_TYPE):
+            return f"a document of LibreOffice or another office program: {_COPY}"
+    return OTHER_ZIP

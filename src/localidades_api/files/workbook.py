@@ -57,7 +57,7 @@ class SheetRow(list[str]):
 
     In the sheet's XML, cells without a value from the column `edge` on begin at the byte `cut`, and the row's element
     closes at `end`. `unvalued` has the columns of formulas without a value, and of errors such as `#N/A`; `merged` has
-    the values that columns get from merged ranges that begin above.
+    the values that columns get from merged ranges that begin above; `truths` has the truth values by column.
     """
 
     number: int  # Excel's, from 1
@@ -65,6 +65,7 @@ class SheetRow(list[str]):
     end: int
     unvalued: dict[int, str]
     merged: dict[int, str]
+    truths: dict[int, bool]
 
 
 class Sheet(NamedTuple):
@@ -483,7 +484,7 @@ class _SheetParser(_Parser):
                     self._row.unvalued[at] = written[:_MAX_ERROR]
                     self._add(at, "")
                 elif written:
-                    self._add(at, self._read(kind, style, written))
+                    self._add(at, self._read(at, kind, style, written))
             elif name == "row":
                 self._end_row()
             elif name == "rPh":
@@ -525,7 +526,7 @@ class _SheetParser(_Parser):
         self._number = int(number) if number else self._number + 1
         self._row, self._size = SheetRow(), 0
         self._row.number, self._row.cut = self._number, -1
-        self._row.unvalued, self._row.merged = {}, {}
+        self._row.unvalued, self._row.merged, self._row.truths = {}, {}, {}
 
     def _end_row(self) -> None:
         self._ended_at = self.expat.CurrentByteIndex
@@ -549,7 +550,7 @@ class _SheetParser(_Parser):
             row.extend([""] * (at - len(row)))
             row.append(value)
 
-    def _read(self, kind: str, style: str | None, written: str) -> str:
+    def _read(self, at: int, kind: str, style: str | None, written: str) -> str:
         if kind == "n":
             return self._workbook.number(written, style)
         if kind == "s":
@@ -557,7 +558,8 @@ class _SheetParser(_Parser):
             self._grow(len(text))
             return text
         if kind == "b":
-            return "FALSE" if written == "0" else "TRUE"
+            self._row.truths[at] = written != "0"
+            return "TRUE" if self._row.truths[at] else "FALSE"
         return written.removesuffix("T00:00:00") if kind == "d" else _unescape(written)
 
 

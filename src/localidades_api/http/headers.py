@@ -9,8 +9,8 @@ RawHeaders = list[tuple[bytes, bytes]]
 
 _CORS = {
     "Access-Control-Allow-Origin": "*",
-    "Access-Control-Expose-Headers": "Allow, Catalogue-Records, Catalogue-Release, Content-Disposition, ETag,"
-    " Last-Modified, Link, Retry-After",
+    "Access-Control-Expose-Headers": "Allow, Answer-Columns, Catalogue-Records, Catalogue-Release,"
+    " Content-Disposition, ETag, Header-Row, Last-Modified, Link, Retry-After, Sheet-Name",
 }
 # The request headers that choose a response, so that caches hold one for each of their values.
 _ACCEPT = "Accept"

@@ -9,7 +9,7 @@ from io import BytesIO, StringIO
 from typing import Any, Self, overload
 
 from localidades_api.bulk.answers import match_row
-from localidades_api.bulk.columns import column_names, in_language, match_columns
+from localidades_api.bulk.columns import in_language, match_columns
 from localidades_api.bulk.readers import CsvReader
 from localidades_api.bulk.rows import ROLES
 from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT
@@ -108,11 +108,11 @@ class Catalogue:
         for _ in sent.check():
             pass
         chosen = _read_fields(fields)
-        cells = in_language(match_columns(chosen), lang)
-        added: dict[str, list[str]] = {name: [] for name in column_names("match", cells, table.header)}
+        answer_columns = in_language(match_columns(chosen), lang)
+        added: dict[str, list[str]] = {name: [] for name in answer_columns.headers(table.header)}
         for row in sent:
             answer = match_row(row, self.names, sure, chosen)
-            for column, write in zip(added.values(), cells.values(), strict=True):
+            for column, write in zip(added.values(), answer_columns.cells.values(), strict=True):
                 column.append(write(answer))
         return table.with_columns(added)
 

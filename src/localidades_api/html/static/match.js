@@ -50,7 +50,7 @@ async function match(signal) {
     progress.textContent = `${words.done}: ${count(received.length)}`;
     if (rows) [meter.max, meter.value] = [Math.max(rows, received.length), received.length];
   }
-  sent = { ...request, name: file.files[0]?.name, files: { [kind]: new Blob(pieces) } };
+  sent = { ...request, name: file.files[0]?.name, files: { [kind]: { blob: new Blob(pieces), ...placesOf(response) } } };
   if (request.type === XLSX) columns.tell(Object.keys(received[0]?.sent ?? {}));
   byId("csv").hidden = request.type === XLSX; // the workbook comes back
   answers.show(received, request.headers ?? columns.headers(), request.query.get("release"));
@@ -64,33 +64,49 @@ async function rowsOf(body) {
   return text.startsWith("PK") ? 0 : text.trimEnd().split("\n").length - 1;
 }
 
+// Returns where a table has its header, and each member of the answers, as the service says.
+function placesOf({ headers }) {
+  const places = headers.get("Answer-Columns").split(", ").map((place) => place.split("="));
+  return { headerRow: Number(headers.get("Header-Row") ?? 1), columns: new Map(places.map(([name, at]) => [name, Number(at)])) };
+}
+
 // The service writes the file; the answers that a person has chosen are replaced in it.
 async function written(format, signal) {
-  sent.files[format] ??= await (await ask(sent, format, signal)).blob();
-  return sent.files[format].arrayBuffer();
+  if (!sent.files[format]) {
+    const response = await ask(sent, format, signal);
+    sent.files[format] = { blob: await response.blob(), ...placesOf(response) };
+  }
+  const { blob, ...places } = sent.files[format];
+  return { content: await blob.arrayBuffer(), ...places };
 }
 
 async function downloadWorkbook(signal) {
-  save(await change(await written("xlsx", signal), (index) => answers.changesOf(index)), ".xlsx", sent.name);
+  const { content, headerRow, columns: places } = await written("xlsx", signal);
+  save(await change(content, headerRow, places, (index) => answers.changesOf(index)), ".xlsx", sent.name);
 }
 
 async function downloadText(signal) {
-  const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(await written("csv", signal));
-  const [, delimiter] = text.match(/([,;\t|])match\d*_outcome\1match\d*_cvegeo/);
+  const { content, columns: places } = await written("csv", signal);
+  const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(content);
+  const delimiter = delimiterOf(text);
   const mark = text.startsWith("\ufeff") ? "\ufeff" : "";
   const [header, ...records] = parse(text.slice(mark.length), delimiter);
-  const at = header.findLastIndex((name) => /^match\d*_outcome$/.test(name));
   records.forEach((record, index) => {
     const changes = answers.changesOf(index);
-    header.slice(at).forEach((name, column) => {
-      const changed = changes[name.replace(/^match\d*_/, "")];
-      if (changed !== undefined) record[at + column] = quote(changed, delimiter);
-    });
+    for (const [name, at] of places) {
+      if (changes[name] !== undefined) record[at - 1] = quote(changes[name], delimiter);
+    }
   });
   const lineEnd = /^[^\n]*\r\n/.test(text) ? "\r\n" : "\n";
   // Cells that were copied have tabs between them, which no spreadsheet expects in a CSV file.
   const table = mark + join([header, ...records], sent.name ? delimiter : ",", lineEnd);
   save(new Blob([table], { type: "text/csv" }), ".csv", sent.name);
+}
+
+// Returns the last delimiter of the header: the name of the answer's last column has none in it.
+function delimiterOf(text) {
+  const [header] = text.match(/^(?:[^"\r\n]|"[^"]*")*/);
+  return header.match(/[,;\t|](?=[^,;\t|]*$)/)[0];
 }
 
 function save(content, ending, name = "") {

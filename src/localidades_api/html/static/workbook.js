@@ -1,14 +1,16 @@
-// Changes the answers in a workbook that the service has written: its sheet is the last file of the zip, each row ends
-// with the cells of its answer, and the first of these is never empty (APPNOTE 4.3, ECMA-376 part 1, 18.3.1.4).
+// Changes the answers in a workbook that the service has written: its sheet is the last file of the zip, each row below
+// the header ends with the cells of its answer, and the first of these is never empty (APPNOTE 4.3, ECMA-376 part 1,
+// 18.3.1.4).
 
 export const XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
 export const isWorkbook = (file) => file !== undefined && (file.type === XLSX || /\.xlsx$/i.test(file.name));
 
 const [DEFLATE, END, HEADER] = ["deflate-raw", 22, 46]; // a method, and bytes of records of the zip's directory
 
-// Returns the workbook with other texts in the cells of answers: `changesOf(index)` has those of a row by column. The
-// sheet, which may have a hundred times the bytes of the file, is never there as a whole.
-export async function change(workbook, changesOf) {
+// Returns the workbook with other texts in the cells of answers: `changesOf(index)` has those of a row by the member of
+// the answer, and `columns` where each member is, from 1. The sheet, which may have a hundred times the bytes of the
+// file, is never there as a whole.
+export async function change(workbook, headerRow, columns, changesOf) {
   const view = new DataView(workbook);
   const end = view.byteLength - END; // the service writes no comment
   const [count, size, start] = [view.getUint16(end + 10, true), view.getUint32(end + 12, true), view.getUint32(end + 16, true)];
@@ -21,7 +23,7 @@ export async function change(workbook, changesOf) {
   const packed = new Blob([new Uint8Array(workbook, data, view.getUint32(last + 20, true))]);
   const checksum = new Checksum();
   const sheet = packed.stream().pipeThrough(new DecompressionStream(DEFLATE)).pipeThrough(new TextDecoderStream())
-    .pipeThrough(new TransformStream(new Rows(changesOf))).pipeThrough(new TextEncoderStream())
+    .pipeThrough(new TransformStream(new Rows(headerRow, columns, changesOf))).pipeThrough(new TextEncoderStream())
     .pipeThrough(new TransformStream(checksum)).pipeThrough(new CompressionStream(DEFLATE));
   const repacked = await new Response(sheet).blob();
   const sizes = [checksum.value, repacked.size, checksum.bytes];
@@ -40,19 +42,24 @@ export async function change(workbook, changesOf) {
 
 // Changes the rows of a sheet, whose XML comes in pieces.
 class Rows {
-  constructor(changesOf) {
-    this.changesOf = changesOf;
+  constructor(headerRow, columns, changesOf) {
+    [this.headerRow, this.changesOf] = [headerRow, changesOf];
+    this.names = new Map([...columns].map(([name, at]) => [lettersOf(at), name]));
     [this.rest, this.index] = ["", 0];
   }
 
   transform(piece, controller) {
     this.rest += piece;
     this.tag ??= this.rest.match(/<(\w+:|)sheetData/)?.[1];
+    if (this.tag === undefined) return;
     const close = `</${this.tag}row>`;
     const at = this.rest.lastIndexOf(close);
     if (at < 0) return;
     const end = at + close.length;
-    controller.enqueue(this.change(this.rest.slice(0, end), close));
+    const [first] = this.names.keys();
+    this.answer ??= new RegExp(`<${this.tag}c r="${first}(\\d+)" t="inlineStr">.*?(?=${close})`, "gs");
+    this.cell ??= new RegExp(`<${this.tag}c r="([A-Z]+)\\d+".*?</${this.tag}c>`, "gs");
+    controller.enqueue(this.changeAnswers(this.rest.slice(0, end)));
     this.rest = this.rest.slice(end);
   }
 
@@ -60,20 +67,9 @@ class Rows {
     controller.enqueue(this.rest);
   }
 
-  change(rows, close) {
-    if (this.names) return this.changeAnswers(rows);
-    const end = rows.indexOf(close, rows.search(/<(\w+:|)t>match\d*_outcome</));
-    const headers = [...rows.slice(0, end).matchAll(/<(?:\w+:|)c r="([A-Z]+)\d+"[^>]*><(?:\w+:|)is><(?:\w+:|)t>match\d*_(\w+)</g)];
-    const first = headers.findLastIndex(([, , name]) => name === "outcome"); // those of an earlier match stand before
-    if (first < 0) return rows;
-    this.names = new Map(headers.slice(first).map(([, letters, name]) => [letters, name]));
-    this.answer = new RegExp(`<${this.tag}c r="${headers[first][1]}(\\d+)" t="inlineStr">.*?(?=${close})`, "gs");
-    this.cell = new RegExp(`<${this.tag}c r="([A-Z]+)\\d+".*?</${this.tag}c>`, "gs");
-    return rows.slice(0, end) + this.changeAnswers(rows.slice(end));
-  }
-
   changeAnswers(rows) {
     return rows.replace(this.answer, (cells, number) => {
+      if (Number(number) <= this.headerRow) return cells;
       const changes = this.changesOf(this.index++);
       if (!Object.keys(changes).length) return cells;
       const old = new Map([...cells.matchAll(this.cell)].map(([cell, letters]) => [letters, cell]));
@@ -83,6 +79,12 @@ class Rows {
       }).join("");
     });
   }
+}
+
+function lettersOf(column) {
+  let letters = "";
+  for (let rest = column; rest > 0; rest = Math.floor((rest - 1) / 26)) letters = String.fromCharCode(65 + ((rest - 1) % 26)) + letters;
+  return letters;
 }
 
 function drawCell(tag, at, value, isNumber) {

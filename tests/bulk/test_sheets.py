@@ -147,11 +147,11 @@ def test_rows_after_the_header_may_repeat_its_words() -> None:
 
 
 def test_header_is_sought_in_the_first_twenty_rows_with_a_value() -> None:
-    titles = [("Visitas",)] * 19
-    assert read(workbook_of(*titles, HEADER, PLACE)) == [CELLS]
+    title = ("Visitas", 2026)
+    assert read(workbook_of(*[title] * 19, HEADER, PLACE)) == [CELLS]
     with pytest.raises(UnreadableBodyError, match="names no column"):
-        opened(workbook_of(*titles, ("Visitas",), HEADER, PLACE))
-    assert opened(workbook_of(*titles, ("Visitas",), HEADER, PLACE), header_row=21).header_row == 21
+        opened(workbook_of(*[title] * 20, HEADER, PLACE))
+    assert opened(workbook_of(*[title] * 20, HEADER, PLACE), header_row=21).header_row == 21
 
 
 def test_row_has_the_number_that_excel_shows() -> None:
@@ -530,3 +530,54 @@ def test_catalogue_is_read_from_the_first_visible_sheet() -> None:
     with zipfile.ZipFile(io.BytesIO(workbook_of(("x",), change=hide))) as archive:
         write_csv(archive, None, out)
     assert out.getvalue() == b'"a","b","c"\n"1","",""\n'
+
+
+# -- Without a header
+
+
+@pytest.mark.parametrize(
+    ("rows", "cells"),
+    [
+        ([("Tequila, Jal.",), (None,), ("Zapopan",)], [{"nombre": "Tequila, Jal."}, {"nombre": "Zapopan"}]),
+        ([("El Fuerte", "Sin"), ("La Paz", "BCS")],
+         [{"nombre": "El Fuerte", "estado": "Sin"}, {"nombre": "La Paz", "estado": "BCS"}]),
+        ([("Ixtapa", "Puerto Vallarta", "Jal.")],
+         [{"nombre": "Ixtapa", "municipio": "Puerto Vallarta", "estado": "Jal."}]),
+    ],
+)  # fmt: skip
+def test_sheet_without_a_header_is_a_list_of_places(
+    rows: list[tuple[str | None, ...]], cells: list[dict[str, str]]
+) -> None:
+    data = workbook_of(*rows)
+    source = opened(data)
+    found = list(source)
+    assert ([row.cells for row in found], source.header_row, source.count) == (cells, 0, len(cells))
+    assert found[-1].number == len(rows)
+    table = list(first_sheet(openpyxl.load_workbook(io.BytesIO(answered(data)))).iter_rows(values_only=True))
+    assert [row[: len(rows[0])] for row in table] == list(rows)
+    outcomes = [row[len(rows[0])] for row in table]
+    assert outcomes == ["exact" if any(row) else None for row in rows]
+
+
+def test_first_row_of_a_sheet_can_be_said_to_be_a_place() -> None:
+    assert [row.cells for row in opened(workbook_of(("Localidad",), ("Tequila",)), header_row=0)] == [
+        {"nombre": "Localidad"},
+        {"nombre": "Tequila"},
+    ]
+    (row,) = opened(workbook_of((7, "Tequila", "x", "Jal.")), header_row=0, nombre="2", estado="4")
+    assert row.cells == {"nombre": "Tequila", "estado": "Jal."}
+
+
+def test_cover_is_not_a_list_of_places() -> None:
+    book = openpyxl.Workbook()
+    first_sheet(book)["A1"] = "Informe de visitas"
+    book.create_sheet("Visitas").append(["El Fuerte", "Sin"])
+    file = io.BytesIO()
+    book.save(file)
+    source = opened(file.getvalue())
+    assert (source.sheet.name, [row.cells for row in source]) == ("Visitas", [{"nombre": "El Fuerte", "estado": "Sin"}])
+
+
+def test_title_above_a_wider_table_without_a_header_is_not_a_place() -> None:
+    with pytest.raises(UnreadableBodyError, match="names no column"):
+        opened(workbook_of(("Informe de visitas",), ("sitio", "nota"), ("Tequila", "x")))

@@ -525,7 +525,7 @@ def test_estado_is_matched_by_any_of_its_names(index: NameIndex, text: str, key:
         ("Guadalajara (Jalisco)", None, 14039, "exact", []),
         ("Guadalajara Jal.", None, 14039, "exact", []),
         ("Sta. Ma. Huatulco", "Oax.", 20413, "exact", []),
-        ("Oaxaca", "Oaxaca", 20067, "ambiguous", ["spelling"]),
+        ("Oaxaca", "Oaxaca", 20067, "sure", ["seat"]),
         ("Guadalajara", "Atlantis", 14039, "ambiguous", ["estado"]),
         ("San Juan Mixtepec", "Oaxaca", 20208, "ambiguous", []),
         ("Compostela", None, None, "none", []),

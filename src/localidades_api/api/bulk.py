@@ -114,7 +114,7 @@ class BulkQuery(StrictQuery):
             ge=0,
             le=1_048_576,
             description="Number of the row with the header of a sheet; by default the one of the first twenty with the"
-            " most recognized columns. 0 says that CSV has no header: columns are named by their numbers.",
+            " most recognized columns. 0 says that the table has no header: columns are named by their numbers.",
             examples=[6],
         ),
         whole_number("The number of a row is a whole number from 1 to 1048576, as Excel counts them; 0 is no header."),

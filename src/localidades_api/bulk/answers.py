@@ -26,7 +26,8 @@ def match_row(row: Row, index: NameIndex, sure: float = SURE, fields: Collection
     try:
         asked, note = match_cells(row.cells, row.kind)
         result = index.match(asked, sure)
-        if result.outcome == "none" and note is None and asked.nombre and index.areas.find_state(asked.nombre):
+        is_localidad = asked.kind == "localidad"
+        if is_localidad and result.outcome == "none" and not note and index.areas.find_state(asked.nombre or ""):
             note = "Its `nombre` is that of an estado, and no locality has it."
         return with_note({**describe_match(result, index, fields), "problem": note}, row)
     except RowError as error:

@@ -17,6 +17,7 @@ from typing import IO, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, cas
 from pydantic_core import from_json
 
 from localidades_api.bulk.rows import (
+    PLACE,
     Assignment,
     Named,
     Roles,
@@ -24,6 +25,8 @@ from localidades_api.bulk.rows import (
     RowError,
     assign,
     describe_needed,
+    is_place_without_header,
+    name_columns,
     repeated,
     require,
     unique,
@@ -43,7 +46,6 @@ from localidades_api.files.workbook import (
     is_workbook,
     refusal_of_cell,
 )
-from localidades_api.names.areas import is_state_name
 
 MAX_ROW = 1024**2  # characters of a row
 _SLICE = 0.004  # seconds
@@ -177,7 +179,6 @@ def for_a_while(rows: Iterator[Row | None]) -> Iterator[Row]:
 _MAX_COLUMNS = 16_384  # as in Excel; a row of two bytes is answered with all of them
 _MAX_EMPTY = 10_000  # lines before the header
 _DELIMITERS = ",;\t|"
-_PLACE = ("nombre", "municipio", "estado")  # the columns of a list without a header
 _SEPARATOR_LINE = re.compile(r'"?sep=([,;\t|])"?(?:\r\n?|\n)', re.IGNORECASE)  # for Excel, before the header
 
 csv.field_size_limit(2 * MAX_ROW)  # the bound is that of a row
@@ -204,44 +205,26 @@ class CsvReader(RowReader):
         if len(first_record) > _MAX_COLUMNS:
             raise UnreadableBodyError(f"The first line has more than {_MAX_COLUMNS:,} columns: remove some.")
         self._delimiter: str | None = self.layout.delimiter  # None if a line is a single cell
-        is_headless = header_row == 0 if header_row is not None else self._is_headless(first_record)
-        if header_row == 1 and self._is_headless(first_record) and len(first_record) == 1:
+        is_place = is_place_without_header(first_record, roles, named)
+        is_headless = header_row == 0 if header_row is not None else is_place
+        if header_row == 1 and is_place and len(first_record) == 1:
             named = {"nombre": first_record[0]}  # a column alone has names, whatever it is called
         self.has_header = not is_headless
-        columns = self._name_columns(first_record, cast("str", first)) if is_headless else first_record
+        columns = self._name_columns(first_record, '"' in cast("str", first)) if is_headless else first_record
         named = {} if is_headless else named
         self.layout.columns = columns
         self.assignment = assign(columns, roles, named)
         require(self.assignment, roles, columns, named)
 
-    def _is_headless(self, first: Sequence[str]) -> bool:
-        """Return whether the first line is evidently a place: a column alone, or one that ends with an estado."""
-        if self._named or "nombre" not in self._roles.by_name or assign(first, self._roles, {}).kind is not None:
-            return False
-        return len(first) == 1 or (len(first) <= len(_PLACE) and is_state_name(first[-1]))
+    def _name_columns(self, first: Sequence[str], is_quoted: bool) -> list[str]:  # noqa: FBT001  # see the call
+        """Return the roles of the columns without a header.
 
-    def _name_columns(self, first: Sequence[str], line: str) -> list[str]:
-        """Return the roles of the columns without a header: as the sender numbers them, or by what they have."""
-        width = len(first)
-        columns = [""] * width
-        if self._named:
-            for role, number in self._named.items():
-                if not (number.isdecimal() and number.isascii() and 1 <= int(number) <= width):
-                    raise UnreadableBodyError(
-                        f"Without a header, name the column of `{role}` by its number, from 1 to {width}."
-                    )
-                columns[int(number) - 1] = role
-        elif width > len(_PLACE):
-            raise UnreadableBodyError(
-                f"The file has {width} columns and no header: say the number of each column, such as `nombre=1`."
-            )
-        elif self._delimiter == "," and '"' not in line:  # lines as people write them: some have no municipio
-            columns, self._delimiter = ["nombre"], None
-        elif is_state_name(first[-1]) and width > 1:
-            columns = ["nombre", *["municipio"] * (width > 2), "estado"]  # noqa: PLR2004  # between these two
-        else:
-            columns = list(_PLACE[:width])
-        return columns
+        A line with commas is read as people write it, as a whole: some places have no municipio.
+        """
+        if self._named or len(first) > len(PLACE) or self._delimiter != "," or is_quoted:
+            return name_columns(first, self._named)
+        self._delimiter = None
+        return [PLACE[0]]
 
     def _header(self, delimiter: str) -> tuple[list[str], str, str]:
         """Return the columns with a delimiter, the delimiter, and how their line ends; no columns without a header."""
@@ -449,7 +432,7 @@ class XlsxReader(RowReader):
         super().__init__(file, roles, named)
         self.width = 0  # columns that have a value
         self.header: SheetRow | None = None
-        self.header_row = 0  # of the sheet, from 1
+        self.header_row = 0  # of the sheet, from 1; 0 if there is none
         self._named_row = header_row
         self._titles = 0  # rows with a value up to the header
         self.assignment: Assignment | None = None
@@ -489,10 +472,13 @@ class XlsxReader(RowReader):
         visible = [one for one in self.workbook.sheets if one.is_visible] or self.workbook.sheets
         error: UnreadableBodyError | None = None
         found: list[_Header] = []
+        headless: _Header | None = None
         kinds = list(self._roles.needed)
-        for sheet in [self.sheet] if self._is_sheet_named else visible:
+        sheets = [self.sheet] if self._is_sheet_named else visible
+        for sheet in sheets:
             rows, is_empty = yield from self._first_rows(sheet)
             header = self._choose_header(sheet, rows, is_empty=is_empty)
+            headless = headless or self._without_header(sheet, rows, is_only_one=len(sheets) == 1)
             if isinstance(header, _Header):
                 found.append(header)
                 if header.assignment.kind == kinds[0]:
@@ -503,6 +489,8 @@ class XlsxReader(RowReader):
                 error = UnreadableBodyError(
                     header, members={**({"columns": columns} if columns else {}), "sheets": names}
                 )
+        if headless is not None and (self._named_row == 0 or not found):
+            found = [headless]
         if not found:
             raise cast("UnreadableBodyError", error)
         chosen = min(found, key=lambda one: kinds.index(cast("PlaceKind", one.assignment.kind)))
@@ -519,11 +507,28 @@ class XlsxReader(RowReader):
             yield
             if row is not None:
                 number += 1
-                if self._named_row is None or row.number == self._named_row:
+                if not self._named_row or row.number == self._named_row:
                     rows.append((number, row))
                 if row.number >= self._named_row if self._named_row else number == _MAX_TITLES:
                     break
         return rows, not number
+
+    def _without_header(
+        self, sheet: Sheet, rows: Sequence[tuple[int, SheetRow]], *, is_only_one: bool
+    ) -> "_Header | None":
+        """Return the columns of a sheet without a header, if the request or its first row says that it has none.
+
+        A text alone is a place only in the only sheet, above texts alone: it may be a title.
+        """
+        if not rows or self._named_row:
+            return None
+        first = rows[0][1]
+        may_be_title = len(first) == 1 and not (is_only_one and all(len(row) == 1 for _, row in rows))
+        is_place = is_place_without_header(first, self._roles, self._named) and not may_be_title
+        if self._named_row is None and not is_place:
+            return None
+        columns = name_columns(first, self._named)
+        return _Header(sheet, 0, 0, assign(columns, self._roles, {}), columns)
 
     def _choose_header(self, sheet: Sheet, rows: Sequence[tuple[int, SheetRow]], *, is_empty: bool) -> "_Header | str":
         """Return the row with the most known columns as the header, or why none can be."""
@@ -681,8 +686,6 @@ def reader(
         media_type = XLSX if file.read(len(ZIP)) == ZIP else "text/csv"
         file.seek(start)
     if media_type == XLSX:
-        if header_row == 0:
-            raise UnreadableBodyError("A sheet needs a row with the names of its columns: insert one above the list.")
         return XlsxReader(file, roles, named or {}, sheet, header_row)
     if sheet is not None:
         raise UnreadableBodyError("Only a workbook (.xlsx) has sheets: leave out `sheet`.")

@@ -16,6 +16,7 @@ from localidades_api.catalogue.degrees import (
 from localidades_api.catalogue.folding import fold_header
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.errors import UnreadableBodyError
+from localidades_api.names.areas import is_state_name
 
 _MAX_NUMBER = 1e15
 _NO_VALUE = frozenset({"", "-", "--", "na", "n/a", "nd", "n/d", "sd", "s/d", "null", "none", "nan", "#n/a", "#n/d"})
@@ -205,6 +206,10 @@ POINTS = Roles(
 )
 
 
+# The columns of a list without a header.
+PLACE = ("nombre", "municipio", "estado")
+
+
 Named: TypeAlias = Mapping[str, str]  # a role, and the header that the sender names for it
 
 
@@ -284,6 +289,37 @@ def describe_needed(roles: Roles) -> str:
     """Return, in words, the roles of which a file needs some."""
     every = dict.fromkeys(needed for sets in roles.needed.values() for needed in sets)
     return ", or ".join(" and ".join(f"`{role}`" for role in sorted(needed)) for needed in every)
+
+
+def is_place_without_header(first: Sequence[str], roles: Roles, named: Named) -> bool:
+    """Return whether the first row of a table is evidently a place: a column alone, or one that ends with an estado."""
+    if named or "nombre" not in roles.by_name or assign(first, roles, {}).kind is not None:
+        return False
+    return len(first) == 1 or (len(first) <= len(PLACE) and is_state_name(first[-1]))
+
+
+def name_columns(first: Sequence[str], named: Named) -> list[str]:
+    """Return the roles of columns without a header, empty for none: as the sender numbers them, or by what they have.
+
+    Raise UnreadableBodyError for a number that there is not, and for more columns than a place has.
+    """
+    width = len(first)
+    if named:
+        columns = [""] * width
+        for role, number in named.items():
+            if not (number.isdecimal() and number.isascii() and 1 <= int(number) <= width):
+                raise UnreadableBodyError(
+                    f"Without a header, name the column of `{role}` by its number, from 1 to {width}."
+                )
+            columns[int(number) - 1] = role
+        return columns
+    if width > len(PLACE):
+        raise UnreadableBodyError(
+            f"The file has {width} columns and no header: say the number of each column, such as `nombre=1`."
+        )
+    if width > 1 and is_state_name(first[-1]):
+        return [*PLACE[: width - 1], PLACE[-1]]
+    return list(PLACE[:width])
 
 
 def _find(header: str, headers: Sequence[str], folded: Sequence[str], role: str) -> int:

@@ -174,6 +174,8 @@ class SheetWriter:
         sent = cast("SheetRow", row.sent)
         head = self._header()
         before = self._copy(sent)
+        if self._tag is None:  # there is no header
+            before, _ = self._begin_rows(before)
         cells = self._cells.answered(answer, sent.number, self._at, self._tag or "")
         return self._archive.add(head + before + _as_xml(cells))
 
@@ -188,22 +190,24 @@ class SheetWriter:
         return b"".join((*pieces, self._archive.add(rest), self._archive.end()))
 
     def _header(self) -> bytes:
-        """Return the sheet up to the end of its header, with the style of the header's last cell; once."""
-        if self._tag is not None:
+        """Return the sheet up to the end of its header, if it has one, with the style of its last cell; once."""
+        if self._tag is not None or not self._reader.header_row:
             return b""
         if self._reader.header is None:  # no row has followed it
             next(iter(self._reader), None)
         header = cast("SheetRow", self._reader.header)
-        head = _DIMENSION.sub(b"", self._copy(header), 1)
-        prefix = _PREFIX.search(head)
-        self._tag = (prefix[1] or b"").decode() if prefix else ""
-        head = _widen(head, self._at, self._widths, self._tag)
-        styles = _STYLE.findall(head, head.rfind(f"<{self._tag}row".encode()))
+        head, tag = self._begin_rows(self._copy(header))
+        styles = _STYLE.findall(head, head.rfind(f"<{tag}row".encode()))
         style = f' s="{styles[-1].decode()}"' if styles else ""
         names = enumerate(self._names, self._at)
-        return head + _as_xml(
-            "".join(self._cells.text(name, header.number, at, self._tag, style) for at, name in names)
-        )
+        return head + _as_xml("".join(self._cells.text(name, header.number, at, tag, style) for at, name in names))
+
+    def _begin_rows(self, head: bytes) -> tuple[bytes, str]:
+        """Return the beginning of the sheet with the widths of the new columns, and the prefix of its names."""
+        head = _DIMENSION.sub(b"", head, 1)
+        prefix = _PREFIX.search(head)
+        self._tag = (prefix[1] or b"").decode() if prefix else ""
+        return _widen(head, self._at, self._widths, self._tag), self._tag
 
     def _copy(self, row: SheetRow) -> bytes:
         """Return the sheet up to where the answer's cells of a row belong, and go to where the row ends."""

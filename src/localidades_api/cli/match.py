@@ -255,8 +255,12 @@ def match_file(job: MatchJob, answer: AnswerRows, batch_size: int, counting: Cou
                 raise_if_interrupted()
                 batch = list(islice(coming, batch_size))
             write(start + target.end())
-    sheet = f"“{rows.sheet.name}”, header in row {rows.header_row}" if isinstance(rows, XlsxReader) else None
-    return MatchSummary(outcomes, sheet)
+    return MatchSummary(outcomes, _describe_sheet(rows) if isinstance(rows, XlsxReader) else None)
+
+
+def _describe_sheet(rows: XlsxReader) -> str:
+    header = f"header in row {rows.header_row}" if rows.header_row else "without a header"
+    return f"“{rows.sheet.name}”, {header}"
 
 
 @contextmanager

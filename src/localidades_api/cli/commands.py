@@ -322,7 +322,7 @@ def match(  # noqa: PLR0913  # an option per column
         int | None,
         typer.Option(
             min=0,
-            help="Row with the header of a sheet, by default the one with the most recognized columns; 0 for CSV"
+            help="Row with the header of a sheet, by default the one with the most recognized columns; 0 for a table"
             " without a header, whose columns are named by number.",
         ),
     ] = None,

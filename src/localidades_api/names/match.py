@@ -3,6 +3,7 @@
 import math
 import re
 from bisect import insort
+from collections import Counter
 from collections.abc import Iterable, Iterator, MutableSequence, Sequence
 from functools import lru_cache
 
@@ -16,6 +17,7 @@ from localidades_api.names.differences import (
     ambito_fault,
     area_fault,
     compare,
+    compare_letters,
     distance_fault,
     read_name,
 )
@@ -39,8 +41,10 @@ from localidades_api.names.weights import PENALTIES
 
 MAX_CANDIDATES = 5
 _BRACKET_AT_END = re.compile(r"([^(]+?)\s*\(([^()]+)\)\s*")
+_AREA_AT_END = re.compile(r"(.*[^(\s,])\s*(?:,\s*|\()([^(),]+)\)?\.?\s*")
 _COUNTRY = frozenset({"mexico", "mex", "mx", "republica mexicana", "estados unidos mexicanos"})
 _PROPOSED = 8  # names of a municipio that each measure of similarity proposes for a comparison word by word
+_JUDGED = 12  # candidates of a row at most whose probabilities are compared
 _HOMONYMS = 24  # places of one name that are compared
 _CACHED_WORDS = 50_000
 
@@ -98,7 +102,7 @@ class Matcher:
         is_literal = is_bare and len(areas) == 1 and areas[0].likeness == weights.SAME_NAME
         if is_literal and (found := self._match_literally(fold(row.nombre), areas[0].id, sure)):
             return found
-        given = read_name(row.nombre)
+        given = read_name(self._without_areas(row, estado_id))
         if is_literal and given.spoken and (found := self._match_literally(given.spoken, areas[0].id, sure)):
             return found
         question = self._question(row, given, areas)
@@ -109,9 +113,21 @@ class Matcher:
         """Return the keys of the candidates for a row with a name and the evidence for each, to fit certainty."""
         estado_id = self._index.areas.find_state(row.estado) if row.estado else None
         areas = self._index.areas.find_municipios(row.municipio, estado_id) if row.municipio else ()
-        given = read_name(row.nombre or "")
+        given = read_name(self._without_areas(row, estado_id))
         found = self._compare_by_name(row, given, estado_id, areas)
         return [place.id for place, _ in found], self._evidence(self._question(row, given, areas), found)
+
+    def _without_areas(self, row: MatchRow, estado_id: int | None) -> str:
+        """Return the name of a row without its municipio and estado, where they follow it again."""
+        text = row.nombre or ""
+        areas = {fold(area) for area in (row.municipio, row.estado) if area}
+        while areas and (found := _AREA_AT_END.fullmatch(text)):
+            if fold(found[2]) not in areas and (
+                estado_id is None or self._index.areas.find_state(found[2]) != estado_id
+            ):
+                break
+            text = found[1]
+        return text
 
     def _question(self, row: MatchRow, given: GivenName, areas: Sequence[Area]) -> Question:
         words = given.readings[0][0]
@@ -173,6 +189,9 @@ class Matcher:
                 found,
                 area_fault(row, area, self._index.areas.municipios),
             )
+        if areas and (not found or min(one.cost for one in found.values()) > weights.MAX_COST_OF_WORDS):
+            for area in areas:
+                self._compare_letters(area, row, given, found)
         if not found or 100 - min(one.cost for one in found.values()) < weights.MIN_SCORE_IN_MUNICIPIO:
             difference = Difference.MUNICIPIO_OTHER if areas else Difference.MUNICIPIO_UNKNOWN
             fault = NameFault(difference, row.municipio, "", PENALTIES[difference]) if row.municipio else None
@@ -184,7 +203,7 @@ class Matcher:
             }
         ranked = sorted(found.items(), key=lambda item: (item[1].cost, item[0]))
         named = [(self._index.place(at), difference) for at, difference in ranked]
-        kept, others = named[: MAX_CANDIDATES + 1], named[MAX_CANDIDATES + 1 :]
+        kept, others = _split_judged(named)
         if (
             seat := None
             if row.municipio
@@ -192,6 +211,19 @@ class Matcher:
         ):
             kept[-1] = seat  # however many places have the name of its municipio
         return kept
+
+    def _compare_letters(self, area: Area, row: MatchRow, given: GivenName, found: dict[int, NameDifference]) -> None:
+        """Compare names of a municipio letter by letter, and keep what fits better than by its words."""
+        fault = area_fault(row, area, self._index.areas.municipios)
+        within = [at for at in found if self._index.place(at).id // KEYS_OF_A_MUNICIPIO == area.id]
+        for at in {**self._index.block(area.id).most_alike(given.letters, _PROPOSED), **dict.fromkeys(within)}:
+            place = self._index.place(at)
+            difference = compare_letters(given, place)
+            if difference is None:
+                continue
+            difference = _with_faults(difference, (fault, distance_fault(row, place), ambito_fault(row, place)))
+            if difference.cost < weights.MAX_CANDIDATE_COST and (at not in found or difference.cost < found[at].cost):
+                found[at] = difference
 
     def _compare_all(
         self,
@@ -209,10 +241,7 @@ class Matcher:
             least = costs[MAX_CANDIDATES] if len(costs) > MAX_CANDIDATES else weights.MAX_COST
             difference = compare(given, place, least)
             insort(costs, difference.cost)
-            extra = [fault for fault in (area, distance_fault(row, place), ambito_fault(row, place)) if fault]
-            if extra:
-                cost = difference.cost + sum(fault.penalty for fault in extra)
-                difference = NameDifference(cost, (*difference.faults, *extra))
+            difference = _with_faults(difference, (area, distance_fault(row, place), ambito_fault(row, place)))
             if difference.cost < weights.MAX_CANDIDATE_COST:
                 found[at] = difference
 
@@ -373,6 +402,23 @@ class Matcher:
         return Candidate(place.id, self._index.label(place), _score(share), faults)
 
 
+def _split_judged(
+    ranked: Sequence[tuple[IndexedLocality, NameDifference]],
+) -> tuple[list[tuple[IndexedLocality, NameDifference]], Sequence[tuple[IndexedLocality, NameDifference]]]:
+    """Split places by penalties into those to judge, one more than a result shows, and the others.
+
+    Those with hardly more penalties are judged too, but no more places of one name.
+    """
+    kept = list(ranked[: MAX_CANDIDATES + 1])
+    names = Counter(place.nombre for place, _ in kept)
+    at = len(kept)
+    while at < min(len(ranked), _JUDGED) and ranked[at][1].cost <= kept[0][1].cost + weights.CLOSE_COST:
+        if not names[ranked[at][0].nombre]:
+            kept.append(ranked[at])
+        at += 1
+    return kept, ranked[at:]
+
+
 def _swap_seat_to_front(
     question: Question, found: Sequence[tuple[IndexedLocality, NameDifference]], likely: MutableSequence[float]
 ) -> bool:
@@ -400,6 +446,8 @@ def _swap_town_to_front(
     row = question.row
     if not found or row.municipio or row.ambito or row.latitud is not None:
         return False
+    if is_seat_named(question.words, found[likely.index(max(likely))][0]):
+        return False
     called = [at for at, (_, difference) in enumerate(found) if is_called(difference.faults)]
     town = max(called, key=lambda at: found[at][0].poblacion or 0, default=None)
     first = found[likely.index(max(likely))][0].poblacion or 0
@@ -413,6 +461,14 @@ def _swap_to_front(likely: MutableSequence[float], at: int) -> None:
     """Swap a probability with the highest."""
     best = likely.index(max(likely))
     likely[at], likely[best] = likely[best], likely[at]
+
+
+def _with_faults(difference: NameDifference, others: Iterable[NameFault | None]) -> NameDifference:
+    """Return a difference with further faults, if any."""
+    extra = [fault for fault in others if fault]
+    if not extra:
+        return difference
+    return NameDifference(difference.cost + sum(fault.penalty for fault in extra), (*difference.faults, *extra))
 
 
 def _score(share: float) -> float:

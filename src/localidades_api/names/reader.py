@@ -103,6 +103,7 @@ class Block:
             by_name[name].append(row)
         self._names = list(by_name)
         self._rows = [found[:_HOMONYMS] for found in by_name.values()]
+        self._letters: list[str] = []  # of each name, without its spaces
 
     def most_similar(self, words: Iterable[str], essence: Iterable[str], limit: int) -> dict[int, None]:
         """Return the rows of the names that share most letters with these words, and of the closest spellings.
@@ -118,6 +119,13 @@ class Block:
                 found |= dict.fromkeys(self._rows[index])
         return found
 
+    def most_alike(self, letters: str, limit: int) -> dict[int, None]:
+        """Return the rows of the names most like these letters, whatever their spaces."""
+        if not self._letters:
+            self._letters = [name.replace(" ", "") for name in self._names]
+        like = process.extract(letters, self._letters, scorer=fuzz.ratio, limit=limit, score_cutoff=_LEAST_LIKENESS)
+        return dict.fromkeys(row for _, _, index in like for row in self._rows[index])
+
     def _sharing(self, essence: Iterable[str], limit: int) -> list[int]:
         shared: dict[int, int] = defaultdict(int)
         letters = 0
@@ -125,8 +133,11 @@ class Block:
             letters += len(word)
             for index, name in enumerate(self._names):
                 # `in` first: to keep the words of each name would cost more, as most blocks are searched a few times.
-                if word in name and (times := name.split(" ").count(word)):
-                    shared[index] += len(word) * times
+                if word in name:
+                    if times := name.split(" ").count(word):
+                        shared[index] += len(word) * times
+                    elif name.startswith(word) or f" {word}" in name:  # the word may be cut short
+                        shared[index] += len(word)
         likeness = {
             index: same / (letters + len(self._names[index].replace(" ", "")) - same) for index, same in shared.items()
         }

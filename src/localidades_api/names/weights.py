@@ -59,12 +59,16 @@ WEIGHTY_KIND_PENALTY = 6.0
 FIRST_WORD_PENALTY = 6.0
 NEXT_WORD_PENALTY = 1.0
 WORD_SHARE_PENALTY = 22.0
+# A word cut short.
+ABBREVIATION_PENALTY = 4.0
+BEGINNING_PENALTY = 10.0  # if nothing but the missing letters says that it is cut short
 # Words that are alike, from 0 to 1.
 SPELLING_PENALTY = 60.0  # times how unlike the word is
 MIN_SPELLING_PENALTY = 1.0
 MIN_WORD_LIKENESS = 0.65  # of two spellings of one word
 MIN_SPACING_LIKENESS = 0.8  # of words with other spaces: one letter in five may differ
 OTHER_FIRST_LETTER = 0.08  # what a different first letter takes away
+MIN_WHOLE_LIKENESS = 0.72  # of two names compared letter by letter, without their spaces
 SAME_SOUND_LIKENESS = 0.96  # at least, if half of the letters agree
 MIN_SOUND_LIKENESS = 0.5
 SAME_SINGULAR_LIKENESS = 0.95  # at least, if two spellings differ in an `s` at the end
@@ -77,6 +81,8 @@ MAX_COST = 100.0  # the sum of the penalties of a name; beyond it two names have
 # -- Candidates of a row
 
 MAX_CANDIDATE_COST = 72.5  # penalties; a place with more is not a candidate
+MAX_COST_OF_WORDS = 8.0  # the least penalties, beyond which names are also compared letter by letter
+CLOSE_COST = 4.0  # penalties behind the best place, within which more places are judged than a result shows
 MIN_SCORE_IN_MUNICIPIO = 80.0  # 100 minus the least penalties in the municipio; below it other municipios are searched
 MAX_COST_OF_KEY = 45.0  # penalties up to which a key and a name can be those of one place
 LEAD_WITHOUT_RIVAL = 60.0  # the penalties of the next candidate, if there is none

@@ -218,6 +218,57 @@ def test_clave_of_a_place_with_another_name_comes_first_and_is_not_certain(index
     assert result.candidates[0].score >= result.candidates[1].score
 
 
+def keyed_index(folder: Path) -> NameIndex:
+    """Build an index of places with similar names, and open it."""
+    rows = (
+        (270030002, "Chilapa", 27003, "Centla"),
+        (270030003, "Chilapa (El Zarco)", 27003, "Centla"),
+        (270030004, "Chilapa 2da. Sección", 27003, "Centla"),
+        (270030005, "Santa Rita Grande", 27003, "Centla"),
+        (270030006, "El Tinto", 27003, "Centla"),
+        (270040002, "El Tinto", 27004, "Centro"),
+        (270040003, "Chilapa Mora", 27004, "Centro"),
+        (270040004, "Chilapa", 27004, "Centro"),
+    )
+    places = [IndexedPlace(id_, nombre, of, municipio, 27, "Tabasco") for id_, nombre, of, municipio in rows]
+    build_index(folder / "names", places, [])
+    return NameIndex(folder / "names")
+
+
+@pytest.mark.parametrize(
+    ("row", "outcome", "score", "keys"),
+    [
+        # The name fits no other place better.
+        (MatchRow("Chilapa", "Centla", "Tabasco", clave="0002"), "exact", 99.9, [270030002]),
+        (MatchRow("Chilapa", cvegeo="270040004"), "exact", 99.9, [270040004]),
+        (MatchRow("Santa Rita", "Centla", "Tabasco", clave="0005"), "sure", 99.9, [270030005]),
+        (MatchRow("Sta. Rita de los Encinos", "Centla", "Tabasco", clave="0005"), "sure", 99.9, [270030005]),
+        # It fits another place better, slightly or much.
+        (MatchRow("Chilapa", "Centla", "Tabasco", clave="0003"), "sure", 99.0, [270030003, 270030002]),
+        (MatchRow("Chilapa", cvegeo="270030003"), "sure", 99.0, [270030003, 270030002]),
+        (MatchRow("Chilapa", "Centla", "Tabasco", clave="0004"), "ambiguous", 96.0, [270030004, 270030002]),
+        (MatchRow("Chilapa 2", "Centla", "Tabasco", clave="0002"), "ambiguous", 80.0, [270030002, 270030004]),
+        # It is another place's.
+        (MatchRow("El Tinto", "Centla", "Tabasco", clave="0004"), "ambiguous", 50.0, [270030004, 270030006]),
+        (MatchRow("Qwrtz", "Centla", "Tabasco", clave="0004"), "ambiguous", 95.0, [270030004]),
+        # Of the municipios of the name and of the key one is wrong.
+        (MatchRow("El Tinto", "Centla", "Tabasco", cvegeo="270040002"), "ambiguous", 80.0, [270040002]),
+        (MatchRow("Chilapa Mora", "Centla", "Tabasco", cvegeo="270040003"), "exact", 99.9, [270040003]),
+    ],
+)
+def test_key_and_name_share_the_probability_by_how_well_the_name_fits(
+    tmp_path: Path, row: MatchRow, outcome: str, score: float, keys: list[int]
+) -> None:
+    index = keyed_index(tmp_path)
+    result = index.match(row)
+    index.close()
+    assert [one.id for one in result.candidates[: len(keys)]] == keys
+    assert result.outcome == outcome
+    assert result.candidates[0].score == pytest.approx(score, abs=0.5)
+    assert result.best == result.candidates[0]
+    assert all("key" in {fault.code for fault in one.faults} for one in result.candidates[1:])
+
+
 def test_unknown_clave_is_a_fault_of_the_place_that_the_name_finds(index: NameIndex) -> None:
     result = index.match(MatchRow("La Mojonera", "Puerto Vallarta", "Jalisco", clave="9999"))
     assert result.best is not None

@@ -296,26 +296,34 @@ class Matcher:
         """
         rows = self._index.layout.find(KEY, str(key), 4)
         places = sorted((self._index.place(at) for at in rows), key=lambda place: (place.id != key, place.row))
-        given = read_name(row.nombre) if row.nombre else None
+        given = read_name(self._without_areas(row, estado_id)) if row.nombre else None
         municipio = area_fault(row, of_municipio, self._index.areas.municipios) if of_municipio else None
         found = [(place, self._difference_of_key(row, key, given, place, municipio)) for place in places]
-        if found and (given is None or found[0][1].cost <= weights.MAX_COST_OF_KEY):
-            return self._decide_by_key(sorted(found, key=lambda item: item[1].cost), sure)
-        gone = key if not found and self._index.layout.find(WITHDRAWN, str(key), 1) else None
-        if given is None:
-            return MatchResult("none", None, 0.0, (), gone)
-        unfound = Difference.WITHDRAWN_KEY if gone else Difference.UNKNOWN_KEY
-        difference = Difference.KEY if found else unfound
-        fault = NameFault(difference, f"{key:09d}", "", PENALTIES[difference])
+        found.sort(key=lambda item: item[1].cost)
+        of_areas = {area.id for area in areas}
+        is_elsewhere = bool(of_areas) and all(of_areas.isdisjoint(_municipios(place)) for place in places)
+        is_called = bool(found) and _cost_of_name(found[0][1]) < weights.MIN_COST_OF_OTHER_NAME
+        if given is None or (is_called and not is_elsewhere):
+            return self._decide_by_key(found, sure) if found else self._without_place(key)
+        if not row.municipio and places:
+            areas = (Area(places[0].id // KEYS_OF_A_MUNICIPIO, weights.SAME_NAME),)  # that of the key
+        question = self._question(row, given, areas)
         named = [
-            (place, NameDifference(one.cost + fault.penalty, (*one.faults, fault)))
-            for place, one in self._compare_by_name(row, given, estado_id, areas)
-            if place.id != key
+            one
+            for one in self._compare_by_name(row, given, estado_id, areas)
+            if not found or one[0].id != found[0][0].id
         ]
-        named.sort(key=lambda item: item[1].cost)
-        ranked = [*found, *named][: MAX_CANDIDATES + 1]
-        is_another = found and min(one.cost for _, one in found) > weights.MAX_COST_OF_KEY
-        return self._decide(self._question(row, given, areas), ranked, gone, sure, key=key if is_another else None)
+        if found:
+            return self._decide_between(question, key, found, named, sure, is_elsewhere=is_elsewhere)
+        result = self._without_place(key)
+        difference = Difference.UNKNOWN_KEY if result.withdrawn is None else Difference.WITHDRAWN_KEY
+        ranked = [(place, _with_key(one, difference, key)) for place, one in named]
+        return self._decide(question, ranked, result.withdrawn, sure)
+
+    def _without_place(self, key: int) -> MatchResult:
+        """Return the result for a key alone that no place has."""
+        gone = key if self._index.layout.find(WITHDRAWN, str(key), 1) else None
+        return MatchResult("none", None, 0.0, (), gone)
 
     def _decide_by_key(self, found: Sequence[tuple[IndexedLocality, NameDifference]], sure: float) -> MatchResult:
         """Return the result for the key of a place, present or former, whose name is like the given one."""
@@ -327,6 +335,40 @@ class Matcher:
         second = candidates[1].score if len(candidates) > 1 else 0.0
         outcome = certainty.outcome(likely[0], is_doubtful=False, is_literal=not best.faults, sure=sure)
         return MatchResult(outcome, best, round(best.score - second, 2), tuple(candidates[:MAX_CANDIDATES]))
+
+    def _decide_between(
+        self,
+        question: Question,
+        key: int,
+        found: Sequence[tuple[IndexedLocality, NameDifference]],
+        named: Sequence[tuple[IndexedLocality, NameDifference]],
+        sure: float,
+        *,
+        is_elsewhere: bool,
+    ) -> MatchResult:
+        """Return the result for the places with the key of a row and those with its name.
+
+        `is_elsewhere` says that the key belongs to another municipio than that of the row.
+        """
+        cost = _cost_of_name(found[0][1])
+        lead = min((one.cost for _, one in named), default=weights.LEAD_WITHOUT_RIVAL) - cost
+        if is_elsewhere and lead <= 0:
+            fault = NameFault(
+                Difference.MUNICIPIO_OTHER, question.row.municipio or "", "", PENALTIES[Difference.MUNICIPIO_OTHER]
+            )
+            found = [(place, _with_faults(one, [fault])) for place, one in found]
+            lead -= fault.penalty
+        is_another = cost > weights.MAX_COST_OF_KEY or lead < -weights.MAX_COST_OF_WORSE_KEY
+        if lead >= 0 and not is_another:
+            return self._decide_by_key(found, sure)
+        likely = certainty.probabilities(self._evidence(question, named))
+        best, rest = certainty.share_with_key(likely, lead, is_another=is_another)
+        others = [(place, _with_key(one, Difference.KEY, key)) for place, one in named]
+        ranked = [(best, found[0]), *sorted(zip(rest, others, strict=True), key=lambda item: -item[0])]
+        candidates = tuple(self._candidate(place, one.faults, share) for share, (place, one) in ranked)[:MAX_CANDIDATES]
+        outcome = certainty.outcome(best, is_doubtful=is_another, is_literal=False, sure=sure)
+        margin = round(candidates[0].score - (candidates[1].score if len(candidates) > 1 else 0.0), 2)
+        return MatchResult(outcome, candidates[0], margin, candidates)
 
     @staticmethod
     def _difference_of_key(
@@ -362,15 +404,10 @@ class Matcher:
         found: Sequence[tuple[IndexedLocality, NameDifference]],
         gone: int | None,
         sure: float,
-        key: int | None = None,
     ) -> MatchResult:
-        """Return the result for candidates; `key` is the row's if it belongs to a place with a different name."""
+        """Return the result for candidates by name."""
         likely = certainty.probabilities(self._evidence(question, found))
-        if key is None:
-            has_moved = _swap_seat_to_front(question, found, likely) or _swap_town_to_front(question, found, likely)
-        else:
-            has_moved = True
-            _swap_to_front(likely, next((at for at, (place, _) in enumerate(found) if place.id == key), 0))
+        has_moved = _swap_seat_to_front(question, found, likely) or _swap_town_to_front(question, found, likely)
         ranked = sorted(zip(likely, found, strict=True), key=lambda item: (-item[0], not item[1][0].flags & SEAT))
         candidates = tuple(self._candidate(place, one.faults, share) for share, (place, one) in ranked)
         if not candidates:
@@ -383,10 +420,8 @@ class Matcher:
         contradicted = any(map(contradicts, difference.faults))
         doubtful = gone is not None or has_moved or other_may_be_meant or contradicted or may_be_short(question, place)
         outcome = certainty.outcome(share, is_doubtful=doubtful, is_literal=not difference.faults, sure=sure)
-        if outcome == "none" and (
-            key is not None or {fault.difference for fault in difference.faults} == {Difference.DISTANCE}
-        ):
-            outcome = "ambiguous"  # the name, or the key or the point, is wrong; a person may know which
+        if outcome == "none" and {fault.difference for fault in difference.faults} == {Difference.DISTANCE}:
+            outcome = "ambiguous"  # the name or the point is wrong; a person may know which
         margin = round(best.score - (candidates[1].score if len(candidates) > 1 else 0.0), 2)
         shown = candidates[:MAX_CANDIDATES]
         return MatchResult(
@@ -461,6 +496,22 @@ def _swap_to_front(likely: MutableSequence[float], at: int) -> None:
     """Swap a probability with the highest."""
     best = likely.index(max(likely))
     likely[at], likely[best] = likely[best], likely[at]
+
+
+def _with_key(difference: NameDifference, of_key: Difference, key: int) -> NameDifference:
+    """Return the difference of a place by name with a fault for the key of the row."""
+    fault = NameFault(of_key, f"{key:09d}", "", PENALTIES[of_key])
+    return _with_faults(difference, [fault])
+
+
+def _municipios(place: IndexedLocality) -> set[int]:
+    """Return the municipios that a place is and was in."""
+    return {place.id // KEYS_OF_A_MUNICIPIO, *(former.id // KEYS_OF_A_MUNICIPIO for former in place.former)}
+
+
+def _cost_of_name(difference: NameDifference) -> float:
+    """Return the penalties of a place with a key, without that of a former key."""
+    return sum(fault.penalty for fault in difference.faults if fault.difference is not Difference.FORMER_KEY)
 
 
 def _with_faults(difference: NameDifference, others: Iterable[NameFault | None]) -> NameDifference:

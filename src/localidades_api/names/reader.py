@@ -103,7 +103,6 @@ class Block:
             by_name[name].append(row)
         self._names = list(by_name)
         self._rows = [found[:_HOMONYMS] for found in by_name.values()]
-        self._letters: list[str] = []  # of each name, without its spaces
 
     def most_similar(self, words: Iterable[str], essence: Iterable[str], limit: int) -> dict[int, None]:
         """Return the rows of the names that share most letters with these words, and of the closest spellings.
@@ -121,9 +120,8 @@ class Block:
 
     def most_alike(self, letters: str, limit: int) -> dict[int, None]:
         """Return the rows of the names most like these letters, whatever their spaces."""
-        if not self._letters:
-            self._letters = [name.replace(" ", "") for name in self._names]
-        like = process.extract(letters, self._letters, scorer=fuzz.ratio, limit=limit, score_cutoff=_LEAST_LIKENESS)
+        joined = [name.replace(" ", "") for name in self._names]
+        like = process.extract(letters, joined, scorer=fuzz.ratio, limit=limit, score_cutoff=_LEAST_LIKENESS)
         return dict.fromkeys(row for _, _, index in like for row in self._rows[index])
 
     def _sharing(self, essence: Iterable[str], limit: int) -> list[int]:

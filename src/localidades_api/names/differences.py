@@ -36,7 +36,7 @@ _OF_OTHER_NAMES: Mapping[NameKind, Difference] = {
     NameKind.EVERYDAY: Difference.EVERYDAY,
     NameKind.FORMER: Difference.FORMER_NAME,
 }
-_CACHED_SOUNDS = 20_000
+_CACHED_SOUNDS = 4_000
 # Letters that sound alike; people write one for the other.
 _SOUNDS = (
     ("qu", "k"), ("ch", "@"), ("ph", "f"), ("ll", "y"), ("ce", "se"), ("ci", "si"), ("z", "s"), ("v", "b"), ("h", ""),

@@ -47,6 +47,7 @@ _PROPOSED = 8  # names of a municipio that each measure of similarity proposes f
 _JUDGED = 12  # candidates of a row at most whose probabilities are compared
 _HOMONYMS = 24  # places of one name that are compared
 _CACHED_WORDS = 50_000
+_CACHED_RARITIES = 5_000
 
 
 class Matcher:
@@ -55,6 +56,7 @@ class Matcher:
     def __init__(self, index: IndexReader) -> None:
         self._index = index
         self._count = lru_cache(_CACHED_WORDS)(index.words.count)
+        self._rarity = lru_cache(_CACHED_RARITIES)(self._measure_rarity)
 
     def match(self, row: MatchRow, sure: float = weights.SURE) -> MatchResult:
         """Return the place of a row, certain from a probability of `sure`; a name alone may be a whole line."""
@@ -135,7 +137,7 @@ class Matcher:
         area_words = [self._index.areas.words.get(area.id, ()) for area in areas]
         return Question(row, given.folded, words, every, area_words, self._rarity, self._is_word)
 
-    def _rarity(self, word: str) -> float:
+    def _measure_rarity(self, word: str) -> float:
         return math.log10(weights.PLACES / (self._count(word) + 1))
 
     def _is_word(self, word: str) -> bool:
@@ -215,8 +217,7 @@ class Matcher:
     def _compare_letters(self, area: Area, row: MatchRow, given: GivenName, found: dict[int, NameDifference]) -> None:
         """Compare names of a municipio letter by letter, and keep what fits better than by its words."""
         fault = area_fault(row, area, self._index.areas.municipios)
-        within = [at for at in found if self._index.place(at).id // KEYS_OF_A_MUNICIPIO == area.id]
-        for at in {**self._index.block(area.id).most_alike(given.letters, _PROPOSED), **dict.fromkeys(within)}:
+        for at in self._index.block(area.id).most_alike(given.letters, _PROPOSED):
             place = self._index.place(at)
             difference = compare_letters(given, place)
             if difference is None:

@@ -81,7 +81,7 @@ MAX_COST = 100.0  # the sum of the penalties of a name; beyond it two names have
 # -- Candidates of a row
 
 MAX_CANDIDATE_COST = 72.5  # penalties; a place with more is not a candidate
-MAX_COST_OF_WORDS = 8.0  # the least penalties, beyond which names are also compared letter by letter
+MAX_COST_OF_WORDS = 11.0  # the least penalties, beyond which names are also compared letter by letter
 CLOSE_COST = 4.0  # penalties behind the best place, within which more places are judged than a result shows
 MIN_SCORE_IN_MUNICIPIO = 80.0  # 100 minus the least penalties in the municipio; below it other municipios are searched
 MAX_COST_OF_KEY = 45.0  # penalties up to which a key and a name can be those of one place

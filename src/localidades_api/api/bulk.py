@@ -1,6 +1,6 @@
 """Resources that take many rows in one request: names to match, and points to locate."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import islice
 from typing import IO, Annotated, Any, Literal, NamedTuple
@@ -14,12 +14,14 @@ from localidades_api.api.params import Language, ReleaseParam, StrictQuery
 from localidades_api.api.responses import ERRORS, NEGOTIATED, OF_RELEASE, problem
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.bulk.answers import Point, answer_points, match_row
-from localidades_api.bulk.columns import MATCH_COLUMNS, NEAREST_COLUMNS, AnswerColumns, in_language
+from localidades_api.bulk.columns import NEAREST_COLUMNS, AnswerColumns, in_language, match_columns
 from localidades_api.bulk.exchange import MAX_BODY, Answered, AnswerSome, BulkResponse
 from localidades_api.bulk.readers import XLSX, MediaType, RowReader, for_a_while, reader
 from localidades_api.bulk.rows import POINTS, ROLES, Roles, Row
 from localidades_api.bulk.writers import AnswerWriter, WithFile, writer
-from localidades_api.catalogue.filters import Omittable
+from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
+from localidades_api.catalogue.filters import MatchedFields, Omittable, split_fields
+from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.catalogue.locality import describe_near
 from localidades_api.catalogue.messages import plain_decimal, whole_number
 from localidades_api.catalogue.schemas import (
@@ -109,13 +111,13 @@ class BulkQuery(StrictQuery):
     header_row: Annotated[
         Omittable[int],
         Field(
-            ge=1,
+            ge=0,
             le=1_048_576,
             description="Number of the row with the header of a sheet; by default the one of the first twenty with the"
-            " most recognized columns.",
+            " most recognized columns. 0 says that CSV has no header: columns are named by their numbers.",
             examples=[6],
         ),
-        whole_number("The number of a row is a whole number from 1 to 1048576, as Excel counts them."),
+        whole_number("The number of a row is a whole number from 1 to 1048576, as Excel counts them; 0 is no header."),
     ] = None
     latitud: _Column = None
     longitud: _Column = None
@@ -123,7 +125,9 @@ class BulkQuery(StrictQuery):
     @property
     def columns(self) -> dict[str, str]:
         """The header of each column that the request names."""
-        given = self.model_dump(exclude={"file", "format", "lang", "release", "sheet", "header_row", "limit", "sure"})
+        given = self.model_dump(
+            exclude={"file", "format", "lang", "release", "sheet", "header_row", "limit", "sure", "kind", "fields"}
+        )
         return {role: header for role, header in given.items() if header is not None}
 
 
@@ -132,9 +136,18 @@ class MatchQuery(BulkQuery):
 
     nombre: _Column = None
     municipio: _Column = None
+    cve_mun: _Column = None
     estado: _Column = None
     cvegeo: _Column = None
     clave: _Column = None
+    kind: Annotated[
+        Omittable[PlaceKind],
+        Field(
+            description="What each row is about; by default a `localidad`, or a `municipio` or `estado` in a table that"
+            " has no column for localities.",
+            examples=["municipio"],
+        ),
+    ] = None
     sure: Annotated[
         float,
         Field(
@@ -146,6 +159,7 @@ class MatchQuery(BulkQuery):
         ),
         plain_decimal("A probability is a number from 0.8 to 0.999, such as 0.97."),
     ] = SURE
+    fields: MatchedFields = ",".join(MATCHED_BY_DEFAULT)
 
 
 class NearestToEachQuery(BulkQuery):
@@ -191,7 +205,6 @@ class _Subject(NamedTuple):
     prefix: str
 
 
-_PLACES = _Subject(ROLES, MATCH_COLUMNS, "match")
 _POINTS = _Subject(POINTS, NEAREST_COLUMNS, "nearest")
 
 
@@ -204,7 +217,9 @@ async def match_localities(request: Request, query: Annotated[MatchQuery, Query(
     come in the same order, when you have sent all of them. A row that can't be read affects no other.
     """
     release = await services.release(query.release, by_name=True)
-    return _respond(request, query, services, release, _PLACES, _matching(services, release, query.sure))
+    fields = split_fields(query.fields)
+    subject = _Subject(ROLES.of_kind(query.kind), match_columns(fields), "match")
+    return _respond(request, query, services, release, subject, _matching(services, release, query.sure, fields))
 
 
 @router.post("/nearest", include_in_schema=False)  # as above
@@ -263,11 +278,13 @@ def _accepted(request: Request, sent: MediaType) -> MediaType:
 
 
 @asynccontextmanager
-async def _matching(services: Services, release: Release, sure: float) -> AsyncIterator[AnswerSome]:
+async def _matching(
+    services: Services, release: Release, sure: float, fields: Collection[str]
+) -> AsyncIterator[AnswerSome]:
     async with services.names.using(release) as index:
 
         async def answer_some(rows: Iterator[Row | None]) -> Answered:
-            return [(row, match_row(row, index, sure)) for row in for_a_while(rows)]
+            return [(row, match_row(row, index, sure, fields)) for row in for_a_while(rows)]
 
         yield answer_some
 

@@ -1,10 +1,12 @@
 """Answers rows: the key of each name, or the places nearest to each point."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from localidades_api.bulk.rows import Answer, Cells, Row, RowError
+from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
 from localidades_api.catalogue.keys import CLAVE_DIGITS, KEY_DIGITS, PlaceKind, format_key
+from localidades_api.names.fields import read_fields
 from localidades_api.names.index import NameIndex
 from localidades_api.names.rows import Candidate, MatchResult, MatchRow
 from localidades_api.names.weights import SURE
@@ -13,21 +15,22 @@ _KINDS_OF_SHORT_KEYS: Mapping[int, PlaceKind] = {1: "estado", 2: "estado", 4: "m
 _SHORT_KEY_DIGITS = 8  # without its leading zero, which spreadsheets drop
 
 
-def match_row(row: Row, index: NameIndex, sure: float = SURE) -> Answer:
+def match_row(row: Row, index: NameIndex, sure: float = SURE, fields: Collection[str] = MATCHED_BY_DEFAULT) -> Answer:
     """Return the answer to a row; a match is certain if its probability is at least `sure`.
 
-    A row that can't be read or matched has the outcome `problem`.
+    The answer and its candidates have the columns in `fields`. A row that can't be read or matched has the outcome
+    `problem`.
     """
     if row.problem is not None:
-        return describe_problem(row.problem)
+        return describe_problem(row.problem, fields)
     try:
-        asked, note = match_cells(row.cells)
+        asked, note = match_cells(row.cells, row.kind)
         result = index.match(asked, sure)
         if result.outcome == "none" and note is None and asked.nombre and index.areas.find_state(asked.nombre):
             note = "Its `nombre` is that of an estado, and no locality has it."
-        return with_note({**describe_match(result), "problem": note}, row)
+        return with_note({**describe_match(result, index, fields), "problem": note}, row)
     except RowError as error:
-        return describe_problem(str(error))
+        return describe_problem(str(error), fields)
 
 
 def with_note(answer: Answer, row: Row) -> Answer:
@@ -38,12 +41,16 @@ def with_note(answer: Answer, row: Row) -> Answer:
     return {**answer, "problem": " ".join(filter(None, sentences))}
 
 
-def match_cells(cells: Cells) -> tuple[MatchRow, str | None]:
+def match_cells(cells: Cells, kind: PlaceKind | None = "localidad") -> tuple[MatchRow, str | None]:
     """Return the row to match, and a note about cells that were not read as their columns say.
 
-    Raise RowError if it has neither a name nor a key.
+    A row of no known `kind` is about what its key belongs to. Raise RowError if it has neither a name nor a key.
     """
     row = MatchRow(**cells)  # type: ignore[arg-type]  # the readers of ROLES return what it has
+    if kind is None:
+        kind = _KINDS_OF_SHORT_KEYS.get(len(row.cvegeo or ""), "localidad")
+    if kind != "localidad":
+        return _area_row(row, kind), None
     if (row.latitud is None) != (row.longitud is None):
         raise RowError("`latitud` and `longitud` belong together: give both, or neither.")
     if row.cvegeo is not None:
@@ -55,6 +62,20 @@ def match_cells(cells: Cells) -> tuple[MatchRow, str | None]:
         raise RowError("Its `nombre` is empty, and it has no key to go by.")
     note = None if row.clave is None else "`clave` is not a key: the row was matched without it."
     return row._replace(clave=None), note
+
+
+def _area_row(row: MatchRow, kind: PlaceKind) -> MatchRow:
+    """Return a row about an area; raise RowError if it has neither its name nor its key."""
+    if kind == "estado":
+        row = MatchRow(row.estado or row.nombre, cvegeo=row.cvegeo, kind=kind)
+    else:
+        nombre = row.municipio or row.nombre
+        row = MatchRow(nombre, estado=row.estado, cvegeo=row.cvegeo, cve_mun=row.cve_mun, kind=kind)
+    if row.nombre is None and row.cvegeo is None:
+        raise RowError(f"Its `{kind}` is empty, and it has no key to go by.")
+    if row.cvegeo is not None and not _is_key(row.cvegeo, kind):
+        raise RowError(f"`cvegeo` must be the key of its `{kind}`; leave it empty to go by the name.")
+    return row
 
 
 def _with_clave(row: MatchRow, clave: str) -> MatchRow:
@@ -84,8 +105,8 @@ def _with_area_of_key(row: MatchRow, key: str) -> tuple[MatchRow, str | None]:
     return there._replace(cvegeo=None), note
 
 
-def _is_key(key: str) -> bool:
-    return key.isdecimal() and key.isascii() and len(key) <= KEY_DIGITS["localidad"]
+def _is_key(key: str, kind: PlaceKind = "localidad") -> bool:
+    return key.isdecimal() and key.isascii() and len(key) <= KEY_DIGITS[kind]
 
 
 def _check_key(role: str, key: str) -> None:
@@ -93,7 +114,7 @@ def _check_key(role: str, key: str) -> None:
         raise RowError(f"`{role}` must be a key of nine digits at most; leave it empty to go by the name.")
 
 
-def describe_match(result: MatchResult) -> Answer:
+def describe_match(result: MatchResult, index: NameIndex, fields: Collection[str]) -> Answer:
     """Return a result as JSON: the likeliest place, and the candidates unless it is certain."""
     best, is_certain = result.best, result.id is not None
     return {
@@ -101,20 +122,22 @@ def describe_match(result: MatchResult) -> Answer:
         "cvegeo": best.cvegeo if best else None,
         "id": best.id if best else None,
         "label": best.label if best else None,
+        **(read_fields(index, best.id, fields) if best else dict.fromkeys(fields)),
         "score": best.score if best else None,
         "margin": result.margin if best else None,
         "faults": _describe_faults(best) if best else [],
-        "candidates": [] if is_certain else [_describe_candidate(one) for one in result.candidates],
+        "candidates": [] if is_certain else [_describe_candidate(one, index, fields) for one in result.candidates],
         "withdrawn": None if result.withdrawn is None else format_key("localidad", result.withdrawn),
         "problem": None,
     }
 
 
-def _describe_candidate(candidate: Candidate) -> Answer:
+def _describe_candidate(candidate: Candidate, index: NameIndex, fields: Collection[str]) -> Answer:
     return {
         "cvegeo": candidate.cvegeo,
         "id": candidate.id,
         "label": candidate.label,
+        **read_fields(index, candidate.id, fields),
         "score": candidate.score,
         "faults": _describe_faults(candidate),
     }
@@ -127,13 +150,14 @@ def _describe_faults(candidate: Candidate) -> list[dict[str, Any]]:
     ]
 
 
-def describe_problem(sentence: str) -> Answer:
+def describe_problem(sentence: str, fields: Collection[str] = MATCHED_BY_DEFAULT) -> Answer:
     """Return the answer to a row that can't be read."""
     return {
         "outcome": "problem",
         "cvegeo": None,
         "id": None,
         "label": None,
+        **dict.fromkeys(fields),
         "score": None,
         "margin": None,
         "faults": [],

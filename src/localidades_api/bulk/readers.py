@@ -7,13 +7,13 @@ import re
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain, islice
 from time import perf_counter
-from typing import IO, Any, ClassVar, Final, Literal, TypeAlias, cast
+from typing import IO, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, cast
 
 from pydantic_core import from_json
 
@@ -25,17 +25,18 @@ from localidades_api.bulk.rows import (
     RowError,
     assign,
     describe_needed,
-    has_needed,
     repeated,
     require,
     unique,
 )
+from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.errors import CatalogueError, UnreadableBodyError
 from localidades_api.files.archive import limit_reads
 from localidades_api.files.kinds import START, describe_kind
 from localidades_api.files.workbook import (
     DAMAGE,
     Merge,
+    Sheet,
     SheetRow,
     Workbook,
     WorkbookError,
@@ -43,6 +44,7 @@ from localidades_api.files.workbook import (
     is_workbook,
     refusal_of_cell,
 )
+from localidades_api.names.areas import is_state_name
 
 MAX_ROW = 1024**2  # characters of a row
 _SLICE = 0.004  # seconds
@@ -173,15 +175,19 @@ def for_a_while(rows: Iterator[Row | None]) -> Iterator[Row]:
 _MAX_COLUMNS = 16_384  # as in Excel; a row of two bytes is answered with all of them
 _MAX_EMPTY = 10_000  # lines before the header
 _DELIMITERS = ",;\t|"
+_PLACE = ("nombre", "municipio", "estado")  # the columns of a list without a header
 _SEPARATOR_LINE = re.compile(r'"?sep=([,;\t|])"?(?:\r\n?|\n)', re.IGNORECASE)  # for Excel, before the header
 
 csv.field_size_limit(2 * MAX_ROW)  # the bound is that of a row
 
 
 class CsvReader(RowReader):
-    """Reads CSV with any of four delimiters; empty lines are skipped."""
+    """Reads CSV with any of four delimiters; empty lines are skipped.
 
-    def __init__(self, file: IO[bytes], roles: Roles, named: Named) -> None:
+    A list without a header needs no other parameter than `header_row` 0, and not even that if it is evident.
+    """
+
+    def __init__(self, file: IO[bytes], roles: Roles, named: Named, header_row: int | None = None) -> None:
         super().__init__(file, roles, named)
         with self._lines() as lines:
             first = next((line for line in islice(lines, _MAX_EMPTY) if line.strip("\r\n")), None)
@@ -192,11 +198,46 @@ class CsvReader(RowReader):
             raise UnreadableBodyError(
                 f"The file is empty: begin it with a line such as `{roles.example}`, then a row a line."
             )
-        self.layout.columns, self.layout.delimiter, self.layout.line_end = max(found, key=self._likeness)
-        if len(self.layout.columns) > _MAX_COLUMNS:
+        first_record, self.layout.delimiter, self.layout.line_end = max(found, key=self._likeness)
+        if len(first_record) > _MAX_COLUMNS:
             raise UnreadableBodyError(f"The first line has more than {_MAX_COLUMNS:,} columns: remove some.")
-        self._assignment = assign(self.layout.columns, roles, named)
-        require(self._assignment, roles, self.layout.columns, named)
+        self._delimiter: str | None = self.layout.delimiter  # None if a line is a single cell
+        is_headless = header_row == 0 if header_row is not None else self._is_headless(first_record)
+        self.has_header = not is_headless
+        columns = self._name_columns(first_record, cast("str", first)) if is_headless else first_record
+        named = {} if is_headless else named
+        self.layout.columns = columns
+        self.assignment = assign(columns, roles, named)
+        require(self.assignment, roles, columns, named)
+
+    def _is_headless(self, first: Sequence[str]) -> bool:
+        """Return whether the first line is evidently a place: a column alone, or one that ends with an estado."""
+        if self._named or "nombre" not in self._roles.by_name or assign(first, self._roles, {}).kind is not None:
+            return False
+        return len(first) == 1 or (len(first) <= len(_PLACE) and is_state_name(first[-1]))
+
+    def _name_columns(self, first: Sequence[str], line: str) -> list[str]:
+        """Return the roles of the columns without a header: as the sender numbers them, or by what they have."""
+        width = len(first)
+        columns = [""] * width
+        if self._named:
+            for role, number in self._named.items():
+                if not (number.isdecimal() and number.isascii() and 1 <= int(number) <= width):
+                    raise UnreadableBodyError(
+                        f"Without a header, name the column of `{role}` by its number, from 1 to {width}."
+                    )
+                columns[int(number) - 1] = role
+        elif width > len(_PLACE):
+            raise UnreadableBodyError(
+                f"The file has {width} columns and no header: say the number of each column, such as `nombre=1`."
+            )
+        elif self._delimiter == "," and '"' not in line:  # lines as people write them: some have no municipio
+            columns, self._delimiter = ["nombre"], None
+        elif is_state_name(first[-1]) and width > 1:
+            columns = ["nombre", *["municipio"] * (width > 2), "estado"]  # noqa: PLR2004  # between these two
+        else:
+            columns = list(_PLACE[:width])
+        return columns
 
     def _header(self, delimiter: str) -> tuple[list[str], str, str]:
         """Return the columns with a delimiter, the delimiter, and how their line ends; no columns without a header."""
@@ -212,15 +253,21 @@ class CsvReader(RowReader):
 
     def _records(self) -> Iterator[list[str]]:
         with self._lines() as lines:
-            records = self._parse(lines, self.layout.delimiter)
-            next(filter(None, records))
+            records = self._parse(lines, self._delimiter)
+            if self.has_header:
+                next(filter(None, records))
             for record in records:
                 yield record
                 lines.row += bool(record)
 
-    def _parse(self, lines: Lines, delimiter: str) -> Iterator[list[str]]:
+    def _parse(self, lines: Lines, delimiter: str | None) -> Iterator[list[str]]:
         """Yield the records after the line that names the delimiter: the header and rows, some empty."""
         separators = self._separator_lines
+        if delimiter is None:
+            for line in lines:
+                lines.row_length = 0
+                yield [cell] if (cell := line.strip("\r\n")) else []
+            return
         # The line after the end is empty, unless a quote is open.
         for record in csv.reader(chain(lines, ["\n"]), delimiter=delimiter):
             if record and lines.has_ended:
@@ -234,11 +281,11 @@ class CsvReader(RowReader):
                 yield record
 
     def _row(self, number: int, record: list[str]) -> Row:
-        width = self._assignment.width
+        width = self.assignment.width
         problem = None if len(record) == width else _fit(record, width)
         if problem is None:
             try:
-                return self._assignment.read(number, record, record)
+                return self.assignment.read(number, record, record)
             except RowError as error:
                 problem = str(error)
         return Row(number, record, {}, problem)
@@ -296,7 +343,7 @@ class NdjsonReader(RowReader):
         found = assign(members, self._roles._replace(by_name=possible), named)
         if member := repeated(found, members, named):
             raise RowError(f"It has `{member}` twice: rename or remove one of them.")
-        if not has_needed(found, self._roles):
+        if found.kind is None:
             raise RowError(f"It has no {describe_needed(self._roles)}.")
         return found
 
@@ -371,6 +418,7 @@ _KEY_DIGITS = {
     "cvegeo": {1: 2, 2: 2, 4: 5, 5: 5, 8: 9, 9: 9},
     "clave": {1: 4, 2: 4, 3: 4, 4: 4, 8: 9, 9: 9},
     "municipio": {1: 3, 2: 3, 3: 3, 4: 5, 5: 5},
+    "cve_mun": {1: 3, 2: 3, 3: 3, 4: 5, 5: 5},
     "estado": {1: 2, 2: 2},
 }
 
@@ -399,7 +447,7 @@ class XlsxReader(RowReader):
         self.header_row = 0  # of the sheet, from 1
         self._named_row = header_row
         self._titles = 0  # rows with a value up to the header
-        self._assignment: Assignment | None = None
+        self.assignment: Assignment | None = None
         self._longest: dict[int, int] = {}  # digits of the longest number of each column of keys
         self._merges: list[Merge] = []
         with self.refusing_damage():
@@ -435,33 +483,48 @@ class XlsxReader(RowReader):
         """
         visible = [one for one in self.workbook.sheets if one.is_visible] or self.workbook.sheets
         error: UnreadableBodyError | None = None
+        found: list[_Header] = []
+        kinds = list(self._roles.needed)
         for sheet in [self.sheet] if self._is_sheet_named else visible:
-            rows: list[tuple[int, SheetRow]] = []  # with how many rows have a value up to each
-            number = 0
-            for row in self.workbook.rows(sheet):
-                yield
-                if row is not None:
-                    number += 1
-                    if self._named_row is None or row.number == self._named_row:
-                        rows.append((number, row))
-                    if row.number >= self._named_row if self._named_row else number == _MAX_TITLES:
-                        break
-            if (refusal := self._choose_header(rows, is_empty=not number)) is None:
-                self.sheet = sheet
-                return
-            if error is None:
+            rows, is_empty = yield from self._first_rows(sheet)
+            header = self._choose_header(sheet, rows, is_empty=is_empty)
+            if isinstance(header, _Header):
+                found.append(header)
+                if header.assignment.kind == kinds[0]:
+                    break
+            elif error is None:
                 widest: list[str] = max((row for _, row in rows), key=len, default=SheetRow())
                 columns, names = unique(widest)[:_MAX_NAMED], [one.name for one in visible[:_MAX_NAMED]]
                 error = UnreadableBodyError(
-                    refusal, members={**({"columns": columns} if columns else {}), "sheets": names}
+                    header, members={**({"columns": columns} if columns else {}), "sheets": names}
                 )
-        raise cast("UnreadableBodyError", error)
+        if not found:
+            raise cast("UnreadableBodyError", error)
+        chosen = min(found, key=lambda one: kinds.index(cast("PlaceKind", one.assignment.kind)))
+        self.sheet, self._titles, self.header_row, self.assignment = chosen[:4]
+        self.layout.columns = chosen.columns
+        keys = {at for role, (at, _) in self.assignment.by_role.items() if role in _KEY_DIGITS}
+        self._longest = dict.fromkeys(keys, 0)
 
-    def _choose_header(self, rows: Sequence[tuple[int, SheetRow]], *, is_empty: bool) -> str | None:
-        """Take the row with the most known columns as the header, or return why none can be."""
+    def _first_rows(self, sheet: Sheet) -> Generator[None, None, tuple[list[tuple[int, SheetRow]], bool]]:
+        """Return the rows that may be the header, with how many rows have a value up to each, and if there is none."""
+        rows: list[tuple[int, SheetRow]] = []
+        number = 0
+        for row in self.workbook.rows(sheet):
+            yield
+            if row is not None:
+                number += 1
+                if self._named_row is None or row.number == self._named_row:
+                    rows.append((number, row))
+                if row.number >= self._named_row if self._named_row else number == _MAX_TITLES:
+                    break
+        return rows, not number
+
+    def _choose_header(self, sheet: Sheet, rows: Sequence[tuple[int, SheetRow]], *, is_empty: bool) -> "_Header | str":
+        """Return the row with the most known columns as the header, or why none can be."""
         if is_empty:
             return f"The sheet is empty: begin it with the columns `{self._roles.example}`."
-        refusal = None
+        refusal, best = None, None
         for titles, row in rows:
             try:
                 found = assign(row, self._roles, self._named)
@@ -469,17 +532,13 @@ class XlsxReader(RowReader):
             except UnreadableBodyError as error:
                 refusal = refusal or str(error)
                 continue
-            if self._assignment is None or len(found.by_role) > len(self._assignment.by_role):
-                self._titles, self.header_row, self._assignment = titles, row.number, found
-                self.layout.columns = list(row)
-        if self._assignment is None:
-            return refusal or f"Row {self._named_row} of the sheet is empty: choose another as the header."
-        self._longest = {at: 0 for role, (at, _) in self._assignment.by_role.items() if role in _KEY_DIGITS}
-        return None
+            if best is None or len(found.by_role) > len(best.assignment.by_role):
+                best = _Header(sheet, titles, row.number, found, list(row))
+        return best or refusal or f"Row {self._named_row} of the sheet is empty: choose another as the header."
 
     def _measure(self) -> Iterator[None]:
         """Count the rows and the columns, and find the digits of keys."""
-        used = {at for at, _ in cast("Assignment", self._assignment).by_role.values()}
+        used = {at for at, _ in cast("Assignment", self.assignment).by_role.values()}
         titles = self._titles
         for row in self.workbook.rows(self.sheet, merges=self._merges):
             yield
@@ -521,7 +580,7 @@ class XlsxReader(RowReader):
                     yield row
 
     def _row(self, number: int, record: SheetRow) -> Row:
-        assignment, width = cast("Assignment", self._assignment), len(self.layout.columns or ())
+        assignment, width = cast("Assignment", self.assignment), len(self.layout.columns or ())
         del record[width:]  # cells without a header, such as notes beside the table
         record.extend([""] * (width - len(record)))
         for at, digits in self._digits.items():
@@ -535,9 +594,19 @@ class XlsxReader(RowReader):
     @cached_property
     def _digits(self) -> dict[int, int]:
         """The digits of the keys in each column of keys that has only numbers."""
-        roles = {at: role for role, (at, _) in cast("Assignment", self._assignment).by_role.items()}
+        roles = {at: role for role, (at, _) in cast("Assignment", self.assignment).by_role.items()}
         digits = {at: _KEY_DIGITS[roles[at]].get(longest, 0) for at, longest in self._longest.items()}
         return {at: number for at, number in digits.items() if number}
+
+
+class _Header(NamedTuple):
+    """The row that names the columns of a sheet, and how many rows have a value up to it."""
+
+    sheet: Sheet
+    titles: int
+    number: int
+    assignment: Assignment
+    columns: list[str]
 
 
 class _MergedCells:
@@ -588,12 +657,6 @@ MediaType: TypeAlias = Literal[
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 ]
 
-_READERS: dict[str, type[RowReader]] = {
-    "text/csv": CsvReader,
-    "application/x-ndjson": NdjsonReader,
-    "application/json": JsonReader,
-}
-
 
 def reader(
     media_type: MediaType,
@@ -605,9 +668,15 @@ def reader(
 ) -> RowReader:
     """Return the reader of a format; `named` has the header of each role that the sender names."""
     if media_type == XLSX:
+        if header_row == 0:
+            raise UnreadableBodyError("A sheet needs a row with the names of its columns: insert one above the list.")
         return XlsxReader(file, roles, named or {}, sheet, header_row)
     if sheet is not None:
         raise UnreadableBodyError("Only a workbook (.xlsx) has sheets: leave out `sheet`.")
-    if header_row is not None:
+    if header_row and header_row > 1:
         raise UnreadableBodyError("Only a workbook (.xlsx) may have rows above its header: leave out `header_row`.")
-    return _READERS[media_type](file, roles, named or {})
+    if media_type == "text/csv":
+        return CsvReader(file, roles, named or {}, header_row)
+    if header_row is not None:
+        raise UnreadableBodyError("Only CSV and workbooks have a header: leave out `header_row`.")
+    return (JsonReader if media_type == "application/json" else NdjsonReader)(file, roles, named or {})

@@ -340,6 +340,7 @@ class Index(BaseModel):
 
 
 _KEY = "^[0-9]{9}$"
+_KEY_OF_ANY = "^([0-9]{2}|[0-9]{5}|[0-9]{9})$"
 
 
 class MatchableRow(BaseModel):
@@ -358,13 +359,20 @@ class MatchableRow(BaseModel):
         str | None,
         Field(description="The name of its estado, an abbreviation, a code, or its key.", examples=["Jal."]),
     ] = None
+    cve_mun: Annotated[
+        str | int | None,
+        Field(description="The key of its municipio, if `municipio` has the name.", examples=["039"]),
+    ] = None
     latitud: Annotated[float | None, Field(description="Degrees north.", ge=-90, le=90, examples=[20.6767])] = None
     longitud: Annotated[
         float | None, Field(description="Degrees east: negative in Mexico.", ge=-180, le=180, examples=[-103.3475])
     ] = None
     cvegeo: Annotated[
         str | int | None,
-        Field(description="The official key, with or without its zero; a withdrawn one leads to its successor."),
+        Field(
+            description="The official key, with or without its zero; a withdrawn one leads to its successor. In a row"
+            " without a name, that of a municipio or an estado is answered too."
+        ),
     ] = None
     clave: Annotated[
         str | int | None,
@@ -397,10 +405,28 @@ class MatchFault(BaseModel):
     ]
 
 
-class MatchCandidate(BaseModel):
-    """A locality that a row may mean."""
+class _Fields(BaseModel):
+    """The members that `fields` can choose; null where a place has no such value."""
 
-    cvegeo: Annotated[str, Field(description="The official key.", pattern=_KEY, examples=["140390001"])]
+    nombre: Annotated[str | None, of_column("nombre")] = None
+    municipio: Annotated[str | None, of_column("municipio")] = None
+    estado: Annotated[str | None, of_column("estado")] = None
+    clave: Annotated[str | None, of_column("clave")] = None
+    cve_ent: Annotated[str | None, of_column("cve_ent")] = None
+    cve_mun: Annotated[str | None, of_column("cve_mun")] = None
+    cvegeo_mun: Annotated[str | None, of_column("cvegeo_mun")] = None
+    ambito: Annotated[Literal["U", "R"] | None, of_column("ambito")] = None
+    latitud: Annotated[float | None, of_column("latitud")] = None
+    longitud: Annotated[float | None, of_column("longitud")] = None
+    altitud: Annotated[int | None, of_column("altitud")] = None
+    poblacion: Annotated[int | None, of_column("poblacion")] = None
+    viviendas: Annotated[int | None, of_column("viviendas")] = None
+
+
+class MatchCandidate(_Fields):
+    """A locality that a row may mean, or a municipio or estado."""
+
+    cvegeo: Annotated[str, Field(description="The official key.", pattern=_KEY_OF_ANY, examples=["140390001"])]
     id: Annotated[int, Field(description="The official key read as a number.", examples=[140390001])]
     label: Annotated[
         str,
@@ -416,7 +442,7 @@ class MatchCandidate(BaseModel):
     faults: list[MatchFault]
 
 
-class Match(BaseModel):
+class Match(_Fields):
     """The answer to a row; rows are answered in the order in which they were sent."""
 
     sent: Annotated[
@@ -434,8 +460,9 @@ class Match(BaseModel):
     cvegeo: Annotated[
         str | None,
         Field(
-            description="The official key of the likeliest place; rely on it if `exact` or `sure`.",
-            pattern=_KEY,
+            description="The official key of the likeliest place; rely on it if `exact` or `sure`. It has nine digits,"
+            " five for a municipio, two for an estado.",
+            pattern=_KEY_OF_ANY,
             examples=["140390001"],
         ),
     ]

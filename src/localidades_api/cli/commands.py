@@ -18,6 +18,7 @@ from typing import Annotated, Literal, NoReturn
 import typer
 
 from localidades_api import __version__
+from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT
 from localidades_api.cli.console import print_json, print_report, print_text, show_progress
 from localidades_api.cli.exit_codes import USAGE, Commands, errors_as_sentences, examples
 from localidades_api.cli.releases import Json, Reason, releases
@@ -260,6 +261,7 @@ def _column(content: str) -> object:
         "localidades-api match places.csv --nombre 'Lugar de origen'",
         "localidades-api match places.xlsx --output found.xlsx",
         "localidades-api match - < places.csv > found.csv",
+        "localidades-api match places.csv --fields nombre,latitud,longitud",
         "localidades-api match places.csv --url https://example.org",
     )
 )
@@ -296,14 +298,27 @@ def match(  # noqa: PLR0913  # an option per column
         typer.Option(help="Language of CSV and workbooks: en writes codes, as NDJSON always does."),
     ] = "en",
     *,
+    fields: Annotated[
+        str,
+        typer.Option(help=f"Columns of the matched place to add, separated by commas: {', '.join(MATCHED)}."),
+    ] = ",".join(MATCHED_BY_DEFAULT),
+    kind: Annotated[
+        Literal["localidad", "municipio", "estado"] | None,
+        typer.Option(
+            help="What each row is about; by default localidad, unless the table has no column for localities."
+        ),
+    ] = None,
     header_row: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Row with the header of a sheet; by default the one with the most recognized columns."
+            min=0,
+            help="Row with the header of a sheet, by default the one with the most recognized columns; 0 for CSV"
+            " without a header, whose columns are named by number.",
         ),
     ] = None,
     nombre: Annotated[str | None, _column("the name of the place")] = None,
     municipio: Annotated[str | None, _column("the name or key of its municipio")] = None,
+    cve_mun: Annotated[str | None, _column("the key of its municipio, beside the name")] = None,
     estado: Annotated[str | None, _column("the name or key of its estado")] = None,
     latitud: Annotated[str | None, _column("degrees north")] = None,
     longitud: Annotated[str | None, _column("degrees east")] = None,
@@ -316,11 +331,22 @@ def match(  # noqa: PLR0913  # an option per column
     from localidades_api.cli.match import MatchJob, run_match, run_remote_match  # noqa: PLC0415  # see above
 
     headers = {
-        "nombre": nombre, "municipio": municipio, "estado": estado, "latitud": latitud, "longitud": longitud,
-        "cvegeo": cvegeo, "clave": clave,
+        "nombre": nombre, "municipio": municipio, "cve_mun": cve_mun, "estado": estado, "latitud": latitud,
+        "longitud": longitud, "cvegeo": cvegeo, "clave": clave,
     }  # fmt: skip
     columns = {role: header for role, header in headers.items() if header is not None}
-    job = MatchJob.create(file, output, columns, force=force, sure=sure, sheet=sheet, header_row=header_row, lang=lang)
+    job = MatchJob.create(
+        file,
+        output,
+        columns,
+        force=force,
+        sure=sure,
+        sheet=sheet,
+        header_row=header_row,
+        lang=lang,
+        fields=fields,
+        kind=kind,
+    )
     if url is None:
         run_match(job, release)
     else:

@@ -226,7 +226,9 @@ def keyed_index(folder: Path) -> NameIndex:
         (270030004, "Chilapa 2da. Sección", 27003, "Centla"),
         (270030005, "Santa Rita Grande", 27003, "Centla"),
         (270030006, "El Tinto", 27003, "Centla"),
+        (270030007, "El Tinto", 27003, "Centla"),
         (270040002, "El Tinto", 27004, "Centro"),
+        (270040005, "Zarco", 27004, "Centro"),
         (270040003, "Chilapa Mora", 27004, "Centro"),
         (270040004, "Chilapa", 27004, "Centro"),
     )
@@ -243,6 +245,8 @@ def keyed_index(folder: Path) -> NameIndex:
         (MatchRow("Chilapa", cvegeo="270040004"), "exact", 99.9, [270040004]),
         (MatchRow("Santa Rita", "Centla", "Tabasco", clave="0005"), "sure", 99.9, [270030005]),
         (MatchRow("Sta. Rita de los Encinos", "Centla", "Tabasco", clave="0005"), "sure", 99.9, [270030005]),
+        (MatchRow("Ejido El Tinto", "Centla", "Tabasco", clave="0007"), "sure", 99.9, [270030007]),
+        (MatchRow("Zarco", cvegeo="270030003"), "sure", 99.9, [270030003]),
         # It fits another place better, slightly or much.
         (MatchRow("Chilapa", "Centla", "Tabasco", clave="0003"), "sure", 99.0, [270030003, 270030002]),
         (MatchRow("Chilapa", cvegeo="270030003"), "sure", 99.0, [270030003, 270030002]),
@@ -431,6 +435,17 @@ def test_town_comes_before_much_smaller_places_that_are_called_so_too(
     assert result.candidates[0].id == first
     assert [one.score for one in result.candidates] == sorted((one.score for one in result.candidates), reverse=True)
     assert result.id is None or row.estado or row.municipio or first == 140610061
+
+
+def test_seat_that_is_named_comes_before_a_larger_town_of_the_name(tmp_path: Path) -> None:
+    places = [
+        IndexedPlace(130150001, "Cardonal", 13015, "Cardonal", 13, "Hidalgo", is_seat=True),
+        IndexedPlace(130100002, "Cardonal", 13010, "Atitalaquia", 13, "Hidalgo", "R", 2000),
+    ]
+    build_index(tmp_path / "names", places)
+    index = NameIndex(tmp_path / "names")
+    assert [one.id for one in index.match(MatchRow("Cardonal", None, "Hidalgo")).candidates] == [130150001, 130100002]
+    index.close()
 
 
 def test_town_has_to_be_ten_times_as_large(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from localidades_api.catalogue.columns import LocalityRow
 from localidades_api.catalogue.folding import fold
 from localidades_api.embedded_postgres import run_embedded
 from localidades_api.importer.extract import open_table
-from localidades_api.importer.transform import Catalogue, MunicipalityRow, StateRow, transform
+from localidades_api.importer.transform import CatalogueRecords, MunicipalityRow, StateRow, transform
 
 _COMMAND = [sys.executable, "-c", "from localidades_api.cli import app; app()", "import"]
 _RELEASE_ID = 1_000_000  # of the bare COPY
@@ -57,7 +57,7 @@ def _import(url: str, source: Path) -> float:
     return time.perf_counter() - started
 
 
-async def _copy(url: str, catalogue: Catalogue, kind: str) -> float:
+async def _copy(url: str, catalogue: CatalogueRecords, kind: str) -> float:
     connection = await asyncpg.connect(url)
     await connection.execute(
         "INSERT INTO releases OVERRIDING SYSTEM VALUE"

@@ -19,13 +19,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from localidades_api.catalogue.folding import fold
-from localidades_api.catalogue.keys import CLAVE_OF_SEAT, PlaceKind
+from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.importer.extract import open_table
-from localidades_api.importer.transform import Catalogue, transform
+from localidades_api.importer.transform import CatalogueRecords, transform
 from localidades_api.names.build import build_index
 from localidades_api.names.index import NameIndex
-from localidades_api.names.places import Former, IndexedPlace, Withdrawn
+from localidades_api.names.places import IndexedPlace, Withdrawn
 from localidades_api.names.rows import MatchResult, MatchRow
+from localidades_api.offline.history import History
 
 _QUERIES = Path(__file__).parent.parent / "tests" / "names" / "queries.tsv"
 _SEED = 13
@@ -93,53 +94,25 @@ def line(name: str, count: int, goal: str, found: str) -> str:
 # -- Places
 
 
-def read_catalogue(path: Path) -> Catalogue:
+def read_catalogue(path: Path) -> CatalogueRecords:
     """Read one of INEGI's files."""
     with open_table(path) as table:
         return transform(table, lambda _rows: None)
 
 
-def places_of(catalogue: Catalogue, earlier: Catalogue | None) -> Iterator[IndexedPlace]:
+def places_of(catalogue: CatalogueRecords, earlier: CatalogueRecords | None) -> Iterator[IndexedPlace]:
     """Yield the places of a release, with the names and keys of an earlier one."""
-    former = former_of(catalogue, earlier) if earlier else {}
-    for row in catalogue.localities:
-        municipio = catalogue.municipalities[row.municipio_id]
-        estado = catalogue.states[municipio.estado_id]
-        yield IndexedPlace(
-            row.id, row.nombre, municipio.id, municipio.nombre, estado.id, estado.nombre, row.ambito, row.poblacion,
-            row.latitud, row.longitud, row.altitud, row.viviendas,
-            is_seat=row.clave == CLAVE_OF_SEAT, former=tuple(former.get(row.id, ())),
-        )  # fmt: skip
+    history = History(catalogue)
+    if earlier:
+        history.add(earlier)
+    return history.places()
 
 
-def former_of(catalogue: Catalogue, earlier: Catalogue) -> dict[int, list[Former]]:
-    """Return the earlier names of places by today's key; one under a new key has the same name and point."""
-    today = {row.id: row for row in catalogue.localities}
-    old = {row.id for row in earlier.localities}
-    new = defaultdict(list)
-    for row in catalogue.localities:
-        if row.id not in old:
-            new[row.nombre, row.latitud, row.longitud].append(row.id)
-    former = defaultdict(list)
-    for row in earlier.localities:
-        municipio = earlier.municipalities[row.municipio_id].nombre
-        same = today.get(row.id)
-        if same is None:
-            successors = new[row.nombre, row.latitud, row.longitud]
-            if len(successors) == 1:
-                former[successors[0]].append(Former(row.nombre, municipio, row.id))
-        elif (same.nombre, catalogue.municipalities[same.municipio_id].nombre) != (row.nombre, municipio):
-            former[row.id].append(Former(row.nombre, municipio, row.id))
-    return former
-
-
-def withdrawn_of(catalogue: Catalogue, earlier: Catalogue) -> Iterator[Withdrawn]:
+def withdrawn_of(catalogue: CatalogueRecords, earlier: CatalogueRecords) -> Iterator[Withdrawn]:
     """Yield the places of an earlier release that have neither their key nor a successor."""
-    followed = {former.id for found in former_of(catalogue, earlier).values() for former in found}
-    today = {row.id for row in catalogue.localities}
-    for row in earlier.localities:
-        if row.id not in today and row.id not in followed:
-            yield Withdrawn(row.id, row.nombre, earlier.municipalities[row.municipio_id].nombre)
+    history = History(catalogue)
+    history.add(earlier)
+    return history.withdrawn()
 
 
 # -- Cases of suggestions
@@ -164,7 +137,7 @@ def labels(index: NameIndex) -> Iterator[Case]:
     yield from (Case(label, ids[0]) for label, ids in found.items() if len(ids) == 1)
 
 
-def largest(catalogue: Catalogue) -> Iterator[Case]:
+def largest(catalogue: CatalogueRecords) -> Iterator[Case]:
     """Yield the largest places with their estado, official or abbreviated, before or after the name."""
     rows = sorted(catalogue.localities, key=lambda row: (-(row.poblacion or 0), row.id))[:_LARGEST]
     for number, row in enumerate(rows):
@@ -202,7 +175,7 @@ def _mistype(word: str, chance: random.Random) -> str:
     )
 
 
-def renamed(catalogue: Catalogue, earlier: Catalogue) -> Iterator[Case]:
+def renamed(catalogue: CatalogueRecords, earlier: CatalogueRecords) -> Iterator[Case]:
     """Yield the earlier names that have changed, with municipio and estado; `Ninguno` names nothing."""
     today = {row.id: row for row in catalogue.localities}
     for row in earlier.localities:
@@ -221,7 +194,7 @@ def unfinished(cases: Iterable[Case]) -> Iterator[Case]:
 # -- Rows to match
 
 
-def rows_of(catalogue: Catalogue) -> Iterator[tuple[MatchRow, int]]:
+def rows_of(catalogue: CatalogueRecords) -> Iterator[tuple[MatchRow, int]]:
     """Yield the localities of a catalogue as rows, with their keys."""
     for row in catalogue.localities:
         municipio = catalogue.municipalities[row.municipio_id]
@@ -275,10 +248,10 @@ class Bench:
             self.tell(outcome)
         self.tell(certain)
 
-    def match_earlier(self, catalogue: Catalogue, earlier: Catalogue) -> None:
+    def match_earlier(self, catalogue: CatalogueRecords, earlier: CatalogueRecords) -> None:
         """Measure the accuracy of matching on the rows of an earlier release, those of withdrawn places included."""
         today = {row.id for row in catalogue.localities}
-        successors = {former.id: id_ for id_, found in former_of(catalogue, earlier).items() for former in found}
+        successors = {former.id: place.id for place in places_of(catalogue, earlier) for former in place.former}
         certain = Certain("names of the earlier release: right where certain", "99.95 %")
         for row, key in rows_of(earlier):
             certain.add(row, self._index.match(row), key if key in today else successors.get(key))
@@ -295,7 +268,7 @@ class Bench:
         print(line(name, len(cases), goal, f"{1 / each:,.0f}/s, {each * 1000:.3f} ms"), flush=True)
 
 
-def build(folder: Path, catalogue: Catalogue, earlier: Catalogue | None) -> NameIndex:
+def build(folder: Path, catalogue: CatalogueRecords, earlier: CatalogueRecords | None) -> NameIndex:
     """Build the index, open it, and print the time and size."""
     places = list(places_of(catalogue, earlier))
     withdrawn = list(withdrawn_of(catalogue, earlier)) if earlier else []
@@ -342,7 +315,11 @@ def main() -> None:
 
 
 def measure(
-    bench: Bench, index: NameIndex, catalogue: Catalogue, earlier: Catalogue | None, options: argparse.Namespace
+    bench: Bench,
+    index: NameIndex,
+    catalogue: CatalogueRecords,
+    earlier: CatalogueRecords | None,
+    options: argparse.Namespace,
 ) -> None:
     """Print all lines of accuracy and speed."""
     queries, large = list(typed_queries(options.queries)), list(largest(catalogue))

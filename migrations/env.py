@@ -13,12 +13,13 @@ from alembic.util import CommandError
 from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from localidades_api.cli.console import print_report, show_progress
+from localidades_api.cli.console import print_report
 from localidades_api.database.models import VERSION_TABLE, metadata
 from localidades_api.database.pool import Database
 from localidades_api.embedded_postgres import provide_database
 from localidades_api.errors import LocalidadesError
 from localidades_api.importer.seed import load_pending_seed
+from localidades_api.observability.progress_display import show_progress
 from localidades_api.settings import read_settings
 
 # Told of the revisions before and after, once they are committed and before the seed is loaded.

@@ -10,11 +10,11 @@ import time
 from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import islice
-from typing import Any, Literal, Protocol, Self, TypeAlias, TypeVar, overload
+from typing import Any, Literal, Self, TypeVar, overload
 
 import httpx
 
-from .frames import read_table
+from .frames import Answered, Frame, read_table
 
 _API = "/api/census"
 _PLACES = f"{_API}/localidades/"
@@ -27,19 +27,6 @@ _MAX_PAUSE = 30.0  # seconds, whatever Retry-After says
 BUSY = {429, 502, 503, 504}  # statuses that may pass
 
 T = TypeVar("T")
-
-
-class _DataFrame(Protocol):
-    """Has what tables of pandas and polars have, and no other kind of rows."""
-
-    @property
-    def shape(self) -> tuple[int, int]: ...
-    @property
-    def columns(self) -> Any: ...  # noqa: ANN401  # an Index of pandas, or a list
-
-
-Frame = TypeVar("Frame", bound=_DataFrame)
-Answered: TypeAlias = Any  # a DataFrame for a Series or a LazyFrame, a list of dicts for all else
 _Steps = Generator[httpx.Request, httpx.Response, T]  # a call: requests out, their answers in, and what it returns
 _Outcome = httpx.Response | httpx.RequestError
 

@@ -5,7 +5,7 @@ It imports pandas or polars only when it is given one of their tables.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 TEXT_COLUMN = "nombre"  # of texts, of a Series without a name, and of tables without columns
 
@@ -30,6 +30,19 @@ _POLARS_TYPES = {int: "Int64", float: "Float64", str: "String"}
 _EXPECTED = "a list of texts or of dicts, a DataFrame or Series of pandas or polars, or a LazyFrame"
 
 Columns: TypeAlias = Mapping[str, Sequence[str]]  # cells by the name of their column; a missing value is empty
+
+
+class _DataFrame(Protocol):
+    """Has what tables of pandas and polars have, and no other kind of rows."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def columns(self) -> Any: ...  # noqa: ANN401  # an Index of pandas, or a list
+
+
+Frame = TypeVar("Frame", bound=_DataFrame)
+Answered: TypeAlias = Any  # a DataFrame for a Series or a LazyFrame, a list of dicts for all else
 
 
 class Table(NamedTuple):

@@ -121,6 +121,14 @@ class Settings(BaseSettings):
         BeforeValidator(_expand),
         Field(default_factory=default_data_dir, description="Folder for the embedded Postgres and its data."),
     ]
+    cache_dir: Annotated[
+        Path | None,
+        BeforeValidator(_expand),
+        Field(
+            description="Folder for the indexes of catalogues that are opened without a server; if unset, the user's"
+            " cache folder."
+        ),
+    ] = None
     postgres_bin: Annotated[
         Path | None,
         BeforeValidator(_expand),

@@ -25,8 +25,9 @@ from localidades_api.errors import (
     ImportRunningError,
     LocalidadesError,
 )
-from localidades_api.importer import ImportReport, ImportStep, import_catalogue
+from localidades_api.importer.run import ImportReport, import_catalogue
 from localidades_api.importer.transform import Rejected
+from localidades_api.observability.progress import ImportStep
 from tests.support.application import import_into
 from tests.support.catalogue import HEADER, Place, Silent, many, write_catalogue
 from tests.support.database import (
@@ -51,7 +52,8 @@ LARGE = 6_000  # localities, enough for the observer to be told of some in the m
 IMPORTER = """
 import asyncio, os, signal, sys
 from localidades_api.database.pool import Database
-from localidades_api.importer import ImportStep, import_catalogue
+from localidades_api.importer.run import import_catalogue
+from localidades_api.observability.progress import ImportStep
 
 url, source, moment = sys.argv[1:]
 

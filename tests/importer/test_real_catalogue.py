@@ -13,8 +13,8 @@ import pytest
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.database.queries.releases import get_release_snapshot
-from localidades_api.importer import ImportReport
-from localidades_api.importer.transform import Catalogue
+from localidades_api.importer.run import ImportReport
+from localidades_api.importer.transform import CatalogueRecords
 from tests.support.application import import_into
 from tests.support.catalogue import read_catalogue
 from tests.support.postgres import new_database
@@ -72,7 +72,7 @@ def originals(texts: dict[str, str]) -> dict[str, list[Original]]:
 
 
 @pytest.fixture(scope="module")
-def catalogues(real_catalogues: Path) -> dict[str, Catalogue]:
+def catalogues(real_catalogues: Path) -> dict[str, CatalogueRecords]:
     """Lend both cuts as the importer reads them from their zips."""
     return {cut: read_catalogue(real_catalogues / f"catun_localidad_{cut}.zip") for cut in CUTS}
 
@@ -144,7 +144,12 @@ async def test_walk_over_all_pages_gives_every_locality_of_the_file_once_in_orde
     ],
 )
 def test_text_in_every_encoding_and_separator_is_the_catalogue_of_the_zip(
-    tmp_path: Path, catalogues: dict[str, Catalogue], texts: dict[str, str], cut: str, separator: str, encoding: str
+    tmp_path: Path,
+    catalogues: dict[str, CatalogueRecords],
+    texts: dict[str, str],
+    cut: str,
+    separator: str,
+    encoding: str,
 ) -> None:
     path = tmp_path / ("AGEEML.csv" if separator == "," else "AGEEML.txt")
     path.write_bytes(texts[cut].replace('","', f'"{separator}"').encode(encoding))

@@ -58,6 +58,7 @@ def fingerprint_by(package: Path) -> str:
         ("catalogue/folding.py", True),
         ("database/queries/names.py", True),
         ("name_indexes/build.py", True),
+        ("name_indexes/places.py", True),
         ("api/index.py", False),
     ],
 )

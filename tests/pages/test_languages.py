@@ -15,8 +15,8 @@ from babel.messages.pofile import read_po
 
 import localidades_api
 from localidades_api.api.site import answerable
+from localidades_api.languages.accept_language import choose_language
 from localidades_api.languages.match_words import FAULTS, OUTCOMES
-from localidades_api.languages.translators import choose_language
 from localidades_api.names.faults import Difference
 from localidades_api.names.rows import Outcome
 from tests.support.pages import ERRORS, PAGES, Page

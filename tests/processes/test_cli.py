@@ -28,8 +28,8 @@ from localidades_api.cli.exit_codes import errors_as_sentences
 from localidades_api.database.dsn import Dsn
 from localidades_api.database.pool import Database
 from localidades_api.errors import ConfigurationError
-from localidades_api.importer import ImportStep, import_catalogue
-from localidades_api.observability.progress import Step
+from localidades_api.importer.run import import_catalogue
+from localidades_api.observability.progress import ImportStep, Step
 from localidades_api.settings import PREFIX
 from tests.support.catalogue import TRAPS, many, write_catalogue
 from tests.support.commands import assert_error, invoke

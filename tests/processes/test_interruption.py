@@ -243,7 +243,7 @@ async def test_interrupted_fetch_leaves_no_file(
 SHORT_OF_MEMORY = """
 import resource, sys
 from localidades_api.cli import app, database
-from localidades_api.importer import import_catalogue
+from localidades_api.importer.run import import_catalogue
 
 limit = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize() + int(sys.argv.pop(1))
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))

@@ -10,7 +10,7 @@ from localidades_api.catalogue.columns import ATTRIBUTES
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.extract import open_table
 from localidades_api.importer.source import open_source
-from localidades_api.importer.transform import Catalogue, transform
+from localidades_api.importer.transform import CatalogueRecords, transform
 from localidades_api.observability.progress import Step
 
 HEADER = (
@@ -113,7 +113,7 @@ def unwatched(amount: int) -> None:
     """Watch nothing."""
 
 
-def read_catalogue(path: Path) -> Catalogue:
+def read_catalogue(path: Path) -> CatalogueRecords:
     """Read a file as the importer does."""
     with open_table(path) as table:
         return transform(table, unwatched)

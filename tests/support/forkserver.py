@@ -27,7 +27,7 @@ from typing import Any
 PRELOADED = (
     "localidades_api.app",
     "localidades_api.name_indexes.build",
-    "localidades_api.importer",
+    "localidades_api.importer.run",
     "localidades_api.releases.retire",
     "localidades_api.server.protocol",
     "localidades_api.server.run",

@@ -22,7 +22,7 @@ from localidades_api.catalogue.columns import ATTRIBUTES
 from localidades_api.errors import CatalogueError
 from localidades_api.files.kinds import describe_kind
 from localidades_api.importer.extract import open_table, split_line, split_lines
-from localidades_api.importer.transform import Catalogue, transform
+from localidades_api.importer.transform import CatalogueRecords, transform
 from tests.support.catalogue import HEADER, TRAPS, Place, lines_of, many, read_catalogue, unwatched, write_catalogue
 
 BOM = b"\xef\xbb\xbf"
@@ -34,7 +34,7 @@ OLD_HEADER = (
 ACCENTED = tuple(place for place in TRAPS if not place.nombre.isascii())
 
 
-def names_of(catalogue: Catalogue) -> list[str]:
+def names_of(catalogue: CatalogueRecords) -> list[str]:
     return [locality.nombre for locality in sorted(catalogue.localities)]
 
 
@@ -57,12 +57,12 @@ def write_zip(path: Path, members: dict[str, bytes], compression: int = zipfile.
 
 
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory: pytest.TempPathFactory) -> Catalogue:
+def expected(tmp_path_factory: pytest.TempPathFactory) -> CatalogueRecords:
     """Return the traps as read from UTF-8 with a BOM and CRLF, which is INEGI's own format."""
     return read_catalogue(write_catalogue(tmp_path_factory.mktemp("expected") / "AGEEML.csv", TRAPS))
 
 
-def test_csv_with_every_trap_is_read_back_exactly(expected: Catalogue) -> None:
+def test_csv_with_every_trap_is_read_back_exactly(expected: CatalogueRecords) -> None:
     assert names_of(expected) == [place.nombre for place in TRAPS]
     assert expected.rejected == []
 
@@ -71,7 +71,7 @@ def test_csv_with_every_trap_is_read_back_exactly(expected: Catalogue) -> None:
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-8", "windows-1252"])
 @pytest.mark.parametrize(("separator", "suffix"), [(",", "csv"), ("\t", "txt")], ids=["csv", "txt"])
 def test_encoding_separator_and_line_ending_do_not_matter(
-    tmp_path: Path, expected: Catalogue, encoding: str, end: str, separator: str, suffix: str
+    tmp_path: Path, expected: CatalogueRecords, encoding: str, end: str, separator: str, suffix: str
 ) -> None:
     path = tmp_path / f"AGEEML.{suffix}"
     path.write_bytes(text_of(TRAPS, end=end, separator=separator).encode(encoding))
@@ -81,7 +81,7 @@ def test_encoding_separator_and_line_ending_do_not_matter(
 @pytest.mark.parametrize("spell", [str, str.lower, str.upper], ids=["as it was", "lower", "upper"])
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-8", "windows-1252"])
 def test_old_header_is_accepted(
-    tmp_path: Path, expected: Catalogue, spell: Callable[[str], str], encoding: str
+    tmp_path: Path, expected: CatalogueRecords, spell: Callable[[str], str], encoding: str
 ) -> None:
     header = [spell(name) for name in OLD_HEADER]
     path = tmp_path / "AGEEML.csv"
@@ -89,14 +89,14 @@ def test_old_header_is_accepted(
     assert read_catalogue(path) == expected
 
 
-def test_column_order_does_not_matter(tmp_path: Path, expected: Catalogue) -> None:
+def test_column_order_does_not_matter(tmp_path: Path, expected: CatalogueRecords) -> None:
     rows = [tuple(reversed(place.values())) for place in TRAPS]
     path = tmp_path / "AGEEML.csv"
     path.write_bytes("".join(f"{line}\r\n" for line in lines_of(rows, tuple(reversed(HEADER)))).encode())
     assert read_catalogue(path) == expected
 
 
-def test_additional_columns_are_ignored(tmp_path: Path, expected: Catalogue) -> None:
+def test_additional_columns_are_ignored(tmp_path: Path, expected: CatalogueRecords) -> None:
     rows = [(*place.values(), "something new") for place in TRAPS]
     path = tmp_path / "AGEEML.csv"
     path.write_bytes("".join(f"{line}\r\n" for line in lines_of(rows, (*HEADER, "NUEVA"))).encode())
@@ -115,7 +115,9 @@ def test_missing_optional_columns_are_empty(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("delimiter", [",", "\t"], ids=["csv", "txt"])
 @pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL], ids=["minimal", "all"])
-def test_doubled_quotes_are_read(tmp_path: Path, expected: Catalogue, delimiter: str, quoting: Literal[0, 1]) -> None:
+def test_doubled_quotes_are_read(
+    tmp_path: Path, expected: CatalogueRecords, delimiter: str, quoting: Literal[0, 1]
+) -> None:
     text = io.StringIO()
     writer = csv.writer(text, delimiter=delimiter, quoting=quoting, lineterminator="\r\n")
     writer.writerows([HEADER, *(place.values() for place in TRAPS)])
@@ -132,7 +134,7 @@ def test_unescaped_quote_in_a_name_is_kept(tmp_path: Path, name: str, *, escaped
     assert names_of(read_catalogue(path)) == [name, "Ninguno"]
 
 
-def test_trailing_carriage_return_ends_the_last_line(tmp_path: Path, expected: Catalogue) -> None:
+def test_trailing_carriage_return_ends_the_last_line(tmp_path: Path, expected: CatalogueRecords) -> None:
     path = tmp_path / "AGEEML.csv"
     path.write_bytes(text_of(TRAPS).encode().removesuffix(b"\n"))
     assert read_catalogue(path) == expected
@@ -235,12 +237,12 @@ def test_utf_8_member_of_a_zip_is_preferred(tmp_path: Path) -> None:
         assert names_of(transform(table, unwatched)) == ["Utf ó"]
 
 
-def test_zip_with_windows_1252_only_is_read(tmp_path: Path, expected: Catalogue) -> None:
+def test_zip_with_windows_1252_only_is_read(tmp_path: Path, expected: CatalogueRecords) -> None:
     path = write_zip(tmp_path / "catun_localidad.zip", {"AGEEML_2018.csv": text_of(TRAPS).encode("windows-1252")})
     assert read_catalogue(path) == expected
 
 
-def test_largest_table_of_a_zip_is_read(tmp_path: Path, expected: Catalogue) -> None:
+def test_largest_table_of_a_zip_is_read(tmp_path: Path, expected: CatalogueRecords) -> None:
     path = write_zip(
         tmp_path / "catun_localidad.zip",
         {
@@ -253,7 +255,7 @@ def test_largest_table_of_a_zip_is_read(tmp_path: Path, expected: Catalogue) -> 
     assert read_catalogue(path) == expected
 
 
-def test_zip_is_recognized_without_its_extension(tmp_path: Path, expected: Catalogue) -> None:
+def test_zip_is_recognized_without_its_extension(tmp_path: Path, expected: CatalogueRecords) -> None:
     path = write_zip(tmp_path / "download", {"AGEEML.txt": text_of(TRAPS, separator="\t").encode()})
     assert read_catalogue(path) == expected
 
@@ -306,7 +308,7 @@ def test_zip_with_unsupported_compression_is_refused_as_such(tmp_path: Path) -> 
 
 @given(st.data())
 def test_zip_with_any_changed_byte_is_refused_or_unchanged(
-    tmp_path_factory: pytest.TempPathFactory, expected: Catalogue, data: st.DataObject
+    tmp_path_factory: pytest.TempPathFactory, expected: CatalogueRecords, data: st.DataObject
 ) -> None:
     compression = data.draw(st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]))
     path = tmp_path_factory.getbasetemp() / "changed.zip"
@@ -378,7 +380,7 @@ def test_census_table_is_refused_as_such(tmp_path: Path) -> None:
         read_catalogue(path)
 
 
-def test_semicolons_of_spanish_excel_are_read(tmp_path: Path, expected: Catalogue) -> None:
+def test_semicolons_of_spanish_excel_are_read(tmp_path: Path, expected: CatalogueRecords) -> None:
     rows = csv.reader(io.StringIO(text_of(TRAPS).replace('"N"', 'N"').replace('"W"', 'W"')))
     path = tmp_path / "AGEEML.csv"
     written = io.StringIO()
@@ -387,7 +389,7 @@ def test_semicolons_of_spanish_excel_are_read(tmp_path: Path, expected: Catalogu
     assert read_catalogue(path) == expected
 
 
-def test_gzip_is_read(tmp_path: Path, expected: Catalogue) -> None:
+def test_gzip_is_read(tmp_path: Path, expected: CatalogueRecords) -> None:
     path = tmp_path / "AGEEML.csv.gz"
     path.write_bytes(gzip.compress(text_of(TRAPS).encode()))
     assert read_catalogue(path) == expected
@@ -450,11 +452,11 @@ def rows_of_traps() -> list[tuple[str, ...]]:
     return [HEADER, *(place.values() for place in TRAPS)]
 
 
-def test_workbook_is_read(tmp_path: Path, expected: Catalogue) -> None:
+def test_workbook_is_read(tmp_path: Path, expected: CatalogueRecords) -> None:
     assert read_catalogue(write_workbook(tmp_path / "localidades.xlsx", rows_of_traps())) == expected
 
 
-def test_workbook_written_by_another_library_is_read(tmp_path: Path, expected: Catalogue) -> None:
+def test_workbook_written_by_another_library_is_read(tmp_path: Path, expected: CatalogueRecords) -> None:
     with xlsxwriter.Workbook(tmp_path / "localidades.xlsx", {"constant_memory": True}) as workbook:  # no shared texts
         sheet = workbook.add_worksheet()
         for number, row in enumerate(rows_of_traps()):
@@ -463,7 +465,7 @@ def test_workbook_written_by_another_library_is_read(tmp_path: Path, expected: C
     assert read_catalogue(tmp_path / "localidades.xlsx") == expected
 
 
-def test_workbook_with_numeric_cells_is_read(tmp_path: Path, expected: Catalogue) -> None:
+def test_workbook_with_numeric_cells_is_read(tmp_path: Path, expected: CatalogueRecords) -> None:
     rows = [[_as_number(value) for value in row] for row in rows_of_traps()]
     found = read_catalogue(write_workbook(tmp_path / "localidades.xlsx", rows))
     assert found.zeros_restored
@@ -476,7 +478,7 @@ def _as_number(value: str) -> str | float:
     return value
 
 
-def test_sheet_is_read_by_its_name(tmp_path: Path, expected: Catalogue) -> None:
+def test_sheet_is_read_by_its_name(tmp_path: Path, expected: CatalogueRecords) -> None:
     workbook = openpyxl.Workbook()
     workbook.create_sheet("Localidades & más")
     for row in rows_of_traps():

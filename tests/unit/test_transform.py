@@ -12,22 +12,22 @@ from hypothesis import strategies as st
 from localidades_api.catalogue.columns import ATTRIBUTES, LocalityRow
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.extract import read_table
-from localidades_api.importer.transform import Catalogue, MunicipalityRow, Rejected, StateRow, transform
+from localidades_api.importer.transform import CatalogueRecords, MunicipalityRow, Rejected, StateRow, transform
 from tests.support.catalogue import HEADER, TRAPS, Place, lines_of, many, read_catalogue, unwatched, write_catalogue
 
 WIDTH = f"the header has {len(HEADER)}"
 PLAIN = tuple(Place(f"01001{number:04d}", f"Lugar {number}") for number in range(1, 21))
 
 
-def read_lines(lines: Iterable[str]) -> Catalogue:
+def read_lines(lines: Iterable[str]) -> CatalogueRecords:
     return transform(read_table("AGEEML.csv", (f"{line}\n" for line in lines)), unwatched)
 
 
-def read_places(*places: Place) -> Catalogue:
+def read_places(*places: Place) -> CatalogueRecords:
     return read_lines(lines_of(place.values() for place in places))
 
 
-def read_rows(*rows: Sequence[str]) -> Catalogue:
+def read_rows(*rows: Sequence[str]) -> CatalogueRecords:
     return read_lines(lines_of(rows))
 
 

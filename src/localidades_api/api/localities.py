@@ -28,7 +28,6 @@ from localidades_api.catalogue.schemas import (
 from localidades_api.database.models import localities
 from localidades_api.database.queries.nearest import find_nearest
 from localidades_api.names.index import NameIndex
-from localidades_api.names.places import Suggested
 
 router = APIRouter(prefix="/localidades", tags=["Localities"], responses=CACHEABLE)
 
@@ -125,7 +124,7 @@ def _suggest(names: NameIndex, query: SuggestQuery) -> dict[str, Any]:
         municipio_id=query.municipio_id,
         limit=query.limit,
     )
-    return {"results": [_suggestion(one) for one in found]}
+    return {"results": [one.describe() for one in found]}
 
 
 @router.get("/nearest/", summary="List nearest localities", response_model=NearbyPlaceResults)
@@ -165,20 +164,3 @@ async def get_locality(
     return await answer_by_key(
         request, query, services, localities, id, get, describe, template="locality.html", context=context
     )
-
-
-def _suggestion(one: Suggested) -> dict[str, Any]:
-    return {
-        "kind": one.kind,
-        "id": one.id,
-        "cvegeo": one.cvegeo,
-        "municipio_id": one.municipio_id,
-        "clave": one.clave,
-        "nombre": one.nombre,
-        "label": one.label,
-        "match": one.match,
-        "otro_nombre": one.name,
-        "poblacion": one.poblacion,
-        "latitud": one.latitud,
-        "longitud": one.longitud,
-    }

@@ -31,7 +31,8 @@ from localidades_api.errors import (
 )
 from localidades_api.html.renderer import Format, Renderer, View, root_of, select_renderer
 from localidades_api.http.headers import VARY_BY_LANGUAGE
-from localidades_api.languages.translators import LANGUAGES, Language, preferred_language
+from localidades_api.languages.accept_language import preferred_language
+from localidades_api.languages.translators import LANGUAGES, Language
 from localidades_api.observability.faults import FAULTS, cause
 from localidades_api.observability.metrics import COUNTERS
 

@@ -57,7 +57,8 @@ from localidades_api.html.renderer import FORMATS, JSON, Renderer, View, root_of
 from localidades_api.http.caching import CACHE_CONTROL, entity_tag, freshness_headers, is_fresh
 from localidades_api.http.headers import VARY_BY_CODING, VARY_BY_LANGUAGE, link_header
 from localidades_api.http.negotiation import CODINGS, choose_coding, compress
-from localidades_api.languages.translators import Language, preferred_language
+from localidades_api.languages.accept_language import preferred_language
+from localidades_api.languages.translators import Language
 
 
 @dataclass(frozen=True, slots=True)

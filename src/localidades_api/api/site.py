@@ -32,8 +32,9 @@ from localidades_api.html.svg import draw_country
 from localidades_api.http.caching import CACHE_CONTROL
 from localidades_api.http.headers import VARY_BY_LANGUAGE, vary_by_type
 from localidades_api.http.paths import LOCALIDADES, MAP_PAGE, MATCH, MATCH_PAGE, PREFIX
+from localidades_api.languages.accept_language import preferred_language
 from localidades_api.languages.match_words import FAULTS, OUTCOMES, name_outcome
-from localidades_api.languages.translators import LANGUAGES, Language, document_translator, preferred_language
+from localidades_api.languages.translators import LANGUAGES, Language, document_translator
 
 SWAGGER_UI = "/static-swagger-ui"
 # Swagger UI has its icons as `data:` addresses.

@@ -5,6 +5,7 @@ from typing import Literal
 
 Axis = Literal["latitud", "longitud"]
 
+EARTH_RADIUS = 6_371_008.8  # metres, the mean one (IUGG)
 BOUNDS: dict[Axis, int] = {"latitud": 90, "longitud": 180}
 DECIMAL = r"-?[0-9]{1,3}(\.[0-9]{1,25})?"  # a decimal as programs write it; stricter than float()
 

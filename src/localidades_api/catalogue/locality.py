@@ -1,13 +1,15 @@
 """A locality as JSON, where Postgres does not write it (`database.queries`)."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
-from sqlalchemy import Row
 
 from localidades_api.catalogue.columns import RECORD
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, label
+
+if TYPE_CHECKING:  # without a server, SQLAlchemy is not imported
+    from sqlalchemy import Row
 
 
 def encode_envelope(quantity: int, total_pages: int, results: str) -> bytes:
@@ -24,7 +26,7 @@ def encode_localities(places: Iterable[tuple[int, str]]) -> str:
     )
 
 
-def describe_locality(row: Row[Any]) -> dict[str, Any]:
+def describe_locality(row: "Row[Any]") -> dict[str, Any]:
     """Return a locality with its municipio and its estado."""
     municipio = {
         "id": row.municipio_id,
@@ -37,32 +39,42 @@ def describe_locality(row: Row[Any]) -> dict[str, Any]:
     return {**record, "municipio": municipio, "estado": describe_state(row)}
 
 
-def describe_state(row: Row[Any]) -> dict[str, Any]:
+def describe_state(row: "Row[Any]") -> dict[str, Any]:
     """Return the estado in the `estado_` columns of a row."""
     return {name: getattr(row, f"estado_{name}") for name in ("id", "clave", "nombre", "abreviatura")}
 
 
-def describe_near(row: Row[Any]) -> dict[str, Any]:
+def describe_near(row: "Row[Any]") -> dict[str, Any]:
     """Return a place with its distance in metres."""
-    return {**_place(row), "distancia": round(row.distance, 1)}
+    written = label(
+        row.id,
+        row.nombre,
+        row.municipio,
+        row.estado,
+        has_homonym=row.has_homonym,
+        municipio_has_homonym=row.municipio_has_homonym,
+    )
+    return describe_place_near(row.id, row.nombre, written, row.poblacion, row.latitud, row.longitud, row.distance)
 
 
-def _place(row: Row[Any]) -> dict[str, Any]:
-    """Return a place with a label that distinguishes it from others of the same name."""
+def describe_place_near(
+    id_: int,
+    nombre: str,
+    written: str,
+    poblacion: int | None,
+    latitud: float | None,
+    longitud: float | None,
+    distance: float,
+) -> dict[str, Any]:
+    """Return a place with its label `written` and its distance in metres."""
     return {
-        "id": row.id,
-        "municipio_id": row.municipio_id,
-        "clave": row.clave,
-        "nombre": row.nombre,
-        "label": label(
-            row.id,
-            row.nombre,
-            row.municipio,
-            row.estado,
-            has_homonym=row.has_homonym,
-            municipio_has_homonym=row.municipio_has_homonym,
-        ),
-        "poblacion": row.poblacion,
-        "latitud": row.latitud,
-        "longitud": row.longitud,
+        "id": id_,
+        "municipio_id": id_ // KEYS_OF_A_MUNICIPIO,
+        "clave": f"{id_ % KEYS_OF_A_MUNICIPIO:04d}",
+        "nombre": nombre,
+        "label": written,
+        "poblacion": poblacion,
+        "latitud": latitud,
+        "longitud": longitud,
+        "distancia": round(distance, 1),
     }

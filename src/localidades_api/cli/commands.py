@@ -19,11 +19,12 @@ import typer
 
 from localidades_api import __version__
 from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT
-from localidades_api.cli.console import print_json, print_report, print_text, show_progress
+from localidades_api.cli.console import print_json, print_report, print_text
 from localidades_api.cli.exit_codes import USAGE, Commands, errors_as_sentences, examples
 from localidades_api.cli.releases import Json, Reason, releases
 from localidades_api.errors import ConfigurationError
 from localidades_api.names.weights import MAX_SURE, MIN_SURE, SURE
+from localidades_api.observability.progress_display import show_progress
 
 _EXIT_CODES = """\b
 Exit codes:
@@ -263,6 +264,7 @@ def _column(content: str) -> object:
         "localidades-api match - < places.csv > found.csv",
         "localidades-api match places.csv --fields nombre,latitud,longitud",
         "localidades-api match places.csv --url https://example.org",
+        "localidades-api match places.xlsx --catalogue catun_localidad.zip",
     )
 )
 def match(  # noqa: PLR0913  # an option per column
@@ -308,6 +310,14 @@ def match(  # noqa: PLR0913  # an option per column
             help="What each row is about; by default localidad, unless the table has no column for localities."
         ),
     ] = None,
+    catalogue: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="INEGI's zip, csv, txt or xlsx to use instead of the database, or `demo`; again for earlier releases,"
+            " the newest first, whose names are then found too.",
+        ),
+    ] = None,
     header_row: Annotated[
         int | None,
         typer.Option(
@@ -328,7 +338,7 @@ def match(  # noqa: PLR0913  # an option per column
 ) -> None:
     """Match each row of a file to a place, and write the place's key beside the row."""
     os.nice(19)  # leave the CPU to a service on the same machine
-    from localidades_api.cli.match import MatchJob, run_match, run_remote_match  # noqa: PLC0415  # see above
+    from localidades_api.cli.match import MatchJob  # noqa: PLC0415  # see above
 
     headers = {
         "nombre": nombre, "municipio": municipio, "cve_mun": cve_mun, "estado": estado, "latitud": latitud,
@@ -347,9 +357,19 @@ def match(  # noqa: PLR0913  # an option per column
         fields=fields,
         kind=kind,
     )
-    if url is None:
+    if catalogue:
+        if url is not None or release is not None:
+            raise typer.BadParameter("--catalogue reads files only: leave out --url and --release")
+        from localidades_api.cli.match_catalogue import run_offline_match  # noqa: PLC0415  # see above
+
+        run_offline_match(job, catalogue)
+    elif url is None:
+        from localidades_api.cli.match_database import run_match  # noqa: PLC0415  # see above
+
         run_match(job, release)
     else:
+        from localidades_api.cli.match_service import run_remote_match  # noqa: PLC0415  # see above
+
         run_remote_match(job, url, release)
 
 

@@ -1,63 +1,26 @@
-"""Prints results to stdout, and progress, reports and errors to stderr."""
+"""Prints results to stdout, and reports and errors to stderr."""
 
 import errno
 import io
 import json
 import os
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import IO, TYPE_CHECKING, Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 from rich.text import Text
 
 from localidades_api.errors import OutputError, ReaderGoneError
+from localidades_api.observability.progress_display import console, redirect_to_devnull
 
 if TYPE_CHECKING:  # importing these takes longer than most commands
-    from localidades_api.importer import ImportReport
-    from localidades_api.observability.progress import Step, StepProgress
+    from localidades_api.importer.run import ImportReport
 
 _MAX_SHOWN_REJECTIONS = 20
 _PIPE_WIDTH = 200  # columns; without a terminal, rich would truncate tables at 80
-
-
-class StderrConsole(Console):
-    """A console on stderr that goes quiet if stderr can't be written, so that the command continues."""
-
-    def print(self, *objects: Any, **options: Any) -> None:  # noqa: ANN401  # rich's signature
-        """Print, or go quiet."""
-        try:
-            super().print(*objects, **options)
-        except OSError:
-            self.on_broken_pipe()
-
-    def on_broken_pipe(self) -> None:
-        """Go quiet; rich would exit."""
-        self.quiet = True
-        _redirect_to_devnull(sys.stderr)
-
-
-console = StderrConsole(stderr=True, highlight=False, soft_wrap=True)
-
-
-def _redirect_to_devnull(stream: IO[str] | None) -> None:
-    """Point a broken stream at /dev/null, so that the interpreter can flush it at exit."""
-    if stream is not None:
-        with suppress(OSError), open(os.devnull, "wb") as devnull:  # noqa: PTH123  # a device
-            os.dup2(devnull.fileno(), stream.fileno())
 
 
 def buffer_stdout() -> None:
@@ -79,10 +42,10 @@ def writing() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except BrokenPipeError as error:
-        _redirect_to_devnull(sys.stdout)
+        redirect_to_devnull(sys.stdout)
         raise ReaderGoneError("The program that reads the output has exited.") from error
     except OSError as error:
-        _redirect_to_devnull(sys.stdout)
+        redirect_to_devnull(sys.stdout)
         raise OutputError(f"The output can't be written ({error.strerror}): send it somewhere else.") from error
 
 
@@ -117,60 +80,6 @@ def print_error(message: str) -> None:
     """Write an error message to stderr, on one line and with control characters escaped."""
     plain = "".join(char if char.isprintable() else repr(char)[1:-1] for char in " ".join(message.split()))
     console.print(Text.assemble(("error:", "red"), f" {plain}"))
-
-
-@contextmanager
-def show_progress() -> "Iterator[StepProgress]":
-    """Show progress on stderr: a bar on a terminal, plain lines elsewhere."""
-    # FORCE_COLOR makes rich treat a file as a terminal. Colours are fine there, but a bar is not.
-    if console.is_interactive and console.file.isatty():
-        with Progress(console=console, transient=True, expand=True) as progress:
-            yield _ProgressBar(progress)
-    else:
-        yield _ProgressLines()
-
-
-class _ProgressBar:
-    """A progress bar. It shows the elapsed time of a step, then amounts and the remaining time once they are known."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._task = progress.add_task("", total=None)
-
-    def begin(self, step: "Step") -> None:
-        bar = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=None))
-        amounts = (DownloadColumn(),) if step.unit == "bytes" else (MofNCompleteColumn(), TextColumn(step.unit))
-        self._counting = (*bar, *amounts, TimeRemainingColumn(compact=True))
-        self._progress.columns = (*bar, TimeElapsedColumn())
-        self._progress.remove_task(self._task)
-        self._task = self._progress.add_task(step.value, total=None)
-
-    def expect(self, amount: int) -> None:
-        self._progress.update(self._task, total=amount)
-
-    def advance(self, amount: int) -> None:
-        self._progress.columns = self._counting
-        self._progress.advance(self._task, amount)
-
-
-class _ProgressLines:
-    """Prints a line when a step begins, and one with its amount and rate when it ends."""
-
-    def __init__(self) -> None:
-        self._unit, self._amount, self._began = "", 0, 0.0
-
-    def begin(self, step: "Step") -> None:
-        if self._amount:
-            rate = self._amount / max(time.perf_counter() - self._began, 1e-6)
-            console.print(f"  {self._amount:,} {self._unit} ({rate:,.0f}/s)", markup=False)
-        console.print(step.value, markup=False)
-        self._unit, self._amount, self._began = step.unit, 0, time.perf_counter()
-
-    def expect(self, amount: int) -> None:
-        """Do nothing: the amount is printed when the step ends."""
-
-    def advance(self, amount: int) -> None:
-        self._amount += amount
 
 
 def print_report(report: "ImportReport", *, dry_run: bool = False) -> None:

@@ -11,16 +11,17 @@ from pydantic import SecretStr
 
 from localidades_api import __version__
 from localidades_api.catalogue.schemas import CHANGE_KINDS, Release
-from localidades_api.cli.console import console, print_text, show_progress
+from localidades_api.cli.console import print_text
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.releases import get_release_snapshot
 from localidades_api.database.roles import grant_roles
 from localidades_api.embedded_postgres import provide_database
 from localidades_api.errors import ConfigurationError, LocalidadesError, UnavailableError
+from localidades_api.observability.progress_display import console, show_progress
 from localidades_api.settings import Settings, find_clone, read_settings
 
 if TYPE_CHECKING:
-    from localidades_api.importer import ImportReport
+    from localidades_api.importer.run import ImportReport
 
 _REQUEST_TIMEOUT = 10.0  # seconds, for the several statements of one request
 
@@ -117,7 +118,7 @@ def run_import(
     sheet: str | None,
 ) -> "ImportReport":
     """Import a catalogue, remove withdrawn releases, and show progress."""
-    from localidades_api.importer import import_catalogue  # noqa: PLC0415  # not needed by other commands
+    from localidades_api.importer.run import import_catalogue  # noqa: PLC0415  # not needed by other commands
     from localidades_api.releases.retire import finish_retirements  # noqa: PLC0415  # as above
 
     async def run(database: Database) -> "ImportReport":

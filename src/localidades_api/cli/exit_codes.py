@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from localidades_api.cli.console import buffer_stdout, console, flush_stdout, print_error
+from localidades_api.cli.console import buffer_stdout, flush_stdout, print_error
 from localidades_api.errors import (
     InsufficientMemoryError,
     LocalidadesError,
@@ -25,6 +25,7 @@ from localidades_api.errors import (
     ReaderGoneError,
     UnreadableBodyError,
 )
+from localidades_api.observability.progress_display import console
 
 FAILED = 1
 USAGE = 2  # also if `verify` can't compare, because its 1 means that the two differ

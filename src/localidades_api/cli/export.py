@@ -29,13 +29,13 @@ from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.catalogue.locality import describe_locality
 from localidades_api.catalogue.pagination import MAX_PAGE_SIZE
 from localidades_api.catalogue.schemas import Release
-from localidades_api.cli.console import console, show_progress
 from localidades_api.cli.database import ready_database
 from localidades_api.downloads.formats import FILE_TYPES
 from localidades_api.errors import ExportError, LocalidadesError, MethodNotAllowedError, NotFoundError
 from localidades_api.html.renderer import JSON, View
 from localidades_api.http.paths import LOCALIDADES, MANIFEST, PREFIX
 from localidades_api.observability.progress import Counting, Step
+from localidades_api.observability.progress_display import console, show_progress
 from localidades_api.settings import Settings, read_settings
 
 _CHECKSUMS = "SHA256SUMS"

@@ -1,27 +1,25 @@
-"""Matches the rows of a file to places, with the database that `serve` uses or by querying a running service."""
+"""Matches the rows of a file to places.
 
-import asyncio
+`match_database`, `match_service` and `match_catalogue` are the ways to answer them.
+"""
+
 import os
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
-from http import HTTPStatus
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from secrets import token_hex
 from shutil import copyfileobj, copymode
 from tempfile import TemporaryFile
-from typing import IO, Any, Self
+from typing import IO, Self
 
-import httpx
 import typer
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import from_json, to_json
 
-from localidades_api.bulk.answers import describe_problem, match_row, with_note
 from localidades_api.bulk.columns import in_language, match_columns
 from localidades_api.bulk.readers import XLSX, MediaType, reader
 from localidades_api.bulk.rows import ROLES, Answer, Row
@@ -30,23 +28,14 @@ from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
 from localidades_api.catalogue.filters import MatchedFields, split_fields
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.catalogue.messages import describe_fault
-from localidades_api.catalogue.schemas import Match
-from localidades_api.cli.console import console, show_progress, writing
-from localidades_api.cli.database import ready_database
-from localidades_api.cli.service import Service
-from localidades_api.client import BUSY, Backoff
-from localidades_api.database.pool import Database
-from localidades_api.errors import OutputError, ServiceError
+from localidades_api.cli.console import writing
+from localidades_api.errors import OutputError
 from localidades_api.files.kinds import START, describe_kind
-from localidades_api.http.paths import MATCH
 from localidades_api.importer.source import interruptible
 from localidades_api.languages.translators import LANGUAGES, Language
-from localidades_api.name_indexes.open_indexes import NameIndexes
-from localidades_api.names.index import NameIndex
 from localidades_api.names.weights import SURE
 from localidades_api.observability.progress import Counting, Step, StepProgress
-from localidades_api.releases.tracker import ReleaseTracker
-from localidades_api.settings import read_settings
+from localidades_api.observability.progress_display import console
 
 _STDIO = "-"
 _FORMATS: Mapping[str, MediaType] = {
@@ -58,14 +47,8 @@ _FORMATS: Mapping[str, MediaType] = {
     ".json": "application/json",
     ".xlsx": XLSX,
 }
-_BATCH_SIZE = 500  # rows; progress is updated and interruptions are checked after each batch
-_INDEX_TIMEOUT = 600.0  # seconds; building the index of a whole catalogue takes ten
+BATCH_SIZE = 500  # rows; progress is updated and interruptions are checked after each batch
 _OUTCOMES = ("exact", "sure", "ambiguous", "none", "problem")
-
-_REMOTE_BATCH_SIZE = 1000  # rows in a request, which takes half a second
-_TIMEOUT = 60.0  # seconds without a byte
-_RETRY_TIMEOUT = 300.0  # seconds, once a service has responded: it may still be building its index of names
-_MAX_ANSWER_BYTES = 16 * 1024  # for a row; five candidates and their faults take some 3 kB
 
 _FIELDS = TypeAdapter[str](MatchedFields)
 
@@ -282,7 +265,7 @@ def _open_source(source: str) -> Iterator[IO[bytes]]:
         yield file
 
 
-def _match_and_report(job: MatchJob, answer: AnswerRows, batch_size: int, progress: StepProgress) -> None:
+def match_and_report(job: MatchJob, answer: AnswerRows, batch_size: int, progress: StepProgress) -> None:
     """Match the rows of a file, and print a summary."""
     progress.begin(MatchStep.MATCH)
     began = time.perf_counter()
@@ -296,168 +279,3 @@ def _match_and_report(job: MatchJob, answer: AnswerRows, batch_size: int, progre
     if job.output != _STDIO:
         lines.append(f"  {job.output}")
     console.print("\n".join(lines), markup=False)
-
-
-# -- With the database
-
-
-def run_match(job: MatchJob, release: str | None) -> None:
-    """Match the rows of a file with the names in the database."""
-
-    async def run(database: str) -> None:
-        with show_progress() as progress:
-            progress.begin(MatchStep.OPEN)
-            async with _open_index(database, release) as index:
-                # This blocks the event loop, where nothing else runs: the index has everything that rows need.
-                def answer(rows: Sequence[Row]) -> list[Answer]:
-                    return [match_row(row, index, job.sure, job.fields) for row in rows]
-
-                _match_and_report(job, answer, _BATCH_SIZE, progress)
-
-    with ready_database(read_settings()) as url:
-        asyncio.run(run(url))
-
-
-@asynccontextmanager
-async def _open_index(url: str, name: str | None) -> AsyncIterator[NameIndex]:
-    """Open the index of a release (None is the current one), or build it; afterwards no database is needed."""
-    database = Database.for_reading(url, pool_size=1, timeout=read_settings().database_timeout)
-    releases = ReleaseTracker(database)
-    indexes = NameIndexes(url, releases, _INDEX_TIMEOUT)
-    try:
-        release = await releases.current() if name is None else await releases.named(name)
-        async with indexes.using(release) as index:
-            yield index
-    finally:
-        await indexes.close()
-        await database.dispose()
-
-
-# -- With a service
-
-
-def run_remote_match(job: MatchJob, url: str, release: str | None) -> None:
-    """Match the rows of a file by asking a running service."""
-    remote = RemoteMatcher(Service.parse(url, release), job.sure, job.kind, job.fields)
-    with show_progress() as progress, remote as service:
-        _match_and_report(job, service.answer, _REMOTE_BATCH_SIZE, progress)
-
-
-class _BusyError(Exception):
-    """The service can't answer now; `retry_after` is the value of the response's header, if any."""
-
-    def __init__(self, reason: str, retry_after: str | None = None) -> None:
-        super().__init__(reason)
-        self.retry_after = retry_after
-
-
-class RemoteMatcher:
-    """Sends the matched columns of rows, and no others, to a service; keeps to the release of its first response."""
-
-    def __init__(
-        self,
-        service: Service,
-        sure: float,
-        kind: PlaceKind | None = None,
-        fields: Sequence[str] = MATCHED_BY_DEFAULT,
-    ) -> None:
-        self._service = service
-        self._fields = fields
-        options = {
-            "sure": None if sure == SURE else f"{sure:g}",
-            "kind": kind,
-            "fields": None if list(fields) == list(MATCHED_BY_DEFAULT) else ",".join(fields),
-        }
-        self._options = {name: value for name, value in options.items() if value is not None}
-        self._client = service.connect(_TIMEOUT)
-        self._has_responded = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._client.close()
-
-    def answer(self, rows: Sequence[Row]) -> list[Answer]:
-        """Return the answers to rows; raise ServiceError if the service fails, or is busy for minutes."""
-        readable = [row for row in rows if row.problem is None]
-        answers = iter(self._send(readable) if readable else [])
-        return [
-            describe_problem(row.problem, self._fields) if row.problem is not None else with_note(next(answers), row)
-            for row in rows
-        ]
-
-    def _send(self, rows: Sequence[Row]) -> list[Answer]:
-        body = b"".join(to_json(row.cells) + b"\n" for row in rows)
-        backoff: Backoff | None = None
-        while True:
-            try:
-                return self._post(body, len(rows))
-            except _BusyError as error:
-                if backoff is None and self._has_responded:
-                    backoff = Backoff(_RETRY_TIMEOUT)
-                    console.print(f"waiting for the service: {error}", markup=False)
-                pause = backoff.next(error.retry_after) if backoff else None
-                if pause is None:
-                    raise ServiceError(f"The service at {self._service.root} does not answer: {error}.") from error
-                time.sleep(pause)
-
-    def _post(self, body: bytes, rows: int) -> list[Answer]:
-        headers = {"Content-Type": "application/x-ndjson", "Accept": "application/x-ndjson"}
-        address = self._service.at(MATCH, **self._options)
-        with _busy_if_unreachable(), self._client.stream("POST", address, content=body, headers=headers) as response:
-            self._has_responded = True
-            self._check(response)
-            lines = _read(response, rows * _MAX_ANSWER_BYTES).splitlines()
-        if len(lines) != rows:
-            raise _BusyError("its response is incomplete")
-        try:
-            answers = [self._read_answer(line) for line in lines]
-        except ValidationError as error:
-            raise ServiceError("The service's answers do not match the API's schema: check --url.") from error
-        self._pin(response.headers.get("catalogue-release"))
-        return answers
-
-    def _read_answer(self, line: bytes) -> Answer:
-        """Return an answer with the members that were sent; raise ValidationError if it does not match the schema."""
-        Match.model_validate_json(line, strict=True)
-        answer: dict[str, Any] = from_json(line)
-        if any(set(self._fields) - place.keys() for place in (answer, *answer["candidates"])):
-            raise ServiceError("The service does not return columns of the place: it runs an older version.")
-        del answer["sent"]
-        return answer
-
-    def _pin(self, release: str | None) -> None:
-        """Keep to the release of the first response; raise ServiceError for a response with another one."""
-        if self._service.release is None:
-            self._service = replace(self._service, release=release)
-        elif release not in {None, self._service.release}:
-            raise ServiceError("The service ignores `release` and answers with another release.")
-
-    @staticmethod
-    def _check(response: httpx.Response) -> None:
-        """Raise _BusyError for a temporary failure, and ServiceError for any other."""
-        status = response.status_code
-        if status in BUSY:
-            raise _BusyError(f"it answers {status}", response.headers.get("retry-after"))
-        if status == HTTPStatus.NOT_FOUND:
-            raise ServiceError("The service answers 404, so it has no such release or matches no rows: check --url.")
-        if status != HTTPStatus.OK:
-            raise ServiceError(f"The service answers {status}: check --url and the service's log.")
-
-
-@contextmanager
-def _busy_if_unreachable() -> Iterator[None]:
-    try:
-        yield
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise _BusyError(str(error) or type(error).__name__) from error
-
-
-def _read(response: httpx.Response, limit: int) -> bytes:
-    body = bytearray()
-    for chunk in response.iter_raw():
-        body += chunk
-        if len(body) > limit:
-            raise ServiceError("The service's response is too long for this number of rows: check --url.")
-    return bytes(body)

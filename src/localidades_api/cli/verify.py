@@ -23,7 +23,7 @@ from localidades_api.http.paths import LOCALIDADES, MANIFEST
 from localidades_api.importer.demo.generate import DEMO_LOCALITIES, generate_demo
 from localidades_api.importer.extract import open_table, read_table, watch_reading
 from localidades_api.importer.source import Source, open_source
-from localidades_api.importer.transform import Catalogue, transform
+from localidades_api.importer.transform import CatalogueRecords, transform
 from localidades_api.observability.progress import Counting, ImportStep, Step, StepProgress
 
 MAX_PAGE_BYTES = 1024**2  # a page of 50 records has 4 kB
@@ -290,7 +290,7 @@ class Verification:
 
     service: str
     source: Source
-    catalogue: Catalogue
+    catalogue: CatalogueRecords
     walk: Walk
     differences: list[Discrepancy]
 
@@ -338,7 +338,7 @@ def verify_service(source: str, url: str, progress: StepProgress, *, release: st
     return verification
 
 
-def _read(file: Source, counting: Counting) -> Catalogue:
+def _read(file: Source, counting: Counting) -> CatalogueRecords:
     if file.file is None:
         table = read_table(file.name, generate_demo(), rows=DEMO_LOCALITIES)
         return transform(table, watch_reading(table, counting))

@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.catalogue.keys import STATE_KEYS
 from localidades_api.errors import CatalogueError
-from localidades_api.importer.transform import Catalogue
+from localidades_api.importer.transform import CatalogueRecords
 from localidades_api.releases.comparison import Comparison
 
 
@@ -47,13 +47,13 @@ async def refuse_published(connection: AsyncConnection, name: str, sha256: str) 
 _MAX_NAMED = 3  # estados in a message
 
 
-def refuse_losses(comparison: Comparison, catalogue: Catalogue) -> None:
+def refuse_losses(comparison: Comparison, catalogue: CatalogueRecords) -> None:
     """Raise CatalogueError if a catalogue lacks an estado, or over a tenth of the keys, of the previous release."""
     if comparison.previous is not None and (losses := describe_losses(comparison, catalogue)):
         raise CatalogueError(f"{losses} If that is right, pass --allow-shrink.")
 
 
-def describe_losses(comparison: Comparison, catalogue: Catalogue) -> str | None:
+def describe_losses(comparison: Comparison, catalogue: CatalogueRecords) -> str | None:
     """Return a message if a catalogue lacks much of the previous release or, as the first one, of the country."""
     states = [state.nombre for _, state in sorted(catalogue.states.items())]
     has = f"only {_enumerate(states)}" if len(states) <= _MAX_NAMED else f"{len(states)} estados"

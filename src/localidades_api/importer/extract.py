@@ -21,6 +21,8 @@ from localidades_api.catalogue.columns import ATTRIBUTES, POINT
 from localidades_api.catalogue.folding import fold_header
 from localidades_api.errors import CatalogueError
 from localidades_api.files.archive import open_text
+from localidades_api.importer.demo.generate import DEMO_LOCALITIES, generate_demo
+from localidades_api.importer.source import Source
 from localidades_api.observability.progress import Counting
 
 # Bounds on memory for files that are not catalogues.
@@ -143,6 +145,18 @@ def open_table(source: Path | IO[bytes], sheet: str | None = None) -> Iterator[C
             share = (lambda: min(file.tell() / size, 1.0)) if size else None
             table = read_table(member, _read_lines(text), share=share)
         yield table
+
+
+@contextmanager
+def open_catalogue(file: Source, sheet: str | None = None) -> Iterator[CatalogueText]:
+    """Open the table of a source; raises as `open_table` does."""
+    if file.file is None:
+        if sheet is not None:
+            raise CatalogueError("The demo has no sheets: leave out --sheet.")
+        yield read_table(file.name, generate_demo(), rows=DEMO_LOCALITIES)
+    else:
+        with open_table(file.file, sheet) as table:
+            yield table
 
 
 def watch_reading(table: CatalogueText, counting: Counting) -> Callable[[int], None]:

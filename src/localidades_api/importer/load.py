@@ -17,7 +17,7 @@ from localidades_api.catalogue.columns import LocalityRow
 from localidades_api.catalogue.folding import fold
 from localidades_api.database.models import partition_of
 from localidades_api.errors import CatalogueError
-from localidades_api.importer.transform import Catalogue, MunicipalityRow, StateRow
+from localidades_api.importer.transform import CatalogueRecords, MunicipalityRow, StateRow
 from localidades_api.observability.progress import ImportProgress, ImportStep
 from localidades_api.releases.publish import set_current
 
@@ -28,7 +28,7 @@ _COLUMNS = ("release_id", "position", *LocalityRow._fields, "folded", "prominenc
 
 async def load_release(
     connection: AsyncConnection,
-    catalogue: Catalogue,
+    catalogue: CatalogueRecords,
     *,
     name: str,
     source: str,
@@ -93,7 +93,7 @@ async def vacuum(connection: AsyncConnection, release_id: int) -> None:
 
 
 async def _insert_release(
-    connection: AsyncConnection, catalogue: Catalogue, name: str, source: str, sha256: str
+    connection: AsyncConnection, catalogue: CatalogueRecords, name: str, source: str, sha256: str
 ) -> int:
     inserted = await connection.execute(
         text(
@@ -129,7 +129,7 @@ async def _copy(
 
 
 async def _copy_localities(
-    connection: AsyncConnection, partition: str, release_id: int, catalogue: Catalogue, progress: ImportProgress
+    connection: AsyncConnection, partition: str, release_id: int, catalogue: CatalogueRecords, progress: ImportProgress
 ) -> None:
     prominences = _rank(catalogue.localities)
 
@@ -170,7 +170,7 @@ async def _constrain(connection: AsyncConnection, partition: str, release_id: in
         await connection.execute(text(f"ANALYZE {table}"))
 
 
-async def _check_loaded(connection: AsyncConnection, partition: str, catalogue: Catalogue) -> None:
+async def _check_loaded(connection: AsyncConnection, partition: str, catalogue: CatalogueRecords) -> None:
     """Compare the count and the positions in the table with the records."""
     count, first, last = (
         await connection.execute(text(f"SELECT count(*), min(position), max(position) FROM {partition}"))

@@ -4,7 +4,6 @@ A catalogue as large as INEGI's takes seconds of processor time, and memory that
 """
 
 import asyncio
-import hashlib
 import os
 import sys
 from collections import defaultdict
@@ -15,19 +14,18 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from localidades_api import __version__
-from localidades_api.catalogue.keys import CLAVE_OF_SEAT
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.database.queries.names import list_localities, list_other_names, list_withdrawn
 from localidades_api.database.queries.releases import get_release_snapshot
+from localidades_api.name_indexes.folders import digest, digest_of_code
+from localidades_api.name_indexes.places import Areas, index_places
 from localidades_api.names.build import build_index
 from localidades_api.names.places import Former, IndexedPlace, Withdrawn
 
-# The code that determines the content of an index.
 _PACKAGE = Path(__file__).parents[1]
-_CODE = (Path(__file__), *(_PACKAGE / name for name in ("catalogue", "names", "database/queries")))
+_CODE = ("catalogue", "names", "database/queries", "name_indexes/build.py", "name_indexes/places.py")
 _TIMEOUT = 60.0  # seconds for a statement
 _NICENESS = 10  # requests have priority
 OUTDATED = 3  # exit code if the releases or the code have changed since the index was requested
@@ -36,17 +34,14 @@ OUTDATED = 3  # exit code if the releases or the code have changed since the ind
 def fingerprint(release: Release, releases: Collection[Release]) -> str:
     """Return the name of a release's index: a digest of the data and the code that it is made from."""
     sources = [release, *earlier(release, releases)]
-    made_from = "/".join([digest_of_code(), *(f"{one.name} {one.sha256} {one.localities}" for one in sources)])
-    return hashlib.blake2b(made_from.encode(), digest_size=12).hexdigest()
+    made_from = "/".join([digest_of_builder(), *(f"{one.name} {one.sha256} {one.localities}" for one in sources)])
+    return digest(made_from)
 
 
 @cache
-def digest_of_code() -> str:
-    """Return a digest of the version and of the code that determines the content of an index."""
-    digest = hashlib.blake2b(__version__.encode(), digest_size=12)
-    for file in sorted(one for part in _CODE for one in (part, *part.rglob("*")) if one.suffix in {".py", ".tsv"}):
-        digest.update(f"{file.relative_to(_PACKAGE)}\n".encode() + file.read_bytes())
-    return digest.hexdigest()
+def digest_of_builder() -> str:
+    """Return a digest of the code that determines the content of an index."""
+    return digest_of_code(_PACKAGE, _CODE)
 
 
 def earlier(release: Release, releases: Collection[Release]) -> list[Release]:
@@ -81,33 +76,16 @@ async def _read(
 async def _read_places(database: Database, release: Release, former_names: Iterable[Row[Any]]) -> list[IndexedPlace]:
     """Return the places of a release with their former names."""
     catalogue = CatalogueRepository(database)
-    estados = {row.id: row.nombre for row in await catalogue.list_states(release)}
-    municipios = {row.id: (row.nombre, row.estado_id) for row in await catalogue.list_municipalities(release, None)}
+    areas = Areas(
+        {row.id: row.nombre for row in await catalogue.list_states(release)},
+        {row.id: (row.nombre, row.estado_id) for row in await catalogue.list_municipalities(release, None)},
+    )
     former = defaultdict(list)
     for row in former_names:
         former[row.id].append(Former(row.nombre, row.municipio, row.other_id))
-    places = []
+    places: list[IndexedPlace] = []
     async for batch in list_localities(database, release):
-        for row in batch:
-            municipio, estado_id = municipios[row.municipio_id]
-            places.append(
-                IndexedPlace(
-                    row.id,
-                    row.nombre,
-                    row.municipio_id,
-                    municipio,
-                    estado_id,
-                    estados[estado_id],
-                    row.ambito,
-                    row.poblacion,
-                    row.latitud,
-                    row.longitud,
-                    row.altitud,
-                    row.viviendas,
-                    is_seat=row.clave == CLAVE_OF_SEAT,
-                    former=tuple(former.get(row.id, ())),
-                )
-            )
+        places += index_places(batch, areas, former)
     return places
 
 

@@ -1,15 +1,17 @@
-"""Opens, locks and removes the folders of indexes: a lock is held while an index is open or being built."""
+"""Names, opens, locks and removes the folders of indexes: a lock is held while one is open or being built."""
 
 import asyncio
 import fcntl
+import hashlib
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
+from localidades_api import __version__
 from localidades_api.names.index import NameIndex
 from localidades_api.names.layout import IndexUnreadableError
 from localidades_api.observability.faults import FAULTS
@@ -17,6 +19,20 @@ from localidades_api.observability.faults import FAULTS
 _MAX_LIST_AGE = 7 * 86_400.0  # seconds: a service that was stopped for less finds its indexes again
 _RECHECK_INTERVAL = 0.1  # seconds
 _PIECE = 1024**2  # bytes to read at a time
+
+
+def digest(text: str) -> str:
+    """Return the name of a folder or a list that depends on a text."""
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+def digest_of_code(package: Path, parts: Sequence[str]) -> str:
+    """Return a digest of the version and of the code in these modules and folders of the package."""
+    hashed = hashlib.blake2b(__version__.encode(), digest_size=12)
+    files = (file for part in parts for file in (package / part, *(package / part).rglob("*")))
+    for file in sorted(one for one in files if one.suffix in {".py", ".tsv"}):
+        hashed.update(f"{file.relative_to(package)}\n".encode() + file.read_bytes())
+    return hashed.hexdigest()
 
 
 class OpenIndex:
@@ -144,12 +160,27 @@ def _remove_unlocked(folder: Path, lock: Path) -> None:
 @asynccontextmanager
 async def locked(path: Path) -> AsyncIterator[None]:
     """Wait until no other process holds a lock, and take it; the index may have been built in the meantime."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CREAT, 0o600)
-    try:
+    with _lock_file(path) as descriptor:
         while not _try_lock(descriptor):  # noqa: ASYNC110  # other processes send no event
             await asyncio.sleep(_RECHECK_INTERVAL)
         yield
+
+
+@contextmanager
+def locked_by_thread(path: Path) -> Iterator[None]:
+    """Do as `locked` does, outside an event loop."""
+    with _lock_file(path) as descriptor:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def _lock_file(path: Path) -> Iterator[int]:
+    """Lend the descriptor of a file that is removed once what it locks has been built."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CREAT, 0o600)
+    try:
+        yield descriptor
         with suppress(FileNotFoundError):
-            os.unlink(path)  # noqa: PTH108  # a single system call
+            path.unlink()
     finally:
         os.close(descriptor)

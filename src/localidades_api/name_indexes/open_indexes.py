@@ -8,7 +8,6 @@ removed (docs/decisions/names.md).
 """
 
 import asyncio
-import hashlib
 import logging
 import math
 import os
@@ -22,9 +21,10 @@ from pathlib import Path
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import already_waited
 from localidades_api.errors import SearchUnavailableError, UnavailableError
-from localidades_api.name_indexes.build import OUTDATED, build, digest_of_code, fingerprint
+from localidades_api.name_indexes.build import OUTDATED, build, digest_of_builder, fingerprint
 from localidades_api.name_indexes.folders import (
     OpenIndex,
+    digest,
     index_root,
     locked,
     remove_unfinished,
@@ -66,7 +66,7 @@ class NameIndexes:
         self._building: set[str] = set()  # names of indexes of whole catalogues, for which requests don't wait
         self._failed_at: dict[str, float] = {}
         # Identifies this build and database: other versions keep their own list.
-        self._service = hashlib.blake2b(f"{digest_of_code()} {url}".encode(), digest_size=12).hexdigest()
+        self._service = digest(f"{digest_of_builder()} {url}")
         self._tidied: tuple[object, ...] = ()
         self._tidy_again_at = math.inf
 

@@ -6,7 +6,8 @@ import shutil
 import tempfile
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import tantivy
@@ -25,19 +26,40 @@ _OWN = frozenset({NameKind.OWN, NameKind.BRACKET})
 _AMBITOS: Mapping[str | None, int] = {None: 0, "U": layout.URBAN, "R": layout.RURAL}
 _SHARE_BITS = 6
 _SHARE_SHIFT = 64 - _SHARE_BITS
+_CHUNK = 5000  # places between two reports of progress
 _HEAP = 64_000_000  # bytes that tantivy may hold before it writes a segment
 
 
 def build_index(folder: Path, places: Iterable[IndexedPlace], withdrawn: Iterable[Withdrawn] = ()) -> None:
-    """Write the index of a release's places into a new folder; other processes see all of it or nothing.
+    """Write the index of a release's places into a new folder; see `write_index` and `new_folder`."""
+    with new_folder(folder) as working:
+        write_index(working, places, withdrawn)
+
+
+def write_index(
+    folder: Path,
+    places: Iterable[IndexedPlace],
+    withdrawn: Iterable[Withdrawn] = (),
+    advance: Callable[[int], None] = lambda _rows: None,
+) -> None:
+    """Write the index of a release's places into an empty folder; `advance` is called with numbers of places.
 
     `withdrawn` are the places of earlier releases without a successor: a row with the name of one must not be matched
-    to another place. An index that another process has written in the meantime is kept.
+    to another place.
+    """
+    _Builder(folder, sorted(places, key=_rank_key)).build(withdrawn, advance)
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """Lend an empty folder that gets the name of `folder` at the end; other processes see all of it or nothing.
+
+    An index that another process has written in the meantime is kept.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     working = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
-        _Builder(working, sorted(places, key=_rank_key)).build(withdrawn)
+        yield working
         try:
             working.rename(folder)
         except OSError:
@@ -82,7 +104,7 @@ class _Builder:
         self._municipio_words: dict[int, set[str]] = {}
         self._area_words: dict[int, set[str]] = {}
 
-    def build(self, withdrawn: Iterable[Withdrawn]) -> None:
+    def build(self, withdrawn: Iterable[Withdrawn], advance: Callable[[int], None]) -> None:
         writer, top = [_writer(self._folder / name) for name in (layout.WORDS, layout.TOP_WORDS)]
         records = _Records(self._folder)
         for row, place in enumerate(self._places):
@@ -94,6 +116,9 @@ class _Builder:
             writer.add_document(document)
             if row < layout.MAX_TOP:
                 top.add_document(document)
+            if (row + 1) % _CHUNK == 0:
+                advance(_CHUNK)
+        advance(len(self._places) % _CHUNK)
         for row, gone in enumerate(withdrawn, len(self._places)):
             records.add_key(gone.id)
             self._add_withdrawn(_checked(row), gone)

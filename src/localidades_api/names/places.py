@@ -1,7 +1,7 @@
 """Places: as an index is built from them, as it holds them, and as it suggests them."""
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from localidades_api.catalogue.keys import CLAVE_DIGITS, PlaceKind, format_key
 from localidades_api.catalogue.schemas import MatchReason
@@ -121,3 +121,20 @@ class Suggested(NamedTuple):
     def clave(self) -> str:
         """The last part of the key: four digits, three for a municipio, two for an estado."""
         return self.cvegeo[-CLAVE_DIGITS[self.kind] :]
+
+    def describe(self) -> dict[str, Any]:
+        """Return the suggestion as JSON."""
+        return {
+            "kind": self.kind,
+            "id": self.id,
+            "cvegeo": self.cvegeo,
+            "municipio_id": self.municipio_id,
+            "clave": self.clave,
+            "nombre": self.nombre,
+            "label": self.label,
+            "match": self.match,
+            "otro_nombre": self.name,
+            "poblacion": self.poblacion,
+            "latitud": self.latitud,
+            "longitud": self.longitud,
+        }

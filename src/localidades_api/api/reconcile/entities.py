@@ -27,7 +27,7 @@ from localidades_api.errors import GoneError, LocalidadesError
 from localidades_api.html.renderer import HTML, JSON, View, root_of
 from localidades_api.http.headers import VARY_BY_LANGUAGE
 from localidades_api.http.paths import RECONCILE
-from localidades_api.languages.translators import preferred_language
+from localidades_api.languages.accept_language import preferred_language
 from localidades_api.names.places import Suggested
 
 _PAGE = 10

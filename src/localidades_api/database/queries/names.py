@@ -18,6 +18,7 @@ _LOCALITIES = text(
      WHERE release_id = :release_id AND position > :first AND position <= :last
     """
 )
+# Ordered, so that an index is the same wherever it is built: of withdrawn places with one name, the first one counts.
 # The same key under another name or in a municipio of another name; and withdrawn keys with exactly one successor.
 _OTHER_NAMES = text(
     f"""
@@ -38,6 +39,7 @@ _OTHER_NAMES = text(
        AND {KEY_IS_NEW}
      GROUP BY old.id
     HAVING count(*) = 1
+     ORDER BY other_id
     """
 )
 _WITHDRAWN = text(
@@ -47,6 +49,7 @@ _WITHDRAWN = text(
       JOIN municipalities AS om ON om.release_id = old.release_id AND om.id = old.municipio_id
      WHERE old.release_id = :other_id AND {has_localities(":release_id")}
        AND NOT EXISTS (SELECT FROM localities AS kept WHERE kept.release_id = :release_id AND kept.id = old.id)
+     ORDER BY old.id
     """
 )
 

@@ -7,11 +7,10 @@ from typing import Any
 
 from sqlalchemy import Row, text
 
+from localidades_api.catalogue.degrees import EARTH_RADIUS
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.places import PARENTS, PLACE
-
-EARTH_RADIUS = 6_371_008.8  # metres, the mean one (IUGG)
 
 # Bands of latitude, narrow over Mexico. Within a band, places that are near in longitude are near on the sphere.
 _SOUTH, _NORTH, _BAND_HEIGHT = 14, 33, 0.5

@@ -1,0 +1,173 @@
+"""Imports a catalogue as the current release."""
+
+import asyncio
+import gc
+import logging
+import re
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Self
+
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from localidades_api.catalogue.keys import RELEASE_NAME
+from localidades_api.catalogue.schemas import DEMO_RELEASE
+from localidades_api.database.import_lock import begin_import
+from localidades_api.database.pool import Database
+from localidades_api.errors import CatalogueError, InsufficientMemoryError, UncertainPublicationError
+from localidades_api.importer.checks import describe_losses, refuse_losses, refuse_published
+from localidades_api.importer.extract import open_catalogue, watch_reading
+from localidades_api.importer.load import load_release, publish, vacuum
+from localidades_api.importer.source import Source, interruptible, open_source, suggest_release_name
+from localidades_api.importer.transform import CatalogueRecords, Rejected, transform, without_garbage_collection
+from localidades_api.observability.progress import ImportProgress, ImportStep
+from localidades_api.releases.comparison import Comparison, compare_with_current, complete_comparisons
+from localidades_api.releases.retire import withdraw_demo
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """The result of an import, or of a dry run."""
+
+    release: str
+    states: int
+    municipalities: int
+    localities: int
+    withdrawn: int
+    rejected: list[Rejected]
+    comparison: Comparison
+    demo_retired: bool
+    zeros_restored: bool
+    losses: str | None  # a message if much of the previous release or of the country is missing
+    seconds: float
+
+    @classmethod
+    def of(
+        cls, release: str, catalogue: CatalogueRecords, comparison: Comparison, *, demo_retired: bool, seconds: float
+    ) -> Self:
+        """Count what was imported."""
+        return cls(
+            release=release,
+            states=len(catalogue.states),
+            municipalities=len(catalogue.municipalities),
+            localities=len(catalogue.localities),
+            withdrawn=catalogue.withdrawn,
+            rejected=catalogue.rejected,
+            comparison=comparison,
+            demo_retired=demo_retired,
+            zeros_restored=catalogue.zeros_restored,
+            losses=describe_losses(comparison, catalogue),
+            seconds=seconds,
+        )
+
+
+async def import_catalogue(  # noqa: PLR0913  # an argument for each option of the command
+    database: Database,
+    source: str,
+    progress: ImportProgress,
+    *,
+    release: str | None = None,
+    unnamed: str | None = None,
+    dry_run: bool = False,
+    allow_shrink: bool = False,
+    keep_demo: bool = False,
+    reason: str | None = None,
+    sheet: str | None = None,
+) -> ImportReport:
+    """Import a catalogue and publish it as the current release; a real one withdraws the demo without `keep_demo`.
+
+    `source` is `demo`, a path, `-` for standard input, or an http(s) address. `release` is the name of the release;
+    without it, the name comes from the date in the file's name, or is `unnamed`. `reason` is for the log, `sheet` the
+    name of a workbook's sheet. A dry run does everything and rolls back. The rows of a withdrawn demo remain until
+    `finish_retirements`. Raises CatalogueError, ImportRunningError, ConfigurationError or DatabaseUnavailableError, and
+    then changes nothing. Once the release is published, this returns the report even if it is cancelled.
+    """
+    began = time.perf_counter()
+    with open_source(source, progress) as file, without_garbage_collection():
+        async with database.connect() as connection:
+            await begin_import(connection)
+            name, catalogue = await _read(connection, file, sheet, release, unnamed, progress)
+            release_id = await load_release(
+                connection, catalogue, name=name, source=file.name, sha256=file.sha256, progress=progress
+            )
+            progress.begin(ImportStep.COMPARE)
+            comparison = await compare_with_current(connection, release_id, name)
+            if not allow_shrink:
+                refuse_losses(comparison, catalogue)
+            await complete_comparisons(connection)
+            await publish(connection, release_id, progress, reason)
+            demo_retired = name != DEMO_RELEASE and not keep_demo and await withdraw_demo(connection)
+            if dry_run:
+                await connection.rollback()
+            else:
+                await _finish(connection, release_id, name, progress)
+    return ImportReport.of(name, catalogue, comparison, demo_retired=demo_retired, seconds=time.perf_counter() - began)
+
+
+async def _finish(connection: AsyncConnection, release_id: int, name: str, progress: ImportProgress) -> None:
+    """Commit the publication, then vacuum; an error or a cancellation after the commit is only logged."""
+    interrupted = await _commit(connection, name)
+    progress.begin(ImportStep.DONE)
+    try:
+        if interrupted:
+            raise asyncio.CancelledError  # noqa: TRY301  # treat it as a cancellation a moment later
+        await vacuum(connection, release_id)
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # the release is published nevertheless
+        reason = "interrupted" if isinstance(error, asyncio.CancelledError) else type(error).__name__
+        logger.warning(
+            "Release %s is published, but its VACUUM did not finish (%s): searches are slower until autovacuum"
+            " catches up.", name, reason,
+        )  # fmt: skip
+        await connection.invalidate()
+
+
+async def _commit(connection: AsyncConnection, name: str) -> bool:
+    """Commit, and return True if this task was cancelled meanwhile: a commit under way can't be undone."""
+    committing = asyncio.ensure_future(connection.commit())
+    try:
+        try:
+            await asyncio.shield(committing)
+        except asyncio.CancelledError:
+            await committing
+            return True
+    except (DBAPIError, OSError) as error:
+        if getattr(error, "connection_invalidated", True):
+            raise UncertainPublicationError(name) from error
+        raise
+    return False
+
+
+async def _read(
+    connection: AsyncConnection,
+    file: Source,
+    sheet: str | None,
+    release: str | None,
+    unnamed: str | None,
+    progress: ImportProgress,
+) -> tuple[str, CatalogueRecords]:
+    progress.begin(ImportStep.READ)
+    with open_catalogue(file, sheet) as table:
+        name = release if release is not None else suggest_release_name(file, table.member) or unnamed
+        if name is None:
+            raise CatalogueError("The file's name has no date: name the release with --release, such as 2018-09.")
+        _check_name(name, file)
+        await refuse_published(connection, name, file.sha256)
+        with suppress(MemoryError), interruptible():
+            return name, transform(table, watch_reading(table, progress))
+    # Free the rows first: the connection needs memory to close.
+    gc.collect()
+    raise InsufficientMemoryError
+
+
+def _check_name(name: str, file: Source) -> None:
+    if not re.fullmatch(RELEASE_NAME, name):
+        raise CatalogueError(
+            "A release's name must begin with a letter or a digit, and have up to 64 letters, digits, dots, dashes and"
+            " underscores."
+        )
+    if (name == DEMO_RELEASE) != (file.name == DEMO_RELEASE and file.file is None):
+        raise CatalogueError("Only the bundled catalogue can be named demo, and it can have no other name.")

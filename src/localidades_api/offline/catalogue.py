@@ -1,0 +1,196 @@
+"""A catalogue for programs and notebooks, with the answers of the service."""
+
+import csv
+import os
+from collections.abc import Collection, Sequence
+from contextlib import nullcontext
+from functools import cached_property
+from io import BytesIO, StringIO
+from typing import Any, Self, overload
+
+from localidades_api.bulk.answers import match_row
+from localidades_api.bulk.columns import column_names, in_language, match_columns
+from localidades_api.bulk.readers import CsvReader
+from localidades_api.bulk.rows import ROLES
+from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT
+from localidades_api.catalogue.degrees import BOUNDS, Axis
+from localidades_api.catalogue.keys import KEY_DIGITS, PlaceKind
+from localidades_api.catalogue.locality import describe_place_near
+from localidades_api.errors import NotFoundError
+from localidades_api.frames import Answered, Frame, read_table
+from localidades_api.languages.translators import LANGUAGES, Language
+from localidades_api.name_indexes.folders import OpenIndex
+from localidades_api.names.index import NameIndex
+from localidades_api.names.layout import KEY, WITHDRAWN
+from localidades_api.names.places import IndexedLocality
+from localidades_api.names.weights import SURE
+from localidades_api.observability.progress import StepProgress
+from localidades_api.observability.progress_display import show_progress
+from localidades_api.offline.indexes import cache_folder, open_index
+from localidades_api.offline.records import Points, Records
+from localidades_api.settings import read_settings
+
+_KINDS: dict[int, PlaceKind] = {digits: kind for kind, digits in KEY_DIGITS.items()}
+
+
+class Catalogue:
+    """A release of the catalogue: `catalogue = Catalogue.open("catun_localidad.zip")`."""
+
+    def __init__(self, index: OpenIndex) -> None:
+        self._index = index
+        self.names: NameIndex = index.names
+
+    @classmethod
+    def open(
+        cls, source: str | os.PathLike[str], *earlier: str | os.PathLike[str], progress: StepProgress | None = None
+    ) -> Self:
+        """Open INEGI's zip, csv, txt or xlsx, or `demo`; `earlier` are earlier releases, the newest first.
+
+        Their names and keys lead to the places of the first. The first time, this builds an index of names in the
+        user's cache folder, and shows on stderr how far it is. Raises CatalogueError if a file is not a catalogue.
+        """
+        sources = [os.fspath(one) for one in (source, *earlier)]
+        with nullcontext(progress) if progress else show_progress() as shown:
+            return cls(open_index(sources, cache_folder(read_settings().cache_dir), shown))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the index; its folder stays for the next time."""
+        self._index.close()
+
+    @overload
+    def match(
+        self,
+        rows: Frame,
+        *,
+        kind: PlaceKind | None = ...,
+        fields: str | Sequence[str] = ...,
+        sure: float = ...,
+        lang: Language = ...,
+        **columns: str,
+    ) -> Frame: ...
+    @overload
+    def match(
+        self,
+        rows: object,
+        *,
+        kind: PlaceKind | None = ...,
+        fields: str | Sequence[str] = ...,
+        sure: float = ...,
+        lang: Language = ...,
+        **columns: str,
+    ) -> Answered: ...
+    def match(
+        self,
+        rows: object,
+        *,
+        kind: PlaceKind | None = None,
+        fields: str | Sequence[str] = MATCHED_BY_DEFAULT,
+        sure: float = SURE,
+        lang: Language = LANGUAGES[0],
+        **columns: str,
+    ) -> Answered:
+        """Return rows with the columns `match_…` beside: texts and dicts as a list of dicts, a table as a DataFrame.
+
+        `nombre="sitio"` names a column that is not recognized, `kind` says what each row is about, `fields`
+        names the columns of the place to return, and `sure` is the probability that certain keys have. Raises
+        UnreadableBodyError if no column is recognized.
+        """
+        table = read_table(rows)
+        if not table.header:  # no rows
+            return table.with_columns({})
+        sent = CsvReader(_csv([table.header, *table.lines]), ROLES.of_kind(kind), columns, header_row=1)
+        for _ in sent.check():
+            pass
+        chosen = _read_fields(fields)
+        cells = in_language(match_columns(chosen), lang)
+        added: dict[str, list[str]] = {name: [] for name in column_names("match", cells, table.header)}
+        for row in sent:
+            answer = match_row(row, self.names, sure, chosen)
+            for column, write in zip(added.values(), cells.values(), strict=True):
+                column.append(write(answer))
+        return table.with_columns(added)
+
+    def suggest(
+        self,
+        q: str,
+        *,
+        kind: PlaceKind | Collection[PlaceKind] = "localidad",
+        limit: int = 10,
+        estado_id: int | None = None,
+        municipio_id: int | None = None,
+    ) -> list[dict[str, Any]]:
+        """Return the places that a text may mean, the likeliest first."""
+        kinds: Collection[PlaceKind] = (kind,) if isinstance(kind, str) else kind
+        found = self.names.suggest(q, kinds=kinds, estado_id=estado_id, municipio_id=municipio_id, limit=limit)
+        return [one.describe() for one in found]
+
+    def get(self, key: str | int) -> dict[str, Any]:
+        """Return what a key of two, five or nine digits names: an estado, a municipio or a locality.
+
+        Raises NotFoundError for a key that the release does not have.
+        """
+        kind = _KINDS.get(len(key) if isinstance(key, str) else KEY_DIGITS["localidad"])
+        if kind is None or not str(key).isdecimal():
+            raise ValueError(f"A key has two, five or nine digits: {key!r} has not.")
+        record = self._records.get(kind, int(key))
+        if record is None:
+            raise NotFoundError(self._explain_missing(kind, int(key)))
+        return record
+
+    def _explain_missing(self, kind: PlaceKind, id_: int) -> str:
+        find = self.names.layout.find
+        if kind == "localidad" and (rows := find(KEY, str(id_))):
+            return f"INEGI has withdrawn this key: its place is now {self.names.layout.record(rows[0])[0]:09d}."
+        if kind == "localidad" and find(WITHDRAWN, str(id_), 1):
+            return "INEGI has withdrawn this key, and no other place has its name and point."
+        return "Neither this release nor an earlier one has this key."
+
+    def nearest(self, latitud: float, longitud: float, *, limit: int = 10) -> list[dict[str, Any]]:
+        """Return the places nearest to a point in degrees, with their `distancia` in metres; the west is negative."""
+        point: dict[Axis, float] = {"latitud": latitud, "longitud": longitud}
+        for axis, degrees in point.items():
+            if not abs(degrees) <= BOUNDS[axis]:
+                raise ValueError(f"{axis} must be decimal degrees from {-BOUNDS[axis]} to {BOUNDS[axis]}.")
+        if limit < 1:
+            raise ValueError("limit must be at least 1.")
+        found = self._points.nearest(latitud, longitud, limit)
+        return [self._describe_near(self._place(id_), distance) for distance, id_ in found]
+
+    def _describe_near(self, place: IndexedLocality, distance: float) -> dict[str, Any]:
+        written = self.names.label(place)
+        return describe_place_near(
+            place.id, place.nombre, written, place.poblacion, place.latitud, place.longitud, distance
+        )
+
+    def _place(self, id_: int) -> IndexedLocality:
+        rows = self.names.layout.find(KEY, str(id_))  # of another key, too, if both have the same hash
+        return next(place for place in map(self.names.place, rows) if place.id == id_)
+
+    @cached_property
+    def _records(self) -> Records:
+        return Records(self._index.folder, self.names)
+
+    @cached_property
+    def _points(self) -> Points:
+        return Points(self._index.folder)
+
+
+def _read_fields(fields: str | Sequence[str]) -> list[str]:
+    """Return the columns that are named, in their order; raise ValueError for an unknown one."""
+    names = [name.strip() for name in fields.split(",")] if isinstance(fields, str) else fields
+    if unknown := [name for name in names if name not in MATCHED]:
+        raise ValueError(f"fields has {unknown[0]!r}, which is none of {', '.join(MATCHED)}.")
+    return [name for name in MATCHED if name in names]
+
+
+def _csv(lines: Sequence[Sequence[str]]) -> BytesIO:
+    """Write rows as the client sends them."""
+    text = StringIO(newline="")
+    csv.writer(text, quoting=csv.QUOTE_ALL).writerows(lines)
+    return BytesIO(text.getvalue().encode())

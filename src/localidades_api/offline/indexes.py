@@ -1,0 +1,121 @@
+"""Opens the index of a catalogue's files in the user's cache folder, and builds it the first time.
+
+An index is named by a digest of the files' content and of the code that reads them, locked, and built under another
+name, as the service does with the releases of its database (docs/decisions/names.md).
+"""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from pathlib import Path
+
+import platformdirs
+
+from localidades_api.errors import CatalogueError, ConfigurationError
+from localidades_api.importer.extract import open_catalogue, watch_reading
+from localidades_api.importer.source import STDIN, Source, open_source
+from localidades_api.importer.transform import CatalogueRecords, transform, without_garbage_collection
+from localidades_api.name_indexes.folders import (
+    OpenIndex,
+    digest,
+    digest_of_code,
+    locked_by_thread,
+    remove_unfinished,
+    remove_unreachable,
+    try_open,
+)
+from localidades_api.names.build import new_folder, write_index
+from localidades_api.observability.progress import Step, StepProgress
+from localidades_api.offline.history import History
+from localidades_api.offline.records import write_records
+
+_FOLDER = "names"  # with nothing but indexes, since folders that no list names are removed
+_CODE = ("catalogue", "names", "importer", "files", "offline", "name_indexes/places.py")
+
+
+class CatalogueStep(Step):
+    """The steps of building an index, in order; each release is read on its own."""
+
+    READ = "reading the catalogue"
+    READ_EARLIER = "reading an earlier release"
+    INDEX = "building the index of names"
+
+
+@cache
+def _digest_of_builder() -> str:
+    return digest_of_code(Path(__file__).parents[1], _CODE)
+
+
+def cache_folder(chosen: Path | None) -> Path:
+    """Return the folder of indexes in the chosen folder, or in the user's cache folder.
+
+    Raises ConfigurationError for a user without a home.
+    """
+    try:
+        return (chosen or platformdirs.user_cache_path("localidades-api")) / _FOLDER
+    except RuntimeError as error:
+        raise ConfigurationError("This user has no cache folder: set LOCALIDADES_CACHE_DIR.") from error
+
+
+def open_index(sources: Sequence[str], root: Path, progress: StepProgress) -> OpenIndex:
+    """Open the index of a catalogue, the first source, with the names of earlier releases, the newest first.
+
+    Raises CatalogueError for a file that the importer would refuse, and ConfigurationError if the folder of indexes
+    can't be written.
+    """
+    with ExitStack() as stack:
+        files = [stack.enter_context(open_source(_checked(source), progress)) for source in sources]
+        stack.enter_context(_translate_system_errors(root))
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        name = digest("/".join([_digest_of_builder(), *(file.sha256 for file in files)]))
+        # These paths lead to this index only: the one of other content, or of another version, is removed.
+        remove_unreachable(root, digest("\0".join(map(os.path.realpath, sources))), [name])
+        return try_open(root / name) or _build(root / name, files, progress)
+
+
+def _checked(source: str) -> str:
+    if source == STDIN or re.match(r"(?i)[a-z][a-z0-9+.-]*://", source):
+        raise CatalogueError("A catalogue without a server is read from a file: download it, and give its path.")
+    return source
+
+
+@contextmanager
+def _translate_system_errors(root: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ConfigurationError(
+            f"The folder of indexes {root} can't be used ({error.strerror}): set LOCALIDADES_CACHE_DIR to another one."
+        ) from error
+
+
+def _build(folder: Path, files: Sequence[Source], progress: StepProgress) -> OpenIndex:
+    """Build an index, or wait for the process that is building it, and open it."""
+    with locked_by_thread(folder.with_suffix(".lock")):
+        if found := try_open(folder):
+            return found
+        remove_unfinished(folder)
+        with new_folder(folder) as working:
+            _write(working, files, progress)
+        return OpenIndex(folder)
+
+
+def _write(folder: Path, files: Sequence[Source], progress: StepProgress) -> None:
+    current, *earlier = files
+    with without_garbage_collection():
+        catalogue = _read(current, CatalogueStep.READ, progress)
+        history = History(catalogue)
+        for file in reversed(earlier):
+            history.add(_read(file, CatalogueStep.READ_EARLIER, progress))
+    progress.begin(CatalogueStep.INDEX)
+    progress.expect(len(catalogue.localities))
+    write_index(folder, history.places(), history.withdrawn(), progress.advance)
+    write_records(folder, catalogue)
+
+
+def _read(file: Source, step: CatalogueStep, progress: StepProgress) -> CatalogueRecords:
+    progress.begin(step)
+    with open_catalogue(file) as table:
+        return transform(table, watch_reading(table, progress))

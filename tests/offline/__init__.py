@@ -1,0 +1,1 @@
+"""INEGI's file without a server: its answers beside those of a service, and its index."""

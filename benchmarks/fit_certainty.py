@@ -34,14 +34,14 @@ from benchmarks.plot import GREY
 
 Figures: TypeAlias = npt.NDArray[np.float64]
 
-TABLE = Path(__file__).parents[1] / "src" / "localidades_api" / "search" / "coefficients.tsv"
+TABLE = Path(__file__).parents[1] / "src" / "localidades_api" / "names" / "coefficients.tsv"
 WEIGHTS = {"typed": 1.0, "without municipio": 0.3, "without area": 0.3, "seat": 0.1, "short": 0.1}
 PENALTY = 0.5
 BOUNDS = (0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99)
 BANDS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.8, 0.85, 0.95, 0.97, 0.99, 1.0001)
 FOLDS = 4
 _COLOURS = ("#3b8ec2", "#d98c4a")
-_LEAST = 0.005  # log-odds that the evidence of a kind must be worth
+_LEAST = 0.0005  # log-odds that the evidence of a kind must be worth
 
 
 @dataclass

@@ -1,6 +1,6 @@
 import pytest
 
-from localidades_api.names.differences import compare, read_name
+from localidades_api.names.differences import compare, compare_letters, read_name
 from localidades_api.names.index import NameIndex
 from localidades_api.names.layout import KEY
 from localidades_api.names.places import NameKind, PlaceName
@@ -60,12 +60,69 @@ def faults(index: NameIndex, given: str, nombre: str) -> list[tuple[str, str, st
         ("Chilapas Zarco", "Chilapa Zarco", [("spelling", "chilapas", "chilapa", 3.0)]),
         ("Vibora", "Bibora", [("spelling", "vibora", "bibora", 2.4)]),
         ("Sn. Zarco", "San Zarco", [("wording", "Sn. Zarco", "San Zarco", 1.0)]),
+        ("Chilapa Chilapa", "Chilapa", [("added", "chilapa", "", 17.0)]),
+        ("V. Zarco", "Venustiano Zarco", [("wording", "v", "venustiano", 4.0)]),
+        ("E Zarco", "Emiliano Zarco", [("wording", "e", "emiliano", 4.0)]),
+        ("E. Zarco", "Ejido Zarco", [("kind", "", "ejido", 2.5)]),
+        ("Chil. Zarco", "Chilapa Zarco", [("wording", "chil", "chilapa", 4.0)]),
+        ("Chlp Zarco", "Chilapa Zarco", [("wording", "chlp", "chilapa", 4.0)]),
+        ("Clpa. Zarco", "Chilapa Zarco", [("wording", "clpa", "chilapa", 4.0)]),
+        ("Chil Zarco", "Chilapa Zarco", [("wording", "chil", "chilapa", 10.0)]),
+        ("Cipa Zarco", "Chilapa Zarco", [("added", "cipa", "", 13.33), ("missing", "", "chilapa", 18.83)]),
+        ("Hpa. Zarco", "Chilapa Zarco", [("added", "hpa", "", 11.5), ("missing", "", "chilapa", 18.83)]),
+        ("Chil. 2", "Chilapa 2", [("wording", "chil", "chilapa", 4.0)]),
+        ("Jylapa", "Gilapa", [("spelling", "jylapa", "gilapa", 2.4)]),
+        ("Chilapa (La)", "La Chilapa", []),
     ],
 )
 def test_difference_between_two_names_has_a_code_words_and_a_penalty(
     index: NameIndex, given: str, nombre: str, found: list[tuple[str, str, str, float]]
 ) -> None:
     assert faults(index, given, nombre) == found
+
+
+@pytest.mark.parametrize(
+    ("given", "nombre", "found"),
+    [
+        ("LOSTRESZARCOS", "Los Tres Zarcos", [("spacing", "lostreszarcos", "los tres zarcos", 1.0)]),
+        ("Chilapa Delzarco", "Chilapa del Zarco", [("spacing", "chilapa delzarco", "chilapa del zarco", 1.0)]),
+        ("Sant Amrhtaz", "Santa Marthas", [("spelling", "sant amrhtaz", "santa marthas", 16.0)]),
+        ("Sant Aymqhtaz", "Santa Marthas", None),
+        ("Cihlapas 2", "Chilapa 3", None),
+        ("Cihlapas 2", "Chilapa", None),
+        ("Cihlapas Alta", "Chilapa", None),
+        ("CHILAPADOS", "Chilapa Dos", [("spacing", "chilapados", "chilapa dos", 1.0)]),
+        (
+            "ELZARCO",
+            "Chilapa (El Zarco)",
+            [("spacing", "elzarco", "el zarco", 1.0), ("bracket", "ELZARCO", "Chilapa (El Zarco)", 6.0)],
+        ),
+        (
+            "ELZARCO [Rancho]",
+            "El Zarco (Chilapa)",
+            [
+                ("bracket", "ELZARCO [Rancho]", "ELZARCO", 3.0),
+                ("spacing", "elzarco rancho", "el zarco", 1.0),
+                ("bracket", "ELZARCO [Rancho]", "El Zarco (Chilapa)", 2.0),
+            ],
+        ),
+    ],
+)
+def test_names_may_be_compared_letter_by_letter(
+    index: NameIndex, given: str, nombre: str, found: list[tuple[str, str, str, float]] | None
+) -> None:
+    place = index.place(0)._replace(nombre=nombre, names=(), former=())
+    difference = compare_letters(read_name(given), place)
+    assert (difference and [(one.code, one.given, one.found, one.penalty) for one in difference.faults]) == found
+
+
+def test_other_names_of_a_place_are_compared_letter_by_letter_too(index: NameIndex) -> None:
+    names = (PlaceName(NameKind.OWN, ("zarco",), ""), PlaceName(NameKind.FORMER, ("chilapa", "mora"), "Chilapa Mora"))
+    place = index.place(0)._replace(nombre="Zarco", names=names, former=())
+    found = compare_letters(read_name("CHILAPAMORA"), place)
+    assert found is not None
+    assert [(one.code, one.found) for one in found.faults] == [("spacing", "chilapa mora"), ("former_name", "Zarco")]
+    assert found.cost == 4.0
 
 
 def test_names_that_share_only_a_kind_or_a_number_are_not_compared(index: NameIndex) -> None:

@@ -9,7 +9,7 @@ CENTLA = ("Centla", "Tabasco")
 # Evidence of how rare words are, how far other candidates are behind, and what the place is, whatever differs.
 OF_ANY = {
     "any", "cost", "ahead", "behind", "alone", "shared_rarity", "shared_words", "share_of_given", "share_of_place",
-    "population", "is_seat", "is_urban", "homonym",
+    "population", "is_seat", "is_urban", "homonym", "clave",
 }  # fmt: skip
 HEAVY = {"cost_heavy": 1.0}
 

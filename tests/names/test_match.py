@@ -22,6 +22,7 @@ from localidades_api.names.weights import MIN_SURE, SURE
 from tests.support.names import PLACES
 
 CENTLA = {"municipio": "CENTLA", "estado": "TAB"}
+CENTRO = {"municipio": "Centro", "estado": "Tabasco"}
 VALLARTA = {"municipio": "Puerto Vallarta", "estado": "Jal."}
 DEGREES = st.none() | st.floats(-90, 90)
 CELLS = st.none() | st.text(max_size=30) | st.sampled_from([place.nombre for place in PLACES])
@@ -62,6 +63,13 @@ CELLS = st.none() | st.text(max_size=30) | st.sampled_from([place.nombre for pla
         ("Guadalajara", {}, 140390001, "ambiguous", []),
         ("Iztapalapa", {}, 90070001, "exact", []),
         ("Parrilla", {"municipio": "Centro", "estado": "Tabasco"}, 270040051, "ambiguous", []),
+        ("FRONTERA, CENTLA", CENTLA, 270030001, "exact", []),
+        ("FRONTERA (CENTLA), TABASCO.", CENTLA, 270030001, "exact", []),
+        ("FRONTERA, BALANCAN", CENTLA, 270030001, "ambiguous", ["added"]),
+        ("CENTRO", CENTRO, 270040001, "sure", ["seat"]),
+        ("CENTRO, CENTRO", CENTRO, 270040001, "sure", ["seat"]),
+        ("SEIVAPLALLA", CENTLA, 270030015, "sure", ["spelling"]),
+        ("F. I. MADERO", CENTLA, 270030014, "sure", ["wording"]),
     ],
 )
 def test_row_is_matched_with_its_faults(
@@ -149,7 +157,7 @@ def test_homonyms_are_candidates_and_never_certain(index: NameIndex) -> None:
     assert (result.outcome, result.margin) == ("ambiguous", 0)
     misspelt = index.match(MatchRow("El Colorrado", "Puerto Vallarta", "Jalisco"))
     assert [candidate.id for candidate in misspelt.candidates][:2] == [140670020, 140670021]
-    assert (misspelt.outcome, misspelt.margin) == ("ambiguous", 0)
+    assert misspelt.outcome == "ambiguous"
 
 
 def test_point_tells_homonyms_apart(index: NameIndex) -> None:
@@ -208,6 +216,61 @@ def test_clave_of_a_place_with_another_name_comes_first_and_is_not_certain(index
     assert [candidate.id for candidate in result.candidates][:2] == [140670021, 140670031]
     assert [fault.code for fault in result.candidates[1].faults] == ["key"]
     assert result.candidates[0].score >= result.candidates[1].score
+
+
+def keyed_index(folder: Path) -> NameIndex:
+    """Build an index of places with similar names, and open it."""
+    rows = (
+        (270030002, "Chilapa", 27003, "Centla"),
+        (270030003, "Chilapa (El Zarco)", 27003, "Centla"),
+        (270030004, "Chilapa 2da. Sección", 27003, "Centla"),
+        (270030005, "Santa Rita Grande", 27003, "Centla"),
+        (270030006, "El Tinto", 27003, "Centla"),
+        (270030007, "El Tinto", 27003, "Centla"),
+        (270040002, "El Tinto", 27004, "Centro"),
+        (270040005, "Zarco", 27004, "Centro"),
+        (270040003, "Chilapa Mora", 27004, "Centro"),
+        (270040004, "Chilapa", 27004, "Centro"),
+    )
+    places = [IndexedPlace(id_, nombre, of, municipio, 27, "Tabasco") for id_, nombre, of, municipio in rows]
+    build_index(folder / "names", places, [])
+    return NameIndex(folder / "names")
+
+
+@pytest.mark.parametrize(
+    ("row", "outcome", "score", "keys"),
+    [
+        # The name fits no other place better.
+        (MatchRow("Chilapa", "Centla", "Tabasco", clave="0002"), "exact", 99.9, [270030002]),
+        (MatchRow("Chilapa", cvegeo="270040004"), "exact", 99.9, [270040004]),
+        (MatchRow("Santa Rita", "Centla", "Tabasco", clave="0005"), "sure", 99.9, [270030005]),
+        (MatchRow("Sta. Rita de los Encinos", "Centla", "Tabasco", clave="0005"), "sure", 99.9, [270030005]),
+        (MatchRow("Ejido El Tinto", "Centla", "Tabasco", clave="0007"), "sure", 99.9, [270030007]),
+        (MatchRow("Zarco", cvegeo="270030003"), "sure", 99.9, [270030003]),
+        # It fits another place better, slightly or much.
+        (MatchRow("Chilapa", "Centla", "Tabasco", clave="0003"), "sure", 99.0, [270030003, 270030002]),
+        (MatchRow("Chilapa", cvegeo="270030003"), "sure", 99.0, [270030003, 270030002]),
+        (MatchRow("Chilapa", "Centla", "Tabasco", clave="0004"), "ambiguous", 96.0, [270030004, 270030002]),
+        (MatchRow("Chilapa 2", "Centla", "Tabasco", clave="0002"), "ambiguous", 80.0, [270030002, 270030004]),
+        # It is another place's.
+        (MatchRow("El Tinto", "Centla", "Tabasco", clave="0004"), "ambiguous", 50.0, [270030004, 270030006]),
+        (MatchRow("Qwrtz", "Centla", "Tabasco", clave="0004"), "ambiguous", 95.0, [270030004]),
+        # Of the municipios of the name and of the key one is wrong.
+        (MatchRow("El Tinto", "Centla", "Tabasco", cvegeo="270040002"), "ambiguous", 80.0, [270040002]),
+        (MatchRow("Chilapa Mora", "Centla", "Tabasco", cvegeo="270040003"), "exact", 99.9, [270040003]),
+    ],
+)
+def test_key_and_name_share_the_probability_by_how_well_the_name_fits(
+    tmp_path: Path, row: MatchRow, outcome: str, score: float, keys: list[int]
+) -> None:
+    index = keyed_index(tmp_path)
+    result = index.match(row)
+    index.close()
+    assert [one.id for one in result.candidates[: len(keys)]] == keys
+    assert result.outcome == outcome
+    assert result.candidates[0].score == pytest.approx(score, abs=0.5)
+    assert result.best == result.candidates[0]
+    assert all("key" in {fault.code for fault in one.faults} for one in result.candidates[1:])
 
 
 def test_unknown_clave_is_a_fault_of_the_place_that_the_name_finds(index: NameIndex) -> None:
@@ -372,6 +435,17 @@ def test_town_comes_before_much_smaller_places_that_are_called_so_too(
     assert result.candidates[0].id == first
     assert [one.score for one in result.candidates] == sorted((one.score for one in result.candidates), reverse=True)
     assert result.id is None or row.estado or row.municipio or first == 140610061
+
+
+def test_seat_that_is_named_comes_before_a_larger_town_of_the_name(tmp_path: Path) -> None:
+    places = [
+        IndexedPlace(130150001, "Cardonal", 13015, "Cardonal", 13, "Hidalgo", is_seat=True),
+        IndexedPlace(130100002, "Cardonal", 13010, "Atitalaquia", 13, "Hidalgo", "R", 2000),
+    ]
+    build_index(tmp_path / "names", places)
+    index = NameIndex(tmp_path / "names")
+    assert [one.id for one in index.match(MatchRow("Cardonal", None, "Hidalgo")).candidates] == [130150001, 130100002]
+    index.close()
 
 
 def test_town_has_to_be_ten_times_as_large(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ NAMES = st.lists(WORDS | st.text("abcñü123 .,'()[]", min_size=1, max_size=8), 
         ("Boca de Cielo", "Boca del Cielo"),
         ("BUENA VISTA", "Buenavista"),
         ("S.L.P.", "slp"),
+        ("LOC. ARROYO GDE. IZQ.", "Localidad Arroyo Grande Izquierda"),
         ("Diecisiete de Septiembre", "17 DE SEPTIEMBRE"),
     ],
 )
@@ -61,6 +62,9 @@ def test_core_is_part_of_the_name_and_never_empty(name: str) -> None:
         ("BahÃ\xada Kino", "Bahía Kino"),
         ("PE¥A BLANCA", "PEÑA BLANCA"),
         ("LA ESTACI?N", "LA ESTACIN"),
+        ("PE¿ON", "PEON"),
+        ("¿PEON", "¿PEON"),
+        ("Pe&ntilde;&oacute;n", "Peñón"),
         ("Mérida", "Mérida"),
     ],
 )
@@ -82,6 +86,7 @@ def test_brackets_that_only_say_the_kind_are_no_name() -> None:
 
 def test_article_behind_a_comma_is_put_before_the_name() -> None:
     assert take_apart("VENTA, LA").main == "LA VENTA"
+    assert take_apart("VENTA (LA)") == ("LA VENTA", ())
 
 
 def test_bracket_that_is_never_closed_ends_with_the_name() -> None:

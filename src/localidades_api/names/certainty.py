@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from localidades_api.names.rows import Outcome
-from localidades_api.names.weights import AMBITO_COEFFICIENT, BY_KEY, MAX_COST_OF_SURE_KEY, SURE, UNLIKELY
+from localidades_api.names.weights import AMBITO_COEFFICIENT, BY_KEY, BY_WORSE_KEY, SURE, UNLIKE_KEY, UNLIKELY
 
 _UNFITTED = {"ambito_other": AMBITO_COEFFICIENT}
 _MAX_LOG_ODDS = 50.0
@@ -48,10 +48,23 @@ def probabilities(evidence: Sequence[Mapping[str, float]]) -> list[float]:
 
 def probabilities_by_key(penalties: Sequence[float]) -> list[float]:
     """Return the probability of each place that has or had the key of a row, by their penalties, the least first."""
-    likely = [BY_KEY if penalty <= MAX_COST_OF_SURE_KEY else BY_KEY * (1 - penalty / 100) for penalty in penalties]
     level = penalties.count(penalties[0])
-    rest = (1 - likely[0]) / max(1, len(likely) - level)
-    return [likely[0] / level] * level + [one * rest for one in likely[level:]]
+    rest = (1 - BY_KEY) / max(1, len(penalties) - level)
+    return [BY_KEY / level] * level + [rest] * (len(penalties) - level)
+
+
+def share_with_key(named: Sequence[float], lead: float, *, is_another: bool) -> tuple[float, list[float]]:
+    """Return the probability of the place with the key of a row, and those of the places with its name.
+
+    `named` are the probabilities by name alone, and `lead` is below 0 if another place differs less. If the key belongs
+    to another name, one of the two is wrong, and either may be.
+    """
+    by_name = sum(named)
+    if is_another:
+        share = min(UNLIKE_KEY, 1 - by_name / 2)
+        return share, [one / 2 for one in named]
+    share = next(share for bound, share in BY_WORSE_KEY if -lead <= bound)
+    return share, [one * (1 - share) / max(1.0, by_name) for one in named]
 
 
 def _scaled(probability: float) -> float:

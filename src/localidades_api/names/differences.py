@@ -1,6 +1,8 @@
 """Lists the differences between a row and a place, each with its penalty: name, municipio, point and ambito."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from rapidfuzz.distance import OSA
@@ -34,11 +36,14 @@ _OF_OTHER_NAMES: Mapping[NameKind, Difference] = {
     NameKind.EVERYDAY: Difference.EVERYDAY,
     NameKind.FORMER: Difference.FORMER_NAME,
 }
+_CACHED_SOUNDS = 4_000
 # Letters that sound alike; people write one for the other.
 _SOUNDS = (
     ("qu", "k"), ("ch", "@"), ("ph", "f"), ("ll", "y"), ("ce", "se"), ("ci", "si"), ("z", "s"), ("v", "b"), ("h", ""),
-    ("x", "j"), ("ge", "je"), ("gi", "ji"), ("hu", "u"), ("gu", "u"), ("w", "u"), ("c", "k"), ("tz", "s"), ("ñ", "n"),
+    ("x", "j"), ("y", "i"), ("ge", "je"), ("gi", "ji"), ("hu", "u"), ("gu", "u"), ("w", "u"), ("c", "k"), ("tz", "s"),
 )  # fmt: skip
+_WITH_PERIOD = re.compile(r"(\w+)\.")
+_WITHOUT_VOWELS = re.compile("[a-z][^aeiou0-9]+[aeo]?")  # glz, gpe, prsdnt
 
 
 class GivenName(NamedTuple):
@@ -46,6 +51,9 @@ class GivenName(NamedTuple):
 
     text: str
     folded: str
+    letters: str  # folded, outside its brackets, without spaces
+    initials: tuple[str, ...]  # its words of one letter, folded
+    shortened: frozenset[str]  # its words that are cut short, as a period behind them or missing vowels show
     spoken: str | None  # folded, with a trailing article moved to the front: "Paz, La" is "la paz"
     articles: frozenset[str]
     readings: tuple[tuple[tuple[str, ...], NameFault | None], ...]
@@ -54,17 +62,30 @@ class GivenName(NamedTuple):
 def read_name(text: str) -> GivenName:
     """Take the name of a row apart."""
     text = repair(text).strip()
-    main = take_apart(text).main
+    main, inner = take_apart(text)
     moved = with_article(main)
     folded = fold(text)
-    spoken = fold(moved) if moved else fold(main) if main != text and "(" not in text and "[" not in text else None
+    spoken = fold(moved) if moved else fold(main) if main != text and not inner else None
     found = variants(text)
     readings: list[tuple[tuple[str, ...], NameFault | None]] = [(found[0], None)]
     if len(found) > 1:
         readings[0] = found[0], _fault(Difference.BRACKET_ADDED, text, main)
         readings.append((found[1], None))
         readings += [(words, _fault(Difference.BRACKET_ADDED_ALONE, text, " ".join(words))) for words in found[2:4]]
-    return GivenName(text, folded, spoken, _articles(spoken or folded), tuple(readings))
+    words = folded.split()
+    shortened = {word for word in words if _WITHOUT_VOWELS.fullmatch(word)}
+    if "." in text:
+        shortened.update(map(fold, _WITH_PERIOD.findall(text)))
+    return GivenName(
+        text,
+        folded,
+        (folded if main is text else fold(main)).replace(" ", ""),
+        tuple(word for word in words if len(word) == 1),
+        frozenset(shortened),
+        spoken,
+        _articles(spoken or folded),
+        tuple(readings),
+    )
 
 
 def _fault(difference: Difference, given: str, found: str) -> NameFault:
@@ -108,7 +129,7 @@ def compare(given: GivenName, place: IndexedLocality, least: float = weights.MAX
         for reading, first in given.readings:
             base = first.penalty if first else 0.0
             as_one = _written_as_one_word(given, reading, name.words, name.written or place.nombre)
-            found = as_one or _compare_words(reading, name.words, place, min(best.cost, weights.MAX_COST) - base)
+            found = as_one or _compare_words(given, reading, name.words, place, min(best.cost, weights.MAX_COST) - base)
             if found is None:
                 continue
             faults = [*([first] if first else ()), *found]
@@ -117,6 +138,42 @@ def compare(given: GivenName, place: IndexedLocality, least: float = weights.MAX
             if cost < best.cost:
                 best = NameDifference(cost, tuple(faults))
     return best
+
+
+def compare_letters(given: GivenName, place: IndexedLocality) -> NameDifference | None:
+    """Return the difference to the place's name whose letters are most alike, whatever their spaces.
+
+    None if none is much alike, or if they have other numbers or contrasting words.
+    """
+    words, first = given.readings[0]
+    best: NameDifference | None = None
+    for full in dict.fromkeys((place.nombre, *(name.written for name in place.names if name.written))):
+        apart = take_apart(full)
+        for part in (apart.main, *apart.inner):
+            folded = fold(part)
+            likeness = _likeness(given.letters, folded.replace(" ", "")) if folded else 0.0
+            if likeness < weights.MIN_WHOLE_LIKENESS:
+                continue
+            if likeness < 1 and _distinguishing(words) != _distinguishing(canonical(part)):
+                continue
+            penalty = round(PENALTIES[Difference.SPACING] + (1 - likeness) * weights.SPELLING_PENALTY, 2)
+            difference = Difference.SPACING if likeness == 1 else Difference.LETTERS
+            faults = [*([first] if first else ()), NameFault(difference, given.folded, folded, penalty)]
+            if apart.inner:
+                kind = Difference.BRACKET_LEFT_OUT if part is apart.main else Difference.BRACKET_ALONE
+                faults.append(_fault(kind, given.text, full))
+            if full != place.nombre:
+                name = next(one for one in place.names if one.written == full)
+                faults.append(_fault(_OF_OTHER_NAMES[name.kind], full, place.nombre))
+            cost = sum(fault.penalty for fault in faults)
+            if best is None or cost < best.cost:
+                best = NameDifference(cost, tuple(faults))
+    return best
+
+
+def _distinguishing(words: Iterable[str]) -> set[str]:
+    """Return the numbers and contrasting words of a name."""
+    return {word for word in words if word.isdigit() or word in CONTRASTING}
 
 
 def _written_as_one_word(
@@ -165,19 +222,19 @@ def _compare_brackets(given: GivenName, full: str, folded: str, words: tuple[str
 
 
 def _compare_words(
-    given: tuple[str, ...], found: tuple[str, ...], place: IndexedLocality, least: float
+    name: GivenName, given: tuple[str, ...], found: tuple[str, ...], place: IndexedLocality, least: float
 ) -> list[NameFault] | None:
-    """Return the faults between canonical words; None if they cost more than `least`."""
+    """Return the faults between the canonical words of a reading and a place; None if they cost more than `least`."""
     if given == found:
         return [] if least > 0 else None
     added, missing = _without_shared(given, found)
-    if not added and not missing:
+    faults = _pair_initials(name.initials, added, missing) if missing and name.initials else []
+    if not added and not missing and not faults:
         return [_fault(Difference.ORDER, " ".join(given), " ".join(found))]
-    faults: list[NameFault] = []
     if added and missing:
         if "".join(given) == "".join(found):
             return [_fault(Difference.SPACING, " ".join(given), " ".join(found))]
-        faults += _pair(added, missing)
+        faults += _pair(added, missing, name.shortened)
     if _shares_nothing(given, added):
         return None
     letters = max(sum(map(len, found)), sum(map(len, given)), 1)
@@ -193,7 +250,7 @@ def _compare_words(
 def _shares_nothing(given: Sequence[str], added: Sequence[str]) -> bool:
     """Return whether a name has no word of the given one, except for those that many names have."""
     weighty = [word for word in given if word not in GENERICS and not word.isdigit()] or given
-    return all(word in added for word in weighty)
+    return all(added.count(word) >= weighty.count(word) for word in weighty)
 
 
 def _without_shared(given: Sequence[str], found: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -278,7 +335,21 @@ def _word_penalty(word: str, letters: int, *, first: bool) -> float:
 # -- Spelling
 
 
-def _pair(added: list[str], missing: list[str]) -> list[NameFault]:
+def _pair_initials(initials: Iterable[str], added: list[str], missing: list[str]) -> list[NameFault]:
+    """Pair initials with the words that begin so, such as those of `V. Carranza`; take them out of the lists."""
+    faults = []
+    for letter in initials:
+        word = next((one for one in missing if one[0] == letter and one not in GENERICS), None)
+        if word:
+            missing.remove(word)
+            for opened in open_word(letter):  # `V` may have been read as a number
+                if opened in added:
+                    added.remove(opened)
+            faults.append(NameFault(Difference.ABBREVIATION, letter, word, weights.ABBREVIATION_PENALTY))
+    return faults
+
+
+def _pair(added: list[str], missing: list[str], shortened: Collection[str]) -> list[NameFault]:
     """Pair words that are alike, the most alike first; take them out of the lists."""
     pairs = sorted(
         (
@@ -300,7 +371,34 @@ def _pair(added: list[str], missing: list[str]) -> list[NameFault]:
         faults.append(NameFault(Difference.SPELLING, one, other, round(penalty, 2)))
     if added and missing:
         faults += _pair_joined(added, missing)
+    if added and missing:
+        faults += _pair_abbreviated(added, missing, shortened)
     return faults
+
+
+def _pair_abbreviated(added: list[str], missing: list[str], shortened: Collection[str]) -> list[NameFault]:
+    """Pair words that are cut short with those that have their letters."""
+    faults = []
+    for one in tuple(added):
+        if len(one) > 1 and not one.isdigit():
+            is_short = one in shortened
+            other = next((word for word in missing if _is_short_for(one, word, only_beginning=not is_short)), None)
+            if other:
+                added.remove(one)
+                missing.remove(other)
+                penalty = weights.ABBREVIATION_PENALTY if is_short else weights.BEGINNING_PENALTY
+                faults.append(NameFault(Difference.ABBREVIATION, one, other, penalty))
+    return faults
+
+
+def _is_short_for(one: str, other: str, *, only_beginning: bool) -> bool:
+    """Return whether a word has the first letter of another one, and its others from it in their order."""
+    if other.startswith(one):
+        return True
+    if only_beginning or one[0] != other[0]:
+        return False
+    rest = iter(other)
+    return all(letter in rest for letter in one)
 
 
 def _pair_joined(added: list[str], missing: list[str]) -> list[NameFault]:
@@ -328,6 +426,7 @@ def _likeness(one: str, other: str) -> float:
     return likeness
 
 
+@lru_cache(_CACHED_SOUNDS)
 def _sound(word: str) -> str:
     """Return roughly how a word sounds."""
     for letters, replacement in _SOUNDS:

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from localidades_api.catalogue.folding import fold
+from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.names import weights
 from localidades_api.names.faults import Difference, NameFault
 from localidades_api.names.layout import HOMONYM, SEAT, SHORT_OF_TOWN, SHORT_OF_TOWN_IN_STATE, URBAN
 from localidades_api.names.places import IndexedLocality
 from localidades_api.names.rows import MatchRow
-from localidades_api.names.text import canonical, take_apart
 from localidades_api.names.vocabulary import ESTABLISHMENTS, GENERICS, SETTLEMENTS, WEIGHTY_GENERICS
 
 # -- Doubt, however likely a place is
@@ -18,9 +18,9 @@ from localidades_api.names.vocabulary import ESTABLISHMENTS, GENERICS, SETTLEMEN
 _OTHER_NAMES = frozenset({"former_name", "bracket", "seat", "everyday"})  # codes
 _CONTRADICTIONS = frozenset(
     {
-        Difference.KEY, Difference.ESTADO, Difference.ADDED, Difference.NUMBER_ADDED, Difference.NUMBER_MISSING,
-        Difference.FIRST_NUMBER_MISSING, Difference.NUMBER_OTHER, Difference.CONTRAST_ADDED,
-        Difference.CONTRAST_MISSING, Difference.CONTRAST_OTHER,
+        Difference.KEY, Difference.ESTADO, Difference.MUNICIPIO_UNKNOWN, Difference.ADDED, Difference.NUMBER_ADDED,
+        Difference.NUMBER_MISSING, Difference.FIRST_NUMBER_MISSING, Difference.NUMBER_OTHER,
+        Difference.CONTRAST_ADDED, Difference.CONTRAST_MISSING, Difference.CONTRAST_OTHER,
     }
 )  # fmt: skip
 
@@ -96,7 +96,8 @@ _MISSING = frozenset({Difference.MISSING, Difference.INITIAL_MISSING})
 # Differences whose given word does not agree with the place's name.
 _DISAGREEING = frozenset(
     {
-        Difference.SPELLING, Difference.ADDED, Difference.INITIAL_ADDED, Difference.AREA_ADDED, Difference.KIND_ADDED,
+        Difference.SPELLING, Difference.ABBREVIATION, Difference.ADDED, Difference.INITIAL_ADDED,
+        Difference.AREA_ADDED, Difference.KIND_ADDED,
         Difference.SECTION, Difference.NUMBER_ADDED, Difference.NUMBER_OTHER, Difference.CONTRAST_ADDED,
         Difference.CONTRAST_OTHER,
     }
@@ -173,6 +174,12 @@ def _of_fault(question: Question, fault: NameFault) -> Iterator[tuple[str, float
         yield "missing_rarity", question.rarity(fault.found)
     elif difference in _KINDS:
         yield f"{difference}_{_sort_of_kind(fault.given or fault.found)}", 1.0
+    elif difference is Difference.LETTERS:
+        yield "letters", 1.0
+        yield "letters_cost", fault.penalty / 10
+    elif difference is Difference.ABBREVIATION:
+        yield "abbreviation", 1.0
+        yield "abbreviation_of_a_word", float(question.is_word(fault.given))
     elif difference is Difference.SPELLING:
         yield from _of_spelling(question, fault)
 
@@ -195,14 +202,16 @@ def _sort_of_kind(word: str) -> str:
 
 def _of_words(question: Question, place: IndexedLocality, faults: Sequence[NameFault]) -> Iterator[tuple[str, float]]:
     """Yield how much of the given name, and of the place's outside its brackets, agrees, by the rarity of the words."""
-    differ = {fault.given for fault in faults if fault.difference in _DISAGREEING}
+    differ = {word for fault in faults if fault.difference in _DISAGREEING for word in fault.given.split()}
+    if any(fault.difference is Difference.LETTERS for fault in faults):
+        differ.update(set(question.words).difference(*(name.words for name in place.names)))
     shared = [word for word in question.words if word not in differ and word not in GENERICS]
     yield "shared_rarity", min(weights.MAX_SHARED_RARITY, sum(map(question.rarity, shared)))
     yield "shared_words", float(min(weights.MAX_SHARED_WORDS, len(shared)))
     given = sum(question.rarity(word) for word in question.words if word not in place.municipio_words)
     agreed = sum(question.rarity(word) for word in shared if word not in place.municipio_words)
     yield "share_of_given", agreed / given if given else 1.0
-    main = canonical(take_apart(place.nombre).main)
+    main = place.names[0].words
     whole = sum(map(question.rarity, main))
     if whole:
         yield "share_of_place", sum(question.rarity(word) for word in main if word in question.all_words) / whole
@@ -243,6 +252,7 @@ def _of_place(question: Question, place: IndexedLocality) -> Iterator[tuple[str,
     yield "is_seat", float(is_seat)
     yield "is_urban", float(is_urban)
     yield "homonym", float(bool(place.flags & HOMONYM))
+    yield "clave", math.log10(place.id % KEYS_OF_A_MUNICIPIO)
     if not question.row.municipio:
         yield "population_without_municipio", population
         yield "seat_without_municipio", float(is_seat)

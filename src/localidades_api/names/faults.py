@@ -25,6 +25,8 @@ class Difference(StrEnum):
     ORDER = "order"  # the same words in another order
     SPACING = "spacing"  # the same letters with other spaces
     SPELLING = "spelling"  # a word with other letters
+    LETTERS = "letters", "spelling"  # the whole name with other letters, and other spaces
+    ABBREVIATION = "abbreviation", "wording"  # a word cut short, or only its initial
 
     # Words that only one of the names has, or that differ
     KIND_ADDED = "kind_added", "kind"  # a word for the kind of a place: Ejido, Rancho

@@ -3,6 +3,7 @@
 import math
 import re
 from bisect import insort
+from collections import Counter
 from collections.abc import Iterable, Iterator, MutableSequence, Sequence
 from functools import lru_cache
 
@@ -25,6 +26,7 @@ from localidades_api.names.differences import (
     ambito_fault,
     area_fault,
     compare,
+    compare_letters,
     distance_fault,
     read_name,
 )
@@ -48,10 +50,13 @@ from localidades_api.names.weights import PENALTIES
 
 MAX_CANDIDATES = 5
 _BRACKET_AT_END = re.compile(r"([^(]+?)\s*\(([^()]+)\)\s*")
+_AREA_AT_END = re.compile(r"(.*[^(\s,])\s*(?:,\s*|\()([^(),]+)\)?\.?\s*")
 _COUNTRY = frozenset({"mexico", "mex", "mx", "republica mexicana", "estados unidos mexicanos"})
 _PROPOSED = 8  # names of a municipio that each measure of similarity proposes for a comparison word by word
+_JUDGED = 12  # candidates of a row at most whose probabilities are compared
 _HOMONYMS = 24  # places of one name that are compared
 _CACHED_WORDS = 50_000
+_CACHED_RARITIES = 5_000
 
 
 class Matcher:
@@ -60,6 +65,7 @@ class Matcher:
     def __init__(self, index: IndexReader) -> None:
         self._index = index
         self._count = lru_cache(_CACHED_WORDS)(index.words.count)
+        self._rarity = lru_cache(_CACHED_RARITIES)(self._measure_rarity)
 
     def match(self, row: MatchRow, sure: float = weights.SURE) -> MatchResult:
         """Return the place of a row, certain from a probability of `sure`; a name alone may be a whole line."""
@@ -111,7 +117,7 @@ class Matcher:
         is_literal = is_bare and len(areas) == 1 and areas[0].likeness == weights.SAME_NAME
         if is_literal and (found := self._match_literally(fold(row.nombre), areas[0].id, sure)):
             return found
-        given = read_name(row.nombre)
+        given = read_name(self._without_areas(row, estado_id))
         if is_literal and given.spoken and (found := self._match_literally(given.spoken, areas[0].id, sure)):
             return found
         question = self._question(row, given, areas)
@@ -122,9 +128,21 @@ class Matcher:
         """Return the keys of the candidates for a row with a name and the evidence for each, to fit certainty."""
         estado_id = self._index.areas.find_state(row.estado) if row.estado else None
         areas = self._areas(row, estado_id)
-        given = read_name(row.nombre or "")
+        given = read_name(self._without_areas(row, estado_id))
         found = self._compare_by_name(row, given, estado_id, areas)
         return [place.id for place, _ in found], self._evidence(self._question(row, given, areas), found)
+
+    def _without_areas(self, row: MatchRow, estado_id: int | None) -> str:
+        """Return the name of a row without its municipio and estado, where they follow it again."""
+        text = row.nombre or ""
+        areas = {fold(area) for area in (row.municipio, row.estado) if area}
+        while areas and (found := _AREA_AT_END.fullmatch(text)):
+            if fold(found[2]) not in areas and (
+                estado_id is None or self._index.areas.find_state(found[2]) != estado_id
+            ):
+                break
+            text = found[1]
+        return text
 
     def _areas(self, row: MatchRow, estado_id: int | None) -> Sequence[Area]:
         """Return the municipios that a row may name; its `cve_mun` counts unless it contradicts the name."""
@@ -142,7 +160,7 @@ class Matcher:
         area_words = [self._index.areas.words.get(area.id, ()) for area in areas]
         return Question(row, given.folded, words, every, area_words, self._rarity, self._is_word)
 
-    def _rarity(self, word: str) -> float:
+    def _measure_rarity(self, word: str) -> float:
         return math.log10(weights.PLACES / (self._count(word) + 1))
 
     def _is_word(self, word: str) -> bool:
@@ -196,6 +214,9 @@ class Matcher:
                 found,
                 area_fault(row, area, self._index.areas.municipios),
             )
+        if areas and (not found or min(one.cost for one in found.values()) > weights.MAX_COST_OF_WORDS):
+            for area in areas:
+                self._compare_letters(area, row, given, found)
         if not found or 100 - min(one.cost for one in found.values()) < weights.MIN_SCORE_IN_MUNICIPIO:
             difference = Difference.MUNICIPIO_OTHER if areas else Difference.MUNICIPIO_UNKNOWN
             fault = NameFault(difference, row.municipio, "", PENALTIES[difference]) if row.municipio else None
@@ -207,7 +228,7 @@ class Matcher:
             }
         ranked = sorted(found.items(), key=lambda item: (item[1].cost, item[0]))
         named = [(self._index.place(at), difference) for at, difference in ranked]
-        kept, others = named[: MAX_CANDIDATES + 1], named[MAX_CANDIDATES + 1 :]
+        kept, others = _split_judged(named)
         if (
             seat := None
             if row.municipio
@@ -215,6 +236,18 @@ class Matcher:
         ):
             kept[-1] = seat  # however many places have the name of its municipio
         return kept
+
+    def _compare_letters(self, area: Area, row: MatchRow, given: GivenName, found: dict[int, NameDifference]) -> None:
+        """Compare names of a municipio letter by letter, and keep what fits better than by its words."""
+        fault = area_fault(row, area, self._index.areas.municipios)
+        for at in self._index.block(area.id).most_alike(given.letters, _PROPOSED):
+            place = self._index.place(at)
+            difference = compare_letters(given, place)
+            if difference is None:
+                continue
+            difference = _with_faults(difference, (fault, distance_fault(row, place), ambito_fault(row, place)))
+            if difference.cost < weights.MAX_CANDIDATE_COST and (at not in found or difference.cost < found[at].cost):
+                found[at] = difference
 
     def _compare_all(
         self,
@@ -232,10 +265,7 @@ class Matcher:
             least = costs[MAX_CANDIDATES] if len(costs) > MAX_CANDIDATES else weights.MAX_COST
             difference = compare(given, place, least)
             insort(costs, difference.cost)
-            extra = [fault for fault in (area, distance_fault(row, place), ambito_fault(row, place)) if fault]
-            if extra:
-                cost = difference.cost + sum(fault.penalty for fault in extra)
-                difference = NameDifference(cost, (*difference.faults, *extra))
+            difference = _with_faults(difference, (area, distance_fault(row, place), ambito_fault(row, place)))
             if difference.cost < weights.MAX_CANDIDATE_COST:
                 found[at] = difference
 
@@ -290,26 +320,34 @@ class Matcher:
         """
         rows = self._index.layout.find(KEY, str(key), 4)
         places = sorted((self._index.place(at) for at in rows), key=lambda place: (place.id != key, place.row))
-        given = read_name(row.nombre) if row.nombre else None
+        given = read_name(self._without_areas(row, estado_id)) if row.nombre else None
         municipio = area_fault(row, of_municipio, self._index.areas.municipios) if of_municipio else None
         found = [(place, self._difference_of_key(row, key, given, place, municipio)) for place in places]
-        if found and (given is None or found[0][1].cost <= weights.MAX_COST_OF_KEY):
-            return self._decide_by_key(sorted(found, key=lambda item: item[1].cost), sure)
-        gone = key if not found and self._index.layout.find(WITHDRAWN, str(key), 1) else None
-        if given is None:
-            return MatchResult("none", None, 0.0, (), gone)
-        unfound = Difference.WITHDRAWN_KEY if gone else Difference.UNKNOWN_KEY
-        difference = Difference.KEY if found else unfound
-        fault = NameFault(difference, f"{key:09d}", "", PENALTIES[difference])
+        found.sort(key=lambda item: item[1].cost)
+        of_areas = {area.id for area in areas}
+        is_elsewhere = bool(of_areas) and all(of_areas.isdisjoint(_municipios(place)) for place in places)
+        is_called = bool(found) and _cost_of_name(found[0][1]) < weights.MIN_COST_OF_OTHER_NAME
+        if given is None or (is_called and not is_elsewhere):
+            return self._decide_by_key(found, sure) if found else self._without_place(key)
+        if not row.municipio and not areas and places:
+            areas = (Area(places[0].id // KEYS_OF_A_MUNICIPIO, weights.SAME_NAME),)  # that of the key
+        question = self._question(row, given, areas)
         named = [
-            (place, NameDifference(one.cost + fault.penalty, (*one.faults, fault)))
-            for place, one in self._compare_by_name(row, given, estado_id, areas)
-            if place.id != key
+            one
+            for one in self._compare_by_name(row, given, estado_id, areas)
+            if not found or one[0].id != found[0][0].id
         ]
-        named.sort(key=lambda item: item[1].cost)
-        ranked = [*found, *named][: MAX_CANDIDATES + 1]
-        is_another = found and min(one.cost for _, one in found) > weights.MAX_COST_OF_KEY
-        return self._decide(self._question(row, given, areas), ranked, gone, sure, key=key if is_another else None)
+        if found:
+            return self._decide_between(question, key, found, named, sure, is_elsewhere=is_elsewhere)
+        result = self._without_place(key)
+        difference = Difference.UNKNOWN_KEY if result.withdrawn is None else Difference.WITHDRAWN_KEY
+        ranked = [(place, _with_key(one, difference, key)) for place, one in named]
+        return self._decide(question, ranked, result.withdrawn, sure)
+
+    def _without_place(self, key: int) -> MatchResult:
+        """Return the result for a key alone that no place has."""
+        gone = key if self._index.layout.find(WITHDRAWN, str(key), 1) else None
+        return MatchResult("none", None, 0.0, (), gone)
 
     def _decide_by_key(self, found: Sequence[tuple[IndexedLocality, NameDifference]], sure: float) -> MatchResult:
         """Return the result for the key of a place, present or former, whose name is like the given one."""
@@ -321,6 +359,40 @@ class Matcher:
         second = candidates[1].score if len(candidates) > 1 else 0.0
         outcome = certainty.outcome(likely[0], is_doubtful=False, is_literal=not best.faults, sure=sure)
         return MatchResult(outcome, best, round(best.score - second, 2), tuple(candidates[:MAX_CANDIDATES]))
+
+    def _decide_between(
+        self,
+        question: Question,
+        key: int,
+        found: Sequence[tuple[IndexedLocality, NameDifference]],
+        named: Sequence[tuple[IndexedLocality, NameDifference]],
+        sure: float,
+        *,
+        is_elsewhere: bool,
+    ) -> MatchResult:
+        """Return the result for the places with the key of a row and those with its name.
+
+        `is_elsewhere` says that the key belongs to another municipio than that of the row.
+        """
+        cost = _cost_of_name(found[0][1])
+        lead = min((one.cost for _, one in named), default=weights.LEAD_WITHOUT_RIVAL) - cost
+        if is_elsewhere and lead <= 0:
+            fault = NameFault(
+                Difference.MUNICIPIO_OTHER, question.row.municipio or "", "", PENALTIES[Difference.MUNICIPIO_OTHER]
+            )
+            found = [(place, _with_faults(one, [fault])) for place, one in found]
+            lead -= fault.penalty
+        is_another = cost > weights.MAX_COST_OF_KEY or lead < -weights.MAX_COST_OF_WORSE_KEY
+        if lead >= 0 and not is_another:
+            return self._decide_by_key(found, sure)
+        likely = certainty.probabilities(self._evidence(question, named))
+        best, rest = certainty.share_with_key(likely, lead, is_another=is_another)
+        others = [(place, _with_key(one, Difference.KEY, key)) for place, one in named]
+        ranked = [(best, found[0]), *sorted(zip(rest, others, strict=True), key=lambda item: -item[0])]
+        candidates = tuple(self._candidate(place, one.faults, share) for share, (place, one) in ranked)[:MAX_CANDIDATES]
+        outcome = certainty.outcome(best, is_doubtful=is_another, is_literal=False, sure=sure)
+        margin = round(candidates[0].score - (candidates[1].score if len(candidates) > 1 else 0.0), 2)
+        return MatchResult(outcome, candidates[0], margin, candidates)
 
     @staticmethod
     def _difference_of_key(
@@ -401,15 +473,10 @@ class Matcher:
         found: Sequence[tuple[IndexedLocality, NameDifference]],
         gone: int | None,
         sure: float,
-        key: int | None = None,
     ) -> MatchResult:
-        """Return the result for candidates; `key` is the row's if it belongs to a place with a different name."""
+        """Return the result for candidates by name."""
         likely = certainty.probabilities(self._evidence(question, found))
-        if key is None:
-            has_moved = _swap_seat_to_front(question, found, likely) or _swap_town_to_front(question, found, likely)
-        else:
-            has_moved = True
-            _swap_to_front(likely, next((at for at, (place, _) in enumerate(found) if place.id == key), 0))
+        has_moved = _swap_seat_to_front(question, found, likely) or _swap_town_to_front(question, found, likely)
         ranked = sorted(zip(likely, found, strict=True), key=lambda item: (-item[0], not item[1][0].flags & SEAT))
         candidates = tuple(self._candidate(place, one.faults, share) for share, (place, one) in ranked)
         if not candidates:
@@ -422,10 +489,8 @@ class Matcher:
         contradicted = any(map(contradicts, difference.faults))
         doubtful = gone is not None or has_moved or other_may_be_meant or contradicted or may_be_short(question, place)
         outcome = certainty.outcome(share, is_doubtful=doubtful, is_literal=not difference.faults, sure=sure)
-        if outcome == "none" and (
-            key is not None or {fault.difference for fault in difference.faults} == {Difference.DISTANCE}
-        ):
-            outcome = "ambiguous"  # the name, or the key or the point, is wrong; a person may know which
+        if outcome == "none" and {fault.difference for fault in difference.faults} == {Difference.DISTANCE}:
+            outcome = "ambiguous"  # the name or the point is wrong; a person may know which
         margin = round(best.score - (candidates[1].score if len(candidates) > 1 else 0.0), 2)
         shown = candidates[:MAX_CANDIDATES]
         return MatchResult(
@@ -439,6 +504,23 @@ class Matcher:
             for fault in faults
         )
         return Candidate(place.id, self._index.label(place), _score(share), faults)
+
+
+def _split_judged(
+    ranked: Sequence[tuple[IndexedLocality, NameDifference]],
+) -> tuple[list[tuple[IndexedLocality, NameDifference]], Sequence[tuple[IndexedLocality, NameDifference]]]:
+    """Split places by penalties into those to judge, one more than a result shows, and the others.
+
+    Those with hardly more penalties are judged too, but no more places of one name.
+    """
+    kept = list(ranked[: MAX_CANDIDATES + 1])
+    names = Counter(place.nombre for place, _ in kept)
+    at = len(kept)
+    while at < min(len(ranked), _JUDGED) and ranked[at][1].cost <= kept[0][1].cost + weights.CLOSE_COST:
+        if not names[ranked[at][0].nombre]:
+            kept.append(ranked[at])
+        at += 1
+    return kept, ranked[at:]
 
 
 def _swap_seat_to_front(
@@ -468,6 +550,8 @@ def _swap_town_to_front(
     row = question.row
     if not found or row.municipio or row.ambito or row.latitud is not None:
         return False
+    if is_seat_named(question.words, found[likely.index(max(likely))][0]):
+        return False
     called = [at for at, (_, difference) in enumerate(found) if is_called(difference.faults)]
     town = max(called, key=lambda at: found[at][0].poblacion or 0, default=None)
     first = found[likely.index(max(likely))][0].poblacion or 0
@@ -481,6 +565,30 @@ def _swap_to_front(likely: MutableSequence[float], at: int) -> None:
     """Swap a probability with the highest."""
     best = likely.index(max(likely))
     likely[at], likely[best] = likely[best], likely[at]
+
+
+def _with_key(difference: NameDifference, of_key: Difference, key: int) -> NameDifference:
+    """Return the difference of a place by name with a fault for the key of the row."""
+    fault = NameFault(of_key, f"{key:09d}", "", PENALTIES[of_key])
+    return _with_faults(difference, [fault])
+
+
+def _municipios(place: IndexedLocality) -> set[int]:
+    """Return the municipios that a place is and was in."""
+    return {place.id // KEYS_OF_A_MUNICIPIO, *(former.id // KEYS_OF_A_MUNICIPIO for former in place.former)}
+
+
+def _cost_of_name(difference: NameDifference) -> float:
+    """Return the penalties of a place with a key, without that of a former key."""
+    return sum(fault.penalty for fault in difference.faults if fault.difference is not Difference.FORMER_KEY)
+
+
+def _with_faults(difference: NameDifference, others: Iterable[NameFault | None]) -> NameDifference:
+    """Return a difference with further faults, if any."""
+    extra = [fault for fault in others if fault]
+    if not extra:
+        return difference
+    return NameDifference(difference.cost + sum(fault.penalty for fault in extra), (*difference.faults, *extra))
 
 
 def _score(share: float) -> float:

@@ -118,15 +118,24 @@ class Block:
                 found |= dict.fromkeys(self._rows[index])
         return found
 
+    def most_alike(self, letters: str, limit: int) -> dict[int, None]:
+        """Return the rows of the names most like these letters, whatever their spaces."""
+        like = process.extract(letters, self._names, scorer=fuzz.ratio, limit=limit, score_cutoff=_LEAST_LIKENESS)
+        return dict.fromkeys(row for _, _, index in like for row in self._rows[index])
+
     def _sharing(self, essence: Iterable[str], limit: int) -> list[int]:
         shared: dict[int, int] = defaultdict(int)
         letters = 0
         for word in dict.fromkeys(essence):  # a fixed order, which decides between equally similar names
             letters += len(word)
+            within = f" {word}"
             for index, name in enumerate(self._names):
                 # `in` first: to keep the words of each name would cost more, as most blocks are searched a few times.
-                if word in name and (times := name.split(" ").count(word)):
-                    shared[index] += len(word) * times
+                if word in name:
+                    if times := name.split(" ").count(word):
+                        shared[index] += len(word) * times
+                    elif name.startswith(word) or within in name:  # the word may be cut short
+                        shared[index] += len(word)
         likeness = {
             index: same / (letters + len(self._names[index].replace(" ", "")) - same) for index, same in shared.items()
         }

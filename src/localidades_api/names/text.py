@@ -5,6 +5,7 @@ number in digits and leaves out articles and prepositions, so that `Fco. I. Made
 PRIMERA SECCION` are the same words.
 """
 
+import html
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,11 +16,12 @@ from localidades_api.names.vocabulary import ABBREVIATIONS, GENERICS, NUMBERS, P
 
 _BRACKETS = re.compile(r"[(\[{]([^()\[\]{}]*)[)\]}]?")
 _MOVED_ARTICLE = re.compile(r"^([^,]*\S)\s*,\s*(el|la|los|las)\s*[,.]?\s*$", re.IGNORECASE)
+_BRACKETED_ARTICLE = re.compile(r"\s*\((el|la|los|las)\)\s*$", re.IGNORECASE)
 _ENDING_ARTICLE = re.compile(r"^(.*\S)\s+(el|la|los|las)\s*[,.]?\s*$", re.IGNORECASE)
 _ORDINAL = re.compile(r"([0-9]{1,3})(?:a|o|ra|ro|er|da|do|ta|to|va|vo|na|no|ma|mo|ava|avo|ero|era)")
 _SPLIT_ORDINAL = re.compile(r"\b([0-9]{1,2}) (ra|ro|er|da|do|ta|to|va|vo|na|no|ma|mo)\b")
 # A letter inside a word that an encoding destroyed, and the signs of UTF-8 read as windows-1252.
-_LOST_LETTER = re.compile("(?<=\\w)[?\N{REPLACEMENT CHARACTER}]+[\N{LEFT DOUBLE QUOTATION MARK}\N{EN DASH}]?(?=\\w)")
+_LOST_LETTER = re.compile("(?<=\\w)[?¿¬\N{REPLACEMENT CHARACTER}]+[\N{LEFT DOUBLE QUOTATION MARK}\N{EN DASH}]?(?=\\w)")
 _MISREAD = re.compile("[ÃÂ]")
 # The letters of MS-DOS read as windows-1252: `PE¥A` is Peña.
 _MS_DOS = str.maketrans({"¥": "Ñ", "¤": "ñ", "¢": "ó", "¡": "í", "£": "ú"})
@@ -37,8 +39,10 @@ class ParsedName(NamedTuple):
 
 def repair(text: str) -> str:
     """Undo the damage of wrong encodings as far as possible: `BahÃ­a` is Bahía, `PE¥A` Peña."""
-    if text.isascii() and "?" not in text:
+    if text.isascii() and "?" not in text and "&" not in text:
         return text
+    if "&" in text:
+        text = html.unescape(text)
     if _MISREAD.search(text):
         with suppress(UnicodeError):  # the text was right
             text = text.encode("cp1252").decode("utf-8")
@@ -49,6 +53,8 @@ def repair(text: str) -> str:
 def take_apart(text: str) -> ParsedName:
     """Return a name without its brackets and with its article in front, and the texts in the brackets."""
     inner: tuple[str, ...] = ()
+    if text.endswith(")"):
+        text = _BRACKETED_ARTICLE.sub(r", \1", text)
     if "(" in text or "[" in text or "{" in text:
         inner = tuple(found for part in _BRACKETS.findall(text) if (found := part.strip()))
         text = _BRACKETS.sub(" ", text).strip()

@@ -59,12 +59,16 @@ WEIGHTY_KIND_PENALTY = 6.0
 FIRST_WORD_PENALTY = 6.0
 NEXT_WORD_PENALTY = 1.0
 WORD_SHARE_PENALTY = 22.0
+# A word cut short.
+ABBREVIATION_PENALTY = 4.0
+BEGINNING_PENALTY = 10.0  # if nothing but the missing letters says that it is cut short
 # Words that are alike, from 0 to 1.
 SPELLING_PENALTY = 60.0  # times how unlike the word is
 MIN_SPELLING_PENALTY = 1.0
 MIN_WORD_LIKENESS = 0.65  # of two spellings of one word
 MIN_SPACING_LIKENESS = 0.8  # of words with other spaces: one letter in five may differ
 OTHER_FIRST_LETTER = 0.08  # what a different first letter takes away
+MIN_WHOLE_LIKENESS = 0.72  # of two names compared letter by letter, without their spaces
 SAME_SOUND_LIKENESS = 0.96  # at least, if half of the letters agree
 MIN_SOUND_LIKENESS = 0.5
 SAME_SINGULAR_LIKENESS = 0.95  # at least, if two spellings differ in an `s` at the end
@@ -77,8 +81,12 @@ MAX_COST = 100.0  # the sum of the penalties of a name; beyond it two names have
 # -- Candidates of a row
 
 MAX_CANDIDATE_COST = 72.5  # penalties; a place with more is not a candidate
+MAX_COST_OF_WORDS = 11.0  # the least penalties, beyond which names are also compared letter by letter
+CLOSE_COST = 4.0  # penalties behind the best place, within which more places are judged than a result shows
 MIN_SCORE_IN_MUNICIPIO = 80.0  # 100 minus the least penalties in the municipio; below it other municipios are searched
 MAX_COST_OF_KEY = 45.0  # penalties up to which a key and a name can be those of one place
+MAX_COST_OF_WORSE_KEY = 25.0  # more than those of another place, up to which they can be
+MIN_COST_OF_OTHER_NAME = 2.0  # penalties from which another place may have the name of a row with a key
 LEAD_WITHOUT_RIVAL = 60.0  # the penalties of the next candidate, if there is none
 
 PROMINENT_RATIO = 10  # times the population of a place, with which a town that the name fits as well comes before it
@@ -102,7 +110,10 @@ MIN_SURE, MAX_SURE = 0.8, 0.999  # the bounds that a caller may set
 UNLIKELY = 0.1  # of the first candidate: below it, no place is like the row
 LITERAL = 0.998  # of the only place of a municipio with the name as the catalogue writes it; measured
 BY_KEY = 0.999  # of the place with the key of the row
-MAX_COST_OF_SURE_KEY = 17.0  # penalties up to which a key is certain in spite of them
+# Of the place with the key, by how many penalties at most another place has less: measured on right keys, and on wrong
+# ones (a digit wrong, two swapped, that of the next row), of which there is one in fifty.
+BY_WORSE_KEY = ((4.0, 0.99), (15.0, 0.96), (math.inf, 0.8))
+UNLIKE_KEY = 0.95  # of the place with the key if neither its name nor another place's is like that of the row
 MAX_KILOMETRES = 5.0  # from the point of the row, above which nothing is certain
 AMBITO_COEFFICIENT = -4.0  # of evidence that the fit lacks: its rows don't say whether they are urban
 SUGGESTED = (0.5, 0.09, 0.07, 0.04, 0.03)  # of the suggestions for a text that nothing matches, by their order

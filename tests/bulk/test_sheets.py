@@ -102,7 +102,10 @@ def test_sheets_are_named_where_none_has_a_known_column() -> None:
 
     with pytest.raises(UnreadableBodyError, match="names no column for `nombre`") as caught:
         opened(workbook_of(("sitio", "n"), change=add_sheets))
-    assert caught.value.members == {"columns": ["sitio", "n"], "sheets": ["Sheet", "Visitas"]}
+    assert caught.value.members == {
+        "sheets": ["Sheet", "Visitas"], "sheet": "Sheet", "header_row": 1,
+        "columns": ["sitio", "n"], "roles": {}, "rows": [],
+    }  # fmt: skip
 
 
 def test_header_is_the_row_with_the_most_known_columns() -> None:

@@ -1,6 +1,6 @@
 """Resources that take many rows in one request: names to match, and points to locate."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import islice
 from typing import IO, Annotated, Any, Literal, NamedTuple
@@ -15,7 +15,7 @@ from localidades_api.api.responses import ERRORS, NEGOTIATED, OF_RELEASE, proble
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.bulk.answers import Point, answer_points, match_row
 from localidades_api.bulk.columns import MATCH_COLUMNS, NEAREST_COLUMNS, AnswerColumns, in_language
-from localidades_api.bulk.exchange import MAX_BODY, Answered, AnswerSome, BulkResponse
+from localidades_api.bulk.exchange import MAX_BODY, Answered, AnswerSome, BulkResponse, PreviewResponse
 from localidades_api.bulk.readers import XLSX, MediaType, RowReader, for_a_while, reader
 from localidades_api.bulk.rows import POINTS, ROLES, Roles, Row
 from localidades_api.bulk.writers import AnswerWriter, WithFile, writer
@@ -24,6 +24,7 @@ from localidades_api.catalogue.locality import describe_near
 from localidades_api.catalogue.messages import plain_decimal, whole_number
 from localidades_api.catalogue.schemas import (
     MatchableRow,
+    MatchPreview,
     MatchResults,
     NearestPlacesResults,
     PointRow,
@@ -64,7 +65,11 @@ _MEDIA_TYPES: dict[str, MediaType] = {
 
 _Column = Annotated[
     Omittable[str],
-    Field(min_length=1, max_length=100, description="Header of the column with this value.", examples=["LOCALIDAD"]),
+    Field(
+        max_length=100,
+        description="Header of the column with this value; empty if no column has it.",
+        examples=["LOCALIDAD"],
+    ),
 ]
 
 
@@ -72,31 +77,9 @@ FileFormat = TypeAliasType("FileFormat", Literal["csv", "xlsx"])
 RowsFormat = TypeAliasType("RowsFormat", Literal["json", "ndjson", "csv", "xlsx"])  # has a name in generated clients
 
 
-class BulkQuery(StrictQuery):
-    """The parameters of a request of many rows: a column is guessed from its header unless it is named."""
+class ReadingQuery(StrictQuery):
+    """The parameters that say how a body of rows is read: a column is guessed from its header unless it is named."""
 
-    format: Annotated[
-        Omittable[RowsFormat],
-        Field(
-            description="Format of the answer, which overrides the Accept header; by default that of the body.",
-            examples=["csv"],
-        ),
-    ] = None
-    file: Annotated[
-        Omittable[FileFormat],
-        Field(
-            description="Of an NDJSON answer: also the answers as a file, in lines whose `file` is a piece in base64.",
-            examples=["xlsx"],
-        ),
-    ] = None
-    lang: Annotated[
-        Language,
-        Field(
-            description="Language of what CSV and workbooks say: `en` has codes. JSON and NDJSON always have them.",
-            examples=["es"],
-        ),
-    ] = "en"
-    release: ReleaseParam = None
     sheet: Annotated[
         Omittable[str],
         Field(
@@ -123,18 +106,54 @@ class BulkQuery(StrictQuery):
     @property
     def columns(self) -> dict[str, str]:
         """The header of each column that the request names."""
-        given = self.model_dump(exclude={"file", "format", "lang", "release", "sheet", "header_row", "limit", "sure"})
+        given = self.model_dump(include={*ROLES.by_name})
         return {role: header for role, header in given.items() if header is not None}
 
 
-class MatchQuery(BulkQuery):
-    """The parameters of rows to be matched."""
+class AnswersQuery(StrictQuery):
+    """The parameters that say how rows are answered."""
+
+    format: Annotated[
+        Omittable[RowsFormat],
+        Field(
+            description="Format of the answer, which overrides the Accept header; by default that of the body.",
+            examples=["csv"],
+        ),
+    ] = None
+    file: Annotated[
+        Omittable[FileFormat],
+        Field(
+            description="Of an NDJSON answer: also the answers as a file, in lines whose `file` is a piece in base64.",
+            examples=["xlsx"],
+        ),
+    ] = None
+    lang: Annotated[
+        Language,
+        Field(
+            description="Language of what CSV and workbooks say: `en` has codes. JSON and NDJSON always have them.",
+            examples=["es"],
+        ),
+    ] = "en"
+    release: ReleaseParam = None
+
+
+class BulkQuery(ReadingQuery, AnswersQuery):
+    """The parameters of a request of many rows."""
+
+
+class PreviewQuery(ReadingQuery):
+    """The parameters of a preview of rows to be matched."""
 
     nombre: _Column = None
     municipio: _Column = None
     estado: _Column = None
     cvegeo: _Column = None
     clave: _Column = None
+
+
+class MatchQuery(PreviewQuery, BulkQuery):
+    """The parameters of rows to be matched."""
+
     sure: Annotated[
         float,
         Field(
@@ -158,8 +177,14 @@ class NearestToEachQuery(BulkQuery):
     ] = 1
 
 
-def _described(row: type[BaseModel], example: Mapping[str, str | float]) -> dict[str, Any]:
-    """Return the OpenAPI description of the body and the answers.
+def _described(
+    row: type[BaseModel],
+    example: Mapping[str, str | float],
+    answer: str = "The answers, in the order of the rows; as NDJSON, CSV or an Excel workbook if `format` or the body"
+    " says so.",
+    headers: Mapping[str, Any] = OF_RELEASE,
+) -> dict[str, Any]:
+    """Return the OpenAPI description of the body and the answer.
 
     It names only JSON: generators of clients give up on a body in other formats, and an answer that may be text as well
     has a type that says nothing.
@@ -167,9 +192,8 @@ def _described(row: type[BaseModel], example: Mapping[str, str | float]) -> dict
     content = {"application/json": {"schema": rows_of(row), "example": {"rows": [example]}}}
     responses = {
         200: {
-            "description": "The answers, in the order of the rows; as NDJSON, CSV or an Excel workbook if `format` or"
-            " the body says so.",
-            "headers": OF_RELEASE,
+            "description": answer,
+            "headers": headers,
         },
         408: problem(RequestTimeoutError(), "The body came too slowly."),
         413: problem(ContentTooLargeError(MAX_BODY), "The body is larger than 1 GB."),
@@ -207,6 +231,22 @@ async def match_localities(request: Request, query: Annotated[MatchQuery, Query(
     return _respond(request, query, services, release, _PLACES, _matching(services, release, query.sure))
 
 
+@router.post("/match/preview", include_in_schema=False)  # as above
+@router.post(
+    "/match/preview/",
+    summary="Preview what is matched",
+    response_model=MatchPreview,
+    **_described(MatchableRow, _ROW, "What was understood of the rows.", {}),
+)
+async def preview_match(request: Request, query: Annotated[PreviewQuery, Query()], services: ServicesDep) -> Response:
+    """Say what is understood of rows before they are matched: their table, its columns, and the first five rows.
+
+    It takes the bodies of `match/` and reads them in the same way, and matches nothing.
+    """
+    headers = {"Content-Type": _NAMES["json"]}
+    return PreviewResponse(services.transfers, services.bulk_turn, request, _reading(request, query, ROLES), headers)
+
+
 @router.post("/nearest", include_in_schema=False)  # as above
 @router.post(
     "/nearest/",
@@ -236,9 +276,6 @@ def _respond(
     if query.file and wanted != _NAMES["ndjson"]:
         raise InvalidParametersError([("file", "Only an NDJSON answer has a file beside it: add `format=ndjson`.")])
 
-    def read(body: IO[bytes]) -> RowReader:
-        return reader(sent, body, subject.roles, query.columns, query.sheet, query.header_row)
-
     def write(rows: RowReader) -> AnswerWriter:
         columns = in_language(subject.columns, query.lang)
         answers = writer(wanted, rows, columns, subject.prefix)
@@ -246,7 +283,18 @@ def _respond(
 
     charset = "; charset=utf-8; header=present" if wanted == "text/csv" else ""
     headers = {"Content-Type": f"{wanted}{charset}", "Catalogue-Release": release.name}
-    return BulkResponse(services.transfers, services.bulk_turn, request, read, write, answering, headers)
+    read = _reading(request, query, subject.roles)
+    return BulkResponse(services.transfers, services.bulk_turn, request, read, headers, write, answering)
+
+
+def _reading(request: Request, query: ReadingQuery, roles: Roles) -> Callable[[IO[bytes]], RowReader]:
+    """Return what makes the reader of a body."""
+    sent = _media_type(request)
+
+    def read(body: IO[bytes]) -> RowReader:
+        return reader(sent, body, roles, query.columns, query.sheet, query.header_row)
+
+    return read
 
 
 def _media_type(request: Request) -> MediaType:

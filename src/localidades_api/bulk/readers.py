@@ -7,7 +7,7 @@ import re
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -17,6 +17,7 @@ from typing import IO, Any, ClassVar, Final, Literal, TypeAlias, cast
 
 from pydantic_core import from_json
 
+from localidades_api.bulk.columns import as_cell
 from localidades_api.bulk.rows import (
     Assignment,
     Named,
@@ -26,16 +27,18 @@ from localidades_api.bulk.rows import (
     assign,
     describe_needed,
     has_needed,
+    name_columns,
     repeated,
     require,
-    unique,
 )
+from localidades_api.bulk.sample import SAMPLE_ROWS, Sample, describe_sample
 from localidades_api.errors import CatalogueError, UnreadableBodyError
 from localidades_api.files.archive import limit_reads
 from localidades_api.files.kinds import START, describe_kind
 from localidades_api.files.workbook import (
     DAMAGE,
     Merge,
+    Sheet,
     SheetRow,
     Workbook,
     WorkbookError,
@@ -59,6 +62,10 @@ class Dialect:
     line_end: str = "\r\n"  # RFC 4180
     has_bom: bool = False
     is_utf8: bool = True  # as far as it has been read
+
+
+def _describe_table(headers: Sequence[str], assignment: Assignment, rows: Sequence[Row]) -> Sample:
+    return describe_sample(headers, name_columns(assignment, headers), [cast("list[str]", row.sent) for row in rows])
 
 
 class RowReader(ABC):
@@ -101,6 +108,10 @@ class RowReader(ABC):
         for record in self._records():
             number += bool(record)
             yield self._row(number, record) if record else None
+
+    @abstractmethod
+    def describe(self, rows: Sequence[Row]) -> Sample:
+        """Return the columns, their roles, and the first rows, which have been read."""
 
     @abstractmethod
     def _records(self) -> Iterator[Any]:
@@ -195,8 +206,25 @@ class CsvReader(RowReader):
         self.layout.columns, self.layout.delimiter, self.layout.line_end = max(found, key=self._likeness)
         if len(self.layout.columns) > _MAX_COLUMNS:
             raise UnreadableBodyError(f"The first line has more than {_MAX_COLUMNS:,} columns: remove some.")
-        self._assignment = assign(self.layout.columns, roles, named)
-        require(self._assignment, roles, self.layout.columns, named)
+        self._assignment = self._assign(self.layout.columns)
+
+    def describe(self, rows: Sequence[Row]) -> Sample:
+        """Return the columns of the header, their roles, and the first rows."""
+        return _describe_table(self.layout.columns or [], self._assignment, rows)
+
+    def _assign(self, headers: Sequence[str]) -> Assignment:
+        """Find the columns; raise UnreadableBodyError, with the columns and the first rows, if they are not enough."""
+        roles: dict[str, str] = {}
+        try:
+            found = assign(headers, self._roles, self._named)
+            roles = name_columns(found, headers)
+            require(found, self._roles, headers, self._named)
+        except UnreadableBodyError as error:
+            first: list[list[str]] = []
+            with suppress(UnreadableBodyError):  # the header is what to correct first
+                first.extend(islice(filter(None, islice(self._records(), _MAX_EMPTY)), SAMPLE_ROWS))
+            raise UnreadableBodyError(str(error), members=describe_sample(headers[:_MAX_NAMED], roles, first)) from None
+        return found
 
     def _header(self, delimiter: str) -> tuple[list[str], str, str]:
         """Return the columns with a delimiter, the delimiter, and how their line ends; no columns without a header."""
@@ -207,7 +235,7 @@ class CsvReader(RowReader):
     def _likeness(self, found: tuple[list[str], str, str]) -> tuple[int, int]:
         """Rate a line as a header: by the number of columns with a role, then by the number of columns."""
         headers = found[0][:_MAX_COLUMNS]
-        named = {role: header for role, header in self._named.items() if header in headers}
+        named = {role: header for role, header in self._named.items() if not header or header in headers}
         return len(assign(headers, self._roles, named).by_role), len(headers)
 
     def _records(self) -> Iterator[list[str]]:
@@ -269,6 +297,16 @@ class NdjsonReader(RowReader):
     def __init__(self, file: IO[bytes], roles: Roles, named: Named) -> None:
         super().__init__(file, roles, named)
         self._assignment = lru_cache(_MAX_SHAPES)(self._assign)
+
+    def describe(self, rows: Sequence[Row]) -> Sample:
+        """Return the members of the first rows, and the roles of those of the first that can be read."""
+        objects = [cast("Mapping[str, object]", row.sent) for row in rows if isinstance(row.sent, Mapping)]
+        members = list(dict.fromkeys(chain.from_iterable(objects)))
+        roles: dict[str, str] = {}
+        for one in reversed(objects):
+            with suppress(RowError):
+                roles = name_columns(self._assignment(tuple(one)), tuple(one))
+        return describe_sample(members, roles, [[as_cell(one.get(name)) for name in members] for one in objects])
 
     def _records(self) -> Iterator[str]:
         with self._lines() as lines:
@@ -419,6 +457,19 @@ class XlsxReader(RowReader):
                 "The workbook can't be read: save it as .xlsx, without a password, or save its sheet as CSV (UTF-8)."
             ) from error
 
+    @property
+    def sheets(self) -> list[str]:
+        """The names of the sheets that can be read."""
+        return [sheet.name for sheet in self._visible]
+
+    @property
+    def _visible(self) -> Sequence[Sheet]:
+        return [sheet for sheet in self.workbook.sheets if sheet.is_visible] or self.workbook.sheets
+
+    def describe(self, rows: Sequence[Row]) -> Sample:
+        """Return the columns of the header, their roles, and the first rows; the workbook has been checked."""
+        return _describe_table(self.layout.columns or [], cast("Assignment", self._assignment), rows)
+
     def check(self) -> Iterator[None]:
         """Read the workbook to its end, with a pause after some milliseconds of work."""
         end = perf_counter() + _SLICE
@@ -433,9 +484,8 @@ class XlsxReader(RowReader):
 
         The error is that of the first sheet; its `columns` are those of the widest row, for the sender to name some.
         """
-        visible = [one for one in self.workbook.sheets if one.is_visible] or self.workbook.sheets
         error: UnreadableBodyError | None = None
-        for sheet in [self.sheet] if self._is_sheet_named else visible:
+        for sheet in [self.sheet] if self._is_sheet_named else self._visible:
             rows: list[tuple[int, SheetRow]] = []  # with how many rows have a value up to each
             number = 0
             for row in self.workbook.rows(sheet):
@@ -450,12 +500,20 @@ class XlsxReader(RowReader):
                 self.sheet = sheet
                 return
             if error is None:
-                widest: list[str] = max((row for _, row in rows), key=len, default=SheetRow())
-                columns, names = unique(widest)[:_MAX_NAMED], [one.name for one in visible[:_MAX_NAMED]]
-                error = UnreadableBodyError(
-                    refusal, members={**({"columns": columns} if columns else {}), "sheets": names}
-                )
+                error = UnreadableBodyError(refusal, members=self._describe_refused(sheet, [row for _, row in rows]))
         raise cast("UnreadableBodyError", error)
+
+    def _describe_refused(self, sheet: Sheet, rows: Sequence[SheetRow]) -> dict[str, object]:
+        """Describe a sheet without a header: with its widest row as one, if it has any."""
+        described: dict[str, object] = {"sheets": self.sheets[:_MAX_NAMED], "sheet": sheet.name}
+        if not rows:
+            return described
+        widest = max(rows, key=len)
+        roles: dict[str, str] = {}
+        with suppress(UnreadableBodyError):
+            roles = name_columns(assign(widest, self._roles, self._named), widest)
+        below = [row for row in rows if row.number > widest.number]
+        return {**described, "header_row": widest.number, **describe_sample(widest[:_MAX_NAMED], roles, below)}
 
     def _choose_header(self, rows: Sequence[tuple[int, SheetRow]], *, is_empty: bool) -> str | None:
         """Take the row with the most known columns as the header, or return why none can be."""

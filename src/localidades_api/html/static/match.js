@@ -13,7 +13,7 @@ const [form, file, meter, progress, error] = ["match", "file", "meter", "progres
 const DEFAULT_FIELDS = form.dataset.fields;
 const answers = new Answers(form.dataset.resource.replace(/match\/$/, ""), form.dataset.detail);
 const steps = new Steps();
-const map = new ResultMap(answers);
+export const shown = new ResultMap(answers); // the map, for tests, which ask it what it draws
 const source = new Source(form.dataset.resource, (problem) => {
   if (!problem) error.textContent = "";
   else if (problem.error) explain(problem.error);
@@ -74,14 +74,14 @@ async function match(signal) {
   const { headers } = request;
   answers.show(received, { headers, release: request.query.get("release"), fields: fields.split(",").filter(Boolean) });
   steps.begin(answers.asked.length);
-  map.show({ isOther: true });
+  shown.show({ isOther: true });
   byId("result-title").scrollIntoView();
   byId("result-title").focus({ preventScroll: true });
 }
 
 // The service writes the file; the answers that a person has chosen are replaced in it.
 async function written(format, signal) {
-  await answers.settle();
+  await answers.describeSearched();
   sent.files[format] ??= await (await ask(sent, format, signal)).blob();
   return sent.files[format].arrayBuffer();
 }

@@ -173,7 +173,7 @@ export class Answers {
     input.addEventListener("choose", (event) => {
       event.preventDefault();
       const { id, cvegeo, label } = event.detail;
-      this.searched.set(cvegeo, { cvegeo, label, ready: this.describeSearched(id, cvegeo) });
+      this.searched.set(cvegeo, { id, cvegeo, label });
       this.choose(key, cvegeo);
     });
     input.addEventListener("input", () => { // it is no longer the place that was chosen
@@ -186,18 +186,17 @@ export class Answers {
     };
   }
 
-  // Adds what the file says of a place, in the words of a match.
-  async describeSearched(id, cvegeo) {
-    const answer = await fetch(`${this.address}${id}/?${new URLSearchParams({ format: "json", release: this.release })}`);
-    if (!answer.ok) throw new Error(String(answer.status));
-    const { municipio, estado, ...place } = await answer.json();
-    const keys = { cve_ent: cvegeo.slice(0, 2), cve_mun: cvegeo.slice(2, 5), cvegeo_mun: cvegeo.slice(0, 5) };
-    Object.assign(this.searched.get(cvegeo), place, keys, { municipio: municipio.nombre, estado: estado.nombre });
-  }
-
-  // Resolves when everything is known that the file says of the places that were searched for.
-  settle() {
-    return Promise.all([...this.searched.values()].map(({ ready }) => ready));
+  // Finds what the file says of the places that were searched for, by the names that a match has.
+  async describeSearched() {
+    const query = new URLSearchParams({ format: "json", release: this.release });
+    for (const place of [...this.searched.values()].filter(({ nombre }) => nombre === undefined)) {
+      const answer = await fetch(`${this.address}${place.id}/?${query}`);
+      if (!answer.ok) throw new Error(String(answer.status));
+      const { municipio, estado, ...found } = await answer.json();
+      const key = place.cvegeo;
+      const keys = { cve_ent: key.slice(0, 2), cve_mun: key.slice(2, 5), cvegeo_mun: key.slice(0, 5) };
+      Object.assign(place, found, keys, { municipio: municipio.nombre, estado: estado.nombre });
+    }
   }
 
   // Shows the choices of questions that are drawn.

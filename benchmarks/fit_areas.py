@@ -71,6 +71,8 @@ def rows_of(book: AreaBook, municipios: Mapping[int, str], weight: float) -> Ite
                 continue
             for estado in (book.estados[id_ // KEYS_OF_A_STATE], None):
                 if found := municipality_candidates(book, text, estado):
+                    # A longer name competes with the same one only if its municipio is much larger.
+                    found = [one for one in found if "same_name" in one.evidence] or found
                     keys = [one.id for one in found]
                     right = keys.index(id_) if id_ in keys else -1
                     yield Row(

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localidades_api.bulk.readers import MediaType, for_a_while, reader
+from localidades_api.bulk.readers import CsvReader, MediaType, for_a_while, reader
 from localidades_api.bulk.rows import ROLES
 from localidades_api.errors import UnreadableBodyError
 from tests.support.bulk import CSV, JSON, NDJSON, open_rows, rows_in
@@ -91,7 +91,8 @@ def test_column_x_without_y_is_not_a_longitude() -> None:
 def test_area_name_takes_precedence_over_its_key() -> None:
     body = b"CVE_ENT,NOM_ENT,CVE_MUN,NOM_MUN,CVE_LOC,NOM_LOC\n14,Jalisco,039,Guadalajara,0001,Guadalajara\n"
     (cells,) = cells_of(body)
-    assert cells == {"nombre": "Guadalajara", "municipio": "Guadalajara", "estado": "Jalisco", "clave": "0001"}
+    named = {"nombre": "Guadalajara", "municipio": "Guadalajara", "estado": "Jalisco"}
+    assert cells == {**named, "cve_mun": "039", "clave": "0001"}
 
 
 def test_named_columns_are_not_guessed() -> None:
@@ -210,8 +211,12 @@ def test_missing_cells_are_empty_and_extra_empty_cells_are_ignored() -> None:
         (b"sep=;\n" + b"\n" * 1_000_000 + b"nombre\n", "The file is empty"),
         (b"sep=;\n", "The file is empty"),
         (b"\xef\xbb\xbf", "The file is empty"),
-        (b"Guadalajara,14\nIxtapa,14\n", "The first line names no column for `nombre`, or `cvegeo`, or `clave`: begin"),
-        (b"municipio,estado\nCentla,Tabasco\n", "The first line names no column for `nombre`"),
+        (b"Guadalajara,14\nIxtapa,14\n", "The first line names no column for `nombre`"),
+        (b"sitio,nota\nCentla,Tabasco\n", "The first line names no column for `nombre`"),
+        (
+            b"a;b;c;d\n",
+            "The first line names no column for `nombre`, or `cvegeo`, or `clave`, or `municipio`, or `estado`: begin",
+        ),
         (b'nombre,estado\nx,y\n"Ixtapa,Jal.\nz,w\n', "A quote in row 2 is never closed"),
         (b'"nombre,estado\nx,y\n', "A quote in row 1"),
         (b'nombre\n"' + b"x\n" * 800_000, "A quote in row 1"),
@@ -234,6 +239,78 @@ def test_unreadable_file_is_explained(body: bytes, sentence: str) -> None:
     with pytest.raises(UnreadableBodyError) as caught:
         open_rows(body)
     assert str(caught.value).startswith(sentence)
+
+
+# -- Without a header
+
+
+@pytest.mark.parametrize(
+    ("body", "cells"),
+    [
+        (b"Tequila\nZapopan\n", [{"nombre": "Tequila"}, {"nombre": "Zapopan"}]),
+        (b"Tequila, Jal.\nSan Pedro, Tlaquepaque, Jalisco\n\nZapopan\n",
+         [{"nombre": "Tequila, Jal."}, {"nombre": "San Pedro, Tlaquepaque, Jalisco"}, {"nombre": "Zapopan"}]),
+        (b"El Fuerte, Sin\n", [{"nombre": "El Fuerte, Sin"}]),
+        (b"El Fuerte\tSin\nLa Paz\tBCS\n",
+         [{"nombre": "El Fuerte", "estado": "Sin"}, {"nombre": "La Paz", "estado": "BCS"}]),
+        (b"Ixtapa;Puerto Vallarta;JALISCO\n",
+         [{"nombre": "Ixtapa", "municipio": "Puerto Vallarta", "estado": "JALISCO"}]),
+        (b'"Fuerte, El",Sin\n', [{"nombre": "Fuerte, El", "estado": "Sin"}]),
+        (b"\xef\xbb\xbfTequila\r\n", [{"nombre": "Tequila"}]),
+    ],
+)  # fmt: skip
+def test_list_without_a_header_is_one_of_places(body: bytes, cells: list[dict[str, str]]) -> None:
+    source = open_rows(body)
+    assert isinstance(source, CsvReader)
+    assert not source.has_header
+    assert [row.cells for row in source] == cells
+    assert [row.number for row in source] == list(range(1, len(cells) + 1))
+    assert source.count == len(cells)
+    assert source.layout.columns == [*cells[0]]
+
+
+@pytest.mark.parametrize("body", [b"sitio,nota\nTequila,Jalisco\n", b"Tequila;Tequila\n", b"1,2,x,Jalisco\n"])
+def test_list_whose_first_line_does_not_end_with_an_estado_needs_a_header_or_a_word(body: bytes) -> None:
+    with pytest.raises(UnreadableBodyError, match="The first line names no column"):
+        open_rows(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "named", "cells"),
+    [
+        (b"Tequila;Tequila\n", {}, [{"nombre": "Tequila", "municipio": "Tequila"}]),
+        (b"Ixtapa;Puerto Vallarta;x\n", {}, [{"nombre": "Ixtapa", "municipio": "Puerto Vallarta", "estado": "x"}]),
+        (b"7,Tequila,x,Jal.\n", {"nombre": "2", "estado": "4"}, [{"nombre": "Tequila", "estado": "Jal."}]),
+        (b"nombre,estado\nIxtapa,14\n", {}, [{"nombre": "nombre,estado"}, {"nombre": "Ixtapa,14"}]),
+    ],
+)
+def test_columns_without_a_header_are_named_by_their_numbers(
+    body: bytes, named: dict[str, str], cells: list[dict[str, str]]
+) -> None:
+    assert [row.cells for row in rows_in(body, named=named, header_row=0)] == cells
+
+
+def test_unnamed_columns_without_a_header_have_no_role() -> None:
+    assert open_rows(b"7,Tequila,x\n", named={"nombre": "2"}, header_row=0).layout.columns == ["", "nombre", ""]
+
+
+@pytest.mark.parametrize("number", ["0", "4", "x", "\u00b2"])
+def test_number_of_a_column_without_a_header_is_checked(number: str) -> None:
+    sentence = r"^Without a header, name the column of `nombre` by its number, from 1 to 3\.$"
+    with pytest.raises(UnreadableBodyError, match=sentence):
+        open_rows(b"7,Tequila,x\n", named={"nombre": number}, header_row=0)
+
+
+def test_many_columns_without_a_header_have_to_be_named() -> None:
+    with pytest.raises(UnreadableBodyError, match=r"^The file has 4 columns and no header: say the number of each"):
+        open_rows(b"7,Tequila,x,Jal.\n", header_row=0)
+
+
+def test_only_tables_have_a_header() -> None:
+    with pytest.raises(UnreadableBodyError, match=r"^Only CSV and workbooks have a header: leave out `header_row`\.$"):
+        open_rows(b"{}", NDJSON, header_row=0)
+    with pytest.raises(UnreadableBodyError, match=r"^Only a workbook \(.xlsx\) may have rows above its header"):
+        open_rows(b"nombre\nx\n", header_row=1)
 
 
 def test_missing_named_column_is_explained_without_echoing_its_header() -> None:

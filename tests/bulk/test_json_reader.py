@@ -57,7 +57,10 @@ def test_members_are_recognized_in_each_row() -> None:
         (b"nombre,estado", "It is not JSON."),
         (b'["Ixtapa"]', "It is no object."),
         (b'{"Localidad": "Ixtapa", "LOCALIDAD": "x"}', "It has `Localidad` twice: rename or remove one of them."),
-        (b'{"lugar del evento": "Ixtapa"}', "It has no `nombre`, or `cvegeo`, or `clave`."),
+        (
+            b'{"lugar del evento": "Ixtapa"}',
+            "It has no `nombre`, or `cvegeo`, or `clave`, or `municipio`, or `estado`.",
+        ),
         (b'{"nombre": ["Ixtapa"]}', "`nombre` must be a text or a number."),
         (b'{"nombre": true}', "`nombre` must be a text or a number."),
         (b'{"nombre": "x", "lat": 1e300, "lon": 0}', "`latitud` is a number beyond any key or degree."),

@@ -3,13 +3,15 @@ from typing import Any
 import pytest
 
 from localidades_api.bulk.answers import match_row
+from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.catalogue.schemas import Match
+from localidades_api.errors import UnreadableBodyError
 from localidades_api.names.index import NameIndex
 from tests.support.bulk import CSV, NDJSON, rows_in
 
 
-def answer(index: NameIndex, body: str) -> dict[str, Any]:
-    (row,) = rows_in(body.encode(), NDJSON if body.startswith("{") else CSV)
+def answer(index: NameIndex, body: str, kind: PlaceKind | None = None) -> dict[str, Any]:
+    (row,) = rows_in(body.encode(), NDJSON if body.startswith("{") else CSV, kind=kind)
     found = match_row(row, index)
     Match.model_validate({"sent": row.sent, **found}, strict=True)
     assert {"sent", *found} == Match.model_fields.keys()
@@ -79,9 +81,11 @@ def test_keys_are_read_as_spreadsheets_write_them(index: NameIndex, body: str, k
         ("nombre,lat,lon\nx,20,\n", "`latitud` and `longitud` belong together: give both, or neither."),
         ("nombre,cvegeo\nx,A12\n", "`cvegeo` must be a key of nine digits at most; leave it empty to go by the name."),
         ("cvegeo\n1234567890\n", "`cvegeo` must be a key of nine digits at most; leave it empty to go by the name."),
-        ("cvegeo\n14039\n", "`cvegeo` has the key of its `municipio`; that of a locality has nine digits."),
-        ("cvegeo\n5038\n", "`cvegeo` has the key of its `municipio`; that of a locality has nine digits."),
-        ("cvegeo\n14\n", "`cvegeo` has the key of its `estado`; that of a locality has nine digits."),
+        ("nombre,cvegeo\n,14039\n", "`cvegeo` has the key of its `municipio`; that of a locality has nine digits."),
+        ("nombre,cvegeo\n,5038\n", "`cvegeo` has the key of its `municipio`; that of a locality has nine digits."),
+        ("nombre,cvegeo\n,14\n", "`cvegeo` has the key of its `estado`; that of a locality has nine digits."),
+        ("municipio,estado\n,Jalisco\n", "Its `municipio` is empty, and it has no key to go by."),
+        ("estado,nota\n,x\n", "Its `estado` is empty, and it has no key to go by."),
         ("cve_mun,cve_loc\n,0001\n", "Its `clave` is that of a place in a municipio: give the `municipio` as well."),
         ("cve_loc\n670021\n", "Its `clave` has the keys of a municipio and a place: give the `estado` as well."),
         ("nombre,lat,lon\nx,95,1\n", "`latitud` must be decimal degrees from -90 to 90, such as 20.6736."),
@@ -153,3 +157,107 @@ def test_row_reports_every_reinterpretation(index: NameIndex) -> None:
         "`latitud` can't be read as degrees, such as 20.6736. The row was matched without its coordinates."
         " `cvegeo` has the key of its `municipio`, not of a locality: the row was matched by its name there."
     )
+
+
+# -- Municipios and estados
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "outcome", "cvegeo", "label"),
+    [
+        ("municipio,estado\nGuadalajara,Jal.\n", None, "exact", "14039", "Guadalajara, Jalisco"),
+        ("Entidad,Municipio\nTabasco,Mpio. de Centla\n", None, "sure", "27003", "Centla, Tabasco"),
+        ("estado\nEdomex\n", None, "none", None, None),  # which this catalogue lacks
+        ("estado\nCDMX\n", None, "exact", "09", "Ciudad de México"),
+        ("cvegeo\n14039\n", None, "exact", "14039", "Guadalajara, Jalisco"),
+        ("cvegeo\n5038\n", None, "exact", "05038", "Zaragoza, Coahuila de Zaragoza"),
+        ("cvegeo\n9\n", None, "exact", "09", "Ciudad de México"),
+        ("cvegeo\n140390001\n", None, "exact", "140390001", "Guadalajara, Guadalajara, Jalisco"),
+        ("cvegeo,municipio\n14039,Guadalajara\n", None, "exact", "14039", "Guadalajara, Jalisco"),
+        ("nombre,estado\nGuadalajara,Jalisco\n", "municipio", "exact", "14039", "Guadalajara, Jalisco"),
+        ("nombre,municipio\nIxtapa,Puerto Vallarta\n", "municipio", "exact", "14067", "Puerto Vallarta, Jalisco"),
+        ("nombre,estado\nIxtapa,Jalisco\n", "estado", "exact", "14", "Jalisco"),
+        ("nombre\nJalisco\n", "estado", "exact", "14", "Jalisco"),
+        ("cve_ent,cve_mun\n14,039\n", None, "exact", "14039", "Guadalajara, Jalisco"),
+        ("cve_mun\n14039\n", None, "exact", "14039", "Guadalajara, Jalisco"),
+        ("cve_ent,cve_mun,nom_mun\n20,209,San Juan Mixtepec\n", None, "exact", "20209",
+         "San Juan Mixtepec (209), Oaxaca"),
+        ("nom_ent,cve_mun,nom_mun\nOaxaca,999,Oaxaca de Juarez\n", None, "exact", "20067",
+         "Oaxaca de Juárez, Oaxaca"),
+        ('{"municipio": "Guadalajara", "estado": 14}', None, "exact", "14039", "Guadalajara, Jalisco"),
+    ],
+)  # fmt: skip
+def test_row_about_an_area_has_its_key(
+    index: NameIndex, body: str, kind: PlaceKind | None, outcome: str, cvegeo: str | None, label: str | None
+) -> None:
+    found = answer(index, body, kind)
+    assert (found["outcome"], found["cvegeo"], found["label"]) == (outcome, cvegeo, label)
+    assert found["id"] == (int(cvegeo) if cvegeo else None)
+    assert found["candidates"] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "first", "codes"),
+    [
+        ("municipio,estado,cvegeo\nGuadalajara,Jal.,14067\n", "municipio", "14067", [["name"], ["key"]]),
+        ("nom_ent,nom_mun,cve_mun\nOaxaca,Oaxaca de Juárez,413\n", None, "20413", [["name"], ["key"]]),
+        ("nombre,cvegeo\nJalisco,27\n", "estado", "27", [["name"], ["key"]]),
+        ("municipio,estado\nSan Juan Mixtepec,Oaxaca\n", None, "20208", [[], []]),
+        ("municipio,cvegeo\nAtlantis,14067\n", "municipio", "14067", [["name"]]),
+    ],
+)
+def test_row_about_one_of_two_areas_is_ambiguous_and_its_key_comes_first(
+    index: NameIndex, body: str, kind: PlaceKind | None, first: str, codes: list[list[str]]
+) -> None:
+    found = answer(index, body, kind)
+    assert (found["outcome"], found["cvegeo"]) == ("ambiguous", first)
+    assert [[fault["code"] for fault in one["faults"]] for one in found["candidates"]] == codes
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "problem"),
+    [
+        ("municipio,cvegeo\nCentla,140390001\n", "municipio",
+         "`cvegeo` must be the key of its `municipio`; leave it empty to go by the name."),
+        ("estado,cvegeo\nTabasco,140\n", "estado",
+         "`cvegeo` must be the key of its `estado`; leave it empty to go by the name."),
+        ("nombre,cvegeo\n,14039\n", "localidad",
+         "`cvegeo` has the key of its `municipio`; that of a locality has nine digits."),
+        ("cvegeo\n14039\n", "localidad",
+         "`cvegeo` has the key of its `municipio`; that of a locality has nine digits."),
+        ('municipio\n""\n', "municipio", "Its `municipio` is empty, and it has no key to go by."),
+    ],
+)  # fmt: skip
+def test_row_about_an_area_with_a_problem_has_no_key(
+    index: NameIndex, body: str, kind: PlaceKind, problem: str
+) -> None:
+    found = answer(index, body, kind)
+    assert (found["outcome"], found["problem"]) == ("problem", problem)
+
+
+def test_unknown_key_of_an_area_is_a_fault(index: NameIndex) -> None:
+    found = answer(index, "municipio,estado,cvegeo\nGuadalajara,Jal.,14999\n", "municipio")
+    assert (found["outcome"], found["cvegeo"]) == ("sure", "14039")
+    assert [(fault["code"], fault["given"]) for fault in found["faults"]] == [("unknown_key", "14999")]
+    assert answer(index, "cvegeo\n14999\n")["outcome"] == "none"
+
+
+def test_table_about_a_kind_needs_its_columns() -> None:
+    with pytest.raises(UnreadableBodyError, match="names no column for `nombre`, or `cvegeo`, or `clave`: begin"):
+        rows_in(b"municipio,estado\nCentla,Tabasco\n", kind="localidad")
+    with pytest.raises(UnreadableBodyError, match="names no column for `municipio`, or `nombre`, or `cvegeo`: begin"):
+        rows_in(b"estado,x\nTabasco,1\n", kind="municipio")
+
+
+@pytest.mark.parametrize(
+    ("body", "cvegeo"),
+    [
+        # The key says which of two municipios of one name, or one whose name is not known.
+        ("nom_ent,nom_mun,cve_mun,nom_loc\nOaxaca,San Juan Mixtepec,209,El Rosario\n", "202090002"),
+        ("nom_ent,nom_mun,cve_mun,nom_loc\nOaxaca,Mixtepec bis,208,El Rosario\n", "202080002"),
+        # A key that contradicts the name does not count.
+        ("nom_ent,nom_mun,cve_mun,nom_loc\nJalisco,Guadalajara,067,Guadalajara\n", "140390001"),
+    ],
+)
+def test_key_of_a_municipio_counts_beside_its_name(index: NameIndex, body: str, cvegeo: str) -> None:
+    assert answer(index, body)["cvegeo"] == cvegeo

@@ -538,12 +538,14 @@ async def test_sheet_can_be_named_and_a_missing_one_is_reported(client: httpx.As
     assert answer.json()["detail"] == "The workbook has no such sheet; it has `Mis lugares`."
     answer = await post(client, "nombre\nA\n", CSV, f"{MATCH}?sheet=Hoja2")
     assert answer.json()["detail"] == "Only a workbook (.xlsx) has sheets: leave out `sheet`."
-    answer = await post(client, "nombre\nA\n", CSV, f"{MATCH}?header_row=1")
+    answer = await post(client, "nombre\nA\n", CSV, f"{MATCH}?header_row=2")
     assert answer.json()["detail"].startswith("Only a workbook (.xlsx) may have rows above its header")
     form = workbook_of(("lugar", "municipio"), ("localidad", "n"), *PLACES)
     answer = await post(client, form, XLSX, f"{MATCH}?header_row=2&format=json")
     assert [result["sent"]["localidad"] for result in answer.json()["results"]] == [row[0] or "" for row in PLACES]
-    assert (await post(client, form, XLSX, f"{MATCH}?header_row=0")).json()["type"] == "/problems#invalid-parameters"
+    answer = await post(client, form, XLSX, f"{MATCH}?header_row=0")
+    assert answer.json()["detail"].startswith("A sheet needs a row with the names of its columns")
+    assert (await post(client, form, XLSX, f"{MATCH}?header_row=-1")).json()["type"] == "/problems#invalid-parameters"
 
 
 async def test_workbook_without_a_known_column_is_refused_listing_its_columns(client: httpx.AsyncClient) -> None:

@@ -266,7 +266,7 @@ async def test_unusable_property_is_reported_and_the_row_is_matched(
     [
         ("Zacatecas", "estado", "32", True),
         ("zac.", "estado", "32", True),
-        ("Zacatekas", "estado", "32", False),
+        ("Zacatekas", "estado", "32", True),
         ("Municipio 002, Aguascalientes", "municipio", "01002", True),
         ("01002", "municipio", "01002", True),
         ("010020001", "localidad", "010020001", True),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localidades_api.names.areas import AreaBook, match_municipality, match_state
+from localidades_api.names.areas import AreaBook
 from localidades_api.names.build import build_index
 from localidades_api.names.differences import compare, distance_fault, read_name
 from localidades_api.names.evidence import has_homonym
@@ -499,13 +499,14 @@ def test_text_may_hold_the_areas_behind_commas_or_be_a_key(index: NameIndex, tex
         ("jal.", 14, "exact"),
         ("14", 14, "exact"),
         ("CDMX", 9, "exact"),
-        ("Jalizco", 14, "ambiguous"),
+        ("Jalizco", 14, "sure"),
+        ("Jalisco, ", 14, "exact"),
         ("CDM", None, "none"),  # of three letters any may be wrong
         ("Atlantis", None, "none"),
     ],
 )
 def test_estado_is_matched_by_any_of_its_names(index: NameIndex, text: str, key: int | None, outcome: str) -> None:
-    result = match_state(index.areas, text)
+    result = index.match(MatchRow(text, kind="estado"))
     assert (result.best and result.best.id, result.outcome) == (key, outcome)
 
 
@@ -516,8 +517,15 @@ def test_estado_is_matched_by_any_of_its_names(index: NameIndex, text: str, key:
         ("Guadalajara, Jal.", None, 14039, "exact", []),
         ("14039", None, 14039, "exact", []),
         ("Guadalajara, Jal.", "Oaxaca", None, "none", []),  # the estado that was given apart counts
-        ("GUADALAJRA", "Jalisco", 14039, "ambiguous", ["spelling"]),
-        ("Tlaquepaque", "Jalisco", 14098, "ambiguous", ["spelling"]),
+        ("GUADALAJRA", "Jalisco", 14039, "sure", ["spelling"]),
+        ("Gdljra", "Jalisco", None, "none", []),
+        ("Tlaquepaque", "Jalisco", 14098, "sure", ["seat"]),
+        ("Villahermosa", None, 27004, "sure", ["seat"]),
+        ("Mpio. de Guadalajara", "Jalisco", 14039, "sure", ["kind"]),
+        ("Guadalajara (Jalisco)", None, 14039, "exact", []),
+        ("Guadalajara Jal.", None, 14039, "exact", []),
+        ("Sta. Ma. Huatulco", "Oax.", 20413, "exact", []),
+        ("Oaxaca", "Oaxaca", 20067, "ambiguous", ["spelling"]),
         ("Guadalajara", "Atlantis", 14039, "ambiguous", ["estado"]),
         ("San Juan Mixtepec", "Oaxaca", 20208, "ambiguous", []),
         ("Compostela", None, None, "none", []),
@@ -526,7 +534,7 @@ def test_estado_is_matched_by_any_of_its_names(index: NameIndex, text: str, key:
 def test_municipio_is_matched_with_its_faults(
     index: NameIndex, text: str, estado: str | None, key: int | None, outcome: str, codes: list[str]
 ) -> None:
-    result = match_municipality(index.areas, text, estado)
+    result = index.match(MatchRow(text, estado=estado, kind="municipio"))
     assert (result.best and result.best.id, result.outcome) == (key, outcome)
     assert [fault.code for fault in (result.best.faults if result.best else ())] == codes
 

@@ -114,7 +114,9 @@ async def test_unrecognized_sheet_is_explained_and_another_chosen(browser: Brows
         await page.get_by_label("sitio").select_option("Nombre")
         await expect(summary(page)).to_have_text("Hoja «Portada», encabezado en la fila 1, 0 filas. Nombre: sitio")
         await page.get_by_label("Hoja").select_option("Visitas")
-        await expect(summary(page)).to_contain_text("Hoja «Visitas», encabezado en la fila 3, 5 filas. Nombre: Localidad")
+        await expect(summary(page)).to_contain_text(
+            "Hoja «Visitas», encabezado en la fila 3, 5 filas. Nombre: Localidad"
+        )
         await expect(page.get_by_role("alert")).to_be_empty()
 
 
@@ -126,7 +128,9 @@ async def test_long_file_is_previewed_by_its_beginning(page: Page) -> None:
     assert len(body) <= 2**21
     assert body.endswith(b"x\n")
     assert body.count(b'"') % 2 == 0
-    await expect(summary(page)).to_have_text(f"more than {body.count(b';') - 1:,} rows. Name: Localidad · Municipio: Municipio")
+    await expect(summary(page)).to_have_text(
+        f"more than {body.count(b';') - 1:,} rows. Name: Localidad · Municipio: Municipio"
+    )
 
 
 async def test_only_one_file_is_taken(page: Page) -> None:

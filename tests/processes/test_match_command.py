@@ -203,8 +203,8 @@ def test_certainty_out_of_range_is_refused_by_name(places: Path, sure: str) -> N
     [
         (
             "a.csv",
-            b"Ana,Aguascalientes\n",
-            "The first line names no column for `nombre`, or `cvegeo`, or `clave`: begin ",
+            b"Ana,27\n",
+            "The first line names no column for `nombre`, or `cvegeo`, or `clave`, or `municipio`, or `estado`: begin ",
         ),
         ("a.csv", b"nombre\n" + b"x\n" * 600 + b'"open', "A quote in row 601 is never closed: "),
         ("a.json", b"[]", 'The JSON does not begin with {"rows": [: '),

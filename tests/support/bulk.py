@@ -5,20 +5,35 @@ from collections.abc import Mapping
 
 from localidades_api.bulk.readers import MediaType, RowReader, reader
 from localidades_api.bulk.rows import ROLES, Row
+from localidades_api.catalogue.keys import PlaceKind
 
 CSV: MediaType = "text/csv"
 NDJSON: MediaType = "application/x-ndjson"
 JSON: MediaType = "application/json"
 
 
-def open_rows(data: bytes, media_type: MediaType = CSV, *, named: Mapping[str, str] | None = None) -> RowReader:
+def open_rows(
+    data: bytes,
+    media_type: MediaType = CSV,
+    *,
+    named: Mapping[str, str] | None = None,
+    kind: PlaceKind | None = None,
+    header_row: int | None = None,
+) -> RowReader:
     """Return the reader of a body that has been checked."""
-    source = reader(media_type, io.BytesIO(data), ROLES, named)
+    source = reader(media_type, io.BytesIO(data), ROLES.of_kind(kind), named, header_row=header_row)
     for _ in source.check():
         pass
     return source
 
 
-def rows_in(data: bytes, media_type: MediaType = CSV, *, named: Mapping[str, str] | None = None) -> list[Row]:
+def rows_in(
+    data: bytes,
+    media_type: MediaType = CSV,
+    *,
+    named: Mapping[str, str] | None = None,
+    kind: PlaceKind | None = None,
+    header_row: int | None = None,
+) -> list[Row]:
     """Return the rows of a body."""
-    return list(open_rows(data, media_type, named=named))
+    return list(open_rows(data, media_type, named=named, kind=kind, header_row=header_row))

@@ -20,6 +20,7 @@ from localidades_api.bulk.readers import XLSX, MediaType, RowReader, for_a_while
 from localidades_api.bulk.rows import POINTS, ROLES, Roles, Row
 from localidades_api.bulk.writers import AnswerWriter, WithFile, writer
 from localidades_api.catalogue.filters import Omittable
+from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.catalogue.locality import describe_near
 from localidades_api.catalogue.messages import plain_decimal, whole_number
 from localidades_api.catalogue.schemas import (
@@ -92,13 +93,14 @@ class ReadingQuery(StrictQuery):
     header_row: Annotated[
         Omittable[int],
         Field(
-            ge=1,
+            ge=0,
             le=1_048_576,
             description="Number of the row with the header of a sheet; by default the one of the first twenty with the"
-            " most recognized columns.",
+            " most recognized columns. 0 says that CSV has no header: columns are named by their numbers; 1 that it"
+            " has.",
             examples=[6],
         ),
-        whole_number("The number of a row is a whole number from 1 to 1048576, as Excel counts them."),
+        whole_number("The number of a row is a whole number from 1 to 1048576, as Excel counts them; 0 is no header."),
     ] = None
     latitud: _Column = None
     longitud: _Column = None
@@ -146,9 +148,18 @@ class PreviewQuery(ReadingQuery):
 
     nombre: _Column = None
     municipio: _Column = None
+    cve_mun: _Column = None
     estado: _Column = None
     cvegeo: _Column = None
     clave: _Column = None
+    kind: Annotated[
+        Omittable[PlaceKind],
+        Field(
+            description="What each row is about; by default a `localidad`, or a `municipio` or `estado` in a table that"
+            " has no column for localities.",
+            examples=["municipio"],
+        ),
+    ] = None
 
 
 class MatchQuery(PreviewQuery, BulkQuery):
@@ -228,7 +239,8 @@ async def match_localities(request: Request, query: Annotated[MatchQuery, Query(
     come in the same order, when you have sent all of them. A row that can't be read affects no other.
     """
     release = await services.release(query.release, by_name=True)
-    return _respond(request, query, services, release, _PLACES, _matching(services, release, query.sure))
+    subject = _PLACES._replace(roles=ROLES.of_kind(query.kind))
+    return _respond(request, query, services, release, subject, _matching(services, release, query.sure))
 
 
 @router.post("/match/preview", include_in_schema=False)  # as above
@@ -244,7 +256,8 @@ async def preview_match(request: Request, query: Annotated[PreviewQuery, Query()
     It takes the bodies of `match/` and reads them in the same way, and matches nothing.
     """
     headers = {"Content-Type": _NAMES["json"]}
-    return PreviewResponse(services.transfers, services.bulk_turn, request, _reading(request, query, ROLES), headers)
+    read = _reading(request, query, ROLES.of_kind(query.kind))
+    return PreviewResponse(services.transfers, services.bulk_turn, request, read, headers)
 
 
 @router.post("/nearest", include_in_schema=False)  # as above

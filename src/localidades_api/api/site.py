@@ -49,7 +49,7 @@ async def show_match_page(request: Request, query: Annotated[ReleaseQuery, Query
     if builder.is_not_modified:
         return _negotiated(builder.not_modified())
     content = {"resource": f"{root_of(request.scope)}{MATCH}"}
-    context = {
+    context: dict[str, Any] = {
         "outcomes": {code: name_outcome(code, builder.language) for code in OUTCOMES},
         "faults": FAULTS,
         "maxzoom": MAX_ZOOM,

@@ -21,7 +21,7 @@ def match_row(row: Row, index: NameIndex, sure: float = SURE) -> Answer:
     if row.problem is not None:
         return describe_problem(row.problem)
     try:
-        asked, note = match_cells(row.cells)
+        asked, note = match_cells(row.cells, row.kind)
         result = index.match(asked, sure)
         if result.outcome == "none" and note is None and asked.nombre and index.areas.find_state(asked.nombre):
             note = "Its `nombre` is that of an estado, and no locality has it."
@@ -38,12 +38,16 @@ def with_note(answer: Answer, row: Row) -> Answer:
     return {**answer, "problem": " ".join(filter(None, sentences))}
 
 
-def match_cells(cells: Cells) -> tuple[MatchRow, str | None]:
+def match_cells(cells: Cells, kind: PlaceKind | None = "localidad") -> tuple[MatchRow, str | None]:
     """Return the row to match, and a note about cells that were not read as their columns say.
 
-    Raise RowError if it has neither a name nor a key.
+    A row of no known `kind` is about what its key belongs to. Raise RowError if it has neither a name nor a key.
     """
     row = MatchRow(**cells)  # type: ignore[arg-type]  # the readers of ROLES return what it has
+    if kind is None:
+        kind = _KINDS_OF_SHORT_KEYS.get(len(row.cvegeo or ""), "localidad")
+    if kind != "localidad":
+        return _area_row(row, kind), None
     if (row.latitud is None) != (row.longitud is None):
         raise RowError("`latitud` and `longitud` belong together: give both, or neither.")
     if row.cvegeo is not None:
@@ -55,6 +59,20 @@ def match_cells(cells: Cells) -> tuple[MatchRow, str | None]:
         raise RowError("Its `nombre` is empty, and it has no key to go by.")
     note = None if row.clave is None else "`clave` is not a key: the row was matched without it."
     return row._replace(clave=None), note
+
+
+def _area_row(row: MatchRow, kind: PlaceKind) -> MatchRow:
+    """Return a row about an area; raise RowError if it has neither its name nor its key."""
+    if kind == "estado":
+        row = MatchRow(row.estado or row.nombre, cvegeo=row.cvegeo, kind=kind)
+    else:
+        nombre = row.municipio or row.nombre
+        row = MatchRow(nombre, estado=row.estado, cvegeo=row.cvegeo, cve_mun=row.cve_mun, kind=kind)
+    if row.nombre is None and row.cvegeo is None:
+        raise RowError(f"Its `{kind}` is empty, and it has no key to go by.")
+    if row.cvegeo is not None and not _is_key(row.cvegeo, kind):
+        raise RowError(f"`cvegeo` must be the key of its `{kind}`; leave it empty to go by the name.")
+    return row
 
 
 def _with_clave(row: MatchRow, clave: str) -> MatchRow:
@@ -84,8 +102,8 @@ def _with_area_of_key(row: MatchRow, key: str) -> tuple[MatchRow, str | None]:
     return there._replace(cvegeo=None), note
 
 
-def _is_key(key: str) -> bool:
-    return key.isdecimal() and key.isascii() and len(key) <= KEY_DIGITS["localidad"]
+def _is_key(key: str, kind: PlaceKind = "localidad") -> bool:
+    return key.isdecimal() and key.isascii() and len(key) <= KEY_DIGITS[kind]
 
 
 def _check_key(role: str, key: str) -> None:

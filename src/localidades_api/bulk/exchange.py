@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from localidades_api.bulk.readers import RowReader, XlsxReader, for_a_while
+from localidades_api.bulk.readers import CsvReader, RowReader, XlsxReader, for_a_while
 from localidades_api.bulk.rows import Answer, Row
 from localidades_api.bulk.sample import SAMPLE_ROWS
 from localidades_api.bulk.writers import AnswerWriter
@@ -97,8 +97,14 @@ class PreviewResponse(_RowsResponse):
 def _describe_place(reader: RowReader) -> dict[str, Any]:
     """Say where in a workbook the table is."""
     if isinstance(reader, XlsxReader):
-        return {"sheets": reader.sheets, "sheet": reader.sheet.name, "header_row": reader.header_row}
-    return {"sheets": [], "sheet": None, "header_row": None}
+        return {
+            "sheets": reader.sheets,
+            "sheet": reader.sheet.name,
+            "header_row": reader.header_row,
+            "has_header": True,
+        }
+    has_header = isinstance(reader, CsvReader) and reader.has_header
+    return {"sheets": [], "sheet": None, "header_row": None, "has_header": has_header}
 
 
 class BulkResponse(_RowsResponse):

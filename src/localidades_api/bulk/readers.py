@@ -7,13 +7,13 @@ import re
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain, islice
 from time import perf_counter
-from typing import IO, Any, ClassVar, Final, Literal, TypeAlias, cast
+from typing import IO, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, cast
 
 from pydantic_core import from_json
 
@@ -26,12 +26,12 @@ from localidades_api.bulk.rows import (
     RowError,
     assign,
     describe_needed,
-    has_needed,
     name_columns,
     repeated,
     require,
 )
 from localidades_api.bulk.sample import SAMPLE_ROWS, Sample, describe_sample
+from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.errors import CatalogueError, UnreadableBodyError
 from localidades_api.files.archive import limit_reads
 from localidades_api.files.kinds import START, describe_kind
@@ -46,6 +46,7 @@ from localidades_api.files.workbook import (
     is_workbook,
     refusal_of_cell,
 )
+from localidades_api.names.areas import is_state_name
 
 MAX_ROW = 1024**2  # characters of a row
 _SLICE = 0.004  # seconds
@@ -65,7 +66,8 @@ class Dialect:
 
 
 def _describe_table(headers: Sequence[str], assignment: Assignment, rows: Sequence[Row]) -> Sample:
-    return describe_sample(headers, name_columns(assignment, headers), [cast("list[str]", row.sent) for row in rows])
+    cells = [cast("list[str]", row.sent) for row in rows]
+    return {"kind": assignment.kind, **describe_sample(headers, name_columns(assignment, headers), cells)}
 
 
 class RowReader(ABC):
@@ -184,15 +186,19 @@ def for_a_while(rows: Iterator[Row | None]) -> Iterator[Row]:
 _MAX_COLUMNS = 16_384  # as in Excel; a row of two bytes is answered with all of them
 _MAX_EMPTY = 10_000  # lines before the header
 _DELIMITERS = ",;\t|"
+_PLACE = ("nombre", "municipio", "estado")  # the columns of a list without a header
 _SEPARATOR_LINE = re.compile(r'"?sep=([,;\t|])"?(?:\r\n?|\n)', re.IGNORECASE)  # for Excel, before the header
 
 csv.field_size_limit(2 * MAX_ROW)  # the bound is that of a row
 
 
 class CsvReader(RowReader):
-    """Reads CSV with any of four delimiters; empty lines are skipped."""
+    """Reads CSV with any of four delimiters; empty lines are skipped.
 
-    def __init__(self, file: IO[bytes], roles: Roles, named: Named) -> None:
+    A list without a header needs no other parameter than `header_row` 0, and not even that if it is evident.
+    """
+
+    def __init__(self, file: IO[bytes], roles: Roles, named: Named, header_row: int | None = None) -> None:
         super().__init__(file, roles, named)
         with self._lines() as lines:
             first = next((line for line in islice(lines, _MAX_EMPTY) if line.strip("\r\n")), None)
@@ -203,28 +209,68 @@ class CsvReader(RowReader):
             raise UnreadableBodyError(
                 f"The file is empty: begin it with a line such as `{roles.example}`, then a row a line."
             )
-        self.layout.columns, self.layout.delimiter, self.layout.line_end = max(found, key=self._likeness)
-        if len(self.layout.columns) > _MAX_COLUMNS:
+        first_record, self.layout.delimiter, self.layout.line_end = max(found, key=self._likeness)
+        if len(first_record) > _MAX_COLUMNS:
             raise UnreadableBodyError(f"The first line has more than {_MAX_COLUMNS:,} columns: remove some.")
-        self._assignment = self._assign(self.layout.columns)
+        self._delimiter: str | None = self.layout.delimiter  # None if a line is a single cell
+        is_headless = header_row == 0 if header_row is not None else self._is_headless(first_record)
+        self.has_header = not is_headless
+        with self._describing_refusal(first_record):
+            if is_headless:
+                named = {}
+                first_record = self._name_columns(first_record, cast("str", first))
+            self.layout.columns = first_record
+            self.assignment = assign(first_record, roles, named)
+            require(self.assignment, roles, first_record, named)
 
     def describe(self, rows: Sequence[Row]) -> Sample:
-        """Return the columns of the header, their roles, and the first rows."""
-        return _describe_table(self.layout.columns or [], self._assignment, rows)
+        """Return the columns, their roles, and the first rows."""
+        return _describe_table(self.layout.columns or [], self.assignment, rows)
 
-    def _assign(self, headers: Sequence[str]) -> Assignment:
-        """Find the columns; raise UnreadableBodyError, with the columns and the first rows, if they are not enough."""
-        roles: dict[str, str] = {}
+    @contextmanager
+    def _describing_refusal(self, first: Sequence[str]) -> Iterator[None]:
+        """Add the columns and the first rows to the error about columns that are not enough."""
         try:
-            found = assign(headers, self._roles, self._named)
-            roles = name_columns(found, headers)
-            require(found, self._roles, headers, self._named)
+            yield
         except UnreadableBodyError as error:
-            first: list[list[str]] = []
+            headers = first if self.has_header else [""] * len(first)
+            roles: dict[str, str] = {}
+            with suppress(UnreadableBodyError):
+                roles = name_columns(assign(headers, self._roles, self._named if self.has_header else {}), headers)
+            rows: list[list[str]] = []
             with suppress(UnreadableBodyError):  # the header is what to correct first
-                first.extend(islice(filter(None, islice(self._records(), _MAX_EMPTY)), SAMPLE_ROWS))
-            raise UnreadableBodyError(str(error), members=describe_sample(headers[:_MAX_NAMED], roles, first)) from None
-        return found
+                rows.extend(islice(filter(None, islice(self._records(), _MAX_EMPTY)), SAMPLE_ROWS))
+            raise UnreadableBodyError(str(error), members=describe_sample(headers[:_MAX_NAMED], roles, rows)) from None
+
+    def _is_headless(self, first: Sequence[str]) -> bool:
+        """Return whether the first line is evidently a place: a column alone, or one that ends with an estado."""
+        if self._named or "nombre" not in self._roles.by_name or assign(first, self._roles, {}).kind is not None:
+            return False
+        return len(first) == 1 or (len(first) <= len(_PLACE) and is_state_name(first[-1]))
+
+    def _name_columns(self, first: Sequence[str], line: str) -> list[str]:
+        """Return the roles of the columns without a header: as the sender numbers them, or by what they have."""
+        width = len(first)
+        columns = [""] * width
+        numbers = {role: number for role, number in self._named.items() if number}
+        if numbers:
+            for role, number in numbers.items():
+                if not (number.isdecimal() and number.isascii() and 1 <= int(number) <= width):
+                    raise UnreadableBodyError(
+                        f"Without a header, name the column of `{role}` by its number, from 1 to {width}."
+                    )
+                columns[int(number) - 1] = role
+        elif width > len(_PLACE):
+            raise UnreadableBodyError(
+                f"The file has {width} columns and no header: say the number of each column, such as `nombre=1`."
+            )
+        elif self._delimiter == "," and '"' not in line:  # lines as people write them: some have no municipio
+            columns, self._delimiter = ["nombre"], None
+        elif is_state_name(first[-1]) and width > 1:
+            columns = ["nombre", *["municipio"] * (width > 2), "estado"]  # noqa: PLR2004  # between these two
+        else:
+            columns = list(_PLACE[:width])
+        return columns
 
     def _header(self, delimiter: str) -> tuple[list[str], str, str]:
         """Return the columns with a delimiter, the delimiter, and how their line ends; no columns without a header."""
@@ -240,15 +286,21 @@ class CsvReader(RowReader):
 
     def _records(self) -> Iterator[list[str]]:
         with self._lines() as lines:
-            records = self._parse(lines, self.layout.delimiter)
-            next(filter(None, records))
+            records = self._parse(lines, self._delimiter)
+            if self.has_header:
+                next(filter(None, records))
             for record in records:
                 yield record
                 lines.row += bool(record)
 
-    def _parse(self, lines: Lines, delimiter: str) -> Iterator[list[str]]:
+    def _parse(self, lines: Lines, delimiter: str | None) -> Iterator[list[str]]:
         """Yield the records after the line that names the delimiter: the header and rows, some empty."""
         separators = self._separator_lines
+        if delimiter is None:
+            for line in lines:
+                lines.row_length = 0
+                yield [cell] if (cell := line.strip("\r\n")) else []
+            return
         # The line after the end is empty, unless a quote is open.
         for record in csv.reader(chain(lines, ["\n"]), delimiter=delimiter):
             if record and lines.has_ended:
@@ -262,11 +314,11 @@ class CsvReader(RowReader):
                 yield record
 
     def _row(self, number: int, record: list[str]) -> Row:
-        width = self._assignment.width
+        width = self.assignment.width
         problem = None if len(record) == width else _fit(record, width)
         if problem is None:
             try:
-                return self._assignment.read(number, record, record)
+                return self.assignment.read(number, record, record)
             except RowError as error:
                 problem = str(error)
         return Row(number, record, {}, problem)
@@ -302,11 +354,14 @@ class NdjsonReader(RowReader):
         """Return the members of the first rows, and the roles of those of the first that can be read."""
         objects = [cast("Mapping[str, object]", row.sent) for row in rows if isinstance(row.sent, Mapping)]
         members = list(dict.fromkeys(chain.from_iterable(objects)))
+        kind: PlaceKind | None = None
         roles: dict[str, str] = {}
         for one in reversed(objects):
             with suppress(RowError):
-                roles = name_columns(self._assignment(tuple(one)), tuple(one))
-        return describe_sample(members, roles, [[as_cell(one.get(name)) for name in members] for one in objects])
+                found = self._assignment(tuple(one))
+                kind, roles = found.kind, name_columns(found, tuple(one))
+        cells = [[as_cell(one.get(name)) for name in members] for one in objects]
+        return {"kind": kind, **describe_sample(members, roles, cells)}
 
     def _records(self) -> Iterator[str]:
         with self._lines() as lines:
@@ -334,7 +389,7 @@ class NdjsonReader(RowReader):
         found = assign(members, self._roles._replace(by_name=possible), named)
         if member := repeated(found, members, named):
             raise RowError(f"It has `{member}` twice: rename or remove one of them.")
-        if not has_needed(found, self._roles):
+        if found.kind is None:
             raise RowError(f"It has no {describe_needed(self._roles)}.")
         return found
 
@@ -409,6 +464,7 @@ _KEY_DIGITS = {
     "cvegeo": {1: 2, 2: 2, 4: 5, 5: 5, 8: 9, 9: 9},
     "clave": {1: 4, 2: 4, 3: 4, 4: 4, 8: 9, 9: 9},
     "municipio": {1: 3, 2: 3, 3: 3, 4: 5, 5: 5},
+    "cve_mun": {1: 3, 2: 3, 3: 3, 4: 5, 5: 5},
     "estado": {1: 2, 2: 2},
 }
 
@@ -437,7 +493,7 @@ class XlsxReader(RowReader):
         self.header_row = 0  # of the sheet, from 1
         self._named_row = header_row
         self._titles = 0  # rows with a value up to the header
-        self._assignment: Assignment | None = None
+        self.assignment: Assignment | None = None
         self._longest: dict[int, int] = {}  # digits of the longest number of each column of keys
         self._merges: list[Merge] = []
         with self.refusing_damage():
@@ -468,7 +524,7 @@ class XlsxReader(RowReader):
 
     def describe(self, rows: Sequence[Row]) -> Sample:
         """Return the columns of the header, their roles, and the first rows; the workbook has been checked."""
-        return _describe_table(self.layout.columns or [], cast("Assignment", self._assignment), rows)
+        return _describe_table(self.layout.columns or [], cast("Assignment", self.assignment), rows)
 
     def check(self) -> Iterator[None]:
         """Read the workbook to its end, with a pause after some milliseconds of work."""
@@ -485,23 +541,38 @@ class XlsxReader(RowReader):
         The error is that of the first sheet; its `columns` are those of the widest row, for the sender to name some.
         """
         error: UnreadableBodyError | None = None
+        found: list[_Header] = []
+        kinds = list(self._roles.needed)
         for sheet in [self.sheet] if self._is_sheet_named else self._visible:
-            rows: list[tuple[int, SheetRow]] = []  # with how many rows have a value up to each
-            number = 0
-            for row in self.workbook.rows(sheet):
-                yield
-                if row is not None:
-                    number += 1
-                    if self._named_row is None or row.number == self._named_row:
-                        rows.append((number, row))
-                    if row.number >= self._named_row if self._named_row else number == _MAX_TITLES:
-                        break
-            if (refusal := self._choose_header(rows, is_empty=not number)) is None:
-                self.sheet = sheet
-                return
-            if error is None:
-                error = UnreadableBodyError(refusal, members=self._describe_refused(sheet, [row for _, row in rows]))
-        raise cast("UnreadableBodyError", error)
+            rows, is_empty = yield from self._first_rows(sheet)
+            header = self._choose_header(sheet, rows, is_empty=is_empty)
+            if isinstance(header, _Header):
+                found.append(header)
+                if header.assignment.kind == kinds[0]:
+                    break
+            elif error is None:
+                error = UnreadableBodyError(header, members=self._describe_refused(sheet, [row for _, row in rows]))
+        if not found:
+            raise cast("UnreadableBodyError", error)
+        chosen = min(found, key=lambda one: kinds.index(cast("PlaceKind", one.assignment.kind)))
+        self.sheet, self._titles, self.header_row, self.assignment = chosen[:4]
+        self.layout.columns = chosen.columns
+        keys = {at for role, (at, _) in self.assignment.by_role.items() if role in _KEY_DIGITS}
+        self._longest = dict.fromkeys(keys, 0)
+
+    def _first_rows(self, sheet: Sheet) -> Generator[None, None, tuple[list[tuple[int, SheetRow]], bool]]:
+        """Return the rows that may be the header, with how many rows have a value up to each, and if there is none."""
+        rows: list[tuple[int, SheetRow]] = []
+        number = 0
+        for row in self.workbook.rows(sheet):
+            yield
+            if row is not None:
+                number += 1
+                if self._named_row is None or row.number == self._named_row:
+                    rows.append((number, row))
+                if row.number >= self._named_row if self._named_row else number == _MAX_TITLES:
+                    break
+        return rows, not number
 
     def _describe_refused(self, sheet: Sheet, rows: Sequence[SheetRow]) -> dict[str, object]:
         """Describe a sheet without a header: with its widest row as one, if it has any."""
@@ -515,11 +586,11 @@ class XlsxReader(RowReader):
         below = [row for row in rows if row.number > widest.number]
         return {**described, "header_row": widest.number, **describe_sample(widest[:_MAX_NAMED], roles, below)}
 
-    def _choose_header(self, rows: Sequence[tuple[int, SheetRow]], *, is_empty: bool) -> str | None:
-        """Take the row with the most known columns as the header, or return why none can be."""
+    def _choose_header(self, sheet: Sheet, rows: Sequence[tuple[int, SheetRow]], *, is_empty: bool) -> "_Header | str":
+        """Return the row with the most known columns as the header, or why none can be."""
         if is_empty:
             return f"The sheet is empty: begin it with the columns `{self._roles.example}`."
-        refusal = None
+        refusal, best = None, None
         for titles, row in rows:
             try:
                 found = assign(row, self._roles, self._named)
@@ -527,17 +598,13 @@ class XlsxReader(RowReader):
             except UnreadableBodyError as error:
                 refusal = refusal or str(error)
                 continue
-            if self._assignment is None or len(found.by_role) > len(self._assignment.by_role):
-                self._titles, self.header_row, self._assignment = titles, row.number, found
-                self.layout.columns = list(row)
-        if self._assignment is None:
-            return refusal or f"Row {self._named_row} of the sheet is empty: choose another as the header."
-        self._longest = {at: 0 for role, (at, _) in self._assignment.by_role.items() if role in _KEY_DIGITS}
-        return None
+            if best is None or len(found.by_role) > len(best.assignment.by_role):
+                best = _Header(sheet, titles, row.number, found, list(row))
+        return best or refusal or f"Row {self._named_row} of the sheet is empty: choose another as the header."
 
     def _measure(self) -> Iterator[None]:
         """Count the rows and the columns, and find the digits of keys."""
-        used = {at for at, _ in cast("Assignment", self._assignment).by_role.values()}
+        used = {at for at, _ in cast("Assignment", self.assignment).by_role.values()}
         titles = self._titles
         for row in self.workbook.rows(self.sheet, merges=self._merges):
             yield
@@ -579,7 +646,7 @@ class XlsxReader(RowReader):
                     yield row
 
     def _row(self, number: int, record: SheetRow) -> Row:
-        assignment, width = cast("Assignment", self._assignment), len(self.layout.columns or ())
+        assignment, width = cast("Assignment", self.assignment), len(self.layout.columns or ())
         del record[width:]  # cells without a header, such as notes beside the table
         record.extend([""] * (width - len(record)))
         for at, digits in self._digits.items():
@@ -593,9 +660,19 @@ class XlsxReader(RowReader):
     @cached_property
     def _digits(self) -> dict[int, int]:
         """The digits of the keys in each column of keys that has only numbers."""
-        roles = {at: role for role, (at, _) in cast("Assignment", self._assignment).by_role.items()}
+        roles = {at: role for role, (at, _) in cast("Assignment", self.assignment).by_role.items()}
         digits = {at: _KEY_DIGITS[roles[at]].get(longest, 0) for at, longest in self._longest.items()}
         return {at: number for at, number in digits.items() if number}
+
+
+class _Header(NamedTuple):
+    """The row that names the columns of a sheet, and how many rows have a value up to it."""
+
+    sheet: Sheet
+    titles: int
+    number: int
+    assignment: Assignment
+    columns: list[str]
 
 
 class _MergedCells:
@@ -646,12 +723,6 @@ MediaType: TypeAlias = Literal[
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 ]
 
-_READERS: dict[str, type[RowReader]] = {
-    "text/csv": CsvReader,
-    "application/x-ndjson": NdjsonReader,
-    "application/json": JsonReader,
-}
-
 
 def reader(
     media_type: MediaType,
@@ -663,9 +734,15 @@ def reader(
 ) -> RowReader:
     """Return the reader of a format; `named` has the header of each role that the sender names."""
     if media_type == XLSX:
+        if header_row == 0:
+            raise UnreadableBodyError("A sheet needs a row with the names of its columns: insert one above the list.")
         return XlsxReader(file, roles, named or {}, sheet, header_row)
     if sheet is not None:
         raise UnreadableBodyError("Only a workbook (.xlsx) has sheets: leave out `sheet`.")
-    if header_row is not None:
+    if header_row and (media_type != "text/csv" or header_row > 1):
         raise UnreadableBodyError("Only a workbook (.xlsx) may have rows above its header: leave out `header_row`.")
-    return _READERS[media_type](file, roles, named or {})
+    if media_type == "text/csv":
+        return CsvReader(file, roles, named or {}, header_row)
+    if header_row is not None:
+        raise UnreadableBodyError("Only CSV and workbooks have a header: leave out `header_row`.")
+    return (JsonReader if media_type == "application/json" else NdjsonReader)(file, roles, named or {})

@@ -14,6 +14,7 @@ from localidades_api.catalogue.degrees import (
     read_degrees,
 )
 from localidades_api.catalogue.folding import fold_header
+from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.errors import UnreadableBodyError
 
 _MAX_NUMBER = 1e15
@@ -88,7 +89,7 @@ Answer: TypeAlias = Mapping[str, Any]  # the members of an answer on the wire, w
 class Row(NamedTuple):
     """A row: its number, from 1; what was sent; its cells by role; or a sentence that says why it can't be read.
 
-    `note` says which cells of a readable row are ignored.
+    `note` says which cells of a readable row are ignored. `kind` is what the row is about; None if its key says it.
     """
 
     number: int
@@ -96,6 +97,7 @@ class Row(NamedTuple):
     cells: Cells
     problem: str | None = None
     note: str | None = None
+    kind: PlaceKind | None = None
 
 
 class Role(NamedTuple):
@@ -111,13 +113,18 @@ class Role(NamedTuple):
 class Roles(NamedTuple):
     """The roles of a file: it must have one of the sets of columns `needed`; `example` is a header.
 
-    The columns of `together` are guessed only all at once: an `x` alone is not a longitude.
+    `needed` has the sets for rows about each kind of place; the first kind of which a file has a set is taken. The
+    columns of `together` are guessed only all at once: an `x` alone is not a longitude.
     """
 
     by_name: Mapping[str, Role]
-    needed: Sequence[frozenset[str]]
+    needed: Mapping[PlaceKind, Sequence[frozenset[str]]]
     together: frozenset[str]
     example: str
+
+    def of_kind(self, kind: PlaceKind | None) -> "Roles":
+        """Return the roles of a file whose rows are about a kind of place; None leaves it to the columns."""
+        return self if kind is None else self._replace(needed={kind: self.needed[kind]})
 
 
 _NOMBRE = """
@@ -158,6 +165,7 @@ _LONGITUD = """
 """
 _KEY_OF_MUNICIPIO = """
     cve_mun clave_municipio clave_del_municipio clave_mun cve_municipio cvemun municipio_id id_municipio c_mnpio
+    cvegeo_mun cvegeomun
 """
 _CVEGEO = "cvegeo cve_geo clave_geoestadistica cve_geoestadistica clave_inegi cve_inegi clavegeo clave_geo mapa"
 _CLAVE = "cve_loc clave_localidad clave_de_la_localidad clave_loc cve_localidad cveloc clave id_localidad loc"
@@ -170,13 +178,18 @@ ROLES = Roles(
     {
         "nombre": Role(_NOMBRE.split(), read_text),
         "municipio": Role([*_MUNICIPIO.split(), *_KEY_OF_MUNICIPIO.split()], read_area),
+        "cve_mun": Role(_KEY_OF_MUNICIPIO.split(), read_key),
         "estado": Role(_ESTADO.split(), read_area),
         "latitud": Role(_LATITUD.split(), degrees("latitud")),
         "longitud": Role(_LONGITUD.split(), degrees("longitud")),
         "cvegeo": Role(_CVEGEO.split(), read_key),
         "clave": Role(_CLAVE.split(), read_key),
     },
-    (frozenset({"nombre"}), frozenset({"cvegeo"}), frozenset({"clave"})),
+    {
+        "localidad": (frozenset({"nombre"}), frozenset({"cvegeo"}), frozenset({"clave"})),
+        "municipio": (frozenset({"municipio"}), frozenset({"nombre"}), frozenset({"cvegeo"})),
+        "estado": (frozenset({"estado"}), frozenset({"nombre"}), frozenset({"cvegeo"})),
+    },
     frozenset(POINT),
     "nombre,municipio,estado",
 )
@@ -184,7 +197,7 @@ ROLES = Roles(
 # The roles of a row with a point.
 POINTS = Roles(
     {role: ROLES.by_name[role] for role in POINT},
-    (frozenset(POINT),),
+    {"localidad": (frozenset(POINT),)},
     frozenset(),
     "latitud,longitud",
 )
@@ -198,6 +211,8 @@ class Assignment(NamedTuple):
 
     width: int  # the number of headers
     by_role: Mapping[str, tuple[int, Callable[[str], str | float | None]]]
+    kind: PlaceKind | None = None  # of the first set of needed columns that was found
+    is_keyed: bool = False  # whether each row's `cvegeo` may be the key of another kind, since nothing else says it
 
     def read(self, number: int, sent: Sent, values: Sequence[Any]) -> Row:
         """Read the cells of a row that has a value for every header; raise RowError for one that can't be read."""
@@ -211,7 +226,7 @@ class Assignment(NamedTuple):
                 note = note or str(error)
         if note is not None:  # half of a point is not a point
             cells |= dict.fromkeys(POINT)
-        return Row(number, sent, cells, note=note)
+        return Row(number, sent, cells, note=note, kind=None if self.is_keyed else self.kind)
 
 
 def assign(headers: Sequence[str], roles: Roles, named: Named) -> Assignment:
@@ -230,7 +245,10 @@ def assign(headers: Sequence[str], roles: Roles, named: Named) -> Assignment:
         del columns["clave"]
     if not roles.together <= columns.keys():
         columns = {role: at for role, at in columns.items() if role in named or role not in roles.together}
-    return Assignment(len(headers), {role: (at, roles.by_name[role].read) for role, at in columns.items()})
+    kinds = (kind for kind, needed in roles.needed.items() if any(one <= columns.keys() for one in needed))
+    by_role = {role: (at, roles.by_name[role].read) for role, at in columns.items()}
+    is_keyed = len(roles.needed) > 1 and "cvegeo" in by_role and by_role.keys().isdisjoint({"nombre", "clave"})
+    return Assignment(len(headers), by_role, next(kinds, None), is_keyed)
 
 
 def _is_other_code(columns: Mapping[str, int], folded: Sequence[str]) -> bool:
@@ -244,7 +262,7 @@ def require(assignment: Assignment, roles: Roles, headers: Sequence[str], named:
     """Raise UnreadableBodyError unless the columns that were found are enough and none of them is ambiguous."""
     if header := repeated(assignment, headers, named):
         raise UnreadableBodyError(f"The first line has the column `{header}` twice: rename or remove one of them.")
-    if not has_needed(assignment, roles):
+    if assignment.kind is None:
         raise UnreadableBodyError(
             f"The first line names no column for {describe_needed(roles)}: begin the file with a line such as"
             f" `{roles.example}`, or say which of its headers stands for what."
@@ -263,14 +281,10 @@ def repeated(assignment: Assignment, headers: Sequence[str], named: Named) -> st
     return None
 
 
-def has_needed(assignment: Assignment, roles: Roles) -> bool:
-    """Return whether the columns that were found are enough to answer a row."""
-    return any(needed <= assignment.by_role.keys() for needed in roles.needed)
-
-
 def describe_needed(roles: Roles) -> str:
     """Return, in words, the roles of which a file needs some."""
-    return ", or ".join(" and ".join(f"`{role}`" for role in sorted(needed)) for needed in roles.needed)
+    every = dict.fromkeys(needed for sets in roles.needed.values() for needed in sets)
+    return ", or ".join(" and ".join(f"`{role}`" for role in sorted(needed)) for needed in every)
 
 
 def _find(header: str, headers: Sequence[str], folded: Sequence[str], role: str) -> int:

@@ -9,7 +9,7 @@ from localidades_api.bulk.rows import unique
 SAMPLE_ROWS = 5
 _MAX_CELL = 200  # characters
 
-Sample = dict[str, Any]  # the members `columns`, `roles` and `rows` on the wire
+Sample = dict[str, Any]  # members on the wire, such as `columns`, `roles` and `rows`
 
 
 def describe_sample(headers: Sequence[str], roles: Mapping[str, str], rows: Iterable[Sequence[str]]) -> Sample:

@@ -32,6 +32,13 @@ def format_key(kind: PlaceKind, id_: int) -> str:
     return f"{id_:0{KEY_DIGITS[kind]}d}"
 
 
+def kind_of_key(id_: int) -> PlaceKind:
+    """Return what a key belongs to, by its size: keys of the three kinds don't overlap."""
+    if id_ < KEYS_OF_A_STATE:
+        return "estado"
+    return "municipio" if id_ < KEYS_OF_A_STATE * KEYS_OF_A_STATE else "localidad"
+
+
 def misspellings(kind: PlaceKind, typed: str) -> set[int]:
     """Return the keys that differ from the digits by a missing zero, a doubled digit, or two swapped digits."""
     digits = KEY_DIGITS[kind]

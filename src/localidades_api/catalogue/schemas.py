@@ -340,6 +340,7 @@ class Index(BaseModel):
 
 
 _KEY = "^[0-9]{9}$"
+_KEY_OF_ANY = "^([0-9]{2}|[0-9]{5}|[0-9]{9})$"
 
 
 class MatchableRow(BaseModel):
@@ -358,13 +359,20 @@ class MatchableRow(BaseModel):
         str | None,
         Field(description="The name of its estado, an abbreviation, a code, or its key.", examples=["Jal."]),
     ] = None
+    cve_mun: Annotated[
+        str | int | None,
+        Field(description="The key of its municipio, if `municipio` has the name.", examples=["039"]),
+    ] = None
     latitud: Annotated[float | None, Field(description="Degrees north.", ge=-90, le=90, examples=[20.6767])] = None
     longitud: Annotated[
         float | None, Field(description="Degrees east: negative in Mexico.", ge=-180, le=180, examples=[-103.3475])
     ] = None
     cvegeo: Annotated[
         str | int | None,
-        Field(description="The official key, with or without its zero; a withdrawn one leads to its successor."),
+        Field(
+            description="The official key, with or without its zero; a withdrawn one leads to its successor. In a row"
+            " without a name, that of a municipio or an estado is answered too."
+        ),
     ] = None
     clave: Annotated[
         str | int | None,
@@ -398,9 +406,9 @@ class MatchFault(BaseModel):
 
 
 class MatchCandidate(BaseModel):
-    """A locality that a row may mean."""
+    """A locality that a row may mean, or a municipio or estado."""
 
-    cvegeo: Annotated[str, Field(description="The official key.", pattern=_KEY, examples=["140390001"])]
+    cvegeo: Annotated[str, Field(description="The official key.", pattern=_KEY_OF_ANY, examples=["140390001"])]
     id: Annotated[int, Field(description="The official key read as a number.", examples=[140390001])]
     label: Annotated[
         str,
@@ -434,8 +442,9 @@ class Match(BaseModel):
     cvegeo: Annotated[
         str | None,
         Field(
-            description="The official key of the likeliest place; rely on it if `exact` or `sure`.",
-            pattern=_KEY,
+            description="The official key of the likeliest place; rely on it if `exact` or `sure`. It has nine digits,"
+            " five for a municipio, two for an estado.",
+            pattern=_KEY_OF_ANY,
             examples=["140390001"],
         ),
     ]
@@ -494,7 +503,14 @@ class MatchPreview(BaseModel):
     header_row: Annotated[
         int | None, Field(description="The number of the row of that sheet with the header.", ge=1, examples=[6])
     ]
+    has_header: Annotated[
+        bool, Field(description="Whether a row names the columns; without one, they have the names of their roles.")
+    ]
     quantity: Annotated[int, Field(description="How many rows there are.", ge=0, examples=[200])]
+    kind: Annotated[
+        PlaceKind | None,
+        Field(description="What each row is about; null if no row can be read.", examples=["localidad"]),
+    ]
     columns: Annotated[
         list[str],
         Field(

@@ -296,14 +296,23 @@ def match(  # noqa: PLR0913  # an option per column
         typer.Option(help="Language of CSV and workbooks: en writes codes, as NDJSON always does."),
     ] = "en",
     *,
+    kind: Annotated[
+        Literal["localidad", "municipio", "estado"] | None,
+        typer.Option(
+            help="What each row is about; by default localidad, unless the table has no column for localities."
+        ),
+    ] = None,
     header_row: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Row with the header of a sheet; by default the one with the most recognized columns."
+            min=0,
+            help="Row with the header of a sheet, by default the one with the most recognized columns; 0 for CSV"
+            " without a header, whose columns are named by number.",
         ),
     ] = None,
     nombre: Annotated[str | None, _column("the name of the place")] = None,
     municipio: Annotated[str | None, _column("the name or key of its municipio")] = None,
+    cve_mun: Annotated[str | None, _column("the key of its municipio, beside the name")] = None,
     estado: Annotated[str | None, _column("the name or key of its estado")] = None,
     latitud: Annotated[str | None, _column("degrees north")] = None,
     longitud: Annotated[str | None, _column("degrees east")] = None,
@@ -316,11 +325,13 @@ def match(  # noqa: PLR0913  # an option per column
     from localidades_api.cli.match import MatchJob, run_match, run_remote_match  # noqa: PLC0415  # see above
 
     headers = {
-        "nombre": nombre, "municipio": municipio, "estado": estado, "latitud": latitud, "longitud": longitud,
-        "cvegeo": cvegeo, "clave": clave,
+        "nombre": nombre, "municipio": municipio, "cve_mun": cve_mun, "estado": estado, "latitud": latitud,
+        "longitud": longitud, "cvegeo": cvegeo, "clave": clave,
     }  # fmt: skip
     columns = {role: header for role, header in headers.items() if header is not None}
-    job = MatchJob.create(file, output, columns, force=force, sure=sure, sheet=sheet, header_row=header_row, lang=lang)
+    job = MatchJob.create(
+        file, output, columns, force=force, sure=sure, sheet=sheet, header_row=header_row, lang=lang, kind=kind
+    )
     if url is None:
         run_match(job, release)
     else:

@@ -26,6 +26,7 @@ from localidades_api.bulk.columns import MATCH_COLUMNS, in_language
 from localidades_api.bulk.readers import XLSX, MediaType, reader
 from localidades_api.bulk.rows import ROLES, Answer, Row
 from localidades_api.bulk.writers import writer
+from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.catalogue.schemas import Match
 from localidades_api.cli.console import console, show_progress, writing
 from localidades_api.cli.database import ready_database
@@ -81,6 +82,7 @@ class MatchJob:
     sheet: str | None = None
     header_row: int | None = None
     lang: Language = LANGUAGES[0]
+    kind: PlaceKind | None = None
 
     @classmethod
     def create(
@@ -94,10 +96,11 @@ class MatchJob:
         sheet: str | None = None,
         header_row: int | None = None,
         lang: Language = LANGUAGES[0],
+        kind: PlaceKind | None = None,
     ) -> Self:
         """Return a job; raise typer.BadParameter for options that would fail, or replace a file, at the end."""
         _check_source(source)
-        job = cls(source, output or _default_output(source), columns, force, sure, sheet, header_row, lang)
+        job = cls(source, output or _default_output(source), columns, force, sure, sheet, header_row, lang, kind)
         if job.output != _STDIO:
             _check_output(job, Path(job.output))
         return job
@@ -227,7 +230,7 @@ def match_file(job: MatchJob, answer: AnswerRows, batch_size: int, counting: Cou
     """
     outcomes: Counter[str] = Counter()
     with interruptible() as raise_if_interrupted, _open_source(job.source) as file:
-        rows = reader(job.media_type, file, ROLES, job.columns, job.sheet, job.header_row)
+        rows = reader(job.media_type, file, ROLES.of_kind(job.kind), job.columns, job.sheet, job.header_row)
         for _ in rows.check():
             raise_if_interrupted()
         counting.expect(rows.count)
@@ -316,7 +319,7 @@ async def _open_index(url: str, name: str | None) -> AsyncIterator[NameIndex]:
 
 def run_remote_match(job: MatchJob, url: str, release: str | None) -> None:
     """Match the rows of a file by asking a running service."""
-    with show_progress() as progress, RemoteMatcher(Service.parse(url, release), job.sure) as service:
+    with show_progress() as progress, RemoteMatcher(Service.parse(url, release), job.sure, job.kind) as service:
         _match_and_report(job, service.answer, _REMOTE_BATCH_SIZE, progress)
 
 
@@ -331,9 +334,9 @@ class _BusyError(Exception):
 class RemoteMatcher:
     """Sends the matched columns of rows, and no others, to a service; keeps to the release of its first response."""
 
-    def __init__(self, service: Service, sure: float) -> None:
+    def __init__(self, service: Service, sure: float, kind: PlaceKind | None = None) -> None:
         self._service = service
-        self._options = {} if sure == SURE else {"sure": f"{sure:g}"}
+        self._options = {**({} if sure == SURE else {"sure": f"{sure:g}"}), **({"kind": kind} if kind else {})}
         self._client = service.connect(_TIMEOUT)
         self._has_responded = False
 

@@ -1,5 +1,6 @@
 """Finds estados and municipios by the names that people use, and matches a name to a key."""
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -9,18 +10,19 @@ from rapidfuzz import fuzz, process
 from rapidfuzz.distance import OSA
 
 from localidades_api.catalogue.folding import fold
-from localidades_api.catalogue.keys import KEYS_OF_A_STATE
+from localidades_api.catalogue.keys import KEYS_OF_A_STATE, format_key, kind_of_key
 from localidades_api.names import weights
 from localidades_api.names.certainty import outcome, shares
 from localidades_api.names.faults import Difference, NameFault
 from localidades_api.names.places import MAX_TEXT
 from localidades_api.names.rows import Candidate, MatchResult
 from localidades_api.names.text import canonical, canonical_words, core, repair
-from localidades_api.names.vocabulary import ESTADOS, STATE_CODES
+from localidades_api.names.vocabulary import ESTADOS, STATE_CODES, TITLES
 from localidades_api.names.weights import PENALTIES
 
 _Names: TypeAlias = dict[tuple[int, bool], str]  # by key, and whether the name is a former one
 
+_BRACKET_AT_END = re.compile(r"([^(]+?)\s*\(([^()]+)\)\s*")
 _CACHED_TEXTS = 4096
 _MOST_AREAS = 6
 
@@ -43,9 +45,24 @@ def forms_of_state(estado_id: int, estado: str) -> list[tuple[str, ...]]:
     return [canonical_words(name) for name in state_names(estado_id, estado)]
 
 
+def untitled(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words of a municipio's name without the titles before it; all of them if nothing would be left."""
+    first = next((at for at, word in enumerate(words) if word not in TITLES), 0)
+    return words[first:]
+
+
 def state_of_code(folded: str) -> int | None:
     """Return the key of the estado with a code such as `MX-JAL`, `JAL` or `JC`."""
     return STATE_CODES.get(folded.removeprefix("mx "))
+
+
+_STATE_NAMES = frozenset(name for estado in ESTADOS.values() for name in estado.names) | STATE_CODES.keys()
+
+
+def is_state_name(text: str) -> bool:
+    """Return whether a text is a name, abbreviation or code of an estado, as a rule of any release."""
+    folded = fold(text)
+    return folded in _STATE_NAMES or " ".join(canonical_words(folded)) in _STATE_NAMES
 
 
 class AreaBook:
@@ -62,6 +79,7 @@ class AreaBook:
         self._joined_states = {name.replace(" ", ""): id_ for name, id_ in reversed(self._states.items())}
         self._by_words: dict[str, list[int]] = defaultdict(list)
         self._exact: dict[tuple[int, str], list[int]] = defaultdict(list)  # today's names, by estado
+        self._untitled: dict[tuple[int, str], list[int]] = defaultdict(list)  # the same names without their titles
         self._of_state: dict[int, _Names] = defaultdict(dict)
         self._joined: dict[int, _Names] = defaultdict(dict)  # names without their spaces
         for is_former, names in ((False, municipios), (True, former)):
@@ -78,6 +96,7 @@ class AreaBook:
         self.find_state = lru_cache(_CACHED_TEXTS)(self._find_state)
         self.find_municipios = lru_cache(_CACHED_TEXTS)(self._find_municipios)
         self.scopes = lru_cache(_CACHED_TEXTS)(self._scopes)
+        self.longer = lru_cache(_CACHED_TEXTS)(self._longer)
 
     def _add(self, id_: int, name: str, *, is_former: bool) -> None:
         words = canonical(name)
@@ -85,6 +104,7 @@ class AreaBook:
             for form in {words, core(words)}:
                 self._by_words[" ".join(form)].append(id_)
             self._exact[id_ // KEYS_OF_A_STATE, " ".join(words)].append(id_)
+            self._untitled[id_ // KEYS_OF_A_STATE, " ".join(untitled(words))].append(id_)
         self._of_state[id_ // KEYS_OF_A_STATE][id_, is_former] = " ".join(words)
         self._joined[id_ // KEYS_OF_A_STATE][id_, is_former] = fold(name).replace(" ", "")
 
@@ -113,12 +133,21 @@ class AreaBook:
             return ()
         if folded.isdigit():
             return self._municipio_by_clave(int(folded), estado_id)
-        words = " ".join(canonical_words(folded))
+        given = canonical_words(folded)
+        words = " ".join(given)
         estados = self._of_state if estado_id is None else [estado_id]
         if exact := [
             Area(id_, weights.SAME_NAME) for estado in estados for id_ in self._exact.get((estado, words), ())
         ]:
             return tuple(exact[:_MOST_AREAS])
+        bare = untitled(given)
+        if same := [
+            Area(id_, weights.SAME_UNTITLED_NAME)
+            for estado in estados
+            for id_ in self._untitled.get((estado, " ".join(bare)), ())
+        ]:
+            longer = [id_ for estado in estados for id_ in self.longer(bare, estado)]
+            return tuple([*same, *(Area(id_, weights.MAX_SHARED_WORDS_LIKENESS) for id_ in longer)][:_MOST_AREAS])
         found: dict[int, Area] = {}
         for estado in estados:
             _add_alike(found, words, self._of_state.get(estado, {}), _likeness, weights.MIN_NAME_LIKENESS)
@@ -134,6 +163,40 @@ class AreaBook:
             if id_ in self.municipios and estado_id in {None, id_ // KEYS_OF_A_STATE}:
                 return (Area(id_, weights.SAME_NAME),)
         return ()
+
+    def split_state(self, text: str) -> tuple[str, str | None]:
+        """Return the name of a municipio and that of its estado behind a comma, in brackets or behind a space."""
+        if (bracketed := _BRACKET_AT_END.fullmatch(text)) and self.find_state(bracketed[2]) is not None:
+            return bracketed[1], bracketed[2]
+        name, _, last = (part.strip() for part in text.rpartition(","))
+        if name and self.find_state(last) is not None:
+            return name, last
+        words = text.split()
+        for at in range(1, len(words)):
+            name, last = " ".join(words[:at]), " ".join(words[at:])
+            estado_id = self.named_state(fold(last))
+            if estado_id and not last.isdigit() and self._exact.get((estado_id, " ".join(canonical(name)))):
+                return name, last
+        return text, None
+
+    def label(self, id_: int) -> str:
+        """Return the label of an estado or municipio; a clave in brackets distinguishes homonyms within an estado."""
+        if id_ in self.estados:
+            return self.estados[id_]
+        nombre, estado_id = self.municipios[id_], id_ // KEYS_OF_A_STATE
+        if len(self._exact[estado_id, " ".join(self.words[id_])]) > 1:
+            nombre = f"{nombre} ({id_ % KEYS_OF_A_STATE:03d})"
+        return f"{nombre}, {self.estados[estado_id]}"
+
+    def _longer(self, words: tuple[str, ...], estado_id: int) -> list[int]:
+        """Return the municipios of an estado whose names have more words behind these, titles aside."""
+        beginning = " ".join(words) + " "
+        return [
+            id_
+            for (estado, name), ids in self._untitled.items()
+            if estado == estado_id and name.startswith(beginning)
+            for id_ in ids
+        ]
 
     def _scopes(self, words: tuple[str, ...]) -> tuple[int, ...]:
         """Return the areas with exactly these words: estados, municipios, or municipios beside their estado."""
@@ -215,7 +278,7 @@ def _beginning(typed: str, name: str) -> float:
 
 
 class AreaCandidate(NamedTuple):
-    """An area that a text may name, what differs, and the evidence for it by name."""
+    """An area that a row may name, what differs, and the evidence for it by name."""
 
     id: int
     label: str
@@ -223,48 +286,76 @@ class AreaCandidate(NamedTuple):
     evidence: Mapping[str, float]
 
 
-def match_state(book: AreaBook, text: str) -> MatchResult:
-    """Return the estado with a name, abbreviation, code or key."""
+def state_candidates(book: AreaBook, text: str) -> list[AreaCandidate]:
+    """Return the estado with a name, abbreviation, code or key, if there is one."""
     text = text[:MAX_TEXT]
     found = book.find_state(text)
     if found is None:
-        return _decide([])
+        return []
     nombre, folded = book.estados[found], fold(repair(text))
     names = {name.replace(" ", "") for name in state_names(found, nombre)}
     if folded.isdigit() or folded.replace(" ", "") in names or state_of_code(folded) == found:
-        return _decide([AreaCandidate(found, nombre, (), {"same_name": 1.0})])
+        return [AreaCandidate(found, nombre, (), {"same_name": 1.0})]
     fault = NameFault(Difference.SPELLING, text, nombre, weights.MISSPELT_ESTADO_PENALTY)
-    return _decide([AreaCandidate(found, nombre, (fault,), {"other_name_of_estado": 1.0})])
-
-
-def match_municipality(book: AreaBook, text: str, estado: str | None = None) -> MatchResult:
-    """Return the municipio with a name or key; its estado is an argument, or follows a comma."""
-    return _decide(municipality_candidates(book, text, estado))
+    return [AreaCandidate(found, nombre, (fault,), {"other_name_of_estado": 1.0})]
 
 
 def municipality_candidates(book: AreaBook, text: str, estado: str | None = None) -> list[AreaCandidate]:
-    """Return the municipios that a text may name, the likeliest first."""
+    """Return the municipios that a text may name, the most similar first; their estado may be a part of the text."""
     text = text[:MAX_TEXT]
-    name, _, last = (part.strip() for part in text.rpartition(","))
-    if estado is None and name and book.find_state(last) is not None:
-        text, estado = name, last
+    if estado is None:
+        text, estado = book.split_state(text)
     estado_id = book.find_state(estado[:MAX_TEXT]) if estado else None
     unknown: tuple[NameFault, ...] = ()
     if estado and estado_id is None:
         unknown = (NameFault(Difference.ESTADO, estado, "", PENALTIES[Difference.ESTADO]),)
+    words = untitled(canonical(repair(text)))
     areas = [area for area in book.find_municipios(text, estado_id) if area.id in book.municipios]
-    is_exact = all(area.likeness == weights.SAME_NAME for area in areas)
-    words = frozenset() if is_exact else frozenset(canonical(repair(text)))
+    if len(areas) == 1 and areas[0].likeness == weights.SAME_NAME and not text.isdecimal():
+        longer = book.longer(words, areas[0].id // KEYS_OF_A_STATE)
+        areas += [Area(id_, weights.MAX_SHARED_WORDS_LIKENESS) for id_ in longer]
     found = []
     for area in areas:
-        nombre = book.municipios[area.id]
-        fault = _name_fault(area, text, nombre)
-        label = f"{nombre}, {book.estados[area.id // KEYS_OF_A_STATE]}"
-        evidence = _evidence(fault, is_part=_is_part(book, area, words), has_estado=estado_id is not None)
+        fault = _name_fault(area, text, book.municipios[area.id])
+        evidence = _evidence(book, area, words, fault, has_estado=estado_id is not None)
         if unknown:
             evidence["estado_unknown"] = 1.0
-        found.append(AreaCandidate(area.id, label, (*unknown, fault) if fault else unknown, evidence))
+        found.append(AreaCandidate(area.id, book.label(area.id), (*unknown, fault) if fault else unknown, evidence))
     return found
+
+
+def seat_candidate(book: AreaBook, text: str, id_: int, *, has_estado: bool) -> AreaCandidate:
+    """Return a municipio whose cabecera has the name in a text."""
+    penalty = PENALTIES[Difference.SEAT]
+    evidence = {"name_of_seat" if has_estado else "name_of_seat_without_estado": 1.0, "penalty": penalty}
+    return AreaCandidate(
+        id_, book.label(id_), (NameFault(Difference.SEAT, text, book.municipios[id_], penalty),), evidence
+    )
+
+
+def decide_with_key(
+    book: AreaBook, found: Sequence[AreaCandidate], key: int, text: str | None, sure: float
+) -> MatchResult:
+    """Return the result for a row with the key of an area, and candidates for its name.
+
+    The key decides where the name may be that of its area. Otherwise the area with the key comes first, and nothing is
+    certain.
+    """
+    kind = kind_of_key(key)
+    written = format_key(kind, key)
+    if key not in (book.estados if kind == "estado" else book.municipios):
+        unknown = NameFault(Difference.UNKNOWN_KEY, written, "", PENALTIES[Difference.UNKNOWN_KEY])
+        return decide([one._replace(faults=(*one.faults, unknown)) for one in found], sure)
+    same = {"same_name": 1.0}
+    if agreeing := [one._replace(evidence=same) for one in found if one.id == key]:
+        return decide(agreeing, sure)
+    if not text:
+        return decide([AreaCandidate(key, book.label(key), (), same)], sure)
+    nombre = book.estados[key] if kind == "estado" else book.municipios[key]
+    other = NameFault(Difference.NAME, text, nombre, PENALTIES[Difference.NAME])
+    fault = NameFault(Difference.KEY, written, "", PENALTIES[Difference.KEY])
+    named = [one._replace(faults=(*one.faults, fault)) for one in found]
+    return decide([AreaCandidate(key, book.label(key), (other,), same), *named], sure, is_doubtful=True)
 
 
 def _name_fault(area: Area, text: str, nombre: str) -> NameFault | None:
@@ -272,45 +363,48 @@ def _name_fault(area: Area, text: str, nombre: str) -> NameFault | None:
         unlike = round(max(0.0, weights.NEARLY_SAME_NAME - area.likeness), 2)
         return NameFault(Difference.FORMER_NAME, text, nombre, weights.FORMER_AREA_PENALTY + unlike)
     if area.likeness < weights.SAME_NAME:
-        return NameFault(Difference.SPELLING, text, nombre, round(weights.SAME_NAME - area.likeness, 2))
+        difference = Difference.TITLE if area.likeness == weights.SAME_UNTITLED_NAME else Difference.SPELLING
+        return NameFault(difference, text, nombre, round(weights.SAME_NAME - area.likeness, 2))
     return None
 
 
-def _is_part(book: AreaBook, area: Area, given: frozenset[str]) -> bool:
-    """Return whether a text has some words of a municipio's name and no other, or all of them and others."""
-    if area.former or area.likeness == weights.SAME_NAME:
-        return False
-    found = frozenset(book.words[area.id])
-    return given < found or found < given
-
-
-def _evidence(fault: NameFault | None, *, is_part: bool, has_estado: bool) -> dict[str, float]:
+def _evidence(
+    book: AreaBook, area: Area, words: tuple[str, ...], fault: NameFault | None, *, has_estado: bool
+) -> dict[str, float]:
+    """Return the evidence that an area is the one with a name of these words."""
     if fault is None:
         return {"same_name": 1.0}
-    name = "part_of_name" if is_part else "other_name"
+    name = "other_name"
+    if fault.difference is Difference.TITLE:
+        name = "untitled_name"
+    elif fault.difference is Difference.SPELLING:
+        found = untitled(book.words[area.id])
+        if words == found[: len(words)]:
+            name = "beginning_of_name"
+        elif set(words) < set(found) or set(found) < set(words):
+            name = "part_of_name"
     return {name if has_estado else f"{name}_without_estado": 1.0, "penalty": fault.penalty}
 
 
-def _decide(found: Sequence[AreaCandidate]) -> MatchResult:
-    """Return the result, with probabilities as scores.
+def decide(found: Sequence[AreaCandidate], sure: float, *, is_doubtful: bool = False) -> MatchResult:
+    """Return the result, with probabilities as scores; only a single candidate is certain.
 
-    It is certain only for a single candidate whose name is the same, a former one, or nearly the same.
+    If the row is doubtful, its first candidate stays the first.
     """
     if not found:
         return MatchResult("none", None, 0.0, ())
     likely = shares(
         [sum(weights.AREA_COEFFICIENTS[name] * value for name, value in one.evidence.items()) for one in found]
     )
-    ranked = sorted(zip(likely, found, strict=True), key=lambda item: (-item[0], item[1].id))
+    if is_doubtful:
+        best = likely.index(max(likely))
+        likely[0], likely[best] = likely[best], likely[0]
+    ranked = sorted(zip(likely, found, strict=True), key=lambda item: (-item[0], is_doubtful or item[1].id))
     candidates = tuple(Candidate(one.id, one.label, round(100 * share, 2), one.faults) for share, one in ranked)
-    best = candidates[0]
-    cost = sum(fault.penalty for fault in best.faults)
-    result = outcome(
-        ranked[0][0],
-        is_doubtful=len(found) > 1 or cost > weights.MAX_COST_OF_SURE_AREA,
-        is_literal=not best.faults,
-    )
+    first = candidates[0]
+    is_doubtful = is_doubtful or len(found) > 1 or "estado_unknown" in found[0].evidence
+    result = outcome(ranked[0][0], is_doubtful=is_doubtful, is_literal=not first.faults, sure=sure)
     if result == "none":
         return MatchResult("none", None, 0.0, candidates)
-    margin = best.score - candidates[1].score if len(candidates) > 1 else best.score
-    return MatchResult(result, best, round(margin, 2), candidates)
+    margin = first.score - candidates[1].score if len(candidates) > 1 else first.score
+    return MatchResult(result, first, round(margin, 2), candidates)

@@ -29,6 +29,7 @@ class Difference(StrEnum):
     # Words that only one of the names has, or that differ
     KIND_ADDED = "kind_added", "kind"  # a word for the kind of a place: Ejido, Rancho
     KIND_MISSING = "kind_missing", "kind"
+    TITLE = "title", "kind"  # a title before the name of a municipio: Mpio. de, Heroica Ciudad de
     SECTION = "section", "kind"  # the word Sección, in one of two names with a number
     NUMBER_ADDED = "number_added", "number"
     NUMBER_MISSING = "number_missing", "number"

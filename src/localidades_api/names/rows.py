@@ -3,6 +3,7 @@
 import math
 from typing import Literal, NamedTuple
 
+from localidades_api.catalogue.keys import PlaceKind, format_key, kind_of_key
 from localidades_api.names.faults import NameFault
 
 _KM_PER_DEGREE = 111.2
@@ -11,11 +12,15 @@ Outcome = Literal["exact", "sure", "ambiguous", "none"]
 
 
 class MatchRow(NamedTuple):
-    """A row to match; it needs `nombre`, `cvegeo`, or `clave` and `municipio`.
+    """A row to match with a locality; it needs `nombre`, `cvegeo`, or `clave` and `municipio`.
 
     `cvegeo` has nine digits, or eight without the zero. `clave` has the last four digits of the key, or the last seven
-    where the estado is given. `municipio` and `estado` are names or keys. Degrees are decimal, west is negative.
+    where the estado is given. `municipio` and `estado` are names or keys, and `cve_mun` is the key of a municipio that
+    has a name as well: three digits where the estado is given, otherwise five. Degrees are decimal, west is negative.
     `ambito` is U (urban) or R (rural).
+
+    A row of another `kind` is matched with a municipio or an estado: `nombre` is the name of the area, and `cvegeo` its
+    key. A municipio has `cve_mun` with `estado` as well.
     """
 
     nombre: str | None = None
@@ -26,6 +31,8 @@ class MatchRow(NamedTuple):
     cvegeo: str | None = None
     clave: str | None = None
     ambito: str | None = None
+    cve_mun: str | None = None
+    kind: PlaceKind = "localidad"
 
     def kilometres_to(self, latitud: float | None, longitud: float | None) -> float | None:
         """Return the distance of a place from the row's point; None if either has no point."""
@@ -46,7 +53,7 @@ class Candidate(NamedTuple):
     @property
     def cvegeo(self) -> str:
         """The key with its leading zero."""
-        return f"{self.id:09d}"
+        return format_key(kind_of_key(self.id), self.id)
 
 
 class MatchResult(NamedTuple):

@@ -67,6 +67,9 @@ SETTLEMENTS = _words("pueblo poblado villa ciudad heroica heroico h localidad ca
 # Generic words that are often essential: names that differ in one are less likely of one place.
 WEIGHTY_GENERICS = _words("ampliacion puerto isla playa laguna estero ribera huerta estancia seccion")
 
+# Words that a municipio's name may have before it, officially or not: `Mpio. de Tecate`, `Heroica Ciudad de Tlaxiaco`.
+TITLES = _words("municipio ciudad villa heroica heroico h alcaldia delegacion demarcacion territorial ayuntamiento")
+
 # Words that distinguish places: two names are of two places if only one has such a word, or if the other has its
 # opposite.
 CONTRASTS: tuple[frozenset[str], ...] = (

@@ -156,6 +156,7 @@ MIN_NAME_LIKENESS = 80.0  # below it two names are different
 MIN_JOINED_LIKENESS = 92.0  # the same for names without their spaces, which are more alike
 SHARED_WORDS_LOSS = 6.0  # of a name with only some words of the other one
 MAX_SHARED_WORDS_LIKENESS = 94.0  # the name of which only these words were given
+SAME_UNTITLED_NAME = 98.5  # of names that differ in titles: `Mpio. de`, `Heroica Ciudad de`
 MAX_BEHIND = 4.0  # an area further behind the best one is not a candidate
 BEGINNING_LIKENESS = 95.0  # the text begins the name
 WORD_BEGINNING_LIKENESS = 85.0  # the text begins a word of the name
@@ -165,14 +166,19 @@ MISSPELT_LIKENESS = 80.0  # the text has letters wrong, minus one for each
 
 MISSPELT_ESTADO_PENALTY = 15.0
 FORMER_AREA_PENALTY = 2.0  # more if the former name is spelt differently
-MAX_COST_OF_SURE_AREA = 2.0  # penalties up to which a name is certain in spite of them
 # Added to the log-odds of a municipio or estado by each kind of evidence (docs/decisions/certainty.md).
 AREA_COEFFICIENTS: Mapping[str, float] = {
     "same_name": 5.7,  # measured on registers
-    "other_name": 5.3,
-    "other_name_without_estado": 4.8,
-    "part_of_name": 3.8,
-    "part_of_name_without_estado": 1.9,
+    "untitled_name": 5.8,
+    "untitled_name_without_estado": 3.4,
+    "name_of_seat": 5.8,  # assumed: as for a name without its title
+    "name_of_seat_without_estado": 4.7,  # assumed: a single seat of the country has the name
+    "other_name": 5.2,
+    "other_name_without_estado": 4.6,
+    "beginning_of_name": 5.2,  # measured on names that begin a single municipio's
+    "beginning_of_name_without_estado": 3.7,
+    "part_of_name": 3.5,
+    "part_of_name_without_estado": 0.9,
     "penalty": -0.33,  # times the penalty of the name, in points
     "estado_unknown": -1.6,  # assumed: as for localities
     "other_name_of_estado": 4.6,

@@ -25,7 +25,6 @@ from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import PlaceKind, format_key
 from localidades_api.catalogue.messages import describe_fault, describe_place, plain_name
 from localidades_api.catalogue.schemas import Release
-from localidades_api.names.areas import match_municipality, match_state
 from localidades_api.names.faults import NameFault
 from localidades_api.names.index import NameIndex
 from localidades_api.names.rows import Candidate, MatchRow
@@ -200,12 +199,12 @@ def _read(names: NameIndex, kind: PlaceKind, query: CandidateQuery) -> Iterator[
         return
     text = query.first("cvegeo") or query.text
     if kind == "estado":
-        result = match_state(names.areas, text)
+        result = names.match(MatchRow(text, kind=kind))
         yield result.candidates, result.id
         return
     estados: Sequence[str | None] = query.values.get("estado") or [None]
     for estado in estados:
-        result = match_municipality(names.areas, text, estado)
+        result = names.match(MatchRow(text, estado=estado, kind=kind))
         yield result.candidates, result.id
 
 

@@ -50,7 +50,7 @@ function chosenFields() {
 }
 
 async function match(signal) {
-  await source.settle();
+  await source.settle(signal);
   const request = await source.request();
   request.query.set("sure", byId("sure").value / 100);
   const fields = chosenFields();

@@ -1,21 +1,18 @@
 // What was pasted or chosen, and what the service understands of it before anything is matched.
-import { csvOfPasted, cut, delimiterOf, quote } from "./csv.js";
+import { csvOfPasted, cut } from "./csv.js";
 import { amount, element, say, words } from "./match_words.js";
 import { XLSX, isWorkbook } from "./workbook.js";
 
 const SAMPLE = 2 ** 21; // bytes of a text that are sent to be understood
 const WAIT = 300; // milliseconds without another change
 const SHOWN = 60; // columns
-const WIDEST_HEADLESS = 3; // columns of a table whose first line may be a place
-const HEADLESS = ["nombre", "municipio", "estado"]; // what its columns are until somebody says otherwise
 const MARK = "\ufeff";
 const bytes = new TextDecoder("windows-1252"); // a character is a byte
 
 const byId = (id) => document.getElementById(id);
-const [file, rows, panel, sheet, headerRow, headless, table] =
-  ["file", "rows", "understood", "sheet", "header-row", "headless", "sample"].map(byId);
+const [file, rows, panel, sheet, headerRow, headless, kind, table] =
+  ["file", "rows", "understood", "sheet", "header-row", "headless", "kind", "sample"].map(byId);
 const roleNames = Object.fromEntries([...byId("roles").content.children].map((one) => [one.value, one.textContent]));
-const ALONE = ["nombre", "cvegeo", "clave"]; // a table needs one of these
 
 export class Source {
   // `tell` is told of an error of the table, or null.
@@ -37,9 +34,10 @@ export class Source {
       this.again();
     });
     headless.addEventListener("change", () => {
-      this.setHeadless(headless.checked);
+      this.headerRow = headless.checked ? 0 : 1;
       this.again();
     });
+    kind.addEventListener("change", () => this.understand());
     if (this.isGiven) this.begin(); // a browser may keep what was entered
   }
 
@@ -52,13 +50,14 @@ export class Source {
   }
 
   forget() {
-    [this.found, this.sheet, this.headerRow, this.isHeadless] = [null, null, null, null];
+    [this.found, this.sheet, this.headerRow] = [null, null, null];
+    kind.value = "";
     this.named = new Map(); // the column of each role that the person has named, "" for none
   }
 
-  setHeadless(isHeadless) {
-    this.isHeadless = isHeadless;
-    this.headlessRoles = this.found.columns.map((_, at) => HEADLESS[at] ?? "");
+  // Whether the first line is a place, as the person says or the service has found out.
+  get isHeadless() {
+    return this.headerRow === 0 || (this.headerRow === null && this.found?.has_header === false);
   }
 
   // Understands something else: at once, and again when a text that changes stays as it is.
@@ -71,8 +70,8 @@ export class Source {
     if (!this.isGiven) return this.stop();
     const lines = file.files.length ? Infinity : rows.value.trim().split("\n").length - 1;
     panel.style.setProperty("--rows", Math.max(1, Math.min(5, lines))); // where its first rows will be
-    if (file.files.length) this.understand();
-    else this.waiting = setTimeout(() => this.understand(), this.isWaiting ? WAIT : 0);
+    if (file.files.length) return this.understand();
+    this.waiting = setTimeout(() => this.understand(), this.isWaiting ? WAIT : 0);
     this.isWaiting = true;
   }
 
@@ -88,11 +87,16 @@ export class Source {
   }
 
   // Resolves when what was entered last is understood, or is known not to be.
-  async settle() {
-    if (!this.isGiven) return;
-    clearTimeout(this.waiting);
-    if (!this.reading) this.understand();
+  async settle(signal) {
+    if (this.isWaiting) {
+      clearTimeout(this.waiting);
+      this.understand();
+    }
+    const stop = () => this.asking.abort();
+    signal.addEventListener("abort", stop);
     await this.reading;
+    signal.removeEventListener("abort", stop);
+    signal.throwIfAborted();
   }
 
   understand() {
@@ -117,21 +121,9 @@ export class Source {
     });
     const found = await answer.json();
     if (signal.aborted) return;
-    if (!answer.ok && this.mayBeHeadless(found)) {
-      this.found = found;
-      this.setHeadless(true);
-      await this.read(signal);
-      return;
-    }
     this.found = found.columns ? { ...found, isCut } : null;
     this.show(found);
     this.tell(answer.ok ? null : found);
-  }
-
-  // Whether the first line may be a place: nothing in it is recognized.
-  mayBeHeadless({ columns, roles, sheets }) {
-    const isPlain = columns && !sheets && !Object.keys(roles).length;
-    return isPlain && this.isHeadless === null && columns.length <= WIDEST_HEADLESS;
   }
 
   // Returns what to send: the body and its type, the query that says how to read it, and the columns that tell the place.
@@ -139,22 +131,15 @@ export class Source {
     const { isWorkbook } = this;
     const query = new URLSearchParams();
     if (this.sheet) query.set("sheet", this.sheet);
-    if (this.headerRow) query.set("header_row", this.headerRow);
-    if (!this.isHeadless) for (const [role, header] of this.named) query.set(role, header);
+    if (this.headerRow !== null) query.set("header_row", this.headerRow);
+    if (kind.value) query.set("kind", kind.value);
+    for (const [role, header] of this.named) query.set(role, header);
     const headers = Object.values(this.found?.roles ?? {});
     if (isWorkbook) return { body: file.files[0], type: XLSX, query, headers };
     let body = file.files[0] ?? new Blob([MARK, csvOfPasted(rows.value)]); // without the mark, it would be windows-1252
     const isCut = body.size > limit;
     if (isCut) body = body.slice(0, cut(bytes.decode(await body.slice(0, limit).arrayBuffer())).length);
-    if (this.isHeadless) body = await this.withHeader(body);
     return { body, type: "text/csv", query, headers, isCut };
-  }
-
-  async withHeader(body) {
-    const hasMark = (await body.slice(0, 3).text()) === "" && body.size >= 3; // `text` leaves the mark out
-    const delimiter = delimiterOf(bytes.decode(await body.slice(hasMark ? 3 : 0, 65536).arrayBuffer()));
-    const header = this.headlessRoles.map((role, at) => quote(role || `columna ${at + 1}`, delimiter));
-    return new Blob([MARK, `${header.join(delimiter)}\n`, hasMark ? body.slice(3) : body]);
   }
 
   // The number of rows, as far as it is known.
@@ -168,7 +153,7 @@ export class Source {
     if (read) sheet.value = read;
     if (row) headerRow.value = row;
     byId("of-text").hidden = sheets.length > 0 || !columns.length;
-    headless.checked = Boolean(this.isHeadless);
+    headless.checked = this.isHeadless;
     byId("summary").textContent = quantity === undefined ? "" : this.summary({ read, row, quantity, roles });
     this.drawTable();
   }
@@ -204,19 +189,17 @@ export class Source {
 
   // Says what a column contains; it then contains nothing else.
   name(column, at, role) {
-    if (this.isHeadless) {
-      this.headlessRoles = this.found.columns.map((_, index) => {
-        if (index === at) return role;
-        return this.headlessRoles[index] === role ? "" : this.headlessRoles[index];
-      });
-    } else {
-      const [had] = Object.entries(this.found.roles).find(([, header]) => header === column) ?? [];
-      if (had) this.named.set(had, "");
-      if (role) this.named.set(role, column);
+    const { columns, roles } = this.found;
+    const [had] = Object.entries(roles).find(([, header]) => header === column) ?? [];
+    if (this.isHeadless) { // columns have numbers then, and all of them have to be said
+      this.headerRow = 0;
+      for (const [one, header] of Object.entries(roles)) this.named.set(one, columns.indexOf(header) + 1);
     }
+    if (had) this.named.set(had, "");
+    if (role) this.named.set(role, this.isHeadless ? at + 1 : column);
     this.understand();
   }
 }
 
 // Whether a problem is that no column tells the place.
-export const lacksColumns = ({ columns, roles = {} }) => columns !== undefined && !ALONE.some((role) => role in roles);
+export const lacksColumns = ({ columns, detail = "" }) => columns !== undefined && /^The first line names no column/.test(detail);

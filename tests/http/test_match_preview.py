@@ -43,7 +43,9 @@ async def test_workbook_is_previewed_with_its_sheet_and_header(client: httpx.Asy
         "sheets": ["Portada", "Visitas"],
         "sheet": "Visitas",
         "header_row": 3,
+        "has_header": True,
         "quantity": 7,
+        "kind": "localidad",
         "columns": ["Folio", "Localidad", "Municipio", "Entidad"],
         "roles": {"nombre": "Localidad", "municipio": "Municipio", "estado": "Entidad"},
         "rows": [list(place) for place in PLACES[:5]],
@@ -99,26 +101,43 @@ async def test_objects_are_previewed_with_the_members_of_the_first(client: httpx
 
 
 async def test_unrecognized_table_is_a_problem_with_its_first_rows(client: httpx.AsyncClient) -> None:
-    problem = await post(client, "sitio,Municipio\n\nAsientos,Municipio 002\n" + "x,y\n" * 9, CSV)
+    point = {"latitud": "lat", "longitud": "lon"}
+    problem = await post(client, "sitio,lat,lon\n\nAsientos,22,-102\n" + "x,y\n" * 9, CSV)
     assert (problem.status_code, problem.json()["type"]) == (422, "/problems#unreadable-body")
     assert problem.json()["detail"].startswith("The first line names no column for `nombre`")
-    assert problem.json()["columns"] == ["sitio", "Municipio"]
-    assert problem.json()["roles"] == {"municipio": "Municipio"}
-    assert problem.json()["rows"] == [["Asientos", "Municipio 002"], *[["x", "y"]] * 4]
-    data = workbook_of(
-        ("Lista",), ("sitio", "Municipio"), ("Asientos", "Municipio 002"), sheet="A", change=cover_and_visits
-    )
+    assert problem.json()["columns"] == ["sitio", "lat", "lon"]
+    assert problem.json()["roles"] == point
+    assert problem.json()["rows"] == [["Asientos", "22", "-102"], *[["x", "y", ""]] * 4]
+    rows = ("Lista",), ("sitio", "lat", "lon"), ("Asientos", 22, -102)
+    data = workbook_of(*rows, sheet="A", change=cover_and_visits)
     problem = await post(client, data, XLSX, "sheet=A")
     assert {name: problem.json()[name] for name in ("sheets", "sheet", "header_row", "columns", "roles", "rows")} == {
         "sheets": ["Portada", "A"],
         "sheet": "A",
         "header_row": 2,
-        "columns": ["sitio", "Municipio"],
-        "roles": {"municipio": "Municipio"},
-        "rows": [["Asientos", "Municipio 002"]],
+        "columns": ["sitio", "lat", "lon"],
+        "roles": point,
+        "rows": [["Asientos", "22", "-102"]],
     }
     assert (await post(client, data, XLSX)).json()["sheet"] == "Portada"
     assert (await previewed(client, data, XLSX, "nombre=sitio"))["sheet"] == "A"
+
+
+async def test_preview_says_what_each_row_is_and_whether_there_is_a_header(client: httpx.AsyncClient) -> None:
+    municipios = await previewed(client, "Municipio,Estado\nAsientos,Ags.\n", CSV)
+    assert (municipios["kind"], municipios["has_header"]) == ("municipio", True)
+    assert (await previewed(client, "Municipio\nAsientos\n", CSV, "kind=municipio"))["kind"] == "municipio"
+    refused = await post(client, "Municipio,x\nAsientos,1\n", CSV, "kind=localidad")
+    assert (refused.status_code, refused.json()["roles"]) == (422, {"municipio": "Municipio"})
+    headless = await previewed(client, "Asientos\tAgs.\nNinguno\tAgs.\n", CSV)
+    assert (headless["kind"], headless["has_header"], headless["quantity"]) == ("localidad", False, 2)
+    assert headless["roles"] == {"nombre": "nombre", "estado": "estado"}
+    numbered = await previewed(client, "Ags.\tx\tAsientos\n", CSV, "header_row=0&nombre=3&estado=1&municipio=")
+    assert (numbered["columns"], numbered["rows"]) == (["estado", "column 2", "nombre"], [["Ags.", "x", "Asientos"]])
+    assert (await post(client, "Asientos\nNinguno\n", CSV, "header_row=1")).json()["columns"] == ["Asientos"]
+    wide = await post(client, "1,2,3,Asientos,Ags.\n", CSV, "header_row=0")
+    assert wide.json()["detail"].startswith("The file has 5 columns and no header")
+    assert (wide.json()["columns"][4], wide.json()["rows"]) == ("column 5", [["1", "2", "3", "Asientos", "Ags."]])
 
 
 async def test_open_quote_below_an_unknown_header_does_not_hide_the_columns(client: httpx.AsyncClient) -> None:

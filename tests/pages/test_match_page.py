@@ -44,8 +44,8 @@ def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture
 async def page(browser: Browser, base: str) -> AsyncIterator[Page]:
-    """Yield the page."""
-    async with visit(browser, base, accept_downloads=True) as page:
+    """Yield the page, whose console may report that a list is not understood."""
+    async with visit(browser, base, accept_downloads=True, errors=True) as page:
         await page.goto(PAGE)
         yield page
 
@@ -166,7 +166,7 @@ async def test_saved_file_adds_the_answer_columns_only(page: Page, encoding: str
     await page.get_by_label("Choose a file").set_input_files(
         file_of("Mi lista.csv", "\r\n".join([*lines, ""]).encode(encoding))
     )
-    await page.get_by_label("Población").select_option("Name")
+    await page.get_by_label("Población", exact=True).select_option("Name")
     await page.get_by_role("button", name="Add keys").click()
     await question(page, "Row 2: Ninguno").get_by_role("radio", name="Ninguno (0002)").check()
     name, content = await downloaded(page)
@@ -196,7 +196,7 @@ async def test_changed_file_must_be_chosen_again(browser: Browser, base: str, tm
 
 async def test_list_without_a_header_is_matched(page: Page) -> None:
     await page.goto(f"{PAGE}&release=2020-01")
-    async with page.expect_request(RESOURCE) as asking:
+    async with page.expect_request("**/match/?*") as asking:
         await match(page, "Asientos\nNinguno\nEl Bellaco\n")
     assert "release=2020-01" in (await asking.value).url
     await expect(page.get_by_label("The first line is a place, not a header")).to_be_checked()
@@ -238,9 +238,9 @@ async def test_unreadable_file_shows_the_services_message(browser: Browser, base
         await page.get_by_role("button", name="Add keys").click()
         await expect(page.get_by_role("alert")).to_contain_text("The column with the name of the place was not recogn")
         await expect(page.get_by_label("Or paste a list")).to_have_value(text)
-        await page.get_by_label("Sitio").select_option("Name")
+        await page.get_by_label("Sitio", exact=True).select_option("Name")
         await page.get_by_role("button", name="Add keys").click()
-        await expect(totals(page).nth(2)).to_have_text("1 to decide")
+        await expect(totals(page)).to_have_text("1 to decide")
         await expect(page.get_by_role("alert")).to_be_empty()
 
 
@@ -400,12 +400,13 @@ async def test_many_rows_are_drawn_a_hundred_at_a_time(page: Page) -> None:
 
 async def test_chosen_release_and_certainty_are_used(page: Page) -> None:
     await page.goto("/match?format=api&release=2020-01")
+    await page.get_by_label("Or paste a list").fill(PASTED)
     slider = page.get_by_label("Minimum certainty")
     await slider.press("ArrowRight")
     await expect(page.locator("#sure-shown")).to_have_text("97.5 %")
     for certain, asked in (("97.5", "sure=0.975"), ("80", "sure=0.8"), ("99.5", "sure=0.995")):
         await slider.fill(certain)
-        async with page.expect_request(RESOURCE) as asking:
+        async with page.expect_request("**/match/?*") as asking:
             await match(page, PASTED)
         assert {"release=2020-01", asked} <= set((await asking.value).url.partition("?")[2].split("&"))
 
@@ -540,11 +541,11 @@ async def test_unrecognized_columns_of_a_workbook_can_be_named(browser: Browser,
         )
         await page.get_by_label("Sheet").select_option("Lugares & más")
         await expect(page.get_by_role("alert")).to_contain_text("The column with the name of the place was not recogn")
-        await page.get_by_label("sitio").select_option("Name")
-        await page.get_by_label("zona").select_option("Municipio")
+        await page.get_by_label("sitio", exact=True).select_option("Name")
+        await page.get_by_label("zona", exact=True).select_option("Municipio")
         await page.get_by_role("button", name="Add keys").click()
         await expect(totals(page).first).to_have_text("1 identical")
-        await expect(page.get_by_label("sitio")).to_have_value("nombre")
+        await expect(page.get_by_label("sitio", exact=True)).to_have_value("nombre")
         assert (await downloaded(page, "Download Excel"))[1].startswith(b"PK")
 
 

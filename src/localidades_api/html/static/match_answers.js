@@ -75,9 +75,8 @@ export class Answers {
   hasNoPlace(answer) {
     if (isCertain(answer) || !this.headers.length) return false;
     const cells = this.headers.map((header) => answer.sent[header]).filter(Boolean);
-    if (cells.length > 1) return false;
-    const first = cells[0] ?? Object.values(answer.sent).find(Boolean) ?? "";
-    return !cells.length || NOT_A_PLACE.test(String(first).trim());
+    const texts = cells.filter((cell) => /\p{L}/u.test(cell));
+    return !cells.length || (texts.length === 1 && NOT_A_PLACE.test(texts[0].trim()));
   }
 
   showTotals() {

@@ -30,7 +30,7 @@ export class Source {
     });
     headerRow.addEventListener("change", () => {
       if (!headerRow.reportValidity()) return;
-      this.headerRow = headerRow.value;
+      [this.sheet, this.headerRow] = [sheet.value, headerRow.value]; // not that row of another sheet
       this.again();
     });
     headless.addEventListener("change", () => {
@@ -147,13 +147,15 @@ export class Source {
     return this.found && !this.found.isCut ? this.found.quantity : undefined;
   }
 
-  show({ sheets = [], sheet: read, header_row: row, quantity, columns = [], roles = {} }) {
+  show({ sheets = [], sheet: read, header_row: row, quantity, columns = [], roles = {}, kind: found }) {
     byId("of-workbook").hidden = headerRow.disabled = !sheets.length; // it is not checked then
     sheet.replaceChildren(...[...new Set([...sheets, ...(read ? [read] : [])])].map((name) => new Option(name)));
     if (read) sheet.value = read;
     if (row) headerRow.value = row;
     byId("of-text").hidden = sheets.length > 0 || !columns.length;
     headless.checked = this.isHeadless;
+    const kinds = Object.fromEntries([...kind.options].map((one) => [one.value, one.textContent]));
+    kind.options[0].textContent = found in kinds ? say("automaticKind", { kind: kinds[found].toLowerCase() }) : words.automatic;
     byId("summary").textContent = quantity === undefined ? "" : this.summary({ read, row, quantity, roles });
     this.drawTable();
   }
@@ -177,8 +179,9 @@ export class Source {
         ...Object.entries(roleNames).map(([role, text]) => new Option(text, role)));
       select.value = roleOf(name);
       select.addEventListener("change", () => this.name(name, at, select.value));
-      const label = element("label", {}, this.isHeadless ? say("column", { number: at + 1 }) : name, select);
-      return element("th", { scope: "col", className: select.value ? "used" : "" }, label);
+      select.id = `column-${at}`;
+      const label = element("label", { htmlFor: select.id }, this.isHeadless ? say("column", { number: at + 1 }) : name);
+      return element("th", { scope: "col", className: select.value ? "used" : "" }, label, select);
     });
     const line = (cells) => element("tr", {}, ...cells);
     const focused = [...table.querySelectorAll("select")].indexOf(document.activeElement);
@@ -190,6 +193,7 @@ export class Source {
   // Says what a column contains; it then contains nothing else.
   name(column, at, role) {
     const { columns, roles } = this.found;
+    this.sheet = sheet.value || null;
     const [had] = Object.entries(roles).find(([, header]) => header === column) ?? [];
     if (this.isHeadless) { // columns have numbers then, and all of them have to be said
       this.headerRow = 0;

@@ -78,12 +78,15 @@ docs: $(DOCS)/docs.stamp ## Build the site of docs/ into build/site; a broken li
 bench: $(VENV)/run.stamp $(PEERS)/bench.stamp benchmarks/peers/fastify/node_modules ## Compare the service with other stacks; ARGS="--quick"
 	@exec "$(BIN)/python" -m benchmarks $(ARGS)
 
-dist: $(VENV)/run.stamp ## Build the sdist into dist/, and the wheel from the sdist
+dist: $(VENV)/run.stamp ## Build the sdists of the service and of its client into dist/, and the wheels from the sdists
 	rm -rf dist
 	"$(BIN)/python" -m hatchling build --target sdist
-	mkdir dist/source && tar --extract --gzip --file dist/*.tar.gz --directory dist/source --strip-components 1
-	cd dist/source && "$(abspath $(BIN))/python" -m hatchling build --target wheel --directory "$(abspath dist)"
-	rm -r dist/source
+	cd src && "$(abspath $(BIN))/python" -m hatchling build --target sdist --directory "$(abspath dist)"
+	for sdist in dist/*.tar.gz; do \
+		mkdir dist/source && tar --extract --gzip --file "$$sdist" --directory dist/source --strip-components 1 && \
+		(cd dist/source && "$(abspath $(BIN))/python" -m hatchling build --target wheel --directory "$(abspath dist)") && \
+		rm -r dist/source || exit 1; \
+	done
 
 sbom: $(SUPPLY)/supply.stamp ## List the components of a deployment: CycloneDX, build/sbom.cdx.json
 	PYTHONWARNINGS=ignore "$(SUPPLY)/bin/cyclonedx-py" requirements requirements/serve.txt --pyproject pyproject.toml --mc-type application \

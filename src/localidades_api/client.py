@@ -1,6 +1,6 @@
 """Reads a running service from Python: `Client`, and `AsyncClient` for asyncio, with tables of pandas or polars.
 
-It imports nothing else of this package, and pandas or polars only to make a table, so that it starts quickly.
+It imports only `frames` of this package, and pandas or polars only to make a table, so that it starts quickly.
 """
 
 import asyncio
@@ -10,9 +10,11 @@ import time
 from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import islice
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Protocol, Self, TypeAlias, TypeVar, overload
 
 import httpx
+
+from .frames import read_table
 
 _API = "/api/census"
 _PLACES = f"{_API}/localidades/"
@@ -23,10 +25,21 @@ _READ_TIMEOUT = 60.0  # seconds without a byte
 _RETRY_TIMEOUT = 300.0  # seconds: the index of names of a new release may still be built
 _MAX_PAUSE = 30.0  # seconds, whatever Retry-After says
 BUSY = {429, 502, 503, 504}  # statuses that may pass
-_NUMBERS = ("_score", "_margin")  # ends of the names of columns
 
-Rows = TypeVar("Rows")
 T = TypeVar("T")
+
+
+class _DataFrame(Protocol):
+    """Has what tables of pandas and polars have, and no other kind of rows."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def columns(self) -> Any: ...  # noqa: ANN401  # an Index of pandas, or a list
+
+
+Frame = TypeVar("Frame", bound=_DataFrame)
+Answered: TypeAlias = Any  # a DataFrame for a Series or a LazyFrame, a list of dicts for all else
 _Steps = Generator[httpx.Request, httpx.Response, T]  # a call: requests out, their answers in, and what it returns
 _Outcome = httpx.Response | httpx.RequestError
 
@@ -119,19 +132,22 @@ class _Calls:
         answer = yield self.request(f"{_PLACES}download/", {"format": format_, **filters})
         return library.read_parquet(io.BytesIO(answer.content)) if library else answer.content
 
-    def match(self, rows: Rows, parameters: Mapping[str, object]) -> _Steps[Rows]:
-        header, lines = _table(rows)
-        added: dict[str, list[Any]] = {}
-        while (batch := list(islice(lines, _BATCH))) or (header and not added):
-            answer = yield self.request(f"{_PLACES}match/", parameters, _csv([header, *batch]))
+    def add_answers(self, resource: str, rows: object, parameters: Mapping[str, object]) -> _Steps[Any]:
+        """Return rows with the answers of a resource, `match` or `nearest`, beside each."""
+        table = read_table(rows)
+        header = table.header
+        added: dict[str, list[str]] = {}
+        while (batch := list(islice(table.lines, _BATCH))) or (header and not added):
+            answer = yield self.request(f"{_PLACES}{resource}/", parameters, _csv([header, *batch]))
             parameters = {**parameters, "release": answer.headers.get("catalogue-release")}  # for all batches
             names, *answers = list(csv.reader(io.StringIO(answer.text, newline=""))) or [[]]
+            if len(answers) == len(batch) + 1:
+                del answers[0]  # to a header that is not known: the service reads it as the first of a list without one
             if len(answers) != len(batch) or len(names) <= len(header):
                 raise ClientError(f"{answer.url} is no address of localidades-api: it does not answer each row.")
             for at, name in enumerate(names[len(header) :], len(header)):
-                added.setdefault(name, []).extend(_value(name, cells[at]) for cells in answers)
-        matched: Rows = _beside(rows, added)
-        return matched
+                added.setdefault(name, []).extend(cells[at] for cells in answers)
+        return table.with_columns(added)
 
     def first_page(self, filters: Mapping[str, object]) -> httpx.Request:
         return self.request(_PLACES, {"page_size": _PAGE_SIZE, **filters})
@@ -170,12 +186,24 @@ class Client:
         """Return the places that a text may mean, the likeliest first: `kind`, `limit`, `estado_id` and so on."""
         return self._run(self._calls.suggest(q, parameters))
 
-    def match(self, rows: Rows, **parameters: object) -> Rows:
-        """Return rows with the columns `match_…` beside: a DataFrame of pandas or polars, or a list of dicts.
+    @overload
+    def match(self, rows: Frame, **parameters: object) -> Frame: ...
+    @overload
+    def match(self, rows: object, **parameters: object) -> Answered: ...
+    def match(self, rows: object, **parameters: object) -> Answered:
+        """Return rows with the columns `match_…` beside: texts and dicts as a list of dicts, a table as a DataFrame.
 
         `nombre="sitio"` names a column that is not recognized, and `sure` is the probability that certain keys have.
         """
-        return self._run(self._calls.match(rows, parameters))
+        return self._run(self._calls.add_answers("match", rows, parameters))
+
+    @overload
+    def nearest(self, rows: Frame, **parameters: object) -> Frame: ...
+    @overload
+    def nearest(self, rows: object, **parameters: object) -> Answered: ...
+    def nearest(self, rows: object, **parameters: object) -> Answered:
+        """Return rows that have `latitud` and `longitud` with the columns `nearest_…` beside, as `match` does."""
+        return self._run(self._calls.add_answers("nearest", rows, parameters))
 
     def download(
         self,
@@ -244,9 +272,21 @@ class AsyncClient:
         """See `Client.suggest`."""
         return await self._run(self._calls.suggest(q, parameters))
 
-    async def match(self, rows: Rows, **parameters: object) -> Rows:
+    @overload
+    async def match(self, rows: Frame, **parameters: object) -> Frame: ...
+    @overload
+    async def match(self, rows: object, **parameters: object) -> Answered: ...
+    async def match(self, rows: object, **parameters: object) -> Answered:
         """See `Client.match`."""
-        return await self._run(self._calls.match(rows, parameters))
+        return await self._run(self._calls.add_answers("match", rows, parameters))
+
+    @overload
+    async def nearest(self, rows: Frame, **parameters: object) -> Frame: ...
+    @overload
+    async def nearest(self, rows: object, **parameters: object) -> Answered: ...
+    async def nearest(self, rows: object, **parameters: object) -> Answered:
+        """See `Client.nearest`."""
+        return await self._run(self._calls.add_answers("nearest", rows, parameters))
 
     async def download(
         self,
@@ -297,52 +337,7 @@ def _json(answer: httpx.Response) -> dict[str, Any]:
     return content
 
 
-def _library(rows: object) -> str | None:
-    """Return whose table rows are, pandas or polars; None for a list."""
-    homes = (one.__module__.partition(".")[0] for one in type(rows).__mro__)  # a GeoDataFrame is one of pandas, too
-    return next((home for home in homes if home in {"pandas", "polars"}), None)
-
-
-def _table(rows: Any) -> tuple[list[str], Iterator[Sequence[object]]]:  # noqa: ANN401  # a table of either, or a list
-    """Return the header and the lines of rows; a missing value is None."""
-    if (library := _library(rows)) == "pandas":
-        known = rows.astype(object).where(rows.notna(), None)
-        return list(map(str, rows.columns)), known.itertuples(index=False, name=None)
-    if library == "polars":
-        return list(rows.columns), rows.iter_rows()
-    header = list(dict.fromkeys(name for row in rows for name in row))
-    return header, ([row.get(name) for name in header] for row in rows)
-
-
-def _csv(lines: Iterable[Sequence[object]]) -> bytes:
+def _csv(lines: Iterable[Sequence[str]]) -> bytes:
     text = io.StringIO(newline="")
-    csv.writer(text, quoting=csv.QUOTE_ALL).writerows(list(map(_cell, line)) for line in lines)
+    csv.writer(text, quoting=csv.QUOTE_ALL).writerows(lines)
     return text.getvalue().encode()
-
-
-def _cell(value: object) -> object:
-    """Return a key that became a float because of missing values (14.0) as text."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _value(name: str, cell: str) -> str | float | None:
-    return None if cell == "" else float(cell) if name.endswith(_NUMBERS) else cell
-
-
-def _beside(rows: Any, added: Mapping[str, list[Any]]) -> Any:  # noqa: ANN401  # as above
-    """Return rows with columns added: text, even where all of it is missing, and numbers."""
-    if (library := _library(rows)) == "pandas":
-        array = import_module(library).array
-        return rows.assign(
-            **{
-                name: array(values, "float64" if name.endswith(_NUMBERS) else "string")
-                for name, values in added.items()
-            }
-        )
-    if library == "polars":
-        polars = import_module(library)
-        return rows.with_columns(
-            polars.Series(name, values, polars.Float64 if name.endswith(_NUMBERS) else polars.String)
-            for name, values in added.items()
-        )
-    return [{**row, **{name: values[at] for name, values in added.items()}} for at, row in enumerate(rows)]

@@ -1,5 +1,7 @@
 """Fixtures for guides and examples: a service on the demo, and a clone."""
 
+import shutil
+import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -10,7 +12,7 @@ import pytest
 from tests.support.application import import_file
 from tests.support.catalogue import many, write_catalogue
 from tests.support.postgres import new_database
-from tests.support.waiting import IS_MEASURED
+from tests.support.waiting import IS_MEASURED, PATIENCE
 from tests.support.wire import COMMAND, ROOT, await_names, serving
 
 
@@ -25,9 +27,21 @@ def demo_service(server: str, migrated: str) -> Iterator[str]:
             yield live.base
 
 
+@pytest.fixture(scope="session")
+def client_package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the package `localidades_client`, as `pip install ./src` installs it."""
+    folder = tmp_path_factory.mktemp("client")
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+    subprocess.run(build, cwd=ROOT / "src", capture_output=True, timeout=PATIENCE, check=True)
+    [wheel] = folder.glob("*.whl")
+    shutil.unpack_archive(wheel, folder, "zip")
+    return folder / "localidades_client"
+
+
 @pytest.fixture
-def clone(tmp_path: Path) -> Path:
+def clone(client_package: Path, tmp_path: Path) -> Path:
     """Return a reader's clone with a virtual environment, a table, and INEGI's files of two months."""
+    (tmp_path / client_package.name).symlink_to(client_package)  # Python finds it in the folder that it is started in
     for name in ("docs", "alembic.ini", "migrations"):
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / "visits.csv").symlink_to(ROOT / "docs" / "examples" / "visits.csv")

@@ -127,9 +127,10 @@ def blocks_in(language: str) -> list[str]:
     ("program", "language"), [(READERS, "python"), pytest.param(shutil.which("Rscript"), "r", id="r")]
 )
 def test_python_and_r_programs_of_the_guide_match_rows(
-    program: str | Path | None, language: str, demo_service: str, tmp_path: Path
+    program: str | Path | None, language: str, demo_service: str, client_package: Path, tmp_path: Path
 ) -> None:
     needed(program, "This test needs R (Debian's r-base-core), and what `make test-tools` installs.")
+    (tmp_path / client_package.name).symlink_to(client_package)
     for name in ("localidades.R", "visits.csv"):
         shutil.copy(EXAMPLES / name, tmp_path)
     found = []

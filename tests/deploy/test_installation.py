@@ -1,5 +1,6 @@
 """The published packages are complete and serve on a machine with nothing but Python."""
 
+import json
 import os
 import re
 import shutil
@@ -7,11 +8,14 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.support.embedded import lend_folder
 from tests.support.machine import needed
@@ -35,6 +39,8 @@ class Packages(NamedTuple):
 
     sdist: Path
     wheel: Path
+    client_sdist: Path
+    client_wheel: Path
     tracked: set[str]
 
 
@@ -51,8 +57,11 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Packages:
         (clone / path).write_bytes(b"" if path in LEFT_BEHIND else (ROOT / path).read_bytes())
     make = ["make", "dist", f"VENV={sys.prefix}", f"--old-file={sys.prefix}/run.stamp"]  # this environment is complete
     subprocess.run(make, cwd=clone, capture_output=True, timeout=PATIENCE, check=True)
-    [sdist], [wheel] = (clone / "dist").glob("*.tar.gz"), (clone / "dist").glob("*.whl")
-    return Packages(sdist, wheel, tracked)
+    dist = clone / "dist"
+    [sdist], [wheel] = dist.glob("localidades_api-*.tar.gz"), dist.glob("localidades_api-*.whl")
+    [client_sdist], [client_wheel] = dist.glob("localidades_client-*.tar.gz"), dist.glob("localidades_client-*.whl")
+    assert {*dist.iterdir()} == {sdist, wheel, client_sdist, client_wheel}
+    return Packages(sdist, wheel, client_sdist, client_wheel, tracked)
 
 
 def test_sdist_has_the_tracked_files(packages: Packages) -> None:
@@ -76,11 +85,103 @@ def test_wheel_has_the_package_and_migrations(packages: Packages) -> None:
     }  # fmt: skip
 
 
+CLIENT_MODULES = {"__init__.py": "client.py", "frames.py": "frames.py", "py.typed": "py.typed"}
+
+
+def test_wheel_of_the_client_has_its_modules(packages: Packages) -> None:
+    source = ROOT / "src" / "localidades_api"
+    with zipfile.ZipFile(packages.client_wheel) as archive:
+        packed = {path: archive.read(path) for path in archive.namelist() if ".dist-info/" not in path}
+        [metadata] = [archive.read(path).decode() for path in archive.namelist() if path.endswith("/METADATA")]
+    assert packed == {f"localidades_client/{to}": (source / of).read_bytes() for to, of in CLIENT_MODULES.items()}
+    assert re.findall("^Requires-Dist: (.*)", metadata, re.MULTILINE) == ["httpx>=0.28"]
+    assert packages.client_wheel.name.split("-")[1] == packages.wheel.name.split("-")[1]
+
+
+def test_sdist_of_the_client_has_what_its_wheel_is_built_from(packages: Packages) -> None:
+    with tarfile.open(packages.client_sdist) as archive:
+        packed = {name.partition("/")[2] for name in archive.getnames()}
+    modules = {f"localidades_api/{name}" for name in ["__init__.py", *CLIENT_MODULES.values()]}
+    assert packed == modules | {"pyproject.toml", "LICENSE", "PKG-INFO", ".gitignore"}
+
+
+ASK = """
+import importlib.util, json, sys
+from localidades_client import AsyncClient, Client, ClientError, ProblemError
+
+with Client(sys.argv[1]) as catalogue:
+    [matched] = catalogue.match(["Asientos, Ags."])
+    answers = [matched["match_cvegeo"], catalogue.get("01")["nombre"], catalogue.suggest("asi")[0]["cvegeo"]]
+    try:
+        catalogue.get("99")
+    except ProblemError as error:
+        answers.append(error.status)
+found = [name for name in ("fastapi", "localidades_api", "pandas", "sqlalchemy") if importlib.util.find_spec(name)]
+print(json.dumps([answers, found]))
+"""
+
+
+def ask_with_client(command: Sequence[str], service: str, folder: Path, **settings: str) -> None:
+    """Check the answers of a service to an installed client, and that the service's packages are not beside it."""
+    program = [*command, "-W", "error", "-c", ASK, service]
+    env = environment(**settings)
+    ended = subprocess.run(program, cwd=folder, env=env, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout) == [["010020001", "Aguascalientes", "010020001", 404], []]
+
+
+def required_by(requirement: str) -> set[str]:
+    """Return the names of a distribution that is installed here and of all that it needs."""
+    found, coming = set[str](), [Requirement(requirement)]
+    while coming:
+        one = coming.pop()
+        if canonicalize_name(one.name) not in found and (one.marker is None or one.marker.evaluate({"extra": ""})):
+            found.add(canonicalize_name(one.name))
+            coming += map(Requirement, metadata.requires(one.name) or ())
+    return found
+
+
+def test_client_needs_only_httpx(packages: Packages, live_server: str, tmp_path: Path) -> None:
+    for name in required_by("httpx"):
+        for file in metadata.files(name) or ():
+            if ".." not in file.parts and file.suffix != ".pyc":  # a command
+                (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(str(file.locate()), tmp_path / file)
+    shutil.unpack_archive(packages.client_wheel, tmp_path, "zip")
+    ask_with_client([sys.executable, "-S"], live_server, tmp_path, PYTHONPATH=str(tmp_path))
+
+
+MAX_CLIENT = 5_000_000  # bytes, with its dependencies; those of the service take six hundred million
+
+
+@pytest.mark.tail
+def test_client_is_installed_small(packages: Packages, live_server: str, home: Path) -> None:
+    python = home / "venv" / "bin" / "python"
+    subprocess.run([sys.executable, "-m", "venv", python.parent.parent], capture_output=True, check=True)
+    [site_packages] = home.glob("venv/lib/python*/site-packages")
+    before = {path.name for path in site_packages.iterdir()}
+    pip = [str(python), "-m", "pip", "install", "--no-cache-dir", "--no-compile", "--constraint", str(pins_of(home))]
+    subprocess.run([*pip, str(packages.client_wheel)], cwd=home, capture_output=True, check=True)
+    installed = [path for path in site_packages.iterdir() if path.name not in before]
+    names = {path.name.partition("-")[0] for path in installed if path.suffix == ".dist-info"}
+    assert {canonicalize_name(name) for name in names} == required_by("httpx") | {"localidades-client"}
+    files = [file for path in installed for file in [path, *path.rglob("*")] if file.is_file()]
+    assert sum(file.stat().st_size for file in files) < MAX_CLIENT
+    ask_with_client([str(python)], live_server, home, PYTHONPATH="")
+
+
 @pytest.fixture
 def home() -> Iterator[Path]:
     """Yield the empty home of a user."""
     with lend_folder() as folder:
         yield folder
+
+
+def pins_of(home: Path) -> Path:
+    """Write the versions of `make run` as constraints, because the newest may be minutes old."""
+    pins = re.findall(r"^([a-z0-9._-]+==[^\s;]+)", (ROOT / "requirements" / "run.txt").read_text(), re.MULTILINE)
+    (home / "constraints.txt").write_text("\n".join(pins))
+    return home / "constraints.txt"
 
 
 def with_uvx(wheel: Path, constraints: Path, home: Path, env: Mapping[str, str]) -> list[str]:
@@ -106,10 +207,6 @@ def with_pip(wheel: Path, constraints: Path, home: Path, env: Mapping[str, str])
 def test_installed_wheel_serves(
     install: Callable[[Path, Path, Path, Mapping[str, str]], list[str]], packages: Packages, home: Path
 ) -> None:
-    # The versions of `make run`, because the newest may be minutes old.
-    pinned = home / "constraints.txt"
-    pins = re.findall(r"^([a-z0-9._-]+==[^\s;]+)", (ROOT / "requirements" / "run.txt").read_text(), re.MULTILINE)
-    pinned.write_text("\n".join(pins))
     settings = {
         "HOME": str(home),
         "XDG_DATA_HOME": str(home / "data"),
@@ -118,7 +215,7 @@ def test_installed_wheel_serves(
         "PYTHONPATH": "",
         "LOCALIDADES_DATA_DIR": str(home / "postgres"),
     }
-    command = install(packages.wheel, pinned, home, environment(**settings))
+    command = install(packages.wheel, pins_of(home), home, environment(**settings))
     with serving("", command=command, **settings) as live:
         answered = ask(live.base, LOCALIDADES)
         assert answered.status == 200

@@ -2,16 +2,19 @@
 
 import asyncio
 import json
+import math
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from localidades_api.catalogue.columns import COLUMNS
 from localidades_api.client import AsyncClient, Client, ClientError, ProblemError
+from localidades_api.frames import NUMBERS
 from tests.support.application import import_file
 from tests.support.catalogue import many
 from tests.support.http_server import Request, Respond, Response, http_server
@@ -21,6 +24,8 @@ from tests.support.wire import ROOT, environment, serving
 
 KEYS = sorted(place.cvegeo for place in many(132))
 ROWS: list[dict[str, Any]] = [{"localidad": "asientos", "estado": "Ags.", "folio": "01"}, {"localidad": None}]
+
+POINTS = [{"n": 1, "lat": 21.88, "lon": -102.29}, {"n": 2, "lat": None, "lon": math.nan}]
 
 
 def test_record_is_read_by_key(live_server: str) -> None:
@@ -57,6 +62,88 @@ def test_rows_are_matched(live_server: str) -> None:
     assert list(ROWS[1]) == ["localidad"]
 
 
+@pytest.mark.parametrize(
+    "rows", [ROWS, tuple(ROWS), iter(ROWS), (row for row in ROWS)], ids=lambda rows: type(rows).__name__
+)
+def test_rows_are_any_iterable(live_server: str, rows: Iterable[object]) -> None:
+    with Client(live_server) as catalogue:
+        first, second = catalogue.match(rows)
+    assert (first["folio"], first["match_cvegeo"]) == ("01", "010020001")
+    assert (second["localidad"], second["match_outcome"]) == (None, "problem")
+
+
+def test_texts_are_matched(live_server: str) -> None:
+    with Client(live_server) as catalogue:
+        matched = catalogue.match(["Asientos, Ags.", "", None, math.nan, "Asientos, Aguascalientes"])
+        assert catalogue.match(iter(())) == []
+    assert [row["nombre"] for row in matched[:3]] == ["Asientos, Ags.", "", None]
+    assert [row["match_cvegeo"] for row in matched] == ["010020001", None, None, None, "010020001"]
+
+
+def test_column_alone_has_names_whatever_its_header(live_server: str) -> None:
+    rows = [{"sitio visitado": "Asientos, Ags." if at else None} for at in range(1001)]
+    with Client(live_server) as catalogue:
+        matched = catalogue.match(rows)
+        with pytest.raises(ProblemError, match="does not have the header that was named for `nombre`"):
+            catalogue.match(rows, nombre="sitio")
+    assert list(matched[0])[:2] == ["sitio visitado", "match_outcome"]
+    assert [row["match_cvegeo"] for row in matched] == [None, *["010020001"] * 1000]
+
+
+def test_areas_are_matched(live_server: str) -> None:
+    with Client(live_server) as catalogue:
+        assert catalogue.match(["Ags.", "Aguascalientes"], kind="estado")[0]["match_cvegeo"] == "01"
+        [municipio] = catalogue.match([{"municipio": "Municipio 001", "estado": "Ags."}])
+    assert municipio["match_cvegeo"] == "01001"
+
+
+def test_nearest_places_are_added(live_server: str) -> None:
+    with Client(live_server) as catalogue:
+        first, second = catalogue.nearest(POINTS)
+        assert (
+            catalogue.nearest([{"a": 21.88, "b": -102.29}], latitud="a", longitud="b")[0]["nearest_cvegeo"]
+            == (first["nearest_cvegeo"])
+        )
+    assert list(first) == ["n", "lat", "lon", "nearest_cvegeo", "nearest_label", "nearest_distancia", "nearest_problem"]
+    assert (first["nearest_cvegeo"], type(first["nearest_distancia"])) == ("010010001", float)
+    assert (second["nearest_cvegeo"], second["nearest_distancia"]) == (None, None)
+
+
+def test_numbers_are_those_of_the_catalogue() -> None:
+    types = {"integer": int, "number": float}
+    numbers = {name: types[column.kind] for name, column in COLUMNS.items() if column.kind in types}
+    assert {name: type_ for name, type_ in NUMBERS.items() if name in numbers} == numbers
+
+
+class FrameOfAnotherLibrary:
+    """A table that yields the names of its columns, as those of many libraries do."""
+
+    columns = ("nombre",)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ({"nombre": "Tequila"}, r"not dict\. Put a single row into a list, and columns into a DataFrame\.$"),
+        ("Tequila, Jal.", r"not str\. Put a single text into a list\.$"),
+        (b"Tequila", r"not bytes\.$"),
+        (None, r"not NoneType\.$"),
+        (FrameOfAnotherLibrary(), r"not tests\.processes\.test_client\.FrameOfAnotherLibrary\.$"),
+        ([("Tequila", "Jalisco")], r"the item at 0 is tuple\.$"),
+        ([None, {"nombre": "Tequila"}], r"the item at 1 is dict\.$"),
+        ([{"nombre": "Tequila"}, None], r"the item at 1 is NoneType\.$"),
+        (["Tequila", 14], r"the item at 1 is int\.$"),
+    ],
+)
+def test_other_rows_are_refused(rows: object, message: str) -> None:
+    expected = "^Rows are a list of texts or of dicts, a DataFrame or Series of pandas or polars, or a LazyFrame"
+    with Client() as catalogue, pytest.raises(TypeError, match=expected + ".*" + message):
+        catalogue.match(rows)
+
+
 def test_rows_of_many_batches_come_back_in_order(live_server: str) -> None:
     rows = [{"sitio": "Asientos" if at % 2 else "", "n": at} for at in range(2501)]
     with Client(live_server) as catalogue:
@@ -79,7 +166,7 @@ def test_refusal_is_an_exception_with_the_message(live_server: str) -> None:
             catalogue.suggest("a", estado=1)
         assert (caught.value.status, caught.value.problem["type"]) == (422, "/problems#invalid-parameters")
         with pytest.raises(ProblemError, match="names no column for `nombre`"):
-            catalogue.match([{"folio": "1"}])
+            catalogue.match([{"folio": "1", "fecha": "2"}])
     with Client(live_server, release="1999-01") as catalogue, pytest.raises(ProblemError) as missing:
         next(catalogue.localidades())
     assert missing.value.status == 404
@@ -96,6 +183,18 @@ def test_other_service_is_reported() -> None:
         for call in (lambda: catalogue.get("01"), lambda: catalogue.match(ROWS), lambda: catalogue.suggest("a")):
             with pytest.raises(ClientError, match="is no address of localidades-api"):
                 call()
+
+
+@pytest.mark.parametrize(
+    "answer", [b"localidad,estado,folio\r\na,b,c\r\nd,e,f\r\n", b"a,b,c,match_cvegeo\r\n1,2,3,4\r\n"]
+)
+def test_rows_without_their_answers_are_reported(answer: bytes) -> None:
+    with (
+        http_server(lambda _: Response(answer)) as base,
+        Client(base) as catalogue,
+        pytest.raises(ClientError, match="does not answer each row"),
+    ):
+        catalogue.match(ROWS)
 
 
 def through_proxy(responses: Sequence[Response], asked: list[str]) -> Respond:
@@ -145,13 +244,15 @@ async def test_asyncio_has_the_same_answers(live_server: str) -> None:
     def synchronous() -> Sequence[object]:
         with Client(live_server) as catalogue:
             places = list(catalogue.localidades(page_size=50))
-            return catalogue.get("010010004"), catalogue.suggest("asi"), catalogue.match(ROWS), places
+            near = catalogue.nearest(POINTS)
+            return catalogue.get("010010004"), catalogue.suggest("asi"), catalogue.match(ROWS), near, places
 
     async with AsyncClient(live_server) as catalogue:
         found = (
             await catalogue.get("010010004"),
             await catalogue.suggest("asi"),
             await catalogue.match(ROWS),
+            await catalogue.nearest(POINTS),
             [place async for place in catalogue.localidades(page_size=50)],
         )
         with pytest.raises(ProblemError, match="Did you mean"):
@@ -178,7 +279,10 @@ def test_client_is_imported_without_the_service() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment(), cwd=ROOT
     )
     loaded = set(ended.stdout.split())
-    assert {name for name in loaded if name.startswith("localidades_api.")} == {"localidades_api.client"}
+    assert {name for name in loaded if name.startswith("localidades_api.")} == {
+        "localidades_api.client",
+        "localidades_api.frames",
+    }
     assert loaded.isdisjoint({"fastapi", "pandas", "polars", "pyarrow", "sqlalchemy"})
 
 

@@ -297,7 +297,7 @@ export class Answers {
 
 // Where it will be said how many live at a place.
 function placeholder({ cvegeo }) {
-  const place = element("span", { className: "fault" });
+  const place = element("span", { className: "fault people" });
   place.dataset.of = cvegeo;
   return place;
 }

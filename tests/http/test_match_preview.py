@@ -108,7 +108,7 @@ async def test_unrecognized_table_is_a_problem_with_its_first_rows(client: httpx
     assert problem.json()["columns"] == ["sitio", "lat", "lon"]
     assert problem.json()["roles"] == point
     assert problem.json()["rows"] == [["Asientos", "22", "-102"], *[["x", "y", ""]] * 4]
-    rows = ("Lista",), ("sitio", "lat", "lon"), ("Asientos", 22, -102)
+    rows = ("Lista",), ("sitio", "lat", "lon"), *[("Asientos", 22, -102)] * 6
     data = workbook_of(*rows, sheet="A", change=cover_and_visits)
     problem = await post(client, data, XLSX, "sheet=A")
     assert {name: problem.json()[name] for name in ("sheets", "sheet", "header_row", "columns", "roles", "rows")} == {
@@ -117,7 +117,7 @@ async def test_unrecognized_table_is_a_problem_with_its_first_rows(client: httpx
         "header_row": 2,
         "columns": ["sitio", "lat", "lon"],
         "roles": point,
-        "rows": [["Asientos", "22", "-102"]],
+        "rows": [["Asientos", "22", "-102"]] * 5,
     }
     assert (await post(client, data, XLSX)).json()["sheet"] == "Portada"
     assert (await previewed(client, data, XLSX, "nombre=sitio"))["sheet"] == "A"

@@ -377,7 +377,9 @@ async def test_spanish_page_saves_spanish_files(browser: Browser, base: str) -> 
         assert await page.evaluate("() => document.documentElement.scrollWidth") <= TELEPHONE["width"]
         await row.get_by_role("option", name="El Bellaco").click()
         for button in ("Descargar CSV", "Descargar Excel"):
-            found = rows_in((await downloaded(page, button))[1])
+            name, content = await downloaded(page, button)
+            assert name.startswith("localidades-claves.")
+            found = rows_in(content)
             outcomes = ["exacta", "segura", "elegida", "elegida", "sin coincidencia", "con problema"]
             assert [row["match_outcome"] for row in found] == outcomes
             assert found[1]["match_faults"].startswith("ortografía: asientoz → asientos")

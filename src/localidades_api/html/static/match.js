@@ -112,7 +112,7 @@ async function downloadText(signal) {
 function save(content, ending, name = "") {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(content);
-  link.download = `${name.replace(/\.[^.]*$/, "") || "localidades"}-match${ending}`;
+  link.download = `${name.replace(/\.[^.]*$/, "") || "localidades"}-${words.ending}${ending}`;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60000);
   answers.isSaved = true;

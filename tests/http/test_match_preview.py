@@ -68,6 +68,7 @@ async def test_columns_are_named_as_the_preview_names_them(client: httpx.AsyncCl
     text = "Localidad,x,x,,\nAsientos,1,2,Municipio 002,Ags.\n"
     found = await previewed(client, text, CSV, "municipio=column 4&estado=column 5&clave=x (2)")
     assert found["roles"] == {"nombre": "Localidad", "municipio": "column 4", "estado": "column 5", "clave": "x (2)"}
+    assert (await previewed(client, text, CSV, "clave=x (2)"))["roles"] == {"nombre": "Localidad", "clave": "x (2)"}
     query = {"municipio": "column 4", "estado": "column 5", "format": "json"}
     answer = await client.post(
         f"{LOCALIDADES}match/", params=query, content=text.encode(), headers={"content-type": CSV}

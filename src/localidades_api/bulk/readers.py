@@ -281,7 +281,7 @@ class CsvReader(RowReader):
     def _likeness(self, found: tuple[list[str], str, str]) -> tuple[int, int]:
         """Rate a line as a header: by the number of columns with a role, then by the number of columns."""
         headers = found[0][:_MAX_COLUMNS]
-        named = {role: header for role, header in self._named.items() if not header or header in headers}
+        named = {role: header for role, header in self._named.items() if header in headers}
         return len(assign(headers, self._roles, named).by_role), len(headers)
 
     def _records(self) -> Iterator[list[str]]:

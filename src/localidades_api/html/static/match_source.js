@@ -173,6 +173,7 @@ export class Source {
     const { columns = [], roles = {}, rows: first = [] } = this.found ?? {};
     byId("sample-region").hidden = !columns.length;
     const shown = columns.slice(0, SHOWN);
+    const titleOf = (name, at) => (this.isHeadless || /^column \d+$/.test(name) ? say("column", { number: at + 1 }) : name);
     const roleOf = (name) => Object.keys(roles).find((role) => roles[role] === name) ?? "";
     const heads = shown.map((name, at) => {
       const select = element("select", {}, new Option(words.nothing, ""),
@@ -180,7 +181,7 @@ export class Source {
       select.value = roleOf(name);
       select.addEventListener("change", () => this.name(name, at, select.value));
       select.id = `column-${at}`;
-      const label = element("label", { htmlFor: select.id }, this.isHeadless ? say("column", { number: at + 1 }) : name);
+      const label = element("label", { htmlFor: select.id }, titleOf(name, at));
       return element("th", { scope: "col", className: select.value ? "used" : "" }, label, select);
     });
     const line = (cells) => element("tr", {}, ...cells);

@@ -107,7 +107,8 @@ def places_of(catalogue: Catalogue, earlier: Catalogue | None) -> Iterator[Index
         estado = catalogue.states[municipio.estado_id]
         yield IndexedPlace(
             row.id, row.nombre, municipio.id, municipio.nombre, estado.id, estado.nombre, row.ambito, row.poblacion,
-            row.latitud, row.longitud, row.clave == CLAVE_OF_SEAT, tuple(former.get(row.id, ())),
+            row.latitud, row.longitud, row.altitud, row.viviendas,
+            is_seat=row.clave == CLAVE_OF_SEAT, former=tuple(former.get(row.id, ())),
         )  # fmt: skip
 
 

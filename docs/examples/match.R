@@ -1,6 +1,6 @@
-# Match the rows of a file to keys, and join the catalogue's columns to those that are certain.
+# Match the rows of a file to keys, with the name and the population of the places that are certain.
 service <- c(commandArgs(TRUE), "http://127.0.0.1:8000")[1]
-localities <- paste0(service, "/api/census/localidades")
+address <- paste0(service, "/api/census/localidades/match/?fields=nombre,poblacion")
 
 # Every column as text: keys keep their leading zeros, and no name is taken for a missing value.
 read_text <- function(options) {
@@ -10,9 +10,7 @@ read_text <- function(options) {
 }
 
 body <- "-H 'Content-Type: text/csv' --data-binary @visits.csv"
-visits <- read_text(paste0(body, " '", localities, "/match/'"))
+visits <- read_text(paste0(body, " '", address, "'"))
 certain <- visits$match_outcome %in% c("exact", "sure")
-places <- read_text(paste0("'", localities, "/download/?format=csv&estado_id=14'"))
-joined <- merge(visits[certain, ], places, by.x = "match_cvegeo", by.y = "cvegeo")
-print(joined[order(joined$folio), c("folio", "match_cvegeo", "nombre", "poblacion")], row.names = FALSE)
+print(visits[certain, c("folio", "match_cvegeo", "match_nombre", "match_poblacion")], row.names = FALSE)
 write.csv(visits[!certain, ], "to-decide.csv", row.names = FALSE, fileEncoding = "UTF-8")

@@ -7,7 +7,7 @@ from urllib.request import Request, urlopen
 import pandas as pd
 
 FILE, SERVICE = (*sys.argv[1:], "http://127.0.0.1:8000")[:2]
-LOCALITIES = f"{SERVICE}/api/census/localidades"
+MATCH = f"{SERVICE}/api/census/localidades/match/?fields=nombre,poblacion"
 
 
 def read_text(source: str | io.BytesIO) -> pd.DataFrame:
@@ -18,15 +18,13 @@ def read_text(source: str | io.BytesIO) -> pd.DataFrame:
 def match(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with the columns of their answers; raise an exception unless every row has one."""
     body, header = rows.to_csv(index=False).encode(), {"Content-Type": "text/csv"}
-    with urlopen(Request(f"{LOCALITIES}/match/", body, header), timeout=60) as answer:  # noqa: S310  # seconds without a byte
+    with urlopen(Request(MATCH, body, header), timeout=60) as answer:  # noqa: S310  # seconds without a byte
         return read_text(io.BytesIO(answer.read()))
 
 
 rows = match(read_text(FILE))
 is_certain = rows["match_outcome"].isin(["exact", "sure"])
-places = read_text(f"{LOCALITIES}/download/?format=csv")[["cvegeo", "nombre", "poblacion"]]
-keys = {"left_on": "match_cvegeo", "right_on": "cvegeo", "validate": "many_to_one"}
-joined = rows[is_certain].merge(places, **keys, suffixes=("", "_inegi"))
-print(joined[[rows.columns[0], "cvegeo", "nombre", "poblacion"]].to_string(index=False))
-joined.to_csv("certain.csv", index=False)
+certain = rows[is_certain]
+print(certain[[rows.columns[0], "match_cvegeo", "match_nombre", "match_poblacion"]].to_string(index=False))
+certain.to_csv("certain.csv", index=False)
 rows[~is_certain].to_csv("to-decide.csv", index=False)

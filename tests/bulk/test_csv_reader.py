@@ -310,7 +310,13 @@ def test_only_tables_have_a_header() -> None:
     with pytest.raises(UnreadableBodyError, match=r"^Only CSV and workbooks have a header: leave out `header_row`\.$"):
         open_rows(b"{}", NDJSON, header_row=0)
     with pytest.raises(UnreadableBodyError, match=r"^Only a workbook \(.xlsx\) may have rows above its header"):
-        open_rows(b"nombre\nx\n", header_row=1)
+        open_rows(b"nombre\nx\n", header_row=2)
+
+
+def test_first_row_of_csv_can_be_said_to_be_the_header() -> None:
+    assert open_rows(b"nombre\nx\n", header_row=1).count == 1
+    with pytest.raises(UnreadableBodyError, match="The first line names no column"):
+        open_rows(b"Tequila, Jal.\n", header_row=1)
 
 
 def test_missing_named_column_is_explained_without_echoing_its_header() -> None:

@@ -54,6 +54,9 @@ async def test_matched_row_has_its_key_and_the_sent_values(client: httpx.AsyncCl
         "cvegeo": "010010001",
         "id": 10010001,
         "label": "Aguascalientes, Municipio 001, Aguascalientes",
+        "nombre": "Aguascalientes",
+        "municipio": "Municipio 001",
+        "estado": "Aguascalientes",
         "score": 99.8,
         "margin": 99.8,
         "faults": [],
@@ -115,7 +118,8 @@ async def test_homonyms_are_ambiguous_and_all_shown(client: httpx.AsyncClient) -
     first, second = found["candidates"]
     assert (first["cvegeo"], second["cvegeo"]) == ("010010002", "010010003")
     assert 49 < first["score"] == second["score"] <= 50
-    assert found["candidates"][0].keys() == {"cvegeo", "id", "label", "score", "faults"}
+    names = {"nombre", "municipio", "estado"}
+    assert found["candidates"][0].keys() == {"cvegeo", "id", "label", *names, "score", "faults"}
 
 
 async def test_bad_row_does_not_affect_the_others(client: httpx.AsyncClient) -> None:

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks import names
+from localidades_api.catalogue.columns import MATCHED
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.names.build import build_index
+from localidades_api.names.fields import read_fields
 from localidades_api.names.index import NameIndex
 from localidades_api.names.rows import MatchRow
 
@@ -52,6 +54,19 @@ def test_rows_of_the_release_itself_are_never_another_places(real_index: NameInd
     row: MatchRow
     for row, key in islice(names.rows_of(catalogue), 0, None, 20):
         assert real_index.match(row).id in {key, None}, row
+
+
+def test_fields_of_the_index_are_those_of_the_file(real_index: NameIndex, real_catalogues: Path) -> None:
+    catalogue = names.read_catalogue(real_catalogues / "catun_localidad_2018-09.zip")
+    columns = ["nombre", "clave", "ambito", "latitud", "longitud", "altitud", "poblacion", "viviendas"]
+    for row in islice(catalogue.localities, 0, None, 20):
+        municipio = catalogue.municipalities[row.municipio_id]
+        estado = catalogue.states[municipio.estado_id]
+        expected = {name: getattr(row, name) for name in columns} | {
+            "municipio": municipio.nombre, "estado": estado.nombre, "cve_ent": estado.clave, "cve_mun": municipio.clave,
+            "cvegeo_mun": f"{row.municipio_id:05d}",
+        }  # fmt: skip
+        assert read_fields(real_index, row.id, MATCHED) == expected
 
 
 def test_typing_on_loses_none_of_the_largest_places(real_index: NameIndex, real_catalogues: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from localidades_api.catalogue.columns import COLUMNS
+from localidades_api.catalogue.columns import COLUMNS, MATCHED
 from localidades_api.client import AsyncClient, Client, ClientError, ProblemError
 from localidades_api.frames import NUMBERS
 from tests.support.application import import_file
@@ -88,6 +88,18 @@ def test_column_alone_has_names_whatever_its_header(live_server: str) -> None:
             catalogue.match(rows, nombre="sitio")
     assert list(matched[0])[:2] == ["sitio visitado", "match_outcome"]
     assert [row["match_cvegeo"] for row in matched] == [None, *["010020001"] * 1000]
+
+
+def test_fields_are_numbers_and_keys_are_text(live_server: str) -> None:
+    with Client(live_server) as catalogue:
+        certain, unlike = catalogue.match([{"cvegeo": "010010001"}, {"nombre": "Xyzzyqwert"}], fields=MATCHED)
+    assert {name: certain[f"match_{name}"] for name in MATCHED} == {
+        "nombre": "Aguascalientes", "municipio": "Municipio 001", "estado": "Aguascalientes", "clave": "0001",
+        "cve_ent": "01", "cve_mun": "001", "cvegeo_mun": "01001", "ambito": "U", "latitud": 21.880833,
+        "longitud": -102.296111, "altitud": 1885, "poblacion": 863893, "viviendas": None,
+    }  # fmt: skip
+    assert {type(certain[f"match_{name}"]) for name in ("altitud", "poblacion")} == {int}
+    assert {unlike[f"match_{name}"] for name in MATCHED} == {None}
 
 
 def test_areas_are_matched(live_server: str) -> None:

@@ -15,6 +15,7 @@ import httpx
 import openpyxl
 import pytest
 
+from localidades_api.catalogue.columns import MATCHED
 from tests.support.commands import invoke
 from tests.support.http_server import Request, Response, http_server
 from tests.support.postgres import out_of_reach
@@ -187,6 +188,61 @@ def test_language_option_applies_locally_and_at_a_service(
     assert (tmp_path / "there.csv").read_bytes() == (tmp_path / "here.csv").read_bytes()
 
 
+@pytest.mark.parametrize(
+    ("fields", "added"),
+    [
+        ((), {"nombre": "Aguascalientes", "municipio": "Municipio 001", "estado": "Aguascalientes"}),
+        (("--fields", "altitud,clave,ambito"), {"clave": "0001", "ambito": "U", "altitud": "1885"}),
+        (("--fields", ",".join(MATCHED), "--sure", "0.9"), dict.fromkeys(MATCHED)),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".xlsx"])
+def test_fields_are_the_same_locally_and_at_a_service(
+    seeded: str, live_server: str, tmp_path: Path, suffix: str, fields: tuple[str, ...], added: dict[str, str | None]
+) -> None:
+    source, rows = tmp_path / f"places{suffix}", [dict(zip(ROWS[0], row, strict=True)) for row in ROWS[1:]]
+    if suffix == ".xlsx":
+        write_workbook(source)
+    elif suffix == ".csv":
+        write_rows(source)
+    else:
+        source.write_text("".join(f"{json.dumps(row)}\n" for row in [*rows, 5]))
+    outputs = []
+    for to, url, place in (("here", seeded, ()), ("there", None, ("--url", live_server))):
+        outputs.append(tmp_path / f"{to}{suffix}")
+        ended = invoke("match", str(source), "--output", str(outputs[-1]), *fields, *place, url=url)
+        assert ended.returncode == 0, ended.stderr
+    here, there = outputs
+    if suffix == ".xlsx":
+        assert values_of(here) == values_of(there)
+        assert {f"match_{name}" for name in added} < set(values_of(here)[0])
+    elif suffix == ".csv":
+        assert there.read_bytes() == here.read_bytes()
+        found = read_rows_of(here)
+        assert [*found[0]][6 : 7 + len(added) + 1] == [
+            "match_label",
+            *(f"match_{name}" for name in added),
+            "match_score",
+        ]
+        assert {name: found[0][f"match_{name}"] for name, value in added.items() if value} == {
+            name: value for name, value in added.items() if value
+        }
+    else:
+        answers, others = [[json.loads(line) for line in one.read_text().splitlines()] for one in outputs]
+        assert answers == others
+        assert [list(one) for one in answers] == [list(one) for one in others]
+        for one in (*answers, *answers[1]["candidates"]):
+            assert [name for name in one if name in MATCHED] == list(added)
+
+
+def values_of(path: Path) -> list[tuple[object, ...]]:
+    workbook = openpyxl.load_workbook(path)
+    try:
+        return list(workbook["Lugares"].iter_rows(values_only=True))
+    finally:
+        workbook.close()
+
+
 @pytest.mark.parametrize("sure", ["1", "0.5", "x"])
 def test_certainty_out_of_range_is_refused_by_name(places: Path, sure: str) -> None:
     ended = invoke("match", str(places), "--sure", sure)
@@ -243,6 +299,14 @@ def test_unreadable_file_is_explained_without_output(
         (("places.csv", "--output", "no/where.csv"), "there is no folder no"),
         (("places.csv", "--output", "other.csv"), "other.csv exists: add --force to replace it"),
         (("places.csv", "--output", "/dev/null", "--force"), "/dev/null is not a regular file: use --output - and"),
+        (
+            ("places.csv", "--fields", "nombre,cvemun"),
+            "--fields: Did you mean `cve_mun`? This parameter takes, separated by",
+        ),
+        (
+            ("places.csv", "--fields", ""),
+            "--fields: This parameter takes, separated by commas: nombre, municipio, estado,",
+        ),
         (("places.csv", "--nombre", "Nombre"), "not have the header that was named for `nombre`"),
     ],
 )
@@ -436,9 +500,25 @@ def test_service_is_asked_for_one_release_throughout(live_server: str, tmp_path:
     assert [target.partition("?")[2] for target in asked] == ["", "release=2020-01"]
 
 
+# Without the columns of the place, and without those of a candidate.
+OLD_ANSWER = (
+    b'{"sent":{},"outcome":"none","cvegeo":null,"id":null,"label":null,"score":0,"margin":null,"faults":[],'
+    b'"candidates":[],"withdrawn":null,"problem":null}\n'
+)
+OLD_CANDIDATE = OLD_ANSWER.replace(b'{"sent"', b'{"nombre":null,"municipio":null,"estado":null,"sent"').replace(
+    b'[],"w', b'[{"cvegeo":"010010001","id":10010001,"label":"Uno","score":0,"faults":[]}],"w'
+)
+
+
 @pytest.mark.parametrize(
     ("response", "sentence"),
     [
+        (Response(OLD_ANSWER * 5), "The service does not return columns of the place: it runs an older version."),
+        (
+            Response(OLD_ANSWER.replace(b"0,", b'"0",') * 5),
+            "The service's answers do not match the API's schema: check --url.",
+        ),
+        (Response(OLD_CANDIDATE * 5), "The service does not return columns of the place: it runs an older version."),
         (Response(b"hello\n" * 5), "The service's answers do not match the API's schema: check --url."),
         *(
             pytest.param(response, sentence, marks=pytest.mark.tail)

@@ -80,12 +80,19 @@ async def test_tools_lead_from_a_name_to_its_record(live_server: str) -> None:
                 bounded = {"maximum", "maxLength", "maxItems", "pattern", "enum", "anyOf"}
                 assert bounded & schema.keys(), (tool.name, name)
 
-        rows = [{"nombre": TRAPS[0].nombre, "estado": "Aguascalientes"}, {"nombre": "Xyzzyqwert"}]
+        rows = [
+            {"nombre": TRAPS[0].nombre, "estado": "Aguascalientes"},
+            {"nombre": "Xyzzyqwert"},
+            {"nombre": "Ninguno"},
+        ]
         matches = await call(client, "match", rows=rows)
-        first, second = matches["answers"]
+        first, second, third = matches["answers"]
         assert matches["release"] == "2020-01"
         assert (first["outcome"], first["cvegeo"]) == ("exact", "010010001")
         assert (second["outcome"], second["cvegeo"]) == ("none", None)
+        assert [one["poblacion"] for one in (first, second, *third["candidates"])] == [863893, None, None, None]
+        assert [one["latitud"] for one in (first, second, *third["candidates"])] == [21.880833, None, *[21.880833] * 2]
+        assert {one["longitud"] for one in (first, *third["candidates"])} == {-102.296111}
 
         found = await call(client, "find", text="aguas", limit=3)
         assert [place["cvegeo"] for place in found["places"]][:2] == ["01", "010010001"]

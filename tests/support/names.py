@@ -67,7 +67,7 @@ PLACES = tuple(
     IndexedPlace(
         id_, nombre, id_ // 10_000, MUNICIPIOS[id_ // 10_000], id_ // 10_000_000, ESTADOS[id_ // 10_000_000],
         "U" if (population or 0) > 2500 else "R", population, 20 + id_ % 97 / 10, -100 - id_ % 89 / 10,
-        id_ % 10_000 == 1, former,
+        id_ % 31 - 5, None if population is None else population // 4, is_seat=id_ % 10_000 == 1, former=former,
     )
     for id_, nombre, population, former in _ROWS
 )  # fmt: skip

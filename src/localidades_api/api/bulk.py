@@ -1,6 +1,6 @@
 """Resources that take many rows in one request: names to match, and points to locate."""
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import islice
 from typing import IO, Annotated, Any, Literal, NamedTuple
@@ -14,12 +14,13 @@ from localidades_api.api.params import Language, ReleaseParam, StrictQuery
 from localidades_api.api.responses import ERRORS, NEGOTIATED, OF_RELEASE, problem
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.bulk.answers import Point, answer_points, match_row
-from localidades_api.bulk.columns import MATCH_COLUMNS, NEAREST_COLUMNS, AnswerColumns, in_language
+from localidades_api.bulk.columns import NEAREST_COLUMNS, AnswerColumns, in_language, match_columns
 from localidades_api.bulk.exchange import MAX_BODY, Answered, AnswerSome, BulkResponse, PreviewResponse
 from localidades_api.bulk.readers import XLSX, MediaType, RowReader, for_a_while, reader
 from localidades_api.bulk.rows import POINTS, ROLES, Roles, Row
 from localidades_api.bulk.writers import AnswerWriter, WithFile, writer
-from localidades_api.catalogue.filters import Omittable
+from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
+from localidades_api.catalogue.filters import MatchedFields, Omittable, split_fields
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.catalogue.locality import describe_near
 from localidades_api.catalogue.messages import plain_decimal, whole_number
@@ -176,6 +177,7 @@ class MatchQuery(PreviewQuery, BulkQuery):
         ),
         plain_decimal("A probability is a number from 0.8 to 0.999, such as 0.97."),
     ] = SURE
+    fields: MatchedFields = ",".join(MATCHED_BY_DEFAULT)
 
 
 class NearestToEachQuery(BulkQuery):
@@ -226,7 +228,6 @@ class _Subject(NamedTuple):
     prefix: str
 
 
-_PLACES = _Subject(ROLES, MATCH_COLUMNS, "match")
 _POINTS = _Subject(POINTS, NEAREST_COLUMNS, "nearest")
 
 
@@ -239,8 +240,9 @@ async def match_localities(request: Request, query: Annotated[MatchQuery, Query(
     come in the same order, when you have sent all of them. A row that can't be read affects no other.
     """
     release = await services.release(query.release, by_name=True)
-    subject = _PLACES._replace(roles=ROLES.of_kind(query.kind))
-    return _respond(request, query, services, release, subject, _matching(services, release, query.sure))
+    fields = split_fields(query.fields)
+    subject = _Subject(ROLES.of_kind(query.kind), match_columns(fields), "match")
+    return _respond(request, query, services, release, subject, _matching(services, release, query.sure, fields))
 
 
 @router.post("/match/preview", include_in_schema=False)  # as above
@@ -324,11 +326,13 @@ def _accepted(request: Request, sent: MediaType) -> MediaType:
 
 
 @asynccontextmanager
-async def _matching(services: Services, release: Release, sure: float) -> AsyncIterator[AnswerSome]:
+async def _matching(
+    services: Services, release: Release, sure: float, fields: Collection[str]
+) -> AsyncIterator[AnswerSome]:
     async with services.names.using(release) as index:
 
         async def answer_some(rows: Iterator[Row | None]) -> Answered:
-            return [(row, match_row(row, index, sure)) for row in for_a_while(rows)]
+            return [(row, match_row(row, index, sure, fields)) for row in for_a_while(rows)]
 
         yield answer_some
 

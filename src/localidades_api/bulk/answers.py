@@ -1,10 +1,12 @@
 """Answers rows: the key of each name, or the places nearest to each point."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from localidades_api.bulk.rows import Answer, Cells, Row, RowError
+from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
 from localidades_api.catalogue.keys import CLAVE_DIGITS, KEY_DIGITS, PlaceKind, format_key
+from localidades_api.names.fields import read_fields
 from localidades_api.names.index import NameIndex
 from localidades_api.names.rows import Candidate, MatchResult, MatchRow
 from localidades_api.names.weights import SURE
@@ -13,21 +15,22 @@ _KINDS_OF_SHORT_KEYS: Mapping[int, PlaceKind] = {1: "estado", 2: "estado", 4: "m
 _SHORT_KEY_DIGITS = 8  # without its leading zero, which spreadsheets drop
 
 
-def match_row(row: Row, index: NameIndex, sure: float = SURE) -> Answer:
+def match_row(row: Row, index: NameIndex, sure: float = SURE, fields: Collection[str] = MATCHED_BY_DEFAULT) -> Answer:
     """Return the answer to a row; a match is certain if its probability is at least `sure`.
 
-    A row that can't be read or matched has the outcome `problem`.
+    The answer and its candidates have the columns in `fields`. A row that can't be read or matched has the outcome
+    `problem`.
     """
     if row.problem is not None:
-        return describe_problem(row.problem)
+        return describe_problem(row.problem, fields)
     try:
         asked, note = match_cells(row.cells, row.kind)
         result = index.match(asked, sure)
         if result.outcome == "none" and note is None and asked.nombre and index.areas.find_state(asked.nombre):
             note = "Its `nombre` is that of an estado, and no locality has it."
-        return with_note({**describe_match(result), "problem": note}, row)
+        return with_note({**describe_match(result, index, fields), "problem": note}, row)
     except RowError as error:
-        return describe_problem(str(error))
+        return describe_problem(str(error), fields)
 
 
 def with_note(answer: Answer, row: Row) -> Answer:
@@ -111,7 +114,7 @@ def _check_key(role: str, key: str) -> None:
         raise RowError(f"`{role}` must be a key of nine digits at most; leave it empty to go by the name.")
 
 
-def describe_match(result: MatchResult) -> Answer:
+def describe_match(result: MatchResult, index: NameIndex, fields: Collection[str]) -> Answer:
     """Return a result as JSON: the likeliest place, and the candidates unless it is certain."""
     best, is_certain = result.best, result.id is not None
     return {
@@ -119,20 +122,22 @@ def describe_match(result: MatchResult) -> Answer:
         "cvegeo": best.cvegeo if best else None,
         "id": best.id if best else None,
         "label": best.label if best else None,
+        **(read_fields(index, best.id, fields) if best else dict.fromkeys(fields)),
         "score": best.score if best else None,
         "margin": result.margin if best else None,
         "faults": _describe_faults(best) if best else [],
-        "candidates": [] if is_certain else [_describe_candidate(one) for one in result.candidates],
+        "candidates": [] if is_certain else [_describe_candidate(one, index, fields) for one in result.candidates],
         "withdrawn": None if result.withdrawn is None else format_key("localidad", result.withdrawn),
         "problem": None,
     }
 
 
-def _describe_candidate(candidate: Candidate) -> Answer:
+def _describe_candidate(candidate: Candidate, index: NameIndex, fields: Collection[str]) -> Answer:
     return {
         "cvegeo": candidate.cvegeo,
         "id": candidate.id,
         "label": candidate.label,
+        **read_fields(index, candidate.id, fields),
         "score": candidate.score,
         "faults": _describe_faults(candidate),
     }
@@ -145,13 +150,14 @@ def _describe_faults(candidate: Candidate) -> list[dict[str, Any]]:
     ]
 
 
-def describe_problem(sentence: str) -> Answer:
+def describe_problem(sentence: str, fields: Collection[str] = MATCHED_BY_DEFAULT) -> Answer:
     """Return the answer to a row that can't be read."""
     return {
         "outcome": "problem",
         "cvegeo": None,
         "id": None,
         "label": None,
+        **dict.fromkeys(fields),
         "score": None,
         "margin": None,
         "faults": [],

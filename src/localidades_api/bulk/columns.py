@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 from pydantic_core import to_json
@@ -58,6 +58,16 @@ MATCH_COLUMNS: AnswerColumns = {
     "withdrawn": lambda answer: _plain("withdrawn", answer),
     "problem": lambda answer: _plain("problem", answer),
 }
+
+
+def match_columns(fields: Sequence[str]) -> AnswerColumns:
+    """Return the columns of a match; those of its place in `fields` come after the label."""
+    columns: dict[str, Callable[[Answer], str]] = {}
+    for name, cell in MATCH_COLUMNS.items():
+        columns[name] = cell
+        if name == "label":
+            columns |= {field: partial(_certain, field) for field in fields}
+    return columns
 
 
 def _nearest(name: str, answer: Answer) -> str:

@@ -739,7 +739,7 @@ def reader(
         return XlsxReader(file, roles, named or {}, sheet, header_row)
     if sheet is not None:
         raise UnreadableBodyError("Only a workbook (.xlsx) has sheets: leave out `sheet`.")
-    if header_row and (media_type != "text/csv" or header_row > 1):
+    if header_row and header_row > 1:
         raise UnreadableBodyError("Only a workbook (.xlsx) may have rows above its header: leave out `header_row`.")
     if media_type == "text/csv":
         return CsvReader(file, roles, named or {}, header_row)

@@ -13,6 +13,7 @@ import xlsxwriter
 from localidades_api.bulk.columns import AnswerColumns, as_cell, column_names
 from localidades_api.bulk.readers import MAX_SHEET_ROWS, RowReader, XlsxReader
 from localidades_api.bulk.rows import Answer, Row
+from localidades_api.catalogue.columns import COLUMNS, MATCHED
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.files.workbook import MAX_COLUMNS, SheetRow, column_name, escape_controls
 from localidades_api.http.sink import Sink
@@ -20,7 +21,10 @@ from localidades_api.http.sink import Sink
 _LEVEL = 3  # of zlib, as for downloads
 _MAX_CELL = 32_767  # characters, as in Excel
 _MAX_SHEET = 1900 * 1024**2  # bytes: a zip for files beyond 2 GB is one that Excel may refuse
-_NUMBERS = frozenset({"score", "margin", "distancia"})  # columns of numbers
+# The columns of numbers; a key is text, or it would lose its zeros.
+_NUMBERS = frozenset(
+    {"score", "margin", "distancia", *(name for name in MATCHED if COLUMNS[name].kind in {"integer", "number"})}
+)
 _DIMENSION = re.compile(rb"<(\w+:)?dimension\b[^<>]*/>")  # the range of cells that have a value, which grows
 _PREFIX = re.compile(rb"<(\w+:)?sheetData\b")
 _STYLE = re.compile(rb"<(?:\w+:)?c\b[^<>]*\bs=\"(\d+)\"")

@@ -281,6 +281,12 @@ ATTRIBUTES: Mapping[str, LocalityColumn] = {name: column for name, column in COL
 POINT = ("latitud", "longitud")
 # In the order of an answer.
 RECORD = ("id", "municipio_id", "clave", "nombre", "cvegeo", *ATTRIBUTES)
+# The columns that a match can return, of a place or an area, in the order of an answer; the index of names has them.
+MATCHED = (
+    "nombre", "municipio", "estado", "clave", "cve_ent", "cve_mun", "cvegeo_mun", "ambito", "latitud", "longitud",
+    "altitud", "poblacion", "viviendas",
+)  # fmt: skip
+MATCHED_BY_DEFAULT = ("nombre", "municipio", "estado")
 
 
 class LocalityRow(NamedTuple):

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchema
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
-from localidades_api.catalogue.columns import RECORD
+from localidades_api.catalogue.columns import MATCHED, RECORD
 from localidades_api.catalogue.degrees import DECIMAL
 from localidades_api.catalogue.keys import STATE_KEYS
 from localidades_api.catalogue.mercator import Box
@@ -171,6 +171,21 @@ FieldsParam = Annotated[
         examples=["cvegeo,nombre,poblacion"],
         json_schema_extra={"pattern": f"^({_NAME})(,({_NAME}))*$"},
     ),
+]
+
+_NAME_OF_MATCHED = "|".join(MATCHED)
+
+MatchedFields = Annotated[
+    str,
+    Field(
+        max_length=2 * len(",".join(MATCHED)),
+        description="Columns of the matched place to return, separated by commas: members of an answer and of each"
+        " candidate, and columns of tables, where only certain places have them. They come in this order:"
+        f" {', '.join(MATCHED)}.",
+        examples=["nombre,latitud,longitud"],
+        json_schema_extra={"pattern": f"^({_NAME_OF_MATCHED})(,({_NAME_OF_MATCHED}))*$"},
+    ),
+    several_of(MATCHED),
 ]
 
 

@@ -405,7 +405,25 @@ class MatchFault(BaseModel):
     ]
 
 
-class MatchCandidate(BaseModel):
+class _Fields(BaseModel):
+    """The members that `fields` can choose; null where a place has no such value."""
+
+    nombre: Annotated[str | None, of_column("nombre")] = None
+    municipio: Annotated[str | None, of_column("municipio")] = None
+    estado: Annotated[str | None, of_column("estado")] = None
+    clave: Annotated[str | None, of_column("clave")] = None
+    cve_ent: Annotated[str | None, of_column("cve_ent")] = None
+    cve_mun: Annotated[str | None, of_column("cve_mun")] = None
+    cvegeo_mun: Annotated[str | None, of_column("cvegeo_mun")] = None
+    ambito: Annotated[Literal["U", "R"] | None, of_column("ambito")] = None
+    latitud: Annotated[float | None, of_column("latitud")] = None
+    longitud: Annotated[float | None, of_column("longitud")] = None
+    altitud: Annotated[int | None, of_column("altitud")] = None
+    poblacion: Annotated[int | None, of_column("poblacion")] = None
+    viviendas: Annotated[int | None, of_column("viviendas")] = None
+
+
+class MatchCandidate(_Fields):
     """A locality that a row may mean, or a municipio or estado."""
 
     cvegeo: Annotated[str, Field(description="The official key.", pattern=_KEY_OF_ANY, examples=["140390001"])]
@@ -424,7 +442,7 @@ class MatchCandidate(BaseModel):
     faults: list[MatchFault]
 
 
-class Match(BaseModel):
+class Match(_Fields):
     """The answer to a row; rows are answered in the order in which they were sent."""
 
     sent: Annotated[

@@ -18,6 +18,7 @@ from typing import Annotated, Literal, NoReturn
 import typer
 
 from localidades_api import __version__
+from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT
 from localidades_api.cli.console import print_json, print_report, print_text, show_progress
 from localidades_api.cli.exit_codes import USAGE, Commands, errors_as_sentences, examples
 from localidades_api.cli.releases import Json, Reason, releases
@@ -260,6 +261,7 @@ def _column(content: str) -> object:
         "localidades-api match places.csv --nombre 'Lugar de origen'",
         "localidades-api match places.xlsx --output found.xlsx",
         "localidades-api match - < places.csv > found.csv",
+        "localidades-api match places.csv --fields nombre,latitud,longitud",
         "localidades-api match places.csv --url https://example.org",
     )
 )
@@ -296,6 +298,10 @@ def match(  # noqa: PLR0913  # an option per column
         typer.Option(help="Language of CSV and workbooks: en writes codes, as NDJSON always does."),
     ] = "en",
     *,
+    fields: Annotated[
+        str,
+        typer.Option(help=f"Columns of the matched place to add, separated by commas: {', '.join(MATCHED)}."),
+    ] = ",".join(MATCHED_BY_DEFAULT),
     kind: Annotated[
         Literal["localidad", "municipio", "estado"] | None,
         typer.Option(
@@ -330,7 +336,16 @@ def match(  # noqa: PLR0913  # an option per column
     }  # fmt: skip
     columns = {role: header for role, header in headers.items() if header is not None}
     job = MatchJob.create(
-        file, output, columns, force=force, sure=sure, sheet=sheet, header_row=header_row, lang=lang, kind=kind
+        file,
+        output,
+        columns,
+        force=force,
+        sure=sure,
+        sheet=sheet,
+        header_row=header_row,
+        lang=lang,
+        fields=fields,
+        kind=kind,
     )
     if url is None:
         run_match(job, release)

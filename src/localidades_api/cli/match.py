@@ -14,19 +14,22 @@ from pathlib import Path
 from secrets import token_hex
 from shutil import copyfileobj, copymode
 from tempfile import TemporaryFile
-from typing import IO, Self
+from typing import IO, Any, Self
 
 import httpx
 import typer
-from pydantic import ValidationError
-from pydantic_core import to_json
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json, to_json
 
 from localidades_api.bulk.answers import describe_problem, match_row, with_note
-from localidades_api.bulk.columns import MATCH_COLUMNS, in_language
+from localidades_api.bulk.columns import in_language, match_columns
 from localidades_api.bulk.readers import XLSX, MediaType, reader
 from localidades_api.bulk.rows import ROLES, Answer, Row
 from localidades_api.bulk.writers import writer
+from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
+from localidades_api.catalogue.filters import MatchedFields, split_fields
 from localidades_api.catalogue.keys import PlaceKind
+from localidades_api.catalogue.messages import describe_fault
 from localidades_api.catalogue.schemas import Match
 from localidades_api.cli.console import console, show_progress, writing
 from localidades_api.cli.database import ready_database
@@ -64,6 +67,8 @@ _TIMEOUT = 60.0  # seconds without a byte
 _RETRY_TIMEOUT = 300.0  # seconds, once a service has responded: it may still be building its index of names
 _MAX_ANSWER_BYTES = 16 * 1024  # for a row; five candidates and their faults take some 3 kB
 
+_FIELDS = TypeAdapter[str](MatchedFields)
+
 AnswerRows = Callable[[Sequence[Row]], Sequence[Answer]]
 
 
@@ -72,7 +77,10 @@ AnswerRows = Callable[[Sequence[Row]], Sequence[Answer]]
 
 @dataclass(frozen=True, slots=True)
 class MatchJob:
-    """The options of a run. `source` and `output` are paths, or `-`; `columns` has the headers of columns by role."""
+    """The options of a run. `source` and `output` are paths, or `-`; `columns` has the headers of columns by role.
+
+    `fields` are the columns of the matched place to return.
+    """
 
     source: str
     output: str
@@ -83,9 +91,10 @@ class MatchJob:
     header_row: int | None = None
     lang: Language = LANGUAGES[0]
     kind: PlaceKind | None = None
+    fields: Sequence[str] = MATCHED_BY_DEFAULT
 
     @classmethod
-    def create(
+    def create(  # noqa: PLR0913  # an argument per option
         cls,
         source: str,
         output: str | None,
@@ -97,10 +106,12 @@ class MatchJob:
         header_row: int | None = None,
         lang: Language = LANGUAGES[0],
         kind: PlaceKind | None = None,
+        fields: str = ",".join(MATCHED_BY_DEFAULT),
     ) -> Self:
         """Return a job; raise typer.BadParameter for options that would fail, or replace a file, at the end."""
         _check_source(source)
-        job = cls(source, output or _default_output(source), columns, force, sure, sheet, header_row, lang, kind)
+        chosen, to = _read_fields(fields), output or _default_output(source)
+        job = cls(source, to, columns, force, sure, sheet, header_row, lang, kind, chosen)
         if job.output != _STDIO:
             _check_output(job, Path(job.output))
         return job
@@ -135,6 +146,14 @@ def _default_output(source: str) -> str:
     path = Path(source)
     suffix = ".ndjson" if path.suffix.lower() == ".json" else path.suffix
     return str(path.with_name(f"{path.stem}.matched{suffix}"))
+
+
+def _read_fields(fields: str) -> list[str]:
+    """Return the columns that an option names; raise typer.BadParameter for an unknown one."""
+    try:
+        return split_fields(_FIELDS.validate_python(fields))
+    except ValidationError as error:
+        raise typer.BadParameter(f"--fields: {describe_fault(error.errors()[0])}") from error
 
 
 def _check_source(source: str) -> None:
@@ -234,7 +253,7 @@ def match_file(job: MatchJob, answer: AnswerRows, batch_size: int, counting: Cou
         for _ in rows.check():
             raise_if_interrupted()
         counting.expect(rows.count)
-        target = writer(job.answer_type, rows, in_language(MATCH_COLUMNS, job.lang))
+        target = writer(job.answer_type, rows, in_language(match_columns(job.fields), job.lang))
         coming = iter(rows)
         batch = list(islice(coming, batch_size))
         start = target.begin()
@@ -291,7 +310,7 @@ def run_match(job: MatchJob, release: str | None) -> None:
             async with _open_index(database, release) as index:
                 # This blocks the event loop, where nothing else runs: the index has everything that rows need.
                 def answer(rows: Sequence[Row]) -> list[Answer]:
-                    return [match_row(row, index, job.sure) for row in rows]
+                    return [match_row(row, index, job.sure, job.fields) for row in rows]
 
                 _match_and_report(job, answer, _BATCH_SIZE, progress)
 
@@ -319,7 +338,8 @@ async def _open_index(url: str, name: str | None) -> AsyncIterator[NameIndex]:
 
 def run_remote_match(job: MatchJob, url: str, release: str | None) -> None:
     """Match the rows of a file by asking a running service."""
-    with show_progress() as progress, RemoteMatcher(Service.parse(url, release), job.sure, job.kind) as service:
+    remote = RemoteMatcher(Service.parse(url, release), job.sure, job.kind, job.fields)
+    with show_progress() as progress, remote as service:
         _match_and_report(job, service.answer, _REMOTE_BATCH_SIZE, progress)
 
 
@@ -334,9 +354,21 @@ class _BusyError(Exception):
 class RemoteMatcher:
     """Sends the matched columns of rows, and no others, to a service; keeps to the release of its first response."""
 
-    def __init__(self, service: Service, sure: float, kind: PlaceKind | None = None) -> None:
+    def __init__(
+        self,
+        service: Service,
+        sure: float,
+        kind: PlaceKind | None = None,
+        fields: Sequence[str] = MATCHED_BY_DEFAULT,
+    ) -> None:
         self._service = service
-        self._options = {**({} if sure == SURE else {"sure": f"{sure:g}"}), **({"kind": kind} if kind else {})}
+        self._fields = fields
+        options = {
+            "sure": None if sure == SURE else f"{sure:g}",
+            "kind": kind,
+            "fields": None if list(fields) == list(MATCHED_BY_DEFAULT) else ",".join(fields),
+        }
+        self._options = {name: value for name, value in options.items() if value is not None}
         self._client = service.connect(_TIMEOUT)
         self._has_responded = False
 
@@ -351,7 +383,8 @@ class RemoteMatcher:
         readable = [row for row in rows if row.problem is None]
         answers = iter(self._send(readable) if readable else [])
         return [
-            describe_problem(row.problem) if row.problem is not None else with_note(next(answers), row) for row in rows
+            describe_problem(row.problem, self._fields) if row.problem is not None else with_note(next(answers), row)
+            for row in rows
         ]
 
     def _send(self, rows: Sequence[Row]) -> list[Answer]:
@@ -379,11 +412,20 @@ class RemoteMatcher:
         if len(lines) != rows:
             raise _BusyError("its response is incomplete")
         try:
-            answers: list[Answer] = [Match.model_validate_json(line).model_dump(exclude={"sent"}) for line in lines]
+            answers = [self._read_answer(line) for line in lines]
         except ValidationError as error:
             raise ServiceError("The service's answers do not match the API's schema: check --url.") from error
         self._pin(response.headers.get("catalogue-release"))
         return answers
+
+    def _read_answer(self, line: bytes) -> Answer:
+        """Return an answer with the members that were sent; raise ValidationError if it does not match the schema."""
+        Match.model_validate_json(line, strict=True)
+        answer: dict[str, Any] = from_json(line)
+        if any(set(self._fields) - place.keys() for place in (answer, *answer["candidates"])):
+            raise ServiceError("The service does not return columns of the place: it runs an older version.")
+        del answer["sent"]
+        return answer
 
     def _pin(self, release: str | None) -> None:
         """Keep to the release of the first response; raise ServiceError for a response with another one."""

@@ -54,6 +54,9 @@ class PlaceCandidate(BaseModel):
 
     cvegeo: Key
     label: Annotated[str, Field(description="Name, municipio and estado.")]
+    poblacion: int | None
+    latitud: float | None
+    longitud: float | None
     score: Annotated[float, Field(description="100 times the probability that it is the right one.")]
 
 
@@ -69,6 +72,9 @@ class Matched(BaseModel):
     ]
     cvegeo: Annotated[str | None, Field(description="Official key of the likeliest place, with leading zeros.")]
     label: str | None
+    poblacion: int | None
+    latitud: float | None
+    longitud: float | None
     score: float | None
     differences: Annotated[list[str], Field(description="What differs between the row and the place.")]
     candidates: list[PlaceCandidate]
@@ -144,7 +150,7 @@ class CatalogueTools:
         Understands abbreviations, misspellings, everyday and former names, and says how certain each answer is.
         """
         body = {"rows": [row.model_dump(exclude_none=True) for row in rows]}
-        release, content = self._request("POST", MATCH, json=body)
+        release, content = self._request("POST", MATCH, json=body, fields="poblacion,latitud,longitud")
         return Matches(release=release, answers=[_matched(answer) for answer in content["results"]])
 
     def find(

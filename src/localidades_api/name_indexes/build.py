@@ -102,8 +102,10 @@ async def _read_places(database: Database, release: Release, former_names: Itera
                     row.poblacion,
                     row.latitud,
                     row.longitud,
-                    row.clave == CLAVE_OF_SEAT,
-                    tuple(former.get(row.id, ())),
+                    row.altitud,
+                    row.viviendas,
+                    is_seat=row.clave == CLAVE_OF_SEAT,
+                    former=tuple(former.get(row.id, ())),
                 )
             )
     return places

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import tantivy
@@ -22,6 +22,7 @@ from localidades_api.names.text import canonical
 from localidades_api.names.vocabulary import ARTICLES
 
 _OWN = frozenset({NameKind.OWN, NameKind.BRACKET})
+_AMBITOS: Mapping[str | None, int] = {None: 0, "U": layout.URBAN, "R": layout.RURAL}
 _SHARE_BITS = 6
 _SHARE_SHIFT = 64 - _SHARE_BITS
 _HEAP = 64_000_000  # bytes that tantivy may hold before it writes a segment
@@ -107,7 +108,7 @@ class _Builder:
     def _flags(self, place: IndexedPlace, names: Sequence[PlaceName], folded: str) -> int:
         return (
             (layout.SEAT if place.is_seat else 0)
-            | (layout.URBAN if place.ambito == "U" else 0)
+            | _AMBITOS[place.ambito]
             | (layout.HOMONYM if self._homonyms[place.municipio_id, folded] > 1 else 0)
             | (layout.MUNICIPIO_HOMONYM if self._namesakes[place.estado_id, place.municipio] > 1 else 0)
             | (layout.SHORT_OF_TOWN if self._short_names.is_of_town(place, place.municipio_id, folded) else 0)
@@ -224,14 +225,17 @@ class _Records:
         population = -1 if place.poblacion is None else place.poblacion
         latitude = math.nan if place.latitud is None else place.latitud
         longitude = math.nan if place.longitud is None else place.longitud
-        self._records.write(layout.RECORD.pack(place.id, population, latitude, longitude, self._offset, flags))
+        altitude = layout.UNKNOWN_ALTITUDE if place.altitud is None else place.altitud
+        dwellings = -1 if place.viviendas is None else place.viviendas
+        values = place.id, population, latitude, longitude, altitude, dwellings, self._offset, flags
+        self._records.write(layout.RECORD.pack(*values))
         text = _text_of(place, names)
         self._texts.write(text)
         self._offset += len(text)
 
     def add_key(self, id_: int) -> None:
         """Write the next row for a key without any other data."""
-        self._records.write(layout.RECORD.pack(id_, -1, math.nan, math.nan, 0, 0))
+        self._records.write(layout.RECORD.pack(id_, -1, math.nan, math.nan, layout.UNKNOWN_ALTITUDE, -1, 0, 0))
 
     def close(self) -> None:
         """Complete the files; only a file with at least one byte can be mapped."""

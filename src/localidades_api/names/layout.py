@@ -18,12 +18,15 @@ ORDER = "order"  # the row at each position of the list
 FILES = (RECORDS, TEXTS, LOOKUP, BLOCKS, BLOCK_ROWS, ORDER)
 WORDS, TOP_WORDS, META = "words", "top_words", "meta.json"
 
-# id, population (-1: unknown), latitude, longitude (NaN: unknown), offset of the text, flags
-RECORD = struct.Struct("<IiddIB3x")
+# id, population (-1: unknown), latitude, longitude (NaN: unknown), altitude, dwellings (-1: unknown), offset of the
+# text, flags
+RECORD = struct.Struct("<IiddiiIB3x")
+UNKNOWN_ALTITUDE = -(1 << 31)
 SEAT, URBAN, HOMONYM, MUNICIPIO_HOMONYM = 1, 2, 4, 8
 # People use the name for a town of the municipio, or of the estado, for short.
 SHORT_OF_TOWN, SHORT_OF_TOWN_IN_STATE = 16, 32
 PART_OF_MUNICIPIO = 64  # the place is not a seat, and every word of its name is in the name of its municipio
+RURAL = 128  # neither this nor URBAN: unknown
 
 # An entry of the table is one integer: 42 bits of hash, 22 of row. Entries of one name are adjacent, the first row
 # first. Two names share a hash once in some thousands of indexes, so readers of a row compare its name.
@@ -101,7 +104,7 @@ class IndexFiles:
             at += 1
         return rows
 
-    def record(self, row: int) -> tuple[int, int, float, float, int, int]:
+    def record(self, row: int) -> tuple[int, int, float, float, int, int, int, int]:
         """Return the fixed part of a row, as in `RECORD`."""
         return RECORD.unpack_from(self._records, row * RECORD.size)
 
@@ -111,8 +114,12 @@ class IndexFiles:
 
     def name(self, row: int) -> tuple[int, str, int]:
         """Return the key, the name and the flags of a row, without the rest."""
-        id_, _, _, _, offset, flags = self.record(row)
-        return id_, self._texts[offset : self._texts.find(_PART, offset)].decode(), flags
+        id_, *_, offset, flags = self.record(row)
+        return id_, self.name_at(offset), flags
+
+    def name_at(self, offset: int) -> str:
+        """Return the name with which the text at an offset begins."""
+        return self._texts[offset : self._texts.find(_PART, offset)].decode()
 
     def at(self, position: int) -> tuple[int, str]:
         """Return the key and the name of the place at a position of the list, from 1."""

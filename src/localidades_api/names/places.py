@@ -32,6 +32,8 @@ class IndexedPlace(NamedTuple):
     poblacion: int | None = None
     latitud: float | None = None
     longitud: float | None = None
+    altitud: int | None = None
+    viviendas: int | None = None
     is_seat: bool = False
     former: tuple[Former, ...] = ()
 

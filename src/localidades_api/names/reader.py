@@ -55,7 +55,7 @@ class IndexReader:
         )
 
     def _read_place(self, row: int) -> IndexedLocality:
-        id_, population, latitude, longitude, offset, flags = self.layout.record(row)
+        id_, population, latitude, longitude, _, _, offset, flags = self.layout.record(row)
         poblacion = None if population < 0 else population
         ranking = ranked_population(poblacion, is_urban=bool(flags & URBAN), is_seat=bool(flags & SEAT))
         nombre, named, former = self.layout.text(offset).split(PART)

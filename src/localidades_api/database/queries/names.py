@@ -13,7 +13,7 @@ _BATCH = 20_000  # localities per statement, 2 MB
 
 _LOCALITIES = text(
     """
-    SELECT id, municipio_id, clave, nombre, ambito, poblacion, latitud, longitud
+    SELECT id, municipio_id, clave, nombre, ambito, poblacion, latitud, longitud, altitud, viviendas
       FROM localities
      WHERE release_id = :release_id AND position > :first AND position <= :last
     """

@@ -1,0 +1,62 @@
+"""Columns of a locality, municipio or estado, read from the index by key."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, PlaceKind, format_key, kind_of_key, state_of
+from localidades_api.names.layout import KEY, RURAL, UNKNOWN_ALTITUDE, URBAN
+from localidades_api.names.reader import IndexReader
+
+
+def read_fields(index: IndexReader, id_: int, fields: Iterable[str]) -> dict[str, Any]:
+    """Return columns of `MATCHED` for a key; those that only a locality has are null for an area.
+
+    Raises KeyError if the index has no such key.
+    """
+    kind = kind_of_key(id_)
+    known = _read_locality(index, id_) if kind == "localidad" else _read_area(index, kind, id_)
+    return {name: known.get(name) for name in fields}
+
+
+def _read_locality(index: IndexReader, id_: int) -> dict[str, Any]:
+    layout = index.layout
+    for row in layout.find(KEY, str(id_)):  # a former key leads to its successor
+        found, population, latitude, longitude, altitude, dwellings, offset, flags = layout.record(row)
+        if found == id_:
+            break
+    else:
+        raise KeyError(id_)
+    known = _read_area(index, "municipio", id_ // KEYS_OF_A_MUNICIPIO)
+    known["nombre"] = layout.name_at(offset)
+    known["clave"] = f"{id_ % KEYS_OF_A_MUNICIPIO:04d}"
+    known["ambito"] = "U" if flags & URBAN else "R" if flags & RURAL else None
+    known["latitud"] = _degrees(latitude)
+    known["longitud"] = _degrees(longitude)
+    known["altitud"] = None if altitude == UNKNOWN_ALTITUDE else altitude
+    known["poblacion"] = None if population < 0 else population
+    known["viviendas"] = None if dwellings < 0 else dwellings
+    return known
+
+
+def _read_area(index: IndexReader, kind: PlaceKind, id_: int) -> dict[str, Any]:
+    key = format_key(kind, id_)
+    if kind == "estado":
+        nombre = index.areas.estados[id_]
+        return {"nombre": nombre, "estado": nombre, "cve_ent": key}
+    nombre = index.areas.municipios[id_]
+    return {
+        "nombre": nombre,
+        "municipio": nombre,
+        "estado": index.areas.estados[state_of(id_)],
+        "cve_ent": key[:2],
+        "cve_mun": key[2:],
+        "cvegeo_mun": key,
+    }
+
+
+def _degrees(stored: float) -> float | None:
+    """Return degrees as Postgres writes them in the list: without a fraction if they are whole."""
+    if math.isnan(stored):
+        return None
+    return int(stored) if stored.is_integer() else stored

@@ -254,6 +254,27 @@ async def test_doubts_come_one_after_the_other_on_a_telephone(browser: Browser, 
         assert [row["match_cvegeo"] for row in rows][:2] == ["010010002", "010020001"]
 
 
+async def test_saved_file_has_the_data_that_were_checked(page: Page) -> None:
+    await page.get_by_label("Or paste a list").fill(f"{DOUBTS}Aguascalientes\tAgs.\n")
+    for name in ("Official name", "Keys of estado", "Altitude"):
+        await page.get_by_label(name).set_checked(name != "Official name")
+    async with page.expect_request("**/match/?*") as asking:
+        await page.get_by_role("button", name="Add keys").click()
+    assert "fields=municipio%2Cestado%2Cclave%2Ccve_ent%2Ccve_mun%2Ccvegeo_mun%2Caltitud" in (await asking.value).url
+    await question(page, "Row 1").get_by_role("radio", name="Ninguno (0002)").check()
+    second = question(page, "Row 2")
+    await second.get_by_role("radio", name="None of these").check()
+    await second.get_by_role("combobox").press_sequentially("bellaco")
+    await second.get_by_role("option", name="El Bellaco").click()
+    rows = rows_in((await downloaded(page))[1])
+    names = ("municipio", "estado", "clave", "cvegeo_mun", "altitud")
+    found = [tuple(row[f"match_{name}"] for name in names) for row in rows]
+    assert found[0] == ("Municipio 001", "Aguascalientes", "0002", "01001", "")
+    assert found[1][2:4] == ("0044", "32058")
+    assert all(found[1])
+    assert "match_nombre" not in rows[0]
+
+
 async def test_certain_and_chosen_places_are_on_the_map(base: str) -> None:
     features = """async () => {
         const { shown } = await import(document.querySelector("script[src*='match.js']").src);

@@ -43,10 +43,10 @@ async function* read(stream) {
   }
 }
 
-// The columns of a place that the file has, in the order of the service.
+// The columns of a place that the file has: the service writes one at least.
 function chosenFields() {
   const chosen = [...form.querySelectorAll("[name=field]:checked")].map((box) => box.value);
-  return chosen.join(",");
+  return chosen.join(",") || "nombre";
 }
 
 async function match(signal) {

@@ -80,7 +80,7 @@ class _RowsResponse(Response, ABC):
 
 
 class PreviewResponse(_RowsResponse):
-    """What is understood of the rows of a request, as JSON."""
+    """A description of the table in the body of a request, as JSON."""
 
     async def _send(self, body: IO[bytes], send: Send) -> None:
         reader = await self._check(body)

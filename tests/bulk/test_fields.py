@@ -60,9 +60,9 @@ def test_default_fields_are_names(index: NameIndex) -> None:
 
 def test_answer_with_every_field_matches_its_schema(index: NameIndex) -> None:
     for answer in answers(index, list(MATCHED)):
-        checked = Match.model_validate({"sent": None, **answer}, strict=True)
-        assert checked.model_dump(exclude={"sent"}) == answer
-        assert Match.model_fields.keys() == {"sent", *answer}
+        checked = Match.model_validate({"sent": None, "row": 1, **answer}, strict=True)
+        assert checked.model_dump(exclude={"sent", "row"}) == answer
+        assert Match.model_fields.keys() == {"sent", "row", *answer}
 
 
 @pytest.mark.parametrize(("id_", "nombre", "municipio"), [(14039, "Guadalajara", "Guadalajara"), (14, "Jalisco", None)])
@@ -78,8 +78,8 @@ def test_result_that_is_an_area_has_its_fields(index: NameIndex, id_: int, nombr
 
 def test_columns_of_the_fields_follow_the_label() -> None:
     before, after = ["outcome", "cvegeo", "label"], ["score", "margin", "faults", "candidates", "withdrawn", "problem"]
-    assert list(MATCH_COLUMNS) == [*before, *after]
-    assert list(match_columns(NAMES)) == [*before, *NAMES, *after]
+    assert list(MATCH_COLUMNS.cells) == [*before, *after]
+    assert list(match_columns(NAMES).cells) == [*before, *NAMES, *after]
     assert match_columns(()) == MATCH_COLUMNS
 
 

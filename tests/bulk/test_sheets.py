@@ -111,7 +111,10 @@ def test_sheets_are_named_where_none_has_a_known_column() -> None:
 
     with pytest.raises(UnreadableBodyError, match="names no column for `nombre`") as caught:
         opened(workbook_of(("sitio", "n"), change=add_sheets))
-    assert caught.value.members == {"columns": ["sitio", "n"], "sheets": ["Sheet", "Visitas"]}
+    assert caught.value.members == {
+        "sheets": ["Sheet", "Visitas"], "sheet": "Sheet", "header_row": 1,
+        "columns": ["sitio", "n"], "roles": {}, "rows": [],
+    }  # fmt: skip
 
 
 def test_header_is_the_row_with_the_most_known_columns() -> None:
@@ -566,6 +569,13 @@ def test_first_row_of_a_sheet_can_be_said_to_be_a_place() -> None:
     ]
     (row,) = opened(workbook_of((7, "Tequila", "x", "Jal.")), header_row=0, nombre="2", estado="4")
     assert row.cells == {"nombre": "Tequila", "estado": "Jal."}
+
+
+def test_many_columns_of_a_sheet_without_a_header_have_to_be_named() -> None:
+    with pytest.raises(UnreadableBodyError, match=r"^The file has 4 columns and no header") as caught:
+        opened(workbook_of((7, "Tequila", "x", "Jal.")), header_row=0)
+    assert caught.value.members["columns"] == ["column 1", "column 2", "column 3", "column 4"]
+    assert caught.value.members["rows"] == [["7", "Tequila", "x", "Jal."]]
 
 
 def test_cover_is_not_a_list_of_places() -> None:

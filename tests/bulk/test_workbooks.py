@@ -255,7 +255,10 @@ def test_unrecognized_columns_are_listed_and_can_be_named() -> None:
     data = workbook_of(("Visitas",), ("sitio", "n", "n"), ("A", 1, 2))
     with pytest.raises(UnreadableBodyError) as caught:
         opened(data)
-    assert caught.value.members == {"columns": ["sitio", "n", "n (2)"], "sheets": ["Sheet"]}
+    assert caught.value.members == {
+        "sheets": ["Sheet"], "sheet": "Sheet", "header_row": 2,
+        "columns": ["sitio", "n", "n (2)"], "roles": {}, "rows": [["A", "1", "2"]],
+    }  # fmt: skip
     assert [row.cells for row in rows_in(data, nombre="sitio")] == [{"nombre": "A"}]
 
 

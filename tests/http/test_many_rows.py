@@ -319,7 +319,7 @@ async def test_bad_certainty_threshold_is_refused_by_name(client: httpx.AsyncCli
     assert [error["parameter"] for error in problem["errors"]] == ["sure"]
 
 
-@pytest.mark.parametrize("query", ["?x=1", "?format=xml", "?release=..", "?limit=2", "?nombre="])
+@pytest.mark.parametrize("query", ["?x=1", "?format=xml", "?release=..", "?limit=2", f"?nombre={'a' * 101}"])
 async def test_bad_parameter_is_refused(client: httpx.AsyncClient, query: str) -> None:
     answer = await post(client, json.dumps({"rows": [ROW]}), target=MATCH + query)
     assert answer.json()["type"] == "/problems#invalid-parameters"

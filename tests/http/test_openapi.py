@@ -29,11 +29,12 @@ Document = dict[str, Any]
 SCHEMAS = """
     Described Endpoint ExtendService Extension ExtensionColumn Fault Feature FileFormat Format GoneProblem Index
     InvalidPageProblem InvalidParametersProblem Language Locality LocalityChange LocalityChangePage LocalityDetail
-    LocalityPage LocalityRecord Manifest Match MatchCandidate MatchFault MatchResults Municipality MunicipalityDetail
-    MunicipalityPage Named NearbyPlace NearbyPlaceResults NearestPlaces NearestPlacesResults NotAcceptableProblem
-    NotReadyProblem PreviewService Problem ProposedProperties PublishedRelease PublishedReleasePage Ready
-    ReconciliationCandidate ReconciliationResult Resources RowsFormat State StatePage SuggestServices SuggestedEntities
-    SuggestedEntity SuggestedItems Suggestion SuggestionResults TileJson Totals VectorLayer ViewService
+    LocalityPage LocalityRecord Manifest Match MatchCandidate MatchFault MatchPreview MatchResults Municipality
+    MunicipalityDetail MunicipalityPage Named NearbyPlace NearbyPlaceResults NearestPlaces NearestPlacesResults
+    NotAcceptableProblem NotReadyProblem PreviewService Problem ProposedProperties PublishedRelease PublishedReleasePage
+    Ready ReconciliationCandidate ReconciliationResult Resources RowsFormat State StatePage SuggestServices
+    SuggestedEntities SuggestedEntity SuggestedItems Suggestion SuggestionResults TileJson Totals VectorLayer
+    ViewService
 """  # the names of types in generated clients
 
 
@@ -69,6 +70,7 @@ def test_operation_ids_suit_generated_clients(document: Document) -> None:
         "GET /api/census/localidades/nearest/": "list_nearest_localities",
         "POST /api/census/localidades/nearest/": "list_nearest_to_each",
         "POST /api/census/localidades/match/": "match_localities",
+        "POST /api/census/localidades/match/preview/": "preview_match",
         "GET /api/census/localidades/download/": "download_localities",
         "GET /api/census/localidades/backdrop.svg": "get_backdrop",
         "GET /api/census/localidades/tiles.json": "describe_tiles",

@@ -1,6 +1,6 @@
 """Resources that take many rows in one request: names to match, and points to locate."""
 
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import islice
 from typing import IO, Annotated, Any, Literal, NamedTuple
@@ -15,7 +15,7 @@ from localidades_api.api.responses import ERRORS, NEGOTIATED, OF_RELEASE, header
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.bulk.answers import Point, answer_points, match_row
 from localidades_api.bulk.columns import NEAREST_COLUMNS, AnswerColumns, in_language, match_columns
-from localidades_api.bulk.exchange import MAX_BODY, Answered, AnswerSome, BulkResponse
+from localidades_api.bulk.exchange import MAX_BODY, Answered, AnswerSome, BulkResponse, PreviewResponse
 from localidades_api.bulk.readers import XLSX, MediaType, RowReader, for_a_while, reader
 from localidades_api.bulk.rows import POINTS, ROLES, Roles, Row
 from localidades_api.bulk.writers import AnswerWriter, WithFile, writer
@@ -26,6 +26,7 @@ from localidades_api.catalogue.locality import describe_near
 from localidades_api.catalogue.messages import plain_decimal, whole_number
 from localidades_api.catalogue.schemas import (
     MatchableRow,
+    MatchPreview,
     MatchResults,
     NearestPlacesResults,
     PointRow,
@@ -66,7 +67,11 @@ _MEDIA_TYPES: dict[str, MediaType] = {
 
 _Column = Annotated[
     Omittable[str],
-    Field(min_length=1, max_length=100, description="Header of the column with this value.", examples=["LOCALIDAD"]),
+    Field(
+        max_length=100,
+        description="Header of the column with this value; empty if no column has it.",
+        examples=["LOCALIDAD"],
+    ),
 ]
 
 
@@ -74,8 +79,42 @@ FileFormat = TypeAliasType("FileFormat", Literal["csv", "xlsx"])
 RowsFormat = TypeAliasType("RowsFormat", Literal["json", "ndjson", "csv", "xlsx"])  # has a name in generated clients
 
 
-class BulkQuery(StrictQuery):
-    """The parameters of a request of many rows: a column is guessed from its header unless it is named."""
+class ReadingQuery(StrictQuery):
+    """The parameters that say how a body of rows is read: a column is guessed from its header unless it is named."""
+
+    sheet: Annotated[
+        Omittable[str],
+        Field(
+            min_length=1,
+            max_length=31,
+            description="Name of the sheet of a workbook; by default the first visible one with a recognized column.",
+            examples=["Hoja1"],
+        ),
+    ] = None
+    header_row: Annotated[
+        Omittable[int],
+        Field(
+            ge=0,
+            le=1_048_576,
+            description="Number of the row with the header of a sheet; by default the one of the first twenty with the"
+            " most recognized columns. 0 says that CSV has no header: columns are named by their numbers; 1 that it"
+            " has.",
+            examples=[6],
+        ),
+        whole_number("The number of a row is a whole number from 1 to 1048576, as Excel counts them; 0 is no header."),
+    ] = None
+    latitud: _Column = None
+    longitud: _Column = None
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The header of each column that the request names."""
+        given = self.model_dump(include={*ROLES.by_name})
+        return {role: header for role, header in given.items() if header is not None}
+
+
+class AnswersQuery(StrictQuery):
+    """The parameters that say how rows are answered."""
 
     format: Annotated[
         Omittable[RowsFormat],
@@ -99,40 +138,14 @@ class BulkQuery(StrictQuery):
         ),
     ] = "en"
     release: ReleaseParam = None
-    sheet: Annotated[
-        Omittable[str],
-        Field(
-            min_length=1,
-            max_length=31,
-            description="Name of the sheet of a workbook; by default the first visible one with a recognized column.",
-            examples=["Hoja1"],
-        ),
-    ] = None
-    header_row: Annotated[
-        Omittable[int],
-        Field(
-            ge=0,
-            le=1_048_576,
-            description="Number of the row with the header of a sheet; by default the one of the first twenty with the"
-            " most recognized columns. 0 says that the table has no header: columns are named by their numbers.",
-            examples=[6],
-        ),
-        whole_number("The number of a row is a whole number from 1 to 1048576, as Excel counts them; 0 is no header."),
-    ] = None
-    latitud: _Column = None
-    longitud: _Column = None
-
-    @property
-    def columns(self) -> dict[str, str]:
-        """The header of each column that the request names."""
-        given = self.model_dump(
-            exclude={"file", "format", "lang", "release", "sheet", "header_row", "limit", "sure", "kind", "fields"}
-        )
-        return {role: header for role, header in given.items() if header is not None}
 
 
-class MatchQuery(BulkQuery):
-    """The parameters of rows to be matched."""
+class BulkQuery(ReadingQuery, AnswersQuery):
+    """The parameters of a request of many rows."""
+
+
+class MatchPreviewQuery(ReadingQuery):
+    """The parameters of a preview of rows to be matched."""
 
     nombre: _Column = None
     municipio: _Column = None
@@ -148,6 +161,11 @@ class MatchQuery(BulkQuery):
             examples=["municipio"],
         ),
     ] = None
+
+
+class MatchQuery(MatchPreviewQuery, BulkQuery):
+    """The parameters of rows to be matched."""
+
     sure: Annotated[
         float,
         Field(
@@ -181,8 +199,14 @@ _OF_TABLE = {
 }
 
 
-def _described(row: type[BaseModel], example: Mapping[str, str | float]) -> dict[str, Any]:
-    """Return the OpenAPI description of the body and the answers.
+def _described(
+    row: type[BaseModel],
+    example: Mapping[str, str | float],
+    answer: str = "The answers, in the order of the rows; as NDJSON, CSV or an Excel workbook if `format` or the body"
+    " says so.",
+    headers: Mapping[str, Any] = OF_RELEASE,
+) -> dict[str, Any]:
+    """Return the OpenAPI description of the body and the answer.
 
     It names only JSON: generators of clients give up on a body in other formats, and an answer that may be text as well
     has a type that says nothing.
@@ -190,9 +214,8 @@ def _described(row: type[BaseModel], example: Mapping[str, str | float]) -> dict
     content = {"application/json": {"schema": rows_of(row), "example": {"rows": [example]}}}
     responses = {
         200: {
-            "description": "The answers, in the order of the rows; as NDJSON, CSV or an Excel workbook if `format` or"
-            " the body says so.",
-            "headers": OF_RELEASE | _OF_TABLE,
+            "description": answer,
+            "headers": headers,
         },
         408: problem(RequestTimeoutError(), "The body came too slowly."),
         413: problem(ContentTooLargeError(MAX_BODY), "The body is larger than 1 GB."),
@@ -230,6 +253,25 @@ async def match_localities(request: Request, query: Annotated[MatchQuery, Query(
     return _respond(request, query, services, release, subject, _matching(services, release, query.sure, fields))
 
 
+@router.post("/match/preview", include_in_schema=False)  # as above
+@router.post(
+    "/match/preview/",
+    summary="Preview what is matched",
+    response_model=MatchPreview,
+    **_described(MatchableRow, _ROW, "What was understood of the rows.", {}),
+)
+async def preview_match(
+    request: Request, query: Annotated[MatchPreviewQuery, Query()], services: ServicesDep
+) -> Response:
+    """Say what is understood of rows before they are matched: their table, its columns, and the first five rows.
+
+    It takes the bodies of `match/` and reads them in the same way, and matches nothing.
+    """
+    headers = {"Content-Type": _NAMES["json"]}
+    read = _reading(request, query, ROLES.of_kind(query.kind))
+    return PreviewResponse(services.transfers, services.bulk_turn, request, read, headers)
+
+
 @router.post("/nearest", include_in_schema=False)  # as above
 @router.post(
     "/nearest/",
@@ -259,9 +301,6 @@ def _respond(
     if query.file and wanted != _NAMES["ndjson"]:
         raise InvalidParametersError([("file", "Only an NDJSON answer has a file beside it: add `format=ndjson`.")])
 
-    def read(body: IO[bytes]) -> RowReader:
-        return reader(sent, body, subject.roles, query.columns, query.sheet, query.header_row)
-
     def write(rows: RowReader) -> AnswerWriter:
         columns = in_language(subject.columns, query.lang)
         answers = writer(wanted, rows, columns)
@@ -269,7 +308,18 @@ def _respond(
 
     charset = "; charset=utf-8; header=present" if wanted == "text/csv" else ""
     headers = {"Content-Type": f"{wanted}{charset}", "Catalogue-Release": release.name}
-    return BulkResponse(services.transfers, services.bulk_turn, request, read, write, answering, headers)
+    read = _reading(request, query, subject.roles)
+    return BulkResponse(services.transfers, services.bulk_turn, request, read, headers, write, answering)
+
+
+def _reading(request: Request, query: ReadingQuery, roles: Roles) -> Callable[[IO[bytes]], RowReader]:
+    """Return what makes the reader of a body."""
+    sent = _media_type(request)
+
+    def read(body: IO[bytes]) -> RowReader:
+        return reader(sent, body, roles, query.columns, query.sheet, query.header_row)
+
+    return read
 
 
 def _media_type(request: Request) -> MediaType:

@@ -20,7 +20,6 @@ from localidades_api.api.params import (
 from localidades_api.api.problems import PROBLEMS, problem_type
 from localidades_api.api.responses import ResponseBuilder
 from localidades_api.api.services import Services, ServicesDep
-from localidades_api.bulk.rows import ROLES
 from localidades_api.catalogue.mercator import MAX_ZOOM
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries.tiles import Overview, get_overview
@@ -46,14 +45,17 @@ swagger_ui = StaticFiles(directory=str(files("fastapi_offline") / "static"))
 
 @router.get(MATCH_PAGE)
 async def show_match_page(request: Request, query: Annotated[ReleaseQuery, Query()], services: ServicesDep) -> Response:
-    """Show the page; as JSON, the address that takes the rows and the headers that it recognizes, folded."""
+    """Show the page; as JSON, the address that takes the rows."""
     builder = await ResponseBuilder.begin(request, query, services)
     if builder.is_not_modified:
         return _negotiated(builder.not_modified())
-    columns = {name: list(role.headers) for name, role in ROLES.by_name.items()}
-    content = {"resource": f"{root_of(request.scope)}{MATCH}", "columns": columns}
-    outcomes = {code: name_outcome(code, builder.language) for code in OUTCOMES}
-    return _negotiated(builder.answer("match.html", "Match names", content, outcomes=outcomes, faults=FAULTS))
+    content = {"resource": f"{root_of(request.scope)}{MATCH}"}
+    context: dict[str, Any] = {
+        "outcomes": {code: name_outcome(code, builder.language) for code in OUTCOMES},
+        "faults": FAULTS,
+        "maxzoom": MAX_ZOOM,
+    }
+    return _negotiated(builder.answer("match.html", "Add keys", content, **context))
 
 
 @router.get(MAP_PAGE)

@@ -1,19 +1,23 @@
-"""Answers a request with rows: receives all of them, checks them, and answers them one by one, in order."""
+"""Answers a request with rows: receives all of them, checks them, and answers them in order, or describes the first."""
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from itertools import islice
 from tempfile import SpooledTemporaryFile
-from typing import IO
+from typing import IO, Any
 from urllib.parse import quote
 
+from pydantic_core import to_json
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from localidades_api.bulk.readers import RowReader, XlsxReader
+from localidades_api.bulk.readers import CsvReader, RowReader, XlsxReader, for_a_while
 from localidades_api.bulk.rows import Answer, Row
+from localidades_api.bulk.sample import SAMPLE_ROWS
 from localidades_api.bulk.writers import AnswerWriter
 from localidades_api.errors import LocalidadesError
 from localidades_api.http.body import spool_body
@@ -29,12 +33,11 @@ MAX_BODY = 1024**3  # bytes, as in deploy/nginx
 _IN_MEMORY = 1024**2  # bytes of a body that is not in a file
 
 
-class BulkResponse(Response):
-    """The answers to the rows of a request.
+class _RowsResponse(Response, ABC):
+    """The response to a request with rows.
 
-    Such responses take turns, so that other requests wait for at most one of them. An error of the body or
-    the service is raised before the response begins; a later failure ends the response early, which every
-    HTTP client notices.
+    Such responses take turns, so that other requests wait for at most one of them. An error of the body or the service
+    is raised before the response begins.
     """
 
     def __init__(
@@ -43,39 +46,28 @@ class BulkResponse(Response):
         turn: asyncio.Lock,
         request: Request,
         read: Callable[[IO[bytes]], RowReader],
-        write: Callable[[RowReader], AnswerWriter],
-        answering: AbstractAsyncContextManager[AnswerSome],
         headers: Mapping[str, str],
     ) -> None:
         self._transfers = transfers
         self._turn = turn
         self._request = request
         self._read = read
-        self._write = write
-        self._answering = answering
         self.background = None
         self.init_headers({**headers, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  # the request has the scope
-        """Receive the rows, and send their answers until the client disconnects."""
+        """Receive the rows, and send the response."""
         async with self._transfers.begin().sending(scope):
             with SpooledTemporaryFile(_IN_MEMORY) as body:
                 await spool_body(self._request, body, MAX_BODY)
-                async with self._answering as answer:
-                    answers = self._answer(body, answer)
-                    piece: bytes | None = await anext(answers)
-                    await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-                    try:
-                        while piece is not None and not await self._request.is_disconnected():
-                            await send({"type": "http.response.body", "body": piece, "more_body": True})
-                            piece = await anext(answers, None)
-                    except (LocalidadesError, OSError) as error:
-                        _log.error("A response of many rows was cut off: %s", error)
-                    else:
-                        await send({"type": "http.response.body", "body": b"", "more_body": False})
+                await self._send(body, send)
 
-    async def _answer(self, body: IO[bytes], answer: AnswerSome) -> AsyncIterator[bytes]:
-        """Yield the answers to all rows, at least one piece."""
+    @abstractmethod
+    async def _send(self, body: IO[bytes], send: Send) -> None:
+        """Send the response to a body."""
+
+    async def _check(self, body: IO[bytes]) -> RowReader:
+        """Return the reader of a body that can be read to its end."""
         reader = self._read(body)
         checking = reader.check()
         is_checked = False
@@ -85,6 +77,75 @@ class BulkResponse(Response):
             await asyncio.sleep(0)
             if await self._request.is_disconnected():
                 raise ClientDisconnect
+        return reader
+
+
+class PreviewResponse(_RowsResponse):
+    """A description of the table in the body of a request, as JSON."""
+
+    async def _send(self, body: IO[bytes], send: Send) -> None:
+        reader = await self._check(body)
+        rows, first = reader.rows(), list[Row]()
+        while len(first) < min(SAMPLE_ROWS, reader.count):
+            async with self._turn:
+                first += islice(for_a_while(rows), SAMPLE_ROWS - len(first))
+            await asyncio.sleep(0)
+        content = to_json({**_describe_place(reader), "quantity": reader.count, **reader.describe(first)})
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        await send({"type": "http.response.body", "body": content})
+
+
+def _describe_place(reader: RowReader) -> dict[str, Any]:
+    """Say where in a workbook the table is."""
+    if isinstance(reader, XlsxReader):
+        return {
+            "sheets": reader.sheets,
+            "sheet": reader.sheet.name,
+            "header_row": reader.header_row,
+            "has_header": reader.header_row > 0,
+        }
+    has_header = isinstance(reader, CsvReader) and reader.has_header
+    return {"sheets": [], "sheet": None, "header_row": None, "has_header": has_header}
+
+
+class BulkResponse(_RowsResponse):
+    """The answers to the rows of a request.
+
+    A failure after the response has begun ends it early, which every HTTP client notices.
+    """
+
+    def __init__(
+        self,
+        transfers: Transfers,
+        turn: asyncio.Lock,
+        request: Request,
+        read: Callable[[IO[bytes]], RowReader],
+        headers: Mapping[str, str],
+        write: Callable[[RowReader], AnswerWriter],
+        answering: AbstractAsyncContextManager[AnswerSome],
+    ) -> None:
+        super().__init__(transfers, turn, request, read, headers)
+        self._write = write
+        self._answering = answering
+
+    async def _send(self, body: IO[bytes], send: Send) -> None:
+        """Send the answers until the client disconnects."""
+        async with self._answering as answer:
+            answers = self._answer(body, answer)
+            piece: bytes | None = await anext(answers)
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            try:
+                while piece is not None and not await self._request.is_disconnected():
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+                    piece = await anext(answers, None)
+            except (LocalidadesError, OSError) as error:
+                _log.error("A response of many rows was cut off: %s", error)
+            else:
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _answer(self, body: IO[bytes], answer: AnswerSome) -> AsyncIterator[bytes]:
+        """Yield the answers to all rows, at least one piece."""
+        reader = await self._check(body)
         rows, left, writer = reader.rows(), reader.count, self._write(reader)
         written = await asyncio.to_thread(writer.begin)  # writing a workbook copies most of it
         while left:

@@ -6,7 +6,7 @@ import json
 import re
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -16,6 +16,7 @@ from typing import IO, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, cas
 
 from pydantic_core import from_json
 
+from localidades_api.bulk.columns import as_cell
 from localidades_api.bulk.rows import (
     PLACE,
     Assignment,
@@ -24,13 +25,14 @@ from localidades_api.bulk.rows import (
     Row,
     RowError,
     assign,
+    columns_without_header,
     describe_needed,
     is_place_without_header,
     name_columns,
     repeated,
     require,
-    unique,
 )
+from localidades_api.bulk.sample import SAMPLE_ROWS, Sample, describe_sample
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.errors import CatalogueError, UnreadableBodyError
 from localidades_api.files.archive import DAMAGED_ZIP, limit_reads
@@ -62,6 +64,11 @@ class Dialect:
     line_end: str = "\r\n"  # RFC 4180
     has_bom: bool = False
     is_utf8: bool = True  # as far as it has been read
+
+
+def _describe_table(headers: Sequence[str], assignment: Assignment, rows: Sequence[Row]) -> Sample:
+    cells = [cast("list[str]", row.sent) for row in rows]
+    return {"kind": assignment.kind, **describe_sample(headers, name_columns(assignment, headers), cells)}
 
 
 class RowReader(ABC):
@@ -100,6 +107,10 @@ class RowReader(ABC):
         """Yield the rows, and None for each empty line, of which there may be millions."""
         for number, record in self._records():
             yield self._row(number, record) if record else None
+
+    @abstractmethod
+    def describe(self, rows: Sequence[Row]) -> Sample:
+        """Return the columns, their roles, and the first rows, which have been read."""
 
     @abstractmethod
     def _records(self) -> Iterator[tuple[int, Any]]:
@@ -210,11 +221,32 @@ class CsvReader(RowReader):
         if header_row == 1 and is_place and len(first_record) == 1:
             named = {"nombre": first_record[0]}  # a column alone has names, whatever it is called
         self.has_header = not is_headless
-        columns = self._name_columns(first_record, '"' in cast("str", first)) if is_headless else first_record
-        named = {} if is_headless else named
-        self.layout.columns = columns
-        self.assignment = assign(columns, roles, named)
-        require(self.assignment, roles, columns, named)
+        with self._describing_refusal(first_record):
+            columns = self._name_columns(first_record, '"' in cast("str", first)) if is_headless else first_record
+            named = {} if is_headless else named
+            self.layout.columns = columns
+            self.assignment = assign(columns, roles, named)
+            require(self.assignment, roles, columns, named)
+
+    def describe(self, rows: Sequence[Row]) -> Sample:
+        """Return the columns, their roles, and the first rows."""
+        return _describe_table(self.layout.columns or [], self.assignment, rows)
+
+    @contextmanager
+    def _describing_refusal(self, first: Sequence[str]) -> Iterator[None]:
+        """Add the columns and the first rows to the error about columns that are not enough."""
+        try:
+            yield
+        except UnreadableBodyError as error:
+            headers = first if self.has_header else [""] * len(first)
+            roles: dict[str, str] = {}
+            with suppress(UnreadableBodyError):
+                roles = name_columns(assign(headers, self._roles, self._named if self.has_header else {}), headers)
+            rows: list[list[str]] = []
+            with suppress(UnreadableBodyError):  # the header is what to correct first
+                records = (record for _, record in islice(self._records(), _MAX_EMPTY))
+                rows.extend(islice(filter(None, records), SAMPLE_ROWS))
+            raise UnreadableBodyError(str(error), members=describe_sample(headers[:_MAX_NAMED], roles, rows)) from None
 
     def _name_columns(self, first: Sequence[str], is_quoted: bool) -> list[str]:  # noqa: FBT001  # see the call
         """Return the roles of the columns without a header.
@@ -222,7 +254,7 @@ class CsvReader(RowReader):
         A line with commas is read as people write it, as a whole: some places have no municipio.
         """
         if self._named or len(first) > len(PLACE) or self._delimiter != "," or is_quoted:
-            return name_columns(first, self._named)
+            return columns_without_header(first, self._named)
         self._delimiter = None
         return [PLACE[0]]
 
@@ -305,6 +337,19 @@ class NdjsonReader(RowReader):
     def __init__(self, file: IO[bytes], roles: Roles, named: Named) -> None:
         super().__init__(file, roles, named)
         self._assignment = lru_cache(_MAX_SHAPES)(self._assign)
+
+    def describe(self, rows: Sequence[Row]) -> Sample:
+        """Return the members of the first rows, and the roles of those of the first that can be read."""
+        objects = [cast("Mapping[str, object]", row.sent) for row in rows if isinstance(row.sent, Mapping)]
+        members = list(dict.fromkeys(chain.from_iterable(objects)))
+        kind: PlaceKind | None = None
+        roles: dict[str, str] = {}
+        for one in reversed(objects):
+            with suppress(RowError):
+                found = self._assignment(tuple(one))
+                kind, roles = found.kind, name_columns(found, tuple(one))
+        cells = [[as_cell(one.get(name)) for name in members] for one in objects]
+        return {"kind": kind, **describe_sample(members, roles, cells)}
 
     def _records(self) -> Iterator[tuple[int, str]]:
         with self._lines() as lines:
@@ -455,6 +500,19 @@ class XlsxReader(RowReader):
                 "The workbook can't be read: save it as .xlsx, without a password, or save its sheet as CSV (UTF-8)."
             ) from error
 
+    @property
+    def sheets(self) -> list[str]:
+        """The names of the sheets that can be read."""
+        return [sheet.name for sheet in self._visible]
+
+    @property
+    def _visible(self) -> Sequence[Sheet]:
+        return [sheet for sheet in self.workbook.sheets if sheet.is_visible] or self.workbook.sheets
+
+    def describe(self, rows: Sequence[Row]) -> Sample:
+        """Return the columns of the header, their roles, and the first rows; the workbook has been checked."""
+        return _describe_table(self.layout.columns or [], cast("Assignment", self.assignment), rows)
+
     def check(self) -> Iterator[None]:
         """Read the workbook to its end, with a pause after some milliseconds of work."""
         end = perf_counter() + _SLICE
@@ -469,12 +527,11 @@ class XlsxReader(RowReader):
 
         The error is that of the first sheet; its `columns` are those of the widest row, for the sender to name some.
         """
-        visible = [one for one in self.workbook.sheets if one.is_visible] or self.workbook.sheets
         error: UnreadableBodyError | None = None
         found: list[_Header] = []
         headless: _Header | None = None
         kinds = list(self._roles.needed)
-        sheets = [self.sheet] if self._is_sheet_named else visible
+        sheets = [self.sheet] if self._is_sheet_named else self._visible
         for sheet in sheets:
             rows, is_empty = yield from self._first_rows(sheet)
             header = self._choose_header(sheet, rows, is_empty=is_empty)
@@ -484,11 +541,7 @@ class XlsxReader(RowReader):
                 if header.assignment.kind == kinds[0]:
                     break
             elif error is None:
-                widest: list[str] = max((row for _, row in rows), key=len, default=SheetRow())
-                columns, names = unique(widest)[:_MAX_NAMED], [one.name for one in visible[:_MAX_NAMED]]
-                error = UnreadableBodyError(
-                    header, members={**({"columns": columns} if columns else {}), "sheets": names}
-                )
+                error = UnreadableBodyError(header, members=self._describe_refused(sheet, [row for _, row in rows]))
         if headless is not None and (self._named_row == 0 or not found):
             found = [headless]
         if not found:
@@ -527,8 +580,27 @@ class XlsxReader(RowReader):
         is_place = is_place_without_header(first, self._roles, self._named) and not may_be_title
         if self._named_row is None and not is_place:
             return None
-        columns = name_columns(first, self._named)
-        return _Header(sheet, 0, 0, assign(columns, self._roles, {}), columns)
+        try:
+            columns = columns_without_header(first, self._named)
+            assignment = assign(columns, self._roles, {})
+            require(assignment, self._roles, columns, {})
+        except UnreadableBodyError as error:
+            sample = describe_sample([""] * len(first[:_MAX_NAMED]), {}, [row for _, row in rows])
+            described = {"sheets": self.sheets[:_MAX_NAMED], "sheet": sheet.name, **sample}
+            raise UnreadableBodyError(str(error), members=described) from None
+        return _Header(sheet, 0, 0, assignment, columns)
+
+    def _describe_refused(self, sheet: Sheet, rows: Sequence[SheetRow]) -> dict[str, object]:
+        """Describe a sheet without a header: with its widest row as one, if it has any."""
+        described: dict[str, object] = {"sheets": self.sheets[:_MAX_NAMED], "sheet": sheet.name}
+        if not rows:
+            return described
+        widest = max(rows, key=len)
+        roles: dict[str, str] = {}
+        with suppress(UnreadableBodyError):
+            roles = name_columns(assign(widest, self._roles, self._named), widest)
+        below = [row for row in rows if row.number > widest.number]
+        return {**described, "header_row": widest.number, **describe_sample(widest[:_MAX_NAMED], roles, below)}
 
     def _choose_header(self, sheet: Sheet, rows: Sequence[tuple[int, SheetRow]], *, is_empty: bool) -> "_Header | str":
         """Return the row with the most known columns as the header, or why none can be."""

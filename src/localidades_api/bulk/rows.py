@@ -210,7 +210,7 @@ POINTS = Roles(
 PLACE = ("nombre", "municipio", "estado")
 
 
-Named: TypeAlias = Mapping[str, str]  # a role, and the header that the sender names for it
+Named: TypeAlias = Mapping[str, str]  # a role, and the header that the sender names for it; empty for no column
 
 
 class Assignment(NamedTuple):
@@ -241,7 +241,8 @@ def assign(headers: Sequence[str], roles: Roles, named: Named) -> Assignment:
     folded = [fold_header(header) for header in headers]
     columns: dict[str, int] = {}
     for role, header in named.items():
-        columns[role] = _find(header, headers, folded, role)
+        if header:
+            columns[role] = _find(header, headers, folded, role)
     for role, (known, _) in roles.by_name.items():
         if role not in named:
             at = next((folded.index(one) for one in known if one in folded), None)
@@ -280,6 +281,8 @@ def repeated(assignment: Assignment, headers: Sequence[str], named: Named) -> st
     folded = [fold_header(header) for header in headers]
     for role, (at, _) in assignment.by_role.items():
         is_literal = named.get(role) == headers[at]
+        if named.get(role) not in headers and named.get(role) == unique(headers)[at]:
+            continue
         if (headers.count(headers[at]) if is_literal else folded.count(folded[at])) > 1:
             return headers[at]
     return None
@@ -298,15 +301,15 @@ def is_place_without_header(first: Sequence[str], roles: Roles, named: Named) ->
     return len(first) == 1 or (len(first) <= len(PLACE) and is_state_name(first[-1]))
 
 
-def name_columns(first: Sequence[str], named: Named) -> list[str]:
+def columns_without_header(first: Sequence[str], named: Named) -> list[str]:
     """Return the roles of columns without a header, empty for none: as the sender numbers them, or by what they have.
 
     Raise UnreadableBodyError for a number that there is not, and for more columns than a place has.
     """
     width = len(first)
-    if named:
+    if numbers := {role: number for role, number in named.items() if number}:
         columns = [""] * width
-        for role, number in named.items():
+        for role, number in numbers.items():
             if not (number.isdecimal() and number.isascii() and 1 <= int(number) <= width):
                 raise UnreadableBodyError(
                     f"Without a header, name the column of `{role}` by its number, from 1 to {width}."
@@ -325,9 +328,17 @@ def name_columns(first: Sequence[str], named: Named) -> list[str]:
 def _find(header: str, headers: Sequence[str], folded: Sequence[str], role: str) -> int:
     if header in headers:
         return headers.index(header)
-    if (name := fold_header(header)) in folded:
+    if (name := fold_header(header)) and name in folded:
         return folded.index(name)
+    if header in (names := unique(headers)):
+        return names.index(header)
     raise UnreadableBodyError(f"The first line does not have the header that was named for `{role}`.")
+
+
+def name_columns(assignment: Assignment, headers: Sequence[str]) -> dict[str, str]:
+    """Return the name of the column of each role, as `unique` names it."""
+    names = unique(headers)
+    return {role: names[at] for role, (at, _) in assignment.by_role.items()}
 
 
 def unique(headers: Iterable[str]) -> list[str]:

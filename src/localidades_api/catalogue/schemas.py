@@ -522,6 +522,49 @@ class MatchResults(BaseModel):
     results: list[Match]
 
 
+class MatchPreview(BaseModel):
+    """What is understood of rows before they are matched."""
+
+    sheets: Annotated[
+        list[str],
+        Field(description="The visible sheets of a workbook; none for other formats.", examples=[["Visitas"]]),
+    ]
+    sheet: Annotated[str | None, Field(description="The sheet that is read.", examples=["Visitas"])]
+    header_row: Annotated[
+        int | None, Field(description="The number of the row of that sheet with the header.", ge=1, examples=[6])
+    ]
+    has_header: Annotated[
+        bool, Field(description="Whether a row names the columns; without one, they have the names of their roles.")
+    ]
+    quantity: Annotated[int, Field(description="How many rows there are.", ge=0, examples=[200])]
+    kind: Annotated[
+        PlaceKind | None,
+        Field(description="What each row is about; null if no row can be read.", examples=["localidad"]),
+    ]
+    columns: Annotated[
+        list[str],
+        Field(
+            description="The columns of the table. One without a header, or with that of another, has a name of its"
+            " own, such as `column 2`.",
+            examples=[["Folio", "Localidad", "Entidad"]],
+        ),
+    ]
+    roles: Annotated[
+        dict[str, str],
+        Field(
+            description="The column of each parameter that names one, such as `nombre`.",
+            examples=[{"nombre": "Localidad", "estado": "Entidad"}],
+        ),
+    ]
+    rows: Annotated[
+        list[list[str]],
+        Field(
+            description="The first five rows: the text of each column, cut after 200 characters.",
+            examples=[[["001", "El Zapote", "Jalisco"]]],
+        ),
+    ]
+
+
 class PointRow(BaseModel):
     """A row with a point; other members come back untouched."""
 

@@ -46,8 +46,9 @@ def lenient_translator(language: Language) -> Callable[[str], str]:
 
 @lru_cache
 def _patterns(language: Language) -> list[tuple[re.Pattern[str], str]]:
-    """Return a pattern and a translation for each message with names in braces."""
+    """Return a pattern and a translation for each message with names in braces, the longest message first."""
     found = [(re.split(r"\{(\w+)\}", text), message) for text, message in _messages(language).items() if "{" in text]
+    found.sort(key=lambda one: -sum(map(len, one[0][::2])))
     return [(re.compile("".join(_group(parts)), re.DOTALL), message) for parts, message in found]
 
 

@@ -1,10 +1,10 @@
 // CSV as texts: cells keep their quotes, so that a cell that nobody changes is written as it came.
 
-export const DELIMITERS = [",", ";", "\t", "|"]; // those that the service reads
+const quoted = (without) => `"[^"${without}]*(?:""[^"${without}]*)*"`;
 
-export function parse(text, delimiter) {
+export function parse(text, delimiter, enclosed = quoted("")) {
   const end = delimiter === "|" ? "\\|" : delimiter;
-  const cell = new RegExp(`("[^"]*(?:""[^"]*)*"|[^${end}\\r\\n]*)(${end}|\\r?\\n|\\r|$)`, "y");
+  const cell = new RegExp(`(${enclosed}|[^${end}\\r\\n]*)(${end}|\\r?\\n|\\r|$)`, "y");
   const records = [];
   let record = [];
   while (cell.lastIndex < text.length) {
@@ -18,8 +18,6 @@ export function parse(text, delimiter) {
   return records;
 }
 
-export const unquote = (cell) => (/^"[^]*"$/.test(cell) ? cell.slice(1, -1).replaceAll('""', '"') : cell);
-
 export const quote = (text, delimiter) =>
   text.includes(delimiter) || /["\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 
@@ -28,11 +26,47 @@ export const join = (records, delimiter, lineEnd) =>
   records.map((record) =>
     record.map((cell) => (cell.startsWith('"') ? cell : quote(cell, delimiter))).join(delimiter) + lineEnd).join("");
 
-// Old spreadsheets write windows-1252.
-export function decode(bytes) {
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: true }); // it may end within a character
-  } catch {
-    return new TextDecoder("windows-1252").decode(bytes);
+const DELIMITERS = [",", ";", "\t", "|"]; // those that the service reads
+const SEPARATOR_LINE = /^"?sep=([,;\t|])"?(?:\r\n?|\n)/i; // for Excel, before the header
+
+// Returns the delimiter of a text: a tab between cells that were copied, or what its first line has most of.
+export function delimiterOf(text) {
+  const named = text.match(SEPARATOR_LINE);
+  if (named) return named[1];
+  const [line = ""] = text.match(/[^\r\n]+/) ?? [];
+  if (line.includes("\t")) return "\t";
+  const amount = (delimiter) => line.split(delimiter).length;
+  return DELIMITERS.reduce((best, one) => (amount(one) > amount(best) ? one : best));
+}
+
+// Returns what was pasted as CSV that any program reads. A spreadsheet encloses a copied cell in quotes only for a tab, a
+// line end or a quote in it; other quotes are text, even one that is never closed. A cell with both tabs and line ends is
+// rather two, each with such a quote.
+export function csvOfPasted(text) {
+  if (!text.includes('"')) return text;
+  const delimiter = delimiterOf(text);
+  const isCopied = delimiter === "\t";
+  const records = parse(text, delimiter, isCopied ? `${quoted("\t")}|${quoted("\\r\\n")}` : undefined);
+  const texts = records.map((record) => record.map((cell) => quote(textOf(cell, isCopied), delimiter)));
+  return texts.map((record) => `${record.join(delimiter)}\n`).join("");
+}
+
+function textOf(cell, isCopied) {
+  const [, inner] = cell.match(/^"([^"]*(?:""[^"]*)*)"$/) ?? [];
+  if (inner === undefined || (isCopied && !/\t|[\r\n]|""/.test(inner))) return cell;
+  return inner.replaceAll('""', '"');
+}
+
+// Returns the beginning of a text up to a line end that is not within quotes.
+export function cut(text) {
+  const lines = text.split("\n");
+  lines.pop();
+  let isOpen = false;
+  let [whole, at] = [0, 0];
+  for (const line of lines) {
+    at += line.length + 1;
+    if (line.split('"').length % 2 === 0) isOpen = !isOpen;
+    if (!isOpen) whole = at;
   }
+  return text.slice(0, whole || at || text.length);
 }

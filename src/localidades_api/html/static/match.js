@@ -1,14 +1,24 @@
 // Matches a pasted list or a file: sends it, reads the answers as they come, and writes the file with the choices.
 import { join, parse, quote } from "./csv.js";
-import { Answers, count, words } from "./match_answers.js";
-import { Columns } from "./match_columns.js";
+import { Answers } from "./match_answers.js";
+import { ResultMap } from "./match_map.js";
 import { sentenceOf } from "./match_sentences.js";
+import { Source, lacksColumns } from "./match_source.js";
+import { Steps } from "./match_steps.js";
+import { count, say, words } from "./match_words.js";
 import { XLSX, change } from "./workbook.js";
 
 const byId = (id) => document.getElementById(id);
 const [form, file, meter, progress, error] = ["match", "file", "meter", "progress", "error"].map(byId);
-const columns = new Columns(form);
+const DEFAULT_FIELDS = form.dataset.fields;
 const answers = new Answers(form.dataset.resource.replace(/match\/$/, ""), form.dataset.detail);
+const steps = new Steps();
+export const shown = new ResultMap(answers); // the map, for tests, which ask it what it draws
+const source = new Source(form.dataset.resource, (problem) => {
+  if (!problem) error.textContent = "";
+  else if (problem.error) explain(problem.error);
+  else explain(problem);
+});
 let sent = null; // what the answers belong to
 let stopping = null;
 
@@ -33,11 +43,20 @@ async function* read(stream) {
   }
 }
 
+// The columns of a place that the file has: the service writes one at least.
+function chosenFields() {
+  const chosen = [...form.querySelectorAll("[name=field]:checked")].map((box) => box.value);
+  return chosen.join(",") || "nombre";
+}
+
 async function match(signal) {
-  const request = await columns.request();
+  await source.settle(signal);
+  const request = await source.request();
   request.query.set("sure", byId("sure").value / 100);
+  const fields = chosenFields();
+  if (fields !== DEFAULT_FIELDS) request.query.set("fields", fields);
   if (form.dataset.release) request.query.set("release", form.dataset.release);
-  const rows = await rowsOf(request.body);
+  const { quantity } = source;
   const kind = request.type === XLSX ? "xlsx" : "csv";
   const response = await ask(request, "ndjson", signal, { file: kind }); // which would be matched again to be saved
   request.query.set("release", response.headers.get("Catalogue-Release")); // the file is of the same one
@@ -47,21 +66,17 @@ async function match(signal) {
       if (one.file === undefined) received.push(one);
       else pieces.push(Uint8Array.from(atob(one.file), (letter) => letter.charCodeAt(0)));
     }
-    progress.textContent = `${words.done}: ${count(received.length)}`;
-    if (rows) [meter.max, meter.value] = [Math.max(rows, received.length), received.length];
+    progress.textContent = say("done", { count: count(received.length) });
+    if (quantity) [meter.max, meter.value] = [quantity, received.length];
   }
   sent = { ...request, name: file.files[0]?.name, files: { [kind]: { blob: new Blob(pieces), ...placesOf(response) } } };
-  if (request.type === XLSX) columns.tell(Object.keys(received[0]?.sent ?? {}));
   byId("csv").hidden = request.type === XLSX; // the workbook comes back
-  answers.show(received, request.headers ?? columns.headers(), request.query.get("release"));
+  const { headers } = request;
+  answers.show(received, { headers, release: request.query.get("release"), fields: fields.split(",").filter(Boolean) });
+  steps.begin(answers.asked.length);
+  shown.show({ isOther: true });
   byId("result-title").scrollIntoView();
   byId("result-title").focus({ preventScroll: true });
-}
-
-// Returns about how many rows a text has; nothing for what is no text.
-async function rowsOf(body) {
-  const text = await body.text();
-  return text.startsWith("PK") ? 0 : text.trimEnd().split("\n").length - 1;
 }
 
 // Returns where a table has its header, and each member of the answers, as the service says.
@@ -72,6 +87,7 @@ function placesOf({ headers }) {
 
 // The service writes the file; the answers that a person has chosen are replaced in it.
 async function written(format, signal) {
+  await answers.describeSearched();
   if (!sent.files[format]) {
     const response = await ask(sent, format, signal);
     sent.files[format] = { blob: await response.blob(), ...placesOf(response) };
@@ -112,7 +128,7 @@ function delimiterOf(text) {
 function save(content, ending, name = "") {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(content);
-  link.download = `${name.replace(/\.[^.]*$/, "") || "localidades"}-match${ending}`;
+  link.download = `${name.replace(/\.[^.]*$/, "") || "localidades"}-${words.ending}${ending}`;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60000);
   answers.isSaved = true;
@@ -126,6 +142,15 @@ async function hasChanged(chosen) {
   } catch {
     return true;
   }
+}
+
+// Says what went wrong, and what to do.
+async function explain(problem) {
+  if (lacksColumns(problem)) {
+    const others = (problem.sheets ?? []).filter((name) => name !== problem.sheet).slice(0, 10);
+    error.textContent = words.noColumn + (others.length ? say("orSheet", { sheets: others.join(", ") }) : ".");
+  } else if (problem.detail) error.replaceChildren(...sentenceOf(problem.detail));
+  else error.textContent = await hasChanged(file.files[0]) ? words.changed : words.unreachable;
 }
 
 // Runs a task with its buttons off; an error is shown, and nothing that was entered is lost.
@@ -142,23 +167,34 @@ async function run(task) {
   } catch (problem) {
     const isStopped = problem.name === "AbortError";
     progress.textContent = isStopped ? words.stopped : "";
-    if (problem.detail) error.replaceChildren(...sentenceOf(problem.detail));
-    else if (!isStopped) error.textContent = await hasChanged(file.files[0]) ? words.changed : words.unreachable;
-    if (problem.columns) columns.tell(problem.columns); // of the sheet, none of which the service recognizes
-    if (problem.type?.endsWith("#unreadable-body")) columns.details.open = true;
-    if (error.textContent) error.focus();
+    if (!isStopped) {
+      await explain(problem);
+      error.focus();
+    }
   }
   for (const button of buttons) button.disabled = false;
   [byId("stop").hidden, meter.hidden] = [true, true];
 }
 
 function acceptDrops() {
-  form.addEventListener("dragover", (event) => event.preventDefault());
-  form.addEventListener("drop", (event) => {
-    if (!event.dataTransfer.files.length) return; // a dropped text goes where it is dropped
+  const [area] = form.getElementsByClassName("drop");
+  const mark = (isOver) => area.classList.toggle("over", isOver);
+  form.addEventListener("dragover", (event) => {
     event.preventDefault();
-    file.files = event.dataTransfer.files;
-    columns.offer();
+    mark(event.dataTransfer.types.includes("Files"));
+  });
+  form.addEventListener("dragleave", (event) => { if (!form.contains(event.relatedTarget)) mark(false); });
+  form.addEventListener("drop", (event) => {
+    mark(false);
+    const { files } = event.dataTransfer;
+    if (!files.length) return; // a dropped text goes where it is dropped
+    event.preventDefault();
+    if (files.length > 1) {
+      error.textContent = say("oneFile", { names: [...files].map(({ name }) => name).slice(0, 5).join(", ") });
+      return;
+    }
+    file.files = files;
+    source.begin();
   });
 }
 
@@ -171,7 +207,7 @@ form.addEventListener("submit", (event) => {
 byId("sure").addEventListener("input", (event) => { byId("sure-shown").textContent = `${event.target.value} %`; });
 byId("try").addEventListener("click", () => {
   [file.value, byId("rows").value] = ["", byId("example").content.textContent];
-  columns.offer();
+  source.begin();
   form.requestSubmit(byId("send"));
 });
 byId("stop").addEventListener("click", () => stopping.abort());

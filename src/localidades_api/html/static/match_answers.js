@@ -1,44 +1,45 @@
 // The answers, and the choices of the person where several places are possible.
 import { sentenceOf } from "./match_sentences.js";
+import { amount, count, element, say, textsOf, words } from "./match_words.js";
 import { Suggestions } from "./page.js";
 
 const STEP = 100; // rows drawn at once: a browser freezes over ten thousand
 const NONE = "none"; // the choice of none of the candidates
+const OUTCOMES = ["exact", "sure", "ambiguous", "none", "problem"];
+// What stands below a table, in a row without a municipio or an estado.
+const NOT_A_PLACE = /^(sub|gran )?total(es)?\b|^(fuentes?|notas?|source|elabor\p{L}+)[^:]{0,20}:/iu;
+// The columns of a row's answer, before those of its place.
+const COLUMNS = ["outcome", "cvegeo", "label", "score", "margin", "faults", "candidates", "withdrawn", "problem"];
 
 const byId = (id) => document.getElementById(id);
-const textsOf = (id) =>
-  Object.fromEntries([...byId(id).content.children].map((one) => [one.className, one.textContent]));
-export const words = textsOf("words");
 const faultNames = textsOf("faults");
 const inFile = textsOf("outcomes"); // what a file says of a row; in English these are codes
-export const count = (number) => number.toLocaleString("en");
 const alike = (one, other) => one.localeCompare(other, "es", { sensitivity: "base" }) === 0;
 const hasCandidates = ({ answer }) => answer.candidates.length > 0;
-const others = (rows) => (rows > 1 ? ` (${words.appliesTo} ${count(rows)} ${words.rows})` : "");
+const others = (rows) => (rows > 1 ? ` (${say("appliesTo", { count: count(rows) })})` : "");
 const isCertain = ({ outcome }) => outcome === "exact" || outcome === "sure";
-
-function element(name, properties, ...children) {
-  const made = Object.assign(document.createElement(name), properties);
-  made.append(...children);
-  return made;
-}
 
 export class Answers {
   constructor(address, detail) {
     this.address = address; // of the localities
     this.detail = detail; // the query of a locality's page
     this.choices = new Map(); // the key chosen for each question; kept when rows are matched again
-    this.offerSearch = new Map(); // shows the search of a question when its choice asks for one
+    this.accepted = new Map(); // those of them that were accepted all at once
+    this.drawn = new Map(); // shows the choice of each question that is drawn
     this.searched = new Map(); // the places that were searched for, by key
     this.isSaved = true;
+    byId("accept").addEventListener("click", () => this.acceptLikeliest());
+    byId("undo").addEventListener("click", () => this.undoAccepted());
   }
 
-  // `headers` are those of the columns that tell the place, `release` the one that answered.
-  show(answers, headers, release) {
-    [this.headers, this.release] = [headers, release];
+  // `headers` are those of the columns that tell the place, `release` the one that answered, `fields` what the file says of
+  // a place.
+  show(answers, { headers, release, fields }) {
+    [this.headers, this.release, this.fields] = [headers, release, fields];
     this.answers = answers.map((answer, index) => ({ ...answer, number: index + 1 }));
+    for (const answer of this.answers) answer.isApart = this.hasNoPlace(answer);
     this.questions = new Map();
-    for (const answer of this.answers.filter((one) => !isCertain(one))) {
+    for (const answer of this.answers.filter((one) => !isCertain(one) && !one.isApart)) {
       const key = this.keyOf(answer);
       const question = this.questions.get(key) ?? { key, answer, rows: 0 };
       question.rows += 1;
@@ -50,13 +51,18 @@ export class Answers {
     const [open, unlikely] = [asked.filter(isOpen), asked.filter((one) => !isOpen(one) && hasCandidates(one))];
     this.showTotals();
     byId("result").hidden = false;
-    drawInSteps(byId("decide"), [...open, ...unlikely], (one) => this.drawQuestion(one), (drawn) => {
-      this.offerSearches(drawn);
+    this.drawn.clear();
+    this.asked = [...open, ...unlikely];
+    drawInSteps(byId("decide"), this.asked, (one) => this.drawQuestion(one), (drawn) => {
+      this.showChoices(drawn);
       this.describePlaces(drawn);
     });
     const unfound = asked.filter((one) => !hasCandidates(one));
-    drawInSteps(byId("unfound"), unfound, (one) => this.drawUnfound(one), (drawn) => this.offerSearches(drawn));
+    drawInSteps(byId("unfound"), unfound, (one) => this.drawUnfound(one), (drawn) => this.showChoices(drawn));
     drawInSteps(byId("found"), this.answers.filter(isCertain), (one) => this.drawFound(one));
+    const apart = this.answers.filter((one) => one.isApart);
+    byId("apart").querySelector("summary").textContent = amount(apart.length, "oneApart", "severalApart");
+    drawInSteps(byId("apart"), apart, (one) => this.drawRow(one, 1));
     this.showDecided();
   }
 
@@ -65,47 +71,93 @@ export class Answers {
     return JSON.stringify([outcome, candidates.length ? candidates : this.cellsOf(sent)]);
   }
 
+  // Whether a row is a total, a source or a note below the table, or has nothing in the columns that tell the place.
+  hasNoPlace(answer) {
+    if (isCertain(answer) || !this.headers.length) return false;
+    const cells = this.headers.map((header) => answer.sent[header]).filter(Boolean);
+    const texts = cells.filter((cell) => /\p{L}/u.test(cell));
+    return !cells.length || (texts.length === 1 && NOT_A_PLACE.test(texts[0].trim()));
+  }
+
   showTotals() {
-    byId("totals").replaceChildren(...["exact", "sure", "ambiguous", "none", "problem"].map((outcome) => {
-      const rows = this.answers.filter((one) => one.outcome === outcome).length;
-      return element("li", {}, element("strong", {}, count(rows)), rows === 1 && inFile[outcome] !== outcome ? inFile[outcome] : words[outcome]);
-    }));
-    const shares = { certain: ["exact", "sure"], doubtful: ["ambiguous"], unknown: ["none", "problem"] };
-    const parts = Object.entries(shares).map(([share, outcomes]) =>
-      [share, this.answers.filter((one) => outcomes.includes(one.outcome)).length]);
-    byId("shares").setAttribute("aria-label", parts.map(([share, rows]) => `${count(rows)} ${words[share]}`).join(", "));
-    byId("shares").replaceChildren(...parts.filter(([, rows]) => rows).map(([share, rows]) => {
-      const part = element("span", { className: share }, `${count(rows)} ${words[share]}`);
+    const parts = OUTCOMES.map((outcome) =>
+      [outcome, this.answers.filter((one) => one.outcome === outcome && !one.isApart).length]).filter(([, rows]) => rows);
+    byId("shares").replaceChildren(...parts.map(([outcome, rows]) => {
+      const part = element("span", { className: outcome });
       part.style.flexGrow = rows;
       return part;
     }));
+    byId("totals").replaceChildren(...parts.map(([outcome, rows]) =>
+      element("li", { className: outcome }, amount(rows, `${outcome}1`, outcome))));
   }
 
   showDecided() {
-    const asked = [...this.questions.values()].filter(hasCandidates);
-    const decided = asked.filter(({ key }) => this.choices.has(key)).length;
-    byId("decided").textContent = asked.length ? `${words.decided}: ${count(decided)} ${words.of} ${count(asked.length)}` : "";
+    const decided = this.asked.filter(({ key }) => this.choices.has(key));
+    byId("decided").textContent = this.asked.length
+      ? say("decided", { count: count(decided.length), all: count(this.asked.length) }) : "";
+    const left = this.asked.filter(({ key }) => !this.choices.has(key));
+    const rows = left.reduce((sum, question) => sum + question.rows, 0);
+    const right = left.reduce((sum, { answer, rows: times }) => sum + times * answer.candidates[0].score, 0);
+    byId("accept").hidden = !left.length;
+    byId("accept").textContent = say("acceptLikeliest", { share: Math.round(right / rows) });
+    const accepted = [...this.accepted].filter(([key, value]) => this.choices.get(key) === value).length;
+    byId("undo").hidden = !accepted;
+    byId("undo").textContent = say("undo", { count: count(accepted) });
+  }
+
+  acceptLikeliest() {
+    const left = this.asked.filter(({ key }) => !this.choices.has(key));
+    for (const { key, answer } of left) {
+      const [{ cvegeo }] = answer.candidates;
+      this.choices.set(key, cvegeo);
+      this.accepted.set(key, cvegeo);
+    }
+    this.changed(left);
+    byId("undo").focus();
+  }
+
+  // Takes back what was accepted at once, but for what the person has changed since.
+  undoAccepted() {
+    for (const [key, value] of this.accepted) if (this.choices.get(key) === value) this.choices.delete(key);
+    this.accepted.clear();
+    this.changed(this.asked);
+    byId("accept").focus();
+  }
+
+  changed(questions) {
+    this.isSaved = false;
+    this.showChoices(questions);
+    this.showDecided();
+    byId("result").dispatchEvent(new CustomEvent("decide"));
   }
 
   drawQuestion({ key, answer, rows }) {
-    const choice = (value, ...content) => {
+    const inputs = [];
+    const choice = (value, number, ...content) => {
       const input = element("input", { type: "radio", name: `row-${answer.number}`, value });
-      input.checked = this.choices.get(key) === value;
       input.addEventListener("change", () => this.choose(key, value));
-      return element("label", {}, input, element("span", {}, ...content));
+      inputs.push(input);
+      const digit = element("kbd", { ariaHidden: "true" }, number);
+      return element("label", {}, input, digit, element("span", {}, ...content));
     };
-    const candidates = answer.candidates.map((one) => element("div", { className: "choice" },
-      choice(one.cvegeo, element("strong", {}, one.label), placeholder(one), ...drawFaults(one)),
-      this.link(one)));
+    const candidates = answer.candidates.map((one, at) => element("div", { className: "choice" },
+      choice(one.cvegeo, at + 1, element("strong", {}, one.label), placeholder(one), ...drawFaults(one)),
+      element("span", { className: "share" }, `${Math.round(one.score)} %`), this.link(one)));
     const said = element("strong", {}, this.describe(answer));
-    return element("fieldset", { className: "question" },
+    const question = element("fieldset", { className: "question", tabIndex: -1 },
       element("legend", {}, `${words.row} ${count(answer.number)}: `, said, others(rows)),
-      ...candidates, element("div", { className: "choice" }, choice(NONE, words.noneOfThese)),
-      this.drawSearch(key, answer));
+      ...candidates, element("div", { className: "choice" }, choice(NONE, 0, words.noneOfThese)));
+    const showSearch = this.drawSearch(question, key, answer);
+    this.drawn.set(key, () => {
+      for (const input of inputs) input.checked = this.choices.get(key) === input.value;
+      showSearch();
+    });
+    return question;
   }
 
-  // Who chooses none of the candidates, or has none, may search for the place.
-  drawSearch(key, { number, candidates }) {
+  // Who chooses none of the candidates, or has none, may search for the place. Returns what shows the search if the choice
+  // asks for one.
+  drawSearch(parent, key, { number, candidates }) {
     const isAlone = !candidates.length;
     const id = `search-${number}`;
     const input = element("input", { id, type: "search", maxLength: 100, autocomplete: "off" });
@@ -119,45 +171,75 @@ export class Answers {
     input.addEventListener("keydown", (event) => { if (event.key === "Enter") event.preventDefault(); });
     input.addEventListener("choose", (event) => {
       event.preventDefault();
-      const { cvegeo, label } = event.detail;
-      this.searched.set(cvegeo, { cvegeo, label });
+      const { id, cvegeo, label } = event.detail;
+      this.searched.set(cvegeo, { id, cvegeo, label });
       this.choose(key, cvegeo);
     });
     input.addEventListener("input", () => { // it is no longer the place that was chosen
       if (this.searched.has(this.choices.get(key))) this.choose(key, isAlone ? undefined : NONE);
     });
-    this.offerSearch.set(key, () => {
-      box.hidden = !isAlone && !this.isElsewhere(key);
+    parent.append(box);
+    return () => {
+      box.hidden = !isAlone && !this.isElsewhere(key, candidates);
       if (!box.hidden && !input.role) new Suggestions(input);
-    });
-    return box;
+    };
   }
 
-  // Shows the searches of questions that have been drawn.
-  offerSearches(drawn) {
-    for (const { key } of drawn) this.offerSearch.get(key)();
+  // Finds what the file says of the places that were searched for, by the names that a match has.
+  async describeSearched() {
+    const query = new URLSearchParams({ format: "json", release: this.release });
+    for (const place of [...this.searched.values()].filter(({ nombre }) => nombre === undefined)) {
+      const answer = await fetch(`${this.address}${place.id}/?${query}`);
+      if (!answer.ok) throw new Error(String(answer.status));
+      const { municipio, estado, ...found } = await answer.json();
+      const key = place.cvegeo;
+      const keys = { cve_ent: key.slice(0, 2), cve_mun: key.slice(2, 5), cvegeo_mun: key.slice(0, 5) };
+      Object.assign(place, found, keys, { municipio: municipio.nombre, estado: estado.nombre });
+    }
+  }
+
+  // Shows the choices of questions that are drawn.
+  showChoices(questions) {
+    for (const { key } of questions) this.drawn.get(key)?.();
   }
 
   // Whether none of a question's candidates is chosen, or a place that was searched for.
-  isElsewhere(key) {
+  isElsewhere(key, candidates) {
     const value = this.choices.get(key);
-    return value === NONE || this.searched.has(value);
+    return value !== undefined && !candidates.some(({ cvegeo }) => cvegeo === value);
   }
 
   // Says of the candidates how many live there; the answers have no room for that.
   async describePlaces(questions) {
     const keys = [...new Set(questions.flatMap(({ answer }) => answer.candidates.map(({ cvegeo }) => cvegeo)))];
-    for (let at = 0; at < keys.length; at += STEP) {
-      const asked = new URLSearchParams({ cvegeo: keys.slice(at, at + STEP).join(","), fields: "cvegeo,ambito,poblacion",
-        page_size: STEP, format: "json", release: this.release });
-      const answer = await fetch(`${this.address}?${asked}`).catch(() => null);
-      for (const { cvegeo, ambito, poblacion } of answer?.ok ? (await answer.json()).results : []) {
-        const people = poblacion === null ? words.noData : `${count(poblacion)} ${words.inhabitants}`;
-        for (const one of byId("decide").querySelectorAll(`[data-of="${cvegeo}"]`)) {
-          one.textContent = [words[ambito], people].filter(Boolean).join(" · ");
-        }
+    for (const { cvegeo, ambito, poblacion } of await this.ask(keys, "cvegeo,ambito,poblacion")) {
+      const people = poblacion === null ? words.noData : amount(poblacion, "oneInhabitant", "inhabitants");
+      for (const one of byId("decide").querySelectorAll(`[data-of="${cvegeo}"]`)) {
+        one.textContent = [words[ambito], people].filter(Boolean).join(" · ");
       }
     }
+  }
+
+  // Returns what the catalogue says of places; nothing of those that it can't be asked for.
+  async ask(keys, fields) {
+    const found = [];
+    for (let at = 0; at < keys.length; at += STEP) {
+      const asked = new URLSearchParams({ cvegeo: keys.slice(at, at + STEP).join(","), fields,
+        page_size: STEP, format: "json", release: this.release });
+      const answer = await fetch(`${this.address}?${asked}`).catch(() => null);
+      if (answer?.ok) found.push(...(await answer.json()).results);
+    }
+    return found;
+  }
+
+  // The places that are certain or chosen, each with the text of the first of its rows.
+  places() {
+    const found = new Map();
+    for (const answer of this.answers) {
+      const cvegeo = isCertain(answer) ? answer.cvegeo : this.choices.get(answer.key);
+      if (cvegeo && cvegeo !== NONE && !found.has(cvegeo)) found.set(cvegeo, this.describe(answer));
+    }
+    return found;
   }
 
   drawRow(answer, rows, ...cells) {
@@ -168,13 +250,14 @@ export class Answers {
   }
 
   drawUnfound({ key, answer, rows }) {
-    return this.drawRow(answer, rows, element("td", { className: "text" }, ...reasonOf(answer), this.drawSearch(key, answer)));
+    const cell = element("td", { className: "text" }, ...reasonOf(answer));
+    this.drawn.set(key, this.drawSearch(cell, key, answer));
+    return this.drawRow(answer, rows, cell);
   }
 
   drawFound(answer) {
-    return this.drawRow(answer, 1, element("td", { className: "text" }, answer.label),
-      element("td", {}, this.link(answer)),
-      element("td", { className: "text" }, ...drawFaults(answer)));
+    return this.drawRow(answer, 1, element("td", { className: "text" }, answer.label, ...drawFaults(answer)),
+      element("td", {}, this.link(answer)));
   }
 
   describe({ sent }) {
@@ -194,26 +277,27 @@ export class Answers {
   choose(key, value) {
     if (value === undefined) this.choices.delete(key);
     else this.choices.set(key, value);
-    this.isSaved = false;
-    this.offerSearch.get(key)();
-    this.showDecided();
+    this.changed([{ key }]);
   }
 
-  // Returns the cells of a row's answer that a choice changes; none if nobody has chosen.
+  // Returns the cells of a row's answer that a choice changes; none if nobody has chosen. A row without a place is left as
+  // it came.
   changesOf(index) {
-    const { key, candidates, outcome } = this.answers[index];
+    const { key, candidates, outcome, isApart } = this.answers[index];
+    if (isApart) return Object.fromEntries([...COLUMNS, ...this.fields].map((name) => [name, ""]));
     const value = this.choices.get(key);
     if (value === undefined) return {};
     const place = candidates.find(({ cvegeo }) => cvegeo === value) ?? this.searched.get(value);
     const { cvegeo = "", label = "", score = "" } = place ?? {};
     const solved = outcome === "problem" ? { problem: "" } : {};
-    return { outcome: place ? inFile.chosen : inFile.none, cvegeo, label, score: String(score), margin: "", faults: "", ...solved };
+    const more = Object.fromEntries(this.fields.map((name) => [name, String(place?.[name] ?? "")]));
+    return { outcome: place ? inFile.chosen : inFile.none, cvegeo, label, ...more, score: String(score), margin: "", faults: "", ...solved };
   }
 }
 
 // Where it will be said how many live at a place.
 function placeholder({ cvegeo }) {
-  const place = element("span", { className: "fault" });
+  const place = element("span", { className: "fault people" });
   place.dataset.of = cvegeo;
   return place;
 }

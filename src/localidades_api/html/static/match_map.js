@@ -1,0 +1,109 @@
+// The places that are certain or chosen, on a map that is loaded when somebody wants to see it.
+import { collection, mapStyle, palette } from "./map_style.js";
+import { amount, element, say, count } from "./match_words.js";
+
+const MOST = 3000; // places
+const COUNTRY = [[-118.5, 14.4], [-86.5, 32.8]];
+const [details, ground] = ["placed", "ground"].map((id) => document.getElementById(id));
+const system = matchMedia("(prefers-color-scheme: dark)");
+const isDark = () => (document.documentElement.dataset.theme ?? (system.matches ? "dark" : "light")) === "dark";
+
+export class ResultMap {
+  constructor(answers) {
+    this.answers = answers;
+    this.known = new Map(); // places with their coordinates, by key
+    details.hidden = !document.createElement("canvas").getContext("webgl2");
+    details.addEventListener("toggle", () => this.show());
+    document.getElementById("result").addEventListener("decide", () => this.show());
+    document.addEventListener("themechange", () => this.restyle());
+    system.addEventListener("change", () => this.restyle());
+  }
+
+  // Draws the places as they are now, if the map is open.
+  async show({ isOther = false } = {}) {
+    if (isOther) [this.fitted, this.release] = [false, this.answers.release];
+    if (!details.open) return;
+    const places = this.answers.places();
+    const wanted = [...places.keys()].slice(0, MOST);
+    const map = await (this.loading ??= this.load());
+    const missing = wanted.filter((key) => !this.known.has(key));
+    const found = await this.answers.ask(missing, "cvegeo,nombre,latitud,longitud");
+    for (const place of found) this.known.set(place.cvegeo, place);
+    const shown = wanted.map((key) => this.known.get(key)).filter((place) => typeof place?.latitud === "number");
+    this.features = shown.map(({ cvegeo, nombre, latitud, longitud }) => ({
+      type: "Feature", geometry: { type: "Point", coordinates: [longitud, latitud] },
+      properties: { cvegeo, nombre, said: places.get(cvegeo) },
+    }));
+    map.getSource("matched")?.setData(collection(this.features));
+    const text = places.size > MOST ? say("firstPlaces", { count: count(MOST) }) : amount(shown.length, "onePlace", "places");
+    details.querySelector(".help").textContent = text;
+    if (!this.fitted && shown.length) this.fit(map);
+  }
+
+  fit(map) {
+    this.fitted = true;
+    const [x, y] = [0, 1].map((axis) => this.features.map(({ geometry }) => geometry.coordinates[axis]));
+    const box = [[Math.min(...x), Math.min(...y)], [Math.max(...x), Math.max(...y)]];
+    map.fitBounds(box, { padding: 32, maxZoom: 11, animate: false });
+  }
+
+  async load() {
+    const library = await import("./maplibre/maplibre-gl.mjs");
+    const map = new library.Map({
+      container: ground, style: this.style(), bounds: COUNTRY, minZoom: 2, maxZoom: 15, renderWorldCopies: false,
+      attributionControl: false, dragRotate: false, touchPitch: false, pitchWithRotate: false,
+      fadeDuration: 0, locale: { "Map.Title": details.querySelector("summary").textContent },
+    });
+    map.touchZoomRotate.disableRotation();
+    map.keyboard.disableRotation();
+    map.scrollZoom.disable(); // the page scrolls
+    for (const [name, act] of [["closer", "zoomIn"], ["farther", "zoomOut"]]) {
+      document.getElementById(name).addEventListener("click", () => map[act]());
+    }
+    map.on("mouseenter", "matched", () => (map.getCanvas().style.cursor = "pointer"));
+    map.on("mouseleave", "matched", () => (map.getCanvas().style.cursor = ""));
+    map.on("click", "matched", ({ features: [{ properties }] }) => this.tell(properties));
+    await map.once("style.load");
+    this.map = map;
+    return map;
+  }
+
+  tell({ cvegeo, nombre, said }) {
+    const link = this.answers.link({ id: Number(cvegeo), cvegeo });
+    details.querySelector(".told").replaceChildren(element("strong", {}, said), " → ", nombre, " ", link);
+  }
+
+  restyle() {
+    this.map?.setStyle(this.style());
+  }
+
+  style() {
+    const dark = isDark();
+    const { tiles, maxzoom } = ground.dataset;
+    const source = { tiles: [`${location.origin}${tiles}${this.answers.release}`], maxzoom: Number(maxzoom) };
+    const style = mapStyle({ tiles: source, dark, color: "poblacion", filters: { estado_id: -1 }, outlines: [], selected: null });
+    const names = mapStyle({ tiles: source, dark, color: "poblacion", filters: {}, outlines: [], selected: null });
+    const { text, ground: halo, ring } = palette(dark);
+    const layer = (from, id) => from.layers.find((one) => one.id === id);
+    style.sources.matched = { type: "geojson", data: collection(this.features ?? []) };
+    style.layers = [
+      ...["ground", "backdrop", "others"].map((id) => layer(style, id)), layer(names, "names"),
+      {
+        id: "matched", type: "circle", source: "matched",
+        paint: {
+          "circle-color": ring, "circle-radius": ["interpolate", ["linear"], ["zoom"], 4, 4, 10, 8],
+          "circle-stroke-color": halo, "circle-stroke-width": 1.5,
+        },
+      },
+      {
+        id: "matched-names", type: "symbol", source: "matched", minzoom: 7,
+        layout: {
+          "text-field": ["get", "nombre"], "text-font": ["system-ui"], "text-size": 12, "text-variable-anchor": ["left", "right"],
+          "text-radial-offset": 0.8, "text-justify": "auto",
+        },
+        paint: { "text-color": text, "text-halo-color": halo, "text-halo-width": 1.4 },
+      },
+    ];
+    return style;
+  }
+}

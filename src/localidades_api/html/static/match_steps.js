@@ -1,0 +1,71 @@
+// One question after the other: by keys, and on a telephone one at a time.
+import { count, say } from "./match_words.js";
+
+const byId = (id) => document.getElementById(id);
+const [result, section, steps] = ["result", "decide", "steps"].map(byId);
+const [before, after] = [".before", ".after"].map((one) => steps.querySelector(one));
+const questions = () => [...section.querySelectorAll(".question")];
+
+export class Steps {
+  constructor() {
+    this.total = 0;
+    this.current = null;
+    section.addEventListener("focusin", ({ target }) => {
+      const question = target.closest(".question");
+      if (question) this.mark(question);
+    });
+    before.addEventListener("click", () => this.move(-1));
+    after.addEventListener("click", () => this.move(1));
+    result.addEventListener("keydown", (event) => this.press(event));
+  }
+
+  // Begins with the first of some questions, which have been drawn.
+  begin(total) {
+    this.total = total;
+    this.mark(questions()[0] ?? null);
+  }
+
+  mark(question) {
+    this.current?.classList.remove("current");
+    this.current = question;
+    question?.classList.add("current");
+    const at = questions().indexOf(question);
+    steps.querySelector("span").textContent = say("step", { number: count(at + 1), all: count(this.total) });
+    before.disabled = at <= 0;
+    after.disabled = at + 1 >= this.total;
+  }
+
+  // Goes to a question near the current one, which may have to be drawn first.
+  move(step) {
+    const at = questions().indexOf(this.current) + step;
+    if (at === questions().length && at < this.total) section.querySelector(".more").onclick();
+    const question = questions()[at];
+    if (!question) return;
+    this.mark(question);
+    question.focus();
+    question.scrollIntoView({ block: "nearest" });
+  }
+
+  // Keys count within the result only, and not while somebody types.
+  press(event) {
+    const { target, key } = event;
+    if (event.ctrlKey || event.metaKey || event.altKey || target.matches("input[type=search], select")) return;
+    const isInside = Boolean(target.closest(".question"));
+    const isArrow = target.matches(".question") && ["ArrowDown", "ArrowUp"].includes(key);
+    if (key === "n" || key === "p" || isArrow) {
+      event.preventDefault();
+      const isNext = key === "n" || key === "ArrowDown";
+      if (isInside) this.move(isNext ? 1 : -1);
+      else this.current?.focus();
+    } else if (isInside && /^[0-9]$/.test(key)) {
+      this.pick(Number(key));
+    }
+  }
+
+  pick(number) {
+    const inputs = [...this.current.querySelectorAll("input[type=radio]")];
+    const input = number ? inputs.slice(0, -1)[number - 1] : inputs.at(-1);
+    input?.click();
+    if (input) this.current.focus();
+  }
+}

@@ -1,0 +1,161 @@
+"""What is understood of a body of rows before they are matched."""
+
+import json
+from typing import Any
+
+import httpx
+import openpyxl
+import pytest
+
+from localidades_api.bulk.readers import XLSX
+from tests.support.wire import LOCALIDADES
+from tests.support.workbooks import workbook_of
+
+PREVIEW = f"{LOCALIDADES}match/preview/"
+CSV, NDJSON, JSON = "text/csv", "application/x-ndjson", "application/json"
+PLACES = [(f"{number:03}", "Asientos", "Municipio 002", "Ags.") for number in range(1, 8)]
+FORM = [("Visitas de campo", None, None, None), (), ("Folio", "Localidad", "Municipio", "Entidad"), *PLACES]
+
+
+async def post(client: httpx.AsyncClient, content: bytes | str, media_type: str, query: str = "") -> httpx.Response:
+    return await client.post(f"{PREVIEW}?{query}", content=content, headers={"content-type": media_type})
+
+
+async def previewed(
+    client: httpx.AsyncClient, content: bytes | str, media_type: str, query: str = ""
+) -> dict[str, Any]:
+    answer = await post(client, content, media_type, query)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == JSON
+    assert answer.headers["cache-control"] == "no-store"
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def cover_and_visits(book: openpyxl.Workbook) -> None:
+    book.create_sheet("Portada", 0).append(["Padrón", "2026"])
+    book.create_sheet("Listas").sheet_state = "hidden"
+
+
+async def test_workbook_is_previewed_with_its_sheet_and_header(client: httpx.AsyncClient) -> None:
+    data = workbook_of(*FORM, sheet="Visitas", change=cover_and_visits)
+    assert await previewed(client, data, XLSX) == {
+        "sheets": ["Portada", "Visitas"],
+        "sheet": "Visitas",
+        "header_row": 3,
+        "has_header": True,
+        "quantity": 7,
+        "kind": "localidad",
+        "columns": ["Folio", "Localidad", "Municipio", "Entidad"],
+        "roles": {"nombre": "Localidad", "municipio": "Municipio", "estado": "Entidad"},
+        "rows": [list(place) for place in PLACES[:5]],
+    }
+    [other] = [await previewed(client, data, XLSX, "sheet=Visitas&header_row=4&nombre=Asientos&estado=Ags.")]
+    assert (other["header_row"], other["quantity"]) == (4, 6)
+    assert other["roles"] == {"nombre": "Asientos", "estado": "Ags."}
+
+
+async def test_csv_is_previewed_with_few_rows_and_short_cells(client: httpx.AsyncClient) -> None:
+    lines = ["Localidad;x;x;", f"Asientos;1;{'y' * 300}", "Ninguno;2", "", "Ninguno;3;4;5;6"]
+    found = await previewed(client, "\n".join(lines), CSV)
+    assert (found["sheets"], found["sheet"], found["header_row"], found["quantity"]) == ([], None, None, 3)
+    assert found["columns"] == ["Localidad", "x", "x (2)", "column 4"]
+    assert found["rows"] == [["Asientos", "1", "y" * 200, ""], ["Ninguno", "2", "", ""], ["Ninguno", "3", "4", "5"]]
+    assert (await previewed(client, "nombre\n", CSV))["rows"] == []
+
+
+async def test_columns_are_named_as_the_preview_names_them(client: httpx.AsyncClient) -> None:
+    text = "Localidad,x,x,,\nAsientos,1,2,Municipio 002,Ags.\n"
+    found = await previewed(client, text, CSV, "municipio=column 4&estado=column 5&clave=x (2)")
+    assert found["roles"] == {"nombre": "Localidad", "municipio": "column 4", "estado": "column 5", "clave": "x (2)"}
+    assert (await previewed(client, text, CSV, "clave=x (2)"))["roles"] == {"nombre": "Localidad", "clave": "x (2)"}
+    query = {"municipio": "column 4", "estado": "column 5", "format": "json"}
+    answer = await client.post(
+        f"{LOCALIDADES}match/", params=query, content=text.encode(), headers={"content-type": CSV}
+    )
+    assert [result["cvegeo"] for result in answer.json()["results"]] == ["010020001"]
+    assert (
+        (await post(client, text, CSV, "municipio=x")).json()["detail"].startswith("The first line has the column `x`")
+    )
+
+
+async def test_recognized_column_can_be_left_out(client: httpx.AsyncClient) -> None:
+    text = "Localidad,Municipio,Estado\nAsientos,Otro,Ags.\n"
+    assert (await previewed(client, text, CSV, "municipio="))["roles"] == {"nombre": "Localidad", "estado": "Estado"}
+    assert (await previewed(client, workbook_of(*FORM), XLSX, "estado="))["roles"].keys() == {"nombre", "municipio"}
+    rows = json.dumps({"localidad": "Asientos", "mpio": "Otro"})
+    assert (await previewed(client, rows, NDJSON, "municipio="))["roles"] == {"nombre": "localidad"}
+    assert (await previewed(client, "Localidad,,Estado\nAsientos,1,Ags.\n", CSV, "estado="))["roles"] == {
+        "nombre": "Localidad"
+    }
+
+
+@pytest.mark.parametrize("media_type", [JSON, NDJSON])
+async def test_objects_are_previewed_with_the_members_of_the_first(client: httpx.AsyncClient, media_type: str) -> None:
+    rows: list[object] = [1, {"lugar": "Asientos", "n": 2}, {"Entidad": "Ags.", "n": [None]}, *[{"n": 1}] * 6]
+    body = json.dumps({"rows": rows}) if media_type == JSON else "\n".join(map(json.dumps, rows))
+    found = await previewed(client, body, media_type)
+    assert (found["quantity"], found["columns"]) == (9, ["lugar", "n", "Entidad"])
+    assert found["roles"] == {"nombre": "lugar"}
+    assert found["rows"][:2] == [["Asientos", "2", ""], ["", "[null]", "Ags."]]
+    assert len(found["rows"]) == 4
+
+
+async def test_unrecognized_table_is_a_problem_with_its_first_rows(client: httpx.AsyncClient) -> None:
+    point = {"latitud": "lat", "longitud": "lon"}
+    problem = await post(client, "sitio,lat,lon\n\nAsientos,22,-102\n" + "x,y\n" * 9, CSV)
+    assert (problem.status_code, problem.json()["type"]) == (422, "/problems#unreadable-body")
+    assert problem.json()["detail"].startswith("The first line names no column for `nombre`")
+    assert problem.json()["columns"] == ["sitio", "lat", "lon"]
+    assert problem.json()["roles"] == point
+    assert problem.json()["rows"] == [["Asientos", "22", "-102"], *[["x", "y", ""]] * 4]
+    rows = ("Lista",), ("sitio", "lat", "lon"), *[("Asientos", 22, -102)] * 6
+    data = workbook_of(*rows, sheet="A", change=cover_and_visits)
+    problem = await post(client, data, XLSX, "sheet=A")
+    assert {name: problem.json()[name] for name in ("sheets", "sheet", "header_row", "columns", "roles", "rows")} == {
+        "sheets": ["Portada", "A"],
+        "sheet": "A",
+        "header_row": 2,
+        "columns": ["sitio", "lat", "lon"],
+        "roles": point,
+        "rows": [["Asientos", "22", "-102"]] * 5,
+    }
+    assert (await post(client, data, XLSX)).json()["sheet"] == "Portada"
+    assert (await previewed(client, data, XLSX, "nombre=sitio"))["sheet"] == "A"
+
+
+async def test_preview_says_what_each_row_is_and_whether_there_is_a_header(client: httpx.AsyncClient) -> None:
+    municipios = await previewed(client, "Municipio,Estado\nAsientos,Ags.\n", CSV)
+    assert (municipios["kind"], municipios["has_header"]) == ("municipio", True)
+    assert (await previewed(client, "Municipio\nAsientos\n", CSV, "kind=municipio"))["kind"] == "municipio"
+    refused = await post(client, "Municipio,x\nAsientos,1\n", CSV, "kind=localidad")
+    assert (refused.status_code, refused.json()["roles"]) == (422, {"municipio": "Municipio"})
+    headless = await previewed(client, "Asientos\tAgs.\nNinguno\tAgs.\n", CSV)
+    assert (headless["kind"], headless["has_header"], headless["quantity"]) == ("localidad", False, 2)
+    assert headless["roles"] == {"nombre": "nombre", "estado": "estado"}
+    numbered = await previewed(client, "Ags.\tx\tAsientos\n", CSV, "header_row=0&nombre=3&estado=1&municipio=")
+    assert (numbered["columns"], numbered["rows"]) == (["estado", "column 2", "nombre"], [["Ags.", "x", "Asientos"]])
+    assert (await post(client, "Asientos\nNinguno\n", CSV, "header_row=1")).json()["columns"] == ["Asientos"]
+    wide = await post(client, "1,2,3,Asientos,Ags.\n", CSV, "header_row=0")
+    assert wide.json()["detail"].startswith("The file has 5 columns and no header")
+    assert (wide.json()["columns"][4], wide.json()["rows"]) == ("column 5", [["1", "2", "3", "Asientos", "Ags."]])
+
+
+async def test_open_quote_below_an_unknown_header_does_not_hide_the_columns(client: httpx.AsyncClient) -> None:
+    problem = await post(client, 'sitio,n\nAsientos,1\n"Ninguno,2\n', CSV)
+    assert (problem.json()["columns"], problem.json()["rows"]) == (["sitio", "n"], [["Asientos", "1"]])
+    assert "quote in row 1 is never closed" in (await post(client, 'nombre\n"A\n', CSV)).json()["detail"]
+
+
+async def test_preview_refuses_what_a_match_refuses(client: httpx.AsyncClient) -> None:
+    assert (await post(client, "nombre\nA\n", "text/html")).status_code == 415
+    assert (await post(client, "nombre\nA\n", CSV, "format=csv")).status_code == 422
+    assert (await post(client, "nombre\nA\n", CSV, "sheet=A")).json()["type"] == "/problems#unreadable-body"
+    assert (await post(client, b"PK", XLSX)).json()["detail"].startswith("The workbook can't be read")
+    wide = await post(client, ",".join(f"c{number}" for number in range(101)) + "\n", CSV)
+    assert len(wide.json()["columns"]) == 100
+    read_only = await client.get(PREVIEW)
+    assert (read_only.status_code, read_only.headers["allow"]) == (405, "POST, OPTIONS")
+    assert (
+        await client.post(PREVIEW.rstrip("/"), content="nombre\n", headers={"content-type": CSV})
+    ).status_code == 200

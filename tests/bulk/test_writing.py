@@ -85,7 +85,7 @@ def test_table_is_written_in_spanish_for_people() -> None:
     assert spanish.headers([]) == SPANISH
     cells = {name: cell({**ANSWER, "problem": PROBLEM}) for name, cell in spanish.cells.items()}
     assert list(cells) == ["outcome", "cvegeo", "label", "score", "faults", "candidates", "problem"]
-    assert cells["outcome"] == "ambigua"
+    assert cells["outcome"] == "por decidir"
     assert cells["faults"] == "ortografía: Guadalajra → Guadalajara (-5.5); tipo de lugar: ejido (-2.5)"
     assert cells["problem"] == (
         "“latitud” no se puede leer como grados, por ejemplo 20.6736. La clave se buscó sin las coordenadas de la fila."
@@ -173,7 +173,7 @@ def test_spanish_answer_is_answered_again() -> None:
     spanish = in_language(MATCH_COLUMNS, "es")
     again = answered(answered("nombre\nPeñón\n".encode(), columns=spanish), columns=spanish).decode().splitlines()
     assert again[0] == ",".join(["nombre", *SPANISH, *(f"{header} (2)" for header in SPANISH)])
-    assert again[1].count("ambigua,,,94.5,") == 2
+    assert again[1].count("por decidir,,,94.5,") == 2
 
 
 @pytest.mark.parametrize(("language", "first"), [("en", "match_outcome"), ("es", "Resultado")])

@@ -91,7 +91,7 @@ async def test_candidates_have_the_fields(client: httpx.AsyncClient) -> None:
 async def test_fields_come_once_in_the_order_of_the_table(client: httpx.AsyncClient) -> None:
     rows = [{"cvegeo": "010010001"}]
     [found] = await matched(client, rows, "viviendas,cve_mun,nombre,cve_mun")
-    assert list(found)[4:9] == ["label", "nombre", "cve_mun", "viviendas", "score"]
+    assert list(found)[5:10] == ["label", "nombre", "cve_mun", "viviendas", "score"]
     assert (await post(client, rows, "nombre,municipio,estado")).content == (
         await client.post(MATCH, json={"rows": rows})
     ).content

@@ -144,14 +144,14 @@ async def test_preview_says_what_each_row_is_and_whether_there_is_a_header(clien
 async def test_open_quote_below_an_unknown_header_does_not_hide_the_columns(client: httpx.AsyncClient) -> None:
     problem = await post(client, 'sitio,n\nAsientos,1\n"Ninguno,2\n', CSV)
     assert (problem.json()["columns"], problem.json()["rows"]) == (["sitio", "n"], [["Asientos", "1"]])
-    assert "quote in row 1 is never closed" in (await post(client, 'nombre\n"A\n', CSV)).json()["detail"]
+    assert "quote in line 2 is never closed" in (await post(client, 'nombre\n"A\n', CSV)).json()["detail"]
 
 
 async def test_preview_refuses_what_a_match_refuses(client: httpx.AsyncClient) -> None:
     assert (await post(client, "nombre\nA\n", "text/html")).status_code == 415
     assert (await post(client, "nombre\nA\n", CSV, "format=csv")).status_code == 422
     assert (await post(client, "nombre\nA\n", CSV, "sheet=A")).json()["type"] == "/problems#unreadable-body"
-    assert (await post(client, b"PK", XLSX)).json()["detail"].startswith("The workbook can't be read")
+    assert (await post(client, b"PK\x03\x04", XLSX)).json()["detail"].startswith("The workbook can't be read")
     wide = await post(client, ",".join(f"c{number}" for number in range(101)) + "\n", CSV)
     assert len(wide.json()["columns"]) == 100
     read_only = await client.get(PREVIEW)

@@ -59,7 +59,7 @@ def test_rows_are_answered_as_by_the_service(catalogue: Catalogue, service: str)
 
 def test_certainty_can_be_chosen(catalogue: Catalogue) -> None:
     row = {"localidad": "Rancho El Gero", "municipio": "Municipio 001", "estado": "Ags."}
-    [strict], [lenient] = catalogue.match([row]), catalogue.match([row], sure=0.9)
+    [strict], [lenient] = catalogue.match([row], sure=0.999), catalogue.match([row], sure=0.9)
     assert (strict["match_outcome"], lenient["match_outcome"]) == ("ambiguous", "sure")
 
 

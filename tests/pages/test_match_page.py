@@ -91,8 +91,8 @@ async def test_pasted_cells_are_matched_and_counted_by_outcome(page: Page) -> No
     await expect(unfound).to_have_text(
         [
             "RowWhat it saysReason",
-            '5Xyzzy, "qwert"No place is like it.Search for another place',
-            "6Municipio 001, Ags.Its nombre is empty, and it has no key to go by.Search for another place",
+            '6Xyzzy, "qwert"No place is like it.Search for another place',
+            "7Municipio 001, Ags.Its nombre is empty, and it has no key to go by.Search for another place",
         ]
     )
     certain = page.get_by_text("Matched with certainty")
@@ -106,7 +106,7 @@ async def test_pasted_cells_are_matched_and_counted_by_outcome(page: Page) -> No
 
 async def test_choice_applies_to_every_equal_row_of_the_file(page: Page) -> None:
     await match(page, PASTED)
-    ninguno = question(page, "Row 3: Ninguno, Municipio 001, Ags. (applies to 2 rows)")
+    ninguno = question(page, "Row 4: Ninguno, Municipio 001, Ags. (applies to 2 rows)")
     await expect(ninguno).to_be_visible()
     decided = page.locator("#decided")
     await expect(decided).to_have_text("Decided: 0 of 1")
@@ -132,7 +132,7 @@ async def test_choice_applies_to_every_equal_row_of_the_file(page: Page) -> None
 async def test_pasted_cells_are_saved_as_a_workbook_with_text_keys(page: Page) -> None:
     await match(page, PASTED)
     await (
-        question(page, "Row 3: Ninguno, Municipio 001, Ags. (applies to 2 rows)")
+        question(page, "Row 4: Ninguno, Municipio 001, Ags. (applies to 2 rows)")
         .get_by_role("radio", name="Ninguno (0003)")
         .check()
     )
@@ -149,9 +149,9 @@ async def test_pasted_cells_are_saved_as_a_workbook_with_text_keys(page: Page) -
 
 async def test_rejecting_all_candidates_is_kept_when_matched_again(page: Page) -> None:
     await match(page, PASTED)
-    await question(page, "Row 3").get_by_role("radio").first.focus()
+    await question(page, "Row 4").get_by_role("radio").first.focus()
     await page.keyboard.press("ArrowUp")  # from the first to the last
-    none = question(page, "Row 3").get_by_role("radio", name="None of these")
+    none = question(page, "Row 4").get_by_role("radio", name="None of these")
     await expect(none).to_be_checked()
     await match(page, f"{PASTED}013\tAsientos\t\t\n")
     await expect(none).to_be_checked()
@@ -168,14 +168,14 @@ async def test_saved_file_adds_the_answer_columns_only(page: Page, encoding: str
     )
     await page.get_by_label("Población", exact=True).select_option("Name")
     await page.get_by_role("button", name="Add keys").click()
-    await question(page, "Row 2: Ninguno").get_by_role("radio", name="Ninguno (0002)").check()
+    await question(page, "Row 3: Ninguno").get_by_role("radio", name="Ninguno (0002)").check()
     name, content = await downloaded(page)
     assert name == "Mi lista-match.csv"
     assert content.startswith(b"\xef\xbb\xbf") == (encoding != "utf-8")
     written = content.decode("utf-8-sig").splitlines()
     assert all(line.startswith(f"{sent};") for sent, line in zip(lines[:2], written, strict=False))
     assert [row["2020"] for row in table_in(content, ";")] == ["a", "b;c", ""]
-    assert [row["match_outcome"] for row in table_in(content, ";")] == ["ambiguous", "chosen", "chosen"]
+    assert [row["match_outcome"] for row in table_in(content, ";")] == ["exact", "chosen", "chosen"]
 
 
 async def test_changed_file_must_be_chosen_again(browser: Browser, base: str, tmp_path: Path) -> None:
@@ -312,7 +312,7 @@ async def test_example_is_matched_by_a_click(page: Page) -> None:
 
 async def test_candidates_show_their_population_and_none_of_these_searches(page: Page) -> None:
     await match(page, PASTED)
-    asked = question(page, "Row 3")
+    asked = question(page, "Row 4")
     await expect(asked.locator(".choice").first).to_contain_text("rural · population without data")
     search = asked.locator("input[type=search]")
     await expect(search).to_be_hidden()
@@ -370,7 +370,7 @@ async def test_spanish_page_saves_spanish_files(browser: Browser, base: str) -> 
         await page.goto(f"{PAGE}&lang=es")
         await page.get_by_label("O pegue una lista").fill(PASTED.replace("010\tNinguno", "010\tXyzzy"))
         await page.get_by_role("button", name="Asignar claves").click()
-        await question(page, "Fila 3").get_by_role("radio", name="Ninguno (0003)").check()
+        await question(page, "Fila 4").get_by_role("radio", name="Ninguno (0003)").check()
         row = page.locator("#unfound").get_by_role("row", name="Xyzzy, Municipio 001")
         await row.get_by_role("combobox", name="Buscar").press_sequentially("bellaco")
         await expect(row.get_by_role("option", name="El Bellaco")).to_be_visible()
@@ -380,7 +380,7 @@ async def test_spanish_page_saves_spanish_files(browser: Browser, base: str) -> 
             name, content = await downloaded(page, button)
             assert name.startswith("localidades-claves.")
             found = rows_in(content)
-            outcomes = ["exacta", "segura", "elegida", "elegida", "sin coincidencia", "con problema"]
+            outcomes = ["idéntica", "con diferencias menores", "elegida", "elegida", "no encontrada", "ilegible"]
             assert [row["Resultado"] for row in found] == outcomes
             assert found[1]["Diferencias"].startswith("ortografía: asientoz → asientos")
             assert found[5]["Observación"] == "La fila no tiene “nombre” ni clave."
@@ -494,7 +494,7 @@ async def test_workbook_is_matched_and_saved_with_choices_and_formats(page: Page
     await expect(page.get_by_label("Sheet")).to_have_value("Lugares & más")
     await page.get_by_role("button", name="Add keys").click()
     await expect(page.get_by_role("heading", name="Result")).to_be_focused()
-    asked = question(page, "Row 2: Ninguno, 01 (applies to 2 rows)")
+    asked = question(page, "Row 3: Ninguno, 01 (applies to 2 rows)")
     await asked.get_by_role("radio", name="Ninguno (0003)").check()
     await page.screenshot(path=SCREENSHOTS / "match-workbook.png", full_page=True)
     name, content = await downloaded(page, "Download Excel")
@@ -523,7 +523,7 @@ async def test_saved_workbook_is_rematched_and_saved_without_the_service(page: P
         await page.get_by_label("Choose a file").set_input_files(places)
         await page.get_by_role("button", name="Add keys").click()
         await expect(page.get_by_role("heading", name="Result")).to_be_focused()
-        await question(page, "Row 1").get_by_role("radio", name=chosen).check()
+        await question(page, "Row 2").get_by_role("radio", name=chosen).check()
         await page.route(RESOURCE, lambda route: route.abort())
         content = (await downloaded(page, "Download Excel"))[1]
         await page.unroute(RESOURCE)
@@ -547,8 +547,8 @@ async def test_spanish_files_are_rematched_and_saved_with_the_last_choices(brows
         text: FilePayload = {"name": "a.csv", "mimeType": "", "buffer": b"Localidad;CVE_ENT;Lugar\nNinguno;01;x\n"}
         for sent, button in ((workbook, "Descargar Excel"), (text, "Descargar CSV")):
             for chosen, again in (("Ninguno (0002)", ""), ("Ninguno (0003)", " (2)")):
-                await page.get_by_label("O elija un archivo CSV").set_input_files([sent])
-                await page.get_by_role("button", name="Obtener claves", exact=True).click()
+                await page.get_by_label("Elegir archivo").set_input_files([sent])
+                await page.get_by_role("button", name="Asignar claves").click()
                 await expect(page.get_by_role("heading", name="Resultado")).to_be_focused()
                 await question(page, "Ninguno").get_by_role("radio", name=chosen).check()
                 content = (await downloaded(page, button))[1]
@@ -584,6 +584,6 @@ async def test_unrecognized_columns_of_a_workbook_can_be_named(browser: Browser,
 async def test_broken_workbook_is_explained(browser: Browser, base: str) -> None:
     async with visit(browser, base, errors=True, accept_downloads=True) as page:
         await page.goto(PAGE)
-        await page.get_by_label("Choose a file").set_input_files(file_of("a.xlsx", b"PK"))
+        await page.get_by_label("Choose a file").set_input_files(file_of("a.xlsx", b"PK\x03\x04"))
         await page.get_by_role("button", name="Add keys").click()
         await expect(page.get_by_role("alert")).to_contain_text("The workbook can't be read: save it as .xlsx")

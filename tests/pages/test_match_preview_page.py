@@ -173,7 +173,7 @@ async def test_totals_and_sources_are_left_as_they_are(page: Page) -> None:
     await page.get_by_role("button", name="Add keys").click()
     apart = page.get_by_text("3 rows without a place, unchanged")
     await apart.click()
-    await expect(page.locator("#apart tbody tr")).to_have_text(["3Total, 2", "4Fuente: padrón", "5Notas"])
+    await expect(page.locator("#apart tbody tr")).to_have_text(["6Total, 2", "7Fuente: padrón", "8Notas"])
     await expect(page.locator("#totals li")).to_have_text(["1 identical", "1 to decide"])
     content = (await downloaded(page, "Download Excel"))[1]
     sheet = openpyxl.load_workbook(io.BytesIO(content))["Visitas"]
@@ -185,13 +185,13 @@ async def test_likeliest_options_are_accepted_and_taken_back(page: Page) -> None
     await match(page, DOUBTS)
     decided = page.locator("#decided")
     await expect(decided).to_have_text("Decided: 0 of 2")
-    first = question(page, "Row 1").get_by_role("radio").first
+    first = question(page, "Row 2").get_by_role("radio").first
     scores = [await page.locator(".question .share").nth(at).text_content() for at in (0, 2)]
     mean = sum(float((score or "").removesuffix(" %")) for score in scores) / 2
     accept = page.get_by_role("button", name="Accept the likeliest option in all")
     shown = int((await accept.text_content() or "").partition("(")[2].partition(" ")[0])
     assert abs(shown - mean) <= 1
-    await question(page, "Row 2").get_by_role("radio", name="None of these").check()
+    await question(page, "Row 3").get_by_role("radio", name="None of these").check()
     await accept.click()
     await expect(decided).to_have_text("Decided: 2 of 2")
     await expect(first).to_be_checked()
@@ -202,13 +202,13 @@ async def test_likeliest_options_are_accepted_and_taken_back(page: Page) -> None
     await undo.click()
     await expect(decided).to_have_text("Decided: 1 of 2")
     await expect(first).not_to_be_checked()
-    await expect(question(page, "Row 2").get_by_role("radio", name="None of these")).to_be_checked()
+    await expect(question(page, "Row 3").get_by_role("radio", name="None of these")).to_be_checked()
     assert [row["match_outcome"] for row in rows_in((await downloaded(page))[1])][:2] == ["ambiguous", "none"]
 
 
 async def test_doubts_are_decided_by_keys(page: Page) -> None:
     await match(page, DOUBTS)
-    first, second = question(page, "Row 1"), question(page, "Row 2")
+    first, second = question(page, "Row 2"), question(page, "Row 3")
     await page.keyboard.press("2")  # nothing is chosen before a question has the focus
     await page.keyboard.press("n")
     await expect(first).to_be_focused()
@@ -236,8 +236,8 @@ async def test_doubts_come_one_after_the_other_on_a_telephone(browser: Browser, 
         await page.get_by_label("O pegue una lista").fill(DOUBTS)
         await page.get_by_role("button", name="Asignar claves").click()
         await expect(page.get_by_role("heading", name="Resultado")).to_be_focused()
-        first, second = question(page, "Fila 1"), question(page, "Fila 2")
-        await expect(page.locator("#steps span")).to_have_text("1 de 2")
+        first, second = question(page, "Fila 2"), question(page, "Fila 3")
+        await expect(page.locator("#steps span")).to_have_text("1 / 2")
         await expect(first).to_be_visible()
         await expect(second).to_be_hidden()
         await first.get_by_role("radio", name="Ninguno (0002)").check()
@@ -251,7 +251,7 @@ async def test_doubts_come_one_after_the_other_on_a_telephone(browser: Browser, 
         await page.get_by_role("button", name="Anterior").click()
         await expect(first.get_by_role("radio", name="Ninguno (0002)")).to_be_checked()
         rows = rows_in((await downloaded(page, "Descargar Excel"))[1])
-        assert [row["match_cvegeo"] for row in rows][:2] == ["010010002", "010020001"]
+        assert [row["Clave INEGI (CVEGEO)"] for row in rows][:2] == ["010010002", "010020001"]
 
 
 async def test_saved_file_has_the_data_that_were_checked(page: Page) -> None:
@@ -261,8 +261,8 @@ async def test_saved_file_has_the_data_that_were_checked(page: Page) -> None:
     async with page.expect_request("**/match/?*") as asking:
         await page.get_by_role("button", name="Add keys").click()
     assert "fields=municipio%2Cestado%2Cclave%2Ccve_ent%2Ccve_mun%2Ccvegeo_mun%2Caltitud" in (await asking.value).url
-    await question(page, "Row 1").get_by_role("radio", name="Ninguno (0002)").check()
-    second = question(page, "Row 2")
+    await question(page, "Row 2").get_by_role("radio", name="Ninguno (0002)").check()
+    second = question(page, "Row 3")
     await second.get_by_role("radio", name="None of these").check()
     await second.get_by_role("combobox").press_sequentially("bellaco")
     await second.get_by_role("option", name="El Bellaco").click()
@@ -288,7 +288,7 @@ async def test_certain_and_chosen_places_are_on_the_map(base: str) -> None:
         await page.get_by_text("On the map").click()
         await expect(page.locator("#placed .help")).to_have_text("1 place. Press it to see its row.")
         assert await page.evaluate(features) == ["010010001"]
-        await question(page, "Row 2").get_by_role("radio").first.check()
+        await question(page, "Row 3").get_by_role("radio").first.check()
         await expect(page.locator("#placed .help")).to_have_text("2 places. Press one to see its row.")
         assert sorted(await page.evaluate(features)) == ["010010001", "010010002"]
 

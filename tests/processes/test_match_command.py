@@ -157,7 +157,7 @@ def test_columns_can_be_named(seeded: str, tmp_path: Path) -> None:
 DOUBTFUL = [("Localidad", "Municipio", "Entidad"), ("Rancho El Gero", "Municipio 001", "Ags.")]
 
 
-@pytest.mark.parametrize(("options", "outcome"), [((), "ambiguous"), (("--sure", "0.9"), "sure")])
+@pytest.mark.parametrize(("options", "outcome"), [(("--sure", "0.999"), "ambiguous"), ((), "sure")])
 def test_certainty_option_applies_locally_and_at_a_service(
     seeded: str, live_server: str, tmp_path: Path, options: tuple[str, ...], outcome: str
 ) -> None:
@@ -178,11 +178,11 @@ def test_language_option_applies_locally_and_at_a_service(
         assert ended.returncode == 0, ended.stderr
     found = read_rows_of(tmp_path / "here.csv")
     assert [row["Resultado"] for row in found] == [
-        "exacta",
-        "ambigua",
-        "segura",
-        "con problema",
-        "sin coincidencia",
+        "idéntica",
+        "por decidir",
+        "con diferencias menores",
+        "ilegible",
+        "no encontrada",
     ]
     assert found[2]["Diferencias"].startswith("ortografía: aguascalintes → aguascalientes (-")
     assert found[3]["Observación"] == "La fila no tiene “nombre” ni clave."

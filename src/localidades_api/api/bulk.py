@@ -97,8 +97,8 @@ class ReadingQuery(StrictQuery):
             ge=0,
             le=1_048_576,
             description="Number of the row with the header of a sheet; by default the one of the first twenty with the"
-            " most recognized columns. 0 says that CSV has no header: columns are named by their numbers; 1 that it"
-            " has.",
+            " most recognized columns. 0 says that the table has no header: columns are named by their numbers; 1"
+            " that CSV has one.",
             examples=[6],
         ),
         whole_number("The number of a row is a whole number from 1 to 1048576, as Excel counts them; 0 is no header."),
@@ -204,7 +204,7 @@ def _described(
     example: Mapping[str, str | float],
     answer: str = "The answers, in the order of the rows; as NDJSON, CSV or an Excel workbook if `format` or the body"
     " says so.",
-    headers: Mapping[str, Any] = OF_RELEASE,
+    headers: Mapping[str, Any] = OF_RELEASE | _OF_TABLE,
 ) -> dict[str, Any]:
     """Return the OpenAPI description of the body and the answer.
 

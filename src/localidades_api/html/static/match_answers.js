@@ -36,7 +36,7 @@ export class Answers {
   // a place.
   show(answers, { headers, release, fields }) {
     [this.headers, this.release, this.fields] = [headers, release, fields];
-    this.answers = answers.map((answer, index) => ({ ...answer, number: index + 1 }));
+    this.answers = answers.map((answer) => ({ ...answer, number: answer.row }));
     for (const answer of this.answers) answer.isApart = this.hasNoPlace(answer);
     this.questions = new Map();
     for (const answer of this.answers.filter((one) => !isCertain(one) && !one.isApart)) {

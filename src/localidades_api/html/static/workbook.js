@@ -5,6 +5,8 @@
 export const XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
 export const isWorkbook = (file) => file !== undefined && (file.type === XLSX || /\.xlsx$/i.test(file.name));
 
+// The members of an answer that are numbers in a workbook; a key is text, or it would lose its zeros.
+const NUMBERS = new Set(["score", "latitud", "longitud", "altitud", "poblacion", "viviendas"]);
 const [DEFLATE, END, HEADER] = ["deflate-raw", 22, 46]; // a method, and bytes of records of the zip's directory
 
 // Returns the workbook with other texts in the cells of answers: `changesOf(index)` has those of a row by the member of
@@ -75,7 +77,7 @@ class Rows {
       const old = new Map([...cells.matchAll(this.cell)].map(([cell, letters]) => [letters, cell]));
       return [...this.names].map(([letters, name]) => {
         if (changes[name] === undefined) return old.get(letters) ?? "";
-        return drawCell(this.tag, `${letters}${number}`, changes[name], name === "score");
+        return drawCell(this.tag, `${letters}${number}`, changes[name], NUMBERS.has(name));
       }).join("");
     });
   }

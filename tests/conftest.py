@@ -25,7 +25,7 @@ from tests.support.machine import reachable_folder
 from tests.support.names import open_index
 from tests.support.pooler import pooling_the_service
 from tests.support.postgres import alembic_config, execute, new_database, template
-from tests.support.run_folder import run_folder, share
+from tests.support.run_folder import cache_folder, run_folder, share
 from tests.support.waiting import in_thread
 from tests.support.wire import ROOT, await_names, serving, serving_with_uvicorn
 
@@ -88,11 +88,12 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_settings_of_the_developer() -> Iterator[None]:
-    """Remove the developer's settings, except for the choice of a Postgres."""
+    """Remove the developer's settings, except for the choice of a Postgres, and keep indexes in the run's folder."""
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
             if name == "DATABASE_URL" or (name.startswith("LOCALIDADES_") and name != "LOCALIDADES_POSTGRES_BIN"):
                 patch.delenv(name)
+        patch.setenv("LOCALIDADES_CACHE_DIR", str(cache_folder()))
         yield
 
 

@@ -91,7 +91,7 @@ async def _lifespan(
 def _build_services(settings: Settings, url: str, database: Database, comparing: Database) -> Services:
     repository = CatalogueRepository(database)
     releases = ReleaseTracker(database)
-    names = NameIndexes(url, releases, settings.database_timeout)
+    names = NameIndexes(url, releases, settings.database_timeout, settings.cache_dir)
     slots = asyncio.Semaphore(MAX_SLOW_FETCHES)
     arrays = ArrayCache(slots, settings.database_timeout)
     boxes = ArrayCache(slots, settings.database_timeout, MAX_BYTES // 4)

@@ -4,7 +4,6 @@ import asyncio
 import fcntl
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -39,9 +38,9 @@ SUGGEST = f"{LOCALIDADES}suggest/"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Set a temporary folder for the test; return the folder of the indexes in it."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    return tmp_path / f"localidades-api-{os.getuid()}"
+    """Set a cache folder for the test; return the folder of the indexes in it."""
+    monkeypatch.setenv("LOCALIDADES_CACHE_DIR", str(tmp_path))
+    return tmp_path / f"names-{os.getuid()}"
 
 
 @pytest.fixture
@@ -433,7 +432,7 @@ async def test_large_index_is_built_in_a_separate_process(
     seeded_database: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(open_indexes, "MAX_IN_THREAD", 0)
-    monkeypatch.setenv("TMPDIR", str(folder.parent))
+    monkeypatch.setenv("LOCALIDADES_CACHE_DIR", str(folder.parent))
     async with running_app(seeded_database) as app, client_of(app) as client:
         assert (await suggested(client, "asientos"))[0]["nombre"] == "Asientos"
     assert len(names_of(folder)) == 1
@@ -465,7 +464,7 @@ async def test_index_overtaken_by_a_retirement_is_built_afterwards(
     seeded_database: str, next_catalogue: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(open_indexes, "MAX_IN_THREAD", 0)
-    monkeypatch.setenv("TMPDIR", str(folder.parent))
+    monkeypatch.setenv("LOCALIDADES_CACHE_DIR", str(folder.parent))
     await import_into(seeded_database, next_catalogue)
     async with running_app(seeded_database, in_background=False) as app:
         services = app.state.services

@@ -60,7 +60,7 @@ def forget_peak_memory(live: Live) -> None:
 
 def open_files(live: Live) -> int:
     """Count the open files of a server except for the indexes of names, of which there are three at most."""
-    indexes = f"/localidades-api-{os.getuid()}/"
+    indexes = f"/names-{os.getuid()}/"
     return sum(indexes not in target for target in open_targets(live))
 
 

@@ -17,6 +17,14 @@ def run_folder() -> Path:
     return Path(os.environ[_FOLDER])
 
 
+def cache_folder() -> Path:
+    """Return the run's folder for the indexes of names, in which any user may have one."""
+    folder = run_folder() / "cache"
+    folder.mkdir(exist_ok=True)
+    folder.chmod(0o1777)
+    return folder
+
+
 def run_process() -> int:
     """Return the process id of the test run."""
     return int(os.environ[_PROCESS])

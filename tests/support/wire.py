@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.support.forkserver import ForkedProcess, ForkServer
-from tests.support.run_folder import run_folder, run_process
+from tests.support.run_folder import cache_folder, run_folder, run_process
 from tests.support.service_address import database_timeout, service_address
 from tests.support.waiting import IS_MEASURED, PATIENCE, eventually
 
@@ -94,6 +94,7 @@ class Live:
 def environment(url: str | None = None, **settings: str) -> dict[str, str]:
     """Return the environment for a command: this process's without its settings, plus the given ones."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("LOCALIDADES_")}
+    kept["LOCALIDADES_CACHE_DIR"] = str(cache_folder())
     source = str(ROOT / "src")
     kept["PYTHONPATH"] = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
     if url is not None:

@@ -38,9 +38,10 @@ def run_match(job: MatchJob, release: str | None) -> None:
 @asynccontextmanager
 async def _open_index(url: str, name: str | None) -> AsyncIterator[NameIndex]:
     """Open the index of a release (None is the current one), or build it; afterwards no database is needed."""
-    database = Database.for_reading(url, pool_size=1, timeout=read_settings().database_timeout)
+    settings = read_settings()
+    database = Database.for_reading(url, pool_size=1, timeout=settings.database_timeout)
     releases = ReleaseTracker(database)
-    indexes = NameIndexes(url, releases, _INDEX_TIMEOUT)
+    indexes = NameIndexes(url, releases, _INDEX_TIMEOUT, settings.cache_dir)
     try:
         release = await releases.current() if name is None else await releases.named(name)
         async with indexes.using(release) as index:

@@ -9,12 +9,15 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from importlib.metadata import version
 from pathlib import Path
 
-from localidades_api import __version__
+import platformdirs
+
 from localidades_api.names.index import NameIndex
 from localidades_api.names.layout import IndexUnreadableError
 from localidades_api.observability.faults import FAULTS
+from localidades_api.settings import find_clone
 
 _MAX_LIST_AGE = 7 * 86_400.0  # seconds: a service that was stopped for less finds its indexes again
 _RECHECK_INTERVAL = 0.1  # seconds
@@ -27,8 +30,8 @@ def digest(text: str) -> str:
 
 
 def digest_of_code(package: Path, parts: Sequence[str]) -> str:
-    """Return a digest of the version and of the code in these modules and folders of the package."""
-    hashed = hashlib.blake2b(__version__.encode(), digest_size=12)
+    """Return a digest of the code in these modules and folders of the package, and of the version of tantivy."""
+    hashed = hashlib.blake2b(version("tantivy").encode(), digest_size=12)
     files = (file for part in parts for file in (package / part, *(package / part).rglob("*")))
     for file in sorted(one for one in files if one.suffix in {".py", ".tsv"}):
         hashed.update(f"{file.relative_to(package)}\n".encode() + file.read_bytes())
@@ -89,12 +92,34 @@ def _try_lock(descriptor: int) -> bool:
     return True
 
 
-def index_root() -> Path:
-    """Return the folder of this user's indexes; raise OSError if it belongs to another user."""
-    root = Path(tempfile.gettempdir()) / f"localidades-api-{os.getuid()}"
-    root.mkdir(mode=0o700, exist_ok=True)
+def index_root(cache_dir: Path | None) -> Path:
+    """Return the folder of this user's indexes in a cache folder, after making it.
+
+    By default that is the clone's own folder, that of the user, or the system's temporary one, whichever can be
+    written. Raises OSError if the folder can't be written or belongs to another user.
+    """
+    if cache_dir is not None:
+        return _make_root(cache_dir)
+    for folder in _default_cache_dirs():
+        with suppress(OSError):
+            return _make_root(folder)
+    return _make_root(Path(tempfile.gettempdir()) / f"localidades-api-{os.getuid()}")
+
+
+def _default_cache_dirs() -> Iterator[Path]:
+    if (clone := find_clone()) is not None:
+        yield clone / ".data"
+    with suppress(RuntimeError):  # the user has no home
+        yield platformdirs.user_cache_path("localidades-api")
+
+
+def _make_root(cache_dir: Path) -> Path:
+    root = cache_dir / f"names-{os.getuid()}"
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
     if root.is_symlink() or root.stat().st_uid != os.getuid():
         raise PermissionError(f"{root} belongs to another user.")
+    if not os.access(root, os.W_OK | os.X_OK):
+        raise PermissionError(f"{root} can't be written.")
     return root
 
 

@@ -1,6 +1,6 @@
 """Keeps the indexes of names that a process has open; a machine's processes share each index.
 
-An index is a folder in the system's folder for temporary files, built once. Its name is a digest of the data and the
+An index is a folder in a cache folder, built once. Its name is a digest of the data and the
 code that it is made from: the release, the earlier ones, and the package. So a process finds the index that another has
 built, and a new release changes no existing index. Processes hold a shared lock on each index that they have open, and
 list those that they can reach. At a start, and when a release is added or removed, indexes that no service lists are
@@ -57,10 +57,11 @@ class NameIndexes:
     for the index of a whole catalogue, which takes half a minute: they would leave no room for other requests.
     """
 
-    def __init__(self, url: str, releases: ReleaseTracker, timeout: float) -> None:
+    def __init__(self, url: str, releases: ReleaseTracker, timeout: float, cache_dir: Path | None) -> None:
         self._url = url
         self._releases = releases
         self._timeout = timeout
+        self._cache_dir = cache_dir
         self._open: dict[Release, OpenIndex] = {}  # the last opened one is at the end
         self._opening: SingleFlight[str, None] = SingleFlight()
         self._building: set[str] = set()  # names of indexes of whole catalogues, for which requests don't wait
@@ -120,7 +121,7 @@ class NameIndexes:
 
     async def _remove_unreachable(self, every: Collection[Release]) -> bool:
         names = [fingerprint(one, every) for one in every]
-        return await asyncio.to_thread(remove_unreachable, index_root(), self._service, names)
+        return await asyncio.to_thread(remove_unreachable, index_root(self._cache_dir), self._service, names)
 
     async def prepare(self, release: Release) -> None:
         """Open a release's index, after building it if necessary.
@@ -148,7 +149,7 @@ class NameIndexes:
             raise SearchUnavailableError from error
 
     async def _find_index(self, release: Release, every: Collection[Release], name: str) -> None:
-        folder = index_root() / name
+        folder = index_root(self._cache_dir) / name
         # It takes some twenty milliseconds, too long for the event loop.
         if not (found := await asyncio.to_thread(try_open, folder)):
             if release.localities > MAX_IN_THREAD:

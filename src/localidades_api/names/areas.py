@@ -16,7 +16,7 @@ from localidades_api.names.certainty import outcome, shares
 from localidades_api.names.faults import Difference, NameFault
 from localidades_api.names.places import MAX_TEXT
 from localidades_api.names.rows import Candidate, MatchResult
-from localidades_api.names.text import canonical, canonical_words, core, repair
+from localidades_api.names.text import canonical, canonical_words, core, forms_of_state, repair, state_names
 from localidades_api.names.vocabulary import ESTADOS, STATE_CODES, TITLES
 from localidades_api.names.weights import PENALTIES
 
@@ -33,16 +33,6 @@ class Area(NamedTuple):
     id: int
     likeness: float
     former: bool = False  # the name is that of an earlier release
-
-
-def state_names(estado_id: int, estado: str) -> list[str]:
-    """Return the folded names of an estado: the official one, then those that people use."""
-    return list(dict.fromkeys([fold(estado), *(ESTADOS[estado_id].names if estado_id in ESTADOS else ())]))
-
-
-def forms_of_state(estado_id: int, estado: str) -> list[tuple[str, ...]]:
-    """Return the names of an estado as canonical words."""
-    return [canonical_words(name) for name in state_names(estado_id, estado)]
 
 
 def untitled(words: tuple[str, ...]) -> tuple[str, ...]:

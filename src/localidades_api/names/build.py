@@ -15,11 +15,10 @@ import tantivy
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, label
 from localidades_api.names import layout
-from localidades_api.names.areas import forms_of_state
 from localidades_api.names.naming import Naming, ShortNames
 from localidades_api.names.places import IndexedPlace, NameKind, PlaceName, Withdrawn, ranked_population
 from localidades_api.names.query import MAX_BEGINNING, MAX_START, schema
-from localidades_api.names.text import canonical
+from localidades_api.names.text import canonical, forms_of_state
 from localidades_api.names.vocabulary import ARTICLES
 
 _OWN = frozenset({NameKind.OWN, NameKind.BRACKET})

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from localidades_api.catalogue.folding import fold
-from localidades_api.names.vocabulary import ABBREVIATIONS, GENERICS, NUMBERS, PHRASES, STOP_WORDS
+from localidades_api.names.vocabulary import ABBREVIATIONS, ESTADOS, GENERICS, NUMBERS, PHRASES, STOP_WORDS
 
 _BRACKETS = re.compile(r"[(\[{]([^()\[\]{}]*)[)\]}]?")
 _MOVED_ARTICLE = re.compile(r"^([^,]*\S)\s*,\s*(el|la|los|las)\s*[,.]?\s*$", re.IGNORECASE)
@@ -134,6 +134,16 @@ def _open_phrases(words: list[str]) -> Iterator[str]:
         else:
             yield words[at]
             at += 1
+
+
+def state_names(estado_id: int, estado: str) -> list[str]:
+    """Return the folded names of an estado: the official one, then those that people use."""
+    return list(dict.fromkeys([fold(estado), *(ESTADOS[estado_id].names if estado_id in ESTADOS else ())]))
+
+
+def forms_of_state(estado_id: int, estado: str) -> list[tuple[str, ...]]:
+    """Return the names of an estado as canonical words."""
+    return [canonical_words(name) for name in state_names(estado_id, estado)]
 
 
 def core(words: tuple[str, ...]) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from localidades_api.names.places import IndexedLocality
 from localidades_api.names.weights import SURE
 from localidades_api.observability.progress import StepProgress
 from localidades_api.observability.progress_display import show_progress
-from localidades_api.offline.indexes import cache_folder, open_index
+from localidades_api.offline.indexes import open_index
 from localidades_api.offline.records import Points, Records
 from localidades_api.settings import read_settings
 
@@ -51,7 +51,7 @@ class Catalogue:
         """
         sources = [os.fspath(one) for one in (source, *earlier)]
         with nullcontext(progress) if progress else show_progress() as shown:
-            return cls(open_index(sources, cache_folder(read_settings().cache_dir), shown))
+            return cls(open_index(sources, read_settings().cache_dir, shown))
 
     def __enter__(self) -> Self:
         return self

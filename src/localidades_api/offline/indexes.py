@@ -11,8 +11,6 @@ from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 
-import platformdirs
-
 from localidades_api.errors import CatalogueError, ConfigurationError
 from localidades_api.importer.extract import open_catalogue, watch_reading
 from localidades_api.importer.source import STDIN, Source, open_source
@@ -21,6 +19,7 @@ from localidades_api.name_indexes.folders import (
     OpenIndex,
     digest,
     digest_of_code,
+    index_root,
     locked_by_thread,
     remove_unfinished,
     remove_unreachable,
@@ -31,7 +30,6 @@ from localidades_api.observability.progress import Step, StepProgress
 from localidades_api.offline.history import History
 from localidades_api.offline.records import write_records
 
-_FOLDER = "names"  # with nothing but indexes, since folders that no list names are removed
 _CODE = ("catalogue", "names", "importer", "files", "offline", "name_indexes/places.py")
 
 
@@ -48,18 +46,7 @@ def _digest_of_builder() -> str:
     return digest_of_code(Path(__file__).parents[1], _CODE)
 
 
-def cache_folder(chosen: Path | None) -> Path:
-    """Return the folder of indexes in the chosen folder, or in the user's cache folder.
-
-    Raises ConfigurationError for a user without a home.
-    """
-    try:
-        return (chosen or platformdirs.user_cache_path("localidades-api")) / _FOLDER
-    except RuntimeError as error:
-        raise ConfigurationError("This user has no cache folder: set LOCALIDADES_CACHE_DIR.") from error
-
-
-def open_index(sources: Sequence[str], root: Path, progress: StepProgress) -> OpenIndex:
+def open_index(sources: Sequence[str], cache_dir: Path | None, progress: StepProgress) -> OpenIndex:
     """Open the index of a catalogue, the first source, with the names of earlier releases, the newest first.
 
     Raises CatalogueError for a file that the importer would refuse, and ConfigurationError if the folder of indexes
@@ -67,8 +54,8 @@ def open_index(sources: Sequence[str], root: Path, progress: StepProgress) -> Op
     """
     with ExitStack() as stack:
         files = [stack.enter_context(open_source(_checked(source), progress)) for source in sources]
-        stack.enter_context(_translate_system_errors(root))
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        stack.enter_context(_translate_system_errors())
+        root = index_root(cache_dir)
         name = digest("/".join([_digest_of_builder(), *(file.sha256 for file in files)]))
         # These paths lead to this index only: the one of other content, or of another version, is removed.
         remove_unreachable(root, digest("\0".join(map(os.path.realpath, sources))), [name])
@@ -82,12 +69,13 @@ def _checked(source: str) -> str:
 
 
 @contextmanager
-def _translate_system_errors(root: Path) -> Iterator[None]:
+def _translate_system_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        why = f"{error.filename}: {error.strerror}" if error.strerror else str(error).rstrip(".")
         raise ConfigurationError(
-            f"The folder of indexes {root} can't be used ({error.strerror}): set LOCALIDADES_CACHE_DIR to another one."
+            f"The folder of indexes can't be used ({why}): set LOCALIDADES_CACHE_DIR to another one."
         ) from error
 
 

@@ -1,0 +1,91 @@
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from localidades_api.name_indexes.build import _CODE, _PACKAGE
+from localidades_api.name_indexes.folders import digest_of_code, index_root
+from tests.support.wire import ROOT
+
+NAMES = f"names-{os.getuid()}"
+
+
+def test_indexes_have_a_folder_of_their_user_in_the_chosen_one(tmp_path: Path) -> None:
+    root = index_root(tmp_path / "a" / "b")
+    assert (root, root.stat().st_mode & 0o777) == (tmp_path / "a" / "b" / NAMES, 0o700)
+    assert index_root(tmp_path / "a" / "b") == root
+
+
+def test_folder_that_cannot_be_used_is_an_error_if_it_was_chosen(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError):
+        index_root(tmp_path / "file")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / NAMES).symlink_to(elsewhere)
+    with pytest.raises(PermissionError, match="belongs to another user"):
+        index_root(tmp_path)
+
+
+def default_root(package: Path, script: str = "", **environment: str) -> str:
+    """Return the folder of indexes that a package outside a clone chooses."""
+    script += "from localidades_api.name_indexes.folders import index_root\nprint(index_root(None))"
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(package), **environment}
+    return subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=env
+    ).stdout.strip()
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """Return a folder with the package as it is installed, with its migrations."""
+    folder = tmp_path / "site"
+    ignored = shutil.ignore_patterns("static", "__pycache__")
+    shutil.copytree(ROOT / "src" / "localidades_api", folder / "localidades_api", ignore=ignored)
+    shutil.copytree(ROOT / "migrations", folder / "localidades_api" / "migrations", ignore=ignored)
+    return folder
+
+
+def test_default_is_the_users_cache_and_the_temporary_folder_without_one(tmp_path: Path, package: Path) -> None:
+    cache, temporary = tmp_path / "cache", tmp_path / "temporary"
+    temporary.mkdir()
+    assert default_root(package, XDG_CACHE_HOME=str(cache)) == str(cache / "localidades-api" / NAMES)
+    (tmp_path / "file").write_text("")
+    there = str(temporary / f"localidades-api-{os.getuid()}" / NAMES)
+    assert default_root(package, XDG_CACHE_HOME=str(tmp_path / "file"), TMPDIR=str(temporary)) == there
+    homeless = "import pwd; pwd.getpwuid = {}.__getitem__\n"
+    assert default_root(package, homeless, TMPDIR=str(temporary)) == there
+
+
+def test_every_module_that_an_index_is_built_with_decides_its_name() -> None:
+    modules = {path.relative_to(_PACKAGE).with_suffix("").as_posix() for path in _PACKAGE.rglob("*.py")}
+    seen, coming = set[str](), {"names/build"}
+    while coming:
+        module = coming.pop()
+        seen.add(module)
+        for node in ast.walk(ast.parse((_PACKAGE / f"{module}.py").read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("localidades_api."):
+                base = (node.module or "").removeprefix("localidades_api.").replace(".", "/")
+                coming |= ({base, *(f"{base}/{name.name}" for name in node.names)} & modules) - seen
+    of_catalogue = {"catalogue/folding", "catalogue/keys"}  # from others come names of types, sentences and errors
+    decisive = {module for module in seen if module.startswith("names/")} | (seen & of_catalogue)
+    assert {f"{module}.py" for module in decisive} <= set(_CODE)
+    assert all((_PACKAGE / part).is_file() for part in _CODE)
+
+
+def test_coefficients_and_readers_do_not_decide_the_name_of_an_index(tmp_path: Path) -> None:
+    copy = tmp_path / "package"
+    for part in _CODE:
+        (copy / part).parent.mkdir(parents=True, exist_ok=True)
+        (copy / part).write_bytes((_PACKAGE / part).read_bytes())
+    (copy / "names" / "weights.py").write_text("SURE = 0.5")
+    assert digest_of_code(copy, _CODE) == digest_of_code(_PACKAGE, _CODE)
+    for part in _CODE:
+        content = (copy / part).read_bytes()
+        (copy / part).write_bytes(content + b"\n")
+        assert digest_of_code(copy, _CODE) != digest_of_code(_PACKAGE, _CODE)
+        (copy / part).write_bytes(content)

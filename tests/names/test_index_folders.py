@@ -3,12 +3,13 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from localidades_api.name_indexes.build import _CODE, _PACKAGE
-from localidades_api.name_indexes.folders import digest_of_code, index_root
+from localidades_api.name_indexes.folders import digest_of_code, index_root, remove_unreachable
 from tests.support.wire import ROOT
 
 NAMES = f"names-{os.getuid()}"
@@ -89,3 +90,13 @@ def test_coefficients_and_readers_do_not_decide_the_name_of_an_index(tmp_path: P
         (copy / part).write_bytes(content + b"\n")
         assert digest_of_code(copy, _CODE) != digest_of_code(_PACKAGE, _CODE)
         (copy / part).write_bytes(content)
+
+
+def test_tasks_of_one_process_may_list_indexes_at_once(tmp_path: Path) -> None:
+    def list_indexes(number: int) -> None:
+        for _ in range(100):
+            remove_unreachable(tmp_path, "service", [str(number)])
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(list_indexes, range(8))) == [None] * 8
+    assert [path.name for path in tmp_path.iterdir()] == ["service.list"]

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
+from secrets import token_hex
 
 import platformdirs
 
@@ -164,7 +165,7 @@ def remove_unreachable(root: Path, service: str, names: Collection[str]) -> bool
 
 
 def _write_list(path: Path, names: Collection[str]) -> None:
-    written = path.with_suffix(f".{os.getpid()}")
+    written = path.with_suffix(f".{token_hex(8)}")  # other tasks and processes may write it at the same moment
     written.write_text("\n".join(sorted(names)))
     written.replace(path)
 

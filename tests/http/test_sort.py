@@ -121,7 +121,9 @@ async def test_sorting_does_not_change_what_is_found(client: httpx.AsyncClient, 
     assert await keys_of(client, sort=sort, search="zzzzzz") == []
 
 
-async def test_relevance_prefers_the_exact_name_then_prefixes_then_population(client: httpx.AsyncClient) -> None:
+async def test_relevance_prefers_suggestions_then_the_exact_name_prefixes_and_population(
+    client: httpx.AsyncClient,
+) -> None:
     """Searches by whole names, prefixes, names with an estado, and without matches."""
     for search, is_named in (
         ("pen", {"Pen"}),
@@ -140,7 +142,15 @@ async def test_relevance_prefers_the_exact_name_then_prefixes_then_population(cl
             people = -1 if place.poblacion == "-" else int(place.poblacion)
             return (0 if place.nombre in is_named else 1 if plain.startswith(begins) else 2), -people, key
 
-        assert await keys_of(client, search=search, sort="relevance", page_size="7") == sorted(found, key=rank)
+        suggested = (await client.get(f"{LOCALIDADES}suggest/", params={"q": search, "limit": 20})).json()["results"]
+        first = [one["id"] for one in suggested if one["id"] in found]
+        rest = sorted(set(found) - {*first}, key=rank)
+        assert first, search
+        assert await keys_of(client, search=search, sort="relevance", page_size="7") == [*first, *rest]
+        rural = await keys_of(client, search=search, ambito="R", page_size="1000")
+        filtered = await keys_of(client, search=search, sort="relevance", ambito="R", page_size="7")
+        assert (sorted(filtered), len(filtered)) == (sorted(rural), len(rural))
+        assert [key for key in filtered if key in first] == [key for key in first if key in rural]
     assert await keys_of(client, sort="relevance", estado_id="2") == await keys_of(
         client, sort="-poblacion", estado_id="2"
     )

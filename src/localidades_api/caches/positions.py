@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from localidades_api.caches.arrays import ArrayCache
 from localidades_api.catalogue.filters import DEFAULT_SORT, LocalityFilters, Sort
-from localidades_api.catalogue.keys import STATE_KEYS
+from localidades_api.catalogue.keys import STATE_KEYS, format_key
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.errors import DatabaseUnavailableError
@@ -18,6 +18,7 @@ from localidades_api.name_indexes.open_indexes import NameIndexes
 from localidades_api.names.find import INDEXED, searched
 from localidades_api.names.index import NameIndex
 
+_SUGGESTED = 20  # places that come first by relevance
 _PREWARMED = (
     LocalityFilters(ambito="U"),
     LocalityFilters(ambito="R"),
@@ -88,7 +89,8 @@ class PositionCache:
         if sort == DEFAULT_SORT or not found:
             return found
         folded = filters.model_copy(update={"search": text})
-        return await self._select(in_list_order._replace(sort=sort), folded, among=found)
+        first = _suggested(names, filters, found) if sort == "relevance" else ()
+        return await self._select(in_list_order._replace(sort=sort), folded, among=found, first=first)
 
     async def _search_names(self, names: NameIndex, release: Release, filters: LocalityFilters) -> Sequence[int]:
         found = names.find(filters)
@@ -99,18 +101,44 @@ class PositionCache:
         return [position for position in found if position in selected]
 
     async def _select(
-        self, selection: _Selection, filters: LocalityFilters, among: Sequence[int] | None = None
+        self,
+        selection: _Selection,
+        filters: LocalityFilters,
+        among: Sequence[int] | None = None,
+        first: Sequence[int] = (),
     ) -> "array[int]":
+        """Return the positions of a selection; those in `first` come before the others."""
         release, sort, arrays = selection.release, selection.sort, self._arrays_of(selection)
         if sort == DEFAULT_SORT:
             return await arrays.get(selection, lambda: self._repository.find_positions(release, filters, sort, among))
+
+        async def find() -> "array[int]":
+            found = await self._sorting.find_positions(release, filters, sort, among)
+            return array("i", dict.fromkeys((*first, *found))) if first else found
+
         try:
-            return await arrays.get_slow(selection, lambda: self._sorting.find_positions(release, filters, sort, among))
+            return await arrays.get_slow(selection, find)
         except TimeoutError:
             raise DatabaseUnavailableError from None
 
     def _arrays_of(self, selection: _Selection) -> ArrayCache:
         return self._boxes if selection.bbox else self._arrays
+
+
+def _suggested(names: NameIndex, filters: LocalityFilters, found: Sequence[int]) -> list[int]:
+    """Return the positions of the places that a search suggests, the likeliest first, as far as it finds them."""
+    suggested = names.suggest(
+        filters.search or "", estado_id=filters.estado_id, municipio_id=filters.municipio_id, limit=_SUGGESTED
+    )
+    keys = [one.id for one in suggested]
+    if not keys:
+        return []
+    among = names.find(
+        LocalityFilters(search=filters.search, cvegeo=",".join(format_key("localidad", id_) for id_ in keys))
+    )
+    positions = {id_: position for position, (id_, _) in zip(among, names.at(among), strict=True)}
+    selected = set(found)
+    return [positions[id_] for id_ in keys if positions.get(id_) in selected]
 
 
 def _selection(release: Release, names: str, chosen: Mapping[str, str], sort: Sort = DEFAULT_SORT) -> _Selection:

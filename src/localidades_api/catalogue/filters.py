@@ -154,8 +154,9 @@ SortParam = Annotated[
     Field(
         description="Order of the list; a minus reverses it. Names are sorted as in Spanish: ñ comes after n, and"
         " accents and capitals decide only between names that are otherwise the same. Places without a population"
-        " come last in both directions. By `relevance`, the places that are named as searched come first, then those"
-        " whose names begin so, and among them the most populous. Among equals, the lower id comes first.",
+        " come last in both directions. By `relevance`, the places that are suggested for the search come first,"
+        " twenty at most, then those that are named as searched, those whose names begin so, and among them the most"
+        " populous. Among equals, the lower id comes first.",
         examples=["-poblacion"],
     ),
 ]

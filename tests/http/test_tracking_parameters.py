@@ -56,6 +56,14 @@ async def test_problem_page_has_no_canonical_link(client: httpx.AsyncClient) -> 
         (f"{LOCALIDADES[:-1]}?fbclid=x", 308, "localidades/"),
         (f"{LOCALIDADES}?utm_source=x&page_size=1000", 307, "?page_size=100&page=1"),
         (f"{LOCALIDADES}filter/?utm_source=x&clave=&ambito=U", 303, "../?ambito=U"),
+        (f"{LOCALIDADES}filter/?clave=7&ambito=U", 303, "../?ambito=U&clave=0007"),
+        (f"{LOCALIDADES}filter/?clave=x7", 303, "../?clave=x7"),
+        (f"{LOCALIDADES}filter/?clave=01001", 303, "../?municipio_id=1001"),
+        (f"{LOCALIDADES}filter/?clave=010010001&format=api&search=x", 303, "../10010001/?format=api"),
+        (f"{LOCALIDADES}filter/?search=+14039+&lang=es", 303, "../../municipios/14039/?lang=es"),
+        (f"{LOCALIDADES}filter/?search=14", 303, "../../estados/14/?"),
+        (f"{LOCALIDADES}filter/?search=140", 303, "../?search=140&sort=relevance"),
+        (f"{LOCALIDADES}filter/?search=zapopan&sort=clave", 303, "../?search=zapopan&sort=clave"),
     ],
 )
 async def test_redirect_drops_tracking_parameters(

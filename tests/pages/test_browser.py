@@ -111,6 +111,42 @@ async def test_place_is_found_without_accents(page: Page, by: str) -> None:
     await expect(page).to_have_url(re.compile(r"/municipios/1001/\?format=api$"))
 
 
+async def test_estado_and_municipio_are_found_on_the_front_page_the_estado_first(page: Page) -> None:
+    for typed, name, path in (
+        ("aguascalientes", "Aguascalientes · estado", "/estados/1/"),
+        ("municipio 001", "Municipio 001, Aguascalientes · municipio", "/municipios/1001/"),
+    ):
+        await page.goto(INDEX)
+        await page.get_by_role("combobox", name="Find a place").fill(typed)
+        option = page.get_by_role("option", name=name, exact=True)
+        await expect(option).to_be_visible()
+        if typed == "aguascalientes":
+            await expect(page.get_by_role("option").first).to_have_text(name)
+        await option.click()
+        await expect(page).to_have_url(re.compile(rf"{path}\?format=api$"))
+
+
+async def test_whole_key_and_enter_lead_to_its_page(page: Page) -> None:
+    for key, path in (("010010001", "/localidades/10010001/"), ("01001", "/municipios/1001/"), ("01", "/estados/1/")):
+        await page.goto(INDEX)
+        search = page.get_by_role("combobox", name="Find a place")
+        await search.fill(key)
+        await search.press("Enter")
+        await expect(page).to_have_url(re.compile(rf"{path}\?format=api$"))
+
+
+async def test_field_for_the_clave_takes_keys_of_any_length(page: Page) -> None:
+    for typed, address in (
+        ("1", r"clave=0001"),
+        ("01001", r"municipio_id=1001"),
+        ("010010001", r"/10010001/\?format=api"),
+    ):
+        await page.goto(f"{INDEX.partition('?')[0]}localidades/?format=api")
+        await page.get_by_label("Clave").fill(typed)
+        await page.get_by_role("button", name="Filter").click()
+        await expect(page).to_have_url(re.compile(address))
+
+
 async def test_closed_suggestions_leave_enter_to_the_form(page: Page) -> None:
     await page.goto(INDEX)
     search, options = (

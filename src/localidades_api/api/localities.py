@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from localidades_api.api import html_context
 from localidades_api.api.params import LocalitiesQuery, LocalityQuery, NearestQuery, SuggestQuery
-from localidades_api.api.redirects import filled, see_list
+from localidades_api.api.redirects import filled, see_search
 from localidades_api.api.responses import CACHEABLE, LISTED, NO_KEY, ResponseBuilder, answer_by_key
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.filters import split_fields
@@ -34,9 +34,8 @@ router = APIRouter(prefix="/localidades", tags=["Localities"], responses=CACHEAB
 
 @router.get("/filter/", include_in_schema=False)
 async def search_or_filter(request: Request) -> Response:
-    """Redirect a form to the list; a search is sorted by relevance."""
-    kept = filled(request)
-    return see_list({**kept, "sort": "relevance"} if "search" in kept and "sort" not in kept else kept)
+    """Redirect a form to the list, or to the place with the key that was typed."""
+    return see_search(filled(request))
 
 
 _LOCALITY_ID = Annotated[

@@ -26,6 +26,39 @@ def filled(request: Request) -> dict[str, str]:
     return {name: value for name, value in request.query_params.items() if value}
 
 
+def see_search(query: Mapping[str, str]) -> Response:
+    """Redirect the form of a list of localities to the list, or to the page of a whole key.
+
+    A search is sorted by relevance. A clave may lack its zeros, or be the key of a municipio or a locality.
+    """
+    kept = dict(query)
+    clave = kept.pop("clave", "").strip()
+    if _is_key(clave, 9):
+        return _see_page(clave, kept)
+    if _is_key(clave, 5):
+        kept["municipio_id"] = str(int(clave))
+    elif clave:
+        kept["clave"] = clave.zfill(4) if clave.isdecimal() else clave
+    search = kept.get("search", "").strip()
+    if any(_is_key(search, digits) for digits in _FOLDERS):
+        return _see_page(search, kept)
+    return see_list({**kept, "sort": "relevance"} if search and "sort" not in kept else kept)
+
+
+# Where the pages of each kind of place are, from the list of localities, by the digits of keys.
+_FOLDERS = {2: "../estados/", 5: "../municipios/", 9: ""}
+
+
+def _is_key(text: str, digits: int) -> bool:
+    return len(text) == digits and text.isascii() and text.isdecimal()
+
+
+def _see_page(key: str, query: Mapping[str, str]) -> Response:
+    kept = {name: query[name] for name in ("format", "lang", "release") if name in query}
+    location = f"../{_FOLDERS[len(key)]}{int(key)}/?{urlencode(kept)}"
+    return Response(status_code=HTTPStatus.SEE_OTHER, headers={"Location": location})
+
+
 def see_list(query: Mapping[str, str]) -> Response:
     """Redirect a form to the list above it."""
     return Response(status_code=HTTPStatus.SEE_OTHER, headers={"Location": f"../?{urlencode(query)}"})

@@ -77,6 +77,9 @@ function foldFilters() {
   follow();
 }
 
+// Where the pages of each kind of place are, from the list of localities.
+const FOLDERS = { localidad: "", municipio: "../municipios/", estado: "../estados/" };
+
 // A combobox with a list (WAI-ARIA): arrows choose, Enter goes to the place, Escape closes.
 export class Suggestions {
   constructor(input) {
@@ -118,6 +121,7 @@ export class Suggestions {
     this.asked = new AbortController();
     const { place } = this.parameters();
     place.set("q", typed.slice(0, 100));
+    if (this.input.dataset.kinds) place.set("kind", this.input.dataset.kinds);
     place.set("limit", "8");
     place.set("format", "json");
     try {
@@ -140,7 +144,7 @@ export class Suggestions {
       option.id = `${this.list.id}-${index}`;
       option.setAttribute("role", "option");
       option.setAttribute("aria-selected", "false");
-      option.textContent = place.label;
+      option.textContent = [place.label, this.input.dataset[place.kind]].filter(Boolean).join(" · ");
       option.addEventListener("mousedown", () => this.go(place));
       return option;
     }));
@@ -188,7 +192,7 @@ export class Suggestions {
     }
     const { kept } = this.parameters();
     kept.set("format", "api");
-    location.href = `${this.input.dataset.suggest}${place.id}/?${kept}`;
+    location.href = `${this.input.dataset.suggest}${FOLDERS[place.kind]}${place.id}/?${kept}`;
   }
 }
 

@@ -45,7 +45,7 @@ def see_search(query: Mapping[str, str]) -> Response:
     return see_list({**kept, "sort": "relevance"} if search and "sort" not in kept else kept)
 
 
-# Where the pages of each kind of place are, from the list of localities, by the digits of keys.
+# The folder of the pages of each kind of place, relative to the list of localities, by the digits of its keys.
 _FOLDERS = {2: "../estados/", 5: "../municipios/", 9: ""}
 
 

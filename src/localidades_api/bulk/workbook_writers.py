@@ -174,7 +174,7 @@ class SheetWriter:
         sent = cast("SheetRow", row.sent)
         head = self._header()
         before = self._copy(sent)
-        if self._tag is None:  # there is no header
+        if self._tag is None:  # the sheet has no header
             before, _ = self._begin_rows(before)
         cells = self._cells.answered(answer, sent.number, self._at, self._tag or "")
         return self._archive.add(head + before + _as_xml(cells))

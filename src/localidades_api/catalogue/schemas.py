@@ -523,7 +523,7 @@ class MatchResults(BaseModel):
 
 
 class MatchPreview(BaseModel):
-    """What is understood of rows before they are matched."""
+    """The reading of a table before its rows are matched."""
 
     sheets: Annotated[
         list[str],

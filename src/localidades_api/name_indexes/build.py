@@ -25,7 +25,7 @@ from localidades_api.names.build import build_index
 from localidades_api.names.places import Former, IndexedPlace, Withdrawn
 
 _PACKAGE = Path(__file__).parents[1]
-# What determines the content of an index. Its readers are left out: an upgrade of these keeps the indexes.
+# The modules and tables that determine the content of an index, without its readers, whose upgrades keep it.
 _CODE = (
     "catalogue/folding.py",
     "catalogue/keys.py",

@@ -24,14 +24,14 @@ LONGER_THAN_ANY_OPERATION = 414  # a response of the connection, which the docum
 # Other representations, which are sent on request only; the document has just JSON where that is the default.
 _OTHERS = {"text/html": "api", "application/x-ndjson": "ndjson", "text/csv": "csv"}
 
-_ANSWERS_EACH_ROW = {f"{LOCALIDADES}match/", f"{LOCALIDADES}nearest/"}  # also reports bad rows
+_ANSWERS_EACH_ROW = {f"{LOCALIDADES}{name}/" for name in ("match", "match/preview", "nearest")}  # also reports bad rows
 _COLUMNS = re.compile(r"[?&]fields=")  # the document has responses without it (docs/decisions/openapi.md)
 _EXPONENT = re.compile(r"[?&](?:lat|lon)=-?[0-9.]+e")  # refused; OpenAPI can't express a number without one
 # Nor can it express a NUL, JSON within a parameter, or relations of two parameters, of numbers in one,
 # or of a parameter and a body.
 _UNSAID = re.compile(
     "contains a NUL|Give a JSON object|Send either|West and south come first|An HTML page has columns of its own"
-    "|Only a workbook|Only an NDJSON answer"
+    "|Only a workbook|Only CSV|Only an NDJSON answer"
 )
 
 # A fixture makes the examples when the test runs. At collection, every process of a run would take 14 s for them.

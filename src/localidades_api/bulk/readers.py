@@ -222,7 +222,7 @@ class CsvReader(RowReader):
             named = {"nombre": first_record[0]}  # a column alone has names, whatever it is called
         self.has_header = not is_headless
         with self._describing_refusal(first_record):
-            columns = self._name_columns(first_record, '"' in cast("str", first)) if is_headless else first_record
+            columns = self._name_columns(first_record, is_quoted='"' in (first or "")) if is_headless else first_record
             named = {} if is_headless else named
             self.layout.columns = columns
             self.assignment = assign(columns, roles, named)
@@ -248,7 +248,7 @@ class CsvReader(RowReader):
                 rows.extend(islice(filter(None, records), SAMPLE_ROWS))
             raise UnreadableBodyError(str(error), members=describe_sample(headers[:_MAX_NAMED], roles, rows)) from None
 
-    def _name_columns(self, first: Sequence[str], is_quoted: bool) -> list[str]:  # noqa: FBT001  # see the call
+    def _name_columns(self, first: Sequence[str], *, is_quoted: bool) -> list[str]:
         """Return the roles of the columns without a header.
 
         A line with commas is read as people write it, as a whole: some places have no municipio.

@@ -50,7 +50,7 @@ _STATE_NAMES = frozenset(name for estado in ESTADOS.values() for name in estado.
 
 
 def is_state_name(text: str) -> bool:
-    """Return whether a text is a name, abbreviation or code of an estado, as a rule of any release."""
+    """Return whether a text is a name, abbreviation or code of an estado, in whatever release."""
     folded = fold(text)
     return folded in _STATE_NAMES or " ".join(canonical_words(folded)) in _STATE_NAMES
 
@@ -69,7 +69,7 @@ class AreaBook:
         self._joined_states = {name.replace(" ", ""): id_ for name, id_ in reversed(self._states.items())}
         self._by_words: dict[str, list[int]] = defaultdict(list)
         self._exact: dict[tuple[int, str], list[int]] = defaultdict(list)  # today's names, by estado
-        self._untitled: dict[tuple[int, str], list[int]] = defaultdict(list)  # the same names without their titles
+        self._untitled: dict[int, dict[str, list[int]]] = defaultdict(dict)  # the same names without their titles
         self._of_state: dict[int, _Names] = defaultdict(dict)
         self._joined: dict[int, _Names] = defaultdict(dict)  # names without their spaces
         for is_former, names in ((False, municipios), (True, former)):
@@ -94,7 +94,7 @@ class AreaBook:
             for form in {words, core(words)}:
                 self._by_words[" ".join(form)].append(id_)
             self._exact[id_ // KEYS_OF_A_STATE, " ".join(words)].append(id_)
-            self._untitled[id_ // KEYS_OF_A_STATE, " ".join(untitled(words))].append(id_)
+            self._untitled[id_ // KEYS_OF_A_STATE].setdefault(" ".join(untitled(words)), []).append(id_)
         self._of_state[id_ // KEYS_OF_A_STATE][id_, is_former] = " ".join(words)
         self._joined[id_ // KEYS_OF_A_STATE][id_, is_former] = fold(name).replace(" ", "")
 
@@ -134,7 +134,7 @@ class AreaBook:
         if same := [
             Area(id_, weights.SAME_UNTITLED_NAME)
             for estado in estados
-            for id_ in self._untitled.get((estado, " ".join(bare)), ())
+            for id_ in self._untitled[estado].get(" ".join(bare), ())
         ]:
             longer = [id_ for estado in estados for id_ in self.longer(bare, estado)]
             return tuple([*same, *(Area(id_, weights.MAX_SHARED_WORDS_LIKENESS) for id_ in longer)][:_MOST_AREAS])
@@ -154,11 +154,14 @@ class AreaBook:
                 return (Area(id_, weights.SAME_NAME),)
         return ()
 
+    def without_bracket(self, text: str) -> str:
+        """Return a text whose bracket ends with an estado with a comma instead: `Zapopan, Jalisco`."""
+        found = _BRACKET_AT_END.fullmatch(text)
+        return f"{found[1]}, {found[2]}" if found and self.find_state(found[2].rpartition(",")[2]) is not None else text
+
     def split_state(self, text: str) -> tuple[str, str | None]:
         """Return the name of a municipio and that of its estado behind a comma, in brackets or behind a space."""
-        if (bracketed := _BRACKET_AT_END.fullmatch(text)) and self.find_state(bracketed[2]) is not None:
-            return bracketed[1], bracketed[2]
-        name, _, last = (part.strip() for part in text.rpartition(","))
+        name, _, last = (part.strip() for part in self.without_bracket(text).rpartition(","))
         if name and self.find_state(last) is not None:
             return name, last
         words = text.split()
@@ -181,12 +184,7 @@ class AreaBook:
     def _longer(self, words: tuple[str, ...], estado_id: int) -> list[int]:
         """Return the municipios of an estado whose names have more words behind these, titles aside."""
         beginning = " ".join(words) + " "
-        return [
-            id_
-            for (estado, name), ids in self._untitled.items()
-            if estado == estado_id and name.startswith(beginning)
-            for id_ in ids
-        ]
+        return [id_ for name, ids in self._untitled[estado_id].items() if name.startswith(beginning) for id_ in ids]
 
     def _scopes(self, words: tuple[str, ...]) -> tuple[int, ...]:
         """Return the areas with exactly these words: estados, municipios, or municipios beside their estado."""
@@ -291,10 +289,8 @@ def state_candidates(book: AreaBook, text: str) -> list[AreaCandidate]:
 
 
 def municipality_candidates(book: AreaBook, text: str, estado: str | None = None) -> list[AreaCandidate]:
-    """Return the municipios that a text may name, the most similar first; their estado may be a part of the text."""
+    """Return the municipios that a text may name, the most similar first."""
     text = text[:MAX_TEXT]
-    if estado is None:
-        text, estado = book.split_state(text)
     estado_id = book.find_state(estado[:MAX_TEXT]) if estado else None
     unknown: tuple[NameFault, ...] = ()
     if estado and estado_id is None:

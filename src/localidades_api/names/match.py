@@ -49,7 +49,6 @@ from localidades_api.names.text import canonical, core
 from localidades_api.names.weights import PENALTIES
 
 MAX_CANDIDATES = 5
-_BRACKET_AT_END = re.compile(r"([^(]+?)\s*\(([^()]+)\)\s*")
 _AREA_AT_END = re.compile(r"(.*[^(\s,])\s*(?:,\s*|\()([^(),]+)\)?\.?\s*")
 _COUNTRY = frozenset({"mexico", "mex", "mx", "republica mexicana", "estados unidos mexicanos"})
 _PROPOSED = 8  # names of a municipio that each measure of similarity proposes for a comparison word by word
@@ -610,9 +609,7 @@ def _read_line(areas: AreaBook, row: MatchRow) -> Iterator[MatchRow]:
     if digits.isdecimal() and len(digits) in {8, 9}:
         yield row._replace(nombre=None, cvegeo=digits)
         return
-    if (bracketed := _BRACKET_AT_END.fullmatch(text)) and areas.find_state(bracketed[2].rpartition(",")[2]) is not None:
-        text = f"{bracketed[1]}, {bracketed[2]}"
-    name, _, last = (part.strip() for part in text.rpartition(","))
+    name, _, last = (part.strip() for part in areas.without_bracket(text).rpartition(","))
     if "," in name and fold(last) in _COUNTRY and areas.find_state(name.rpartition(",")[2]) is not None:
         name, _, last = (part.strip() for part in name.rpartition(","))
     if name and last:

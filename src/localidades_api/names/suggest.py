@@ -207,7 +207,7 @@ class Suggester:
         estado_id = id_ // KEYS_OF_A_STATE
         nombre, estado = areas.municipios[id_], areas.estados[estado_id]
         return Suggested(
-            kind, id_, nombre, f"{nombre}, {estado}", match, score,
+            kind, id_, nombre, areas.label(id_), match, score,
             municipio_id=id_, municipio=nombre, estado_id=estado_id, estado=estado,
         )  # fmt: skip
 

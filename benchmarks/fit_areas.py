@@ -21,8 +21,9 @@ from scipy.optimize import minimize
 
 from benchmarks.names import _mistype, read_catalogue
 from localidades_api.catalogue.keys import KEYS_OF_A_STATE
-from localidades_api.names.areas import AreaBook, municipality_candidates
+from localidades_api.names.areas import AreaBook
 from localidades_api.names.certainty import shares
+from localidades_api.names.match_areas import municipality_candidates
 from localidades_api.names.weights import AREA_COEFFICIENTS
 
 _SEED = 13

@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localidades_api.names.areas import AreaBook, decide, municipality_candidates, state_candidates
+from localidades_api.names.areas import AreaBook
+from localidades_api.names.match_areas import decide, municipality_candidates, state_candidates
 from localidades_api.names.rows import MatchResult
 from localidades_api.names.weights import SURE
 

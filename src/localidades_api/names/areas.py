@@ -1,8 +1,8 @@
-"""Finds estados and municipios by the names that people use, and matches a name to a key."""
+"""Finds estados and municipios by the names that people use."""
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -10,15 +10,10 @@ from rapidfuzz import fuzz, process
 from rapidfuzz.distance import OSA
 
 from localidades_api.catalogue.folding import fold
-from localidades_api.catalogue.keys import KEYS_OF_A_STATE, format_key, kind_of_key
+from localidades_api.catalogue.keys import KEYS_OF_A_STATE
 from localidades_api.names import weights
-from localidades_api.names.certainty import outcome, shares
-from localidades_api.names.faults import Difference, NameFault
-from localidades_api.names.places import MAX_TEXT
-from localidades_api.names.rows import Candidate, MatchResult
 from localidades_api.names.text import canonical, canonical_words, core, forms_of_state, repair, state_names
 from localidades_api.names.vocabulary import ESTADOS, STATE_CODES, TITLES
-from localidades_api.names.weights import PENALTIES
 
 _Names: TypeAlias = dict[tuple[int, bool], str]  # by key, and whether the name is a former one
 
@@ -154,6 +149,11 @@ class AreaBook:
                 return (Area(id_, weights.SAME_NAME),)
         return ()
 
+    def find_by_key(self, key: str | None, estado_id: int | None) -> int | None:
+        """Return the key of the municipio with a key of five digits, or of three within its estado; None for no key."""
+        found = self.find_municipios(key, estado_id) if key and key.isdecimal() else ()
+        return found[0].id if found else None
+
     def without_bracket(self, text: str) -> str:
         """Return a text whose bracket ends with an estado with a comma instead: `Zapopan, Jalisco`."""
         found = _BRACKET_AT_END.fullmatch(text)
@@ -260,137 +260,3 @@ def _beginning(typed: str, name: str) -> float:
         return weights.WORD_BEGINNING_LIKENESS
     distance = OSA.distance(typed, name, score_cutoff=2)
     return weights.MISSPELT_LIKENESS - distance if distance <= min(2, len(typed) // 4) else 0.0
-
-
-# -- Matching
-
-
-class AreaCandidate(NamedTuple):
-    """An area that a row may name, what differs, and the evidence for it by name."""
-
-    id: int
-    label: str
-    faults: tuple[NameFault, ...]
-    evidence: Mapping[str, float]
-
-
-def state_candidates(book: AreaBook, text: str) -> list[AreaCandidate]:
-    """Return the estado with a name, abbreviation, code or key, if there is one."""
-    text = text[:MAX_TEXT]
-    found = book.find_state(text)
-    if found is None:
-        return []
-    nombre, folded = book.estados[found], fold(repair(text))
-    names = {name.replace(" ", "") for name in state_names(found, nombre)}
-    if folded.isdigit() or folded.replace(" ", "") in names or state_of_code(folded) == found:
-        return [AreaCandidate(found, nombre, (), {"same_name": 1.0})]
-    fault = NameFault(Difference.SPELLING, text, nombre, weights.MISSPELT_ESTADO_PENALTY)
-    return [AreaCandidate(found, nombre, (fault,), {"other_name_of_estado": 1.0})]
-
-
-def municipality_candidates(book: AreaBook, text: str, estado: str | None = None) -> list[AreaCandidate]:
-    """Return the municipios that a text may name, the most similar first."""
-    text = text[:MAX_TEXT]
-    estado_id = book.find_state(estado[:MAX_TEXT]) if estado else None
-    unknown: tuple[NameFault, ...] = ()
-    if estado and estado_id is None:
-        unknown = (NameFault(Difference.ESTADO, estado, "", PENALTIES[Difference.ESTADO]),)
-    words = untitled(canonical(repair(text)))
-    areas = [area for area in book.find_municipios(text, estado_id) if area.id in book.municipios]
-    if len(areas) == 1 and areas[0].likeness == weights.SAME_NAME and not text.isdecimal():
-        longer = book.longer(words, areas[0].id // KEYS_OF_A_STATE)
-        areas += [Area(id_, weights.MAX_SHARED_WORDS_LIKENESS) for id_ in longer]
-    found = []
-    for area in areas:
-        fault = _name_fault(area, text, book.municipios[area.id])
-        evidence = _evidence(book, area, words, fault, has_estado=estado_id is not None)
-        if unknown:
-            evidence["estado_unknown"] = 1.0
-        found.append(AreaCandidate(area.id, book.label(area.id), (*unknown, fault) if fault else unknown, evidence))
-    return found
-
-
-def seat_candidate(book: AreaBook, text: str, id_: int, *, has_estado: bool) -> AreaCandidate:
-    """Return a municipio whose cabecera has the name in a text."""
-    penalty = PENALTIES[Difference.SEAT]
-    evidence = {"name_of_seat" if has_estado else "name_of_seat_without_estado": 1.0, "penalty": penalty}
-    return AreaCandidate(
-        id_, book.label(id_), (NameFault(Difference.SEAT, text, book.municipios[id_], penalty),), evidence
-    )
-
-
-def decide_with_key(
-    book: AreaBook, found: Sequence[AreaCandidate], key: int, text: str | None, sure: float
-) -> MatchResult:
-    """Return the result for a row with the key of an area, and candidates for its name.
-
-    The key decides where the name may be that of its area. Otherwise the area with the key comes first, and nothing is
-    certain.
-    """
-    kind = kind_of_key(key)
-    written = format_key(kind, key)
-    if key not in (book.estados if kind == "estado" else book.municipios):
-        unknown = NameFault(Difference.UNKNOWN_KEY, written, "", PENALTIES[Difference.UNKNOWN_KEY])
-        return decide([one._replace(faults=(*one.faults, unknown)) for one in found], sure)
-    same = {"same_name": 1.0}
-    if agreeing := [one._replace(evidence=same) for one in found if one.id == key]:
-        return decide(agreeing, sure)
-    if not text:
-        return decide([AreaCandidate(key, book.label(key), (), same)], sure)
-    nombre = book.estados[key] if kind == "estado" else book.municipios[key]
-    other = NameFault(Difference.NAME, text, nombre, PENALTIES[Difference.NAME])
-    fault = NameFault(Difference.KEY, written, "", PENALTIES[Difference.KEY])
-    named = [one._replace(faults=(*one.faults, fault)) for one in found]
-    return decide([AreaCandidate(key, book.label(key), (other,), same), *named], sure, is_doubtful=True)
-
-
-def _name_fault(area: Area, text: str, nombre: str) -> NameFault | None:
-    if area.former:
-        unlike = round(max(0.0, weights.NEARLY_SAME_NAME - area.likeness), 2)
-        return NameFault(Difference.FORMER_NAME, text, nombre, weights.FORMER_AREA_PENALTY + unlike)
-    if area.likeness < weights.SAME_NAME:
-        difference = Difference.TITLE if area.likeness == weights.SAME_UNTITLED_NAME else Difference.SPELLING
-        return NameFault(difference, text, nombre, round(weights.SAME_NAME - area.likeness, 2))
-    return None
-
-
-def _evidence(
-    book: AreaBook, area: Area, words: tuple[str, ...], fault: NameFault | None, *, has_estado: bool
-) -> dict[str, float]:
-    """Return the evidence that an area is the one with a name of these words."""
-    if fault is None:
-        return {"same_name": 1.0}
-    name = "other_name"
-    if fault.difference is Difference.TITLE:
-        name = "untitled_name"
-    elif fault.difference is Difference.SPELLING:
-        found = untitled(book.words[area.id])
-        if words == found[: len(words)]:
-            name = "beginning_of_name"
-        elif set(words) < set(found) or set(found) < set(words):
-            name = "part_of_name"
-    return {name if has_estado else f"{name}_without_estado": 1.0, "penalty": fault.penalty}
-
-
-def decide(found: Sequence[AreaCandidate], sure: float, *, is_doubtful: bool = False) -> MatchResult:
-    """Return the result, with probabilities as scores; only a single candidate is certain.
-
-    If the row is doubtful, its first candidate stays the first.
-    """
-    if not found:
-        return MatchResult("none", None, 0.0, ())
-    likely = shares(
-        [sum(weights.AREA_COEFFICIENTS[name] * value for name, value in one.evidence.items()) for one in found]
-    )
-    if is_doubtful:
-        best = likely.index(max(likely))
-        likely[0], likely[best] = likely[best], likely[0]
-    ranked = sorted(zip(likely, found, strict=True), key=lambda item: (-item[0], is_doubtful or item[1].id))
-    candidates = tuple(Candidate(one.id, one.label, round(100 * share, 2), one.faults) for share, one in ranked)
-    first = candidates[0]
-    is_doubtful = is_doubtful or len(found) > 1 or "estado_unknown" in found[0].evidence
-    result = outcome(ranked[0][0], is_doubtful=is_doubtful, is_literal=not first.faults, sure=sure)
-    if result == "none":
-        return MatchResult("none", None, 0.0, candidates)
-    margin = first.score - candidates[1].score if len(candidates) > 1 else first.score
-    return MatchResult(result, first, round(margin, 2), candidates)

@@ -7,6 +7,7 @@ from localidades_api.catalogue.filters import LocalityFilters
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.names.find import Finder
 from localidades_api.names.match import Matcher
+from localidades_api.names.match_areas import AreaMatcher
 from localidades_api.names.places import Suggested
 from localidades_api.names.reader import IndexReader
 from localidades_api.names.rows import MatchResult, MatchRow
@@ -28,6 +29,7 @@ class NameIndex(IndexReader):
         self._suggester = Suggester(self)
         self._finder = Finder(self)
         self._matcher = Matcher(self)
+        self._area_matcher = AreaMatcher(self)
 
     def suggest(
         self,
@@ -50,8 +52,8 @@ class NameIndex(IndexReader):
         return map(self.layout.at, positions)
 
     def match(self, row: MatchRow, sure: float = SURE) -> MatchResult:
-        """Return the place for a row, what differs, and how certain it is; `sure` is the bound of certainty."""
-        return self._matcher.match(row, sure)
+        """Return the place or area for a row, what differs, and how certain it is; `sure` is the bound of certainty."""
+        return (self._matcher if row.kind == "localidad" else self._area_matcher).match(row, sure)
 
     def candidates(self, row: MatchRow) -> tuple[list[int], list[dict[str, float]]]:
         """Return the keys of the candidates for a row with a name, and the evidence for each."""

@@ -13,12 +13,6 @@ from localidades_api.names import certainty, weights
 from localidades_api.names.areas import (
     Area,
     AreaBook,
-    AreaCandidate,
-    decide,
-    decide_with_key,
-    municipality_candidates,
-    seat_candidate,
-    state_candidates,
 )
 from localidades_api.names.differences import (
     GivenName,
@@ -44,8 +38,8 @@ from localidades_api.names.layout import EVERYWHERE, JOINED, KEY, PART_OF_MUNICI
 from localidades_api.names.places import MAX_TEXT, IndexedLocality
 from localidades_api.names.query import read
 from localidades_api.names.reader import IndexReader
-from localidades_api.names.rows import Candidate, MatchResult, MatchRow
-from localidades_api.names.text import canonical, core
+from localidades_api.names.rows import Candidate, MatchResult, MatchRow, read_key
+from localidades_api.names.text import core
 from localidades_api.names.weights import PENALTIES
 
 MAX_CANDIDATES = 5
@@ -68,10 +62,6 @@ class Matcher:
 
     def match(self, row: MatchRow, sure: float = weights.SURE) -> MatchResult:
         """Return the place of a row, certain from a probability of `sure`; a name alone may be a whole line."""
-        if row.kind == "estado":
-            return self._match_state(row, sure)
-        if row.kind == "municipio":
-            return self._match_municipality(row, sure)
         if row.municipio and not row.estado and self._is_estado(row.municipio):
             row = row._replace(municipio=None, estado=row.municipio)
         if not (row.municipio or row.estado or row.cvegeo or row.clave):
@@ -93,12 +83,12 @@ class Matcher:
         """Match one reading of a row; of a text that is longer than any name, only the beginning counts."""
         if max(len(row.nombre or ""), len(row.municipio or ""), len(row.estado or "")) > MAX_TEXT:
             row = row._replace(nombre=_clip(row.nombre), municipio=_clip(row.municipio), estado=_clip(row.estado))
-        key = _read_key(row.cvegeo)
+        key = read_key(row.cvegeo)
         estado_id = self._index.areas.find_state(row.estado) if row.estado else None
         areas = self._areas(row, estado_id)
         if key is not None:
             return self._match_by_key(row, key, estado_id, areas, sure)
-        clave = _read_key(row.clave)
+        clave = read_key(row.clave)
         if not clave:
             return self._match_by_name(row, estado_id, areas, sure)
         if clave < KEYS_OF_A_MUNICIPIO and len(areas) == 1:
@@ -148,7 +138,7 @@ class Matcher:
         areas = self._index.areas.find_municipios(row.municipio, estado_id) if row.municipio else ()
         if row.cve_mun is None or (len(areas) == 1 and areas[0].likeness == weights.SAME_NAME):
             return areas
-        key = self._key_of_municipio(row, estado_id)
+        key = self._index.areas.find_by_key(row.cve_mun, estado_id)
         if key is None:
             return areas
         return [area for area in areas if area.id == key] or areas or [Area(key, weights.SAME_NAME)]
@@ -408,51 +398,6 @@ class Matcher:
         faults += [fault for fault in (municipio, distance_fault(row, place), ambito_fault(row, place)) if fault]
         return NameDifference(sum(fault.penalty for fault in faults), tuple(faults))
 
-    # -- Municipios and estados
-
-    def _match_state(self, row: MatchRow, sure: float) -> MatchResult:
-        areas, text = self._index.areas, row.nombre or row.estado
-        found = state_candidates(areas, text) if text else []
-        key = _read_key(row.cvegeo)
-        return decide(found, sure) if key is None else decide_with_key(areas, found, key, text, sure)
-
-    def _match_municipality(self, row: MatchRow, sure: float) -> MatchResult:
-        areas, text, estado = self._index.areas, row.nombre, row.estado
-        if text and not estado:
-            text, estado = areas.split_state(text[:MAX_TEXT])
-        estado_id = areas.find_state(estado[:MAX_TEXT]) if estado else None
-        found = self._find_municipality(text, estado, estado_id) if text else []
-        key = _read_key(row.cvegeo) or self._key_of_municipio(row, estado_id)
-        return decide_with_key(areas, found, key, text, sure) if key else decide(found, sure)
-
-    def _find_municipality(self, text: str, estado: str | None, estado_id: int | None) -> list[AreaCandidate]:
-        """Return the municipios that a text may name, among them those whose seat it names."""
-        areas = self._index.areas
-        found = municipality_candidates(areas, text, estado)
-        exact = [one for one in found if "same_name" in one.evidence]
-        if exact:
-            population = self._population_of_seat(exact[0].id) * weights.PROMINENT_RATIO
-            return [one for one in found if one in exact or self._population_of_seat(one.id) > population]
-        seats = self._municipios_of_seats(text, estado_id)
-        others = [one for one in found if one.id not in seats]
-        return [*(seat_candidate(areas, text, id_, has_estado=estado_id is not None) for id_ in seats), *others]
-
-    def _municipios_of_seats(self, text: str, estado_id: int | None) -> list[int]:
-        """Return the municipios whose seat has the name in a text, today or in everyday language."""
-        names = dict.fromkeys((fold(text[:MAX_TEXT]), " ".join(canonical(text[:MAX_TEXT]))))
-        rows = [row for name in names for row in self._index.layout.find(estado_id or EVERYWHERE, name, _HOMONYMS)]
-        places = [self._index.place(row) for row in dict.fromkeys(rows)]
-        return [place.id // KEYS_OF_A_MUNICIPIO for place in places if place.flags & SEAT]
-
-    def _population_of_seat(self, municipio_id: int) -> int:
-        rows = self._index.layout.find(KEY, f"{municipio_id * KEYS_OF_A_MUNICIPIO + 1}", 1)
-        return max((self._index.layout.record(row)[1] for row in rows), default=0)
-
-    def _key_of_municipio(self, row: MatchRow, estado_id: int | None) -> int | None:
-        """Return the key in the row's `cve_mun`, if it is that of a municipio."""
-        found = self._index.areas.find_municipios(row.cve_mun, estado_id) if (row.cve_mun or "").isdecimal() else ()
-        return found[0].id if found else None
-
     # -- The outcome
 
     @staticmethod
@@ -622,9 +567,3 @@ def _read_line(areas: AreaBook, row: MatchRow) -> Iterator[MatchRow]:
         elif areas.find_municipios(last, None):
             yield row._replace(nombre=name, municipio=last)
     yield row
-
-
-def _read_key(text: str | None) -> int | None:
-    """Return a key as a number, or None if it is not a key."""
-    stripped = (text or "").strip()
-    return int(stripped) if stripped.isdecimal() and len(stripped) <= 9 else None  # noqa: PLR2004  # digits of a key

@@ -42,6 +42,12 @@ class MatchRow(NamedTuple):
         return _KM_PER_DEGREE * math.hypot(latitud - self.latitud, east)
 
 
+def read_key(text: str | None) -> int | None:
+    """Return a key as a number, or None if it is not a key."""
+    stripped = (text or "").strip()
+    return int(stripped) if stripped.isdecimal() and len(stripped) <= 9 else None  # noqa: PLR2004  # digits of a key
+
+
 class Candidate(NamedTuple):
     """A place or area that may be the right one; its score is 100 times the probability that it is."""
 

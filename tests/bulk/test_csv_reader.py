@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localidades_api.bulk.readers import CsvReader, MediaType, for_a_while, reader
+from localidades_api.bulk.formats import MediaType, reader
+from localidades_api.bulk.readers import CsvReader, for_a_while
 from localidades_api.bulk.rows import ROLES
 from localidades_api.errors import UnreadableBodyError
 from tests.support.bulk import CSV, JSON, NDJSON, open_rows, rows_in

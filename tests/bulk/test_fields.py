@@ -10,7 +10,7 @@ import pytest
 
 from localidades_api.bulk.answers import describe_match, describe_problem, match_row
 from localidades_api.bulk.columns import MATCH_COLUMNS, match_columns
-from localidades_api.bulk.readers import XLSX, MediaType
+from localidades_api.bulk.formats import XLSX, MediaType
 from localidades_api.bulk.writers import writer
 from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT
 from localidades_api.catalogue.schemas import Match

@@ -8,7 +8,7 @@ from tempfile import TemporaryFile
 import pytest
 
 from localidades_api.bulk.answers import describe_problem
-from localidades_api.bulk.readers import MediaType, reader
+from localidades_api.bulk.formats import MediaType, reader
 from localidades_api.bulk.rows import ROLES
 from localidades_api.bulk.writers import writer
 from tests.support.bulk import CSV, JSON, NDJSON

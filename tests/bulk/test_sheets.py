@@ -20,8 +20,9 @@ from openpyxl.worksheet.worksheet import Worksheet
 
 from localidades_api.bulk.answers import describe_problem
 from localidades_api.bulk.columns import MATCH_COLUMNS, AnswerColumns, in_language
-from localidades_api.bulk.readers import XLSX, MediaType, XlsxReader, reader
+from localidades_api.bulk.formats import XLSX, MediaType, reader
 from localidades_api.bulk.rows import ROLES, Answer
+from localidades_api.bulk.workbook_reader import XlsxReader
 from localidades_api.bulk.writers import writer
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.files.workbook import WorkbookError, write_csv

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from openpyxl.styles import Font, PatternFill
 
 from localidades_api.bulk.answers import describe_problem
-from localidades_api.bulk.readers import XLSX, RowReader, reader
+from localidades_api.bulk.formats import XLSX, reader
+from localidades_api.bulk.readers import RowReader
 from localidades_api.bulk.rows import POINTS, ROLES, Answer, Roles, Row
 from localidades_api.bulk.writers import writer
 from localidades_api.errors import UnreadableBodyError

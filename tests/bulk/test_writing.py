@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from localidades_api.bulk.answers import describe_problem
 from localidades_api.bulk.columns import MATCH_COLUMNS, NEAREST_COLUMNS, AnswerColumns, as_cell, in_language
-from localidades_api.bulk.readers import MediaType
+from localidades_api.bulk.formats import MediaType
 from localidades_api.bulk.rows import Answer
 from localidades_api.bulk.writers import writer
 from localidades_api.languages.translators import Language

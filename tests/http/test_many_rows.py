@@ -18,7 +18,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from localidades_api.bulk import exchange
 from localidades_api.bulk.columns import MATCH_COLUMNS, in_language
-from localidades_api.bulk.readers import XLSX
+from localidades_api.bulk.formats import XLSX
 from localidades_api.http import body
 from localidades_api.http.paths import RECONCILE
 from tests.support.application import await_release, client_of, import_into, running_app

@@ -7,7 +7,7 @@ import httpx
 import openpyxl
 import pytest
 
-from localidades_api.bulk.readers import XLSX
+from localidades_api.bulk.formats import XLSX
 from tests.support.wire import LOCALIDADES
 from tests.support.workbooks import workbook_of
 

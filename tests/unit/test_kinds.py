@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from openpyxl import Workbook
 
-from localidades_api.bulk.readers import XLSX, MediaType, reader
+from localidades_api.bulk.formats import XLSX, MediaType, reader
 from localidades_api.bulk.rows import ROLES
 from localidades_api.errors import CatalogueError, UnreadableBodyError
 from localidades_api.files.archive import describe_file, open_text

@@ -16,7 +16,8 @@ from localidades_api.api.services import Services, ServicesDep
 from localidades_api.bulk.answers import Point, answer_points, match_row
 from localidades_api.bulk.columns import NEAREST_COLUMNS, AnswerColumns, in_language, match_columns
 from localidades_api.bulk.exchange import MAX_BODY, Answered, AnswerSome, BulkResponse, PreviewResponse
-from localidades_api.bulk.readers import XLSX, MediaType, RowReader, for_a_while, reader
+from localidades_api.bulk.formats import XLSX, MediaType, reader
+from localidades_api.bulk.readers import RowReader, for_a_while
 from localidades_api.bulk.rows import POINTS, ROLES, Roles, Row
 from localidades_api.bulk.writers import AnswerWriter, WithFile, writer
 from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT

@@ -1,0 +1,334 @@
+"""Reads the rows of a sheet of an Excel workbook, one at a time."""
+
+import io
+import zipfile
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from itertools import chain
+from time import perf_counter
+from typing import IO, NamedTuple, cast
+
+from localidades_api.bulk.readers import MAX_NAMED, SLICE, RowReader, describe_table
+from localidades_api.bulk.rows import (
+    Assignment,
+    Named,
+    Roles,
+    Row,
+    RowError,
+    assign,
+    columns_without_header,
+    is_place_without_header,
+    name_columns,
+    require,
+)
+from localidades_api.bulk.sample import Sample, describe_sample
+from localidades_api.catalogue.keys import PlaceKind
+from localidades_api.errors import CatalogueError, UnreadableBodyError
+from localidades_api.files.archive import DAMAGED_ZIP, limit_reads
+from localidades_api.files.kinds import describe_zip
+from localidades_api.files.workbook import (
+    DAMAGE,
+    Merge,
+    Sheet,
+    SheetRow,
+    Workbook,
+    WorkbookError,
+    find_sheet,
+    is_workbook,
+    refusal_of_cell,
+)
+
+_MAX_WORKBOOK = 20 * 1024**2  # bytes
+_MAX_UNPACKED = 512 * 1024**2  # bytes; a million rows of ten columns
+MAX_SHEET_ROWS = 1_000_000
+_MAX_MEMBERS = 1000
+_MAX_TITLES = 20  # rows, the header among them
+# Workbook parts that are rejected, with the error message for each.
+_REFUSED_MEMBERS = {
+    "xl/vbaProject": "The workbook has macros: save it as .xlsx, which has none.",
+    "xl/externalLinks/": "The workbook has links to other files: break them, or save its sheet as CSV (UTF-8).",
+}
+# Number of digits of the keys of a column, by that of its longest number.
+_KEY_DIGITS = {
+    "cvegeo": {1: 2, 2: 2, 4: 5, 5: 5, 8: 9, 9: 9},
+    "clave": {1: 4, 2: 4, 3: 4, 4: 4, 8: 9, 9: 9},
+    "municipio": {1: 3, 2: 3, 3: 3, 4: 5, 5: 5},
+    "cve_mun": {1: 3, 2: 3, 3: 3, 4: 5, 5: 5},
+    "estado": {1: 2, 2: 2},
+}
+
+
+class XlsxReader(RowReader):
+    """Reads a sheet of a workbook, with or without titles above the header.
+
+    It is the one that is named, or the first visible one that has the required columns. The header is the row with
+    the most columns that are known, among the first; `header_row` names another. A column of keys that has only
+    numbers gets back the zeros that a spreadsheet dropped. The first cell of a merged range counts for all its rows.
+    """
+
+    _is_text = False
+
+    def __init__(
+        self,
+        file: IO[bytes],
+        roles: Roles,
+        named: Named,
+        sheet: str | None = None,
+        header_row: int | None = None,
+    ) -> None:
+        super().__init__(file, roles, named)
+        self.width = 0  # columns that have a value
+        self.header: SheetRow | None = None
+        self.header_row = 0  # of the sheet, from 1; 0 if there is none
+        self._named_row = header_row
+        self._titles = 0  # rows with a value up to the header
+        self.assignment: Assignment | None = None
+        self._longest: dict[int, int] = {}  # digits of the longest number of each column of keys
+        self._merges: list[Merge] = []
+        with self.refusing_damage():
+            self.workbook = Workbook(_open_workbook(file))
+            self.sheet = find_sheet(self.workbook, sheet)
+        self._is_sheet_named = sheet is not None
+
+    @contextmanager
+    def refusing_damage(self) -> Iterator[None]:
+        """Turn any error of a damaged or hostile workbook into UnreadableBodyError."""
+        try:
+            yield
+        except WorkbookError as error:
+            raise UnreadableBodyError(str(error)) from error
+        except (*DAMAGED_ZIP, *DAMAGE, CatalogueError) as error:
+            raise UnreadableBodyError(
+                "The workbook can't be read: save it as .xlsx, without a password, or save its sheet as CSV (UTF-8)."
+            ) from error
+
+    @property
+    def sheets(self) -> list[str]:
+        """The names of the sheets that can be read."""
+        return [sheet.name for sheet in self._visible]
+
+    @property
+    def _visible(self) -> Sequence[Sheet]:
+        return [sheet for sheet in self.workbook.sheets if sheet.is_visible] or self.workbook.sheets
+
+    def describe(self, rows: Sequence[Row]) -> Sample:
+        """Return the columns of the header, their roles, and the first rows; the workbook has been checked."""
+        return describe_table(self.layout.columns or [], cast("Assignment", self.assignment), rows)
+
+    def check(self) -> Iterator[None]:
+        """Read the workbook to its end, with a pause after some milliseconds of work."""
+        end = perf_counter() + SLICE
+        with self.refusing_damage():
+            for _ in chain(self.workbook.load(), self._find_header(), self._measure()):
+                if perf_counter() > end:
+                    yield
+                    end = perf_counter() + SLICE
+
+    def _find_header(self) -> Iterator[None]:
+        """Find the sheet and the row of the header; raise UnreadableBodyError if no sheet has one.
+
+        The error is that of the first sheet; its `columns` are those of the widest row, for the sender to name some.
+        """
+        error: UnreadableBodyError | None = None
+        found: list[_Header] = []
+        headless: _Header | None = None
+        kinds = list(self._roles.needed)
+        sheets = [self.sheet] if self._is_sheet_named else self._visible
+        for sheet in sheets:
+            rows, is_empty = yield from self._first_rows(sheet)
+            header = self._choose_header(sheet, rows, is_empty=is_empty)
+            headless = headless or self._without_header(sheet, rows, is_only_one=len(sheets) == 1)
+            if isinstance(header, _Header):
+                found.append(header)
+                if header.assignment.kind == kinds[0]:
+                    break
+            elif error is None:
+                error = UnreadableBodyError(header, members=self._describe_refused(sheet, [row for _, row in rows]))
+        if headless is not None and (self._named_row == 0 or not found):
+            found = [headless]
+        if not found:
+            raise cast("UnreadableBodyError", error)
+        chosen = min(found, key=lambda one: kinds.index(cast("PlaceKind", one.assignment.kind)))
+        self.sheet, self._titles, self.header_row, self.assignment = chosen[:4]
+        self.layout.columns = chosen.columns
+        keys = {at for role, (at, _) in self.assignment.by_role.items() if role in _KEY_DIGITS}
+        self._longest = dict.fromkeys(keys, 0)
+
+    def _first_rows(self, sheet: Sheet) -> Generator[None, None, tuple[list[tuple[int, SheetRow]], bool]]:
+        """Return the rows that may be the header, with how many rows have a value up to each, and if there is none."""
+        rows: list[tuple[int, SheetRow]] = []
+        number = 0
+        for row in self.workbook.rows(sheet):
+            yield
+            if row is not None:
+                number += 1
+                if not self._named_row or row.number == self._named_row:
+                    rows.append((number, row))
+                if row.number >= self._named_row if self._named_row else number == _MAX_TITLES:
+                    break
+        return rows, not number
+
+    def _without_header(
+        self, sheet: Sheet, rows: Sequence[tuple[int, SheetRow]], *, is_only_one: bool
+    ) -> "_Header | None":
+        """Return the columns of a sheet without a header, if the request or its first row says that it has none.
+
+        A text alone is a place only in the only sheet, above texts alone: it may be a title.
+        """
+        if not rows or self._named_row:
+            return None
+        first = rows[0][1]
+        may_be_title = len(first) == 1 and not (is_only_one and all(len(row) == 1 for _, row in rows))
+        is_place = is_place_without_header(first, self._roles, self._named) and not may_be_title
+        if self._named_row is None and not is_place:
+            return None
+        try:
+            columns = columns_without_header(first, self._named)
+            assignment = assign(columns, self._roles, {})
+            require(assignment, self._roles, columns, {})
+        except UnreadableBodyError as error:
+            sample = describe_sample([""] * len(first[:MAX_NAMED]), {}, [row for _, row in rows])
+            described = {"sheets": self.sheets[:MAX_NAMED], "sheet": sheet.name, **sample}
+            raise UnreadableBodyError(str(error), members=described) from None
+        return _Header(sheet, 0, 0, assignment, columns)
+
+    def _describe_refused(self, sheet: Sheet, rows: Sequence[SheetRow]) -> dict[str, object]:
+        """Describe a sheet without a header: with its widest row as one, if it has any."""
+        described: dict[str, object] = {"sheets": self.sheets[:MAX_NAMED], "sheet": sheet.name}
+        if not rows:
+            return described
+        widest = max(rows, key=len)
+        roles: dict[str, str] = {}
+        with suppress(UnreadableBodyError):
+            roles = name_columns(assign(widest, self._roles, self._named), widest)
+        below = [row for row in rows if row.number > widest.number]
+        return {**described, "header_row": widest.number, **describe_sample(widest[:MAX_NAMED], roles, below)}
+
+    def _choose_header(self, sheet: Sheet, rows: Sequence[tuple[int, SheetRow]], *, is_empty: bool) -> "_Header | str":
+        """Return the row with the most known columns as the header, or why none can be."""
+        if is_empty:
+            return f"The sheet is empty: begin it with the columns `{self._roles.example}`."
+        refusal, best = None, None
+        for titles, row in rows:
+            try:
+                found = assign(row, self._roles, self._named)
+                require(found, self._roles, row, self._named)
+            except UnreadableBodyError as error:
+                refusal = refusal or str(error)
+                continue
+            if best is None or len(found.by_role) > len(best.assignment.by_role):
+                best = _Header(sheet, titles, row.number, found, list(row))
+        return best or refusal or f"Row {self._named_row} of the sheet is empty: choose another as the header."
+
+    def _measure(self) -> Iterator[None]:
+        """Count the rows and the columns, and find the digits of keys."""
+        used = {at for at, _ in cast("Assignment", self.assignment).by_role.values()}
+        titles = self._titles
+        for row in self.workbook.rows(self.sheet, merges=self._merges):
+            yield
+            if row is None:
+                continue
+            self.width = max(self.width, len(row))
+            titles -= 1
+            if titles >= 0:
+                continue
+            self.count += 1
+            if self.count > MAX_SHEET_ROWS:
+                raise UnreadableBodyError(f"The sheet has more than {MAX_SHEET_ROWS:,} rows: save it as CSV (UTF-8).")
+            for at, fault in row.unvalued.items():
+                if at in used and not fault:
+                    raise UnreadableBodyError(refusal_of_cell(at, row.number, fault))
+            self._measure_keys(row)
+        self._merges = [merge for merge in self._merges if merge.column in used]
+
+    def _measure_keys(self, row: SheetRow) -> None:
+        for at, longest in [*self._longest.items()]:
+            if value := row[at] if at < len(row) else "":
+                if value.isascii() and value.isdecimal():
+                    self._longest[at] = max(longest, len(value))
+                else:
+                    del self._longest[at]
+
+    def _records(self) -> Iterator[tuple[int, SheetRow | None]]:
+        titles, merged = self._titles, _MergedCells(self._merges)
+        with self.refusing_damage():
+            for row in self.workbook.rows(self.sheet, edge=self.width):
+                if row is None:
+                    yield 0, None
+                    continue
+                merged.fill(row)
+                titles -= 1
+                if titles >= 0:
+                    self.header = row
+                else:
+                    yield row.number, row
+
+    def _row(self, number: int, record: SheetRow) -> Row:
+        assignment, width = cast("Assignment", self.assignment), len(self.layout.columns or ())
+        del record[width:]  # cells without a header, such as notes beside the table
+        record.extend([""] * (width - len(record)))
+        for at, digits in self._digits.items():
+            record[at] = record[at] and record[at].zfill(digits)
+        values = [record.merged.get(at, value) for at, value in enumerate(record)] if record.merged else record
+        try:
+            return assignment.read(number, record, values)
+        except RowError as error:
+            return Row(number, record, {}, str(error))
+
+    @cached_property
+    def _digits(self) -> dict[int, int]:
+        """The digits of the keys in each column of keys that has only numbers."""
+        roles = {at: role for role, (at, _) in cast("Assignment", self.assignment).by_role.items()}
+        digits = {at: _KEY_DIGITS[roles[at]].get(longest, 0) for at, longest in self._longest.items()}
+        return {at: number for at, number in digits.items() if number}
+
+
+class _Header(NamedTuple):
+    """The row that names the columns of a sheet, and how many rows have a value up to it."""
+
+    sheet: Sheet
+    titles: int
+    number: int
+    assignment: Assignment
+    columns: list[str]
+
+
+class _MergedCells:
+    """Gives the rows of merged ranges the value of their first cell."""
+
+    def __init__(self, merges: Sequence[Merge]) -> None:
+        self._coming = sorted(merges, key=lambda merge: -merge.first)
+        self._current: dict[int, tuple[Merge, str]] = {}  # by column, with the value
+
+    def fill(self, row: SheetRow) -> None:
+        """Add to a row the values of ranges that began above it; rows come in order."""
+        while self._coming and self._coming[-1].first <= row.number:
+            merge = self._coming.pop()
+            value = row[merge.column] if merge.first == row.number and merge.column < len(row) else ""
+            self._current[merge.column] = merge, value
+        row.merged = {
+            at: value
+            for at, (merge, value) in self._current.items()
+            if merge.first < row.number <= merge.last and value
+        }
+
+
+def _open_workbook(file: IO[bytes]) -> zipfile.ZipFile:
+    """Open a workbook; raise UnreadableBodyError if it is too large, or has what is not read."""
+    if file.seek(0, io.SEEK_END) > _MAX_WORKBOOK:
+        raise UnreadableBodyError("The workbook is larger than 20 MB: save its sheet as CSV (UTF-8).")
+    file.fileno()  # moves a file that is still in memory to the disk
+    file.flush()
+    archive = zipfile.ZipFile(limit_reads(file))
+    members = archive.infolist()
+    if len(members) > _MAX_MEMBERS or sum(member.file_size for member in members) > _MAX_UNPACKED:
+        raise UnreadableBodyError(
+            "The workbook unpacks to more than 512 MB, or to 1,000 files: save its sheet as CSV (UTF-8)."
+        )
+    if not is_workbook(archive):
+        raise UnreadableBodyError(f"The file is {describe_zip(archive)}.")
+    for start, sentence in _REFUSED_MEMBERS.items():
+        if any(member.filename.startswith(start) for member in members):
+            raise UnreadableBodyError(sentence)
+    return archive

@@ -1,4 +1,4 @@
-"""What is understood of a body of rows before they are matched."""
+"""The preview of a body of rows before they are matched."""
 
 import json
 from typing import Any

@@ -4,7 +4,6 @@ import asyncio
 import csv
 import io
 import re
-from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import openpyxl
@@ -12,13 +11,9 @@ import pytest
 from openpyxl.styles import Font
 from playwright.async_api import Browser, FilePayload, Locator, Page, Route, expect
 
-from tests.support.application import import_file
+from tests.pages.conftest import PAGE
 from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, hold, visit
-from tests.support.catalogue import TRAPS, write_catalogue
-from tests.support.postgres import new_database
-from tests.support.wire import await_names, serving
 
-PAGE = "/match?format=api"
 RESOURCE = "**/api/census/localidades/match/**"
 PASTED = (
     "Folio\tLocalidad\tMpio.\tEntidad\n"
@@ -29,25 +24,6 @@ PASTED = (
     '011\t"Xyzzy, ""qwert"""\t\t\n'
     "012\t\tMunicipio 001\tAgs.\n"
 )
-
-
-@pytest.fixture(scope="module")
-def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Yield the URL of a service on a small catalogue with homonyms."""
-    file = write_catalogue(tmp_path_factory.mktemp("match") / "catun_localidad_2020-01.csv", TRAPS)
-    with new_database(server, migrated) as url:
-        import_file(url, file)
-        with serving(url) as live:
-            await_names(live.base)
-            yield live.base
-
-
-@pytest.fixture
-async def page(browser: Browser, base: str) -> AsyncIterator[Page]:
-    """Yield the page, whose console may report that a list is not understood."""
-    async with visit(browser, base, accept_downloads=True, errors=True) as page:
-        await page.goto(PAGE)
-        yield page
 
 
 async def match(page: Page, text: str) -> None:

@@ -1,8 +1,7 @@
-"""What the page /match understood of a list, and deciding what it leaves open, in Chromium."""
+"""The preview of a list on the page /match, and its doubts, in Chromium."""
 
 import io
 import re
-from collections.abc import AsyncIterator, Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -10,36 +9,14 @@ import openpyxl
 import pytest
 from playwright.async_api import Browser, FilePayload, Locator, Page, expect
 
-from tests.pages.test_match_page import PAGE, PASTED, downloaded, file_of, match, question, rows_in
-from tests.support.application import import_file
+from tests.pages.conftest import PAGE
+from tests.pages.test_match_page import PASTED, downloaded, file_of, match, question, rows_in
 from tests.support.browser import SCREENSHOTS, TELEPHONE, WEBGL, axe_faults, hold, launched, visit
-from tests.support.catalogue import TRAPS, write_catalogue
-from tests.support.postgres import new_database
-from tests.support.wire import await_names, serving
 from tests.support.workbooks import workbook_of
 
 PREVIEW = "**/api/census/localidades/match/preview/**"
 DOUBTS = "Localidad\tEstado\n" + "".join(f"{name}\tAgs.\n" for name in ("Ninguno", "Azientos", "Asientos", "Xyzzy"))
 TOUCH: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-
-
-@pytest.fixture(scope="module")
-def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Yield the URL of a service on a small catalogue with homonyms."""
-    file = write_catalogue(tmp_path_factory.mktemp("match") / "catun_localidad_2020-01.csv", TRAPS)
-    with new_database(server, migrated) as url:
-        import_file(url, file)
-        with serving(url) as live:
-            await_names(live.base)
-            yield live.base
-
-
-@pytest.fixture
-async def page(browser: Browser, base: str) -> AsyncIterator[Page]:
-    """Yield the page, whose console may report refused bodies."""
-    async with visit(browser, base, accept_downloads=True, errors=True) as page:
-        await page.goto(PAGE)
-        yield page
 
 
 def book_of(name: str = "visitas.xlsx") -> list[FilePayload]:

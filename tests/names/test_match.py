@@ -662,3 +662,26 @@ def test_candidates_are_the_same_in_every_process(tmp_path: Path) -> None:
     }
     assert len(answers) == 1
     assert "14001" in answers.pop()
+
+
+@pytest.mark.parametrize(
+    ("people", "outcome", "keys"),
+    [(80_000, "exact", [15012]), (80_001, "ambiguous", [15012, 15013])],  # ten times those of the other seat
+)
+def test_name_that_a_much_larger_municipio_begins_with_leaves_doubt(
+    tmp_path: Path, people: int, outcome: str, keys: list[int]
+) -> None:
+    places = [
+        IndexedPlace(id_, nombre, id_ // 10_000, municipio, 15, "México", "U", poblacion, is_seat=True)
+        for id_, nombre, municipio, poblacion in (
+            (150120001, "Santa Cruz Atizapán", "Atizapán", 8_000),
+            (150130001, "Ciudad López Mateos", "Atizapán de Zaragoza", people),
+        )
+    ]
+    build_index(tmp_path / "names", places)
+    index = NameIndex(tmp_path / "names")
+    result = index.match(MatchRow("Atizapán", estado="Edomex", kind="municipio"))
+    assert (result.outcome, sorted(one.id for one in result.candidates)) == (outcome, keys)
+    assert result.candidates[0].id == 15012
+    assert index.match(MatchRow("Atizapán", estado="Edomex", cvegeo="15012", kind="municipio")).id == 15012
+    index.close()

@@ -175,7 +175,7 @@ async def test_list_without_a_header_is_matched(page: Page) -> None:
     async with page.expect_request("**/match/?*") as asking:
         await match(page, "Asientos\nNinguno\nEl Bellaco\n")
     assert "release=2020-01" in (await asking.value).url
-    await expect(page.get_by_label("The first line is a place, not a header")).to_be_checked()
+    await expect(page.get_by_label("The first row is a place, not a header")).to_be_checked()
     await expect(page.locator("#progress")).to_have_text("Rows done: 3")
     rows = table_in((await downloaded(page))[1])
     assert [row["nombre"] for row in rows] == ["Asientos", "Ninguno", "El Bellaco"]
@@ -183,7 +183,7 @@ async def test_list_without_a_header_is_matched(page: Page) -> None:
 
 async def test_sep_line_is_skipped(page: Page) -> None:
     await match(page, "sep=;\nLugar;Folio, clave\nAsientos;1, 2\n")
-    await expect(page.get_by_label("The first line is a place, not a header")).not_to_be_checked()
+    await expect(page.get_by_label("The first row is a place, not a header")).not_to_be_checked()
     await expect(page.locator("#progress")).to_have_text("Rows done: 1")
     (row,) = table_in((await downloaded(page))[1])
     assert (row["Lugar"], row["Folio, clave"]) == ("Asientos", "1, 2")
@@ -191,7 +191,7 @@ async def test_sep_line_is_skipped(page: Page) -> None:
 
 async def test_columns_of_a_list_without_a_header_can_be_changed(page: Page) -> None:
     await page.get_by_label("Or paste a list").fill("Ags.\tAsientos\nZac.\tEl Bellaco [Rancho]\n")
-    await page.get_by_label("The first line is a place, not a header").check()
+    await page.get_by_label("The first row is a place, not a header").check()
     await expect(page.locator("#summary")).to_have_text("2 rows. Name · Municipio")
     await page.get_by_label("Column 2").select_option("Name")
     await expect(page.locator("#summary")).to_have_text("2 rows. Name")

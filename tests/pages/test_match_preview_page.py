@@ -278,3 +278,24 @@ async def test_match_waits_for_what_was_entered_last(page: Page) -> None:
     await page.get_by_label("Or paste a list").fill("nombre\nAsientos\n")
     held.release()
     await expect(page.locator("#progress")).to_have_text("Rows done: 1")
+
+
+async def test_sheet_without_a_header_is_matched_and_saved(browser: Browser, base: str) -> None:
+    places = workbook_of(("Asientos", "Ags."), ("Ninguno", "Ags."), sheet="Lista")
+    async with visit(browser, base, errors=True, accept_downloads=True) as page:
+        await page.goto(f"{PAGE}&lang=es")
+        await page.get_by_label("Elegir archivo").set_input_files(
+            [{"name": "a.xlsx", "mimeType": "", "buffer": places}]
+        )
+        await expect(summary(page)).to_have_text("Hoja «Lista», sin encabezado, 2 filas. Nombre · Estado")
+        headless = page.get_by_label("Mis datos no tienen encabezado")
+        await expect(headless).to_be_checked()
+        await expect(page.get_by_label("Fila del encabezado")).to_be_disabled()
+        await page.get_by_role("button", name="Asignar claves").click()
+        await question(page, "Fila 2: Ninguno").get_by_role("radio", name="Ninguno (0003)").check()
+        content = (await downloaded(page, "Descargar Excel"))[1]
+        table = [*openpyxl.load_workbook(io.BytesIO(content)).worksheets[0].iter_rows(values_only=True)]
+        assert [(row[0], *row[2:4]) for row in table][1] == ("Ninguno", "elegida", "010010003")
+        await headless.uncheck()
+        await expect(page.get_by_role("alert")).to_contain_text("No se reconoció la columna con el nombre del lugar.")
+        await expect(page.get_by_label("Fila del encabezado")).to_be_enabled()

@@ -148,11 +148,12 @@ export class Source {
   }
 
   show({ sheets = [], sheet: read, header_row: row, quantity, columns = [], roles = {}, kind: found }) {
-    byId("of-workbook").hidden = headerRow.disabled = !sheets.length; // it is not checked then
+    byId("of-workbook").hidden = !sheets.length;
+    headerRow.disabled = !sheets.length || this.isHeadless; // it is not checked then
     sheet.replaceChildren(...[...new Set([...sheets, ...(read ? [read] : [])])].map((name) => new Option(name)));
     if (read) sheet.value = read;
     if (row) headerRow.value = row;
-    byId("of-text").hidden = sheets.length > 0 || !columns.length;
+    byId("of-table").hidden = !columns.length;
     headless.checked = this.isHeadless;
     const kinds = Object.fromEntries([...kind.options].map((one) => [one.value, one.textContent]));
     kind.options[0].textContent = found in kinds ? say("automaticKind", { kind: kinds[found].toLowerCase() }) : words.automatic;
@@ -162,7 +163,8 @@ export class Source {
 
   summary({ read, row, quantity, roles }) {
     const rowsFound = this.found.isCut ? amount(quantity, "moreThanOneRow", "moreThanRows") : amount(quantity, "oneRow", "severalRows");
-    const where = read ? say("inSheet", { sheet: read, row, rows: rowsFound }) : rowsFound;
+    const place = this.isHeadless ? "inSheetWithoutHeader" : "inSheet";
+    const where = read ? say(place, { sheet: read, row, rows: rowsFound }) : rowsFound;
     const assigned = Object.keys(roleNames).filter((role) => roles[role] !== undefined)
       .map((role) => (this.isHeadless ? roleNames[role] : `${roleNames[role]}: ${roles[role]}`));
     return `${where}. ${assigned.join(" · ")}`;

@@ -284,9 +284,7 @@ async def test_sheet_without_a_header_is_matched_and_saved(browser: Browser, bas
     places = workbook_of(("Asientos", "Ags."), ("Ninguno", "Ags."), sheet="Lista")
     async with visit(browser, base, errors=True, accept_downloads=True) as page:
         await page.goto(f"{PAGE}&lang=es")
-        await page.get_by_label("Elegir archivo").set_input_files(
-            [{"name": "a.xlsx", "mimeType": "", "buffer": places}]
-        )
+        await page.get_by_label("Elegir archivo").set_input_files(file_of("a.xlsx", places))
         await expect(summary(page)).to_have_text("Hoja «Lista», sin encabezado, 2 filas. Nombre · Estado")
         headless = page.get_by_label("Mis datos no tienen encabezado")
         await expect(headless).to_be_checked()

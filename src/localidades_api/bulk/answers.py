@@ -123,7 +123,7 @@ def describe_match(result: MatchResult, index: NameIndex, fields: Collection[str
         "cvegeo": best.cvegeo if best else None,
         "id": best.id if best else None,
         "label": best.label if best else None,
-        **(read_fields(index, best.id, fields) if best else dict.fromkeys(fields)),
+        **(read_fields(index, best.id, fields, best.row) if best else dict.fromkeys(fields)),
         "score": best.score if best else None,
         "margin": result.margin if best else None,
         "faults": _describe_faults(best) if best else [],
@@ -138,7 +138,7 @@ def _describe_candidate(candidate: Candidate, index: NameIndex, fields: Collecti
         "cvegeo": candidate.cvegeo,
         "id": candidate.id,
         "label": candidate.label,
-        **read_fields(index, candidate.id, fields),
+        **read_fields(index, candidate.id, fields, candidate.row),
         "score": candidate.score,
         "faults": _describe_faults(candidate),
     }

@@ -9,24 +9,31 @@ from localidades_api.names.layout import KEY, RURAL, UNKNOWN_ALTITUDE, URBAN
 from localidades_api.names.reader import IndexReader
 
 
-def read_fields(index: IndexReader, id_: int, fields: Iterable[str]) -> dict[str, Any]:
+def read_fields(index: IndexReader, id_: int, fields: Iterable[str], row: int | None = None) -> dict[str, Any]:
     """Return columns of `MATCHED` for a key; those that only a locality has are null for an area.
 
-    Raises KeyError if the index has no such key.
+    `row` is that of the locality in the index, if it is known. Raises KeyError if the index has no such key.
     """
     kind = kind_of_key(id_)
-    known = _read_locality(index, id_) if kind == "localidad" else _read_area(index, kind, id_)
+    if kind == "localidad":
+        known = _read_locality(index, id_, _find(index, id_) if row is None else row)
+    else:
+        known = _read_area(index, kind, id_)
     return {name: known.get(name) for name in fields}
 
 
-def _read_locality(index: IndexReader, id_: int) -> dict[str, Any]:
-    layout = index.layout
-    for row in layout.find(KEY, str(id_)):  # a former key leads to its successor
-        found, population, latitude, longitude, altitude, dwellings, offset, flags = layout.record(row)
-        if found == id_:
-            break
-    else:
+def _find(index: IndexReader, id_: int) -> int:
+    """Return the row of the locality with a key; a former key leads to its successor."""
+    rows = index.layout.find(KEY, str(id_))
+    row = next((row for row in rows if index.layout.record(row)[0] == id_), None)
+    if row is None:
         raise KeyError(id_)
+    return row
+
+
+def _read_locality(index: IndexReader, id_: int, row: int) -> dict[str, Any]:
+    layout = index.layout
+    _, population, latitude, longitude, altitude, dwellings, offset, flags = layout.record(row)
     known = _read_area(index, "municipio", id_ // KEYS_OF_A_MUNICIPIO)
     known["nombre"] = layout.name_at(offset)
     known["clave"] = f"{id_ % KEYS_OF_A_MUNICIPIO:04d}"

@@ -166,11 +166,11 @@ class Matcher:
                 return None
             if flags & (SHORT_OF_TOWN | PART_OF_MUNICIPIO):
                 return None  # people may mean a town, or the seat, by a part of its name
-            found.append((id_, self._index.label_of(id_, nombre, flags)))
+            found.append((id_, self._index.label_of(id_, nombre, flags), row))
         if not found:
             return None
         score = _score(weights.LITERAL / len(found))
-        candidates = tuple(Candidate(id_, label, score, ()) for id_, label in found)
+        candidates = tuple(Candidate(id_, label, score, (), row) for id_, label, row in found)
         gone = self._find_withdrawn_in(folded, municipio_id)
         doubtful = gone is not None or len(found) > 1
         outcome = certainty.outcome(weights.LITERAL, is_doubtful=doubtful, is_literal=True, sure=sure)
@@ -447,7 +447,7 @@ class Matcher:
             fault._replace(found=municipio) if fault.code == "municipio" and not fault.found else fault
             for fault in faults
         )
-        return Candidate(place.id, self._index.label(place), _score(share), faults)
+        return Candidate(place.id, self._index.label(place), _score(share), faults, place.row)
 
 
 def _split_judged(

@@ -55,6 +55,7 @@ class Candidate(NamedTuple):
     label: str
     score: float
     faults: tuple[NameFault, ...]
+    row: int | None = None  # of a locality in the index
 
     @property
     def cvegeo(self) -> str:

@@ -30,6 +30,7 @@ RURAL = 128  # neither this nor URBAN: unknown
 
 # An entry of the table is one integer: 42 bits of hash, 22 of row. Entries of one name are adjacent, the first row
 # first. Two names share a hash once in some thousands of indexes, so readers of a row compare its name.
+ENTRY_SIZE = 8  # bytes
 _ROW_BITS = 22
 MAX_ROWS = 1 << _ROW_BITS
 _ROW_MASK = MAX_ROWS - 1
@@ -38,7 +39,8 @@ EVERYWHERE = 0  # the scope of names in the whole country; other scopes are keys
 # Scopes of keys, of labels, of names without their spaces, and of what earlier releases had: beyond all keys.
 KEY, LABEL, JOINED, WITHDRAWN = range(100_000, 100_004)
 _BITS = (1 << 64) - 1
-_SPREAD, _MIX = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9  # odd constants that spread bits (SplitMix64)
+_SPREAD, MIX = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9  # odd constants that spread bits (SplitMix64)
+PREFIX_MASK = _BITS & ~_ROW_MASK
 MAX_TOP = 16_000  # the first rows, whose words are also in a smaller index
 MAX_JOINED = 20_000  # the first rows, whose names are also found without their spaces
 
@@ -54,7 +56,12 @@ def digest(name: str) -> int:
 
 def entry_prefix(scope: int, name_digest: int) -> int:
     """Return the upper bits of the entries of a name within a scope."""
-    return (name_digest ^ scope * _SPREAD & _BITS) * _MIX & _BITS & ~_ROW_MASK
+    return (name_digest ^ spread(scope)) * MIX & PREFIX_MASK
+
+
+def spread(scope: int) -> int:
+    """Return 64 bits of a scope."""
+    return scope * _SPREAD & _BITS
 
 
 class IndexUnreadableError(Exception):

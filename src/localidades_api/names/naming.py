@@ -1,8 +1,9 @@
 """The names of a place: its own, its municipio's if it is the seat, everyday names and former ones."""
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from localidades_api.catalogue.folding import fold
 from localidades_api.names.places import MIN_URBAN, IndexedPlace, NameKind, PlaceName
@@ -10,6 +11,18 @@ from localidades_api.names.text import canonical, core, take_apart, variants
 from localidades_api.names.vocabulary import read_everyday_names
 
 _OF = re.compile(r" del? ")
+_MIN_SHARED = 3  # places with a name for which it is kept: half of the country's places
+
+
+class Names(NamedTuple):
+    """The names of a place, its own first, and `nombre` folded.
+
+    `are_shared` if several places have the same names.
+    """
+
+    folded: str
+    names: Sequence[PlaceName]
+    are_shared: bool
 
 
 class Naming:
@@ -20,9 +33,23 @@ class Naming:
         self._namesakes = {
             (place.municipio_id, core(canonical(place.nombre))) for place in places if _may_be_namesake(place)
         }
+        counts = Counter(place.nombre for place in places)
+        self._shared: dict[str, Names | None] = {
+            nombre: None for nombre, count in counts.items() if count >= _MIN_SHARED
+        }
 
-    def names(self, place: IndexedPlace) -> list[PlaceName]:
-        """Return the names of a place, its own first; of names with the same words only the first."""
+    def name(self, place: IndexedPlace) -> Names:
+        """Return the names of a place; of names with the same words only the first."""
+        nombre = place.nombre
+        are_shared = nombre in self._shared and not (place.is_seat or place.former or place.id in self._everyday)
+        if are_shared and (found := self._shared[nombre]):
+            return found
+        names = Names(fold(nombre), self._names(place), are_shared)
+        if are_shared:
+            self._shared[nombre] = names
+        return names
+
+    def _names(self, place: IndexedPlace) -> list[PlaceName]:
         found: dict[tuple[str, ...], PlaceName] = {}
         for kind, text in self._written(place):
             for position, words in enumerate(variants(text)):
@@ -63,9 +90,9 @@ class ShortNames:
 
     def is_of_town(self, place: IndexedPlace, area: int, folded: str) -> bool:
         """Return whether people use the name for a town of the area that is at least half as large as the place."""
-        return any(
-            id_ != place.id and population * 2 >= (place.poblacion or 0)
-            for population, id_ in self._towns.get((area, folded), ())
+        towns = self._towns.get((area, folded))
+        return towns is not None and any(
+            id_ != place.id and population * 2 >= (place.poblacion or 0) for population, id_ in towns
         )
 
 

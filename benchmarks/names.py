@@ -22,11 +22,12 @@ from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.importer.extract import open_table
 from localidades_api.importer.transform import CatalogueRecords, transform
+from localidades_api.name_indexes.history import History
+from localidades_api.name_indexes.places import Areas
 from localidades_api.names.build import build_index
 from localidades_api.names.index import NameIndex
 from localidades_api.names.places import IndexedPlace, Withdrawn
 from localidades_api.names.rows import MatchResult, MatchRow
-from localidades_api.offline.history import History
 
 _QUERIES = Path(__file__).parent.parent / "tests" / "names" / "queries.tsv"
 _SEED = 13
@@ -102,17 +103,19 @@ def read_catalogue(path: Path) -> CatalogueRecords:
 
 def places_of(catalogue: CatalogueRecords, earlier: CatalogueRecords | None) -> Iterator[IndexedPlace]:
     """Yield the places of a release, with the names and keys of an earlier one."""
-    history = History(catalogue)
-    if earlier:
-        history.add(earlier)
-    return history.places()
+    return _history(catalogue, earlier).places()
 
 
 def withdrawn_of(catalogue: CatalogueRecords, earlier: CatalogueRecords) -> Iterator[Withdrawn]:
     """Yield the places of an earlier release that have neither their key nor a successor."""
-    history = History(catalogue)
-    history.add(earlier)
-    return history.withdrawn()
+    return _history(catalogue, earlier).withdrawn()
+
+
+def _history(catalogue: CatalogueRecords, earlier: CatalogueRecords | None) -> History:
+    history = History(catalogue.localities, Areas.of(catalogue.states.values(), catalogue.municipalities.values()))
+    if earlier:
+        history.add(earlier.localities, earlier.municipalities.values())
+    return history
 
 
 # -- Cases of suggestions

@@ -80,7 +80,7 @@ async def _seed(url: str, catalogue: str) -> None:
     database = Database.for_writing(url)
     try:
         with show_progress() as progress:
-            report = await load_pending_seed(database, catalogue, progress)
+            report = await load_pending_seed(database, catalogue, progress, context.config.attributes.get("indexer"))
         if report:
             print_report(report)
     finally:

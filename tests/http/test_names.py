@@ -18,6 +18,7 @@ from localidades_api.catalogue.mercator import Tile
 from localidades_api.catalogue.schemas import Release
 from localidades_api.name_indexes import open_indexes
 from localidades_api.name_indexes.build import fingerprint
+from localidades_api.name_indexes.builder import OutdatedIndexError
 from localidades_api.names.layout import META
 from tests.support.application import (
     await_release,
@@ -470,7 +471,7 @@ async def test_index_overtaken_by_a_retirement_is_built_afterwards(
         services = app.state.services
         release = await services.releases.current()
         await retire(seeded_database, "2020-01")
-        with pytest.raises(open_indexes.OutdatedIndexError):
+        with pytest.raises(OutdatedIndexError):
             await services.names.prepare(release)
         await services.releases.refresh()
         await services.names.prepare(release)

@@ -26,7 +26,7 @@ from typing import Any
 # Not `localidades_api.cli`, whose output depends on the streams at import.
 PRELOADED = (
     "localidades_api.app",
-    "localidades_api.name_indexes.build",
+    "localidades_api.name_indexes.builder",
     "localidades_api.importer.run",
     "localidades_api.releases.retire",
     "localidades_api.server.protocol",

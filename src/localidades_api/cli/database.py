@@ -36,7 +36,7 @@ def ready_database(settings: Settings, *, seed: bool = True, watch: bool = False
     """
     with provide_database(settings, watch=watch) as url:
         if settings.database_url is None:
-            _migrate(settings, url, settings.initial_catalogue if seed else None)
+            _migrate(settings, url, settings.initial_catalogue if seed else None, index=True)
         yield url
 
 
@@ -63,15 +63,19 @@ def _migrate(
     seed: str | None,
     *,
     report: Callable[[tuple[str, ...], tuple[str, ...]], None] | None = None,
+    index: bool = False,
 ) -> None:
     from alembic import command  # noqa: PLC0415  # not needed with a configured database
     from alembic.config import Config  # noqa: PLC0415  # as above
     from alembic.script.revision import ResolutionError  # noqa: PLC0415  # as above
     from alembic.util import CommandError  # noqa: PLC0415  # as above
 
+    from localidades_api.name_indexes.imports import ImportIndexer  # noqa: PLC0415  # as above
+
     migrations = (find_clone() or Path(__file__).parents[1]) / "migrations"
     located = settings.model_copy(update={"database_url": SecretStr(url), "seed": seed})
-    config = Config(attributes={"settings": located, "report": report})
+    indexer = ImportIndexer(url, settings.cache_dir, always=True) if index else None
+    config = Config(attributes={"settings": located, "report": report, "indexer": indexer})
     config.set_main_option("script_location", str(migrations).replace("%", "%%"))
     try:
         command.upgrade(config, "head")
@@ -119,9 +123,10 @@ def run_import(
 ) -> "ImportReport":
     """Import a catalogue, remove withdrawn releases, and show progress."""
     from localidades_api.importer.run import import_catalogue  # noqa: PLC0415  # not needed by other commands
+    from localidades_api.name_indexes.imports import ImportIndexer  # noqa: PLC0415  # as above
     from localidades_api.releases.retire import finish_retirements  # noqa: PLC0415  # as above
 
-    async def run(database: Database) -> "ImportReport":
+    async def run(database: Database, indexer: ImportIndexer) -> "ImportReport":
         with show_progress() as progress:
             report = await import_catalogue(
                 database,
@@ -133,13 +138,17 @@ def run_import(
                 keep_demo=keep_demo,
                 reason=reason,
                 sheet=sheet,
+                indexer=indexer,
             )
             if not dry_run:
                 with _published_despite_errors():
                     await finish_retirements(database, progress, grace=_grace())
             return report
 
-    return on_database(run, writes=True)
+    settings = read_settings()
+    with ready_database(settings, seed=False) as url:
+        indexer = ImportIndexer(url, settings.cache_dir)
+        return asyncio.run(_on_database(url, settings, partial(run, indexer=indexer), writes=True))
 
 
 def report_as_object(report: "ImportReport", *, dry_run: bool) -> dict[str, object]:

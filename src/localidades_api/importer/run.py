@@ -5,7 +5,7 @@ import gc
 import logging
 import re
 import time
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import Self
 
@@ -22,6 +22,8 @@ from localidades_api.importer.extract import open_catalogue, watch_reading
 from localidades_api.importer.load import load_release, publish, vacuum
 from localidades_api.importer.source import Source, interruptible, open_source, suggest_release_name
 from localidades_api.importer.transform import CatalogueRecords, Rejected, transform, without_garbage_collection
+from localidades_api.name_indexes.imports import ImportIndexer
+from localidades_api.name_indexes.places import Areas
 from localidades_api.observability.progress import ImportProgress, ImportStep
 from localidades_api.releases.comparison import Comparison, compare_with_current, complete_comparisons
 from localidades_api.releases.retire import withdraw_demo
@@ -77,20 +79,26 @@ async def import_catalogue(  # noqa: PLR0913  # an argument for each option of t
     keep_demo: bool = False,
     reason: str | None = None,
     sheet: str | None = None,
+    indexer: ImportIndexer | None = None,
 ) -> ImportReport:
     """Import a catalogue and publish it as the current release; a real one withdraws the demo without `keep_demo`.
 
     `source` is `demo`, a path, `-` for standard input, or an http(s) address. `release` is the name of the release;
     without it, the name comes from the date in the file's name, or is `unnamed`. `reason` is for the log, `sheet` the
-    name of a workbook's sheet. A dry run does everything and rolls back. The rows of a withdrawn demo remain until
-    `finish_retirements`. Raises CatalogueError, ImportRunningError, ConfigurationError or DatabaseUnavailableError, and
-    then changes nothing. Once the release is published, this returns the report even if it is cancelled.
+    name of a workbook's sheet. A dry run does everything and rolls back. `indexer` builds the index of names in the
+    meantime. The rows of a withdrawn demo remain until `finish_retirements`. Raises CatalogueError, ImportRunningError,
+    ConfigurationError or DatabaseUnavailableError, and then changes nothing. Once the release is published, this
+    returns the report even if it is cancelled.
     """
     began = time.perf_counter()
     with open_source(source, progress) as file, without_garbage_collection():
-        async with database.connect() as connection:
+        async with AsyncExitStack() as stack, database.connect() as connection:
             await begin_import(connection)
             name, catalogue = await _read(connection, file, sheet, release, unnamed, progress)
+            if indexer is not None and not dry_run:
+                areas = Areas.of(catalogue.states.values(), catalogue.municipalities.values())
+                index = indexer.building(name, file.sha256, areas, catalogue.localities, progress)
+                await stack.enter_async_context(index)
             release_id = await load_release(
                 connection, catalogue, name=name, source=file.name, sha256=file.sha256, progress=progress
             )
@@ -105,7 +113,8 @@ async def import_catalogue(  # noqa: PLR0913  # an argument for each option of t
                 await connection.rollback()
             else:
                 await _finish(connection, release_id, name, progress)
-    return ImportReport.of(name, catalogue, comparison, demo_retired=demo_retired, seconds=time.perf_counter() - began)
+            seconds = time.perf_counter() - began
+    return ImportReport.of(name, catalogue, comparison, demo_retired=demo_retired, seconds=seconds)
 
 
 async def _finish(connection: AsyncConnection, release_id: int, name: str, progress: ImportProgress) -> None:

@@ -1,13 +1,9 @@
-"""Builds the index of a release's names; for a whole catalogue this module runs as a separate process.
-
-A catalogue as large as INEGI's takes seconds of processor time, and memory that a worker would never release.
-"""
+"""Reads a release's names from the database, and names its index."""
 
 import asyncio
-import os
-import sys
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import AsyncIterator, Collection, Iterable
+from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +14,6 @@ from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.database.queries.names import list_localities, list_other_names, list_withdrawn
-from localidades_api.database.queries.releases import get_release_snapshot
 from localidades_api.name_indexes.folders import digest, digest_of_code
 from localidades_api.name_indexes.places import Areas, index_places
 from localidades_api.names.build import build_index
@@ -31,8 +26,13 @@ _CODE = (
     "catalogue/keys.py",
     "database/queries/names.py",
     "name_indexes/build.py",
+    "name_indexes/builder.py",
+    "name_indexes/history.py",
     "name_indexes/places.py",
     "names/build.py",
+    "names/build_files.py",
+    "names/build_table.py",
+    "names/build_words.py",
     "names/layout.py",
     "names/naming.py",
     "names/places.py",
@@ -43,9 +43,8 @@ _CODE = (
     "names/everyday_names.tsv",
     "names/words.tsv",
 )
+MAX_IN_THREAD = 20_000  # places; a separate process builds larger indexes
 _TIMEOUT = 60.0  # seconds for a statement
-_NICENESS = 10  # requests have priority
-OUTDATED = 3  # exit code if the releases or the code have changed since the index was requested
 
 
 def fingerprint(release: Release, releases: Collection[Release]) -> str:
@@ -71,18 +70,26 @@ def earlier(release: Release, releases: Collection[Release]) -> list[Release]:
 
 async def build(url: str, release: Release, releases: Collection[Release], folder: Path) -> None:
     """Read a release's names over a separate connection, and write its index into a new folder."""
-    database = Database.for_reading(url, pool_size=1, timeout=_TIMEOUT)
-    try:
-        places, withdrawn = await _read(database, release, earlier(release, releases))
-    finally:
-        await database.dispose()
+    async with reading(url) as database:
+        places, withdrawn = await read(database, release, releases)
     await asyncio.to_thread(build_index, folder, places, withdrawn)
 
 
-async def _read(
-    database: Database, release: Release, before: Collection[Release]
+@asynccontextmanager
+async def reading(url: str) -> AsyncIterator[Database]:
+    """Open a separate connection."""
+    database = Database.for_reading(url, pool_size=1, timeout=_TIMEOUT)
+    try:
+        yield database
+    finally:
+        await database.dispose()
+
+
+async def read(
+    database: Database, release: Release, releases: Collection[Release]
 ) -> tuple[list[IndexedPlace], Collection[Withdrawn]]:
     """Return the places of a release, and the withdrawn places that only earlier ones have."""
+    before = earlier(release, releases)
     former = await list_other_names(database, release, before)
     gone = await list_withdrawn(database, release, before)
     successors = {row.other_id for row in former}
@@ -93,10 +100,7 @@ async def _read(
 async def _read_places(database: Database, release: Release, former_names: Iterable[Row[Any]]) -> list[IndexedPlace]:
     """Return the places of a release with their former names."""
     catalogue = CatalogueRepository(database)
-    areas = Areas(
-        {row.id: row.nombre for row in await catalogue.list_states(release)},
-        {row.id: (row.nombre, row.estado_id) for row in await catalogue.list_municipalities(release, None)},
-    )
+    areas = Areas.of(await catalogue.list_states(release), await catalogue.list_municipalities(release, None))
     former = defaultdict(list)
     for row in former_names:
         former[row.id].append(Former(row.nombre, row.municipio, row.other_id))
@@ -104,21 +108,3 @@ async def _read_places(database: Database, release: Release, former_names: Itera
     async for batch in list_localities(database, release):
         places += index_places(batch, areas, former)
     return places
-
-
-async def _main(name: str, folder: Path) -> None:
-    url = os.environ["DATABASE_URL"]
-    database = Database.for_reading(url, pool_size=1, timeout=_TIMEOUT)
-    try:
-        every = (await get_release_snapshot(database)).every
-    finally:
-        await database.dispose()
-    release = next((one for one in every if one.name == name), None)
-    if release is None or fingerprint(release, every) != folder.name:
-        raise SystemExit(OUTDATED)
-    await build(url, release, every, folder)
-
-
-if __name__ == "__main__":
-    os.nice(_NICENESS)
-    asyncio.run(_main(sys.argv[1], Path(sys.argv[2])))

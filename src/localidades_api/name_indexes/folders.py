@@ -150,18 +150,24 @@ def remove_unreachable(root: Path, service: str, names: Collection[str]) -> bool
     """
     folders = [one for one in root.iterdir() if one.is_dir()]  # before the lists are read
     _write_list(root / f"{service}.list", names)
-    reachable = set(names)
-    for listed in root.glob("*.list"):
-        with suppress(FileNotFoundError):  # another process was faster
-            if listed.stat().st_mtime < time.time() - _MAX_LIST_AGE:
-                listed.unlink()
-            else:
-                reachable |= set(listed.read_text().split())
+    reachable = listed_names(root).union(names)
     for folder in folders:
         name = folder.name.removeprefix(".").partition("-")[0]
         if name not in reachable:
             _remove_unlocked(folder, folder if folder.name == name else root / f"{name}.lock")
     return all(one.name in reachable or not one.exists() for one in folders if not one.name.startswith("."))
+
+
+def listed_names(root: Path) -> set[str]:
+    """Return the names of the indexes that services on this machine can reach; remove the lists of former services."""
+    names: set[str] = set()
+    for listed in root.glob("*.list"):
+        with suppress(FileNotFoundError):  # another process was faster
+            if listed.stat().st_mtime < time.time() - _MAX_LIST_AGE:
+                listed.unlink()
+            else:
+                names.update(listed.read_text().split())
+    return names
 
 
 def _write_list(path: Path, names: Collection[str]) -> None:

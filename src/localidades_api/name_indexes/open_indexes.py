@@ -10,10 +10,7 @@ removed (docs/decisions/names.md).
 import asyncio
 import logging
 import math
-import os
-import sys
 import time
-from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -21,7 +18,8 @@ from pathlib import Path
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import already_waited
 from localidades_api.errors import SearchUnavailableError, UnavailableError
-from localidades_api.name_indexes.build import OUTDATED, build, digest_of_builder, fingerprint
+from localidades_api.name_indexes.build import MAX_IN_THREAD, build, digest_of_builder, fingerprint
+from localidades_api.name_indexes.builder import OutdatedIndexError, run_builder
 from localidades_api.name_indexes.folders import (
     OpenIndex,
     digest,
@@ -39,15 +37,10 @@ from localidades_api.single_flight import SingleFlight
 _log = logging.getLogger(__name__)
 
 _MAX_OPEN = 3  # indexes per process: of the served release and of others in requests
-MAX_IN_THREAD = 20_000  # places; a separate process builds larger indexes
 _LIST_INTERVAL = 86_400.0  # seconds after which a list of indexes is renewed
 _TIDY_INTERVAL = 10.0  # seconds until another attempt to remove an index that was open
 _READ_INTERVAL = 60.0  # seconds; reading from memory takes nine milliseconds of a thread
 _RETRY_INTERVAL = 30.0  # seconds after a build that failed: each takes much processor time
-
-
-class OutdatedIndexError(Exception):
-    """The releases or the code have changed since an index was requested, so another one is needed."""
 
 
 class NameIndexes:
@@ -175,7 +168,8 @@ class NameIndexes:
             if release.localities <= MAX_IN_THREAD:
                 await build(self._url, release, every, folder)
             else:
-                await _run_builder(self._url, release, folder)
+                # Requests have priority, unless none can search until the index is there.
+                await run_builder(self._url, release.name, folder, nice=bool(self._open))
             _log.info("Indexed the names of release %s in %.1f s.", release.name, time.monotonic() - began)
             return await asyncio.to_thread(OpenIndex, folder)
 
@@ -198,24 +192,3 @@ class NameIndexes:
         await self._opening.close()
         while self._open:
             self._open.popitem()[1].close()
-
-
-async def _run_builder(url: str, release: Release, folder: Path) -> None:
-    """Build an index in another process; raise OutdatedIndexError, or RuntimeError with its last message."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "localidades_api.name_indexes.build", release.name, str(folder)),
-        env={**os.environ, "DATABASE_URL": url},
-        stdin=DEVNULL,
-        stdout=DEVNULL,
-        stderr=PIPE,
-    )
-    try:
-        _, stderr = await process.communicate()
-    except asyncio.CancelledError:
-        process.kill()
-        await process.wait()
-        raise
-    if process.returncode == OUTDATED:
-        raise OutdatedIndexError
-    if process.returncode:
-        raise RuntimeError((stderr.decode(errors="replace").strip().splitlines() or ["It was killed."])[-1])

@@ -1,7 +1,7 @@
 """The places of an index: the localities of a release, with their names in earlier releases."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from localidades_api.catalogue.keys import CLAVE_OF_SEAT
 from localidades_api.names.places import Former, IndexedPlace
@@ -12,6 +12,13 @@ class Areas(NamedTuple):
 
     estados: Mapping[int, str]
     municipios: Mapping[int, tuple[str, int]]
+
+    @classmethod
+    def of(cls, states: Iterable[Any], municipalities: Iterable[Any]) -> Self:
+        """Return the areas in rows of the database or of a file."""
+        return cls(
+            {row.id: row.nombre for row in states}, {row.id: (row.nombre, row.estado_id) for row in municipalities}
+        )
 
 
 def index_places(

@@ -24,6 +24,7 @@ class ImportStep(Step):
     COMPARE = "comparing with the current release"
     PUBLISH = "publishing"
     DONE = "published"
+    NAMES = "waiting for the index of names"
 
     @property
     def unit(self) -> str:

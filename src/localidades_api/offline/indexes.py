@@ -25,12 +25,15 @@ from localidades_api.name_indexes.folders import (
     remove_unreachable,
     try_open,
 )
+from localidades_api.name_indexes.history import History
+from localidades_api.name_indexes.places import Areas
 from localidades_api.names.build import new_folder, write_index
 from localidades_api.observability.progress import Step, StepProgress
-from localidades_api.offline.history import History
 from localidades_api.offline.records import write_records
 
-_CODE = ("catalogue", "names", "importer", "files", "offline", "name_indexes/places.py")
+_CODE = (
+    "catalogue", "names", "importer", "files", "offline", "name_indexes/history.py", "name_indexes/places.py",
+)  # fmt: skip
 
 
 class CatalogueStep(Step):
@@ -94,9 +97,10 @@ def _write(folder: Path, files: Sequence[Source], progress: StepProgress) -> Non
     current, *earlier = files
     with without_garbage_collection():
         catalogue = _read(current, CatalogueStep.READ, progress)
-        history = History(catalogue)
+        history = History(catalogue.localities, Areas.of(catalogue.states.values(), catalogue.municipalities.values()))
         for file in reversed(earlier):
-            history.add(_read(file, CatalogueStep.READ_EARLIER, progress))
+            older = _read(file, CatalogueStep.READ_EARLIER, progress)
+            history.add(older.localities, older.municipalities.values())
     progress.begin(CatalogueStep.INDEX)
     progress.expect(len(catalogue.localities))
     write_index(folder, history.places(), history.withdrawn(), progress.advance)

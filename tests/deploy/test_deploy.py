@@ -148,6 +148,12 @@ def test_mounted_files_exist(file: str) -> None:
         assert os.access(path, os.X_OK) == (path.suffix == ".sh"), path
 
 
+@SHAPES
+def test_mounted_volumes_are_declared(file: str) -> None:
+    mounted = {volume.split(":")[0] for one in services_of(file).values() for volume in one.get("volumes", [])}
+    assert {volume for volume in mounted if not volume.startswith("./")} == set(document(DEPLOY / file)["volumes"])
+
+
 @COMPOSE
 def test_compose_balancer_and_processes_agree(file: str) -> None:
     services = services_of(file)

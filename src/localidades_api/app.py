@@ -100,7 +100,7 @@ def _build_services(settings: Settings, url: str, database: Database, comparing:
         database,
         releases,
         PageCache(repository, settings.page_cache_bytes),
-        PositionCache(repository, CatalogueRepository(comparing), names, arrays, boxes),
+        PositionCache(repository, CatalogueRepository(comparing), arrays, boxes),
         ChangeCache(comparing, arrays),
         repository,
         names,

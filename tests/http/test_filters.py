@@ -320,7 +320,7 @@ def cache_of(services: Services, *, limit: int) -> PositionCache:
     """Return a cache of so many bytes, a quarter as many for boxes."""
     slots = asyncio.Semaphore(1)
     arrays, boxes = ArrayCache(slots, 5, limit), ArrayCache(slots, 5, limit // 4)
-    return PositionCache(services.repository, services.repository, services.names, arrays, boxes)
+    return PositionCache(services.repository, services.repository, arrays, boxes)
 
 
 # A value for each filter; add one for each new filter.
@@ -379,7 +379,8 @@ async def test_spellings_of_a_search_share_a_cache_entry(app: FastAPI) -> None:
     release = await services.releases.current()
     spelt = [LocalityFilters(search=text, ambito="R") for text in ("Rancho", "RANCHÓ", "rancho ")]
     assert all(filters.chosen for filters in spelt)
-    found = [await services.positions.get(release, filters) for filters in spelt]
+    names = await services.names.get(release)
+    found = [await services.positions.get(release, filters, names=names) for filters in spelt]
     assert found[0]
     assert all(positions is found[0] for positions in found)
 
@@ -399,12 +400,13 @@ async def test_bounding_boxes_do_not_evict_other_filters(app: FastAPI) -> None:
 async def test_search_is_cached_and_sorted_only_if_it_finds_something(app: FastAPI) -> None:
     services = app.state.services
     release = await services.releases.current()
+    names = await services.names.get(release)
     cache = cache_of(services, limit=20_000)
-    found = await cache.get(release, LocalityFilters(search="aguascalientes"))
+    found = await cache.get(release, LocalityFilters(search="aguascalientes"), names=names)
     assert found
-    assert await cache.get(release, LocalityFilters(search="aguascalientes")) is found
+    assert await cache.get(release, LocalityFilters(search="aguascalientes"), names=names) is found
     with recorded_statements(app) as statements:
-        assert not await cache.get(release, LocalityFilters(search="xyzxyzxyz"), "nombre")
+        assert not await cache.get(release, LocalityFilters(search="xyzxyzxyz"), "nombre", names)
     assert statements == []
 
 

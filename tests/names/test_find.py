@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from localidades_api.catalogue.filters import LocalityFilters
 from localidades_api.names.build import build_index
+from localidades_api.names.find import searched
 from localidades_api.names.index import NameIndex
 from tests.support.names import PLACES
 
@@ -15,7 +16,7 @@ IN_ORDER = sorted((place.id for place in PLACES), key=lambda id_: (id_ % 10_000,
 
 
 def found(index: NameIndex, search: str, **filters: int | str) -> list[int]:
-    positions = index.find(LocalityFilters.model_validate({"search": search, **filters}))
+    positions = index.find(searched(search), LocalityFilters.model_validate(filters))
     return [id_ for id_, _ in index.at(positions)]
 
 

@@ -58,15 +58,16 @@ async def download_localities(
     format_ = _choose_format(query.format, request)
     release = await services.release(query.release, by_name=query.search is not None)
     representation: str = format_
-    if query.search is not None:  # names of earlier releases are found too
-        representation += f".{(await services.names.get(release)).digest}"
+    names = await services.names.get(release) if query.search is not None else None
+    if names:  # names of earlier releases are found too
+        representation += f".{names.digest}"
     etag = entity_tag(release, representation)
     is_pinned = query.release is not None and query.search is None
     freshness = freshness_headers(release, representation, pinned=is_pinned)
     headers = {**freshness, **range_headers(request.headers, etag, FILE_TYPES[format_])}
     if is_fresh(request.headers.getlist("if-none-match"), etag):
         return Response(status_code=304, headers={**headers, **VARY_BY_CODING})
-    positions = await services.positions.get(release, query)
+    positions = await services.positions.get(release, query, names=names)
     name = f"localidades-{release.name}{'-filtered' if query.chosen else ''}{FILE_TYPES[format_].ending}"
     headers |= {"Content-Disposition": f'attachment; filename="{name}"', "Catalogue-Records": str(len(positions))}
     write = partial(write_file, services.database, release, positions, format_)

@@ -55,10 +55,11 @@ async def list_localities(
     meanwhile.
     """
     builder = await ResponseBuilder.begin(request, query, services, by_name=query.search is not None)
-    if query.search is not None:
-        builder = _depending_on(await services.names.get(builder.release), builder)
+    names = await services.names.get(builder.release) if query.search is not None else None
+    if names:
+        builder = _depending_on(names, builder)
     if query.kept or query.page_size != PAGE_SIZE:
-        return await _list_chosen(builder, query, services)
+        return await _list_chosen(builder, query, names, services)
     release = builder.release
     paging = Paging(release.localities, query.page, PAGE_SIZE, builder.links()).check()
     if builder.is_not_modified:
@@ -73,26 +74,29 @@ def _depending_on(names: NameIndex, builder: ResponseBuilder) -> ResponseBuilder
     return replace(builder, variant=f".{names.digest}", is_immutable=False)
 
 
-async def _list_chosen(builder: ResponseBuilder, query: LocalitiesQuery, services: Services) -> Response:
+async def _list_chosen(
+    builder: ResponseBuilder, query: LocalitiesQuery, names: NameIndex | None, services: Services
+) -> Response:
     """Answer with a page of a list with filters, an order, columns or a page size of the client's choice."""
     if query.page == 1 and builder.is_not_modified:  # page 1 always exists, so its 304 needs no query
         return builder.not_modified()
-    positions = await services.positions.get(builder.release, query, query.sort)
+    positions = await services.positions.get(builder.release, query, query.sort, names)
     paging = Paging(len(positions), query.page, query.page_size, builder.links(query.kept)).check()
     if builder.is_not_modified:
         return builder.not_modified(paging)
     on_page = positions[paging.indexes.start : paging.indexes.stop]
-    results = await _list_at(builder.release, query, on_page, services) if on_page else ""
+    results = await _list_at(builder.release, query, on_page, names, services) if on_page else ""
     body = encode_envelope(paging.quantity, paging.total_pages, results)
     context = await html_context.of_localities(services, builder.release, query, body) if builder.wants_html else {}
     return builder.answer("localities.html", "Localidades", body, paging, **context)
 
 
-async def _list_at(release: Release, query: LocalitiesQuery, positions: Sequence[int], services: Services) -> str:
+async def _list_at(
+    release: Release, query: LocalitiesQuery, positions: Sequence[int], names: NameIndex | None, services: Services
+) -> str:
     """Return the localities at these positions as JSON; the results of a search come from the index of names."""
-    if query.search is None or query.fields:
+    if names is None or query.fields:
         return await services.repository.list_at_positions(release, positions, split_fields(query.fields))
-    names = await services.names.get(release)
     return encode_localities(names.at(positions))
 
 

@@ -14,7 +14,6 @@ from localidades_api.catalogue.keys import STATE_KEYS, format_key
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.errors import DatabaseUnavailableError
-from localidades_api.name_indexes.open_indexes import NameIndexes
 from localidades_api.names.find import INDEXED, searched
 from localidades_api.names.index import NameIndex
 
@@ -47,24 +46,29 @@ class PositionCache:
         self,
         repository: CatalogueRepository,
         sorting: CatalogueRepository,
-        names: NameIndexes,
         arrays: ArrayCache,
         boxes: ArrayCache,
     ) -> None:
         self._repository = repository
         self._sorting = sorting
-        self._names = names
         self._arrays = arrays
         self._boxes = boxes
 
-    async def get(self, release: Release, filters: LocalityFilters, sort: Sort = DEFAULT_SORT) -> Sequence[int]:
-        """Return the positions of the localities that the filters select, in order.
+    async def get(
+        self,
+        release: Release,
+        filters: LocalityFilters,
+        sort: Sort = DEFAULT_SORT,
+        names: NameIndex | None = None,
+    ) -> Sequence[int]:
+        """Return the positions of the localities that the filters select, in order; a search needs the release's names.
 
-        Raises SearchUnavailableError for a search where the index of names is not ready, and DatabaseUnavailableError
-        if the order is not ready in time: it is still being found.
+        Raises DatabaseUnavailableError if the order is not ready in time: it is still being found.
         """
         if filters.search is not None:
-            return await self._search(release, filters, sort, searched(filters.search))
+            if names is None:
+                raise ValueError("A search needs the index of names.")
+            return await self._search(release, filters, sort, names, searched(filters.search))
         if not filters.chosen and sort == DEFAULT_SORT:
             return range(1, release.localities + 1)
         return await self._select(_selection(release, "", filters.chosen, sort), filters)
@@ -79,21 +83,24 @@ class PositionCache:
         await self._arrays.close()
         await self._boxes.close()
 
-    async def _search(self, release: Release, filters: LocalityFilters, sort: Sort, text: str) -> "array[int]":
-        names = await self._names.get(release)
+    async def _search(
+        self, release: Release, filters: LocalityFilters, sort: Sort, names: NameIndex, text: str
+    ) -> "array[int]":
         in_list_order = _selection(release, names.digest, filters.chosen | {"search": text})
         arrays = self._arrays_of(in_list_order)
         found = arrays.held(in_list_order)
         if found is None:
-            found = arrays.hold(in_list_order, array("i", await self._search_names(names, release, filters)))
+            found = arrays.hold(in_list_order, array("i", await self._search_names(names, release, filters, text)))
         if sort == DEFAULT_SORT or not found:
             return found
         folded = filters.model_copy(update={"search": text})
-        first = _suggested(names, filters, found) if sort == "relevance" else ()
+        first = _suggested(names, filters, text, found) if sort == "relevance" else ()
         return await self._select(in_list_order._replace(sort=sort), folded, among=found, first=first)
 
-    async def _search_names(self, names: NameIndex, release: Release, filters: LocalityFilters) -> Sequence[int]:
-        found = names.find(filters)
+    async def _search_names(
+        self, names: NameIndex, release: Release, filters: LocalityFilters, text: str
+    ) -> Sequence[int]:
+        found = names.find(text, filters)
         others = {name: value for name, value in filters.chosen.items() if name not in INDEXED}
         if not others:
             return found
@@ -125,7 +132,7 @@ class PositionCache:
         return self._boxes if selection.bbox else self._arrays
 
 
-def _suggested(names: NameIndex, filters: LocalityFilters, found: Sequence[int]) -> list[int]:
+def _suggested(names: NameIndex, filters: LocalityFilters, text: str, found: Sequence[int]) -> list[int]:
     """Return the positions of the places that a search suggests, the likeliest first, as far as it finds them."""
     suggested = names.suggest(
         filters.search or "", estado_id=filters.estado_id, municipio_id=filters.municipio_id, limit=_SUGGESTED
@@ -133,9 +140,7 @@ def _suggested(names: NameIndex, filters: LocalityFilters, found: Sequence[int])
     keys = [one.id for one in suggested]
     if not keys:
         return []
-    among = names.find(
-        LocalityFilters(search=filters.search, cvegeo=",".join(format_key("localidad", id_) for id_ in keys))
-    )
+    among = names.find(text, LocalityFilters(cvegeo=",".join(format_key("localidad", id_) for id_ in keys)))
     positions = {id_: position for position, (id_, _) in zip(among, names.at(among), strict=True)}
     selected = set(found)
     return [positions[id_] for id_ in keys if positions.get(id_) in selected]

@@ -31,14 +31,14 @@ class Finder:
         self._words = index.words
         self._layout = index.layout
 
-    def find(self, filters: LocalityFilters) -> list[int]:
-        """Return the positions of the places that the filters in `INDEXED` select, in order; `search` must be set.
+    def find(self, text: str, filters: LocalityFilters) -> list[int]:
+        """Return the positions of the places that a text, as `searched`, and the filters in `INDEXED` select, in order.
 
-        The other filters don't change the meaning of the words: letters may be wrong only if no place of the release
-        has the words as typed.
+        The filters don't change the meaning of the words: letters may be wrong only if no place of the release has the
+        words as typed.
         """
-        folded, narrow = searched(filters.search or ""), self._narrowing(filters)
-        for query in self._queries(folded):
+        narrow = self._narrowing(filters)
+        for query in self._queries(text):
             narrowed = all_of([query, *narrow])
             found = self._words.positions(narrowed, max(self._layout.rows, 1))
             if found or (narrow and self._words.propose(query, 1)):

@@ -43,9 +43,12 @@ class NameIndex(IndexReader):
         """Return suggestions for a text, the likeliest first; its last word may be unfinished."""
         return self._suggester.suggest(text, kinds, estado_id, municipio_id, limit)
 
-    def find(self, filters: LocalityFilters) -> list[int]:
-        """Return the positions of the places that a search and the other filters select, in the list's order."""
-        return self._finder.find(filters)
+    def find(self, text: str, filters: LocalityFilters) -> list[int]:
+        """Return the positions of the places that a search and the other filters select, in the list's order.
+
+        `text` is the search as `names.find.searched` returns it.
+        """
+        return self._finder.find(text, filters)
 
     def at(self, positions: Iterable[int]) -> Iterator[tuple[int, str]]:
         """Yield the key and the name of the place at each position of the list."""

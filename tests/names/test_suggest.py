@@ -11,7 +11,7 @@ from localidades_api.names.build import build_index
 from localidades_api.names.index import NameIndex
 from localidades_api.names.layout import KEY
 from localidades_api.names.places import Former, IndexedPlace
-from localidades_api.names.query import read
+from localidades_api.names.query import read, readings
 from localidades_api.names.ranking import fit
 from tests.support.names import PLACES
 
@@ -219,3 +219,19 @@ def test_name_in_one_word_comes_before_what_is_spelt_like_it(tmp_path: Path) -> 
     index = NameIndex(tmp_path / "names")
     assert index.suggest("cuatrociénegas", kinds=["localidad"])[0].id == 50070001
     index.close()
+
+
+# Words of several places, whole, begun and misspelt.
+_WORDS = """guadalajara puerto vallarta pto vall chilapa chilpa 2a secc seccion margen la el juntas centro cento tabasco
+jal oaxaca juarez san jose jos mojonera compostela villahermosa laguna nueva zaragoza ejido de q"""
+WORDS = st.sampled_from(_WORDS.split())
+
+
+@given(st.lists(WORDS, min_size=1, max_size=5).map(" ".join), st.sampled_from(["", " ", ","]), st.sampled_from(PLACES))
+def test_name_that_fits_best_is_the_first_of_those_with_most_points(
+    index: NameIndex, text: str, end: str, place: IndexedPlace
+) -> None:
+    found = index.place(index.layout.find(KEY, str(place.id))[0])
+    for typed in readings(text + end):
+        each = [fit(typed, found._replace(names=(name,))) for name in found.names]
+        assert fit(typed, found) == max(each, key=lambda one: one.points)

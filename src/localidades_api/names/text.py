@@ -26,6 +26,7 @@ _MISREAD = re.compile("[ÃÂ]")
 # The letters of MS-DOS read as windows-1252: `PE¥A` is Peña.
 _MS_DOS = str.maketrans({"¥": "Ñ", "¤": "ñ", "¢": "ó", "¡": "í", "£": "ú"})
 _IN_WORD = re.compile(r"(?<=\w)[¥¤¢¡£]|[¥¤¢¡£](?=\w)")
+_DAMAGE = frozenset("?¿¬\N{REPLACEMENT CHARACTER}ÃÂ¥¤¢¡£&")  # the signs of damage: most texts have none
 _DIGIT = re.compile("[0-9] ")
 _MEMO_SIZE = 30_000
 
@@ -39,7 +40,7 @@ class ParsedName(NamedTuple):
 
 def repair(text: str) -> str:
     """Undo the damage of wrong encodings as far as possible: `BahÃ­a` is Bahía, `PE¥A` Peña."""
-    if text.isascii() and "?" not in text and "&" not in text:
+    if _DAMAGE.isdisjoint(text):
         return text
     if "&" in text:
         text = html.unescape(text)

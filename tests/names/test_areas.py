@@ -1,10 +1,13 @@
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from rapidfuzz.distance import OSA
 
+from localidades_api.names import weights
 from localidades_api.names.areas import AreaBook
 from localidades_api.names.match_areas import decide, municipality_candidates, state_candidates
 from localidades_api.names.rows import MatchResult
+from localidades_api.names.text import canonical
 from localidades_api.names.weights import SURE
 
 ESTADOS = (
@@ -129,3 +132,37 @@ def test_scores_of_areas_are_probabilities_and_certain_is_one_alone(text: str, e
     assert scores == sorted(scores, reverse=True)
     assert sum(scores) <= 100
     assert result.id is None or (len(scores) == 1 and scores[0] >= 97)
+
+
+TOWNS = ("Monclova", "Atlangatepec", "Cuatro Ciénegas", "Aldama", "Aldana", "Ocampo Aldama", "Almada")
+BOOK_OF_TOWNS = AreaBook(dict(enumerate(ESTADOS, 1)), dict(enumerate(TOWNS, 5001)), {})
+
+
+def likeness(typed: str, name: str) -> float:
+    """Return how alike a text and the name of an area are, as suggestions rank areas."""
+    if typed == name:
+        return weights.SAME_NAME
+    if name.startswith(typed):
+        return weights.BEGINNING_LIKENESS
+    if f" {typed}" in name:
+        return weights.WORD_BEGINNING_LIKENESS
+    wrong = OSA.distance(typed, name)
+    return weights.MISSPELT_LIKENESS - wrong if wrong <= min(2, len(typed) // 4) else 0.0
+
+
+@given(st.sampled_from(TOWNS), st.integers(1, 16), st.integers(0, 16), st.sampled_from(["", "x", "a", "xx", "xxx"]))
+@example("Aldama", 6, 6, "")
+@example("Atlangatepec", 12, 5, "xx")
+def test_areas_are_suggested_by_the_likeness_of_their_names(name: str, length: int, at: int, added: str) -> None:
+    beginning = name[:length]
+    typed = beginning[:at] + added + beginning[at:]
+    words = {id_: " ".join(canonical(one)) for id_, one in {0: typed, **BOOK_OF_TOWNS.municipios}.items()}
+    found = {area.id: area.likeness for area in BOOK_OF_TOWNS.suggest(typed)}
+    for id_ in BOOK_OF_TOWNS.municipios:
+        assert found.get(id_, 0.0) == likeness(words[0], words[id_])
+
+
+def test_every_municipio_that_begins_so_is_suggested_within_its_estado() -> None:
+    found = {area.id: area.likeness for area in BOOK_OF_TOWNS.suggest("ald coahuila")}
+    assert {found[5004], found[5005]} == {weights.BEGINNING_LIKENESS}
+    assert found[5006] == weights.WORD_BEGINNING_LIKENESS

@@ -1,9 +1,11 @@
 """Finds estados and municipios by the names that people use."""
 
 import re
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 from rapidfuzz import fuzz, process
@@ -20,6 +22,8 @@ _Names: TypeAlias = dict[tuple[int, bool], str]  # by key, and whether the name 
 _BRACKET_AT_END = re.compile(r"([^(]+?)\s*\(([^()]+)\)\s*")
 _CACHED_TEXTS = 4096
 _MOST_AREAS = 6
+_MAX_WRONG_LETTERS = 2  # of a typed name
+_LETTERS_PER_WRONG_ONE = 4
 
 
 class Area(NamedTuple):
@@ -74,9 +78,16 @@ class AreaBook:
             words = " ".join(canonical_words(name))
             if id_ not in self._by_words[words]:
                 self._by_words[words].append(id_)
-        self._labels = {id_: fold(estado) for id_, estado in estados.items()} | {
-            id_: fold(f"{name}, {estados[id_ // KEYS_OF_A_STATE]}") for id_, name in municipios.items()
-        }
+        self._labels = sorted(
+            [
+                *((fold(estado), id_) for id_, estado in estados.items()),
+                *((fold(f"{name}, {estados[id_ // KEYS_OF_A_STATE]}"), id_) for id_, name in municipios.items()),
+            ]
+        )
+        self._names = "".join(f"\n{name}" for name in self._by_words) + "\n"
+        self._by_length: dict[int, list[str]] = defaultdict(list)
+        for name in self._by_words:
+            self._by_length[len(name)].append(name)
         # Caches of this book, of bounded size.
         self.find_state = lru_cache(_CACHED_TEXTS)(self._find_state)
         self.find_municipios = lru_cache(_CACHED_TEXTS)(self._find_municipios)
@@ -206,17 +217,32 @@ class AreaBook:
         words = canonical_words(fold(repair(text)))
         found = [Area(id_, weights.SAME_NAME) for id_ in self._scopes(words)] if words else []
         for part, estados in self._readings(words):
-            joined = " ".join(part)
-            for name, ids in self._by_words.items():
-                if likeness := _beginning(joined, name):
-                    found += [Area(id_, likeness) for id_ in ids if not estados or id_ // KEYS_OF_A_STATE in estados]
+            for name, likeness in self._alike(" ".join(part)):
+                ids = self._by_words[name]
+                found += [Area(id_, likeness) for id_ in ids if not estados or id_ // KEYS_OF_A_STATE in estados]
         if folded := fold(text):
-            labelled = [id_ for id_, label in self._labels.items() if label.startswith(folded)]
-            found += [Area(id_, weights.BEGINNING_LIKENESS) for id_ in labelled]
+            for label, id_ in islice(self._labels, bisect_left(self._labels, (folded,)), None):
+                if not label.startswith(folded):
+                    break
+                found.append(Area(id_, weights.BEGINNING_LIKENESS))
         best: dict[int, Area] = {}
         for area in sorted(found, key=lambda area: (-area.likeness, area.id)):
             best.setdefault(area.id, area)
         return list(best.values())
+
+    def _alike(self, typed: str) -> Iterator[tuple[str, float]]:
+        """Yield names that begin with a text, have a word that does or resemble it, and how alike they are."""
+        for before, likeness in (("\n", weights.BEGINNING_LIKENESS), (" ", weights.WORD_BEGINNING_LIKENESS)):
+            at = self._names.find(before + typed)
+            while at >= 0:
+                end = self._names.index("\n", at + 1)
+                yield self._names[self._names.rindex("\n", 0, at + 1) + 1 : end], likeness
+                at = self._names.find(before + typed, end)
+        wrong = min(_MAX_WRONG_LETTERS, len(typed) // _LETTERS_PER_WRONG_ONE)
+        for length in range(len(typed) - wrong, len(typed) + wrong + 1):
+            names = self._by_length.get(length, ())
+            for name, distance, _ in process.extract(typed, names, scorer=OSA.distance, score_cutoff=wrong, limit=None):
+                yield name, weights.MISSPELT_LIKENESS - distance
 
     def _readings(self, words: tuple[str, ...]) -> list[tuple[tuple[str, ...], list[int]]]:
         """Return each part of the words that may name an area, with the estados that the rest names."""
@@ -251,12 +277,3 @@ def _add_alike(found: dict[int, Area], typed: str, names: _Names, scorer: Callab
 
 def _best(found: Mapping[int, Area]) -> float:
     return max((area.likeness for area in found.values()), default=0.0)
-
-
-def _beginning(typed: str, name: str) -> float:
-    if name.startswith(typed):
-        return weights.BEGINNING_LIKENESS
-    if f" {typed}" in name:
-        return weights.WORD_BEGINNING_LIKENESS
-    distance = OSA.distance(typed, name, score_cutoff=2)
-    return weights.MISSPELT_LIKENESS - distance if distance <= min(2, len(typed) // 4) else 0.0

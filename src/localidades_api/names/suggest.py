@@ -8,6 +8,7 @@ from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, PlaceKind
 from localidades_api.catalogue.schemas import MatchReason
 from localidades_api.names import weights
+from localidades_api.names.areas import Area
 from localidades_api.names.layout import EVERYWHERE, JOINED, KEY, LABEL, SEAT
 from localidades_api.names.places import MAX_TEXT, IndexedLocality, Suggested
 from localidades_api.names.query import MAX_START, ParsedQuery, readings
@@ -54,7 +55,7 @@ class Suggester:
         if "localidad" in kinds:
             results += self._localities(typed, scope, limit)
         if "municipio" in kinds or "estado" in kinds:
-            results += self._areas(typed[0], kinds, scope)
+            results += self._areas(typed[0].text, kinds, scope, limit)
             results.sort(key=lambda found: -found.score)
         return results[:limit]
 
@@ -74,18 +75,16 @@ class Suggester:
                             fits[row] = fitting
         typed = readings[-1]
         self._keep_estado(typed, fits)
-        ranked = sorted(fits, key=lambda row: (-fits[row].points - place(row).population_points, row))
+        points = {row: found.points + place(row).population_points for row, found in fits.items()}
+        ranked = sorted(fits, key=lambda row: (-points[row], row))
         ranked[:_COMPARED] = sorted(
-            ranked[:_COMPARED],
-            key=lambda row: (-fits[row].points - place(row).population_points - literal_points(typed, place(row)), row),
+            ranked[:_COMPARED], key=lambda row: (-points[row] - literal_points(typed, place(row)), row)
         )
-        found = [self._suggested(place(row), fits[row]) for row in ranked[: limit + 2]]
         labelled = [row for row in self._index.layout.find(LABEL, typed.folded, 4) if _holds_place(scope, place(row))]
-        if labelled:
-            whole = [self._suggested(place(row), Fit(weights.WHOLE_LABEL, "label", "")) for row in labelled]
-            whole.sort(key=lambda suggested: suggested.label != typed.text)
-            found = [*whole, *(suggested for suggested in found if suggested.id not in {one.id for one in whole})]
-        return found[:limit]
+        labelled.sort(key=lambda row: self._index.label(place(row)) != typed.text)
+        fits |= dict.fromkeys(labelled, Fit(weights.WHOLE_LABEL, "label", ""))
+        shown = [*labelled, *(row for row in ranked if row not in labelled)][:limit]
+        return [self._suggested(place(row), fits[row]) for row in shown]
 
     def _fit(self, typed: ParsedQuery, place: IndexedLocality) -> Fit:
         """Return the fit of a place; one that does not continue a text of which words were left out loses points."""
@@ -186,19 +185,24 @@ class Suggester:
 
     # -- Areas
 
-    def _areas(self, typed: ParsedQuery, kinds: Collection[PlaceKind], scope: int) -> Iterator[Suggested]:
-        for area in self._index.areas.suggest(typed.text):
+    def _areas(self, text: str, kinds: Collection[PlaceKind], scope: int, limit: int) -> Iterator[Suggested]:
+        """Yield the estados and municipios that a text may name, the likeliest first."""
+        found: list[tuple[float, PlaceKind, Area]] = []
+        for area in self._index.areas.suggest(text):
             kind: PlaceKind = "estado" if area.id < KEYS_OF_A_STATE else "municipio"
             if kind in kinds and _holds(scope, area.id):
-                match: MatchReason = (
-                    "exact"
-                    if area.likeness == weights.SAME_NAME
-                    else "prefix"
-                    if area.likeness > weights.MISSPELT_LIKENESS
-                    else "near"
-                )
                 points = weights.ESTADO_POINTS if kind == "estado" else weights.MUNICIPIO_POINTS
-                yield self._suggested_area(kind, area.id, match, area.likeness + points)
+                found.append((area.likeness + points, kind, area))
+        found.sort(key=lambda one: -one[0])
+        for score, kind, area in found[:limit]:
+            match: MatchReason = (
+                "exact"
+                if area.likeness == weights.SAME_NAME
+                else "prefix"
+                if area.likeness > weights.MISSPELT_LIKENESS
+                else "near"
+            )
+            yield self._suggested_area(kind, area.id, match, score)
 
     def _suggested_area(self, kind: PlaceKind, id_: int, match: MatchReason, score: float) -> Suggested:
         areas = self._index.areas

@@ -235,3 +235,16 @@ def test_name_that_fits_best_is_the_first_of_those_with_most_points(
     for typed in readings(text + end):
         each = [fit(typed, found._replace(names=(name,))) for name in found.names]
         assert fit(typed, found) == max(each, key=lambda one: one.points)
+
+
+def test_two_letters_are_wrong_only_if_nothing_has_one_wrong(tmp_path: Path) -> None:
+    places = [
+        IndexedPlace(270080002, "Tlalnepantla", 27008, "Cárdenas", 27, "Tabasco"),
+        IndexedPlace(270080003, "Tlalnepanto", 27008, "Cárdenas", 27, "Tabasco", poblacion=9000),
+    ]
+    build_index(tmp_path / "names", places)
+    index = NameIndex(tmp_path / "names")
+    assert [one.id for one in index.suggest("tlalnepantal ")] == [270080002]
+    assert [one.id for one in index.suggest("tlalnepamtal ")] == [270080002]
+    assert [one.id for one in index.suggest("tlanepamto ")] == [270080003]
+    index.close()

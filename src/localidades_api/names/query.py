@@ -20,6 +20,7 @@ _CLAVE = re.compile(r"\([0-9]{1,4}\)?")
 _MAX_WORDS = 10  # of a text; labels are looked up whole
 _SHORT = 3  # letters: a shorter word has no letters wrong
 _LONG = 8  # letters: in a word of at least as many, two may be wrong
+MAX_WRONG = 2  # letters of a word
 
 
 def schema() -> Schema:
@@ -122,9 +123,10 @@ class WordIndex:
         """Find names that begin with a few letters."""
         return self.within(Query.term_query(self._schema, "start", folded.replace(" ", "_")), scopes)
 
-    def with_article(self, typed: ParsedQuery, scopes: Iterable[str]) -> Query:
+    def with_article(self, typed: ParsedQuery, scopes: Iterable[str]) -> Query | None:
         """Find names that begin with an article and have every word, the last of them begun."""
-        return all_of([self.beginning(typed.folded[:MAX_START].strip(), ()), self.all_words(typed, "name", scopes)])
+        words = self.all_words(typed, "name", scopes)
+        return words and all_of([self.beginning(typed.folded[:MAX_START].strip(), ()), words])
 
     def area(self, scope: str) -> Query:
         """Find the places of an area."""
@@ -135,21 +137,30 @@ class WordIndex:
         municipio_id, clave = divmod(id_, KEYS_OF_A_MUNICIPIO)
         return all_of([self.word("scope", f"m{municipio_id}"), self.word("scope", f"c{clave:04d}")])
 
-    def all_words(self, typed: ParsedQuery, field: str, scopes: Iterable[str]) -> Query:
-        """Find places with every word in a field, the last of them whole or begun."""
-        last = len(typed.words) - 1
-        parts = [
-            self._begun(field, word, typed.unfinished) if index == last and typed.unfinished else self.word(field, word)
-            for index, word in enumerate(typed.words)
-        ]
+    def all_words(self, typed: ParsedQuery, field: str, scopes: Iterable[str]) -> Query | None:
+        """Find places with every word in a field, the last of them whole or begun; None if no place has a whole one."""
+        whole = typed.words[:-1] if typed.unfinished else typed.words
+        if not all(self._searcher.doc_freq(field, word) for word in whole):
+            return None
+        parts = [self.word(field, word) for word in whole]
+        if typed.unfinished:
+            parts.append(self._begun(field, typed.words[-1], typed.unfinished))
         return self.within(all_of(parts), scopes)
 
-    def nearly(self, typed: ParsedQuery, scopes: Iterable[str], field: str = "text") -> Query | None:
-        """Find places with every word in a field, letters wrong in the words that no place has, or in any one word."""
+    def nearly(
+        self, typed: ParsedQuery, scopes: Iterable[str], field: str = "text", most: int = MAX_WRONG
+    ) -> Query | None:
+        """Find places with every word in a field, letters wrong in the words that no place has, or in any one word.
+
+        At most `most` letters are wrong in a word. None if no word can have any, or if fewer than `MAX_WRONG` exclude
+        nothing from the search for unknown words.
+        """
         words = typed.words
         unknown = {word for word in words if not self._searcher.doc_freq(field, word)}
+        if most < MAX_WRONG and all(wrong_letters(word) <= most for word in unknown):
+            return None
         exact = {word: self.word(field, word) for word in words}
-        loose = {word: self._loose(word, typed, field) for word in words}
+        loose = {word: self._loose(word, typed, field, most) for word in words}
         if unknown:
             return self.within(all_of([loose[word] if word in unknown else exact[word] for word in words]), scopes)
         variants = [
@@ -193,11 +204,11 @@ class WordIndex:
         """Find places with a word in a field that is, or begins with, this one, with up to `distance` letters wrong."""
         return Query.fuzzy_term_query(self._schema, field, word, distance, prefix=prefix)
 
-    def _loose(self, word: str, typed: ParsedQuery, field: str = "text") -> Query:
+    def _loose(self, word: str, typed: ParsedQuery, field: str = "text", most: int = MAX_WRONG) -> Query:
         unfinished = typed.unfinished if word == typed.words[-1] else None
         if len(word) < _SHORT:
             return self._begun(field, word, unfinished) if unfinished else self.word(field, word)
-        fuzzy = self.like(field, unfinished or word, wrong_letters(word), prefix=bool(unfinished))
+        fuzzy = self.like(field, unfinished or word, min(wrong_letters(word), most), prefix=bool(unfinished))
         return any_of([self.word(field, word), fuzzy])
 
     def within(self, query: Query, scopes: Iterable[str]) -> Query:
@@ -208,7 +219,7 @@ class WordIndex:
 
 def wrong_letters(word: str) -> int:
     """Return how many letters of a word may be wrong."""
-    return 0 if len(word) < _SHORT else 2 if len(word) >= _LONG else 1
+    return 0 if len(word) < _SHORT else MAX_WRONG if len(word) >= _LONG else 1
 
 
 def all_of(parts: Sequence[Query]) -> Query:

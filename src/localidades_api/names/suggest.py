@@ -4,6 +4,8 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 
+from tantivy import Query
+
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, PlaceKind
 from localidades_api.catalogue.schemas import MatchReason
@@ -11,7 +13,7 @@ from localidades_api.names import weights
 from localidades_api.names.areas import Area
 from localidades_api.names.layout import EVERYWHERE, JOINED, KEY, LABEL, SEAT
 from localidades_api.names.places import MAX_TEXT, IndexedLocality, Suggested
-from localidades_api.names.query import MAX_START, ParsedQuery, readings
+from localidades_api.names.query import MAX_START, MAX_WRONG, ParsedQuery, readings
 from localidades_api.names.ranking import Fit, fit, literal_points
 from localidades_api.names.reader import IndexReader
 from localidades_api.names.vocabulary import STOP_WORDS
@@ -104,22 +106,22 @@ class Suggester:
         words, wanted = self._index.words, max(_PROPOSED, limit + 4)
         terms = _terms(scope)
         if self._best(fits) >= weights.SURE_FIT:  # another reading fits
-            yield words.propose(words.all_words(typed, "text", terms), wanted)
+            yield self._propose(words.all_words(typed, "text", terms), wanted)
             return
         yield from self._whole_names(typed, scope)
         if typed.is_cut and typed.unfinished:
-            yield words.propose(words.with_article(typed, terms), wanted)
+            yield self._propose(words.with_article(typed, terms), wanted)
         if len(typed.words) == 1:
             is_start = typed.unfinished and len(typed.folded) <= MAX_START
             if is_start:
-                yield words.propose(words.beginning(typed.folded, terms), wanted)
+                yield self._propose(words.beginning(typed.folded, terms), wanted)
             if not is_start or typed.words[0] != typed.unfinished:  # `pto`, short for Puerto, begins no name
-                yield words.propose(words.all_words(typed, "name", terms), wanted)
+                yield self._propose(words.all_words(typed, "name", terms), wanted)
         else:
-            found = words.propose(words.all_words(typed, "text", terms), wanted)
+            found = self._propose(words.all_words(typed, "text", terms), wanted)
             yield found
             if len(found) == wanted:
-                yield words.propose(words.all_words(typed, "name", terms), wanted)
+                yield self._propose(words.all_words(typed, "name", terms), wanted)
         yield from self._misspelt(typed, scope, fits)
 
     def _misspelt(self, typed: ParsedQuery, scope: int, fits: dict[int, Fit]) -> Iterator[list[int]]:
@@ -129,11 +131,15 @@ class Suggester:
             self._joined(typed, scope, fits)
         # A single word is more likely a place than its area: half of Sinaloa is like `Sanalona`.
         for field in ("text",) if len(typed.words) > 1 else ("name", "text"):
-            if self._best(fits) < weights.SURE_FIT and (nearly := words.nearly(typed, terms, field)) is not None:
-                yield words.propose(nearly, _PROPOSED_NEAR, is_rare=True)
+            for most in (1, MAX_WRONG):  # to look for words with two letters wrong takes five times as long
+                if self._best(fits) < weights.SURE_FIT:
+                    yield self._propose(words.nearly(typed, terms, field, most), _PROPOSED_NEAR, is_rare=True)
         for looser in (words.without_kinds, words.most_words):
-            if self._best(fits) < weights.LIKELY_FIT and (query := looser(typed, terms)) is not None:
-                yield words.propose(query, _PROPOSED_NEAR)
+            if self._best(fits) < weights.LIKELY_FIT:
+                yield self._propose(looser(typed, terms), _PROPOSED_NEAR)
+
+    def _propose(self, query: Query | None, limit: int, *, is_rare: bool = False) -> list[int]:
+        return self._index.words.propose(query, limit, is_rare=is_rare) if query else []
 
     def _keep_estado(self, typed: ParsedQuery, fits: dict[int, Fit]) -> None:
         """Keep only the places of an estado in the text, as in `Ciudad de México`, unless a place has that name."""

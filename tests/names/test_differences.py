@@ -1,6 +1,10 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rapidfuzz.distance import OSA
 
-from localidades_api.names.differences import compare, compare_letters, read_name
+from localidades_api.names import weights
+from localidades_api.names.differences import _likeness, compare, compare_letters, read_name
 from localidades_api.names.index import NameIndex
 from localidades_api.names.layout import KEY
 from localidades_api.names.places import NameKind, PlaceName
@@ -128,3 +132,17 @@ def test_other_names_of_a_place_are_compared_letter_by_letter_too(index: NameInd
 def test_names_that_share_only_a_kind_or_a_number_are_not_compared(index: NameIndex) -> None:
     assert faults(index, "Ejido Zarco 2", "Ejido Chilapa 2") == []
     assert compare(read_name("Ejido Zarco 2"), index.place(0)).cost > 100
+
+
+SPELLING = st.text("aeiszqukch", min_size=1, max_size=7)
+
+
+@given(SPELLING, SPELLING)
+def test_likeness_is_that_of_the_letters_or_more_and_below_the_bound_if_the_words_are_unlike(
+    one: str, other: str
+) -> None:
+    letters = OSA.normalized_similarity(one, other) - (weights.OTHER_FIRST_LETTER if one[0] != other[0] else 0)
+    if letters >= weights.MIN_SOUND_LIKENESS:
+        assert _likeness(one, other) >= letters
+    else:
+        assert _likeness(one, other) < weights.MIN_WORD_LIKENESS

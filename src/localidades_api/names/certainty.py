@@ -27,6 +27,11 @@ def coefficients() -> Mapping[str, float]:
     return {name: float(value) for name, value, *_ in lines}
 
 
+@cache
+def _weights() -> Mapping[str, float]:
+    return {**coefficients(), **_UNFITTED}
+
+
 def shares(log_odds: Sequence[float]) -> list[float]:
     """Return the probability of each candidate: its share of all odds, with 1 for "none of them"."""
     odds = [math.exp(min(_MAX_LOG_ODDS, one)) for one in log_odds]
@@ -36,8 +41,8 @@ def shares(log_odds: Sequence[float]) -> list[float]:
 
 def probabilities(evidence: Sequence[Mapping[str, float]]) -> list[float]:
     """Return the probability of each candidate of a row; what is missing from 1 is that of none of them."""
-    weights = {**coefficients(), **_UNFITTED}
-    found = shares([sum(weights.get(name, 0.0) * value for name, value in one.items()) for one in evidence])
+    weights = _weights()
+    found = shares([sum([weights.get(name, 0.0) * value for name, value in one.items()]) for one in evidence])
     best = max(found, default=0.0)
     if found.count(best) != 1:  # homonyms with the same evidence stay level
         return found

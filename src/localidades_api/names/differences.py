@@ -134,7 +134,7 @@ def compare(given: GivenName, place: IndexedLocality, least: float = weights.MAX
                 continue
             faults = [*([first] if first else ()), *found]
             faults += _faults_of_spelling(given, place, name, same_words=not found)
-            cost = sum(fault.penalty for fault in faults)
+            cost = sum([fault.penalty for fault in faults])
             if cost < best.cost:
                 best = NameDifference(cost, tuple(faults))
     return best
@@ -238,7 +238,7 @@ def _compare_words(
     if _shares_nothing(given, added):
         return None
     letters = max(sum(map(len, found)), sum(map(len, given)), 1)
-    cost = sum(fault.penalty for fault in faults)
+    cost = sum([fault.penalty for fault in faults])
     for fault in _faults_of_unpaired(added, missing, given, found, place, letters):
         faults.append(fault)
         cost += fault.penalty
@@ -275,7 +275,7 @@ def _faults_of_unpaired(
     """Yield the faults of words without a counterpart."""
     if added and missing:
         yield from _conflicts(added, missing)
-    has_number = any(word.isdigit() for word in given) or any(word.isdigit() for word in found)
+    has_number = any(map(str.isdigit, (*given, *found)))
     first = True
     for word in added:
         if word != given[0] and (word in place.municipio_words or word in place.state_words):
@@ -351,17 +351,18 @@ def _pair_initials(initials: Iterable[str], added: list[str], missing: list[str]
 
 def _pair(added: list[str], missing: list[str], shortened: Collection[str]) -> list[NameFault]:
     """Pair words that are alike, the most alike first; take them out of the lists."""
+    ones, others = ([word for word in words if len(word) > 1 and not word.isdigit()] for words in (added, missing))
     pairs = sorted(
-        (
-            (-_likeness(one, other), one, other)
-            for one in added
-            for other in missing
-            if len(one) > 1 and len(other) > 1 and not (one.isdigit() or other.isdigit())
-        ),
+        [
+            (-likeness, one, other)
+            for one in ones
+            for other in others
+            if (likeness := _likeness(one, other)) >= weights.MIN_WORD_LIKENESS
+        ]
     )
     faults = []
     for unlike, one, other in pairs:
-        if -unlike < weights.MIN_WORD_LIKENESS or one not in added or other not in missing:
+        if one not in added or other not in missing:
             continue
         if one in CONTRASTING and other in CONTRASTING:
             continue
@@ -403,9 +404,10 @@ def _is_short_for(one: str, other: str, *, only_beginning: bool) -> bool:
 
 def _pair_joined(added: list[str], missing: list[str]) -> list[NameFault]:
     """Pair the words left over if they have the same letters, differently spaced: `seyba playa` and Seybaplaya."""
-    one, other = "".join(added), "".join(missing)
-    likeness = _likeness(one, other)
-    if (len(added) > 1 or len(missing) > 1) and likeness >= weights.MIN_SPACING_LIKENESS:
+    if len(added) == len(missing) == 1:
+        return []
+    likeness = _likeness("".join(added), "".join(missing))
+    if likeness >= weights.MIN_SPACING_LIKENESS:
         penalty = PENALTIES[Difference.SPACING] + (1 - likeness) * weights.SPELLING_PENALTY
         fault = NameFault(Difference.SPACING, " ".join(added), " ".join(missing), round(penalty, 2))
         added.clear()
@@ -415,8 +417,11 @@ def _pair_joined(added: list[str], missing: list[str]) -> list[NameFault]:
 
 
 def _likeness(one: str, other: str) -> float:
-    """Return how alike two words are, from 0 to 1; words that sound the same are nearly the same."""
-    likeness: float = OSA.normalized_similarity(one, other)
+    """Return how alike two words are, from 0 to 1; words that sound the same are nearly the same.
+
+    Below `MIN_SOUND_LIKENESS`, the figure means nothing.
+    """
+    likeness: float = OSA.normalized_similarity(one, other, score_cutoff=weights.MIN_SOUND_LIKENESS)
     if one[0] != other[0]:
         likeness -= weights.OTHER_FIRST_LETTER
     if likeness >= weights.MIN_SOUND_LIKENESS and _sound(one) == _sound(other):

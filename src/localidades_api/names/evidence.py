@@ -129,15 +129,13 @@ class Question(NamedTuple):
 def gather(question: Question, place: IndexedLocality, faults: Sequence[NameFault], lead: float) -> dict[str, float]:
     """Return the evidence for a place by name, without zeros; `lead` is in penalties, over the best of the others."""
     found: dict[str, float] = {"any": 1.0}
-    for name, value in (
-        *_of_faults(question, faults),
-        *_of_words(question, place, faults),
-        *_of_area(question, faults),
-        *_of_point(question, place),
-        *_of_place(question, place),
-    ):
+    for name, value in _of_faults(question, faults):
         found[name] = found.get(name, 0.0) + value
-    cost = sum(fault.penalty for fault in faults)
+    found.update(_of_words(question, place, faults))
+    found.update(_of_area(question, faults))
+    found.update(_of_point(question, place))
+    found.update(_of_place(question, place))
+    cost = sum([fault.penalty for fault in faults])
     found["cost"] = cost / 10
     found["cost_heavy"] = float(cost > weights.HEAVY_COST)
     found["ahead"] = min(weights.MAX_LEAD, max(0.0, lead / 10))

@@ -99,30 +99,38 @@ class Block:
     """The normalised names in a municipio, and the rows of the places that have each."""
 
     def __init__(self, names: Iterable[str], rows: Iterable[int]) -> None:
-        by_name: dict[str, list[int]] = defaultdict(list)
+        first_rows: dict[str, int] = {}
+        self._homonyms: dict[str, list[int]] = defaultdict(list)  # further rows: most names have none
         for name, row in zip(names, rows, strict=True):
-            by_name[name].append(row)
-        self._names = list(by_name)
-        self._rows = [found[:_HOMONYMS] for found in by_name.values()]
+            if name in first_rows:
+                self._homonyms[name].append(row)
+            else:
+                first_rows[name] = row
+        self._names = list(first_rows)
+        self._first_rows = list(first_rows.values())
+
+    def _rows(self, index: int) -> list[int]:
+        """Return the first rows of a name."""
+        return [self._first_rows[index], *self._homonyms.get(self._names[index], ())][:_HOMONYMS]
 
     def most_similar(self, words: Iterable[str], essence: Iterable[str], limit: int) -> dict[int, None]:
         """Return the rows of the names that share most letters with these words, and of the closest spellings.
 
         `essence` is `words` without those for the kind of a place.
         """
-        found = dict.fromkeys(row for index in self._sharing(essence, limit) for row in self._rows[index])
+        found = dict.fromkeys(row for index in self._sharing(essence, limit) for row in self._rows(index))
         spelt, bare = " ".join(words), " ".join(essence)
         for text in dict.fromkeys((spelt, bare)):
             for _, _, index in process.extract(
                 text, self._names, scorer=fuzz.ratio, limit=limit, score_cutoff=_LEAST_LIKENESS
             ):
-                found |= dict.fromkeys(self._rows[index])
+                found |= dict.fromkeys(self._rows(index))
         return found
 
     def most_alike(self, letters: str, limit: int) -> dict[int, None]:
         """Return the rows of the names most like these letters, whatever their spaces."""
         like = process.extract(letters, self._names, scorer=fuzz.ratio, limit=limit, score_cutoff=_LEAST_LIKENESS)
-        return dict.fromkeys(row for _, _, index in like for row in self._rows[index])
+        return dict.fromkeys(row for _, _, index in like for row in self._rows(index))
 
     def _sharing(self, essence: Iterable[str], limit: int) -> list[int]:
         shared: dict[int, int] = defaultdict(int)
@@ -130,13 +138,12 @@ class Block:
         for word in dict.fromkeys(essence):  # a fixed order, which decides between equally similar names
             letters += len(word)
             within = f" {word}"
-            for index, name in enumerate(self._names):
-                # `in` first: to keep the words of each name would cost more, as most blocks are searched a few times.
-                if word in name:
-                    if times := name.split(" ").count(word):
-                        shared[index] += len(word) * times
-                    elif name.startswith(word) or within in name:  # the word may be cut short
-                        shared[index] += len(word)
+            # `in` first: to keep the words of each name would cost more, as most blocks are searched a few times.
+            for index, name in [(index, name) for index, name in enumerate(self._names) if word in name]:
+                if times := name.split(" ").count(word):
+                    shared[index] += len(word) * times
+                elif name.startswith(word) or within in name:  # the word may be cut short
+                    shared[index] += len(word)
         likeness = {
             index: same / (letters + len(self._names[index].replace(" ", "")) - same) for index, same in shared.items()
         }

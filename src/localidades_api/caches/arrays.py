@@ -13,7 +13,7 @@ from localidades_api.single_flight import SingleFlight
 _log = logging.getLogger(__name__)
 
 MAX_SLOW_FETCHES = 2  # at a time per worker: each keeps a processor of the database busy
-SLOW_TIMEOUT = 60.0  # seconds; two whole catalogues take one or two, on a busy machine a few times that
+SLOW_TIMEOUT = 60.0  # seconds; two whole catalogues take up to one, on a busy machine a few times that
 MAX_BYTES = 16 * 1024**2  # a dozen arrays of the largest size possible, or thousands of usual ones
 _OVERHEAD = 400  # bytes per array in addition to its integers: key, objects
 

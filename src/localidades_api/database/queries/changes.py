@@ -16,7 +16,6 @@ from localidades_api.errors import NotFoundError
 
 _UPDATABLE = [name for name in ATTRIBUTES if name not in POINT]
 _COLUMNS = ", ".join(["id", "municipio_id", "clave", "nombre", *POINT, *_UPDATABLE])
-_NUMBERED = ", ".join(f"({number}, {kind})" for number, kind in enumerate(CHANGE_KINDS))
 
 
 def _row(alias: str, columns: Sequence[str]) -> str:
@@ -35,15 +34,18 @@ _COMPARED = f"""
        FULL JOIN (SELECT {_COLUMNS} FROM localities WHERE release_id = :new) AS new USING (id)) AS compared
 """
 _COUNTS = text(f"SELECT {', '.join(f'count(*) FILTER (WHERE {kind})' for kind in CHANGE_KINDS)} FROM {_COMPARED}")
+# An aggregate for each kind: a row for each change, from a lateral join, takes three times as long.
+_BY_KIND = ", ".join(
+    f"coalesce({pack(str(number), 'id', order='id')} FILTER (WHERE {kind}), '') AS {kind}"
+    for number, kind in enumerate(CHANGE_KINDS)
+)
 _CHANGES = text(
     f"""
-    SELECT {pack("kind", "id", order="kind, id")} AS changes,
+    SELECT {" || ".join(CHANGE_KINDS)} AS changes,
            NOT EXISTS (SELECT FROM unnest(ARRAY[CAST(:old AS integer), CAST(:new AS integer)]) AS asked (id)
                         WHERE NOT EXISTS (SELECT FROM releases AS r WHERE r.id = asked.id AND r.retired_at IS NULL))
            AS are_published
-      FROM {_COMPARED}
-     CROSS JOIN LATERAL (VALUES {_NUMBERED}) AS kinds (kind, applies)
-     WHERE applies
+      FROM (SELECT {_BY_KIND} FROM {_COMPARED}) AS packed
     """
 )
 _RECORDS = text(

@@ -101,7 +101,7 @@ def _build_services(settings: Settings, url: str, database: Database, comparing:
         releases,
         PageCache(repository, settings.page_cache_bytes),
         PositionCache(repository, CatalogueRepository(comparing), arrays, boxes),
-        ChangeCache(comparing, arrays),
+        ChangeCache(database, comparing, arrays),
         repository,
         names,
         transfers,

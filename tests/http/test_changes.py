@@ -14,18 +14,22 @@ from typing import Any
 
 import httpx
 import pytest
+from alembic import command
+from fastapi import FastAPI
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic_core import from_json
 
+from localidades_api.api import Services
 from localidades_api.catalogue.columns import ATTRIBUTES, POINT
-from tests.support.application import client_of, import_into, running_app, walk
+from localidades_api.database.queries.changes import find_changes, get_stored_changes
+from tests.support.application import client_of, import_into, recorded_statements, running_app, walk
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import SOMEBODY_WAITS, WHO_WAIT, connected
 from tests.support.pages import Page
-from tests.support.postgres import locked, new_database, run_sql
+from tests.support.postgres import alembic_config, locked, new_database, run_sql
 from tests.support.records import Record, record_of
-from tests.support.waiting import eventually_async
+from tests.support.waiting import eventually_async, in_thread
 
 RELEASES = "/api/census/releases/"
 KINDS = ("added", "removed", "renamed", "relocated", "updated")
@@ -76,6 +80,15 @@ async def template(server: str, migrated: str, tmp_path_factory: pytest.TempPath
 def both(server: str, template: str) -> Iterator[str]:
     """Yield a database that holds both releases."""
     with new_database(server, template) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def upgraded(server: str, template: str) -> Iterator[str]:
+    """Yield a database whose releases were imported before there was a column for their changes."""
+    with new_database(server, template) as url:
+        in_thread(lambda: command.downgrade(alembic_config(url), "0002"))
+        in_thread(lambda: command.upgrade(alembic_config(url), "head"))
         yield url
 
 
@@ -351,10 +364,118 @@ async def test_ndjson_has_all_changes_or_the_requested_page(client: httpx.AsyncC
     assert len((await client.get(f"{address}&format=ndjson")).text.splitlines()) == page["quantity"]
 
 
-# -- Comparisons that take longer than a request
+# -- Changes that an import has stored
 
 
 PAIRS = [f"{new}/changes/?since={old}" for new, old in (("2020-01", "2019-01"), ("2019-01", "2020-01"))]
+ITSELF = "2020-01/changes/?since=2020-01"
+
+
+async def stored_and_compared(app: FastAPI, new: str, old: str) -> list[Any]:
+    """Return the changes that are stored, if any, and those that a comparison finds."""
+    services: Services = app.state.services
+    pair = (await services.releases.named(old), await services.releases.named(new))
+    return [await read(services.database, *pair) for read in (get_stored_changes, find_changes)]
+
+
+def purpose_of(statement: str) -> str:
+    parts = {"FROM comparisons": "stored", "FULL JOIN": "compare", "lpad": "records"}
+    [purpose] = [purpose for part, purpose in parts.items() if part in statement]
+    return purpose
+
+
+async def test_stored_changes_are_read_once_and_others_compared_once(both: str) -> None:
+    async with running_app(both) as app, client_of(app) as client:
+        await client.get(RELEASES)  # the releases are known now
+        for target, purposes in (
+            (PAIRS[0], ["stored", "records"]),
+            (f"{PAIRS[0]}&page=2&page_size=5", ["records"]),
+            (f"{PAIRS[0]}&change=added", ["records"]),
+            (PAIRS[1], ["stored", "compare", "records"]),
+            (f"{PAIRS[1]}&page=2&page_size=5", ["records"]),
+            (ITSELF, ["stored", "compare"]),
+            (f"{ITSELF}&change=added", []),
+        ):
+            with recorded_statements(app) as statements:
+                assert (await client.get(RELEASES + target)).status_code == 200
+            assert list(map(purpose_of, statements)) == purposes, target
+
+
+async def test_concurrent_requests_read_the_stored_changes_once(both: str) -> None:
+    async with running_app(both) as app, client_of(app) as client:
+        await client.get(RELEASES)
+        with recorded_statements(app) as statements:
+            answers = await asyncio.gather(*(client.get(RELEASES + PAIRS[0]) for _ in range(8)))
+    assert {answer.status_code for answer in answers} == {200}
+    assert sorted(map(purpose_of, statements)) == ["records"] * 8 + ["stored"]
+
+
+async def test_stored_changes_are_those_that_a_comparison_finds(both: str) -> None:
+    async with running_app(both, wants_names=False) as app:
+        stored, compared = await stored_and_compared(app, "2020-01", "2019-01")
+        assert stored == compared
+        assert len(stored) == 2 * len(changes_of(OLD, NEW))
+        assert (await stored_and_compared(app, "2019-01", "2020-01"))[0] is None
+
+
+async def test_stored_changes_need_no_slot(server: str, template: str, tmp_path: Path) -> None:
+    places = [*NEW, Place("300020001", "Una más", nom_ent="Veracruz")]
+    with new_database(server, template) as url:
+        await import_into(url, write_catalogue(tmp_path / "catun_localidad_2021-01.csv", places))
+        async with running_app(url) as app, client_of(app) as client:
+            async with connected(url) as other, other.transaction():
+                await other.execute("LOCK TABLE localities")
+                running = [asyncio.create_task(client.get(RELEASES + target)) for target in (PAIRS[1], ITSELF)]
+
+                async def all_slots_are_taken() -> bool:
+                    return len(await other.fetchval(WHO_WAIT) or []) == len(running)
+
+                await eventually_async(all_slots_are_taken)
+                found = await get(client, "2021-01/changes/?since=2020-01&change=removed")
+            assert found == {"quantity": 0, "total_pages": 0, "results": []}
+            assert [answer.status_code for answer in await asyncio.gather(*running)] == [200, 200]
+
+
+async def test_release_with_the_same_localities_stores_that_nothing_changed(
+    server: str, template: str, tmp_path: Path
+) -> None:
+    with new_database(server, template) as url:
+        await import_into(url, write_catalogue(tmp_path / "catun_localidad_2021-01.csv", [*NEW[1:], NEW[0]]))
+        async with running_app(url, wants_names=False) as app, client_of(app) as client:
+            assert await get(client, "2021-01/changes/?since=2020-01") == {
+                "quantity": 0, "total_pages": 0, "results": []}  # fmt: skip
+            assert [list(changes) for changes in await stored_and_compared(app, "2021-01", "2020-01")] == [[], []]
+
+
+async def test_changes_of_releases_from_before_an_upgrade_are_found_by_comparing(upgraded: str) -> None:
+    async with running_app(upgraded) as app, client_of(app) as client:
+        assert (await stored_and_compared(app, "2020-01", "2019-01"))[0] is None
+        assert await every_record(client, f"{PAIRS[0]}&page_size=1000") == changes_of(OLD, NEW)
+        assert await every_record(client, f"{PAIRS[1]}&page_size=1000") == changes_of(NEW, OLD)
+        assert await shown_on_page(client) == {"2019-01": {}, "2020-01": counted(OLD, NEW)}
+
+
+async def test_changes_are_right_after_an_earlier_version_has_retired_a_release(
+    server: str, template: str, tmp_path: Path
+) -> None:
+    """It stores new counts, and leaves the columns that it doesn't know."""
+    places = [*NEW, Place("300020001", "Una más", nom_ent="Veracruz")]
+    with new_database(server, template) as url:
+        await import_into(url, write_catalogue(tmp_path / "catun_localidad_2021-01.csv", places))
+        await run_sql(url, "UPDATE releases SET retired_at = now() WHERE name = '2020-01'")
+        await run_sql(
+            url,
+            "INSERT INTO comparisons (release_id, previous_id, added, removed, renamed, relocated, updated)"
+            " VALUES (3, 1, 61, 5, 4, 6, 4) ON CONFLICT (release_id)"
+            " DO UPDATE SET (previous_id, added, removed, renamed, relocated, updated) = (excluded.previous_id,"
+            " excluded.added, excluded.removed, excluded.renamed, excluded.relocated, excluded.updated)",
+        )
+        async with running_app(url, wants_names=False) as app, client_of(app) as client:
+            assert await every_record(client, "2021-01/changes/?since=2019-01") == changes_of(OLD, places)
+            assert (await client.get(f"{RELEASES}2021-01/changes/?since=2020-01")).status_code == 404
+
+
+# -- Comparisons that take longer than a request
 
 
 def assert_comparing(answer: httpx.Response) -> None:
@@ -362,10 +483,10 @@ def assert_comparing(answer: httpx.Response) -> None:
     assert int(answer.headers["retry-after"]) > 0
 
 
-async def test_slow_comparison_continues_after_its_request_and_is_cached(both: str) -> None:
+async def test_slow_comparison_continues_after_its_request_and_is_cached(upgraded: str) -> None:
     """A later request gets its result, and meanwhile other requests have the only connection."""
-    async with running_app(both, pool_size=1, database_timeout=1.5) as app, client_of(app) as client:
-        async with connected(both) as other, other.transaction():
+    async with running_app(upgraded, pool_size=1, database_timeout=1.5) as app, client_of(app) as client:
+        async with connected(upgraded) as other, other.transaction():
             await other.execute("LOCK TABLE localities_r1 IN ACCESS EXCLUSIVE MODE")
             waited = []
             for _ in range(2):
@@ -378,22 +499,21 @@ async def test_slow_comparison_continues_after_its_request_and_is_cached(both: s
         assert await every_record(client, f"{PAIRS[0]}&page_size=1000") == changes_of(OLD, NEW)
 
 
-async def test_two_comparisons_run_at_a_time_and_abandoned_ones_are_dropped(both: str) -> None:
-    itself = "2020-01/changes/?since=2020-01"
-    async with running_app(both, database_timeout=1.5) as app, client_of(app) as client:
-        async with connected(both) as other, other.transaction():
+async def test_two_comparisons_run_at_a_time_and_abandoned_ones_are_dropped(upgraded: str) -> None:
+    async with running_app(upgraded, database_timeout=1.5) as app, client_of(app) as client:
+        async with connected(upgraded) as other, other.transaction():
             await other.execute("LOCK TABLE localities_r1, localities_r2 IN ACCESS EXCLUSIVE MODE")
-            for answer in await asyncio.gather(*(client.get(RELEASES + pair) for pair in (*PAIRS, itself))):
+            for answer in await asyncio.gather(*(client.get(RELEASES + pair) for pair in (*PAIRS, ITSELF))):
                 assert_comparing(answer)
             assert len(await other.fetchval(WHO_WAIT)) == 2
-        for pair in (*PAIRS, itself):
+        for pair in (*PAIRS, ITSELF):
             await eventually_async(partial(is_answered, client, pair))
 
 
-async def test_running_comparison_ends_with_the_service(both: str) -> None:
-    async with connected(both) as other, other.transaction():
+async def test_running_comparison_ends_with_the_service(upgraded: str) -> None:
+    async with connected(upgraded) as other, other.transaction():
         await other.execute("LOCK TABLE localities_r1 IN ACCESS EXCLUSIVE MODE")
-        async with running_app(both, database_timeout=1) as app, client_of(app) as client:
+        async with running_app(upgraded, database_timeout=1) as app, client_of(app) as client:
             assert_comparing(await client.get(RELEASES + PAIRS[0]))
 
         async def nobody_waits() -> bool:
@@ -409,7 +529,8 @@ async def test_comparison_with_a_release_being_retired_is_never_wrong(server: st
             assert (await client.get(RELEASES)).status_code == 200
             await run_sql(url, "UPDATE releases SET retired_at = now() WHERE id = 1")
             await run_sql(url, "ALTER TABLE localities DETACH PARTITION localities_r1")
-            assert (await client.get(RELEASES + PAIRS[0])).status_code == 404
+            for pair in PAIRS:  # one is stored
+                assert (await client.get(RELEASES + pair)).status_code == 404
             assert (await client.get(f"{RELEASES}2020-01/changes/?since=2020-01")).status_code == 200
 
 
@@ -496,6 +617,8 @@ async def test_changes_after_random_edits_match_the_oracle(
             assert await read_ndjson(client, there) == changes_of(places, new)
             assert await read_ndjson(client, back) == changes_of(new, places)
             assert await every_record(client, "2021-01/changes/?since=2020-01&page_size=9") == changes_of(places, new)
+            stored, compared = await stored_and_compared(app, "2021-01", "2020-01")
+            assert stored == compared
 
 
 # -- INEGI's catalogues

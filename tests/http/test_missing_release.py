@@ -56,6 +56,7 @@ READS: Mapping[str, Callable[[Database, Release, Release], Awaitable[object]]] =
     "catalogue.list_pages": lambda d, r, _: CatalogueRepository(d).list_pages(r, 1, 2),
     "catalogue.list_states": lambda d, r, _: CatalogueRepository(d).list_states(r),
     "changes.find_changes": lambda d, r, o: changes.find_changes(d, o, r),
+    "changes.get_stored_changes": lambda d, r, o: changes.get_stored_changes(d, o, r),
     "changes.list_localities_of_both": lambda d, r, o: changes.list_localities_of_both(d, o, r, [LOCALITY]),
     "downloads.list_lines": lambda d, r, _: downloads.list_lines(d, r, range(1, 5), "csv"),
     "downloads.list_records": lambda d, r, _: downloads.list_records(d, r, range(1, 5)),
@@ -77,6 +78,7 @@ READS: Mapping[str, Callable[[Database, Release, Release], Awaitable[object]]] =
 READS_OF_BOTH = (
     "areas.list_successor_municipalities",
     "changes.find_changes",
+    "changes.get_stored_changes",
     "changes.list_localities_of_both",
     "names.list_other_names",
     "names.list_withdrawn",
@@ -189,6 +191,7 @@ READS_OF_THE_LIST = (
     "catalogue.find_last_release",
     "catalogue.list_history",
     "changes.find_changes",
+    "changes.get_stored_changes",
 )
 # The steps of `releases.retire`.
 MARK = "UPDATE releases SET retired_at = now() WHERE id = {id}"

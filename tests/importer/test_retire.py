@@ -123,8 +123,8 @@ async def assert_only(url: str, *names: str) -> None:
         for table in ("states", "municipalities", "localities"):
             found = await connection.fetch(f"SELECT DISTINCT release_id FROM {table} ORDER BY 1")  # noqa: S608  # our names
             assert [row[0] for row in found] == ids
-        counted = await connection.fetch("SELECT release_id, previous_id FROM comparisons ORDER BY 1")
-        assert [tuple(row) for row in counted] == list(zip(ids[1:], ids, strict=False))
+        compared = await connection.fetch("SELECT release_id, previous_id, changes_since FROM comparisons ORDER BY 1")
+        assert [tuple(row) for row in compared] == list(zip(ids[1:], ids, ids, strict=False))
         tables = await connection.fetch(
             "SELECT relname::text FROM pg_class WHERE relname ~ '^localities_r[0-9]+$' ORDER BY 1"
         )

@@ -1,4 +1,4 @@
-"""Counts the changes from each release to the next when releases are written, and stores the counts."""
+"""Compares each release with the one before when releases are written, and stores the changes and their counts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.catalogue.schemas import DEMO_RELEASE
-from localidades_api.database.queries.changes import count_changes
+from localidades_api.database.queries.changes import compare_releases
 
 # The demo is invented, so no release is compared with it.
 _PREVIOUS = text(
@@ -37,12 +37,13 @@ _LOST_STATES = text(
 )
 _STORE = text(
     """
-    INSERT INTO comparisons (release_id, previous_id, added, removed, renamed, relocated, updated)
-    VALUES (:release_id, :previous_id, :added, :removed, :renamed, :relocated, :updated)
+    INSERT INTO comparisons (release_id, previous_id, added, removed, renamed, relocated, updated,
+                             changes_since, changes)
+    VALUES (:release_id, :previous_id, :added, :removed, :renamed, :relocated, :updated, :previous_id, :changes)
     ON CONFLICT (release_id)
-    DO UPDATE SET (previous_id, added, removed, renamed, relocated, updated)
+    DO UPDATE SET (previous_id, added, removed, renamed, relocated, updated, changes_since, changes)
                 = (excluded.previous_id, excluded.added, excluded.removed, excluded.renamed, excluded.relocated,
-                   excluded.updated)
+                   excluded.updated, excluded.changes_since, excluded.changes)
     """
 )
 
@@ -78,6 +79,8 @@ async def complete_comparisons(connection: AsyncConnection) -> None:
 
 
 async def _compare(connection: AsyncConnection, previous_id: int, release_id: int) -> Mapping[str, int]:
-    counts = await count_changes(connection, previous_id, release_id)
-    await connection.execute(_STORE, {"release_id": release_id, "previous_id": previous_id, **counts})
+    """Compare two releases, store what changed, and return the counts."""
+    changes, counts = await compare_releases(connection, previous_id, release_id)
+    parameters = {"release_id": release_id, "previous_id": previous_id, **counts, "changes": changes}
+    await connection.execute(_STORE, parameters)
     return counts

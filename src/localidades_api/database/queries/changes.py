@@ -1,10 +1,10 @@
 """The changes between two releases."""
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Row, text
+from sqlalchemy import Row, TextClause, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.catalogue.columns import ATTRIBUTES, POINT
@@ -33,19 +33,20 @@ _COMPARED = f"""
        FROM (SELECT {_COLUMNS} FROM localities WHERE release_id = :old) AS old
        FULL JOIN (SELECT {_COLUMNS} FROM localities WHERE release_id = :new) AS new USING (id)) AS compared
 """
-_COUNTS = text(f"SELECT {', '.join(f'count(*) FILTER (WHERE {kind})' for kind in CHANGE_KINDS)} FROM {_COMPARED}")
 # An aggregate for each kind: a row for each change, from a lateral join, takes three times as long.
 _BY_KIND = ", ".join(
     f"coalesce({pack(str(number), 'id', order='id')} FILTER (WHERE {kind}), '') AS {kind}"
     for number, kind in enumerate(CHANGE_KINDS)
 )
-_CHANGES = text(
+_PACKED = f"(SELECT {_BY_KIND} FROM {_COMPARED}) AS packed"
+_ALL = f"{' || '.join(CHANGE_KINDS)} AS changes"
+_COUNTS = ", ".join(f"octet_length({kind}) / 8" for kind in CHANGE_KINDS)  # two integers for each change
+_COMPARISON = text(f"SELECT {_ALL}, {_COUNTS} FROM {_PACKED}")
+_PUBLISHED = "ARRAY(SELECT r.id FROM releases AS r WHERE r.id IN (:old, :new) AND r.retired_at IS NULL) AS published"
+_CHANGES = text(f"SELECT {_ALL}, {_PUBLISHED} FROM {_PACKED}")
+_STORED = text(
     f"""
-    SELECT {" || ".join(CHANGE_KINDS)} AS changes,
-           NOT EXISTS (SELECT FROM unnest(ARRAY[CAST(:old AS integer), CAST(:new AS integer)]) AS asked (id)
-                        WHERE NOT EXISTS (SELECT FROM releases AS r WHERE r.id = asked.id AND r.retired_at IS NULL))
-           AS are_published
-      FROM (SELECT {_BY_KIND} FROM {_COMPARED}) AS packed
+    SELECT (SELECT changes FROM comparisons WHERE release_id = :new AND changes_since = :old) AS changes, {_PUBLISHED}
     """
 )
 _RECORDS = text(
@@ -58,18 +59,29 @@ _RECORDS = text(
 )
 
 
-async def count_changes(connection: AsyncConnection, old_id: int, new_id: int) -> Mapping[str, int]:
-    """Count the changes between two releases, by kind, inside the transaction of an import."""
-    counts = (await connection.execute(_COUNTS, {"old": old_id, "new": new_id})).one()
-    return dict(zip(map(str, CHANGE_KINDS), counts, strict=True))
+async def compare_releases(connection: AsyncConnection, old_id: int, new_id: int) -> tuple[bytes, dict[str, int]]:
+    """Return the changes between two releases, packed, and their counts by kind, in the transaction of an import."""
+    changes, *counts = (await connection.execute(_COMPARISON, {"old": old_id, "new": new_id})).one()
+    return changes, dict(zip(map(str, CHANGE_KINDS), counts, strict=True))
+
+
+async def get_stored_changes(database: Database, old: Release, new: Release) -> "array[int] | None":
+    """Return the changes as `find_changes` does, or None if no import has stored them."""
+    changes = await _read(database, old, new, _STORED)
+    return None if changes is None else unpack(changes)
 
 
 async def find_changes(database: Database, old: Release, new: Release) -> "array[int]":
-    """Return every change, by kind, then id: the number of its kind and its key in turn."""
-    rows = await database.fetch_from((old, new), _CHANGES, {"old": old.id, "new": new.id})
-    if not rows[0].are_published:  # the rows of one may be gone, and every locality would count as added
+    """Compare two releases; return every change, by kind, then id: the number of its kind and its key in turn."""
+    return unpack(await _read(database, old, new, _CHANGES))
+
+
+async def _read(database: Database, old: Release, new: Release, statement: TextClause) -> bytes | None:
+    rows = await database.fetch_from((old, new), statement, {"old": old.id, "new": new.id})
+    if not {old.id, new.id} <= set(rows[0].published):  # the rows of one may be gone, and all would count as added
         raise NotFoundError("There is no such release.")
-    return unpack(rows[0].changes)
+    changes: bytes | None = rows[0].changes
+    return changes
 
 
 async def list_localities_of_both(

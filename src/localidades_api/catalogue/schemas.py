@@ -155,8 +155,8 @@ class Suggestion(BaseModel):
         MatchReason,
         Field(
             description="Why it is suggested: its `key` or `label` was typed; its `exact` name; the name of the"
-            " municipio that it is the `seat` of; an `everyday` name; a `former` name or key; a `prefix` of its name;"
-            " `words` of its name and areas; or words `near` them."
+            " municipio that it is the `seat` of, or of the seat of the municipio; an `everyday` name; a `former` name"
+            " or key; a `prefix` of its name; `words` of its name and areas; or words `near` them."
         ),
     ]
     otro_nombre: Annotated[

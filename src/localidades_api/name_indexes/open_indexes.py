@@ -143,7 +143,7 @@ class NameIndexes:
 
     async def _find_index(self, release: Release, every: Collection[Release], name: str) -> None:
         folder = index_root(self._cache_dir) / name
-        # It takes some twenty milliseconds, too long for the event loop.
+        # It takes some fifty milliseconds, too long for the event loop.
         if not (found := await asyncio.to_thread(try_open, folder)):
             if release.localities > MAX_IN_THREAD:
                 self._building.add(name)

@@ -1,15 +1,12 @@
 """Finds estados and municipios by the names that people use."""
 
 import re
-from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
-from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 from rapidfuzz import fuzz, process
-from rapidfuzz.distance import OSA
 
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_STATE
@@ -22,8 +19,6 @@ _Names: TypeAlias = dict[tuple[int, bool], str]  # by key, and whether the name 
 _BRACKET_AT_END = re.compile(r"([^(]+?)\s*\(([^()]+)\)\s*")
 _CACHED_TEXTS = 4096
 _MOST_AREAS = 6
-_MAX_WRONG_LETTERS = 2  # of a typed name
-_LETTERS_PER_WRONG_ONE = 4
 
 
 class Area(NamedTuple):
@@ -78,16 +73,6 @@ class AreaBook:
             words = " ".join(canonical_words(name))
             if id_ not in self._by_words[words]:
                 self._by_words[words].append(id_)
-        self._labels = sorted(
-            [
-                *((fold(estado), id_) for id_, estado in estados.items()),
-                *((fold(f"{name}, {estados[id_ // KEYS_OF_A_STATE]}"), id_) for id_, name in municipios.items()),
-            ]
-        )
-        self._names = "".join(f"\n{name}" for name in self._by_words) + "\n"
-        self._by_length: dict[int, list[str]] = defaultdict(list)
-        for name in self._by_words:
-            self._by_length[len(name)].append(name)
         # Caches of this book, of bounded size.
         self.find_state = lru_cache(_CACHED_TEXTS)(self._find_state)
         self.find_municipios = lru_cache(_CACHED_TEXTS)(self._find_municipios)
@@ -208,50 +193,6 @@ class AreaBook:
                         id_ for id_ in self._by_words.get(" ".join(municipio), ()) if id_ // KEYS_OF_A_STATE in states
                     ]
         return tuple(dict.fromkeys(found))
-
-    def suggest(self, text: str) -> list[Area]:
-        """Return the estados and municipios whose names are, begin with or resemble a text, the most similar first.
-
-        The estado may come before or after its municipio.
-        """
-        words = canonical_words(fold(repair(text)))
-        found = [Area(id_, weights.SAME_NAME) for id_ in self._scopes(words)] if words else []
-        for part, estados in self._readings(words):
-            for name, likeness in self._alike(" ".join(part)):
-                ids = self._by_words[name]
-                found += [Area(id_, likeness) for id_ in ids if not estados or id_ // KEYS_OF_A_STATE in estados]
-        if folded := fold(text):
-            for label, id_ in islice(self._labels, bisect_left(self._labels, (folded,)), None):
-                if not label.startswith(folded):
-                    break
-                found.append(Area(id_, weights.BEGINNING_LIKENESS))
-        best: dict[int, Area] = {}
-        for area in sorted(found, key=lambda area: (-area.likeness, area.id)):
-            best.setdefault(area.id, area)
-        return list(best.values())
-
-    def _alike(self, typed: str) -> Iterator[tuple[str, float]]:
-        """Yield names that begin with a text, have a word that does or resemble it, and how alike they are."""
-        for before, likeness in (("\n", weights.BEGINNING_LIKENESS), (" ", weights.WORD_BEGINNING_LIKENESS)):
-            at = self._names.find(before + typed)
-            while at >= 0:
-                end = self._names.index("\n", at + 1)
-                yield self._names[self._names.rindex("\n", 0, at + 1) + 1 : end], likeness
-                at = self._names.find(before + typed, end)
-        wrong = min(_MAX_WRONG_LETTERS, len(typed) // _LETTERS_PER_WRONG_ONE)
-        for length in range(len(typed) - wrong, len(typed) + wrong + 1):
-            names = self._by_length.get(length, ())
-            for name, distance, _ in process.extract(typed, names, scorer=OSA.distance, score_cutoff=wrong, limit=None):
-                yield name, weights.MISSPELT_LIKENESS - distance
-
-    def _readings(self, words: tuple[str, ...]) -> list[tuple[tuple[str, ...], list[int]]]:
-        """Return each part of the words that may name an area, with the estados that the rest names."""
-        readings: list[tuple[tuple[str, ...], list[int]]] = [(words, [])] if words else []
-        for split in range(1, len(words)):
-            for part, rest in ((words[:split], words[split:]), (words[split:], words[:split])):
-                if estados := [id_ for id_ in self._by_words.get(" ".join(rest), ()) if id_ < KEYS_OF_A_STATE]:
-                    readings.append((part, estados))
-        return readings
 
 
 def _likeness(typed: str, name: str, **_: object) -> float:

@@ -39,6 +39,7 @@ class FileWriter:
         self._namesakes = Counter((id_ // KEYS_OF_A_STATE, nombre) for id_, nombre in self._municipios.items())
         self._areas: dict[int, _Area] = {}
         self._former_areas: dict[int, str] = {}
+        self._seats: dict[int, list[str]] = {}  # the name of each municipio's cabecera, and everyday names of it
         self._shared: dict[str, _Forms] = {}
 
     def add(self, row: int, place: IndexedPlace, names: Names) -> None:
@@ -47,6 +48,9 @@ class FileWriter:
         is_homonym = self._homonyms[place.municipio_id, names.folded] > 1
         self._records.add(place, forms.line, self._flags(place, names, forms, area, is_homonym=is_homonym))
         self._add_names(_checked(row), place, names, forms, area, is_homonym=is_homonym)
+        if place.is_seat:
+            everyday = dict.fromkeys(name.written for name in names.names if name.kind is NameKind.EVERYDAY)
+            self._seats[place.municipio_id] = [place.nombre, *everyday]
 
     def close(self) -> None:
         """Complete the files."""
@@ -127,6 +131,7 @@ class FileWriter:
             "estados": dict(sorted({place.estado_id: place.estado for place in self._places}.items())),
             "municipios": dict(sorted(self._municipios.items())),
             "former": dict(sorted(former.items())),
+            "seats": dict(sorted(self._seats.items())),
         }
         (self._folder / layout.META).write_text(json.dumps(meta, ensure_ascii=False), encoding="utf-8")
 

@@ -50,6 +50,10 @@ class NameIndex(IndexReader):
         """
         return self._finder.find(text, filters)
 
+    def find_areas(self, text: str, kind: PlaceKind) -> list[int]:
+        """Return the keys of the estados or municipios that a search finds, the likeliest first, as `suggest` does."""
+        return self.area_suggester.find(text, kind)
+
     def at(self, positions: Iterable[int]) -> Iterator[tuple[int, str]]:
         """Yield the key and the name of the place at each position of the list."""
         return map(self.layout.at, positions)

@@ -53,11 +53,11 @@ def ranked_population(poblacion: int | None, *, is_urban: bool, is_seat: bool) -
 
 
 class NameKind(StrEnum):
-    """The kinds of names of a place; the values are those in the index."""
+    """The kinds of names of a place or an area; the values are those in the index."""
 
     OWN = "n"
     BRACKET = "b"  # a part in the brackets of `nombre`, or all of `nombre` without them
-    SEAT = "s"  # the name of the municipio that it is the seat of
+    SEAT = "s"  # of a seat the name of its municipio, of a municipio that of its seat
     SHARED_SEAT = "t"  # the same if another place has that name too
     EVERYDAY = "e"
     FORMER = "f"
@@ -92,8 +92,9 @@ class Suggested(NamedTuple):
     """A suggestion: a place, municipio or estado.
 
     `match` says why: `key`, `label` (its label, whole), `exact` (its name), `seat` (the name of the municipio that it
-    is the seat of), `everyday` (a name from the table of such names), `former` (a name or key of an earlier release),
-    `prefix` (the name begins so), `words` (its name and its areas have these words), `near` (a word was misspelt).
+    is the seat of, or of the seat of a municipio), `everyday` (a name from the table of such names), `former` (a name
+    or key of an earlier release), `prefix` (the name begins so), `words` (its name and its areas have these words),
+    `near` (a word was misspelt).
     `name` is the name that matched if it isn't the one in `nombre`.
     """
 

@@ -14,7 +14,7 @@ from localidades_api.names.places import IndexedLocality, NameKind
 from localidades_api.names.query import ParsedQuery, wrong_letters
 from localidades_api.names.vocabulary import GENERICS
 
-_MATCHES: dict[NameKind, MatchReason] = {
+REASONS: dict[NameKind, MatchReason] = {
     NameKind.SEAT: "seat", NameKind.SHARED_SEAT: "seat", NameKind.EVERYDAY: "everyday", NameKind.FORMER: "former",
 }  # fmt: skip
 _SHORT_WORD = 5  # letters: a shorter word is misspelt more surely
@@ -140,8 +140,8 @@ def _match(found: _FittedWords, kind: NameKind) -> MatchReason:
     """Return why a name fits."""
     if found.is_misspelt:
         return "near"
-    if kind in _MATCHES:
-        return _MATCHES[kind]
+    if kind in REASONS:
+        return REASONS[kind]
     if not found.is_ordered:
         return "words"
     return "prefix" if found.is_begun or found.left else "exact"

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar
 
 from rapidfuzz import fuzz, process
 
@@ -13,7 +14,10 @@ from localidades_api.names.areas import AreaBook
 from localidades_api.names.layout import FIELD, HOMONYM, ITEM, MUNICIPIO_HOMONYM, PART, SEAT, URBAN, IndexFiles
 from localidades_api.names.places import Former, IndexedLocality, NameKind, PlaceName, ranked_population
 from localidades_api.names.query import WordIndex
+from localidades_api.names.suggest_areas import AreaSuggester
 from localidades_api.names.weights import POPULATION_POINTS
+
+T = TypeVar("T")
 
 _NAME_KINDS = {kind.value: kind for kind in NameKind}  # a call of the enum takes three times as long
 _CACHED_PLACES = 4096
@@ -29,7 +33,9 @@ class IndexReader:
         """Open it; raise IndexUnreadableError if the folder holds no index, or not all of one."""
         self.layout = IndexFiles(folder)
         meta = self.layout.meta
-        self.areas = AreaBook(_by_key(meta["estados"]), _by_key(meta["municipios"]), _by_key(meta["former"]))
+        former = _by_key(meta["former"])
+        self.areas = AreaBook(_by_key(meta["estados"]), _by_key(meta["municipios"]), former)
+        self.area_suggester = AreaSuggester(self.areas, former, _by_key(meta["seats"]))
         self.words = WordIndex(folder)
         self.place = lru_cache(_CACHED_PLACES)(self._read_place)
         self.block = lru_cache(_CACHED_BLOCKS)(self._read_block)
@@ -81,8 +87,8 @@ class IndexReader:
         return Block(*self.layout.block(municipio_id))
 
 
-def _by_key(names: dict[str, str]) -> dict[int, str]:
-    return {int(key): name for key, name in names.items()}
+def _by_key(named: dict[str, T]) -> dict[int, T]:
+    return {int(key): value for key, value in named.items()}
 
 
 def _read_name(item: str) -> PlaceName:

@@ -7,15 +7,15 @@ from functools import lru_cache
 from tantivy import Query
 
 from localidades_api.catalogue.folding import fold
-from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, PlaceKind
+from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, PlaceKind, kind_of_key
 from localidades_api.catalogue.schemas import MatchReason
 from localidades_api.names import weights
-from localidades_api.names.areas import Area
 from localidades_api.names.layout import EVERYWHERE, JOINED, KEY, LABEL, SEAT
-from localidades_api.names.places import MAX_TEXT, IndexedLocality, Suggested
+from localidades_api.names.places import MAX_TEXT, IndexedLocality, NameKind, Suggested
 from localidades_api.names.query import MAX_START, MAX_WRONG, ParsedQuery, readings
 from localidades_api.names.ranking import Fit, fit, literal_points
 from localidades_api.names.reader import IndexReader
+from localidades_api.names.suggest_areas import SuggestedArea
 from localidades_api.names.vocabulary import STOP_WORDS
 
 _PROPOSED = 16  # places that a look-up proposes at most: enough to include the right one, if it is large
@@ -193,31 +193,28 @@ class Suggester:
 
     def _areas(self, text: str, kinds: Collection[PlaceKind], scope: int, limit: int) -> Iterator[Suggested]:
         """Yield the estados and municipios that a text may name, the likeliest first."""
-        found: list[tuple[float, PlaceKind, Area]] = []
-        for area in self._index.areas.suggest(text):
-            kind: PlaceKind = "estado" if area.id < KEYS_OF_A_STATE else "municipio"
-            if kind in kinds and _holds(scope, area.id):
+        found: list[tuple[float, PlaceKind, SuggestedArea]] = []
+        for area in self._index.area_suggester.suggest(text, kinds):
+            # Beside localities, a seat is suggested itself, and not its municipio by its name.
+            is_seat = area.name.kind in {NameKind.SEAT, NameKind.EVERYDAY}
+            if _holds(scope, area.id) and not (is_seat and "localidad" in kinds):
+                kind = kind_of_key(area.id)
                 points = weights.ESTADO_POINTS if kind == "estado" else weights.MUNICIPIO_POINTS
                 found.append((area.likeness + points, kind, area))
         found.sort(key=lambda one: -one[0])
         for score, kind, area in found[:limit]:
-            match: MatchReason = (
-                "exact"
-                if area.likeness == weights.SAME_NAME
-                else "prefix"
-                if area.likeness > weights.MISSPELT_LIKENESS
-                else "near"
-            )
-            yield self._suggested_area(kind, area.id, match, score)
+            yield self._suggested_area(kind, area.id, area.match, score, area.name.written or None)
 
-    def _suggested_area(self, kind: PlaceKind, id_: int, match: MatchReason, score: float) -> Suggested:
+    def _suggested_area(
+        self, kind: PlaceKind, id_: int, match: MatchReason, score: float, name: str | None = None
+    ) -> Suggested:
         areas = self._index.areas
         if kind == "estado":
-            return Suggested(kind, id_, areas.estados[id_], areas.estados[id_], match, score, estado_id=id_)
+            return Suggested(kind, id_, areas.estados[id_], areas.estados[id_], match, score, name, estado_id=id_)
         estado_id = id_ // KEYS_OF_A_STATE
         nombre, estado = areas.municipios[id_], areas.estados[estado_id]
         return Suggested(
-            kind, id_, nombre, areas.label(id_), match, score,
+            kind, id_, nombre, areas.label(id_), match, score, name,
             municipio_id=id_, municipio=nombre, estado_id=estado_id, estado=estado,
         )  # fmt: skip
 

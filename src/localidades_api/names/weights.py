@@ -171,7 +171,9 @@ SAME_UNTITLED_NAME = 98.5  # of names that differ in titles: `Mpio. de`, `Heroic
 MAX_BEHIND = 4.0  # an area further behind the best one is not a candidate
 BEGINNING_LIKENESS = 95.0  # the text begins the name
 WORD_BEGINNING_LIKENESS = 85.0  # the text begins a word of the name
-MISSPELT_LIKENESS = 80.0  # the text has letters wrong, minus one for each
+WORDS_LIKENESS = 82.0  # the words of the text begin words of the names, in another order or with others between
+MISSPELT_LIKENESS = 80.0  # the text has letters wrong, minus one for each; or its spaces
+MISSPELT_WORD_LIKENESS = 70.0  # the same, with letters wrong
 
 # -- Certainty of areas
 

@@ -239,7 +239,10 @@ IN_TURN = [
     Cost(f"{LOCALIDADES}backdrop.svg?release=2020-01", 0),
     Cost(f"{INDEX}estados/", 1),
     Cost(f"{INDEX}estados/1/", 1),
+    Cost(f"{INDEX}estados/?search=agu&sort=relevance", 1),
     Cost(f"{INDEX}municipios/?page_size=1000", 1),
+    Cost(f"{INDEX}municipios/?search=municipio&sort=-nombre&fields=id", 1),
+    Cost(f"{INDEX}municipios/?search=zzzzzz", 1),
     Cost(f"{INDEX}municipios/1001/", 1),
 ]
 

@@ -194,6 +194,31 @@ async def test_previous_release_is_searched_until_the_new_one_is_indexed(
         assert found == dict.fromkeys(SEARCHES, ("2021-01", True))
 
 
+async def test_search_of_areas_waits_for_the_names_of_its_release(
+    seeded_database: str, folder: Path, unindexed: str
+) -> None:
+    """In the new release, Nuevo Asiento is the cabecera of municipio 1002."""
+    targets = [f"/api/census/municipios/?search=nuevo asiento{more}" for more in ("", "&format=api", "&fields=id")]
+    async with running_app(seeded_database, database_timeout=2) as app, client_of(app) as client:
+        with unfinished(folder, unindexed):
+            await publish_again(seeded_database, "2021-01")
+            await await_release(client, "2021-01")
+            for target in targets:
+                before = await client.get(target)
+                assert (before.status_code, before.headers["catalogue-release"]) == (200, "2020-01")
+                assert "1002" not in before.text
+            for target in (*targets, "/api/census/estados/?search=zac"):
+                named = await client.get(f"{target}&release=2021-01")
+                assert named.status_code == 503
+                assert "search-unavailable" in named.text or "format=api" in target
+            assert (await client.get("/api/census/municipios/?release=2021-01&sort=nombre")).status_code == 200
+        await await_searched(client, "2021-01")
+        for target in targets:
+            after = await client.get(target)
+            assert (after.status_code, after.headers["catalogue-release"]) == (200, "2021-01")
+            assert "1002" in after.text
+
+
 async def test_map_appears_once_names_are_indexed(seeded_database: str, folder: Path, unindexed: str) -> None:
     """Each takes a processor, and requests need the other one."""
     async with running_app(seeded_database, page_cache_bytes=10**6) as app, client_of(app) as client:

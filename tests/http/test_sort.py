@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from localidades_api.catalogue.folding import APOSTROPHES, fold
 from localidades_api.database.models import localities
-from localidades_api.database.queries.conditions import _with_enye
+from localidades_api.database.queries.conditions import with_enye
 from tests.support.application import client_of, import_file, running_app, walk
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.database import WHO_WAIT, connected
@@ -96,7 +96,7 @@ async def keys_of(client: httpx.AsyncClient, **asked: str) -> list[int]:
 async def test_names_are_folded_in_postgres_as_in_python_except_for_enye(named_database: str) -> None:
     database = create_async_engine(make_url(named_database).set(drivername="postgresql+asyncpg"))
     async with database.connect() as connection:
-        rows = await connection.execute(select(localities.c.nombre, _with_enye()))
+        rows = await connection.execute(select(localities.c.nombre, with_enye(localities.c.nombre)))
     await database.dispose()
     folded: dict[str, str] = dict(rows.all())
     assert {nombre: written.replace("{", "") for nombre, written in folded.items()} == {one: fold(one) for one in NAMES}

@@ -1,5 +1,6 @@
 """Estados and municipios: the lists and single records."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any
 
@@ -8,11 +9,12 @@ from sqlalchemy import Row
 from starlette.responses import Response
 
 from localidades_api.api import html_context
-from localidades_api.api.params import MunicipalitiesQuery, ReleaseQuery, StatesQuery
+from localidades_api.api.params import AreasQuery, MunicipalitiesQuery, ReleaseQuery, StatesQuery
 from localidades_api.api.redirects import leave_out_blanks
 from localidades_api.api.responses import CACHEABLE, LISTED, NO_KEY, ResponseBuilder, answer_by_key, envelope
-from localidades_api.api.services import ServicesDep
-from localidades_api.catalogue.filters import MunicipalityId, StateId
+from localidades_api.api.services import Services, ServicesDep
+from localidades_api.catalogue.filters import MunicipalityId, StateId, split_fields
+from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.catalogue.locality import describe_state
 from localidades_api.catalogue.pagination import Paging
 from localidades_api.catalogue.schemas import MunicipalityDetail, MunicipalityPage, State, StatePage
@@ -24,13 +26,14 @@ router.add_api_route("/municipios/filter/", leave_out_blanks, include_in_schema=
 
 @router.get("/estados/", summary="List estados", response_model=StatePage, responses=LISTED)
 async def list_states(request: Request, query: Annotated[StatesQuery, Query()], services: ServicesDep) -> Response:
-    """List the estados of a release, sorted by id."""
-    builder = await ResponseBuilder.begin(request, query, services)
-    paging = Paging(builder.release.states, query.page, query.page_size, builder.links()).check()
+    """List the estados of a release, all or those that a search finds, sorted by id, or as `sort` says."""
+    builder, found = await _begin(request, query, services, "estado")
+    quantity = builder.release.states if found is None else len(found)
+    paging = Paging(quantity, query.page, query.page_size, builder.links(query.kept)).check()
     if builder.is_not_modified:
         return builder.not_modified(paging)
-    rows = await services.repository.list_states(builder.release)
-    results = [rows[index]._asdict() for index in paging.indexes]
+    rows = await services.repository.list_states(builder.release, query.sort, found)
+    results = _on_page(rows, paging, query.fields)
     context = await html_context.of_states(services, builder.release, results) if builder.wants_html else {}
     return builder.answer("states.html", "Estados", envelope(paging, results), paging, **context)
 
@@ -54,25 +57,42 @@ async def get_state(
 async def list_municipalities(
     request: Request, query: Annotated[MunicipalitiesQuery, Query()], services: ServicesDep
 ) -> Response:
-    """List the municipios of a release, or of one estado, sorted by id.
+    """List the municipios of a release, of one estado, or those that a search finds, sorted by id, or as `sort` says.
 
     With `page_size=1000`, one page holds every municipio of any estado.
     """
-    builder = await ResponseBuilder.begin(request, query, services)
+    builder, found = await _begin(request, query, services, "municipio")
     if query.page == 1 and builder.is_not_modified:  # page 1 always exists, so its 304 needs no query
         return builder.not_modified()
-    rows = await services.repository.list_municipalities(builder.release, query.estado_id)
-    chosen = {} if query.estado_id is None else {"estado_id": str(query.estado_id)}
-    paging = Paging(len(rows), query.page, query.page_size, builder.links(chosen)).check()
+    rows = await services.repository.list_municipalities(builder.release, query.estado_id, query.sort, found)
+    paging = Paging(len(rows), query.page, query.page_size, builder.links(query.kept)).check()
     if builder.is_not_modified:
         return builder.not_modified(paging)
-    results = [rows[index]._asdict() for index in paging.indexes]
+    results = _on_page(rows, paging, query.fields)
     context = (
         await html_context.of_municipalities(services, builder.release, query.estado_id, results)
         if builder.wants_html
         else {}
     )
     return builder.answer("municipalities.html", "Municipios", envelope(paging, results), paging, **context)
+
+
+async def _begin(
+    request: Request, query: AreasQuery, services: Services, kind: PlaceKind
+) -> tuple[ResponseBuilder, list[int] | None]:
+    """Begin the response of a list; return also the keys that a search finds, the likeliest first."""
+    builder = await ResponseBuilder.begin(request, query, services, by_name=query.search is not None)
+    if query.search is None:
+        return builder, None
+    names = await services.names.get(builder.release)
+    return builder.depending_on(names), names.find_areas(query.search, kind)
+
+
+def _on_page(rows: Sequence[Row[Any]], paging: Paging, fields: str | None) -> list[dict[str, Any]]:
+    """Return the areas on a page, with the requested columns."""
+    records = (rows[index]._asdict() for index in paging.indexes)
+    chosen = split_fields(fields)
+    return [{name: record[name] for name in chosen or record} for record in records]
 
 
 @router.get("/municipios/{id:digits}/", summary="Get municipio", response_model=MunicipalityDetail, responses=NO_KEY)

@@ -118,7 +118,7 @@ async def get_llms(request: Request, services: ServicesDep) -> Response:
 - [Suggest]({base}{LOCALIDADES}suggest/?q=guadalajara): the likeliest places for a name, with typos and abbreviations
 - [Search]({base}{LOCALIDADES}?search=san+jose&estado_id=14): every locality with these words; filters, `sort`, pages
 - [Nearest]({base}{NEAREST}?lat=20.67&lon=-103.35): the localities around a point
-- [Estados]({base}{PREFIX}/estados/) and [municipios]({base}{PREFIX}/municipios/?estado_id=14)
+- [Estados]({base}{PREFIX}/estados/) and [municipios]({base}{PREFIX}/municipios/?search=cancun): `search`, `sort`, pages
 - [Match]({base}{MATCH}): POST a table of names as JSON, NDJSON or CSV, get keys with a score
 
 ## Take the data

@@ -1,7 +1,6 @@
 """Localities: the list, single records, suggestions and the nearest places."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -57,7 +56,7 @@ async def list_localities(
     builder = await ResponseBuilder.begin(request, query, services, by_name=query.search is not None)
     names = await services.names.get(builder.release) if query.search is not None else None
     if names:
-        builder = _depending_on(names, builder)
+        builder = builder.depending_on(names)
     if query.kept or query.page_size != PAGE_SIZE:
         return await _list_chosen(builder, query, names, services)
     release = builder.release
@@ -67,11 +66,6 @@ async def list_localities(
     page = await services.pages.get(release, query.page)
     context = await html_context.of_localities(services, release, query, page) if builder.wants_html else {}
     return builder.answer("localities.html", "Localidades", page, paging, **context)
-
-
-def _depending_on(names: NameIndex, builder: ResponseBuilder) -> ResponseBuilder:
-    """Return a builder for results by name, which also depend on the names of earlier releases."""
-    return replace(builder, variant=f".{names.digest}", is_immutable=False)
 
 
 async def _list_chosen(
@@ -112,7 +106,7 @@ async def suggest_localities(
     """
     builder = await ResponseBuilder.begin(request, query, services, by_name=True)
     names = await services.names.get(builder.release)
-    builder = _depending_on(names, builder)
+    builder = builder.depending_on(names)
     if builder.is_not_modified:
         return builder.not_modified()
     return _answer_places(builder, "Suggestions", _suggest(names, query))

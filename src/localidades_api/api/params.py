@@ -12,6 +12,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from typing_extensions import TypeAliasType
 
 from localidades_api.api.problems import ResponsePreferences
+from localidades_api.catalogue.area_filters import (
+    DEFAULT_AREA_SORT,
+    AreaSearchParam,
+    MunicipalityFieldsParam,
+    MunicipalitySortParam,
+    StateFieldsParam,
+    StateSortParam,
+)
 from localidades_api.catalogue.filters import (
     DEFAULT_SORT,
     MAX_TEXT_LENGTH,
@@ -93,14 +101,31 @@ class PagedQuery(BaseModel):
     page_size: PageSize = PAGE_SIZE
 
 
-class StatesQuery(PagedQuery, ReleaseQuery):
+class AreasQuery(PagedQuery, ReleaseQuery):
+    """The parameters of a list of areas."""
+
+    search: AreaSearchParam = None
+
+    @property
+    def kept(self) -> dict[str, str]:
+        """The parameters that links to other pages keep, in addition to the release and the size."""
+        given = self.model_dump(include={"estado_id", "search", "sort", "fields"}, exclude_defaults=True)
+        return {name: str(value) for name, value in given.items()}
+
+
+class StatesQuery(AreasQuery):
     """The parameters of the list of estados."""
 
+    sort: StateSortParam = DEFAULT_AREA_SORT
+    fields: StateFieldsParam = None
 
-class MunicipalitiesQuery(PagedQuery, ReleaseQuery):
+
+class MunicipalitiesQuery(AreasQuery):
     """The parameters of the list of municipios."""
 
     estado_id: StateParam = None
+    sort: MunicipalitySortParam = DEFAULT_AREA_SORT
+    fields: MunicipalityFieldsParam = None
 
 
 class LocalitiesQuery(LocalityFilters, PagedQuery, ReleaseQuery):

@@ -20,9 +20,11 @@ from localidades_api.api.params import (
     ChangesQuery,
     LocalitiesQuery,
     LocalityQuery,
+    MunicipalitiesQuery,
     PagedQuery,
     ReleaseQuery,
     ReleasesQuery,
+    StatesQuery,
     parameters_of,
 )
 from localidades_api.api.problems import problem_document
@@ -59,6 +61,7 @@ from localidades_api.http.headers import VARY_BY_CODING, VARY_BY_LANGUAGE, link_
 from localidades_api.http.negotiation import CODINGS, choose_coding, compress
 from localidades_api.languages.accept_language import preferred_language
 from localidades_api.languages.translators import Language
+from localidades_api.names.index import NameIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +118,10 @@ class ResponseBuilder:
             _refuse_fields(query)
             _refuse_too_large(query)
         return builder
+
+    def depending_on(self, names: NameIndex) -> Self:
+        """Return a builder for results by name, which also depend on the names of earlier releases."""
+        return replace(self, variant=f".{names.digest}", is_immutable=False)
 
     @property
     def wants_html(self) -> bool:
@@ -218,9 +225,12 @@ class PageTooLargeError(Exception):
         self.smaller = smaller
 
 
+_WITH_FIELDS = LocalitiesQuery | LocalityQuery | MunicipalitiesQuery | StatesQuery
+
+
 def _refuse_fields(query: BaseModel) -> None:
     """Raise InvalidParametersError if the query chooses the columns of an HTML page, which has its own."""
-    if isinstance(query, LocalitiesQuery | LocalityQuery) and query.fields is not None:
+    if isinstance(query, _WITH_FIELDS) and query.fields is not None:
         raise InvalidParametersError(
             [("fields", "An HTML page has columns of its own: leave this parameter out, or add `format=json`.")]
         )

@@ -1,8 +1,9 @@
 """The query of a list of localities: filters, order and columns."""
 
 import re
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
@@ -162,16 +163,20 @@ SortParam = Annotated[
 ]
 
 
-_NAME = "|".join(RECORD)
+def column_names(known: Sequence[str], schema: str, example: str) -> Any:  # noqa: ANN401  # as pydantic's Field
+    """Return a Field for names of columns separated by commas; `schema` is the name of their model."""
+    name = "|".join(known)
+    return Field(
+        description="Columns of the records, separated by commas, for JSON only. A record then has these members and no"
+        f" others, each as in `{schema}`, in this order: {', '.join(known)}.",
+        examples=[example],
+        json_schema_extra={"pattern": f"^({name})(,({name}))*$"},
+    )
+
 
 FieldsParam = Annotated[
     Omittable[Annotated[str, Field(max_length=2 * len(",".join(RECORD))), several_of(RECORD)]],
-    Field(
-        description="Columns of the records, separated by commas, for JSON only. A record then has these members and no"
-        f" others, each as in `LocalityDetail`, in this order: {', '.join(RECORD)}.",
-        examples=["cvegeo,nombre,poblacion"],
-        json_schema_extra={"pattern": f"^({_NAME})(,({_NAME}))*$"},
-    ),
+    column_names(RECORD, "LocalityDetail", "cvegeo,nombre,poblacion"),
 ]
 
 _NAME_OF_MATCHED = "|".join(MATCHED)

@@ -21,6 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import BYTEA, aggregate_order_by
 
+from localidades_api.catalogue.area_filters import DEFAULT_AREA_SORT, MunicipalitySort, StateSort
 from localidades_api.catalogue.columns import RECORD
 from localidades_api.catalogue.filters import DEFAULT_SORT, LocalityFilters, Sort
 from localidades_api.catalogue.pagination import PAGE_SIZE, positions
@@ -35,7 +36,17 @@ from localidades_api.database.models import (
     states,
 )
 from localidades_api.database.pool import Database
-from localidades_api.database.queries.conditions import ORDERS, at_positions, conditions, filtered_by, in_order, values
+from localidades_api.database.queries.conditions import (
+    FOUND,
+    ORDERS,
+    at_positions,
+    conditions,
+    filtered_by,
+    in_order,
+    municipality_order,
+    state_order,
+    values,
+)
 from localidades_api.database.queries.downloads import EXPRESSIONS, json_object
 from localidades_api.database.queries.packed import unpack
 from localidades_api.database.queries.places import KEY_IS_NEW, SAME_PLACE
@@ -56,14 +67,14 @@ _PAGES = text(
     """
 )
 
-_STATES = select(states.c.id, states.c.clave, states.c.nombre, states.c.abreviatura).order_by(states.c.id)
+_STATES = select(states.c.id, states.c.clave, states.c.nombre, states.c.abreviatura)
 _MUNICIPALITIES = select(
     municipalities.c.id,
     municipalities.c.estado_id,
     municipalities.c.clave,
     municipalities.c.nombre,
     municipalities.c.localities.label("localidades"),
-).order_by(municipalities.c.id)
+).join_from(municipalities, states)
 
 _DETAIL_COLUMNS = {
     **{name: EXPRESSIONS[name] for name in RECORD},
@@ -179,16 +190,29 @@ class CatalogueRepository:
         rows = await self._database.fetch_from(release, statement, parameters)
         return str(rows[0][0])
 
-    async def list_states(self, release: Release) -> Sequence[Row[Any]]:
-        """Return every estado, by id."""
-        return await self._database.fetch_from(release, _STATES.where(states.c.release_id == release.id))
+    async def list_states(
+        self, release: Release, sort: StateSort = DEFAULT_AREA_SORT, found: Sequence[int] | None = None
+    ) -> Sequence[Row[Any]]:
+        """Return every estado in order, or those that a search has found, the likeliest first."""
+        statement = _STATES.where(states.c.release_id == release.id).order_by(*state_order(sort))
+        if found is not None:
+            statement = statement.where(states.c.id == func.any(FOUND))
+        return await self._database.fetch_from(release, statement, {"found": found or []})
 
-    async def list_municipalities(self, release: Release, estado_id: int | None) -> Sequence[Row[Any]]:
-        """Return every municipio, or those of one estado, by id."""
-        statement = _MUNICIPALITIES.where(municipalities.c.release_id == release.id)
+    async def list_municipalities(
+        self,
+        release: Release,
+        estado_id: int | None,
+        sort: MunicipalitySort = DEFAULT_AREA_SORT,
+        found: Sequence[int] | None = None,
+    ) -> Sequence[Row[Any]]:
+        """Return every municipio in order, or those of one estado, or those that a search has found."""
+        statement = _MUNICIPALITIES.where(municipalities.c.release_id == release.id).order_by(*municipality_order(sort))
         if estado_id is not None:
             statement = statement.where(municipalities.c.estado_id == estado_id)
-        return await self._database.fetch_from(release, statement)
+        if found is not None:
+            statement = statement.where(municipalities.c.id == func.any(FOUND))
+        return await self._database.fetch_from(release, statement, {"found": found or []})
 
     async def get_state(self, release: Release, id_: int) -> Row[Any] | None:
         """Return an estado, or None."""
@@ -198,15 +222,11 @@ class CatalogueRepository:
 
     async def get_municipality(self, release: Release, id_: int) -> Row[Any] | None:
         """Return a municipio with its estado, or None."""
-        statement = (
-            _MUNICIPALITIES.add_columns(
-                states.c.clave.label("estado_clave"),
-                states.c.nombre.label("estado_nombre"),
-                states.c.abreviatura.label("estado_abreviatura"),
-            )
-            .join_from(municipalities, states)
-            .where(municipalities.c.release_id == release.id, municipalities.c.id == id_)
-        )
+        statement = _MUNICIPALITIES.add_columns(
+            states.c.clave.label("estado_clave"),
+            states.c.nombre.label("estado_nombre"),
+            states.c.abreviatura.label("estado_abreviatura"),
+        ).where(municipalities.c.release_id == release.id, municipalities.c.id == id_)
         rows = await self._database.fetch_from(release, statement)
         return rows[0] if rows else None
 

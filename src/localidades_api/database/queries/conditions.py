@@ -1,20 +1,21 @@
-"""SQL for the filters and the orders of lists of localities.
+"""SQL for the filters of lists of localities, and for the orders of every list.
 
 The values of filters are parameters, so that statements stay the same. Not every database has a Spanish collation, so
 names are compared by bytes: folded, with ñ sorted after n.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import ARRAY, ColumnElement, Double, Integer, Text, bindparam, case, func, or_
 
+from localidades_api.catalogue.area_filters import MunicipalitySort, StateSort
 from localidades_api.catalogue.filters import LocalityFilters, Sort
 from localidades_api.catalogue.folding import APOSTROPHES, fold
 from localidades_api.catalogue.keys import municipalities_of
 from localidades_api.catalogue.mercator import Box
 from localidades_api.catalogue.schemas import Release
-from localidades_api.database.models import localities
+from localidades_api.database.models import localities, municipalities, states
 
 _columns = localities.c
 
@@ -92,16 +93,16 @@ _LETTERS: Mapping[str, str] = {
 }
 
 
-def _with_enye() -> ColumnElement[str]:
-    """Return the folded name with its ñ; it folds as `folding.fold` does the letters of western Europe."""
-    plain = func.lower(func.translate(_columns.nombre, "".join(_LETTERS) + APOSTROPHES, "".join(_LETTERS.values())))
+def with_enye(name: ColumnElement[str]) -> ColumnElement[str]:
+    """Return a folded name with its ñ; it folds as `folding.fold` does the letters of western Europe."""
+    plain = func.lower(func.translate(name, "".join(_LETTERS) + APOSTROPHES, "".join(_LETTERS.values())))
     words = func.btrim(func.regexp_replace(plain, f"[^a-z0-9{_ENYE}]+", " ", "g"))
     return func.replace(words, _ENYE, f"n{_ENYE}")
 
 
 _HAS_ENYE = or_(_columns.nombre.like("%ñ%"), _columns.nombre.like("%Ñ%"))
 _BY_NAME: tuple[ColumnElement[str], ...] = (
-    case((_HAS_ENYE, _with_enye()), else_=_columns.folded).collate("C"),
+    case((_HAS_ENYE, with_enye(_columns.nombre)), else_=_columns.folded).collate("C"),
     _columns.nombre.collate("C"),
 )
 _SEARCHED = bindparam("searched", type_=Text)  # folded, as the names are: letters, digits and single blanks
@@ -120,6 +121,46 @@ ORDERS: Mapping[Sort, tuple[ColumnElement[Any], ...]] = {
     "-poblacion": (_columns.poblacion.desc().nulls_last(), _columns.id),
     "relevance": (_HOW_NAMED, _columns.poblacion.desc().nulls_last(), _columns.id),
 }
+
+
+def _by_text(column: ColumnElement[str]) -> tuple[ColumnElement[str], ...]:
+    return with_enye(column).collate("C"), column.collate("C")
+
+
+_STATE_COLUMNS: Mapping[str, tuple[ColumnElement[Any], ...]] = {
+    "id": (states.c.id,),
+    "clave": (states.c.clave,),
+    "nombre": _by_text(states.c.nombre),
+    "abreviatura": _by_text(states.c.abreviatura),
+}
+_MUNICIPALITY_COLUMNS: Mapping[str, tuple[ColumnElement[Any], ...]] = {
+    "id": (municipalities.c.id,),
+    "clave": (municipalities.c.clave,),
+    "nombre": _by_text(municipalities.c.nombre),
+    "estado": _by_text(states.c.nombre),
+    "localidades": (municipalities.c.localities,),
+}
+FOUND = bindparam("found", type_=ARRAY(Integer))  # the keys that a search finds, the likeliest first
+
+
+def state_order(sort: StateSort) -> tuple[ColumnElement[Any], ...]:
+    """Return the order of a list of estados."""
+    return *_order(_STATE_COLUMNS, sort, states.c.id), states.c.id
+
+
+def municipality_order(sort: MunicipalitySort) -> tuple[ColumnElement[Any], ...]:
+    """Return the order of a list of municipios joined with their estados."""
+    return *_order(_MUNICIPALITY_COLUMNS, sort, municipalities.c.id), municipalities.c.id
+
+
+def _order(
+    columns: Mapping[str, tuple[ColumnElement[Any], ...]], sort: str, id_: ColumnElement[int]
+) -> Iterator[ColumnElement[Any]]:
+    if sort == "relevance":
+        yield func.array_position(FOUND, id_)
+    else:
+        for column in columns[sort.removeprefix("-")]:
+            yield (column.desc() if sort.startswith("-") else column).nulls_last()
 
 
 def at_positions(release: Release, positions: Sequence[int]) -> tuple[str, dict[str, object]]:

@@ -5,7 +5,7 @@ from itertools import combinations
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode, urljoin
 
 import httpx
 import jsonschema_rs
@@ -20,7 +20,7 @@ from localidades_api.settings import Settings
 from tests.http.test_sort import spanish
 from tests.support.application import client_of, import_into, running_app, walk
 from tests.support.catalogue import Place, write_catalogue
-from tests.support.pages import BROWSER
+from tests.support.pages import BROWSER, Page
 from tests.support.postgres import new_database
 
 CENSUS = "/api/census/"
@@ -358,3 +358,105 @@ async def test_search_of_a_named_release_also_depends_on_the_names_of_earlier_on
     suggested = await client.get(f"{CENSUS}localidades/suggest/?q=a&release=2020-01")
     assert (len(digest), suggested.headers["etag"].split(".")[2]) == (12, digest)
     assert plain.headers["etag"].count(".") == 2
+
+
+# -- Pages
+
+
+@pytest.mark.parametrize(("path", "default"), [("municipios", "id"), ("estados", "id")])
+async def test_page_links_to_every_order_and_marks_the_current_one(
+    client: httpx.AsyncClient, path: str, default: str
+) -> None:
+    shown = {"municipios": ["nombre", "estado", "localidades", "id"], "estados": ["nombre", "abreviatura", "id"]}[path]
+    for sort in [sign + name for name in shown for sign in ("", "-")]:
+        page = Page.of(await client.get(f"{CENSUS}{path}/?search=j&page_size=2&sort={sort}", headers=BROWSER))
+        heads = page.all("th")[: len(shown)]
+        links = [parse_qs(page.inside("a", of=head)[0].attributes["href"].removeprefix("?")) for head in heads]
+        assert all((link["search"], link["page_size"]) == (["j"], ["2"]) and "page" not in link for link in links)
+        reverse = sort.removeprefix("-") if sort.startswith("-") else f"-{sort}"
+        first = {name: f"-{name}" if name == "localidades" else name for name in shown}
+        offered = [link.get("sort", [default])[0] for link in links]
+        assert offered == [reverse if name == sort.removeprefix("-") else first[name] for name in shown]
+        direction = "descending" if sort.startswith("-") else "ascending"
+        assert [head.attributes.get("aria-sort") for head in heads] == [
+            direction if name == sort.removeprefix("-") else None for name in shown
+        ]
+
+
+@pytest.mark.parametrize(
+    ("path", "sort", "language", "caption"),
+    [
+        ("municipios", "", "en", "Municipios, sorted by key"),
+        ("municipios", "-nombre", "en", "Municipios, sorted by name"),
+        ("municipios", "estado", "es", "Municipios, ordenados por estado"),
+        ("municipios", "localidades", "es", "Municipios, ordenados por número de localidades"),
+        ("municipios", "relevance", "en", "Municipios, sorted by relevance"),
+        ("municipios", "clave", "es", "Municipios, ordenados por clave"),
+        ("estados", "-id", "en", "Estados, sorted by key"),
+        ("estados", "nombre", "es", "Estados, ordenados por nombre"),
+        ("estados", "-abreviatura", "en", "Estados, sorted by abbreviation"),
+        ("estados", "relevance", "es", "Estados, ordenados por relevancia"),
+    ],
+)
+async def test_page_says_how_it_is_sorted(
+    client: httpx.AsyncClient, path: str, sort: str, language: str, caption: str
+) -> None:
+    asked = {"lang": language} | ({"sort": sort} if sort else {})
+    page = Page.of(await client.get(f"{CENSUS}{path}/", params=asked, headers=BROWSER))
+    assert page.one("caption").text == caption
+
+
+async def test_page_shows_what_was_searched(client: httpx.AsyncClient) -> None:
+    page = Page.of(await client.get(f"{CENSUS}municipios/?search=cancun&estado_id=23&lang=es", headers=BROWSER))
+    assert [row[:2] for row in page.rows()] == [["Benito Juárez", "Quintana Roo"]]
+    field = page.one("input", id="search")
+    assert (field.attributes["value"], field.attributes["data-kinds"]) == ("cancun", "municipio")
+    assert "Filtros (2)" in [one.text for one in page.all("summary")]
+    cleared = [link for link in page.all("a") if link.text == "Quitar filtros"]
+    assert [link.attributes["href"] for link in cleared] == ["?format=api&lang=es"]
+    estados = Page.of(await client.get(f"{CENSUS}estados/?search=mex", headers=BROWSER))
+    assert [row[0] for row in estados.rows()] == ["Ciudad de México", "México"]
+    assert estados.one("input", id="search").attributes["data-kinds"] == "estado"
+
+
+@pytest.mark.parametrize("path", ["municipios", "estados"])
+async def test_page_without_results_says_so(client: httpx.AsyncClient, path: str) -> None:
+    page = Page.of(await client.get(f"{CENSUS}{path}/?search=zzzzzz", headers=BROWSER))
+    assert page.of_class("p", "amount").text == "0 records"
+    assert page.all("table") == []
+    assert "No results." in [one.text for one in page.all("p")]
+
+
+@pytest.mark.parametrize(
+    ("path", "typed", "arrival"),
+    [
+        ("municipios", {"search": "san juan"}, "../?format=api&search=san+juan&sort=relevance"),
+        ("municipios", {"search": " Cancún ", "estado_id": "23"},
+         "../?format=api&search=+Canc%C3%BAn+&estado_id=23&sort=relevance"),
+        ("municipios", {"search": "14039"}, "../14039/?format=api"),
+        ("municipios", {"search": "14"}, "../../estados/14/?format=api"),
+        ("municipios", {"search": "140390001"}, "../../localidades/140390001/?format=api"),
+        ("municipios", {}, "../?format=api"),
+        ("estados", {"search": "jal"}, "../?format=api&search=jal&sort=relevance"),
+        ("estados", {"search": "05"}, "../5/?format=api"),
+        ("estados", {"search": "05018"}, "../../municipios/5018/?format=api"),
+    ],
+)  # fmt: skip
+async def test_form_leads_to_the_list_or_to_the_page_of_a_key(
+    client: httpx.AsyncClient, path: str, typed: dict[str, str], arrival: str
+) -> None:
+    target = f"{CENSUS}{path}/?format=api"
+    page = Page.of(await client.get(target))
+    form = page.of_class("form", "filters")
+    action = urljoin(target.partition("?")[0], form.attributes["action"])
+    moved = await client.get(action, params=page.fields(form) | typed)
+    assert (moved.status_code, moved.headers["location"]) == (303, arrival)
+    assert (await client.get(urljoin(action, arrival))).status_code == 200
+
+
+async def test_form_keeps_the_order_that_was_chosen(client: httpx.AsyncClient) -> None:
+    page = Page.of(await client.get(f"{CENSUS}municipios/?format=api&sort=-localidades&page_size=5&lang=es"))
+    sent = page.fields(page.of_class("form", "filters"))
+    assert (sent["sort"], sent["page_size"], sent["lang"]) == ("-localidades", "5", "es")
+    moved = await client.get(f"{CENSUS}municipios/filter/", params={**sent, "search": "juan"})
+    assert moved.headers["location"] == "../?format=api&lang=es&page_size=5&sort=-localidades&search=juan"

@@ -64,6 +64,8 @@ async def test_problem_page_has_no_canonical_link(client: httpx.AsyncClient) -> 
         (f"{LOCALIDADES}filter/?search=14", 303, "../../estados/14/?"),
         (f"{LOCALIDADES}filter/?search=140", 303, "../?search=140&sort=relevance"),
         (f"{LOCALIDADES}filter/?search=zapopan&sort=clave", 303, "../?search=zapopan&sort=clave"),
+        (f"{INDEX}municipios/filter/?utm_source=x&search=zapopan", 303, "../?search=zapopan&sort=relevance"),
+        (f"{INDEX}estados/filter/?fbclid=x&search=", 303, "../?"),
     ],
 )
 async def test_redirect_drops_tracking_parameters(

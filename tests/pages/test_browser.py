@@ -126,6 +126,20 @@ async def test_estado_and_municipio_are_found_on_the_front_page_the_estado_first
         await expect(page).to_have_url(re.compile(rf"{path}\?format=api$"))
 
 
+async def test_lists_of_areas_suggest_areas_of_their_kind(page: Page) -> None:
+    for kind, typed, names, path in (
+        ("municipios", "asientos", ["Municipio 002, Aguascalientes"], "/municipios/1002/"),
+        ("municipios", "mixtepec", ["San Juan, Mixtepec -Dto. 08 -, Ciudad de México"], "/municipios/9002/"),
+        ("estados", "zacatecas", ["Zacatecas"], "/estados/32/"),
+    ):
+        await page.goto(f"{INDEX}{kind}/?format=api")
+        await page.get_by_role("combobox", name="Name").fill(typed)
+        options = page.get_by_role("listbox").get_by_role("option")
+        await expect(options).to_have_text(names)
+        await options.click()
+        await expect(page).to_have_url(re.compile(rf"{path}\?format=api$"))
+
+
 async def test_whole_key_and_enter_lead_to_its_page(page: Page) -> None:
     for key, path in (("010010001", "/localidades/10010001/"), ("01001", "/municipios/1001/"), ("01", "/estados/1/")):
         await page.goto(INDEX)

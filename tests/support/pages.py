@@ -143,7 +143,10 @@ LISTS = [
     f"{LOCALIDADES}?format=api&search=%3Cscript%3E%22onmouseover%3D%27",
     f"{INDEX}municipios/?format=api&page_size=5&page=2",
     f"{INDEX}municipios/?format=api&estado_id=1",
+    f"{INDEX}municipios/?format=api&search=municipio&sort=-localidades&page_size=7&page=2",
+    f"{INDEX}municipios/?format=api&search=%3Cscript%3E%22onmouseover%3D%27",
     f"{INDEX}estados/?format=api",
+    f"{INDEX}estados/?format=api&search=agu&sort=relevance",
     f"{INDEX}releases/?format=api",
     f"{INDEX}releases/2020-01/changes/?format=api&since=2020-01",
 ]

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from localidades_api.api import html_context
 from localidades_api.api.params import AreasQuery, MunicipalitiesQuery, ReleaseQuery, StatesQuery
-from localidades_api.api.redirects import leave_out_blanks
+from localidades_api.api.redirects import filled, see_search
 from localidades_api.api.responses import CACHEABLE, LISTED, NO_KEY, ResponseBuilder, answer_by_key, envelope
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.filters import MunicipalityId, StateId, split_fields
@@ -21,7 +21,18 @@ from localidades_api.catalogue.schemas import MunicipalityDetail, MunicipalityPa
 from localidades_api.database.models import municipalities, states
 
 router = APIRouter(tags=["Areas"], responses=CACHEABLE)
-router.add_api_route("/municipios/filter/", leave_out_blanks, include_in_schema=False)
+
+
+@router.get("/estados/filter/", include_in_schema=False)
+async def search_states(request: Request) -> Response:
+    """Redirect a form to the list, or to the page of the key that was typed."""
+    return see_search(filled(request), "estados")
+
+
+@router.get("/municipios/filter/", include_in_schema=False)
+async def search_or_filter_municipalities(request: Request) -> Response:
+    """Redirect a form to the list, or to the page of the key that was typed."""
+    return see_search(filled(request), "municipios")
 
 
 @router.get("/estados/", summary="List estados", response_model=StatePage, responses=LISTED)

@@ -26,36 +26,36 @@ def filled(request: Request) -> dict[str, str]:
     return {name: value for name, value in request.query_params.items() if value}
 
 
-def see_search(query: Mapping[str, str]) -> Response:
-    """Redirect the form of a list of localities to the list, or to the page of a whole key.
+def see_search(query: Mapping[str, str], folder: str = "localidades") -> Response:
+    """Redirect the form of a list to the list in `folder`, or to the page of a whole key.
 
     A search is sorted by relevance. A clave may lack its zeros, or be the key of a municipio or a locality.
     """
     kept = dict(query)
     clave = kept.pop("clave", "").strip()
     if _is_key(clave, 9):
-        return _see_page(clave, kept)
+        return _see_page(clave, kept, folder)
     if _is_key(clave, 5):
         kept["municipio_id"] = str(int(clave))
     elif clave:
         kept["clave"] = clave.zfill(4) if clave.isdecimal() else clave
     search = kept.get("search", "").strip()
     if any(_is_key(search, digits) for digits in _FOLDERS):
-        return _see_page(search, kept)
+        return _see_page(search, kept, folder)
     return see_list({**kept, "sort": "relevance"} if search and "sort" not in kept else kept)
 
 
-# The folder of the pages of each kind of place, relative to the list of localities, by the digits of its keys.
-_FOLDERS = {2: "../estados/", 5: "../municipios/", 9: ""}
+_FOLDERS = {2: "estados", 5: "municipios", 9: "localidades"}  # of the pages of places, by the digits of their keys
 
 
 def _is_key(text: str, digits: int) -> bool:
     return len(text) == digits and text.isascii() and text.isdecimal()
 
 
-def _see_page(key: str, query: Mapping[str, str]) -> Response:
+def _see_page(key: str, query: Mapping[str, str], folder: str) -> Response:
     kept = {name: query[name] for name in ("format", "lang", "release") if name in query}
-    location = f"../{_FOLDERS[len(key)]}{int(key)}/?{urlencode(kept)}"
+    path = "" if _FOLDERS[len(key)] == folder else f"../{_FOLDERS[len(key)]}/"
+    location = f"../{path}{int(key)}/?{urlencode(kept)}"
     return Response(status_code=HTTPStatus.SEE_OTHER, headers={"Location": location})
 
 

@@ -105,7 +105,7 @@ comparisons = Table(
         comment="The release before it that is not retired",
     ),
     *(Column(kind, Integer, nullable=False) for kind in CHANGE_KINDS),
-    # A version that doesn't know these two writes the others alone.
+    # Empty for releases from before these columns; an earlier version of the service leaves them as they are.
     Column("changes_since", Integer, comment="The release that `changes` begin from"),
     Column("changes", LargeBinary, comment="Kind and id of each change, as four-byte integers (packed.py)"),
     comment="How many localities changed from a release to the next, by kind: counted once, by the importer",

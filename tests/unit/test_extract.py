@@ -4,7 +4,7 @@ import io
 import lzma
 import re
 import zipfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -20,9 +20,10 @@ from pyarrow import parquet
 
 from localidades_api.catalogue.columns import ATTRIBUTES
 from localidades_api.errors import CatalogueError
+from localidades_api.files import workbook
 from localidades_api.files.kinds import describe_kind
-from localidades_api.importer.extract import open_table, split_line, split_lines
-from localidades_api.importer.transform import CatalogueRecords, transform
+from localidades_api.importer.extract import Position, open_table, split_line, split_lines
+from localidades_api.importer.transform import CatalogueRecords, Rejected, transform
 from tests.support.catalogue import HEADER, TRAPS, Place, lines_of, many, read_catalogue, unwatched, write_catalogue
 
 BOM = b"\xef\xbb\xbf"
@@ -389,6 +390,21 @@ def test_semicolons_of_spanish_excel_are_read(tmp_path: Path, expected: Catalogu
     assert read_catalogue(path) == expected
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["lf", "crlf"])
+def test_line_is_counted_as_an_editor_counts_despite_quoted_line_breaks(tmp_path: Path, end: str) -> None:
+    places = many(300)
+    lines = lines_of(place.values() for place in places)
+    lines[260] = lines[260].replace(places[259].nombre, f"Lugar{end}partido")
+    lines[270] = lines[270].replace('"R"', '"X"')
+    path = tmp_path / "AGEEML.csv"
+    path.write_bytes("".join(f"{line}{end}" for line in lines).encode())
+    shown = path.read_text().splitlines()
+    catalogue = read_catalogue(path)
+    assert [position for position, _ in catalogue.rejected] == [Position("line", line) for line in (261, 262, 272)]
+    assert catalogue.rejected[-1].reason == "AMBITO is neither U nor R"
+    assert '"X"' in shown[272 - 1]
+
+
 def test_gzip_is_read(tmp_path: Path, expected: CatalogueRecords) -> None:
     path = tmp_path / "AGEEML.csv.gz"
     path.write_bytes(gzip.compress(text_of(TRAPS).encode()))
@@ -476,6 +492,61 @@ def _as_number(value: str) -> str | float:
     with suppress(ValueError):
         return float(value)
     return value
+
+
+def write_sheet(path: Path, rows: Mapping[int, Sequence[str]]) -> Path:
+    """Write rows by their number in the sheet, from 1, and leave the others empty."""
+    with xlsxwriter.Workbook(path) as book:
+        sheet = book.add_worksheet()
+        for number, row in rows.items():
+            sheet.write_row(number - 1, 0, row)
+    return path
+
+
+def test_row_of_a_sheet_is_counted_as_excel_counts_despite_empty_rows(tmp_path: Path) -> None:
+    rows = {5: HEADER} | {row + 5 + (row > 150): place.values() for row, place in enumerate(many(400), 1)}
+    rows[66] = tuple("X" if value == "R" else value for value in rows[66])
+    rows[300] = ("Fuente: INEGI",)
+    catalogue = read_catalogue(write_sheet(tmp_path / "localidades.xlsx", rows))
+    assert catalogue.rejected == [
+        Rejected(Position("row", 66), "AMBITO is neither U nor R"),
+        Rejected(Position("row", 300), "CVE_LOC is not four digits from 0001"),
+    ]
+
+
+def test_fault_of_a_whole_workbook_names_its_row(tmp_path: Path) -> None:
+    rows = {5: HEADER} | {row + 6: place.values() for row, place in enumerate(many(100), 1)}
+    path = write_sheet(tmp_path / "localidades.xlsx", rows | {66: ("", *rows[66][1:2], "33", *rows[66][3:])})
+    with pytest.raises(CatalogueError, match=r"^Row 66 names an unknown estado 33"):
+        read_catalogue(path)
+    path = write_sheet(tmp_path / "localidades.xlsx", rows | dict.fromkeys(range(60, 80), ("x",)))
+    with pytest.raises(CatalogueError, match=r"20 of 100 rows can't be read; the first is row 60: "):
+        read_catalogue(path)
+    path = write_sheet(tmp_path / "localidades.xlsx", rows | {66: ['"' * 32_767] * 31})  # 2 MB of CSV
+    with pytest.raises(CatalogueError, match=r"^Row 66 has more than a million characters"):
+        read_catalogue(path)
+
+
+def test_line_break_in_a_cell_starts_no_line(tmp_path: Path) -> None:
+    rows = [HEADER, *(place.values() for place in many(30)), ("x",)]
+    sound = write_workbook(tmp_path / "sound.xlsx", rows)
+    with zipfile.ZipFile(sound) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    cell = b'<c r="Z3" t="d"><v>2026-01-01\n</v></c></row>'
+    sheet = members["xl/worksheets/sheet1.xml"]
+    third = sheet.index(b"</row>", sheet.index(b'<row r="3"'))
+    members["xl/worksheets/sheet1.xml"] = sheet[:third] + cell + sheet[third + len(b"</row>") :]
+    catalogue = read_catalogue(write_zip(tmp_path / "broken.xlsx", members))
+    assert [position for position, _ in catalogue.rejected] == [Position("row", 3), Position("row", 32)]
+
+
+def test_sheet_of_more_rows_than_excel_has_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_workbook(tmp_path / "localidades.xlsx", rows_of_traps())
+    monkeypatch.setattr(workbook, "MAX_ROWS", len(TRAPS) + 1)
+    assert len(read_catalogue(path).localities) == len(TRAPS)
+    monkeypatch.setattr(workbook, "MAX_ROWS", len(TRAPS))
+    with pytest.raises(CatalogueError, match=f"The sheet has more than {len(TRAPS)} rows"):
+        read_catalogue(path)
 
 
 def test_sheet_is_read_by_its_name(tmp_path: Path, expected: CatalogueRecords) -> None:

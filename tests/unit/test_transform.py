@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from localidades_api.catalogue.columns import ATTRIBUTES, LocalityRow
 from localidades_api.errors import CatalogueError
-from localidades_api.importer.extract import read_table
+from localidades_api.importer.extract import Position, read_table
 from localidades_api.importer.transform import CatalogueRecords, MunicipalityRow, Rejected, StateRow, transform
 from tests.support.catalogue import HEADER, TRAPS, Place, lines_of, many, read_catalogue, unwatched, write_catalogue
 
@@ -98,7 +98,7 @@ def test_position_in_degrees_minutes_and_seconds_is_read(longitude: str, latitud
 def test_unreadable_position_is_not_taken_as_missing() -> None:
     sound = [("01", "Aguascalientes", "001", "Aguascalientes", f"{n:04d}", "A", "-", "-") for n in range(1, 21)]
     catalogue = read_lines(lines_of([*sound, (*sound[0][:4], "0021", "A", "to the west", "21°52'47\"N")], CENSUS))
-    assert catalogue.rejected == [Rejected(22, "its longitud can't be read as degrees")]
+    assert catalogue.rejected == [Rejected(Position("line", 22), "its longitud can't be read as degrees")]
 
 
 @pytest.mark.parametrize(("text", "metres"), [("-12", -12), ("0", 0), ("-0", 0), ("0005", 5), ("5610", 5610)])
@@ -178,7 +178,7 @@ def test_row_with_a_bad_value_is_rejected_with_its_line_and_reason(values: dict[
     bad = with_values(Place("010010021", "Lugar 21"), **values)
     rows = [place.values() for place in PLAIN]
     catalogue = read_rows(*rows[:7], bad, *rows[7:])
-    assert catalogue.rejected == [Rejected(9, reason)]  # after the header and seven rows
+    assert catalogue.rejected == [Rejected(Position("line", 9), reason)]  # after the header and seven rows
     assert [locality.nombre for locality in catalogue.localities] == [place.nombre for place in PLAIN]
 
 
@@ -199,7 +199,7 @@ def test_row_with_a_bad_value_is_rejected_with_its_line_and_reason(values: dict[
 def test_incomplete_last_line_is_rejected_alone(line: str, reason: str, end: str) -> None:
     lines = [f"{row}\n" for row in lines_of(place.values() for place in PLAIN)]
     catalogue = transform(read_table("AGEEML.csv", [*lines, *([line + end] if line + end else [])]), unwatched)
-    assert catalogue.rejected == ([Rejected(22, reason)] if line + end else [])
+    assert catalogue.rejected == ([Rejected(Position("line", 22), reason)] if line + end else [])
     assert len(catalogue.localities) == len(PLAIN)
 
 
@@ -222,7 +222,9 @@ def scattered() -> list[tuple[str, ...]]:
 
 def test_faults_across_batches_are_reported_in_order_with_their_lines() -> None:
     catalogue = read_rows(*scattered())
-    assert catalogue.rejected == [Rejected(row + 2, reason) for row, (_, reason) in SCATTERED.items() if reason]
+    assert catalogue.rejected == [
+        Rejected(Position("line", row + 2), reason) for row, (_, reason) in SCATTERED.items() if reason
+    ]
     assert catalogue.withdrawn == 2
     sound = {int(place.cvegeo) for row, place in enumerate(many(1_000)) if row not in SCATTERED}
     assert {locality.id for locality in catalogue.localities} == sound
@@ -239,8 +241,8 @@ def test_rows_of_another_width_are_rejected_alone() -> None:
     rows = [place.values() for place in PLAIN]
     catalogue = read_rows(*rows[:5], (*rows[5], "more"), rows[6][:-1], *rows[7:])
     assert catalogue.rejected == [
-        Rejected(7, f"it has {len(HEADER) + 1} values, but {WIDTH}"),
-        Rejected(8, f"it has {len(HEADER) - 1} values, but {WIDTH}"),
+        Rejected(Position("line", 7), f"it has {len(HEADER) + 1} values, but {WIDTH}"),
+        Rejected(Position("line", 8), f"it has {len(HEADER) - 1} values, but {WIDTH}"),
     ]
     assert len(catalogue.localities) == 18
 

@@ -170,7 +170,7 @@ def report_as_object(report: "ImportReport", *, dry_run: bool) -> dict[str, obje
         "losses": report.losses,
         "demo_retired": report.demo_retired,
         "withdrawn": report.withdrawn,
-        "rejected": [{"line": line, "reason": reason} for line, reason in report.rejected],
+        "rejected": [{position.unit: position.number, "reason": reason} for position, reason in report.rejected],
     }
 
 

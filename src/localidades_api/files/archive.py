@@ -8,7 +8,7 @@ import zipfile
 import zlib
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, NamedTuple, cast
 
 from localidades_api.errors import CatalogueError
 from localidades_api.files.kinds import OTHER_ZIP, START, ZIP, describe_kind, describe_zip
@@ -24,8 +24,20 @@ _SMALL = 64 * 1024**2  # bytes that a member may have at any ratio
 _MAX_READ = 1024**2  # bytes at once; zipfile reads the directory of a zip in one call
 
 
-def open_text(source: Path | IO[bytes], stack: ExitStack, sheet: str | None = None) -> tuple[str, IO[bytes], int]:
-    """Open the file, or the member that holds the table; return its name and size in bytes too.
+class Text(NamedTuple):
+    """The text of a catalogue: the member of a zip that it is from, and its size in bytes, 0 if that is unknown.
+
+    `sheet_rows` has the sheet's row number of each line, if the text is that of a workbook.
+    """
+
+    member: str
+    file: IO[bytes]
+    size: int
+    sheet_rows: list[int] | None = None
+
+
+def open_text(source: Path | IO[bytes], stack: ExitStack, sheet: str | None = None) -> Text:
+    """Open the file, or the member that holds the table.
 
     A file that is already open stays open. A workbook's sheet, the first or a named one, is written as text to an
     unnamed temporary file.
@@ -39,17 +51,17 @@ def open_text(source: Path | IO[bytes], stack: ExitStack, sheet: str | None = No
         if _begins_with(file, b"\x1f\x8b"):
             text, size = cast("IO[bytes]", stack.enter_context(_Unpacked(file))), 0
         _refuse_other_kinds(text)
-        return source.name if isinstance(source, Path) else "", text, size
+        return Text(source.name if isinstance(source, Path) else "", text, size)
     archive = stack.enter_context(zipfile.ZipFile(file))
     if len(archive.infolist()) > MAX_MEMBERS:
         raise CatalogueError(f"The zip has more than {MAX_MEMBERS} files: this is not a catalogue.")
     if is_workbook(archive):
-        return "", *_read_workbook(archive, size, sheet, stack)
+        return _read_workbook(archive, size, sheet, stack)
     _refuse_sheet(sheet)
     member = _choose_member(archive, size)
     table = stack.enter_context(archive.open(member))
     _refuse_other_kinds(table)
-    return member.filename, table, member.file_size
+    return Text(member.filename, table, member.file_size)
 
 
 def describe_file(path: Path) -> str | None:
@@ -97,20 +109,20 @@ def _refuse_sheet(sheet: str | None) -> None:
         raise CatalogueError("The file is no workbook, so it has no sheets: leave out --sheet.")
 
 
-def _read_workbook(archive: zipfile.ZipFile, size: int, sheet: str | None, stack: ExitStack) -> tuple[IO[bytes], int]:
-    """Write a sheet as text to a temporary file; return that, and its size in bytes."""
+def _read_workbook(archive: zipfile.ZipFile, size: int, sheet: str | None, stack: ExitStack) -> Text:
+    """Write a sheet as text to a temporary file."""
     for info in archive.infolist():
         _check_member(info, size)
     text = stack.enter_context(tempfile.TemporaryFile(prefix="localidades-"))  # noqa: SIM115  # the stack is one
     try:
-        write_csv(archive, sheet, text)
+        sheet_rows = write_csv(archive, sheet, text)
     except WorkbookError as error:
         raise CatalogueError(str(error)) from error
     except DAMAGE as error:
         raise CatalogueError("The workbook can't be read: save its sheet as CSV (UTF-8).") from error
     written = text.tell()
     text.seek(0)
-    return text, written
+    return Text("", text, written, sheet_rows)
 
 
 def limit_reads(source: Path | IO[bytes]) -> io.BufferedReader:

@@ -19,6 +19,7 @@ from xml.parsers import expat
 from zipfile import ZipFile
 
 MAX_COLUMNS = 16_384
+MAX_ROWS = 1_048_576
 _WORKBOOK = "xl/workbook.xml"
 _ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")  # ECMA-376 part 1, 22.9.2.19: ST_Xstring
 # Characters that XML 1.0 can't contain, and text that looks like their escapes.
@@ -186,10 +187,11 @@ def is_workbook(archive: ZipFile) -> bool:
     return any(_canonical(name) == _WORKBOOK for name in archive.namelist())
 
 
-def write_csv(archive: ZipFile, name: str | None, out: IO[bytes]) -> None:
+def write_csv(archive: ZipFile, name: str | None, out: IO[bytes]) -> list[int]:
     """Write a sheet, the first or a named one, as CSV in UTF-8, every value quoted, and every row as wide as the first.
 
-    Raises WorkbookError for a cell with an error, or with a formula that has no value.
+    Returns the sheet's row number of each line. Raises WorkbookError for a cell with an error, or with a formula that
+    has no value.
     """
     workbook = Workbook(archive)
     sheet = find_sheet(workbook, name)
@@ -198,12 +200,17 @@ def write_csv(archive: ZipFile, name: str | None, out: IO[bytes]) -> None:
     text = io.TextIOWrapper(out, "utf-8", newline="")
     rows = csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n")
     width = 0
+    numbers: list[int] = []
     for row in filter(None, workbook.rows(sheet)):
+        if len(numbers) == MAX_ROWS:
+            raise WorkbookError(f"The sheet has more than {MAX_ROWS:,} rows, the most that Excel has: save it as CSV.")
+        numbers.append(row.number)
         for column, fault in row.unvalued.items():
             raise WorkbookError(refusal_of_cell(column, row.number, fault))
         width = width or len(row)
         rows.writerow([*row, *[""] * (width - len(row))])
     text.detach()  # writes the buffered rows
+    return numbers
 
 
 def find_sheet(workbook: Workbook, name: str | None) -> Sheet:
@@ -560,7 +567,8 @@ class _SheetParser(_Parser):
         if kind == "b":
             self._row.truths[at] = written != "0"
             return "TRUE" if self._row.truths[at] else "FALSE"
-        return written.removesuffix("T00:00:00") if kind == "d" else _unescape(written)
+        text = _unescape(written)
+        return text.removesuffix("T00:00:00") if kind == "d" else text
 
 
 class _LocalNames(dict[str, str]):

@@ -29,7 +29,7 @@ class InvalidRowError(Exception):
 
 
 class InvalidFileError(Exception):
-    """A row invalidates the whole file; the text continues a sentence that begins with the line's number."""
+    """A row invalidates the whole file; the text continues a sentence that begins with its position."""
 
 
 class Memo(dict[Text, Value]):
@@ -73,7 +73,7 @@ class KeyColumn(Memo[str, str]):
                 raise InvalidRowError(f"{self._column} is not {self._described}")
             if self.has_lost:
                 raise InvalidFileError(
-                    f"has the zeros at the beginning of its {self._column}, which earlier lines have lost: save the"
+                    f"has the zeros at the beginning of its {self._column}, which earlier rows have lost: save the"
                     " file again with its keys as text."
                 )
             self.has_lost = False

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal, NamedTuple
 
 from localidades_api.catalogue.columns import ATTRIBUTES, POINT
 from localidades_api.catalogue.folding import fold_header
@@ -116,11 +116,23 @@ def split_lines(lines: Iterable[str], separator: str) -> list[list[str]]:
     ]
 
 
+class Position(NamedTuple):
+    """A line of a text, or a row of a sheet, as an editor or Excel numbers them."""
+
+    unit: Literal["line", "row"]
+    number: int
+
+    def __str__(self) -> str:
+        """Return it as in a sentence, such as `line 62`."""
+        return f"{self.unit} {self.number}"
+
+
 @dataclass(frozen=True, slots=True)
 class CatalogueText:
     """The text of a catalogue: its layout and its lines after the header, each with its line end.
 
-    `rows` is the number of lines if it is known, `share` the part of the text that has been read, from 0 to 1.
+    `rows` is the number of lines if it is known, `share` the part of the text that has been read, from 0 to 1, and
+    `sheet_rows` the sheet's row number of each line, the header's first, if the text is that of a workbook.
     """
 
     member: str
@@ -128,6 +140,11 @@ class CatalogueText:
     lines: Iterable[str]
     rows: int | None = None
     share: Callable[[], float] | None = None
+    sheet_rows: Sequence[int] | None = None
+
+    def locate(self, line: int) -> Position:
+        """Return the position of a line of the text in the file; the header is line 1."""
+        return _locate(line, self.sheet_rows)
 
 
 @contextmanager
@@ -140,10 +157,10 @@ def open_table(source: Path | IO[bytes], sheet: str | None = None) -> Iterator[C
     """
     with ExitStack() as stack:
         with _translate_damage():
-            member, file, size = open_text(source, stack, sheet)
+            member, file, size, sheet_rows = open_text(source, stack, sheet)
             text = stack.enter_context(io.TextIOWrapper(file, encoding=_detect_encoding(file)))
             share = (lambda: min(file.tell() / size, 1.0)) if size else None
-            table = read_table(member, _read_lines(text), share=share)
+            table = read_table(member, _read_lines(text, sheet_rows), share=share, sheet_rows=sheet_rows)
         yield table
 
 
@@ -185,20 +202,31 @@ def _translate_damage() -> Iterator[None]:
 
 
 def read_table(
-    member: str, lines: Iterable[str], *, rows: int | None = None, share: Callable[[], float] | None = None
+    member: str,
+    lines: Iterable[str],
+    *,
+    rows: int | None = None,
+    share: Callable[[], float] | None = None,
+    sheet_rows: Sequence[int] | None = None,
 ) -> CatalogueText:
     """Make a table of decoded lines; the first is the header."""
     remaining = iter(lines)
-    return CatalogueText(member, Layout.parse(next(remaining, "").rstrip("\r\n")), remaining, rows, share)
+    layout = Layout.parse(next(remaining, "").rstrip("\r\n"))
+    return CatalogueText(member, layout, remaining, rows, share, sheet_rows)
 
 
-def _read_lines(text: io.TextIOWrapper) -> Iterator[str]:
+def _locate(line: int, sheet_rows: Sequence[int] | None) -> Position:
+    return Position("line", line) if sheet_rows is None else Position("row", sheet_rows[line - 1])
+
+
+def _read_lines(text: io.TextIOWrapper, sheet_rows: Sequence[int] | None) -> Iterator[str]:
     number = 0
     with _translate_damage():
         try:
             for number, line in enumerate(iter(partial(text.readline, MAX_LINE), ""), 1):
                 if len(line) == MAX_LINE:
-                    raise CatalogueError(f"Line {number} has more than a million characters: this is not a catalogue.")
+                    where = str(_locate(number, sheet_rows)).capitalize()
+                    raise CatalogueError(f"{where} has more than a million characters: this is not a catalogue.")
                 if number > MAX_LINES + 1:
                     raise CatalogueError(f"The file has more than {MAX_LINES:,} lines: this is not a catalogue.")
                 yield line

@@ -25,7 +25,7 @@ from localidades_api.importer.cells import (
     reader_of,
     refuse_sums,
 )
-from localidades_api.importer.extract import COLUMNS, CatalogueText, Layout, split_line, split_lines
+from localidades_api.importer.extract import COLUMNS, CatalogueText, Layout, Position, split_line, split_lines
 
 _BATCH = 250  # lines read at once; few enough for their values to fit a processor's cache
 _CHUNK = 5000  # rows between two reports of progress, a multiple of the batch
@@ -50,9 +50,9 @@ class MunicipalityRow(NamedTuple):
 
 
 class Rejected(NamedTuple):
-    """A line that is not a valid locality, and the reason."""
+    """A row that is not a valid locality, and the reason."""
 
-    line: int
+    position: Position
     reason: str
 
 
@@ -91,7 +91,7 @@ def transform(table: CatalogueText, advance: Callable[[int], None]) -> Catalogue
     a duplicate key, an estado outside 01 to 32, or a municipio or estado with two names.
     """
     catalogue = CatalogueRecords()
-    reader = _LineReader(table.layout, catalogue)
+    reader = _LineReader(table, catalogue)
     lines, line, number = iter(table.lines), "\n", 1
     while batch := list(islice(lines, _BATCH)):
         reader.read(batch, number + 1)
@@ -126,10 +126,10 @@ def _check_yield(catalogue: CatalogueRecords) -> None:
     if not accepted and not rejected:
         raise CatalogueError("The file has no localities: use INEGI's AGEEML file.")
     if rejected * 10 > accepted + rejected:
-        line, reason = catalogue.rejected[0]
+        position, reason = catalogue.rejected[0]
         raise CatalogueError(
             f"This is not a valid catalogue: {rejected} of {accepted + rejected} rows can't be read;"
-            f" the first is line {line}: {reason}."
+            f" the first is {position}: {reason}."
         )
 
 
@@ -146,8 +146,9 @@ class _LineReader:
     the invalid row only if a batch fails, so each check is written once.
     """
 
-    def __init__(self, layout: Layout, catalogue: CatalogueRecords) -> None:
-        self._layout = layout
+    def __init__(self, table: CatalogueText, catalogue: CatalogueRecords) -> None:
+        self._layout = layout = table.layout
+        self._locate = table.locate
         self._catalogue = catalogue
         # A missing column is read from an empty one that is appended to every batch.
         self._pick = itemgetter(*(layout.indexes.get(column, layout.width) for column in COLUMNS))
@@ -163,7 +164,7 @@ class _LineReader:
         return any(column.has_lost for column in (self._states, self._municipalities, self._claves))
 
     def read(self, lines: Sequence[str], number: int) -> None:
-        """Add lines to the catalogue; the first is line `number` of the file."""
+        """Add lines to the catalogue; the first is line `number` of the text."""
         self._read_rows(split_lines(lines, self._layout.separator), number)
 
     def _read_rows(self, rows: Sequence[list[str]], number: int) -> None:
@@ -180,11 +181,11 @@ class _LineReader:
 
     def _reject(self, number: int, fault: Exception) -> None:
         if isinstance(fault, InvalidFileError):
-            raise CatalogueError(f"Line {number} {fault}") from None
+            raise CatalogueError(f"{str(self._locate(number)).capitalize()} {fault}") from None
         if isinstance(fault, _Withdrawn):
             self._catalogue.withdrawn += 1
         else:
-            self._catalogue.rejected.append(Rejected(number, str(fault)))
+            self._catalogue.rejected.append(Rejected(self._locate(number), str(fault)))
 
     def _convert(self, rows: Sequence[list[str]]) -> list[LocalityRow]:
         """Return the records of rows; raise InvalidRowError, _Withdrawn or InvalidFileError if a row has none."""
@@ -235,7 +236,7 @@ class _LineReader:
             or municipalities.setdefault(municipality.id, municipality) != municipality
         ):
             raise InvalidFileError(
-                f"gives estado {cve_ent} or municipio {cve_ent}{cve_mun} another name than an earlier line does."
+                f"gives estado {cve_ent} or municipio {cve_ent}{cve_mun} another name than an earlier row does."
             )
         return municipality.id
 

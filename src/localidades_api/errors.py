@@ -53,6 +53,14 @@ class CatalogueError(CommandError):
     """A catalogue is refused as a whole; nothing was changed."""
 
 
+class AlreadyPublishedError(CatalogueError):
+    """A catalogue is already published from the same file, as `release`; there is nothing to import."""
+
+    def __init__(self, release: str, remedy: str) -> None:
+        super().__init__(f"This very file is already published, as release {release}: {remedy}")
+        self.release = release
+
+
 class ImportRunningError(CommandError):
     """Another import, or the retirement of a release, is under way on this database."""
 

@@ -25,6 +25,7 @@ from localidades_api import __version__
 from localidades_api.app import create_app
 from localidades_api.cli import app as command_line
 from localidades_api.cli.commands import roles
+from localidades_api.cli.exit_codes import ALREADY_PUBLISHED, FAILED
 from localidades_api.database.dsn import Dsn
 from localidades_api.settings import PREFIX, Settings
 from tests.deploy.nginx import LISTEN
@@ -252,6 +253,18 @@ def test_command_of_a_systemd_unit_exists(units: Path, name: str) -> None:
         assert re.fullmatch(r"2|20\d\d-\d\d", str(context.params[given]))
     parameters = inspect.signature(roles).parameters
     assert service.user == parameters["reader" if first == "serve" else "importer"].default
+
+
+@pytest.mark.parametrize(("code", "expected"), [(ALREADY_PUBLISHED, 0), (FAILED, 1)])
+def test_month_without_a_new_file_is_a_success(tmp_path: Path, code: int, expected: int) -> None:
+    unit = (UNITS / "localidades-import.service").read_text("utf-8")
+    assert re.findall(r"^SuccessExitStatus=(.*)$", unit, re.MULTILINE) == [str(ALREADY_PUBLISHED)]
+    program = tmp_path / "localidades-api"
+    program.write_text(f"#!/bin/sh\nexit {code}\n")
+    program.chmod(0o755)
+    (container,) = dict(pods())["localidades-import"]["spec"]["containers"]
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    assert subprocess.run(container["command"], env=path, timeout=PATIENCE, check=False).returncode == expected
 
 
 def test_systemd_leaves_time_to_drain() -> None:

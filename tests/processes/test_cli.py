@@ -484,6 +484,21 @@ def test_import_prints_one_json_document(seeded_database: str, tmp_path: Path) -
         assert "publish release" not in result.stderr
 
 
+def test_file_that_is_already_published_has_an_exit_code_of_its_own(
+    seeded_database: str, small_catalogue: Path, tmp_path: Path
+) -> None:
+    said = "This very file is already published, as release 2020-01: there is nothing to do."
+    for options in (), ("--release", "2021-01"), ("--dry-run", "--json"):
+        result = invoke("import", str(small_catalogue), *options, url=seeded_database)
+        assert (result.returncode, result.stdout, result.stderr.splitlines()[-1]) == (3, "", said)
+    other = write_catalogue(tmp_path / "catun_localidad_2020-01.csv", many(131))
+    assert_error(invoke("import", str(other), url=seeded_database), "Release 2020-01 is already published from another")
+    assert invoke("import", str(other), "--release", "2020-02", url=seeded_database).returncode == 0
+    result = invoke("import", str(small_catalogue), url=seeded_database)
+    assert result.returncode == 3
+    assert "make it the current one with `localidades-api releases publish 2020-01`" in result.stderr
+
+
 def test_first_import_has_nothing_to_compare(database: str, small_catalogue: Path) -> None:
     report = json.loads(invoke("import", str(small_catalogue), "--json", url=database).stdout)
     assert (report["compared_with"], report["changes"]) == (None, None)

@@ -32,6 +32,7 @@ Exit codes:
     1  failed, and the error says why; verify: the service and the file differ
     2  wrong command, option or argument; match: the file can't be read;
        verify: the service and the file can't be compared
+    3  import: this very file is already published; nothing has changed
    74  the output can't be written; an import is still published
   130  interrupted (Ctrl-C)
   141  the program that reads the output has exited, as `| head` does

@@ -19,6 +19,7 @@ from typer.exceptions import TyperException
 
 from localidades_api.cli.console import buffer_stdout, flush_stdout, print_error
 from localidades_api.errors import (
+    AlreadyPublishedError,
     InsufficientMemoryError,
     LocalidadesError,
     OutputError,
@@ -29,6 +30,7 @@ from localidades_api.observability.progress_display import console
 
 FAILED = 1
 USAGE = 2  # also if `verify` can't compare, because its 1 means that the two differ
+ALREADY_PUBLISHED = 3
 OUTPUT_ERROR = 74  # EX_IOERR in sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 READER_GONE = 141  # 128 + SIGPIPE
@@ -110,6 +112,9 @@ def errors_as_sentences(status: int = FAILED) -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
     except ReaderGoneError as error:
         raise typer.Exit(READER_GONE) from error
+    except AlreadyPublishedError as error:
+        console.print(str(error), markup=False)  # nothing failed
+        raise typer.Exit(ALREADY_PUBLISHED) from error
     except Exception as error:
         if sys.flags.dev_mode:
             raise

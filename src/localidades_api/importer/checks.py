@@ -6,13 +6,13 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.catalogue.keys import STATE_KEYS
-from localidades_api.errors import CatalogueError
+from localidades_api.errors import AlreadyPublishedError, CatalogueError
 from localidades_api.importer.transform import CatalogueRecords
 from localidades_api.releases.comparison import Comparison
 
 
 async def refuse_published(connection: AsyncConnection, name: str, sha256: str) -> None:
-    """Raise CatalogueError if the name is taken or the file is already published."""
+    """Raise AlreadyPublishedError if the file is already published, or CatalogueError if its name is taken."""
     published = await connection.execute(
         text(
             """
@@ -41,7 +41,7 @@ async def refuse_published(connection: AsyncConnection, name: str, sha256: str) 
         if taken.is_current
         else (f"make it the current one with `localidades-api releases publish {taken.name}`.")
     )
-    raise CatalogueError(f"This very file is already published, as release {taken.name}: {remedy}")
+    raise AlreadyPublishedError(taken.name, remedy)
 
 
 _MAX_NAMED = 3  # estados in a message

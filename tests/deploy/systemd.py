@@ -13,15 +13,15 @@ PROGRAM = "/opt/localidades-api/bin/localidades-api"  # as in the units
 
 @dataclass(frozen=True)
 class Service:
-    """A unit that runs a command."""
+    """A unit that runs commands one after the other."""
 
     user: str
-    command: list[str]
+    commands: list[list[str]]
     variables: dict[str, str]
 
 
 def read_service(unit: str, read: Callable[[str], str | None]) -> Service:
-    """Return the command of a unit; `read` returns the text of an environment file, or None if it is missing."""
+    """Return the commands of a unit; `read` returns the text of an environment file, or None if it is missing."""
     text = (UNITS / unit).read_text(encoding="utf-8")
 
     def values(name: str) -> list[str]:
@@ -32,10 +32,11 @@ def read_service(unit: str, read: Callable[[str], str | None]) -> Service:
         given = read(path.removeprefix("-"))
         assert given is not None or path.startswith("-"), path
         variables |= dict(re.findall(r"^(\w+)=(.*)$", given or "", re.MULTILINE))
-    (user,), (command,) = values("User"), values("ExecStart")
+    (user,) = values("User")
 
     def expanded(word: str) -> str:
         named = re.sub(r"\$\{(\w+)\}", lambda found: variables[found[1]], word)
         return named.replace("$$", "$").replace("%%", "%")
 
-    return Service(user, [expanded(word) for word in shlex.split(command)], variables)
+    commands = [[expanded(word) for word in shlex.split(command)] for command in values("ExecStart")]
+    return Service(user, commands, variables)

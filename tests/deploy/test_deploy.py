@@ -243,28 +243,35 @@ def test_systemd_units_are_valid_and_hardened(units: Path) -> None:
 def test_command_of_a_systemd_unit_exists(units: Path, name: str) -> None:
     shipped = (UNITS / "localidades-api.env").read_text("utf-8")
     service = read_service(f"{name}.service", {"/etc/localidades-api.env": shipped}.get)
-    command = [word.replace(PROGRAM, str(units / "localidades-api")) for word in service.command]
-    subprocess.run(command, env=os.environ | service.variables, timeout=PATIENCE, check=True)
-    first, *words = (units / "words").read_text().splitlines()
-    group = get_command(command_line)
-    assert isinstance(group, TyperGroup)
-    with group.commands[first].make_context(first, words) as context:
-        given = {"serve": "workers", "import": "release"}[first]
-        assert re.fullmatch(r"2|20\d\d-\d\d", str(context.params[given]))
+    given = {"serve": ("workers", "2"), "import": ("release", r"20\d\d-\d\d"), "retire": ("keep", "12")}
+    called = []
+    for words in service.commands:
+        command = [word.replace(PROGRAM, str(units / "localidades-api")) for word in words]
+        subprocess.run(command, env=os.environ | service.variables, timeout=PATIENCE, check=True)
+        found, arguments = get_command(command_line), (units / "words").read_text().splitlines()
+        while isinstance(found, TyperGroup):
+            first, *arguments = arguments
+            found = found.commands[first]
+        with found.make_context(first, arguments) as context:
+            parameter, pattern = given[first]
+            assert re.fullmatch(pattern, str(context.params[parameter]))
+        called.append(first)
+    assert called == (["serve"] if name == "localidades-api" else ["import", "retire"])
     parameters = inspect.signature(roles).parameters
-    assert service.user == parameters["reader" if first == "serve" else "importer"].default
+    assert service.user == parameters["reader" if called == ["serve"] else "importer"].default
 
 
-@pytest.mark.parametrize(("code", "expected"), [(ALREADY_PUBLISHED, 0), (FAILED, 1)])
+@pytest.mark.parametrize(("code", "expected"), [(0, 0), (ALREADY_PUBLISHED, 0), (FAILED, 1)])
 def test_month_without_a_new_file_is_a_success(tmp_path: Path, code: int, expected: int) -> None:
     unit = (UNITS / "localidades-import.service").read_text("utf-8")
     assert re.findall(r"^SuccessExitStatus=(.*)$", unit, re.MULTILINE) == [str(ALREADY_PUBLISHED)]
     program = tmp_path / "localidades-api"
-    program.write_text(f"#!/bin/sh\nexit {code}\n")
+    program.write_text(f'#!/bin/sh\necho "$1"\n[ "$1" = releases ] || exit {code}\n')
     program.chmod(0o755)
     (container,) = dict(pods())["localidades-import"]["spec"]["containers"]
     path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    assert subprocess.run(container["command"], env=path, timeout=PATIENCE, check=False).returncode == expected
+    ended = subprocess.run(container["command"], env=path, capture_output=True, timeout=PATIENCE, check=False)
+    assert (ended.returncode, b"releases" in ended.stdout) == (expected, expected == 0), ended.stderr
 
 
 def test_systemd_leaves_time_to_drain() -> None:

@@ -83,11 +83,13 @@ class Machine:
         elif unit == "localidades-import.timer":
             service = read_service("localidades-import.service", self.read)
             variables = environment() | self.variables | service.variables | {"PGUSER": service.user}
-            words = [self.own(word) for word in service.command]
-            subprocess.run(words, env=variables | {"CATALOGUE": self.addresses[INEGI]}, check=True)
+            for words in service.commands:
+                own = [self.own(word) for word in words]
+                subprocess.run(own, env=variables | {"CATALOGUE": self.addresses[INEGI]}, check=True)
         elif unit != "daemon-reload":
             service = read_service(f"{unit}.service", self.read)
-            words = [self.own(word) for word in service.command]
+            (command,) = service.commands
+            words = [self.own(word) for word in command]
             settings = self.variables | service.variables | {"PGUSER": service.user}
             program, serve, *options = words
             assert serve == "serve"

@@ -30,6 +30,7 @@ from tests.support.application import (
     import_into,
     publish_again,
     retire,
+    retire_all_but,
     running_app,
 )
 from tests.support.catalogue import Place, many, write_catalogue
@@ -252,6 +253,59 @@ async def test_older_mark_does_not_shorten_the_grace_of_a_new_one(releases: str)
     await asyncio.wait({retiring})
 
 
+# -- All but the newest
+
+
+@pytest.mark.parametrize(("keep", "left"), [(1, ["2021-01"]), (2, ["2020-01", "2021-01"])])
+async def test_all_but_the_newest_releases_are_retired(releases: str, keep: int, left: list[str]) -> None:
+    assert await retire_all_but(releases, keep) == [name for name in NAMES if name not in left]
+    await assert_only(releases, *left)
+
+
+async def test_current_release_stays_beside_the_newest(releases: str) -> None:
+    await publish_again(releases, "2019-01")
+    assert await retire_all_but(releases, 1) == ["2020-01"]
+    await assert_only(releases, "2019-01", "2021-01")
+    assert (await read_release(releases))[0].name == "2019-01"
+
+
+async def test_newest_releases_are_those_imported_last(releases: str, tmp_path: Path) -> None:
+    await import_into(releases, write_catalogue(tmp_path / "catun_localidad_2018-01.csv", cut(2022)))
+    assert await retire_all_but(releases, 2) == ["2019-01", "2020-01"]
+    assert await names_of(releases) == [("2021-01", False), ("2018-01", False)]
+
+
+async def test_no_release_is_retired_among_as_many_as_are_kept(releases: str) -> None:
+    before = await photograph(releases)
+    async with asyncio.timeout(20):  # nothing is waited for
+        assert await retire_all_but(releases, 3, grace=60) == []
+    assert await photograph(releases) == before
+
+
+async def test_retirement_of_the_oldest_finishes_an_interrupted_one(releases: str) -> None:
+    async with connected(releases) as connection:
+        await connection.execute("UPDATE releases SET retired_at = now() WHERE name = '2021-01'")
+        await connection.execute("UPDATE current_release SET release_id = 2")
+    assert sorted(await retire_all_but(releases, 2)) == ["2021-01"]
+    await assert_only(releases, "2019-01", "2020-01")
+
+
+def test_command_retires_all_but_the_newest(releases: str) -> None:
+    settings = environment(releases, LOCALIDADES_RELEASE_POLL="0.1")
+    ended = run("releases", "retire", "--keep", "2", env=settings)
+    assert (ended.returncode, ended.stdout) == (0, "Release 2019-01 is retired.\n"), ended.stderr
+    ended = run("releases", "retire", "--keep", "2", env=settings)
+    said = "No release is retired: none but the current one is older than the 2 newest.\n"
+    assert (ended.returncode, ended.stdout) == (0, said), ended.stderr
+
+
+@pytest.mark.parametrize("words", [(), ("2019-01", "--keep", "2"), ("--keep", "0"), ("--keep", "all")])
+def test_retirement_takes_either_a_name_or_a_number(releases: str, words: tuple[str, ...]) -> None:
+    ended = run("releases", "retire", *words, env=environment(releases))
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "--keep" in ended.stderr
+
+
 # -- Killed
 
 
@@ -384,6 +438,14 @@ async def test_release_that_is_withdrawn_goes_on_finding_nothing_until_its_rows_
             await connection.execute(f"ALTER TABLE localities DETACH PARTITION {partition}")
         assert (await client.get(f"{LIST}?municipio_id=31998")).status_code == 503
         assert (await client.get(f"{LIST}suggest/?q=otro")).status_code == 200  # its names are indexed
+
+
+async def test_demo_stays_beside_the_newest_releases(demo: str, real: Path, tmp_path: Path) -> None:
+    await import_into(demo, real, keep_demo=True)
+    await import_into(demo, write_catalogue(tmp_path / "catun_localidad_2023-01.csv", cut(2019)), keep_demo=True)
+    assert await retire_all_but(demo, 2) == []
+    assert await retire_all_but(demo, 1) == ["2022-01"]
+    assert await names_of(demo) == [("demo", False), ("2023-01", False)]
 
 
 async def test_import_that_is_not_committed_leaves_the_demo(demo: str, real: Path) -> None:

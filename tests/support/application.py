@@ -18,7 +18,7 @@ from localidades_api.database.pool import Database
 from localidades_api.errors import LocalidadesError
 from localidades_api.importer.run import ImportReport, import_catalogue
 from localidades_api.releases.publish import publish_release
-from localidades_api.releases.retire import retire_release
+from localidades_api.releases.retire import retire_oldest, retire_release
 from localidades_api.response_cache import Key, ResponseCache, spelling
 from localidades_api.settings import Settings
 from tests.support.catalogue import Silent
@@ -137,6 +137,12 @@ async def retire(url: str, name: str, progress: Any = None, *, grace: float = 0)
     """Remove a release, as the command does; return the names of all removed releases."""
     async with _writing(url) as database:
         return await retire_release(database, name, progress or Silent(), grace=grace)
+
+
+async def retire_all_but(url: str, keep: int, *, grace: float = 0) -> list[str]:
+    """Remove all releases but the newest, as the command does; return their names."""
+    async with _writing(url) as database:
+        return await retire_oldest(database, keep, Silent(), grace=grace)
 
 
 async def walk(client: httpx.AsyncClient, target: str) -> AsyncIterator[httpx.Response]:

@@ -142,14 +142,32 @@ def publish(
         print_text(f"Release {name} is now the current one; before, it was {previous or 'none'}.")
 
 
-@releases.command(epilog=examples("localidades-api releases retire 2018-09"))
+@releases.command(
+    epilog=examples("localidades-api releases retire 2018-09", "localidades-api releases retire --keep 12")
+)
 def retire(
     name: Annotated[
-        str, typer.Argument(help="Name of a release that is not the current one.", autocompletion=_complete_name)
-    ],
+        str | None, typer.Argument(help="Name of a release that is not the current one.", autocompletion=_complete_name)
+    ] = None,
+    *,
+    keep: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Instead of a name: retire all but this many, those imported last; the current one and the demo stay.",
+        ),
+    ] = None,
 ) -> None:
-    """Remove an old release for good while the service reads the others, and finish any interrupted retirement."""
-    from localidades_api.cli.database import run_retirement  # noqa: PLC0415  # see `cli`
+    """Remove old releases for good while the service reads the others, and finish any interrupted retirement."""
+    from localidades_api.cli.database import run_retirement, run_retirement_of_oldest  # noqa: PLC0415  # see `cli`
 
-    for gone in run_retirement(name):
+    if name is not None and keep is None:
+        retired = run_retirement(name)
+    elif name is None and keep is not None:
+        retired = run_retirement_of_oldest(keep)
+    else:
+        raise typer.BadParameter("give either the name of a release or --keep")
+    for gone in retired:
         print_text(f"Release {gone} is retired.")
+    if not retired:
+        print_text(f"No release is retired: none but the current one is older than the {keep} newest.")

@@ -65,11 +65,19 @@ async def retire_release(database: Database, name: str, progress: StepProgress, 
         progress.begin(RetirementStep.MARK)
         async with _lock_pointer(connection):
             await _withdraw(connection, name)
-        progress.begin(RetirementStep.COMPARE)
-        await complete_comparisons(connection)
-        retired = await _remove_marked(connection, progress, grace)
-    progress.begin(RetirementStep.DONE)
-    return retired
+        return await _remove_marked(connection, progress, grace)
+
+
+async def retire_oldest(database: Database, keep: int, progress: StepProgress, *, grace: float) -> list[str]:
+    """Remove all releases but the `keep` newest, the current one and the demo; otherwise as `retire_release`.
+
+    The newest are those that were imported last.
+    """
+    async with _session(database) as connection:
+        progress.begin(RetirementStep.MARK)
+        async with _lock_pointer(connection):
+            await _withdraw_oldest(connection, keep)
+        return await _remove_marked(connection, progress, grace)
 
 
 async def finish_retirements(database: Database, progress: StepProgress, *, grace: float) -> list[str]:
@@ -78,12 +86,7 @@ async def finish_retirements(database: Database, progress: StepProgress, *, grac
     Raises ImportRunningError or DatabaseUnavailableError; the next run continues.
     """
     async with _session(database) as connection:
-        if not await _list_marked(connection):
-            return []
-        await complete_comparisons(connection)
-        retired = await _remove_marked(connection, progress, grace)
-    progress.begin(RetirementStep.DONE)
-    return retired
+        return await _remove_marked(connection, progress, grace)
 
 
 async def withdraw_demo(connection: AsyncConnection) -> bool:
@@ -110,9 +113,15 @@ async def _session(database: Database) -> AsyncIterator[AsyncConnection]:
 
 
 async def _remove_marked(connection: AsyncConnection, progress: StepProgress, grace: float) -> list[str]:
+    if not await _list_marked(connection):
+        return []
+    progress.begin(RetirementStep.COMPARE)
+    await complete_comparisons(connection)
     progress.begin(RetirementStep.WAIT)
     await _wait_for_readers(connection, grace)
-    return [await _remove(connection, marked, progress) for marked in await _list_marked(connection)]
+    retired = [await _remove(connection, marked, progress) for marked in await _list_marked(connection)]
+    progress.begin(RetirementStep.DONE)
+    return retired
 
 
 async def _lock_imports(connection: AsyncConnection) -> None:
@@ -153,6 +162,21 @@ async def _withdraw(connection: AsyncConnection, name: str) -> None:
     await connection.execute(
         text("UPDATE releases SET retired_at = clock_timestamp() WHERE id = :id AND retired_at IS NULL"),
         {"id": release.id},
+    )
+
+
+async def _withdraw_oldest(connection: AsyncConnection, keep: int) -> None:
+    """Withdraw all releases but the `keep` newest, the current one and the demo from readers."""
+    await connection.execute(
+        text(
+            """
+            UPDATE releases SET retired_at = clock_timestamp()
+             WHERE id IN (SELECT id FROM releases
+                           WHERE retired_at IS NULL AND name <> :demo ORDER BY id DESC OFFSET :keep)
+               AND id NOT IN (SELECT release_id FROM current_release)
+            """
+        ),
+        {"demo": DEMO_RELEASE, "keep": keep},
     )
 
 

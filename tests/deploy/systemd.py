@@ -18,6 +18,7 @@ class Service:
     user: str
     commands: list[list[str]]
     variables: dict[str, str]
+    success: set[int]  # exit codes
 
 
 def read_service(unit: str, read: Callable[[str], str | None]) -> Service:
@@ -32,6 +33,8 @@ def read_service(unit: str, read: Callable[[str], str | None]) -> Service:
         given = read(path.removeprefix("-"))
         assert given is not None or path.startswith("-"), path
         variables |= dict(re.findall(r"^(\w+)=(.*)$", given or "", re.MULTILINE))
+    if state := values("StateDirectory"):
+        variables["STATE_DIRECTORY"] = f"/var/lib/{state[0]}"
     (user,) = values("User")
 
     def expanded(word: str) -> str:
@@ -39,4 +42,4 @@ def read_service(unit: str, read: Callable[[str], str | None]) -> Service:
         return named.replace("$$", "$").replace("%%", "%")
 
     commands = [[expanded(word) for word in shlex.split(command)] for command in values("ExecStart")]
-    return Service(user, commands, variables)
+    return Service(user, commands, variables, {0, *map(int, values("SuccessExitStatus"))})

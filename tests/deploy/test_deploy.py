@@ -240,14 +240,15 @@ def test_systemd_units_are_valid_and_hardened(units: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["localidades-api", "localidades-import"])
-def test_command_of_a_systemd_unit_exists(units: Path, name: str) -> None:
+def test_command_of_a_systemd_unit_exists(units: Path, tmp_path: Path, name: str) -> None:
     shipped = (UNITS / "localidades-api.env").read_text("utf-8")
     service = read_service(f"{name}.service", {"/etc/localidades-api.env": shipped}.get)
     given = {"serve": ("workers", "2"), "import": ("release", r"20\d\d-\d\d"), "retire": ("keep", "12")}
     called = []
     for words in service.commands:
         command = [word.replace(PROGRAM, str(units / "localidades-api")) for word in words]
-        subprocess.run(command, env=os.environ | service.variables, timeout=PATIENCE, check=True)
+        variables = os.environ | service.variables | {"STATE_DIRECTORY": str(tmp_path)}
+        subprocess.run(command, env=variables, timeout=PATIENCE, check=True)
         found, arguments = get_command(command_line), (units / "words").read_text().splitlines()
         while isinstance(found, TyperGroup):
             first, *arguments = arguments
@@ -255,6 +256,7 @@ def test_command_of_a_systemd_unit_exists(units: Path, name: str) -> None:
         with found.make_context(first, arguments) as context:
             parameter, pattern = given[first]
             assert re.fullmatch(pattern, str(context.params[parameter]))
+            assert first != "import" or context.params["keep"] == tmp_path
         called.append(first)
     assert called == (["serve"] if name == "localidades-api" else ["import", "retire"])
     parameters = inspect.signature(roles).parameters
@@ -263,8 +265,7 @@ def test_command_of_a_systemd_unit_exists(units: Path, name: str) -> None:
 
 @pytest.mark.parametrize(("code", "expected"), [(0, 0), (ALREADY_PUBLISHED, 0), (FAILED, 1)])
 def test_month_without_a_new_file_is_a_success(tmp_path: Path, code: int, expected: int) -> None:
-    unit = (UNITS / "localidades-import.service").read_text("utf-8")
-    assert re.findall(r"^SuccessExitStatus=(.*)$", unit, re.MULTILINE) == [str(ALREADY_PUBLISHED)]
+    assert read_service("localidades-import.service", lambda _: "").success == {0, ALREADY_PUBLISHED}
     program = tmp_path / "localidades-api"
     program.write_text(f'#!/bin/sh\necho "$1"\n[ "$1" = releases ] || exit {code}\n')
     program.chmod(0o755)

@@ -200,7 +200,7 @@ def test_bash_completion_works_once_installed(installed: dict[str, str]) -> None
     assert "bash completion installed in " in said[0]
     assert "localidades-api.sh" in Path(installed["HOME"], ".bashrc").read_text()
     assert commands == "import"
-    own = {"--release", "--sheet", "--dry-run", "--allow-shrink", "--keep-demo", "--reason", "--json"}
+    own = {"--release", "--sheet", "--dry-run", "--allow-shrink", "--keep", "--keep-demo", "--reason", "--json"}
     assert set(options.split()) == own | {"--help"}
 
 
@@ -472,6 +472,7 @@ def test_import_prints_one_json_document(seeded_database: str, tmp_path: Path) -
         "zeros_restored": False,
         "losses": None,
         "demo_retired": False,
+        "kept": None,
         "withdrawn": 0,
         "rejected": [{"line": 132, "reason": "AMBITO is neither U nor R"}],
     }

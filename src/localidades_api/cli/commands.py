@@ -159,6 +159,7 @@ def migrate(
         "localidades-api import catun_localidad_2026-11.zip",
         "localidades-api import catun_localidad.zip --release 2026-11 --dry-run",
         "localidades-api import https://example.org/catun.zip --release 2026-11",
+        "localidades-api import https://example.org/catun.zip --release 2026-12 --keep /srv/inegi",
         "localidades-api import demo --json | jq .totals",
     ),
 )
@@ -175,6 +176,17 @@ def import_(
         bool,
         typer.Option("--allow-shrink", help="Accept a catalogue that lacks over 10% of the localities or an estado."),
     ] = False,
+    keep: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            file_okay=False,
+            writable=True,
+            metavar="FOLDER",
+            help="Folder in which to keep the file that is downloaded from an address, once it is published, with the"
+            " files of up to eleven other releases.",
+        ),
+    ] = None,
     keep_demo: Annotated[
         bool, typer.Option("--keep-demo", help="Keep the demo; by default a real catalogue retires it.")
     ] = False,
@@ -184,6 +196,10 @@ def import_(
     """Import a catalogue and publish it as the current release, while the service keeps running."""
     os.nice(19)  # leave the CPU to a service on the same machine
     from localidades_api.cli.database import report_as_object, run_import  # noqa: PLC0415  # see above
+    from localidades_api.importer.source import is_address  # noqa: PLC0415  # see above
+
+    if keep is not None and not is_address(source):
+        raise typer.BadParameter("--keep is for a file that is downloaded: give its address")
 
     report = run_import(
         source,
@@ -193,6 +209,7 @@ def import_(
         keep_demo=keep_demo,
         reason=reason or None,
         sheet=sheet,
+        keep=keep,
     )
     if as_json:
         print_json(report_as_object(report, dry_run=dry_run))

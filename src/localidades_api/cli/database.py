@@ -120,9 +120,11 @@ def run_import(
     keep_demo: bool,
     reason: str | None,
     sheet: str | None,
+    keep: Path | None,
 ) -> "ImportReport":
     """Import a catalogue, remove withdrawn releases, and show progress."""
-    from localidades_api.importer.run import import_catalogue  # noqa: PLC0415  # not needed by other commands
+    from localidades_api.importer.kept_files import KeptFiles  # noqa: PLC0415  # not needed by other commands
+    from localidades_api.importer.run import import_catalogue  # noqa: PLC0415  # as above
     from localidades_api.name_indexes.imports import ImportIndexer  # noqa: PLC0415  # as above
     from localidades_api.releases.retire import finish_retirements  # noqa: PLC0415  # as above
 
@@ -138,6 +140,7 @@ def run_import(
                 keep_demo=keep_demo,
                 reason=reason,
                 sheet=sheet,
+                keep=None if keep is None else KeptFiles(keep),
                 indexer=indexer,
             )
             if not dry_run:
@@ -169,6 +172,7 @@ def report_as_object(report: "ImportReport", *, dry_run: bool) -> dict[str, obje
         "zeros_restored": report.zeros_restored,
         "losses": report.losses,
         "demo_retired": report.demo_retired,
+        "kept": None if report.kept is None else str(report.kept),
         "withdrawn": report.withdrawn,
         "rejected": [{position.unit: position.number, "reason": reason} for position, reason in report.rejected],
     }

@@ -7,6 +7,7 @@ import re
 import time
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self
 
 from sqlalchemy.exc import DBAPIError
@@ -16,9 +17,15 @@ from localidades_api.catalogue.keys import RELEASE_NAME
 from localidades_api.catalogue.schemas import DEMO_RELEASE
 from localidades_api.database.import_lock import begin_import
 from localidades_api.database.pool import Database
-from localidades_api.errors import CatalogueError, InsufficientMemoryError, UncertainPublicationError
+from localidades_api.errors import (
+    AlreadyPublishedError,
+    CatalogueError,
+    InsufficientMemoryError,
+    UncertainPublicationError,
+)
 from localidades_api.importer.checks import describe_losses, refuse_losses, refuse_published
 from localidades_api.importer.extract import open_catalogue, watch_reading
+from localidades_api.importer.kept_files import KeptFiles
 from localidades_api.importer.load import load_release, publish, vacuum
 from localidades_api.importer.source import Source, interruptible, open_source, suggest_release_name
 from localidades_api.importer.transform import CatalogueRecords, Rejected, transform, without_garbage_collection
@@ -45,11 +52,19 @@ class ImportReport:
     demo_retired: bool
     zeros_restored: bool
     losses: str | None  # a message if much of the previous release or of the country is missing
+    kept: Path | None  # where the downloaded file is
     seconds: float
 
     @classmethod
     def of(
-        cls, release: str, catalogue: CatalogueRecords, comparison: Comparison, *, demo_retired: bool, seconds: float
+        cls,
+        release: str,
+        catalogue: CatalogueRecords,
+        comparison: Comparison,
+        *,
+        demo_retired: bool,
+        kept: Path | None,
+        seconds: float,
     ) -> Self:
         """Count what was imported."""
         return cls(
@@ -63,6 +78,7 @@ class ImportReport:
             demo_retired=demo_retired,
             zeros_restored=catalogue.zeros_restored,
             losses=describe_losses(comparison, catalogue),
+            kept=kept,
             seconds=seconds,
         )
 
@@ -79,42 +95,51 @@ async def import_catalogue(  # noqa: PLR0913  # an argument for each option of t
     keep_demo: bool = False,
     reason: str | None = None,
     sheet: str | None = None,
+    keep: KeptFiles | None = None,
     indexer: ImportIndexer | None = None,
 ) -> ImportReport:
     """Import a catalogue and publish it as the current release; a real one withdraws the demo without `keep_demo`.
 
     `source` is `demo`, a path, `-` for standard input, or an http(s) address. `release` is the name of the release;
     without it, the name comes from the date in the file's name, or is `unnamed`. `reason` is for the log, `sheet` the
-    name of a workbook's sheet. A dry run does everything and rolls back. `indexer` builds the index of names in the
-    meantime. The rows of a withdrawn demo remain until `finish_retirements`. Raises CatalogueError, ImportRunningError,
-    ConfigurationError or DatabaseUnavailableError, and then changes nothing. Once the release is published, this
-    returns the report even if it is cancelled.
+    name of a workbook's sheet. A dry run does everything and rolls back. A downloaded file gets into `keep` once it is
+    published, or if it was published before. `indexer` builds the index of names in the meantime. The rows of a
+    withdrawn demo remain until `finish_retirements`. Raises CatalogueError, ImportRunningError, ConfigurationError or
+    DatabaseUnavailableError, and then changes nothing. Once the release is published, this returns the report even if
+    it is cancelled, or raises OutputError if the file can't be kept.
     """
     began = time.perf_counter()
+    keep = None if dry_run else keep
     with open_source(source, progress) as file, without_garbage_collection():
-        async with AsyncExitStack() as stack, database.connect() as connection:
-            await begin_import(connection)
-            name, catalogue = await _read(connection, file, sheet, release, unnamed, progress)
-            if indexer is not None and not dry_run:
-                areas = Areas.of(catalogue.states.values(), catalogue.municipalities.values())
-                index = indexer.building(name, file.sha256, areas, catalogue.localities, progress)
-                await stack.enter_async_context(index)
-            release_id = await load_release(
-                connection, catalogue, name=name, source=file.name, sha256=file.sha256, progress=progress
-            )
-            progress.begin(ImportStep.COMPARE)
-            comparison = await compare_with_current(connection, release_id, name)
-            if not allow_shrink:
-                refuse_losses(comparison, catalogue)
-            await complete_comparisons(connection)
-            await publish(connection, release_id, progress, reason)
-            demo_retired = name != DEMO_RELEASE and not keep_demo and await withdraw_demo(connection)
-            if dry_run:
-                await connection.rollback()
-            else:
-                await _finish(connection, release_id, name, progress)
-            seconds = time.perf_counter() - began
-    return ImportReport.of(name, catalogue, comparison, demo_retired=demo_retired, seconds=seconds)
+        try:
+            async with AsyncExitStack() as stack, database.connect() as connection:
+                await begin_import(connection)
+                name, catalogue = await _read(connection, file, sheet, release, unnamed, progress)
+                if indexer is not None and not dry_run:
+                    areas = Areas.of(catalogue.states.values(), catalogue.municipalities.values())
+                    index = indexer.building(name, file.sha256, areas, catalogue.localities, progress)
+                    await stack.enter_async_context(index)
+                release_id = await load_release(
+                    connection, catalogue, name=name, source=file.name, sha256=file.sha256, progress=progress
+                )
+                progress.begin(ImportStep.COMPARE)
+                comparison = await compare_with_current(connection, release_id, name)
+                if not allow_shrink:
+                    refuse_losses(comparison, catalogue)
+                await complete_comparisons(connection)
+                await publish(connection, release_id, progress, reason)
+                demo_retired = name != DEMO_RELEASE and not keep_demo and await withdraw_demo(connection)
+                if dry_run:
+                    await connection.rollback()
+                else:
+                    await _finish(connection, release_id, name, progress)
+                seconds = time.perf_counter() - began
+        except AlreadyPublishedError as error:
+            if keep is not None:
+                keep.keep(file, error.release)
+            raise
+        kept = None if keep is None else keep.keep(file, name)
+    return ImportReport.of(name, catalogue, comparison, demo_retired=demo_retired, kept=kept, seconds=seconds)
 
 
 async def _finish(connection: AsyncConnection, release_id: int, name: str, progress: ImportProgress) -> None:

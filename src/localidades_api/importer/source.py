@@ -33,7 +33,8 @@ FETCH_TOTAL_TIMEOUT = 3600.0  # seconds
 
 _REQUEST_HEADERS = {"Accept-Encoding": "gzip"}  # other encodings can unpack a kilobyte to a gigabyte
 
-_DATED = re.compile(r"(?<![0-9])((?:19|20)[0-9]{2}-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12][0-9]|3[01]))?)(?![0-9])")
+DATE = "(?:19|20)[0-9]{2}-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12][0-9]|3[01]))?"
+_DATED = re.compile(rf"(?<![0-9])({DATE})(?![0-9])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,11 @@ class Source:
     sha256: str
 
 
+def is_address(source: str) -> bool:
+    """Return whether a source has to be downloaded."""
+    return re.match(r"(?i)[a-z][a-z0-9+.-]*://", source) is not None
+
+
 @contextmanager
 def open_source(source: str, progress: ImportProgress) -> Iterator[Source]:
     """Lend the file that `source` names: `demo`, a path, `-` for standard input, or an http(s) address.
@@ -54,7 +60,7 @@ def open_source(source: str, progress: ImportProgress) -> Iterator[Source]:
     """
     if source == DEMO_RELEASE:
         yield Source(DEMO_RELEASE, None, DEMO_SHA256)
-    elif re.match(r"(?i)[a-z][a-z0-9+.-]*://", source):
+    elif is_address(source):
         with tempfile.TemporaryFile(prefix="localidades-") as file:
             progress.begin(ImportStep.FETCH)
             with interruptible(), _translate_system_errors(), os.fdopen(os.dup(file.fileno()), "wb") as out:

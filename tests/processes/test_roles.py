@@ -117,6 +117,7 @@ def make(roles: Roles) -> None:
     ended = run(*roles.words, env=environment(roles.owner))
     assert (ended.returncode, ended.stderr) == (0, ""), ended.stderr
     assert f"\\password {roles.reader}\n" in ended.stdout
+    assert "Postgres usually needs none" in ended.stdout  # as in the guide to production
 
 
 @pytest.fixture(scope="module")

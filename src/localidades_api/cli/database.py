@@ -226,14 +226,16 @@ async def list_releases(database: Database) -> tuple[list[Release], Release | No
 
 
 def run_roles(*, reader: str, importer: str) -> str:
-    """Create or update the two roles; describe them, and how to set their passwords."""
+    """Create or update the two roles; describe them, and who needs a password."""
     deadline = read_settings().database_timeout
     grant = partial(grant_roles, reader=reader, importer=importer, deadline=deadline)
     return (
         f"In database {on_database(grant, writes=True)}\n"
         f"  {reader} can only read the catalogue: serve with it\n"
         f"  {importer} owns the tables: migrate, import and retire with it\n"
-        "Neither role has a password yet. Set one in psql, which sends only its hash and keeps it out of the history:\n"
+        "This command sets no passwords. On its Unix socket, Postgres usually needs none: it lets a user of the\n"
+        "machine in as the role of the same name. For connections over TCP, or by other users, set passwords in\n"
+        "psql, which sends only their hashes and keeps them out of the history:\n"
         f"  \\password {reader}\n"
         f"  \\password {importer}"
     )

@@ -40,8 +40,8 @@ def blocks_of(page: str) -> list[Block]:
 def steps_of(text: str) -> Iterator[tuple[str, str]]:
     """Yield each command of a console block with its output, where `…` stands for any text."""
     for step in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
-        command, _, shown = step.partition("\n")
-        yield command, shown.strip()
+        command, *shown = re.split(r"(?<!\\)\n", step, maxsplit=1)  # a backslash continues the command
+        yield command, "".join(shown).strip()
 
 
 def assert_prints(command: str, shown: str, folder: Path, **variables: str) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -124,6 +125,19 @@ def running_distribution(copy: Path, origin: str) -> Iterator[Front]:
         replace(default, "listen [::]:80 default_server;", "")
         with _started(public, "-c", str(copy / "nginx.conf")):
             yield Front(f"http://127.0.0.1:{port}", cache)
+
+
+def reload_with_tls(copy: Path) -> int:
+    """Reload such an nginx, in whose site TLS is switched on, with a free port instead of 443; return the port."""
+    site = copy / "sites-enabled" / "localidades.conf"
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    replace(site, "\n    listen 443 ssl http2;\n", f"\n    listen 127.0.0.1:{port} ssl http2;\n")
+    replace(site, "\n    listen [::]:443 ssl http2;\n", "\n")
+    replace(site, "/etc/ssl/localidades.pem", str(copy.parent / "ssl" / "localidades.pem"))
+    replace(site, "/etc/ssl/localidades.key", str(copy.parent / "ssl" / "localidades.key"))
+    os.kill(int((copy.parents[1] / "nginx.pid").read_text()), signal.SIGHUP)
+    return port
 
 
 @contextmanager

@@ -3,19 +3,22 @@
 import os
 import pwd
 import re
+import shutil
+import socket
 import subprocess
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from localidades_api.embedded_postgres.binaries import run_as
+from localidades_api.embedded_postgres.binaries import Account, run_as
 from localidades_api.embedded_postgres.data_directory import choose_account
 from tests.deploy.guides import DOCS, SERVICE, blocks_of, follow
-from tests.deploy.nginx import copy_distribution, running_distribution
+from tests.deploy.nginx import copy_distribution, reload_with_tls, running_distribution
 from tests.deploy.systemd import Service, read_service
 from tests.support.catalogue import many, write_catalogue
 from tests.support.http_server import Request, Response, http_server
@@ -25,16 +28,31 @@ from tests.support.wire import ROOT, environment, serving
 GUIDE = "guides/production.md"
 INEGI = "https://www.inegi.org.mx/contenidos/app/ageeml/catun_localidad.zip"
 BINARIES = Path("/usr/lib/postgresql/15/bin")
+HOST = "localidades.example.mx"
+SYSTEMCTL = r"^(?:nginx -t && )?(systemctl .*)$"
+# Commands that a test can't run.
+OF_THE_MACHINE = r"^(?:apt-get|useradd|systemctl|nginx -t && systemctl|certbot|ln -s /etc/letsencrypt\S*) .*$"
 RELEASES = "SELECT name FROM releases ORDER BY id"
 ROLES = ("postgres", "localidades_reader", "localidades_importer")
-FOLDERS = ("etc/systemd/system", "opt", "usr/local/bin", "var/cache", "var/lib")  # files of a new machine
+# Of a new machine.
+FOLDERS = ("etc/ssl/certs", "etc/systemd/system", "opt", "usr/local/bin", "var/cache", "var/lib")
 # The test has one user of the system, which may be any of the three roles.
 SUDO = '#!/bin/sh\n[ "$1" = -u ] || exit 64\nuser=$2; shift 2\nexec env PGUSER="$user" "$@"\n'
 
 
+@dataclass(frozen=True)
+class Postgres:
+    """A running server: the folder of its socket, its port, its certificate, and how to restart it."""
+
+    folder: Path
+    port: int
+    certificate: Path
+    restart: Callable[[], str]
+
+
 @contextmanager
-def postgres() -> Iterator[Path]:
-    """Run a server with peer authentication, as Debian's; yield its socket's folder."""
+def postgres() -> Iterator[Postgres]:
+    """Run a server as Debian's: with peer authentication, and a certificate for the name of the machine."""
     needed(BINARIES / "postgres", "install postgresql-15")
     with reachable_folder() as folder:
         account, data = choose_account(folder), folder / "data"
@@ -44,22 +62,41 @@ def postgres() -> Iterator[Path]:
         known = ["--username=postgres", "--auth-local=peer", "--auth-host=scram-sha-256", "--locale=C"]
         run_as(account, [str(BINARIES / "initdb"), *cluster, *known])
         hba = data / "pg_hba.conf"
-        hba.write_text(re.sub(r"peer$", "peer map=machine", hba.read_text(), flags=re.MULTILINE))
+        mapped = re.sub(r"peer$", "peer map=machine", hba.read_text(), flags=re.MULTILINE)
+        hba.write_text(re.sub(r"^host .*\n", "", mapped, flags=re.MULTILINE))
         me = pwd.getpwuid(os.geteuid()).pw_name
         (data / "pg_ident.conf").write_text("".join(f"machine {me} {role}\n" for role in ROLES))
-        options = f"-k {folder} -c listen_addresses= -c fsync=off"
+        with (data / "postgresql.conf").open("a") as conf:
+            conf.write("listen_addresses = ''\n")
+        certificate = make_certificate(data, account)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port: int = free.getsockname()[1]
+        options = f"-k {folder} -p {port} -c ssl=on -c fsync=off"
         control = [str(BINARIES / "pg_ctl"), *cluster, "--log", str(folder / "log"), "--wait"]
         run_as(account, [*control, "--options", options, "start"])
         try:
-            yield folder
+            restart = [*control, "--mode=fast", "--options", options, "restart"]
+            yield Postgres(folder, port, certificate, partial(run_as, account, restart))
         finally:
             run_as(account, [*control, "--mode=immediate", "stop"])
+
+
+def make_certificate(data: Path, account: Account | None) -> Path:
+    """Make a certificate and its key in a server's folder, where it looks for them."""
+    openssl = needed(shutil.which("openssl"), "install openssl")
+    named = "-subj /CN=localhost -addext subjectAltName=DNS:localhost"
+    words = f"req -x509 -newkey rsa:2048 -nodes -days 2 {named} -out server.crt -keyout server.key"
+    subprocess.run([openssl, *words.split()], cwd=data, check=True, capture_output=True)
+    if account is not None:
+        os.chown(data / "server.key", *account)
+    return data / "server.crt"
 
 
 @dataclass(frozen=True)
 class Machine:
     """A new machine below a folder, with replacements for the guide's addresses."""
 
+    postgres: Postgres
     root: Path
     variables: dict[str, str]
     addresses: dict[str, str]
@@ -90,7 +127,13 @@ class Machine:
     def start(self, command: str, stack: ExitStack) -> None:
         """Emulate a systemctl command."""
         unit = command.rsplit(maxsplit=1)[-1]
-        if unit == "nginx":
+        if unit == "postgresql":
+            self.postgres.restart()
+        elif unit == "nginx" and "http://127.0.0.1/" in self.addresses:
+            port = reload_with_tls(self.root / "etc" / "nginx")
+            self.addresses[f"{HOST}:443"] = f"{HOST}:{port}"
+            self.addresses[f"https://{HOST}/"] = f"https://{HOST}:{port}/"
+        elif unit == "nginx":
             front = running_distribution(self.root / "etc" / "nginx", f"http://{self.addresses[SERVICE]}")
             self.addresses["http://127.0.0.1/"] = stack.enter_context(front).base + "/"
         elif unit == "localidades-import.timer":
@@ -128,11 +171,18 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
                 zipped.write(table, table.name)
         return Response(catalogue.read_bytes())
 
-    with postgres() as folder, http_server(inegi) as address:
+    with postgres() as server, http_server(inegi) as address:
+        shutil.copy(server.certificate, root / "etc" / "ssl" / "certs" / "localhost.pem")
         path = f"{sudo.parent}:{BINARIES}:{os.environ['PATH']}"
-        variables = {"PATH": path, "PGHOST": str(folder), "PYTHONPATH": ""}
-        # A past month, because the timer's import is named after the present one.
-        yield Machine(root, variables, {INEGI: f"{address}/catun_localidad.zip", "2026-11": "2018-09"})
+        variables = {"PATH": path, "PGHOST": str(server.folder), "PGPORT": str(server.port), "PYTHONPATH": ""}
+        addresses = {
+            INEGI: f"{address}/catun_localidad.zip",
+            "2026-11": "2018-09",  # a past month, because the timer's import is named after the present one
+            "db.internal": "localhost",
+            "listen_addresses = '*'": "listen_addresses = '127.0.0.1'",
+            "10.0.0.0/8": "127.0.0.0/8",
+        }
+        yield Machine(server, root, variables, addresses)
 
 
 @pytest.mark.tail
@@ -142,7 +192,7 @@ def test_production_guide_gives_a_working_service(machine: Machine) -> None:
         for block in blocks_of(GUIDE):
             if block.is_tried:
                 follow(block.language, machine.own(block.text), ROOT, **machine.variables)
-            for command in re.findall(r"systemctl .*", block.text) if not block.is_tried else ():
+            for command in re.findall(SYSTEMCTL, block.text, re.MULTILINE) if not block.is_tried else ():
                 machine.start(command, stack)
         administrator = environment() | machine.variables | {"PGUSER": "postgres"}
 
@@ -155,14 +205,15 @@ def test_production_guide_gives_a_working_service(machine: Machine) -> None:
         kept = sorted((machine.root / "var" / "lib" / "localidades-api").glob("catun_localidad_*"))
         assert [path.name for path in kept] == [f"catun_localidad_{name}.zip" for name in ask(RELEASES)]
         assert ask("SELECT DISTINCT tableowner FROM pg_tables WHERE schemaname = 'public'") == ["localidades_importer"]
-        service = "FROM pg_stat_activity WHERE application_name = 'localidades-api'"
+        service = "FROM pg_stat_activity JOIN pg_stat_ssl USING (pid) WHERE application_name = 'localidades-api'"
         assert ask(f"SELECT DISTINCT usename {service}") == ["localidades_reader"]
+        assert ask(f"SELECT DISTINCT ssl {service} AND client_addr IS NOT NULL") == ["t"]
 
 
 def test_every_block_of_the_production_guide_is_accounted_for() -> None:
     text = (DOCS / GUIDE).read_text(encoding="utf-8")
     assert len(blocks_of(GUIDE)) == len(re.findall(r"^```\w+$", text, re.MULTILINE))
     for block in blocks_of(GUIDE):
-        of_root = re.findall(r"^(?:apt-get|useradd|systemctl|nginx -t && systemctl) .*$", block.text, re.MULTILINE)
+        of_root = re.findall(OF_THE_MACHINE, block.text, re.MULTILINE)
         assert block.is_tried == (not of_root), block.text
         assert block.is_tried or of_root == block.text.splitlines()

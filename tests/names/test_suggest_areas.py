@@ -203,7 +203,25 @@ def test_no_seat_and_no_word_with_letters_wrong_is_suggested_beside_localities()
     for text, alone in (("cancun", [23005]), ("gdl", [14039]), ("kancun", [23005]), ("chiltepek", [20166])):
         assert [area.id for area in AREAS.suggest(text, ["municipio"])] == alone
         assert AREAS.suggest(text, ["municipio", "localidad"]) == []
-    assert [area.id for area in AREAS.suggest("toluka", ["municipio", "localidad"])] == [15106]
+    for text in ("toluka", "tluca", "toluuca"):
+        assert [area.id for area in AREAS.suggest(text, ["municipio", "localidad"])] == [15106]
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("moreno lag", [14053]),  # short for Laguna, and the beginning of Lagos
+        ("lag sta", [20001]),
+        ("lag sto", [31001]),
+        ("lag stgo", []),
+        ("allende buena vista", [14001]),
+        ("allende buenavista", [14001]),
+    ],
+)
+def test_words_count_as_typed_and_without_abbreviations(text: str, keys: list[int]) -> None:
+    names = {14001: "Buenavista de Allende", 14053: "Lagos de Moreno", 20001: "Santa María Lagos", 31001: "Los Lagos"}
+    areas = AreaSuggester(AreaBook({**ESTADOS, 31: "Santo Tomás"}, names, {}), {}, {})
+    assert [area.id for area in areas.suggest(text, ["municipio", "localidad"])] == keys
 
 
 KINDS: tuple[PlaceKind, ...] = ("estado", "municipio")

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import socket
+import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -78,15 +79,18 @@ def open_source(source: str, progress: ImportProgress) -> Iterator[Source]:
 
 def _open_path(source: str, stack: ExitStack) -> IO[bytes]:
     """Open a file; copy a pipe, which can be read only once, to an unnamed temporary file."""
-    path = Path(source)
-    if not source or path.is_dir():
+    path, mode = Path(source), 0
+    if source not in {"", STDIN}:
+        with suppress(FileNotFoundError, NotADirectoryError, ValueError):  # other errors have their own reasons
+            mode = path.stat().st_mode
+    if not source or stat.S_ISDIR(mode):
         named = f"{source} is a folder" if source else "The path of the file is empty"
         raise CatalogueError(f"{named}: give the path or http(s) address of a zip, csv, txt or xlsx.")
-    if source != STDIN and path.is_file():
+    if stat.S_ISREG(mode):
         if path.stat().st_size > MAX_FILE_BYTES:
             raise CatalogueError(_TOO_LARGE)
         return stack.enter_context(path.open("rb"))
-    if source != STDIN and not path.is_fifo():
+    if source != STDIN and not stat.S_ISFIFO(mode):
         raise CatalogueError(f"There is no file {source}: give the path or http(s) address of a zip, csv, txt or xlsx.")
     copied = stack.enter_context(tempfile.TemporaryFile(prefix="localidades-"))  # noqa: SIM115  # the stack is one
     with interruptible(), path.open("rb") if source != STDIN else nullcontext(sys.stdin.buffer) as pipe:

@@ -68,7 +68,9 @@ async def test_api_definition_is_valid_and_lists_limit_and_filters(
     limit = {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 10}
     assert document["components"]["parameters"]["limit"]["schema"] == limit
     parameters = document["paths"]["/collections/localidades/items"]["get"]["parameters"]
-    assert {one["name"] for one in parameters} >= {"bbox", "limit", "datetime", "estado_id", "ambito", "clave"}
+    assert {one["name"] for one in parameters} >= {
+        "bbox", "limit", "datetime", "startindex", "offset", "estado_id", "ambito", "clave"
+    }  # fmt: skip
     for path in document["paths"]:
         assert (
             await client.get(f"{OGC}{path.format(collectionId='localidades', featureId='10010001')}")
@@ -80,6 +82,71 @@ async def test_following_next_returns_each_locality_once(client: httpx.AsyncClie
     features = await read_all(client, f"{OGC}/collections/localidades/items?limit={limit}")
     download = (await client.get(f"{LOCALIDADES}download/?format=geojson")).json()["features"]
     assert features == download
+
+
+@pytest.mark.parametrize("name", ["startindex", "offset"])
+@pytest.mark.parametrize(
+    ("collection", "query"),
+    [
+        ("estados", ""),
+        ("municipios", "&estado_id=1"),
+        ("municipios", "&bbox=-103,21,-102,23"),
+        ("localidades", ""),
+        ("localidades", "&ambito=U&estado_id=1"),
+        ("localidades", "&bbox=-103,21,-102,23"),
+        ("localidades", "&bbox=-103,21,-110,22"),  # two boxes
+    ],
+)
+async def test_indexes_count_the_features_that_match(
+    client: httpx.AsyncClient, collection: str, query: str, name: str
+) -> None:
+    target = f"{OGC}/collections/{collection}/items?limit=7{query}"
+    every = await read_all(client, target)
+    for index in range(len(every) + 9):
+        page = await get(client, f"{target}&{name}={index}")
+        assert page["features"] == every[index : index + 7]
+        assert (page["numberMatched"], page["numberReturned"]) == (len(every), len(page["features"]))
+        assert ("next" in links(page)) is (index + 7 < len(every))
+    assert (await get(client, f"{target}&{name}={2**53 - 1}"))["features"] == []
+
+
+async def test_link_from_an_index_continues_in_its_release(client: httpx.AsyncClient) -> None:
+    target = f"{OGC}/collections/localidades/items?limit=50"
+    every = await read_all(client, target)
+    page = await get(client, f"{target}&startindex=30&release=2020-01")
+    assert "startindex=30" in links(page)["self"]
+    following = links(page)["next"]
+    assert "release=2020-01" in following
+    assert "startindex" not in following
+    rest = []
+    while following:
+        page = await get(client, following)
+        rest += page["features"]
+        following = links(page).get("next", "")
+    assert rest == every[80:]
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("startindex=-1", "startindex"),
+        ("offset=1.5", "offset"),
+        (f"startindex={2**53}", "startindex"),
+        ("offset=99999999999999999999", "offset"),
+        ("startindex=", "startindex"),
+        ("startindex=1&offset=1", "offset"),
+        ("after=0&startindex=0", "startindex"),
+        ("after=3&offset=3", "offset"),
+        ("startIndex=3", "startIndex"),
+    ],
+)
+@pytest.mark.parametrize("collection", COLLECTIONS)
+async def test_invalid_index_is_refused_by_name(
+    client: httpx.AsyncClient, collection: str, query: str, name: str
+) -> None:
+    answer = await client.get(f"{OGC}/collections/{collection}/items?{query}")
+    assert answer.status_code == 400
+    assert [fault["parameter"] for fault in answer.json()["errors"]] == [name]
 
 
 @pytest.mark.parametrize("query", ["estado_id=1", "municipio_id=1001", "ambito=U", "clave=0001", "cvegeo=010010003"])

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError, to_json
 from starlette.responses import Response
 
@@ -86,6 +86,7 @@ class OgcRoute(APIRoute):
 router = APIRouter(route_class=OgcRoute, prefix=OGC, include_in_schema=False, dependencies=[Depends(check_request)])
 
 
+_BEGINNINGS = ("after", "startindex", "offset")  # the parameters that say where a page begins
 _NUMBER = r"-?[0-9]{1,3}(\.[0-9]{0,25})?(e-[0-9]{1,2})?"  # as GDAL writes a small one
 _BBOX = rf"{_NUMBER}(,{_NUMBER}){{3}}((,{_NUMBER}){{2}})?"
 _INSTANT = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?([Zz]|[+-][0-9]{2}:[0-9]{2})"
@@ -115,6 +116,19 @@ def _check_datetime(text: str) -> str:
     if not re.fullmatch(_DATETIME, text):
         raise PydanticCustomError("datetime", "Use an instant such as 2018-09-01T00:00:00Z, or two with / between.")
     return text
+
+
+_Index = Annotated[
+    Omittable[int],
+    Field(
+        ge=0,
+        le=MAX_NUMBER,
+        description="How many of the features that match come before the page: 0 begins with the first. `startindex`"
+        " and `offset` are the same, as ArcGIS and others write it.",
+        examples=[1000],
+    ),
+    whole_number("An index is a whole number from 0."),
+]
 
 
 class CollectionQuery(StrictQuery):
@@ -157,10 +171,26 @@ class FeaturesQuery(CollectionQuery):
         AfterValidator(_check_datetime),
     ] = None
     after: Annotated[
-        int,
+        Omittable[int],
         Field(ge=0, le=MAX_NUMBER, description="Where the page begins, as the link `next` says.", examples=[0]),
         whole_number("Follow the link `next` of the page before."),
-    ] = 0
+    ] = None
+    startindex: _Index = None
+    offset: _Index = None
+
+    @field_validator("startindex", "offset")
+    @classmethod
+    def _begins_once(cls, index: int | None, info: ValidationInfo) -> int | None:
+        if any(info.data.get(name) is not None for name in _BEGINNINGS):
+            raise PydanticCustomError("beginning", "Use only one of `after`, `startindex` and `offset`.")
+        return index
+
+    def page_of(self, keys: Sequence[int]) -> tuple[Sequence[int], int | None]:
+        """Return which of the sorted keys are on the page, and the last of these if another page follows."""
+        index = self.offset if self.startindex is None else self.startindex
+        first = bisect_right(keys, self.after or 0) if index is None else index
+        page = keys[first : first + min(self.limit, MAX_LIMIT)]
+        return page, page[-1] if page and page[-1] != keys[-1] else None
 
     @property
     def boxes(self) -> list[Box]:
@@ -236,7 +266,8 @@ class _FeatureAnswer:
         path, asked = f"{OGC}/collections/{collection}", parameters_of(self.query)
         links = [self.link("self", f"{path}/items", _GEOJSON, **asked), self.link("collection", path)]
         if last is not None:
-            following = {**asked, "after": str(last), "release": self.release.name}
+            kept = {name: value for name, value in asked.items() if name not in _BEGINNINGS}
+            following = {**kept, "after": str(last), "release": self.release.name}
             links.append(self.link("next", f"{path}/items", _GEOJSON, **following))
         head = {"type": "FeatureCollection", "numberMatched": matched, "numberReturned": returned, "links": links}
         return await self.answer(to_json(head)[:-1] + b',"features":[\n' + features + b"\n]}\n", _GEOJSON)
@@ -414,11 +445,9 @@ async def list_locality_features(
     if builder.is_not_modified:
         return builder.not_modified()
     positions = await _find_localities(services, builder.release, query)
-    first = bisect_right(positions, query.after)
-    page = positions[first : first + min(query.limit, MAX_LIMIT)]
+    page, last = query.page_of(positions)
     count, features = await list_lines(services.database, builder.release, page, "geojson") if page else (0, b"")
     check_whole(count, page)
-    last = page[-1] if first + len(page) < len(positions) else None
     return await builder.answer_page("localidades", len(positions), count, features, last)
 
 
@@ -463,11 +492,9 @@ async def list_area_features(
     if boxes := query.boxes:
         points = await _locate(services, builder.release, collection, areas)
         areas = {id_: area for id_, area in areas.items() if _is_within(points.get(id_), boxes)}
-    rest = [id_ for id_ in areas if id_ > query.after]
-    page = {id_: areas[id_] for id_ in rest[: min(query.limit, MAX_LIMIT)]}
+    page, last = query.page_of(sorted(areas))
     points = await _locate(services, builder.release, collection, page)
-    features = b",\n".join(_feature(id_, points.get(id_), area) for id_, area in page.items())
-    last = max(page) if len(page) < len(rest) else None
+    features = b",\n".join(_feature(id_, points.get(id_), areas[id_]) for id_ in page)
     return await builder.answer_page(collection, len(areas), len(page), features, last)
 
 

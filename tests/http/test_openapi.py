@@ -27,14 +27,14 @@ INDEX = "/api/census/"
 STATIC = {"release": "2018-09", "name": "2018-09", "since": "2012-06"}  # parameters that name releases
 Document = dict[str, Any]
 SCHEMAS = """
-    Described Endpoint ExtendService Extension ExtensionColumn Fault Feature FileFormat Format GoneProblem Index
-    InvalidPageProblem InvalidParametersProblem Language Locality LocalityChange LocalityChangePage LocalityDetail
-    LocalityPage LocalityRecord Manifest Match MatchCandidate MatchFault MatchPreview MatchResults Municipality
-    MunicipalityDetail MunicipalityPage Named NearbyPlace NearbyPlaceResults NearestPlaces NearestPlacesResults
-    NotAcceptableProblem NotReadyProblem PreviewService Problem ProposedProperties PublishedRelease PublishedReleasePage
-    Ready ReconciliationCandidate ReconciliationResult Resources RowsFormat State StatePage SuggestServices
-    SuggestedEntities SuggestedEntity SuggestedItems Suggestion SuggestionResults TileJson Totals VectorLayer
-    ViewService
+    CatalogueIndex Described Endpoint ExtendService ExtensionColumn Fault Feature FileFormat Format GoneProblem
+    InvalidPageProblem InvalidParametersProblem InvalidRowsProblem Language Locality LocalityChange
+    LocalityChangePage LocalityDetail LocalityPage LocalityRecord Manifest Match MatchCandidate MatchFault
+    MatchPreview MatchResults Municipality MunicipalityDetail MunicipalityPage Named NearbyPlace NearbyPlaceResults
+    NearestPlaces NearestPlacesResults NotAcceptableProblem NotReadyProblem PreviewService Problem
+    ProposedProperties PublishedRelease PublishedReleasePage Ready ReconciliationBatch ReconciliationCandidate
+    ReconciliationExtension ReconciliationResult Resources RowsFormat State StatePage SuggestServices SuggestedEntities
+    SuggestedEntity SuggestedItems Suggestion SuggestionResults TileJson Totals UnsupportedMediaTypeProblem VectorLayer ViewService
 """  # the names of types in generated clients
 
 
@@ -234,6 +234,61 @@ def test_each_status_has_its_own_example_of_a_problem(document: Document) -> Non
             content = operation["responses"][status]["content"]["application/problem+json"]
             jsonschema_rs.validate({**content["schema"], "components": document["components"]}, content["example"])
             assert content["example"]["status"] == int(status), (name, status)
+            model = document["components"]["schemas"][content["schema"]["$ref"].rpartition("/")[2]]
+            assert content["example"].keys() <= model["properties"].keys(), (name, status)
+
+
+JSON_BODY = {"Content-Type": "application/json"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "options", "status"),
+    [
+        *(
+            ("POST", path, options, status)
+            for path in (f"{LOCALIDADES}match/", f"{LOCALIDADES}match/preview/", f"{LOCALIDADES}nearest/")
+            for options, status in (
+                ({"params": {"x": 1}, "content": "{}", "headers": JSON_BODY}, 422),
+                ({"content": "[", "headers": JSON_BODY}, 422),
+                ({"content": "{}", "headers": {"Content-Type": "image/png"}}, 415),
+            )
+        ),
+        ("POST", "/api/census/reconcile/", {"content": "{}", "headers": JSON_BODY}, 415),
+        ("POST", "/api/census/reconcile/", {"data": {"queries": "{}", "extend": "{}"}}, 422),
+        ("GET", "/api/census/reconcile/preview/", {"params": {"id": "1"}}, 422),
+        ("GET", LOCALIDADES, {"params": {"page": 99}}, 404),
+        ("GET", LOCALIDADES, {"headers": {"Accept": "image/png"}}, 406),
+    ],
+)
+async def test_problems_have_no_members_that_their_schemas_lack(
+    client: httpx.AsyncClient, document: Document, method: str, path: str, options: dict[str, Any], status: int
+) -> None:
+    answer = await client.request(method, path, **options)
+    assert answer.status_code == status
+    refuse_undeclared_members(document["paths"][path][method.lower()], document, answer)
+
+
+def refuse_undeclared_members(operation: Document, document: Document, answer: httpx.Response) -> None:
+    """Fail if a problem has a member that the schema of its response lacks, or lacks one that this requires."""
+    assert answer.headers["content-type"] == "application/problem+json"
+    schema = operation["responses"][str(answer.status_code)]["content"]["application/problem+json"]["schema"]
+    model = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    closed = {**model, "additionalProperties": False, "components": document["components"]}
+    jsonschema_rs.validate(closed, answer.json())
+
+
+async def test_gone_problems_match_their_schemas(database: str, document: Document, tmp_path: Path) -> None:
+    for name, places in (("2019-01", many(20)), ("2020-01", many(20)[:-1])):
+        await import_into(database, write_catalogue(tmp_path / f"{name}.csv", places), allow_shrink=True)
+    id_ = int(many(20)[-1].cvegeo)
+    async with running_app(database) as app, client_of(app) as client:
+        for path, target in (
+            (f"{LOCALIDADES}{{id}}/", f"{LOCALIDADES}{id_}/"),
+            ("/api/census/reconcile/preview/", f"/api/census/reconcile/preview/?id={id_:09d}"),
+        ):
+            answer = await client.get(target, headers={"Accept": "application/json"})
+            assert answer.status_code == 410
+            refuse_undeclared_members(document["paths"][path]["get"], document, answer)
 
 
 @pytest.mark.parametrize(

@@ -26,12 +26,12 @@ from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.catalogue.locality import describe_near
 from localidades_api.catalogue.messages import plain_decimal, whole_number
 from localidades_api.catalogue.schemas import (
+    InvalidRowsProblem,
     MatchableRow,
     MatchPreview,
     MatchResults,
     NearestPlacesResults,
     PointRow,
-    Problem,
     Release,
     rows_of,
 )
@@ -225,7 +225,7 @@ def _described(
             "The body is neither JSON, NDJSON, CSV nor an Excel workbook (.xlsx).",
         ),
         422: ERRORS[422]
-        | {"model": Problem, "description": "The body can't be read as a whole, or a parameter is wrong."},
+        | {"model": InvalidRowsProblem, "description": "The body can't be read as a whole, or a parameter is wrong."},
     }
     return {"openapi_extra": {"requestBody": {"required": True, "content": content}}, "responses": responses}
 

@@ -28,7 +28,7 @@ from localidades_api.catalogue.columns import ATTRIBUTES, POINT
 from localidades_api.catalogue.pagination import Paging
 from localidades_api.catalogue.schemas import (
     CHANGE_KINDS,
-    Index,
+    CatalogueIndex,
     LocalityChangePage,
     PublishedRelease,
     PublishedReleasePage,
@@ -51,7 +51,7 @@ _MAX_ENTRIES = 50  # entries of the feed
 _NAMESPACE = UUID("6f0f7a3e-52a1-4d0b-9d6b-7a6f6f1d2c84")  # made once, for the ids of entries
 
 
-@router.get("/", summary="Show a release and its totals", response_model=Index)
+@router.get("/", summary="Show a release and its totals", response_model=CatalogueIndex)
 async def get_index(request: Request, query: Annotated[ReleaseQuery, Query()], services: ServicesDep) -> Response:
     """Show the release, its totals, the addresses of the lists, and the credit to INEGI."""
     builder = await ResponseBuilder.begin(request, query, services)
@@ -60,7 +60,7 @@ async def get_index(request: Request, query: Annotated[ReleaseQuery, Query()], s
         return builder.not_modified()
     context = await html_context.of_index(services, builder.release) if builder.wants_html else {}
     datasets = describe_for_pages(builder.release, root_of(request.scope))
-    content = Index.of(builder.release).model_dump()
+    content = CatalogueIndex.of(builder.release).model_dump()
     answer = builder.answer("index.html", "Census", content, datasets=datasets, **context)
     if not context.get("is_whole", True):  # not stored by any cache
         answer.headers["Cache-Control"] = "no-store"

@@ -45,6 +45,7 @@ from localidades_api.catalogue.schemas import (
     NotAcceptableProblem,
     Problem,
     Release,
+    UnsupportedMediaTypeProblem,
 )
 from localidades_api.errors import (
     DatabaseUnavailableError,
@@ -54,6 +55,7 @@ from localidades_api.errors import (
     LocalidadesError,
     NotAcceptableError,
     NotFoundError,
+    UnsupportedMediaTypeError,
 )
 from localidades_api.html.renderer import FORMATS, JSON, Renderer, View, root_of, select_renderer
 from localidades_api.http.caching import CACHE_CONTROL, entity_tag, freshness_headers, is_fresh
@@ -294,10 +296,19 @@ def header(description: str, example: str) -> dict[str, Any]:
     return {"description": description, "schema": {"type": "string"}, "example": example}
 
 
-def problem(error: LocalidadesError, description: str, model: type[Problem] = Problem) -> dict[str, Any]:
-    """Declare a response with a problem; that of `error` is the example."""
+_MODELS: Mapping[type[LocalidadesError], type[Problem]] = {  # of errors that have members of their own
+    GoneError: GoneProblem,
+    InvalidPageError: InvalidPageProblem,
+    InvalidParametersError: InvalidParametersProblem,
+    NotAcceptableError: NotAcceptableProblem,
+    UnsupportedMediaTypeError: UnsupportedMediaTypeProblem,
+}
+
+
+def problem(error: LocalidadesError, description: str, model: type[Problem] | None = None) -> dict[str, Any]:
+    """Declare a response with a problem; that of `error` is the example, and its type chooses the model."""
     content = {JSON.problem_type: {"example": problem_document(error)}}
-    return {"model": model, "description": description, "content": content}
+    return {"model": model or _MODELS.get(type(error), Problem), "description": description, "content": content}
 
 
 _HOW_LONG = "How long caches may keep the response."
@@ -317,7 +328,6 @@ ERRORS: Responses = {
     422: problem(
         InvalidParametersError([("page", "A page number is a whole number from 1, written with the digits 0 to 9.")]),
         "A parameter is unknown, repeated or out of range.",
-        InvalidParametersProblem,
     ),
     503: {
         **problem(
@@ -333,7 +343,6 @@ NEGOTIATED: Responses = {
     406: problem(
         NotAcceptableError(list(FORMATS)),
         "The resource has no representation that the Accept header allows.",
-        NotAcceptableProblem,
     ),
 }
 CACHEABLE: Responses = {
@@ -349,9 +358,7 @@ LISTED: Responses = {
             "Location": header("The relative address of the smaller page.", "?format=api&page_size=100&page=1")
         },
     },
-    404: problem(
-        InvalidPageError(6088), "The page is past the last one, or the release does not exist.", InvalidPageProblem
-    ),
+    404: problem(InvalidPageError(6088), "The page is past the last one, or the release does not exist."),
 }
 REVALIDATED: Responses = {200: {"headers": {"Cache-Control": header(_HOW_LONG, "no-cache")}}}
 NO_KEY: Responses = {
@@ -363,5 +370,5 @@ NO_KEY: Responses = {
         NotFoundError("Neither this release nor an earlier one has this key."),
         "Neither this release nor an earlier one has the key, or the release does not exist.",
     ),
-    410: problem(GoneError("2012-06", 10010002), "An earlier release had the key, and this one does not.", GoneProblem),
+    410: problem(GoneError("2012-06", 10010002), "An earlier release had the key, and this one does not."),
 }

@@ -310,7 +310,7 @@ class Resources(BaseModel):
     releases: Annotated[str, Field(examples=["releases/"])]
 
 
-class Index(BaseModel):
+class CatalogueIndex(BaseModel):
     """A release, its totals, and the credit that INEGI's terms of use require."""
 
     release: _ReleaseName
@@ -643,6 +643,20 @@ class InvalidParametersProblem(Problem):
     """Invalid parameters."""
 
     errors: Annotated[Sequence[Fault], Field(description="Each invalid parameter, and what is wrong with it.")]
+
+
+class InvalidRowsProblem(Problem):
+    """Invalid parameters, or rows that can't be read."""
+
+    errors: Annotated[
+        Sequence[Fault] | None, Field(description="Each invalid parameter, if the parameters are at fault.")
+    ] = None
+
+
+class UnsupportedMediaTypeProblem(Problem):
+    """A body of a media type that the resource does not read."""
+
+    supported: Annotated[Sequence[str], Field(description="The media types that the resource reads.")]
 
 
 class NotAcceptableProblem(Problem):

@@ -10,8 +10,8 @@ from localidades_api_client.api.localities import get_locality, list_localities,
 from localidades_api_client.api.matching import match_localities
 from localidades_api_client.api.releases import get_index, list_changes
 from localidades_api_client.models import (
+    CatalogueIndex,
     Format,
-    Index,
     InvalidPageProblem,
     Language,
     LocalityChangePage,
@@ -43,7 +43,7 @@ with Client(base_url=sys.argv[1], raise_on_unexpected_status=True) as client:
     matched = match_localities.sync(client=client, body=rows)
     assert isinstance(matched, MatchResults)
     index = get_index.sync(client=client, lang=Language.ES, format_=Format.JSON)
-    assert isinstance(index, Index)
+    assert isinstance(index, CatalogueIndex)
 
 # The type checker knows what these are: none of the types above is `Any`.
 assert_type(first.nombre, str)

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
+from localidades_api.catalogue.filters import Omittable
 from localidades_api.catalogue.messages import with_message
 
 MAX_CANDIDATES = 5
@@ -180,6 +181,20 @@ class ReconciliationResult(BaseModel):
     ] = None
 
 
+class ReconciliationBatch(BaseModel):
+    """The answer to a batch: a result under the name of each query."""
+
+    # Of a map without a property, openapi-generator makes no class, and Java code that does not compile. Java tries the
+    # types of an answer in alphabetical order, and an extension takes whatever it reads.
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, ReconciliationResult]
+
+    q0: Annotated[
+        Omittable[ReconciliationResult],
+        Field(description="The result of the query that is named so, as OpenRefine names the first."),
+    ] = None
+
+
 class SuggestedEntity(Described):
     """An entity suggested for a prefix."""
 
@@ -216,7 +231,7 @@ class ExtensionColumn(Named):
     type: Named | None = None
 
 
-class Extension(BaseModel):
+class ReconciliationExtension(BaseModel):
     """The values of properties, by key and property: a list of one value, or an empty one."""
 
     meta: Sequence[ExtensionColumn]

@@ -17,12 +17,12 @@ from localidades_api.api.reconcile.queries import answer_batch
 from localidades_api.api.reconcile.schemas import (
     Endpoint,
     ExtendService,
-    Extension,
     ExtensionColumn,
     ExtensionQuery,
     Manifest,
     PreviewService,
-    ReconciliationResult,
+    ReconciliationBatch,
+    ReconciliationExtension,
     SuggestServices,
     ViewService,
 )
@@ -108,7 +108,7 @@ _BODY = {
 @router.get(
     "/",
     summary="Show the reconciliation service, or ask it",
-    response_model=Manifest | dict[str, ReconciliationResult] | Extension,
+    response_model=Manifest | ReconciliationBatch | ReconciliationExtension,
     responses={**REVALIDATED, **_TOO_LARGE},
 )
 async def get_reconciliation(
@@ -131,7 +131,7 @@ async def get_reconciliation(
 @router.post(
     "/",
     summary="Reconcile or extend a table",
-    response_model=dict[str, ReconciliationResult] | Extension,
+    response_model=ReconciliationBatch | ReconciliationExtension,
     responses={200: {"headers": OF_RELEASE}, **_TOO_LARGE, **_OF_BODY},
     openapi_extra={"requestBody": _BODY},
 )
@@ -232,7 +232,7 @@ def _refuse_too_many(batch: Sized, unit: str) -> None:
 _Cells = Mapping[str, Sequence[Mapping[str, str | int | float]]]
 
 
-async def extend(services: Services, release: Release, query: ExtensionQuery) -> Extension:
+async def extend(services: Services, release: Release, query: ExtensionQuery) -> ReconciliationExtension:
     """Return the columns of a query: empty cells for unknown keys and for columns that a type lacks.
 
     Raises InvalidParametersError for properties that no type has.
@@ -249,7 +249,7 @@ async def extend(services: Services, release: Release, query: ExtensionQuery) ->
         for record in await _fetch(services, release, kind, ids):
             key = format_key(kind, record["id"])
             rows[key] = {id_: _cell(id_, record) if id_ in FETCHED[kind] else [] for id_ in ids_of_columns}
-    return Extension(meta=[_column(id_) for id_ in ids_of_columns], rows=rows)
+    return ReconciliationExtension(meta=[_column(id_) for id_ in ids_of_columns], rows=rows)
 
 
 async def _fetch(services: Services, release: Release, kind: PlaceKind, ids: Sequence[int]) -> list[dict[str, Any]]:

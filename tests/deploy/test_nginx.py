@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import re
+import shlex
 import shutil
 import socket
 import ssl
@@ -368,6 +369,31 @@ def test_one_cache_entry_serves_all_codings(live_server: str, front: Front) -> N
     assert packed.one("etag") == f"W/{plain.one('etag')}"  # the same records, in other bytes
     assert ask(front.base, target, ("If-None-Match", packed.one("etag"))).status == 304
     assert gzip.decompress(_whole(packed)) == plain.body == ask(live_server, target).body
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["/sitemap.xml", "/openapi.json", "/ogc/api", "/redoc", "/llms.txt", "/ogc/collections/localidades/items?limit=50"],
+)
+def test_documents_are_compressed(front: Front, target: str) -> None:
+    plain = ask(front.base, target)
+    packed = ask(front.base, target, ("Accept-Encoding", "gzip"))
+    assert packed.one("content-encoding") == "gzip"
+    assert gzip.decompress(_whole(packed)) == plain.body
+    if "public" in packed.one("cache-control"):
+        again = ask(front.base, target, ("Accept-Encoding", "gzip"), ("If-None-Match", packed.one("etag")))
+        assert again.status == 304
+
+
+def test_feed_is_compressed_once_it_is_long(front: Front) -> None:
+    media_type = ask(front.base, "/api/census/releases/feed.atom").one("content-type").removesuffix("; charset=utf-8")
+    text = (NGINX / "localidades-server.conf").read_text(encoding="utf-8")
+    assert media_type in shlex.split(text.partition("\ngzip_types ")[2].partition(";\n")[0])
+
+
+def test_swagger_ui_is_sent_as_brotli(front: Front) -> None:
+    script = ask(front.base, "/static-swagger-ui/swagger-ui-bundle.js", ("Accept-Encoding", "br, gzip"))
+    assert script.one("content-encoding") == "br"
 
 
 def test_downloads_are_compressed_by_the_service_and_not_cached(

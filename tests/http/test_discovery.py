@@ -52,7 +52,9 @@ async def test_api_catalog_links_to_descriptions(client: httpx.AsyncClient) -> N
     for api in apis:
         assert (await client.get(api["anchor"])).status_code == 200
         for link in api.get("service-desc", ()):
-            assert (await client.get(link["href"])).json()["openapi"]
+            described = await client.get(link["href"])
+            assert described.json()["openapi"]
+            assert described.headers["content-type"] == link["type"]
         for link in api["service-doc"]:
             if link["href"].startswith("http://test/"):
                 assert (await client.get(link["href"])).status_code == 200

@@ -33,8 +33,9 @@ SCHEMAS = """
     MatchPreview MatchResults Municipality MunicipalityDetail MunicipalityPage Named NearbyPlace NearbyPlaceResults
     NearestPlaces NearestPlacesResults NotAcceptableProblem NotReadyProblem PreviewService Problem
     ProposedProperties PublishedRelease PublishedReleasePage Ready ReconciliationBatch ReconciliationCandidate
-    ReconciliationExtension ReconciliationResult Resources RowsFormat State StatePage SuggestServices SuggestedEntities
-    SuggestedEntity SuggestedItems Suggestion SuggestionResults TileJson Totals UnsupportedMediaTypeProblem VectorLayer ViewService
+    ReconciliationExtension ReconciliationResult Resources RowsFormat State StatePage SuggestServices
+    SuggestedEntities SuggestedEntity SuggestedItems Suggestion SuggestionResults TileJson Totals
+    UnsupportedMediaTypeProblem VectorLayer ViewService
 """  # the names of types in generated clients
 
 

@@ -35,7 +35,7 @@ async def test_documentation_has_the_layout_of_the_site_in_both_languages(client
         assert page.one("a", **{"class": "home"}).attributes["href"].startswith("/api/census/?format=api")
         other = page.of_class("a", "language").attributes
         assert (await client.get(f"{path}{other['href']}")).status_code == 200
-        assert answer.headers["vary"] == "Accept-Language"
+        assert answer.headers["vary"] == "Accept-Language, Accept-Encoding"
         assert len(answer.content) < MAX_HTML_BYTES
         titles.add(page.one("h1").text)
     assert len(titles) == 2

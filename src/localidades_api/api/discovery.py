@@ -12,10 +12,12 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from localidades_api.api.dataset import DATA_PACKAGE
+from localidades_api.api.ogc import DEFINITION as OGC_DEFINITION
 from localidades_api.api.services import ServicesDep
 from localidades_api.errors import NotFoundError
-from localidades_api.html.renderer import root_of
+from localidades_api.html.renderer import JSON, root_of
 from localidades_api.http.caching import CACHE_CONTROL
+from localidades_api.http.documents import respond_with_document
 from localidades_api.http.paths import (
     LOCALIDADES,
     MAP_PAGE,
@@ -47,9 +49,10 @@ def _base_of(request: Request) -> str:
     return str(request.base_url).rstrip("/")
 
 
-def _answer(text: str | bytes, media_type: str) -> Response:
+def _answer(request: Request, text: str | bytes, media_type: str) -> Response:
+    content = text.encode() if isinstance(text, str) else text
     headers = {"Content-Type": media_type, "Cache-Control": "no-cache, private"}
-    return Response(text, headers=headers)
+    return respond_with_document(request.headers, content, headers)
 
 
 @router.get("/robots.txt")
@@ -58,7 +61,7 @@ async def get_robots(request: Request) -> Response:
     root = root_of(request.scope)
     lines = ["User-agent: *", *(f"Disallow: {root}{path}" for path in _NOT_FOR_CRAWLERS)]
     lines += ["", f"Sitemap: {_base_of(request)}/sitemap.xml", ""]
-    return _answer("\n".join(lines), "text/plain; charset=utf-8")
+    return _answer(request, "\n".join(lines), "text/plain; charset=utf-8")
 
 
 @router.get("/sitemap.xml")
@@ -73,26 +76,27 @@ async def get_sitemap(request: Request, services: ServicesDep) -> Response:
     base, day = escape(_base_of(request)), release.published_at.date()
     urls = "\n".join(f"<url><loc>{base}{path}</loc><lastmod>{day}</lastmod></url>" for path in paths)
     head = '<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
-    return _answer(f"{head}{urls}\n</urlset>\n", "application/xml; charset=utf-8")
+    return _answer(request, f"{head}{urls}\n</urlset>\n", "application/xml; charset=utf-8")
 
 
 @router.get(_CATALOG)
 async def get_api_catalog(request: Request) -> Response:
     """List the APIs, with their descriptions (RFC 9727)."""
     base = _base_of(request)
-    documents = {f"{PREFIX}/": "/openapi.json", f"{OGC}/": f"{OGC}/api", RECONCILE: "/openapi.json"}
+    openapi = ("/openapi.json", JSON.media_type)
+    documents = {f"{PREFIX}/": openapi, f"{OGC}/": (f"{OGC}/api", OGC_DEFINITION), RECONCILE: openapi}
     apis: list[dict[str, Any]] = [
         {
             "anchor": f"{base}{path}",
-            "service-desc": [{"href": f"{base}{document}", "type": "application/json"}],
+            "service-desc": [{"href": f"{base}{document}", "type": media_type}],
             "service-doc": [{"href": f"{base}/docs", "type": "text/html"}],
         }
-        for path, document in documents.items()
+        for path, (document, media_type) in documents.items()
     ]
     apis.append({"anchor": f"{base}{WSCATGEO}", "service-doc": [{"href": _OF_INEGI, "type": "text/html"}]})
     linkset = [{"anchor": f"{base}{_CATALOG}", "item": [{"href": api["anchor"]} for api in apis]}, *apis]
     media_type = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"'
-    answer = _answer(to_json({"linkset": linkset}), media_type)
+    answer = _answer(request, to_json({"linkset": linkset}), media_type)
     answer.headers["Link"] = f'<{base}{_CATALOG}>; rel="api-catalog"'
     return answer
 
@@ -134,7 +138,7 @@ async def get_llms(request: Request, services: ServicesDep) -> Response:
 - [The same as a page]({base}/redoc)
 - `localidades-api mcp` is a server of the Model Context Protocol with these look-ups as tools
 """
-    return _answer(text, "text/plain; charset=utf-8")
+    return _answer(request, text, "text/plain; charset=utf-8")
 
 
 @router.get("/.well-known/security.txt")
@@ -146,4 +150,4 @@ async def get_security(request: Request) -> Response:
     expires = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + _SECURITY_VALIDITY
     text = f"Contact: {contact}\nExpires: {expires:%Y-%m-%dT%H:%M:%SZ}\nPreferred-Languages: es, en\n"
     headers = {"Cache-Control": CACHE_CONTROL, "Content-Type": "text/plain; charset=utf-8"}
-    return Response(text, headers=headers)
+    return respond_with_document(request.headers, text.encode(), headers)

@@ -38,6 +38,7 @@ from localidades_api.downloads.chunks import check_whole
 from localidades_api.errors import InvalidOgcParametersError, InvalidParametersError
 from localidades_api.html.renderer import JSON
 from localidades_api.http.caching import CACHE_CONTROL, freshness_headers, is_fresh
+from localidades_api.http.documents import respond_with_document
 from localidades_api.http.headers import VARY_BY_CODING
 from localidades_api.http.negotiation import CODINGS, choose_coding, compress
 from localidades_api.http.paths import OGC, PREFIX
@@ -45,7 +46,7 @@ from localidades_api.http.paths import OGC, PREFIX
 MAX_LIMIT = 10_000  # features of a page, 5 MB
 DEFAULT_LIMIT = 10  # the default of the standard
 _GEOJSON = "application/geo+json"
-_OPENAPI = "application/vnd.oai.openapi+json;version=3.0"
+DEFINITION = "application/vnd.oai.openapi+json;version=3.0"  # the media type of /ogc/api
 _CRS84 = "http://www.opengis.net/def/crs/OGC/1.3/CRS84"
 _CONFORMANCE = [
     f"http://www.opengis.net/spec/ogcapi-features-1/1.0/conf/{name}" for name in ("core", "oas30", "geojson")
@@ -299,7 +300,7 @@ async def show_landing_page(
             builder.link("self", f"{OGC}/"),
             builder.link("conformance", f"{OGC}/conformance"),
             builder.link("data", f"{OGC}/collections"),
-            builder.link("service-desc", f"{OGC}/api", _OPENAPI),
+            builder.link("service-desc", f"{OGC}/api", DEFINITION),
             builder.link("service-doc", "/docs", "text/html") | {"title": "The service's own API"},
             builder.link("alternate", f"{PREFIX}/", "text/html", format="api"),
         ],
@@ -308,10 +309,10 @@ async def show_landing_page(
 
 
 @router.get("/api")
-async def describe_api() -> Response:
+async def describe_api(request: Request) -> Response:
     """Describe these resources as OpenAPI 3.0, as the standard wants; the service's own document is 3.1."""
-    headers = {**JSON.headers, "Content-Type": _OPENAPI, "Cache-Control": CACHE_CONTROL}
-    return Response(to_json(_document()), headers=headers)
+    headers = {**JSON.headers, "Content-Type": DEFINITION, "Cache-Control": CACHE_CONTROL}
+    return respond_with_document(request.headers, to_json(_document()), headers)
 
 
 @cache

@@ -5,8 +5,8 @@ from importlib.resources import files
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query, Request
-from starlette.responses import JSONResponse, Response
-from starlette.staticfiles import StaticFiles
+from pydantic_core import to_json
+from starlette.responses import Response
 
 from localidades_api.api.params import (
     LanguageParam,
@@ -25,10 +25,11 @@ from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries.tiles import Overview, get_overview
 from localidades_api.errors import CommandError, LocalidadesError, StatusError
 from localidades_api.html.reference import describe_reference
-from localidades_api.html.renderer import HTML, View, root_of, select_renderer
-from localidades_api.html.static_files import STATIC
+from localidades_api.html.renderer import HTML, JSON, View, root_of, select_renderer
+from localidades_api.html.static_files import STATIC, CompressedStaticFiles
 from localidades_api.html.svg import draw_country
 from localidades_api.http.caching import CACHE_CONTROL
+from localidades_api.http.documents import respond_with_document
 from localidades_api.http.headers import VARY_BY_LANGUAGE, vary_by_type
 from localidades_api.http.paths import LOCALIDADES, MAP_PAGE, MATCH, MATCH_PAGE, PREFIX
 from localidades_api.languages.accept_language import preferred_language
@@ -40,7 +41,7 @@ SWAGGER_UI = "/static-swagger-ui"
 _POLICY = HTML.headers["Content-Security-Policy"].replace("img-src 'self'", "img-src 'self' data:")
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(check_request)])
-swagger_ui = StaticFiles(directory=str(files("fastapi_offline") / "static"))
+swagger_ui = CompressedStaticFiles(directory=str(files("fastapi_offline") / "static"))
 
 
 @router.get(MATCH_PAGE)
@@ -135,7 +136,8 @@ async def list_problem_types(request: Request, query: Annotated[RepresentationQu
         query={"lang": query.lang} if query.lang else {},
     )
     vary = VARY_BY_LANGUAGE if renderer is HTML else {}
-    return _negotiated(Response(renderer.render(view), headers={**vary, **renderer.headers}))
+    headers = {"Cache-Control": CACHE_CONTROL, **vary, **renderer.headers}
+    return _negotiated(respond_with_document(request.headers, renderer.render(view), headers))
 
 
 class DocumentationQuery(StrictQuery):
@@ -175,13 +177,15 @@ def _page(request: Request, query: DocumentationQuery, template: str, title: str
         query={"lang": query.lang} if query.lang else {},
         context=context,
     )
-    return Response(HTML.render(view), headers={**VARY_BY_LANGUAGE, **HTML.headers})
+    headers = {"Cache-Control": CACHE_CONTROL, **VARY_BY_LANGUAGE, **HTML.headers}
+    return respond_with_document(request.headers, HTML.render(view), headers)
 
 
 @router.get("/openapi.json")
 async def get_openapi(request: Request, query: Annotated[LanguageQuery, Query()]) -> Response:
     """Return the OpenAPI document; generators send whatever language they run in, so only `lang` chooses it."""
-    return JSONResponse(request.app.openapi(query.lang or LANGUAGES[0]))
+    headers = {"Cache-Control": CACHE_CONTROL, **JSON.headers}
+    return respond_with_document(request.headers, to_json(request.app.openapi(query.lang or LANGUAGES[0])), headers)
 
 
 @router.get("/")
@@ -191,7 +195,7 @@ async def go_to_index() -> Response:
 
 
 @router.get("/favicon.ico")
-async def get_icon() -> Response:
+async def get_icon(request: Request) -> Response:
     """Return the icon for pages without `<link rel="icon">`, such as JSON in a browser."""
     headers = {"Cache-Control": CACHE_CONTROL, "Content-Type": "image/vnd.microsoft.icon"}
-    return Response((STATIC / "favicon.ico").read_bytes(), headers=headers)
+    return respond_with_document(request.headers, (STATIC / "favicon.ico").read_bytes(), headers)

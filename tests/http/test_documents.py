@@ -1,0 +1,61 @@
+"""Documents and pages around the API: compressed, with validators, and cacheable."""
+
+import gzip
+from collections.abc import Callable
+
+import brotli  # type: ignore[import-untyped]
+import httpx
+import pytest
+
+from localidades_api.http.caching import CACHE_CONTROL
+
+SHARED = (
+    "/docs", "/docs?lang=es", "/redoc", "/problems", "/problems?format=api", "/openapi.json", "/openapi.json?lang=es",
+    "/ogc/api", "/favicon.ico", "/static-swagger-ui/swagger-ui-bundle.js", "/static-swagger-ui/swagger-ui.css",
+)  # fmt: skip
+MADE_FOR_THIS_HOST = ("/robots.txt", "/sitemap.xml", "/llms.txt", "/.well-known/api-catalog")
+DECODERS: dict[str, Callable[[bytes], bytes]] = {"br": brotli.decompress, "gzip": gzip.decompress, "identity": bytes}
+
+
+async def fetch(client: httpx.AsyncClient, path: str, coding: str, **headers: str) -> tuple[httpx.Response, bytes]:
+    """Return the answer and its body as sent."""
+    asked = {"Accept-Encoding": coding, **{name.replace("_", "-"): value for name, value in headers.items()}}
+    async with client.stream("GET", path, headers=asked) as answer:
+        return answer, b"".join([part async for part in answer.aiter_raw()])
+
+
+@pytest.mark.parametrize("path", [*SHARED, *MADE_FOR_THIS_HOST])
+async def test_document_is_compressed_and_revalidated(client: httpx.AsyncClient, path: str) -> None:
+    plain, content = await fetch(client, path, "identity")
+    tags = set()
+    for coding, decode in DECODERS.items():
+        answer, body = await fetch(client, path, coding)
+        assert answer.status_code == 200
+        assert answer.headers.get("content-encoding", "identity") == coding
+        assert decode(body) == content
+        assert int(answer.headers["content-length"]) == len(body)
+        assert answer.headers["content-type"] == plain.headers["content-type"]
+        tags.add(tag := answer.headers["etag"])
+        kept, nothing = await fetch(client, path, coding, If_None_Match=f'"x", W/{tag}')
+        assert (kept.status_code, nothing) == (304, b"")
+        for name in ("etag", "vary", "cache-control"):
+            assert kept.headers[name] == answer.headers[name]
+        assert "content-type" not in kept.headers
+        assert (await fetch(client, path, coding, If_None_Match='"x"'))[0].status_code == 200
+        assert "Accept-Encoding" in answer.headers["vary"]
+        assert answer.headers["cache-control"] == (CACHE_CONTROL if path in SHARED else "no-cache, private")
+    assert len(tags) == 3
+
+
+async def test_validator_follows_language_and_host(client: httpx.AsyncClient) -> None:
+    for path, headers in (("/redoc", {"Accept-Language": "es"}), ("/sitemap.xml", {"Host": "claves.example"})):
+        tag = (await client.get(path)).headers["etag"]
+        other = await client.get(path, headers={**headers, "If-None-Match": tag})
+        assert (other.status_code, other.headers["etag"] != tag) == (200, True)
+    assert "Accept-Language" in (await client.get("/docs")).headers["vary"]
+
+
+async def test_page_of_documentation_needs_less_than_a_third_compressed(client: httpx.AsyncClient) -> None:
+    parts = ("/docs", "/openapi.json", *(path for path in SHARED if "swagger" in path))
+    sent = {coding: [len((await fetch(client, path, coding))[1]) for path in parts] for coding in ("identity", "br")}
+    assert 3 * sum(sent["br"]) < sum(sent["identity"])

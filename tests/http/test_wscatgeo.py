@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.application import client_of, import_into, running_app
 from tests.support.catalogue import Place, write_catalogue
+from tests.support.pages import BROWSER, Page
 from tests.support.postgres import LOCALE_C, database_of_locale
 
 V1, V2 = "/wscatgeo/", "/wscatgeo/v2/"
@@ -139,11 +140,20 @@ async def test_alcaldia_has_no_cabecera(client: httpx.AsyncClient) -> None:
         ("mgee/01", "mgee/01/", "mgee/1"),
         ("mgem", "mgem/", "mgem/agem/"),
         ("mgem/01", "mgem/01/"),
-        ("mgem/01/001", "mgem/01/001/", "mgem/01001", "mgem/01001/"),
+        ("mgem/01/001", "mgem/01/001/", "mgem/01001", "mgem/01001/", "mgem/1/1", "mgem/01/1/", "mgem/1001"),
         ("mgee/buscar/agua", "mgee/buscar/AGUA/", "mgee/buscar/agua?otro=1"),
-        ("localidades/01/001", "localidades/01001", "localidades/01/001/"),
-        ("localidades/01/001/R", "localidades/01001/r"),
-        ("localidades/010010006", "localidades/01/001/0006", "localidades/buscar/pe%C3%B1%C3%B3n%20%C3%B1"),
+        ("localidades/01/001", "localidades/01001", "localidades/01/001/", "localidades/1/1", "localidades/01/01/"),
+        ("localidades/01/001/R", "localidades/01001/r", "localidades/1/1/R"),
+        (
+            "localidades/010010006",
+            "localidades/01/001/0006",
+            "localidades/1/1/6",
+            "localidades/01001/6",
+            "localidades/10010006",
+            "localidades/01/0010006",
+            "localidades/buscar/pe%C3%B1%C3%B3n%20%C3%B1",
+            "localidades/buscar/pe%C3%B1%C3%B3n+%C3%B1",
+        ),
     ],
 )
 async def test_spellings_of_a_path_are_equivalent(client: httpx.AsyncClient, spellings: tuple[str, ...]) -> None:
@@ -194,10 +204,29 @@ async def test_unknown_key_is_explained(client: httpx.AsyncClient, path: str) ->
 
 
 @pytest.mark.parametrize(
-    "path", ["", "geo/mgem/14", "mgel/14", "localidades", "localidades/14", "mgee/014", "v2/mgee", "vialidades/14"]
-)
+    "path",
+    [
+        "geo/mgem/14", "mgel/14", "localidades", "localidades/14", "mgee/014", "v2/mgee", "vialidades/14",
+        "mgem/014/039", "mgem/14/0039", "localidades/14/39001", "localidades/14/39/00001", "localidades/14/39/1/R",
+    ],
+)  # fmt: skip
 async def test_unsupported_resource_is_explained(client: httpx.AsyncClient, path: str) -> None:
     assert "Calles, asentamientos y contornos" in await refused(client, V2 + path)
+
+
+@pytest.mark.parametrize("base", [V1, V2])
+async def test_root_says_what_there_is(client: httpx.AsyncClient, base: str) -> None:
+    listed = (await client.get(base)).json()["results"]
+    assert listed
+    page = Page.of(await client.get(base, headers=BROWSER))
+    links = {one.attributes["href"] for one in page.elements if one.tag == "a"}
+    assert {one["path"] for one in listed} <= links
+    assert "Every estado." in page.one("table").text
+    spanish = Page.of(await client.get(f"{base}?lang=es&otro=1", headers=BROWSER))
+    assert "Todos los estados." in spanish.one("table").text
+    for one in listed:
+        path = one["path"].replace("14", "01").replace("039", "001").replace("guadal", "001")  # are in this catalogue
+        assert (await read(client, base + path))["datos"]
 
 
 @pytest.mark.parametrize("words", ["%00", "a" * 101, "/", "%09"])

@@ -15,6 +15,7 @@ from babel.messages.pofile import read_po
 
 import localidades_api
 from localidades_api.api.site import answerable
+from localidades_api.api.wscatgeo import EXAMPLES
 from localidades_api.languages.accept_language import choose_language
 from localidades_api.languages.match_words import FAULTS, OUTCOMES
 from localidades_api.names.faults import Difference
@@ -52,6 +53,7 @@ def test_every_sentence_of_an_error_is_translated() -> None:
     found = set().union(*(extracted(path, "python", keywords) for path in PACKAGE.rglob("*.py")))
     assert len(found) > 20
     found |= {text for error in answerable() for text in (error.title, error.meaning, error.remedy)}
+    found |= set(EXAMPLES.values())
     known = translations()
     assert {text for text in found if not known.get(text)} == set()
 

@@ -7,29 +7,47 @@ guessed about that service. It ignores parameters that it does not know, so this
 import re
 from collections.abc import Mapping
 from http import HTTPStatus
+from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
+from pydantic import ConfigDict
 from pydantic_core import to_json
 from starlette.responses import Response
 
+from localidades_api.api.params import RepresentationQuery
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, STATE_KEYS, municipalities_of
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries.wscatgeo import MAX_FOUND, Level, Rows, Version, find_areas, list_areas
 from localidades_api.errors import NotFoundError
-from localidades_api.http.caching import freshness_headers, is_fresh
+from localidades_api.html.renderer import HTML, View, root_of, select_renderer
+from localidades_api.http.caching import CACHE_CONTROL, freshness_headers, is_fresh
+from localidades_api.http.documents import respond_with_document
+from localidades_api.http.headers import VARY_BY_LANGUAGE, vary_by_type
 from localidades_api.http.paths import WSCATGEO
+from localidades_api.languages.accept_language import preferred_language
 
 router = APIRouter(include_in_schema=False)
 
 _MEDIA_TYPE = "application/json"  # without a charset, as that service says
-# A path below the address of the service, with or without a trailing slash.
+# A path below the address of the service, with or without a trailing slash. A key may lack its zeros after a slash.
+_MUN = r"/?(?P<mun>(?<=/)\d{1,3}|\d{3})"
+_LOC = r"/?(?P<loc>(?<=/)\d{1,4}|(?<=\d{3})\d{4})"
 _PATHS: Mapping[Level, re.Pattern[str]] = {
     "mgee": re.compile(r"mgee(/(?P<ent>\d\d?))?/?"),
-    "mgem": re.compile(r"mgem(/agem|/(?P<ent>\d\d?)(/?(?P<mun>\d{3}))?)?/?"),
-    "localidades": re.compile(
-        r"localidades/(?P<ent>\d\d?)/?(?P<mun>\d{3})(/?(?P<loc>\d{4})|/(?P<ambito>[UR]))?/?", re.IGNORECASE
-    ),
+    "mgem": re.compile(rf"mgem(/agem|/(?P<ent>\d\d?)({_MUN})?)?/?"),
+    "localidades": re.compile(rf"localidades/(?P<ent>\d\d?){_MUN}({_LOC}|/(?P<ambito>[UR]))?/?", re.IGNORECASE),
+}
+EXAMPLES: Mapping[str, str] = {  # paths, with what they answer
+    "mgee": "Every estado.",
+    "mgee/14": "One estado.",
+    "mgem": "Every municipio.",
+    "mgem/14": "The municipios of an estado.",
+    "mgem/14/039": "One municipio.",
+    "localidades/14/039": "The localities of a municipio.",
+    "localidades/14/039/U": "Its urban localities; R has the rural ones.",
+    "localidades/14/039/0001": "One locality.",
+    "mgem/buscar/guadal": "The municipios with this text in their names; mgee and localidades likewise.",
 }
 _MAX_WORDS = 100  # characters
 _NAMES: Mapping[Level, str] = {"mgee": "las entidades", "mgem": "los municipios", "localidades": "las localidades"}
@@ -41,6 +59,34 @@ _NO_PATH = (
 
 class _Refusal(Exception):  # noqa: N818  # an answer, with a sentence for whoever reads the answer
     """Raised with the sentence of an answer without results."""
+
+
+class PathsQuery(RepresentationQuery):
+    """The parameters of the list of paths."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+@router.get(WSCATGEO)
+@router.get(f"{WSCATGEO}v2/")
+async def list_paths(request: Request, query: Annotated[PathsQuery, Query()]) -> Response:
+    """List the paths of a version, as an HTML page or JSON."""
+    root = root_of(request.scope)
+    renderer = select_renderer(query.format, request.headers)
+    view = View(
+        "wscatgeo.html",
+        "wscatgeo",
+        {"results": [{"path": path, "content": content} for path, content in EXAMPLES.items()]},
+        root=root,
+        target=f"{request.scope['path']}?format=json",
+        language=query.lang or preferred_language(request.headers),
+        query={"lang": query.lang} if query.lang else {},
+    )
+    vary = VARY_BY_LANGUAGE if renderer is HTML else {}
+    headers = {"Cache-Control": CACHE_CONTROL, **vary, **renderer.headers}
+    response = respond_with_document(request.headers, renderer.render(view), headers)
+    vary_by_type(response.headers)
+    return response
 
 
 @router.get(f"{WSCATGEO}v2/{{path:path}}")
@@ -83,7 +129,8 @@ async def _release(name: str | None, services: Services) -> Release:
 async def _read(version: Version, path: str, release: Release, services: Services) -> Rows:
     for level, pattern in _PATHS.items():
         if path.startswith(search := f"{level}/buscar/"):
-            return await _find(version, level, path.removeprefix(search).rstrip("/"), release, services)
+            words = path.removeprefix(search).rstrip("/").replace("+", " ")  # as forms write a blank
+            return await _find(version, level, words, release, services)
         if keys := pattern.fullmatch(path):
             first, last = _range(level, keys.groupdict())
             ambito = (keys.groupdict().get("ambito") or "").upper() or None

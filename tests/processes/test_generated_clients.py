@@ -15,6 +15,7 @@ from playwright.async_api import Browser, expect
 
 from tests.deploy.guides import DOCS, SERVICE
 from tests.support.catalogue import TRAPS
+from tests.support.machine import needed
 from tests.support.waiting import PATIENCE
 from tests.support.wire import ask
 
@@ -114,6 +115,23 @@ def test_generated_python_client_type_checks_and_reads_the_service(
 
     printed = run_program(tmp_path, ENVIRONMENT / "python", script, live_server, PYTHONPATH=str(tmp_path))
     assert json.loads(printed) == {**FOUND, "lines": 1 + len(CHOSEN)}
+
+
+LIBRARIES = [Path("/usr/share/java", name) for name in ("jakarta-annotation-api.jar", "httpmime.jar")]  # Debian's
+
+
+def test_generated_java_client_compiles_and_reads_the_service(live_server: str, document: Path, tmp_path: Path) -> None:
+    compiler = needed(shutil.which("javac"), "there is no Java compiler (openjdk-17-jdk-headless) on this machine")
+    libraries = [needed(path, f"{path.name} is not on this machine: .ci/install has its package") for path in LIBRARIES]
+    [generator] = (PYTHON / ".venv").rglob("openapi-generator.jar")  # has Jackson, which the client needs
+    options = in_guide("| Java | `", "").partition("`")[0].split()
+    arguments = ("generate", "-i", document, "-g", "java", "-o", "client", *options)
+    run_program(tmp_path, "java", "-jar", generator, *arguments)
+    sources = [*(tmp_path / "client" / "src" / "main" / "java").rglob("*.java"), CLIENTS / "java" / "Main.java"]
+    path = os.pathsep.join(map(str, ["built", generator, *libraries]))
+    run_program(tmp_path, compiler, "-d", "built", "-cp", path, *sources)
+    printed = run_program(tmp_path, "java", "-cp", path, "Main", live_server).splitlines()
+    assert printed == ["010010001", "Asientos, Municipio 002, Aguascalientes", "863893", "500", "Aguascalientes"]
 
 
 # -- The guide

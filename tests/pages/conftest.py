@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from playwright.async_api import Browser, Page
 
+from tests.pages.country import a_year_later, places
 from tests.support.application import import_file
 from tests.support.browser import visit
 from tests.support.catalogue import TRAPS, write_catalogue
@@ -31,3 +32,15 @@ async def page(browser: Browser, base: str) -> AsyncIterator[Page]:
     async with visit(browser, base, accept_downloads=True, errors=True) as page:
         await page.goto(PAGE)
         yield page
+
+
+@pytest.fixture(scope="session")
+def two_releases(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Yield the address of a service that holds two releases, for tests that only read."""
+    folder = tmp_path_factory.mktemp("country")
+    with new_database(server, migrated) as url:
+        for name, found in (("2020-01", places()), ("2021-01", a_year_later())):
+            import_file(url, write_catalogue(folder / f"catun_localidad_{name}.csv", found))
+        with serving(url) as live:
+            await_names(live.base)
+            yield live.base

@@ -1,77 +1,25 @@
 """Use of the pages in Chromium, with scripts and without, by mouse and keyboard."""
 
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import ExitStack
-from dataclasses import replace
 
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.support.application import import_file
-from tests.support.browser import (
-    SCREENSHOTS,
-    TELEPHONE,
-    axe_faults,
-    hold,
-    visit,
-)
-from tests.support.catalogue import TRAPS, Place, write_catalogue
+from tests.pages.country import KINDS, LIST
+from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, hold, visit
+from tests.support.pages import INDEX
 from tests.support.postgres import new_database
-from tests.support.wire import await_names, serving
+from tests.support.wire import serving
 
-INDEX = "/api/census/"
-LIST = f"{INDEX}localidades/?format=api"
 MAX_HTML_BYTES = 100_000  # bytes of a page
-
-_STATES = (("02", "Baja California", 32.5, -115.5), ("14", "Jalisco", 20.7, -103.3), ("31", "Yucatán", 20.9, -89.6))
-# The only place of its municipio, until it moves to another.
-_MOVED = Place("310040001", "Villa Mudada", nom_ent="Yucatán", nom_mun="Tepatitlán 4", latitud="20.5", longitud="-89.3")
-_LONG = "San Francisco Telixtlahuaca de los Peñascos (Fraccionamiento Residencial Las Águilas)"
-
-
-def places() -> list[Place]:
-    """Return 700 places in three estados: the traps, homonyms, and a name as long as INEGI's longest."""
-    found = [*TRAPS, _MOVED]
-    for cve_ent, estado, north, west in _STATES:
-        for number in range(228):
-            municipio, place = divmod(number, 76)
-            name = "Guadalajara" if number == 0 else _LONG if number == 1 else f"El Peñón {number}"
-            found.append(
-                Place(
-                    f"{cve_ent}{municipio + 1:03d}{place + 1:04d}", name, nom_ent=estado,
-                    nom_mun=f"Tepatitlán {municipio + 1}", ambito="RU"[number % 7 == 0],
-                    latitud=f"{north - number % 19 / 10:.6f}",
-                    longitud=f"{west + number % 23 / 10:.6f}", poblacion=str(number * 7 + 1),
-                )
-            )  # fmt: skip
-    return sorted(found, key=lambda one: one.cvegeo)
-
-
-def a_year_later() -> list[Place]:
-    """Return the same with places removed, renamed and added, and without a municipio."""
-    kept = [one for one in places() if not "310030005" <= one.cvegeo <= "310030064" and one != _MOVED]
-    changed = [replace(one, nombre=f"Nuevo {one.nombre}") if one.cvegeo.endswith("0070") else one for one in kept]
-    like = next(one for one in kept if one.cvegeo == "310010005")
-    added = [
-        replace(like, cvegeo=f"31001{number:04d}", nombre=f"Nacido {number}", nom_mun="Tepatitlán 1")
-        for number in range(900, 929)
-    ]
-    added.append(replace(_MOVED, cvegeo="310010929", nom_mun="Tepatitlán 1"))
-    return sorted([*changed, *added], key=lambda one: one.cvegeo)
 
 
 @pytest.fixture(scope="module")
-def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Yield the address of a service that holds two releases."""
-    folder = tmp_path_factory.mktemp("country")
-    with new_database(server, migrated) as url:
-        for name, found in (("2020-01", places()), ("2021-01", a_year_later())):
-            file = write_catalogue(folder / f"catun_localidad_{name}.csv", found)
-            import_file(url, file)
-        with serving(url) as live:
-            await_names(live.base)
-            yield live.base
+def base(two_releases: str) -> str:
+    """Return the address of a service that holds two releases."""
+    return two_releases
 
 
 @pytest.fixture(params=[True, False], ids=["scripts", "no scripts"])
@@ -459,35 +407,6 @@ WITH_TABLES = {"list", "municipios", "estados", "localidad", "municipio", "estad
                "releases", "error-410", "error-410-municipio"}  # fmt: skip
 # These have all the components: tables with forms, details, a time line, changes, problems.
 IN_SHORT = ("list", "localidad", "estado", "releases", "changes", "error-410", "error-422")
-KINDS = {
-    "index": INDEX,
-    "list": f"{LIST}&page=7",
-    "filtered": f"{LIST}&page_size=10&municipio_id=14001&search=pe%C3%B1on",
-    "empty": f"{LIST}&search=zzzz",
-    "larger": f"{LIST}&page_size=1000",
-    "lean": f"{LIST}&cvegeo={','.join(f'14001{clave:04d}' for clave in range(1, 501))}",
-    "municipios": f"{INDEX}municipios/?format=api&page_size=3&page=2",
-    "estados": f"{INDEX}estados/?format=api",
-    "localidad": f"{INDEX}localidades/140010070/?format=api",
-    "localidad-long": f"{INDEX}localidades/140010002/?format=api",
-    "localidad-nowhere": f"{INDEX}localidades/10020001/?format=api",
-    "municipio": f"{INDEX}municipios/14001/?format=api",
-    "estado": f"{INDEX}estados/14/?format=api",
-    "suggest": f"{INDEX}localidades/suggest/?format=api&q=penon",
-    "nearest": f"{INDEX}localidades/nearest/?format=api&lat=20.7&lon=-103.3",
-    "releases": f"{INDEX}releases/?format=api",
-    "match": "/match?format=api",
-    "changes": f"{INDEX}releases/2021-01/changes/?format=api&since=2020-01&page_size=10",
-    "problems": "/problems?format=api",
-    "preview": f"{INDEX}reconcile/preview/?id=140010070",
-    "preview-410": f"{INDEX}reconcile/preview/?id=310030005",
-    "error-404": f"{INDEX}nothing/?format=api",
-    "error-404-page": f"{LIST}&page=999",
-    "error-404-key": f"{INDEX}localidades/14010001/?format=api",
-    "error-410": f"{INDEX}localidades/310030005/?format=api",
-    "error-410-municipio": f"{INDEX}municipios/31004/?format=api",
-    "error-422": f"{LIST}&page=x&ambito=Z&nothing=1",
-}
 
 
 @pytest.fixture(scope="module")

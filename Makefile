@@ -12,7 +12,8 @@ PYTHON_CLIENT := tests/clients/python/.venv
 TYPESCRIPT_CLIENT := tests/clients/typescript/node_modules
 ARCGIS_CLIENT := tests/clients/arcgis/node_modules
 BROWSER := tests/browser/node_modules
-TEST_TOOLS := $(PYTHON_CLIENT)/test.stamp $(READERS)/readers.stamp $(TYPESCRIPT_CLIENT) $(ARCGIS_CLIENT) $(BROWSER)
+VALIDATOR := tests/validator/node_modules
+TEST_TOOLS := $(PYTHON_CLIENT)/test.stamp $(READERS)/readers.stamp $(TYPESCRIPT_CLIENT) $(ARCGIS_CLIENT) $(BROWSER) $(VALIDATOR)
 UV := build/uv/bin/uv
 MANIFESTS := $(filter-out %kustomization.yaml %cluster.yaml,$(wildcard deploy/kubernetes/*.yaml deploy/kubernetes/jobs/*.yaml deploy/kubernetes/postgres/*.yaml))
 # The certificate of an organization's proxy is only in the system's store.
@@ -127,7 +128,7 @@ vendored: $(VENV)/dev.stamp ## Update the vendored scripts of the map from npm: 
 	"$(BIN)/python" -m tests.browser.vendored
 
 clean: ## Remove the virtual environment and caches; the database stays
-	rm -rf "$(VENV)" build/uv "$(PEERS)" "$(DOCS)" "$(SUPPLY)" "$(READERS)" "$(PYTHON_CLIENT)" "$(TYPESCRIPT_CLIENT)" "$(ARCGIS_CLIENT)" "$(BROWSER)"
+	rm -rf "$(VENV)" build/uv "$(PEERS)" "$(DOCS)" "$(SUPPLY)" "$(READERS)" "$(PYTHON_CLIENT)" "$(TYPESCRIPT_CLIENT)" "$(ARCGIS_CLIENT)" "$(BROWSER)" "$(VALIDATOR)"
 	rm -rf benchmarks/peers/fastify/node_modules
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
@@ -186,7 +187,7 @@ $(UV): requirements/uv.txt
 	@touch "$@"
 
 # Without Node, the tests that need it are left out; CI has it.
-$(TYPESCRIPT_CLIENT) $(ARCGIS_CLIENT) $(BROWSER): %/node_modules: %/package-lock.json
+$(TYPESCRIPT_CLIENT) $(ARCGIS_CLIENT) $(BROWSER) $(VALIDATOR): %/node_modules: %/package-lock.json
 	@if command -v npm > /dev/null; then npm ci --prefix "$(@D)" --no-audit --no-fund --loglevel=error && touch "$@"; \
 	elif [ -n "$$CI" ]; then echo "CI needs Node.js 20 or newer, with npm."; exit 1; fi
 

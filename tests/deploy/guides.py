@@ -31,7 +31,7 @@ def blocks_of(page: str) -> list[Block]:
         Block(language, block, not left_out, mark == ": empty database")
         for left_out, mark, language, block in _MARKED.findall(text)
     ]
-    assert len(found) == len(re.findall(r"^<!-- (?:not )?tried", text, re.MULTILINE)), (
+    assert len(found) == len(re.findall(r"^ *<!-- (?:not )?tried", text, re.MULTILINE)), (
         "a mark is not followed by a console or sh block"
     )
     return found

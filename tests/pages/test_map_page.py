@@ -464,6 +464,15 @@ async def test_place_is_found_by_touch(browser: Browser, base: str) -> None:
 # -- Without a map
 
 
+async def test_drawing_is_shown_if_the_library_cannot_be_loaded(browser: Browser, base: str) -> None:
+    async with visit(browser, base, errors=True) as page:
+        await page.route("**/maplibre-gl.mjs", lambda route: route.abort())
+        await page.goto(PAGE)
+        await expect(page.get_by_role("img", name="Map of Mexico with the largest places of this page")).to_be_visible()
+        await expect(page.locator("#map")).to_be_hidden()
+        await expect(page.locator("main")).to_have_css("display", "block")
+
+
 @pytest.mark.parametrize("options", [{}, {"java_script_enabled": False}], ids=["no WebGL", "no scripts"])
 async def test_without_webgl_or_scripts_a_drawing_is_shown(
     without_webgl: Browser, base: str, options: dict[str, Any]

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -100,8 +101,8 @@ class Held:
         self._released.set()
 
 
-async def hold(page: Page, address: str) -> Held:
-    """Hold the requests for a URL, which may have wildcards."""
+async def hold(page: Page, address: str | re.Pattern[str]) -> Held:
+    """Hold the requests for a URL, which may have wildcards or be a pattern."""
     held = Held()
     await page.route(address, held)
     return held

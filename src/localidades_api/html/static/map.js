@@ -310,9 +310,14 @@ class MapPage {
 
 export let shown = null; // the map, for tests, which ask it what it draws
 
-if (document.createElement("canvas").getContext("webgl2")) {
-  const library = await import("./maplibre/maplibre-gl.mjs");
-  document.getElementById("drawing").hidden = true;
-  page.hidden = false;
-  shown = new MapPage(library);
+// The drawing takes the place of a map that can't be shown.
+function draw() {
+  page.hidden = true;
+  document.body.classList.remove("full-window");
+  document.getElementById("drawing").classList.remove("without-scripts");
 }
+
+if (document.createElement("canvas").getContext("webgl2")) {
+  const library = await import("./maplibre/maplibre-gl.mjs").catch(draw);
+  if (library) shown = new MapPage(library);
+} else draw();

@@ -198,7 +198,6 @@ function acceptDrops() {
   });
 }
 
-[form.hidden, byId("scriptless").hidden] = [false, true];
 acceptDrops();
 form.addEventListener("submit", (event) => {
   event.preventDefault();

@@ -7,7 +7,6 @@ function followTheme() {
   const root = document.documentElement;
   const isDark = () => (root.dataset.theme ?? (system.matches ? "dark" : "light")) === "dark";
   const show = () => button.setAttribute("aria-pressed", String(isDark()));
-  button.hidden = false;
   button.addEventListener("click", () => {
     root.dataset.theme = isDark() ? "light" : "dark";
     try {
@@ -40,7 +39,7 @@ function offerCopies() {
   for (const command of document.querySelectorAll("code[data-copy]")) {
     command.textContent = command.textContent.replace("http://127.0.0.1:8000", location.origin);
   }
-  if (!navigator.clipboard) return; // browsers have it where the address is https or the machine's own
+  if (!navigator.clipboard) return;
   const { sayCopy, sayCopied } = document.getElementById("main").dataset;
   const spoken = document.createElement("p");
   spoken.className = "visually-hidden";
@@ -65,16 +64,6 @@ function offerCopies() {
     if (isCode) element.after(" ", button);
     else element.append(button);
   }
-}
-
-// On a telephone the filters are folded until they are wanted, for the list is what the page is about.
-function foldFilters() {
-  const telephone = matchMedia("(max-width: 40rem)");
-  const follow = () => {
-    for (const one of document.querySelectorAll("details.fold")) one.open = !telephone.matches;
-  };
-  telephone.addEventListener("change", follow);
-  follow();
 }
 
 // Where the pages of each kind of place are, from the list of localities.
@@ -218,6 +207,5 @@ function cascade(select) {
 followTheme();
 openMenu();
 offerCopies();
-foldFilters();
 for (const input of document.querySelectorAll("input[data-suggest]")) new Suggestions(input);
 for (const select of document.querySelectorAll("select[data-of]")) cascade(select);

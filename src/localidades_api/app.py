@@ -159,6 +159,7 @@ def create_app(
         telemetry={"auto_configure": True, "metrics": False, "logs": False},
     )
     app.state.security_contact = settings.security_contact
+    app.state.public_url = settings.public_url
     for router in (census.router, site.router, probes.router, discovery.router, ogc.router, wscatgeo.router):
         app.include_router(router)
     app.mount(site.SWAGGER_UI, site.swagger_ui)

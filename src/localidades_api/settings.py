@@ -87,6 +87,14 @@ def _check_contact(given: str | None) -> str | None:
     return given
 
 
+def _check_public_url(given: str | None) -> str | None:
+    if given is None:
+        return None
+    if not re.fullmatch(r"https?://[^\s/?#@\\]+(/[^\s?#\\]*)?", given):
+        raise ValueError("an address such as `https://localidades.example.org`, without a query")
+    return given.rstrip("/")
+
+
 _Network = Annotated[str, AfterValidator(_check_network)]
 
 
@@ -210,6 +218,14 @@ class Settings(BaseSettings):
         AfterValidator(_check_contact),
         Field(
             description="Address in `/.well-known/security.txt`: `mailto:…` or `https://…`; if unset, there is none."
+        ),
+    ] = None
+    public_url: Annotated[
+        str | None,
+        AfterValidator(_check_public_url),
+        Field(
+            description="Address by which the public knows the service, such as `https://localidades.example.org`, for"
+            " canonical links, the feed and files for crawlers; if unset, pages have no canonical link."
         ),
     ] = None
     log_format: Annotated[

@@ -32,18 +32,8 @@ async def test_tracking_parameters_do_not_change_the_page(client: httpx.AsyncCli
             assert page.headers.get("link") == plain.headers.get("link")
 
 
-@pytest.mark.parametrize("target", PAGES)
-async def test_canonical_link_omits_tracking_parameters(client: httpx.AsyncClient, target: str) -> None:
-    page = Page.of(await client.get(and_query(target, "format=api&utm_id=7"), headers=BROWSER))
-    (canonical,) = [link.attributes["href"] for link in page.all("link", rel="canonical")]
-    path, _, query = target.partition("?")
-    assert canonical.partition("?")[::2] == (path, query)
-    assert (await client.get(canonical, headers=BROWSER)).status_code == 200
-
-
-async def test_problem_page_has_no_canonical_link(client: httpx.AsyncClient) -> None:
+async def test_problem_page_omits_tracking_parameters(client: httpx.AsyncClient) -> None:
     missing = Page.of(await client.get(f"{LOCALIDADES}999999999/?utm_source=x", headers=BROWSER))
-    assert missing.all("link", rel="canonical") == []
     assert "utm_source" not in missing.one("html").text
     assert not [link for link in missing.all("a") if "utm" in link.attributes["href"]]
 

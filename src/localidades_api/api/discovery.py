@@ -1,6 +1,7 @@
 """Files at well-known addresses for crawlers, assistants and programs.
 
-Where a file has addresses, they are absolute, made from the Host header, so no shared cache may keep it for others.
+Where a file has addresses, they are absolute. They are made from the Host header unless the operator has set the public
+address, so no shared cache may keep it for others.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -13,6 +14,7 @@ from starlette.responses import Response
 
 from localidades_api.api.dataset import DATA_PACKAGE
 from localidades_api.api.ogc import DEFINITION as OGC_DEFINITION
+from localidades_api.api.public_address import base_of
 from localidades_api.api.services import ServicesDep
 from localidades_api.errors import NotFoundError
 from localidades_api.html.renderer import JSON, root_of
@@ -45,10 +47,6 @@ _SECURITY_VALIDITY = timedelta(days=180)  # the contact is the operator's settin
 router = APIRouter(include_in_schema=False)
 
 
-def _base_of(request: Request) -> str:
-    return str(request.base_url).rstrip("/")
-
-
 def _answer(request: Request, text: str | bytes, media_type: str) -> Response:
     content = text.encode() if isinstance(text, str) else text
     headers = {"Content-Type": media_type, "Cache-Control": "no-cache, private"}
@@ -60,7 +58,7 @@ async def get_robots(request: Request) -> Response:
     """List the paths that crawlers should leave out, and the address of the sitemap."""
     root = root_of(request.scope)
     lines = ["User-agent: *", *(f"Disallow: {root}{path}" for path in _NOT_FOR_CRAWLERS)]
-    lines += ["", f"Sitemap: {_base_of(request)}/sitemap.xml", ""]
+    lines += ["", f"Sitemap: {base_of(request)}/sitemap.xml", ""]
     return _answer(request, "\n".join(lines), "text/plain; charset=utf-8")
 
 
@@ -73,7 +71,7 @@ async def get_sitemap(request: Request, services: ServicesDep) -> Response:
     paths = [*_PAGES, MAP_PAGE, MATCH_PAGE, "/docs", "/redoc"]
     paths += [f"{PREFIX}/estados/{one.id}/" for one in states]
     paths += [f"{PREFIX}/municipios/{one.id}/" for one in municipalities]
-    base, day = escape(_base_of(request)), release.published_at.date()
+    base, day = escape(base_of(request)), release.published_at.date()
     urls = "\n".join(f"<url><loc>{base}{path}</loc><lastmod>{day}</lastmod></url>" for path in paths)
     head = '<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
     return _answer(request, f"{head}{urls}\n</urlset>\n", "application/xml; charset=utf-8")
@@ -82,7 +80,7 @@ async def get_sitemap(request: Request, services: ServicesDep) -> Response:
 @router.get(_CATALOG)
 async def get_api_catalog(request: Request) -> Response:
     """List the APIs, with their descriptions (RFC 9727)."""
-    base = _base_of(request)
+    base = base_of(request)
     openapi = ("/openapi.json", JSON.media_type)
     documents = {f"{PREFIX}/": openapi, f"{OGC}/": (f"{OGC}/api", OGC_DEFINITION), RECONCILE: openapi}
     apis: list[dict[str, Any]] = [
@@ -104,7 +102,7 @@ async def get_api_catalog(request: Request) -> Response:
 @router.get("/llms.txt")
 async def get_llms(request: Request, services: ServicesDep) -> Response:
     """Describe the service and its look-ups to assistants (llmstxt.org)."""
-    release, base = await services.releases.current(), _base_of(request)
+    release, base = await services.releases.current(), base_of(request)
     text = f"""# Localidades de México
 
 > Every estado, municipio and locality of Mexico with its official key, from INEGI's catalogue: {release.localities:,}

@@ -21,6 +21,7 @@ from localidades_api.api.params import (
     ReleaseQuery,
     ReleasesQuery,
 )
+from localidades_api.api.public_address import feed_base_of, public_variant
 from localidades_api.api.redirects import leave_out_blanks
 from localidades_api.api.responses import CACHEABLE, LISTED, ResponseBuilder, envelope
 from localidades_api.api.services import Services, ServicesDep
@@ -196,7 +197,7 @@ async def show_feed(request: Request, query: Annotated[LanguageQuery, Query()], 
     """Show the releases, newest first; feed readers send no language, so only `lang` chooses it."""
     current = await services.releases.current()
     language = query.lang or "en"
-    variant = f"atom.{services.releases.fingerprint}.{language}"
+    variant = f"atom.{services.releases.fingerprint}.{language}{public_variant(request)}"
     headers = dict(freshness_headers(current, variant))
     if is_fresh(request.headers.getlist("if-none-match"), entity_tag(current, variant)):
         return Response(status_code=304, headers=headers)
@@ -204,7 +205,7 @@ async def show_feed(request: Request, query: Annotated[LanguageQuery, Query()], 
     body = render_text(
         "feed.atom",
         language,
-        root=root_of(request.scope),
+        base=feed_base_of(request),
         id=_urn("releases"),
         suffix=f"&lang={query.lang}" if query.lang else "",
         entries=[(release, _urn(_identity(release)), services.releases.changes.get(release.name)) for release in shown],

@@ -28,6 +28,7 @@ from localidades_api.api.params import (
     parameters_of,
 )
 from localidades_api.api.problems import problem_document
+from localidades_api.api.public_address import public_url, public_variant
 from localidades_api.api.redirects import redirect
 from localidades_api.api.route_table import allowed_methods
 from localidades_api.api.services import Services
@@ -151,7 +152,7 @@ class ResponseBuilder:
     def _representation(self, format_: str) -> str:
         """Name the representation for its ETag: all that a response depends on in addition to the release."""
         if format_ == "api":
-            return f"{format_}{self.variant}{self.page_variant}.{self.language}"
+            return f"{format_}{self.variant}{self.page_variant}.{self.language}{public_variant(self.request)}"
         coding = self._coding if format_ == JSON.format else None
         return f"{format_}{self.variant}" + (f".{coding}" if coding else "")
 
@@ -202,6 +203,7 @@ class ResponseBuilder:
             title,
             from_json(content) if isinstance(content, bytes) else content,
             root=root_of(self.request.scope),
+            public_url=public_url(self.request),
             target=f"{self.request.scope['path']}?{urlencode({**asked, 'format': 'json'})}",
             allow=allowed_methods(self.request.scope),
             headers=self.headers(JSON.format, paging),

@@ -18,6 +18,7 @@ from localidades_api.api.params import (
     check_request,
 )
 from localidades_api.api.problems import PROBLEMS, problem_type
+from localidades_api.api.public_address import public_url
 from localidades_api.api.responses import ResponseBuilder
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.mercator import MAX_ZOOM
@@ -131,6 +132,7 @@ async def list_problem_types(request: Request, query: Annotated[RepresentationQu
         "Problems",
         {"results": described},
         root=root,
+        public_url=public_url(request),
         target=f"{root}{PROBLEMS}?format=json",
         language=query.lang or preferred_language(request.headers),
         query={"lang": query.lang} if query.lang else {},
@@ -173,6 +175,8 @@ def _page(request: Request, query: DocumentationQuery, template: str, title: str
         title,
         {},
         root=root_of(request.scope),
+        public_url=public_url(request),
+        target=request.scope["path"],
         language=_language(request, query),
         query={"lang": query.lang} if query.lang else {},
         context=context,

@@ -46,9 +46,9 @@ class View:
     """A response's content, and the context of its HTML page.
 
     `target`, `allow` and `headers` are the request target, the methods and the response headers of the same content as
-    JSON. `root` is the
-    path prefix of the service, `query` the request's parameters except `format`, `pinned` the release that the request
-    names, and `context` what else the template needs.
+    JSON. `root` is the path prefix of the service, `public_url` the address that the operator has set, `query` the
+    request's parameters except `format`, `pinned` the release that the request names, and `context` what else the
+    template needs.
     """
 
     template: str
@@ -56,6 +56,7 @@ class View:
     content: Mapping[str, Any]
     status: int = HTTPStatus.OK
     root: str = ""
+    public_url: str | None = None
     target: str = ""
     allow: str = "GET"
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -66,10 +67,12 @@ class View:
     context: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def canonical(self) -> str:
-        """The canonical address of this page; none for a problem."""
-        path = self.target.partition("?")[0]
-        return f"{path}?{urlencode(self.query)}" if path and self.query else path
+    def canonical(self) -> str | None:
+        """The canonical address of this page; None for a problem, or if the operator has set no public address."""
+        if self.public_url is None:
+            return None
+        path = self.target.partition("?")[0].removeprefix(self.root)
+        return f"{self.public_url}{path}" + (f"?{urlencode(self.query)}" if self.query else "")
 
 
 class JsonRenderer:

@@ -1,0 +1,29 @@
+"""The service's own address, in what leaves it: canonical links, the feed, files for crawlers."""
+
+import hashlib
+
+from fastapi import Request
+
+from localidades_api.html.renderer import root_of
+
+
+def public_url(request: Request) -> str | None:
+    """Return the address that the operator has set, without a final slash."""
+    url: str | None = request.app.state.public_url
+    return url
+
+
+def base_of(request: Request) -> str:
+    """Return the address that the operator has set, or else the one that was requested."""
+    return public_url(request) or str(request.base_url).rstrip("/")
+
+
+def feed_base_of(request: Request) -> str:
+    """Return the address that the operator has set; without one, a path, which shared caches may keep."""
+    return public_url(request) or root_of(request.scope)
+
+
+def public_variant(request: Request) -> str:
+    """Return what to add to the ETag of a response that has the address that the operator has set."""
+    url = public_url(request)
+    return f".{hashlib.blake2b(url.encode(), digest_size=3).hexdigest()}" if url else ""

@@ -1,0 +1,112 @@
+"""The address that the operator has set: canonical links, files for crawlers, and the feed."""
+
+import re
+from collections.abc import AsyncIterator
+from xml.etree import ElementTree
+
+import feedparser
+import httpx
+import pytest
+from fastapi import FastAPI
+from pydantic import ValidationError
+
+from localidades_api.settings import Settings
+from tests.support.application import client_of, running_app
+from tests.support.pages import BROWSER, INDEX, Page
+from tests.support.postgres import new_database
+from tests.support.wire import LOCALIDADES
+
+PUBLIC = "https://claves.example/mx"
+FEED = f"{INDEX}releases/feed.atom"
+PAGES = [
+    INDEX, LOCALIDADES, f"{LOCALIDADES}?page=2", f"{LOCALIDADES}?estado_id=1&lang=es", f"{LOCALIDADES}10010001/",
+    f"{INDEX}municipios/1001/", f"{INDEX}releases/", "/problems", "/match", "/docs",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+async def named(server: str, seeded: str) -> AsyncIterator[FastAPI]:
+    """Yield the application with a public address."""
+    with new_database(server, seeded) as url:
+        async with running_app(url, public_url=f"{PUBLIC}/", in_background=False) as app:
+            yield app
+
+
+@pytest.fixture
+async def public(named: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+    """Yield a client of it, which requests another address."""
+    async with client_of(named) as client:
+        yield client
+
+
+def canonical_links(page: httpx.Response) -> list[str]:
+    return [link.attributes["href"] for link in Page.of(page).all("link", rel="canonical")]
+
+
+@pytest.mark.parametrize("target", PAGES)
+async def test_canonical_link_is_absolute_and_omits_format_and_tracking(public: httpx.AsyncClient, target: str) -> None:
+    joined = f"{target}{'&' if '?' in target else '?'}format=api&utm_id=7"
+    (canonical,) = canonical_links(await public.get(joined, headers=BROWSER))
+    path, _, query = target.partition("?")
+    assert canonical.partition("?")[::2] == (f"{PUBLIC}{path}", query)
+    assert (await public.get(canonical.removeprefix(PUBLIC), headers=BROWSER)).status_code == 200
+
+
+@pytest.mark.parametrize("target", PAGES)
+async def test_page_has_no_canonical_link_without_a_public_address(client: httpx.AsyncClient, target: str) -> None:
+    assert canonical_links(await client.get(target, headers=BROWSER)) == []
+
+
+async def test_problem_page_has_no_canonical_link(public: httpx.AsyncClient) -> None:
+    missing = await public.get(f"{LOCALIDADES}999999999/", headers=BROWSER)
+    assert missing.status_code == 404
+    assert canonical_links(missing) == []
+
+
+async def test_public_address_takes_the_place_of_the_forwarded_prefix(named: FastAPI) -> None:
+    transport = httpx.ASGITransport(named, root_path="/below")
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        page = await client.get(f"/below{LOCALIDADES}10010001/", headers=BROWSER)
+        assert canonical_links(page) == [f"{PUBLIC}{LOCALIDADES}10010001/"]
+        assert f"Sitemap: {PUBLIC}/sitemap.xml" in (await client.get("/below/robots.txt")).text
+
+
+@pytest.mark.parametrize("path", ["/robots.txt", "/sitemap.xml", "/llms.txt", "/.well-known/api-catalog"])
+async def test_files_for_crawlers_have_the_public_address(public: httpx.AsyncClient, path: str) -> None:
+    answer = await public.get(path, headers={"Host": "internal.example"})
+    assert f"{PUBLIC}/" in answer.text
+    assert "internal.example" not in answer.text
+
+
+async def test_sitemap_has_the_canonical_addresses(public: httpx.AsyncClient) -> None:
+    root = ElementTree.fromstring((await public.get("/sitemap.xml")).content)  # noqa: S314  # our own
+    addresses = [one.text or "" for one in root.iter("{http://www.sitemaps.org/schemas/sitemap/0.9}loc")]
+    addresses.remove(f"{PUBLIC}/redoc")  # a page as long as that has no canonical link
+    for address in addresses[:12]:
+        page = await public.get(address.removeprefix(PUBLIC), headers=BROWSER)
+        assert canonical_links(page) == [address]
+
+
+async def test_feed_has_absolute_links(public: httpx.AsyncClient, client: httpx.AsyncClient) -> None:
+    feed = feedparser.parse((await public.get(FEED)).content)
+    links = [link.href for part in (feed.feed, *feed.entries) for link in part.links]
+    assert len(links) >= 3
+    assert all(link.startswith(f"{PUBLIC}/api/census/") for link in links)
+    assert "http" not in "".join(re.findall('href="([^"]+)"', (await client.get(FEED)).text))
+
+
+@pytest.mark.parametrize("target", [INDEX, FEED])
+async def test_response_with_the_public_address_has_an_etag_of_its_own(
+    public: httpx.AsyncClient, client: httpx.AsyncClient, target: str
+) -> None:
+    tags = [(await one.get(target, headers=BROWSER)).headers["etag"] for one in (public, client)]
+    assert tags[0] != tags[1]
+    assert (await public.get(target, headers={**BROWSER, "If-None-Match": tags[0]})).status_code == 304
+
+
+@pytest.mark.parametrize(
+    "address", ["claves.example", "ftp://claves.example", "https://", "https://a b", "https://a/?x=1", "https://a/#b"]
+)
+def test_unusable_public_address_is_refused(address: str) -> None:
+    with pytest.raises(ValidationError, match="an address such as"):
+        Settings(public_url=address)

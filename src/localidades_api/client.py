@@ -1,13 +1,16 @@
 """Reads a running service from Python: `Client`, and `AsyncClient` for asyncio, with tables of pandas or polars.
 
-It imports only `frames` of this package, and pandas or polars only to make a table, so that it starts quickly.
+It imports only `frames` and `network` of this package, and pandas or polars only to make a table, so that it starts
+quickly.
 """
 
 import asyncio
 import csv
 import io
+import logging
 import time
 from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from itertools import islice
 from typing import Any, Literal, Self, TypeVar, overload
@@ -15,6 +18,9 @@ from typing import Any, Literal, Self, TypeVar, overload
 import httpx
 
 from .frames import Answered, Frame, read_table
+from .network import NetworkSettingsError, open_async_client, open_client
+
+_log = logging.getLogger(__name__)
 
 _API = "/api/census"
 _PLACES = f"{_API}/localidades/"
@@ -53,13 +59,17 @@ class Backoff:
     def __init__(self, timeout: float) -> None:
         self._ends_at = time.monotonic() + timeout
         self._pause = 1.0
+        self.pauses = 0
 
     def next(self, retry_after: str | None = None) -> float | None:
         """Return the seconds to wait before the next try; None if that is later than the timeout."""
         asked = float(retry_after) if retry_after and retry_after.isdecimal() else self._pause
         self._pause *= 2
         pause = min(asked, _MAX_PAUSE)
-        return pause if time.monotonic() + pause < self._ends_at else None
+        if time.monotonic() + pause >= self._ends_at:
+            return None
+        self.pauses += 1
+        return pause
 
 
 class _Calls:
@@ -88,15 +98,22 @@ class _Calls:
     def pause(self, outcome: _Outcome, backoff: Backoff) -> float | None:
         """Return how many seconds to wait before a request is sent again; None if it is not."""
         if isinstance(outcome, httpx.RequestError):  # at once if the address is wrong, or nothing runs there
-            return backoff.next() if self._has_responded else None
-        self._has_responded = True
-        return backoff.next(outcome.headers.get("retry-after")) if outcome.status_code in BUSY else None
+            pause = backoff.next() if self._has_responded else None
+            reason = f"can't be reached ({_describe(outcome)})"
+        else:
+            self._has_responded = True
+            pause = backoff.next(outcome.headers.get("retry-after")) if outcome.status_code in BUSY else None
+            reason = f"answers {outcome.status_code}"
+        if pause is not None and backoff.pauses == 1:
+            address = _without_password(self._http.base_url)
+            _log.warning("%s %s: trying again for up to %.0f seconds", address, reason, self._timeout)
+        return pause
 
     def checked(self, outcome: _Outcome) -> httpx.Response:
         """Return an answer; raise ProblemError for a refusal, and ClientError for anything else."""
         if isinstance(outcome, httpx.RequestError):
-            why = str(outcome) or type(outcome).__name__
-            raise ClientError(f"{self._http.base_url} can't be reached: {why}") from outcome
+            address = _without_password(self._http.base_url)
+            raise ClientError(f"{address} can't be reached: {_describe(outcome)}") from outcome
         if not outcome.is_success:
             is_ours = outcome.headers.get("content-type", "").startswith("application/problem+json")
             raise ProblemError(outcome.status_code, _json(outcome) if is_ours else {})
@@ -130,7 +147,7 @@ class _Calls:
             parameters = {**parameters, "release": answer.headers.get("catalogue-release")}  # for all batches
             names, *answers = list(csv.reader(io.StringIO(answer.text, newline=""))) or [[]]
             if len(answers) != len(batch) or len(names) <= len(header):
-                raise ClientError(f"{answer.url} is no address of localidades-api: it does not answer each row.")
+                raise _not_this_service(answer, "it does not answer each row")
             for at, name in enumerate(names[len(header) :], len(header)):
                 added.setdefault(name, []).extend(cells[at] for cells in answers)
         return table.with_columns(added)
@@ -151,7 +168,8 @@ class Client:
     def __init__(
         self, url: str = "http://127.0.0.1:8000", *, release: str | None = None, timeout: float = _RETRY_TIMEOUT
     ) -> None:
-        self._http = httpx.Client(base_url=url, timeout=_READ_TIMEOUT)
+        with _settings_checked():
+            self._http = open_client(url, base_url=url, timeout=_READ_TIMEOUT)
         self._calls = _Calls(self._http, release, timeout)
 
     def __enter__(self) -> Self:
@@ -237,7 +255,8 @@ class AsyncClient:
     def __init__(
         self, url: str = "http://127.0.0.1:8000", *, release: str | None = None, timeout: float = _RETRY_TIMEOUT
     ) -> None:
-        self._http = httpx.AsyncClient(base_url=url, timeout=_READ_TIMEOUT)
+        with _settings_checked():
+            self._http = open_async_client(url, base_url=url, timeout=_READ_TIMEOUT)
         self._calls = _Calls(self._http, release, timeout)
 
     async def __aenter__(self) -> Self:
@@ -315,11 +334,31 @@ class AsyncClient:
             await asyncio.sleep(pause)
 
 
+@contextmanager
+def _settings_checked() -> Iterator[None]:
+    try:
+        yield
+    except NetworkSettingsError as error:
+        raise ClientError(str(error)) from error
+
+
+def _describe(error: httpx.RequestError) -> str:
+    return str(error) or type(error).__name__
+
+
+def _without_password(url: httpx.URL) -> httpx.URL:
+    return url.copy_with(username=None, password=None)
+
+
+def _not_this_service(answer: httpx.Response, why: str) -> ClientError:
+    return ClientError(f"{_without_password(answer.url)} is no address of localidades-api: {why}.")
+
+
 def _json(answer: httpx.Response) -> dict[str, Any]:
     try:
         content: dict[str, Any] = answer.json()
     except ValueError as error:
-        raise ClientError(f"{answer.url} is no address of localidades-api: its answer is not JSON.") from error
+        raise _not_this_service(answer, "its answer is not JSON") from error
     return content
 
 

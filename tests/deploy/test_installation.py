@@ -85,7 +85,9 @@ def test_wheel_has_the_package_and_migrations(packages: Packages) -> None:
     }  # fmt: skip
 
 
-CLIENT_MODULES = {"__init__.py": "client.py", "frames.py": "frames.py", "py.typed": "py.typed"}
+CLIENT_MODULES = {
+    "__init__.py": "client.py", "frames.py": "frames.py", "network.py": "network.py", "py.typed": "py.typed",
+}  # fmt: skip
 
 
 def test_wheel_of_the_client_has_its_modules(packages: Packages) -> None:

@@ -168,6 +168,22 @@ def test_address_where_nobody_listens_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
+    ("variable", "value", "sentence"),
+    [
+        ("ALL_PROXY", "socks://someone:s3cr3t@proxy.example:1080", "ALL_PROXY must be the address of a proxy"),
+        ("SSL_CERT_FILE", "/nowhere.pem", "SSL_CERT_FILE names /nowhere.pem, which can't be used: No such file"),
+    ],
+)
+def test_variable_that_cannot_be_used_is_named(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, sentence: str
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "all_proxy", "NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, value)
+    assert refusal_of("http://catalogue.example/a.zip").startswith(sentence)
+
+
+@pytest.mark.parametrize(
     "address", ["ftp://inegi.org.mx/a.zip", "file:///etc/passwd", "FILE:///etc/passwd", "s3://b/k"]
 )
 def test_address_that_is_not_of_the_web_is_refused(address: str) -> None:

@@ -189,6 +189,30 @@ def test_refused_connection_is_reported_at_once() -> None:
         catalogue.get("01")
 
 
+def test_proxy_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks://someone:s3cr3t@proxy.example:1080")
+    monkeypatch.setenv("NO_PROXY", "intranet.example")
+    for client in (Client, AsyncClient):
+        with pytest.raises(ClientError, match=r"^ALL_PROXY must be the address of a proxy"):
+            client("https://catalogue.example")
+        client("https://intranet.example")
+
+
+def test_password_is_not_shown() -> None:
+    address = f"http://someone:s3cr3t@127.0.0.1:{free_port()}"
+    with Client(address) as catalogue, pytest.raises(ClientError, match=r"^http://127") as refused:
+        catalogue.get("01")
+    with (
+        http_server(lambda _: Response(b"<p>Hello")) as base,
+        Client(base.replace("//", "//someone:s3cr3t@")) as catalogue,
+    ):
+        for call in (lambda: catalogue.get("01"), lambda: catalogue.match(ROWS)):
+            with pytest.raises(ClientError, match=r"^http://127") as other:
+                call()
+            assert "s3cr3t" not in str(other.value)
+    assert "s3cr3t" not in str(refused.value)
+
+
 def test_other_service_is_reported() -> None:
     page = Response(b"<!doctype html>\n<p>Hello", headers={"Content-Type": "text/html"})
     with http_server(lambda _: page) as base, Client(base) as catalogue:
@@ -224,12 +248,18 @@ ESTADO = Response(b'{"nombre":"Aguascalientes"}', headers={"Content-Type": "appl
 AT_ONCE = {"Retry-After": "0"}
 
 
-def test_busy_service_is_retried_after_retry_after() -> None:
+def test_busy_service_is_retried_after_retry_after(caplog: pytest.LogCaptureFixture) -> None:
     asked: list[str] = []
     responses = [Response(b"<p>busy", status, AT_ONCE) for status in (503, 502, 504, 429)]
-    with http_server(through_proxy([*responses, ESTADO], asked)) as base, Client(base) as catalogue:
+    with (
+        http_server(through_proxy([*responses, ESTADO, ESTADO], asked)) as base,
+        Client(base.replace("//", "//someone:s3cr3t@")) as catalogue,
+    ):
         assert catalogue.get("01") == {"nombre": "Aguascalientes"}
-    assert asked == ["/api/census/estados/1/"] * 5
+        assert catalogue.get("01") == {"nombre": "Aguascalientes"}
+    assert asked == ["/api/census/estados/1/"] * 6
+    logged = [record.getMessage() for record in caplog.records if record.name == "localidades_api.client"]
+    assert logged == [f"{base} answers 503: trying again for up to 300 seconds"]
 
 
 def test_long_retry_after_is_not_waited_for() -> None:
@@ -294,6 +324,7 @@ def test_client_is_imported_without_the_service() -> None:
     assert {name for name in loaded if name.startswith("localidades_api.")} == {
         "localidades_api.client",
         "localidades_api.frames",
+        "localidades_api.network",
     }
     assert loaded.isdisjoint({"fastapi", "pandas", "polars", "pyarrow", "sqlalchemy"})
 

@@ -18,6 +18,7 @@ import pytest
 from localidades_api.catalogue.columns import MATCHED
 from tests.support.commands import invoke
 from tests.support.http_server import Request, Response, http_server
+from tests.support.machine import free_port
 from tests.support.postgres import out_of_reach
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import COMMAND, NULL, ROOT, Process, environment, run, start_command
@@ -494,8 +495,28 @@ def test_busy_or_broken_service_is_retried(live_server: str, places: Path) -> No
     assert ended.returncode == 0, ended.stderr
     assert [row["match_outcome"] for row in read_rows_of(places.with_name("places.matched.csv"))] == OUTCOMES
     assert len(asked) == 3
-    assert ended.stderr.count("waiting for the service: it answers 503\n") == 1
+    assert ended.stderr.count(f"waiting up to 5 minutes for {address}: it answers 503\n") == 1
     assert b"folio" not in asked[-1].body
+
+
+def test_wait_for_a_service_is_said_once(places: Path) -> None:
+    coming = iter([Response(status=502, headers={"Retry-After": "0"})] * 2 + [Response(status=500)])
+    with http_server(lambda _: next(coming)) as address:
+        ended = invoke("match", str(places), "--url", address.replace("//", "//someone:s3cr3t@"))
+    assert ended.stderr.splitlines()[-2:] == [
+        f"waiting up to 5 minutes for {address}: it answers 502",
+        "error: The service answers 500: check --url and the service's log.",
+    ]
+
+
+@pytest.mark.parametrize("command", ["match", "verify"])
+def test_proxy_that_cannot_be_used_is_named(small_catalogue: Path, places: Path, command: str) -> None:
+    arguments = (command, str(places if command == "match" else small_catalogue), "--url")
+    settings = {"ALL_PROXY": "socks://someone:s3cr3t@proxy.example:1080", "HTTP_PROXY": "", "NO_PROXY": ""}
+    ended = invoke(*arguments, "http://catalogue.example", **settings)
+    assert ended.stderr.splitlines()[-1].startswith("error: ALL_PROXY must be the address of a proxy")
+    assert "s3cr3t" not in ended.stderr
+    assert "Connection refused" in invoke(*arguments, f"http://127.0.0.1:{free_port()}", **settings).stderr
 
 
 def test_service_is_asked_for_one_release_throughout(live_server: str, tmp_path: Path) -> None:

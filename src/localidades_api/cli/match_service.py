@@ -90,7 +90,8 @@ class RemoteMatcher:
             except _BusyError as error:
                 if backoff is None and self._has_responded:
                     backoff = Backoff(_RETRY_TIMEOUT)
-                    console.print(f"waiting for the service: {error}", markup=False)
+                    limit = f"{_RETRY_TIMEOUT / 60:.0f} minutes"
+                    console.print(f"waiting up to {limit} for {self._service.root}: {error}", markup=False)
                 pause = backoff.next(error.retry_after) if backoff else None
                 if pause is None:
                     raise ServiceError(f"The service at {self._service.root} does not answer: {error}.") from error

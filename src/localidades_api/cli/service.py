@@ -8,6 +8,7 @@ import httpx
 
 from localidades_api.catalogue.keys import RELEASE_NAME
 from localidades_api.errors import ServiceError
+from localidades_api.network import NetworkSettingsError, open_client
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,13 @@ class Service:
         return httpx.URL(self.root + path, params={**params, **pinned})
 
     def connect(self, timeout: float) -> httpx.Client:
-        """Open a client. It follows no redirects, so that the password goes to this service only."""
+        """Open a client; raise ServiceError if the settings of a proxy or of certificates can't be used.
+
+        It follows no redirects, so that the password goes to this service only.
+        """
         auth = (self.address.username, self.address.password) if self.address.username else None
-        # Compressed bodies can expand to any size.
-        return httpx.Client(auth=auth, headers={"Accept-Encoding": "identity"}, timeout=timeout)
+        headers = {"Accept-Encoding": "identity"}  # compressed bodies can expand to any size
+        try:
+            return open_client(self.address, auth=auth, headers=headers, timeout=timeout)
+        except NetworkSettingsError as error:
+            raise ServiceError(str(error)) from error

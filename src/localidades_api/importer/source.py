@@ -178,14 +178,15 @@ def _fetch(address: str, counting: Counting) -> Iterator[bytes]:
 @contextmanager
 def _open_response(address: str, deadline: "_Deadline") -> "Iterator[httpx.Response]":
     """Request a file, follow redirects, and lend the response."""
-    import httpx  # noqa: PLC0415  # as above
+    from localidades_api.network import NetworkSettingsError, open_client  # noqa: PLC0415  # it imports httpx
 
     hooks = {"response": [_check_response]}
     extensions = {"trace": deadline.watch}
-    with (
-        httpx.Client(follow_redirects=True, timeout=FETCH_TIMEOUT, event_hooks=hooks) as client,
-        client.stream("GET", address, headers=_REQUEST_HEADERS, extensions=extensions) as response,
-    ):
+    try:
+        opened = open_client(address, follow_redirects=True, timeout=FETCH_TIMEOUT, event_hooks=hooks)
+    except NetworkSettingsError as error:
+        raise CatalogueError(str(error)) from error
+    with opened as client, client.stream("GET", address, headers=_REQUEST_HEADERS, extensions=extensions) as response:
         yield response.raise_for_status()
 
 

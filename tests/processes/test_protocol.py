@@ -5,6 +5,7 @@ import json
 import logging
 import re
 import socket
+import struct
 import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -13,7 +14,7 @@ from threading import Event
 import httpx
 import pytest
 from starlette.responses import StreamingResponse
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from localidades_api.http.transfers import TRANSPORT
 from tests.processes.serving_app import serving_app
@@ -145,6 +146,40 @@ def test_http_1_0_client_leaving_a_download_is_not_an_error(caplog: pytest.LogCa
         with connect(base) as client:
             client.sendall(b"GET / HTTP/1.0\r\n\r\n")
             assert client.recv(65536)
+        assert has_ended.wait(PATIENCE)
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+@pytest.mark.parametrize("leaving", ["closes", "resets"])
+@pytest.mark.parametrize("begins", ["before", "after"])
+@pytest.mark.parametrize("headers", [[], [(b"content-length", b"2")]])
+def test_http_1_0_client_that_has_left_is_not_an_error(
+    caplog: pytest.LogCaptureFixture, headers: list[tuple[bytes, bytes]], begins: str, leaving: str
+) -> None:
+    """The application may go on with a response whose transport is closed."""
+    is_running, has_ended = Event(), Event()
+
+    async def late(scope: Scope, receive: Receive, send: Send) -> None:
+        transport: asyncio.Transport = scope[TRANSPORT]
+        start: Message = {"type": "http.response.start", "status": 200, "headers": headers}
+        if begins == "before":
+            await send(start)
+        is_running.set()
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        while transport.get_extra_info("socket").fileno() != -1:  # noqa: ASYNC110  # no event says so
+            await asyncio.sleep(0.01)  # connection_lost is called before
+        if begins == "after":
+            await send(start)
+        await send({"type": "http.response.body", "body": b"a", "more_body": True})
+        await send({"type": "http.response.body", "body": b"b"})
+        has_ended.set()
+
+    with serving_app(late) as base:
+        with connect(base) as client:
+            client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            assert is_running.wait(PATIENCE)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", leaving == "resets", 0))
         assert has_ended.wait(PATIENCE)
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
 

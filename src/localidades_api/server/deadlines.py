@@ -64,6 +64,6 @@ def _queued(transport: asyncio.Transport, request: int) -> int:
     """Return the length of a queue of the kernel; 0 for a socket that is closed."""
     try:
         length = fcntl.ioctl(transport.get_extra_info("socket").fileno(), request, bytes(4))
-    except OSError:
+    except (OSError, ValueError):  # both event loops set the descriptor of a closed socket to -1
         return 0
     return int.from_bytes(length, sys.byteorder)

@@ -22,7 +22,7 @@ from localidades_api.errors import LocalidadesError, NotFoundError, OverloadedEr
 from localidades_api.html.renderer import root_of
 from localidades_api.http.headers import complete, on_wire
 from localidades_api.http.paths import REQUEST_ID, STATIC, WITH_BODY, is_census, operation_of
-from localidades_api.observability.faults import FAULTS, cause
+from localidades_api.observability.faults import FAULTS, cause, is_refused
 from localidades_api.observability.logging import Line, RequestLog, request_id
 from localidades_api.observability.metrics import COUNTERS
 from localidades_api.response_cache import Field, HeldResponse, ResponseCache
@@ -57,6 +57,7 @@ class Telemetry:
         id_ = scope[REQUEST_ID] = self._next_id()
         request_id.set(id_)
         cause.set(None)  # with pipelining, the task of one request starts the next
+        is_refused.set(False)
         watch = _Watch(id_, send)
         COUNTERS.in_flight += 1
         try:
@@ -69,7 +70,7 @@ class Telemetry:
             seconds = perf_counter() - watch.began
             operation = operation_of(scope)
             COUNTERS.count(operation, watch.status, seconds)
-            if self._logs_all or watch.status >= _FAULT:
+            if self._logs_all or (watch.status >= _FAULT and not is_refused.get()):
                 fields = (watch.status, seconds * 1000, watch.release, watch.bytes, cause.get())
                 self._log.add(Line(id_, scope["method"], operation, *fields))
 

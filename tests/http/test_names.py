@@ -2,6 +2,7 @@
 
 import asyncio
 import fcntl
+import logging
 import os
 import shutil
 import time
@@ -30,6 +31,7 @@ from tests.support.application import (
     running_app,
 )
 from tests.support.catalogue import many, write_catalogue
+from tests.support.metrics import read_metrics
 from tests.support.postgres import new_database, out_of_reach
 from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES
@@ -217,6 +219,52 @@ async def test_search_of_areas_waits_for_the_names_of_its_release(
             after = await client.get(target)
             assert (after.status_code, after.headers["catalogue-release"]) == (200, "2021-01")
             assert "1002" in after.text
+
+
+async def test_refused_searches_are_counted_and_logged_once(
+    server: str,
+    seeded_database: str,
+    folder: Path,
+    unindexed: str,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    caplog.set_level(logging.WARNING)
+    monkeypatch.setattr(open_indexes, "MAX_IN_THREAD", 0)  # no request waits
+
+    def logged() -> list[str]:
+        return [record.getMessage() for record in caplog.records if record.name.startswith("localidades_api")]
+
+    async with running_app(seeded_database) as app, client_of(app) as client:
+
+        async def count() -> float:
+            metrics = read_metrics((await client.get("/metrics")).text)
+            return metrics["requests_refused_total", frozenset({"search-unavailable"})]
+
+        before = await count()
+        with unfinished(folder, unindexed):
+            await publish_again(seeded_database, "2021-01")
+            await await_release(client, "2021-01")
+            for target, rows in SEARCHES.values():
+                named = f"{target}{'&' if '?' in target else '?'}release=2021-01"
+                answer = await client.request("POST" if rows else "GET", named, json=rows)
+                if "/reconcile/" not in target:
+                    assert answer.status_code == 503, target
+            assert await count() - before >= len(SEARCHES) - 2
+            await asyncio.sleep(0.5)  # lines of requests are written every 0.2 s
+            assert logged() == ["The names of release 2021-01 are not indexed yet: searches in it are refused."]
+            assert " 503 " not in capsys.readouterr().err
+        await await_searched(client, "2021-01")
+        refused = await count() - before
+        assert logged()[1:] == [f"The names of release 2021-01 are indexed: {refused:.0f} searches were refused."]
+        with out_of_reach(server, seeded_database):
+            assert (await client.get(f"{LOCALIDADES}?page=2")).status_code == 503
+
+            async def is_logged() -> bool:
+                return " list_localities 503 " in capsys.readouterr().err
+
+            await eventually_async(is_logged)
 
 
 async def test_map_appears_once_names_are_indexed(seeded_database: str, folder: Path, unindexed: str) -> None:

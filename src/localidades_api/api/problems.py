@@ -33,7 +33,7 @@ from localidades_api.html.renderer import Format, Renderer, View, root_of, selec
 from localidades_api.http.headers import VARY_BY_LANGUAGE
 from localidades_api.languages.accept_language import preferred_language
 from localidades_api.languages.translators import LANGUAGES, Language
-from localidades_api.observability.faults import FAULTS, cause
+from localidades_api.observability.faults import FAULTS, cause, is_refused
 from localidades_api.observability.metrics import COUNTERS
 
 PROBLEMS = "/problems"  # below the service's root
@@ -95,7 +95,7 @@ def problem_response(scope: Scope, error: Exception, page: ProblemPage | None = 
     known = _translate(error, scope.get("endpoint"))
     if isinstance(known, OverloadedError):  # not a fault, and too frequent to log
         COUNTERS.refused[known.slug] += 1
-    elif known is error and known.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+    elif known is error and known.status >= HTTPStatus.INTERNAL_SERVER_ERROR and not is_refused.get():
         _log_fault(known)
     return problem_of(known, ResponsePreferences.of(scope), page)
 

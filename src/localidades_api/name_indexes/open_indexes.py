@@ -11,6 +11,7 @@ import asyncio
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -30,7 +31,8 @@ from localidades_api.name_indexes.folders import (
     try_open,
 )
 from localidades_api.names.index import NameIndex
-from localidades_api.observability.faults import FAULTS
+from localidades_api.observability.faults import FAULTS, is_refused
+from localidades_api.observability.metrics import COUNTERS
 from localidades_api.releases.tracker import ReleaseTracker
 from localidades_api.single_flight import SingleFlight
 
@@ -59,6 +61,7 @@ class NameIndexes:
         self._opening: SingleFlight[str, None] = SingleFlight()
         self._building: set[str] = set()  # names of indexes of whole catalogues, for which requests don't wait
         self._failed_at: dict[str, float] = {}
+        self._refused: Counter[Release] = Counter()  # searches, since they began to be refused
         # Identifies this build and database: other versions keep their own list.
         self._service = digest(f"{digest_of_builder()} {url}")
         self._tidied: tuple[object, ...] = ()
@@ -75,6 +78,13 @@ class NameIndexes:
             yield index
 
     async def _ready(self, release: Release) -> OpenIndex:
+        try:
+            return await self._await_open(release)
+        except SearchUnavailableError:
+            self._count_refusal(release)
+            raise
+
+    async def _await_open(self, release: Release) -> OpenIndex:
         if release not in self._open:
             if fingerprint(release, self._releases.every) in self._building:
                 raise SearchUnavailableError
@@ -86,6 +96,14 @@ class NameIndexes:
         if not (found := self._open.get(release)):  # it was closed to make room for others
             raise SearchUnavailableError
         return found
+
+    def _count_refusal(self, release: Release) -> None:
+        """Count a refused search; log the first, as `_find_index` logs the end."""
+        is_refused.set(True)
+        COUNTERS.refused[SearchUnavailableError.slug] += 1
+        self._refused[release] += 1
+        if self._refused[release] == 1:
+            _log.warning("The names of release %s are not indexed yet: searches in it are refused.", release.name)
 
     def held(self, release: Release) -> NameIndex | None:
         """Return a release's index if it is open."""
@@ -155,6 +173,8 @@ class NameIndexes:
             previous.close()
             self._tidied = ()
         self._open[release] = found
+        if refused := self._refused.pop(release, 0):
+            _log.warning("The names of release %s are indexed: %d searches were refused.", release.name, refused)
         self._close_surplus(every)
 
     async def _build_index(self, release: Release, every: Collection[Release], folder: Path) -> OpenIndex:

@@ -16,6 +16,7 @@ _LOG_INTERVAL = 60.0  # seconds between two lines about the same cause
 _REFUSED = "42"  # class of SQLSTATE for refused statements, whose text names only tables and columns
 
 cause: ContextVar[str | None] = ContextVar("cause", default=None)  # of the failure of this request
+is_refused: ContextVar[bool] = ContextVar("is_refused", default=False)  # this request, as others that were logged
 
 
 class _Seen:

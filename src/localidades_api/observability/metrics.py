@@ -139,7 +139,7 @@ class Counters:
         self.page_hits = 0
         self.page_misses = 0
         # Series start at 0: Prometheus's `rate` misses the event that creates a series.
-        self.refused: Counted[str] = Counted({"overloaded": 0, "transfers-full": 0})
+        self.refused: Counted[str] = Counted({"overloaded": 0, "search-unavailable": 0, "transfers-full": 0})
         self.connections = 0
         self.connections_limit = 0
         self.connections_closed: Counted[str] = Counted({"idle": 0, "refused": 0})

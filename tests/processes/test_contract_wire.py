@@ -120,6 +120,17 @@ def test_origin_and_cookies_change_nothing(any_server: str) -> None:
     assert without_date(asked) == without_date(ask(any_server, LOCALIDADES, method="OPTIONS"))
 
 
+@pytest.mark.parametrize("target", [LOCALIDADES, f"{LOCALIDADES}match/", "/map", "/static/style.css", "/nothing"])
+def test_preflight_allows_a_private_network(any_server: str, target: str) -> None:
+    """Pages of public sites read a service in a private network: browsers ask whether they may."""
+    private = ("Access-Control-Request-Private-Network", "true")
+    asked = ask(any_server, target, ("Origin", "https://other.example"), private, method="OPTIONS")
+    assert (asked.status, asked.all("access-control-allow-private-network")) == (204, ["true"])
+    for other in (("X-Other", "true"), (private[0], "false")):
+        assert ask(any_server, target, other, method="OPTIONS").all("access-control-allow-private-network") == []
+    assert ask(any_server, "/metrics", private, method="OPTIONS").status == 405
+
+
 @pytest.mark.parametrize(
     ("target", "status"),
     [

@@ -67,7 +67,7 @@ async def answer_http_exception(request: Request, error: Exception) -> Response:
     is_unknown = error.status_code == HTTPStatus.NOT_FOUND and "endpoint" not in scope
     if is_unknown or error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         if request.method == "OPTIONS" and path_of(scope) != METRICS:
-            return _answer_preflight(scope)
+            return _answer_preflight(request)
         if location := _find_other_slash(scope):
             return redirect(request, location)
         if not is_unknown or (is_census(scope) and request.method not in _READING):
@@ -75,11 +75,17 @@ async def answer_http_exception(request: Request, error: Exception) -> Response:
     return await answer_error(request, error)
 
 
-def _answer_preflight(scope: Scope) -> Response:
-    """Let scripts of any origin use the methods of a resource, with any headers (Fetch §3.3.3)."""
-    allow = allowed_methods(scope)
+def _answer_preflight(request: Request) -> Response:
+    """Let scripts of any origin use the methods of a resource, with any headers (Fetch §3.3.3).
+
+    Scripts of a public site may reach a service in a private network too, as Starlette's CORSMiddleware lets them with
+    `allow_private_network`: nothing here is secret (WICG Private Network Access).
+    """
+    allow = allowed_methods(request.scope)
     methods = allow.removesuffix(", OPTIONS").replace("GET", "GET, HEAD")
     headers = {"Access-Control-Allow-Methods": methods, **_PREFLIGHT, "Allow": allow}
+    if request.headers.get("Access-Control-Request-Private-Network") == "true":
+        headers["Access-Control-Allow-Private-Network"] = "true"
     return Response(status_code=HTTPStatus.NO_CONTENT, headers=headers)
 
 

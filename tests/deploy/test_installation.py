@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from packaging.metadata import Metadata
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from localidades_api.catalogue.attribution import ORIGIN
 from tests.support.embedded import lend_folder
 from tests.support.machine import needed
 from tests.support.waiting import PATIENCE
@@ -83,6 +85,25 @@ def test_wheel_has_the_package_and_migrations(packages: Packages) -> None:
     assert {path.partition("/")[2] for path in described} == {
         "METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["wheel", "client_wheel"])
+def test_metadata_say_who_made_the_package_and_for_which_pythons(packages: Packages, name: str) -> None:
+    with zipfile.ZipFile(getattr(packages, name)) as archive:
+        [path] = [path for path in archive.namelist() if path.endswith("/METADATA")]
+        described = Metadata.from_email(archive.read(path))
+    tried = re.search(r"python: \[(.*)\]", (ROOT / ".github" / "workflows" / "nightly.yml").read_text())
+    assert tried is not None
+    versions = [f"Programming Language :: Python :: {version}" for version in re.findall(r"[0-9.]+", tried[1])]
+    assert described.classifiers is not None
+    assert [one for one in described.classifiers if re.search(r":: [0-9]+\.[0-9]+$", one)] == versions
+    assert "Typing :: Typed" in described.classifiers
+    assert str(described.requires_python) == f">={versions[0].rpartition(' ')[2]}"
+    assert described.author == "The localidades-api authors"
+    assert described.author in (ROOT / "LICENSE").read_text()
+    assert described.project_urls is not None
+    assert described.project_urls["INEGI's catalogue"] == ORIGIN
+    assert described.license_expression == "MIT"
 
 
 CLIENT_MODULES = {

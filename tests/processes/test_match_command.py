@@ -109,7 +109,9 @@ def test_objects_are_answered_as_lines(seeded: str, tmp_path: Path, suffix: str,
     source = tmp_path / f"places{suffix}"
     source.write_text(json.dumps({"rows": rows}) if suffix == ".json" else lines)
     assert match(seeded, source).returncode == 0
-    answers = [json.loads(line) for line in (tmp_path / f"places.matched{output}").read_text().splitlines()]
+    written = (tmp_path / f"places.matched{output}").read_text()
+    assert match(seeded, source, "--output", "-").stdout == written
+    answers = [json.loads(line) for line in written.splitlines()]
     assert [(one["sent"], one["cvegeo"]) for one in answers] == [
         (rows[0], "010010001"),
         (rows[1], "010010001"),
@@ -143,8 +145,22 @@ def test_extension_of_the_output_decides_its_format(seeded: str, tmp_path: Path,
     source = write_workbook(tmp_path / "places.xlsx")
     match(seeded, source, "--sheet", "Lugares", "--output", tmp_path / "found.csv")
     assert [row["match_outcome"] for row in read_rows_of(tmp_path / "found.csv")] == OUTCOMES
-    match(seeded, places, "--output", tmp_path / "found.xlsx")
-    assert openpyxl.load_workbook(tmp_path / "found.xlsx").worksheets[0].max_row == len(ROWS)
+    match(seeded, places, "--output", tmp_path / "found.XLSX")
+    assert openpyxl.load_workbook(tmp_path / "found.XLSX").worksheets[0].max_row == len(ROWS)
+    objects = tmp_path / "places.ndjson"
+    objects.write_text(json.dumps({"Localidad": "AGUASCALIENTES", "Municipio": "Municipio 001", "Entidad": "Ags."}))
+    for sent in (source, places, objects):
+        sheet = ("--sheet", "Lugares") if sent is source else ()
+        answered = {}
+        for suffix in (".json", ".jsonl", ".tsv", ".xlsx"):
+            answered[suffix] = tmp_path / f"{sent.suffix[1:]}{suffix}"
+            ended = match(seeded, sent, *sheet, "--output", answered[suffix])
+            assert ended.returncode == 0, ended.stderr
+        [first, *_] = json.loads(answered[".json"].read_text())["results"]
+        assert first == json.loads(answered[".jsonl"].read_text().splitlines()[0])
+        assert (first["cvegeo"], first["sent"]["Localidad"]) == ("010010001", "AGUASCALIENTES")
+        assert "match_cvegeo" in answered[".tsv"].read_text().splitlines()[0]
+        assert openpyxl.load_workbook(answered[".xlsx"]).worksheets[-1].max_row >= 2
 
 
 def test_columns_can_be_named(seeded: str, tmp_path: Path) -> None:
@@ -313,6 +329,13 @@ def test_file_of_another_name_is_named_by_its_content(tmp_path: Path) -> None:
         (("places.csv", "--output", "no/where.csv"), "there is no folder no"),
         (("places.csv", "--output", "other.csv"), "other.csv exists: add --force to replace it"),
         (("places.csv", "--output", "/dev/null", "--force"), "/dev/null is not a regular file: use --output - and"),
+        *(
+            (
+                ("places.csv", "--output", name),
+                f"the name of {name} must end in one of .csv, .tsv, .txt, .ndjson, .jsonl, .json, .xlsx; see",
+            )
+            for name in ("found.xls", "found.ods", "found", "found.csv.gz", ".csv")
+        ),
         (
             ("places.csv", "--fields", "nombre,cvemun"),
             "--fields: Did you mean `cve_mun`? This parameter takes, separated by",

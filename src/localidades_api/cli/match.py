@@ -108,14 +108,9 @@ class MatchJob:
     @property
     def answer_type(self) -> MediaType:
         """The media type of the output."""
-        suffix = Path(self.source if self.output == _STDIO else self.output).suffix.lower()
-        if suffix == ".xlsx":
-            return XLSX
-        if self.media_type == "text/csv" or (
-            self.media_type == XLSX and _FORMATS.get(suffix, "text/csv") == "text/csv"
-        ):
-            return "text/csv"
-        return "application/x-ndjson"
+        if self.output != _STDIO:
+            return _FORMATS[Path(self.output).suffix.lower()]
+        return "application/x-ndjson" if self.media_type == "application/json" else self.media_type
 
 
 def _is_stream(source: str) -> bool:
@@ -166,6 +161,8 @@ def _check_output(job: MatchJob, output: Path) -> None:
             raise typer.BadParameter("the file and --output are the same")
         if not job.force:
             raise typer.BadParameter(f"{output} exists: add --force to replace it")
+    if output.suffix.lower() not in _FORMATS:
+        raise typer.BadParameter(f"the name of {output} must end in one of {', '.join(_FORMATS)}")
 
 
 # -- The output

@@ -24,7 +24,8 @@ _log = logging.getLogger(__name__)
 
 _API = "/api/census"
 _PLACES = f"{_API}/localidades/"
-_KINDS = {2: "estados", 5: "municipios", 9: "localidades"}  # by the digits of their keys
+_LOCALITY = 9  # digits of its key
+_KINDS = {2: "estados", 5: "municipios", _LOCALITY: "localidades"}  # by the digits of their keys
 _BATCH = 1000  # rows of a request, which takes half a second
 _PAGE_SIZE = 1000
 _READ_TIMEOUT = 60.0  # seconds without a byte
@@ -120,9 +121,7 @@ class _Calls:
         return outcome
 
     def get(self, key: str | int) -> _Steps[dict[str, Any]]:
-        kind = _KINDS.get(len(key) if isinstance(key, str) else 9)
-        if kind is None or not str(key).isdecimal():
-            raise ValueError(f"A key has two, five or nine digits: {key!r} has not.")
+        kind = _KINDS[len(complete_key(key))]
         return _json((yield self.request(f"{_API}/{kind}/{int(key)}/", {})))
 
     def suggest(self, q: str, parameters: Mapping[str, object]) -> _Steps[list[dict[str, Any]]]:
@@ -332,6 +331,18 @@ class AsyncClient:
             if (pause := self._calls.pause(outcome, backoff)) is None:
                 return self._calls.checked(outcome)
             await asyncio.sleep(pause)
+
+
+def complete_key(key: str | int) -> str:
+    """Return a key as text with its zeros; only that of a locality may be a number. Raises ValueError."""
+    text = str(key)
+    digits = next((digits for digits in _KINDS if digits - 1 <= len(text) <= digits), 0)
+    completed = text.zfill(digits)
+    is_number = isinstance(key, int) and digits == _LOCALITY
+    if digits and text.isdecimal() and (is_number or key == completed):
+        return completed
+    hint = f" Did you mean '{completed}'?" if digits and text.isdecimal() else ""
+    raise ValueError(f"A key is text of two, five or nine digits, such as '01' or '01001': {key!r} is not.{hint}")
 
 
 @contextmanager

@@ -136,9 +136,10 @@ def test_missing_keys_are_explained(catalogue: Catalogue) -> None:
     for key in ("010010555", "01099", "33", "999999999", "000000001"):
         with pytest.raises(NotFoundError, match="Neither this release nor an earlier one"):
             catalogue.get(key)
-    for nonsense in ("1001", "01001000x", ""):
+    for nonsense in ("1001", "01001000x", "", 1):
         with pytest.raises(ValueError, match="two, five or nine digits"):
             catalogue.get(nonsense)
+    assert catalogue.get(10010001) == catalogue.get("010010001")
 
 
 @pytest.mark.parametrize("text", ["asient", "lugar", "ardillas viejas", "010010999", "munic", "ags", "xyz"])

@@ -33,8 +33,22 @@ def test_record_is_read_by_key(live_server: str) -> None:
         assert catalogue.get("01")["nombre"] == "Aguascalientes"
         assert catalogue.get("01001")["nombre"] == "Municipio 001"
         assert catalogue.get("010010004") == catalogue.get(10010004)
-        with pytest.raises(ValueError, match="two, five or nine digits"):
-            catalogue.get("1001")
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [
+        (1, " Did you mean '01'?"), (14, " Did you mean '14'?"), (1001, " Did you mean '01001'?"),
+        ("1", " Did you mean '01'?"), ("1001", " Did you mean '01001'?"), ("10010001", " Did you mean '010010001'?"),
+        (140_390_0010, ""), (-1, ""), ("", ""), ("01001000x", ""), ("123", ""), (123_456, ""),
+    ],
+)  # fmt: skip
+def test_bad_key_is_refused_with_the_likely_one(key: str | int, hint: str) -> None:
+    with Client() as catalogue, pytest.raises(ValueError, match=r"^A key is") as caught:
+        catalogue.get(key)
+    assert str(caught.value) == (
+        f"A key is text of two, five or nine digits, such as '01' or '01001': {key!r} is not.{hint}"
+    )
 
 
 def test_suggestions_are_ordered_by_likelihood(live_server: str) -> None:

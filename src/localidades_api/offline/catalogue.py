@@ -135,9 +135,9 @@ class Catalogue:
 
         Raises NotFoundError for a key that the release does not have.
         """
-        kind = _KINDS.get(len(key) if isinstance(key, str) else KEY_DIGITS["localidad"])
-        if kind is None or not str(key).isdecimal():
-            raise ValueError(f"A key has two, five or nine digits: {key!r} has not.")
+        from localidades_api.client import complete_key  # noqa: PLC0415  # it imports httpx
+
+        kind = _KINDS[len(complete_key(key))]
         record = self._records.get(kind, int(key))
         if record is None:
             raise NotFoundError(self._explain_missing(kind, int(key)))

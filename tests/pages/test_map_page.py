@@ -461,6 +461,12 @@ async def test_place_is_found_by_touch(browser: Browser, base: str) -> None:
         await assert_point_leads_to_its_place(page, touches=True)
 
 
+async def test_every_link_leads_somewhere_before_a_place_is_chosen(base: str) -> None:
+    async with httpx.AsyncClient(base_url=base) as client:
+        page = Parsed.of(await client.get(PAGE))
+    assert all(link.attributes.get("href") for link in page.all("a"))
+
+
 # -- Without a map
 
 

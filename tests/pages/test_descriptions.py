@@ -13,6 +13,7 @@ EVERY = [
     "/docs?format=api",
     "/redoc?format=api",
     "/problems?format=api",
+    "/wscatgeo/?format=api",
 ]
 
 

@@ -15,6 +15,7 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from localidades_api.api.params import RepresentationQuery
+from localidades_api.api.public_address import public_url
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, STATE_KEYS, municipalities_of
 from localidades_api.catalogue.schemas import Release
@@ -78,6 +79,7 @@ async def list_paths(request: Request, query: Annotated[PathsQuery, Query()]) ->
         "wscatgeo",
         {"results": [{"path": path, "content": content} for path, content in EXAMPLES.items()]},
         root=root,
+        public_url=public_url(request),
         target=f"{request.scope['path']}?format=json",
         language=query.lang or preferred_language(request.headers),
         query={"lang": query.lang} if query.lang else {},

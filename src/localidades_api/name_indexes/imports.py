@@ -19,6 +19,8 @@ from localidades_api.observability.progress import ImportProgress, ImportStep
 
 _log = logging.getLogger(__name__)
 
+_FAILED = "Can't index the names of release %s during its import: %s"
+
 
 class ImportIndexer:
     """Builds indexes during imports into a database if a service on this machine serves it, or `always`."""
@@ -37,7 +39,9 @@ class ImportIndexer:
         If the block fails, the build is cancelled. If the build fails or is cancelled, the services build the index.
         """
         opened: list[OpenIndex] = []  # nobody lists the index yet, so without a lock a service could remove it
-        building = asyncio.create_task(self._build(name, sha256, areas, localities, opened))
+        # Read before the block, which publishes the release.
+        every = await self._published(name) if len(localities) > MAX_IN_THREAD else None
+        building = asyncio.create_task(self._build(name, sha256, areas, localities, every, opened))
         try:
             yield
             importing = asyncio.current_task()
@@ -52,14 +56,27 @@ class ImportIndexer:
             for index in opened:
                 index.close()
 
-    async def _build(
-        self, name: str, sha256: str, areas: Areas, localities: Sequence[LocalityRow], opened: list[OpenIndex]
-    ) -> None:
-        if len(localities) <= MAX_IN_THREAD:
-            return
+    async def _published(self, name: str) -> Collection[Release] | None:
+        """Return the releases, or None if they can't be read."""
         try:
             async with reading(self._url) as database:
-                every = (await get_release_snapshot(database)).every
+                return (await get_release_snapshot(database)).every
+        except Exception as error:  # noqa: BLE001  # as in `_build`
+            _log.warning(_FAILED, name, error)
+            return None
+
+    async def _build(
+        self,
+        name: str,
+        sha256: str,
+        areas: Areas,
+        localities: Sequence[LocalityRow],
+        every: Collection[Release] | None,
+        opened: list[OpenIndex],
+    ) -> None:
+        if every is None:
+            return
+        try:
             release = _release(name, sha256, areas, len(localities), every)
             root = index_root(self._cache_dir)
             if self._always or not listed_names(root).isdisjoint(fingerprint(one, every) for one in every):
@@ -67,7 +84,7 @@ class ImportIndexer:
                 imported = ImportedRelease.of(release, areas, localities)
                 opened.append(await self._build_index(folder, imported))
         except Exception as error:  # noqa: BLE001  # the import goes on, and the services build the index
-            _log.warning("Can't index the names of release %s during its import: %s", name, error)
+            _log.warning(_FAILED, name, error)
 
     async def _build_index(self, folder: Path, imported: ImportedRelease) -> OpenIndex:
         async with locked(folder.with_suffix(".lock")):

@@ -24,6 +24,7 @@ from localidades_api.api.params import (
     PagedQuery,
     ReleaseQuery,
     ReleasesQuery,
+    RepresentationQuery,
     StatesQuery,
     parameters_of,
 )
@@ -58,9 +59,10 @@ from localidades_api.errors import (
     NotFoundError,
     UnsupportedMediaTypeError,
 )
-from localidades_api.html.renderer import FORMATS, JSON, Renderer, View, root_of, select_renderer
+from localidades_api.html.renderer import FORMATS, HTML, JSON, Renderer, View, root_of, select_renderer
 from localidades_api.http.caching import CACHE_CONTROL, entity_tag, freshness_headers, is_fresh
-from localidades_api.http.headers import VARY_BY_CODING, VARY_BY_LANGUAGE, link_header
+from localidades_api.http.documents import respond_with_document
+from localidades_api.http.headers import VARY_BY_CODING, VARY_BY_LANGUAGE, link_header, vary_by_type
 from localidades_api.http.negotiation import CODINGS, choose_coding, compress
 from localidades_api.languages.accept_language import preferred_language
 from localidades_api.languages.translators import Language
@@ -288,6 +290,32 @@ async def answer_by_key(
     return builder.answer(template, row.nombre, content, **further)
 
 
+def answer_without_release(
+    request: Request,
+    query: RepresentationQuery,
+    template: str,
+    title: str,
+    content: Any,  # noqa: ANN401  # as JSON
+) -> Response:
+    """Answer with content that depends on no release, as an HTML page or JSON."""
+    renderer = select_renderer(query.format, request.headers)
+    view = View(
+        template,
+        title,
+        content,
+        root=root_of(request.scope),
+        public_url=public_url(request),
+        target=f"{request.scope['path']}?format=json",
+        language=query.lang or preferred_language(request.headers),
+        query={"lang": query.lang} if query.lang else {},
+    )
+    vary = VARY_BY_LANGUAGE if renderer is HTML else {}
+    headers = {"Cache-Control": CACHE_CONTROL, **vary, **renderer.headers}
+    response = respond_with_document(request.headers, renderer.render(view), headers)
+    vary_by_type(response.headers)
+    return response
+
+
 # -- What routes declare
 
 Responses = dict[int | str, dict[str, Any]]
@@ -298,7 +326,7 @@ def header(description: str, example: str) -> dict[str, Any]:
     return {"description": description, "schema": {"type": "string"}, "example": example}
 
 
-_MODELS: Mapping[type[LocalidadesError], type[Problem]] = {  # of errors that have members of their own
+_MODELS: Mapping[type[LocalidadesError], type[Problem]] = {  # of errors whose problems have further members
     GoneError: GoneProblem,
     InvalidPageError: InvalidPageProblem,
     InvalidParametersError: InvalidParametersProblem,

@@ -19,14 +19,14 @@ from localidades_api.api.params import (
 )
 from localidades_api.api.problems import PROBLEMS, problem_type
 from localidades_api.api.public_address import public_url
-from localidades_api.api.responses import ResponseBuilder
+from localidades_api.api.responses import ResponseBuilder, answer_without_release
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.mercator import MAX_ZOOM
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries.tiles import Overview, get_overview
 from localidades_api.errors import CommandError, LocalidadesError, StatusError
 from localidades_api.html.reference import describe_reference
-from localidades_api.html.renderer import HTML, JSON, View, root_of, select_renderer
+from localidades_api.html.renderer import HTML, JSON, View, root_of
 from localidades_api.html.static_files import STATIC, CompressedStaticFiles
 from localidades_api.html.svg import draw_country
 from localidades_api.http.caching import CACHE_CONTROL
@@ -115,7 +115,6 @@ def _descendants(error: type[LocalidadesError]) -> Iterator[type[LocalidadesErro
 @router.get(PROBLEMS)
 async def list_problem_types(request: Request, query: Annotated[RepresentationQuery, Query()]) -> Response:
     """List the types of problems, as an HTML page or JSON."""
-    renderer = select_renderer(query.format, request.headers)
     root = root_of(request.scope)
     described = [
         {
@@ -127,19 +126,7 @@ async def list_problem_types(request: Request, query: Annotated[RepresentationQu
         }
         for error in answerable()
     ]
-    view = View(
-        "problems.html",
-        "Problems",
-        {"results": described},
-        root=root,
-        public_url=public_url(request),
-        target=f"{root}{PROBLEMS}?format=json",
-        language=query.lang or preferred_language(request.headers),
-        query={"lang": query.lang} if query.lang else {},
-    )
-    vary = VARY_BY_LANGUAGE if renderer is HTML else {}
-    headers = {"Cache-Control": CACHE_CONTROL, **vary, **renderer.headers}
-    return _negotiated(respond_with_document(request.headers, renderer.render(view), headers))
+    return answer_without_release(request, query, "problems.html", "Problems", {"results": described})
 
 
 class DocumentationQuery(StrictQuery):

@@ -15,18 +15,14 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from localidades_api.api.params import RepresentationQuery
-from localidades_api.api.public_address import public_url
+from localidades_api.api.responses import answer_without_release
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, STATE_KEYS, municipalities_of
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries.wscatgeo import MAX_FOUND, Level, Rows, Version, find_areas, list_areas
 from localidades_api.errors import NotFoundError
-from localidades_api.html.renderer import HTML, View, root_of, select_renderer
-from localidades_api.http.caching import CACHE_CONTROL, freshness_headers, is_fresh
-from localidades_api.http.documents import respond_with_document
-from localidades_api.http.headers import VARY_BY_LANGUAGE, vary_by_type
+from localidades_api.http.caching import freshness_headers, is_fresh
 from localidades_api.http.paths import WSCATGEO
-from localidades_api.languages.accept_language import preferred_language
 
 router = APIRouter(include_in_schema=False)
 
@@ -72,23 +68,8 @@ class PathsQuery(RepresentationQuery):
 @router.get(f"{WSCATGEO}v2/")
 async def list_paths(request: Request, query: Annotated[PathsQuery, Query()]) -> Response:
     """List the paths of a version, as an HTML page or JSON."""
-    root = root_of(request.scope)
-    renderer = select_renderer(query.format, request.headers)
-    view = View(
-        "wscatgeo.html",
-        "wscatgeo",
-        {"results": [{"path": path, "content": content} for path, content in EXAMPLES.items()]},
-        root=root,
-        public_url=public_url(request),
-        target=f"{request.scope['path']}?format=json",
-        language=query.lang or preferred_language(request.headers),
-        query={"lang": query.lang} if query.lang else {},
-    )
-    vary = VARY_BY_LANGUAGE if renderer is HTML else {}
-    headers = {"Cache-Control": CACHE_CONTROL, **vary, **renderer.headers}
-    response = respond_with_document(request.headers, renderer.render(view), headers)
-    vary_by_type(response.headers)
-    return response
+    paths = [{"path": path, "content": content} for path, content in EXAMPLES.items()]
+    return answer_without_release(request, query, "wscatgeo.html", "wscatgeo", {"results": paths})
 
 
 @router.get(f"{WSCATGEO}v2/{{path:path}}")

@@ -69,7 +69,7 @@ def _find_proxies(url: httpx.URL) -> dict[str, httpx.Proxy | None]:
 
 
 def _names(entry: str, host: str) -> bool:
-    """Return whether an entry of NO_PROXY is a host, a domain that has it, or a network that has it."""
+    """Return whether an entry of NO_PROXY covers a host: by its name, its domain or its network."""
     try:
         return ip_address(host) in ip_network(entry.strip("[]"), strict=False)
     except ValueError:  # one of them is a name

@@ -1,5 +1,7 @@
 import os
 import shutil
+import subprocess
+import sys
 from datetime import UTC, datetime
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -12,7 +14,7 @@ from localidades_api.name_indexes.build import fingerprint
 from localidades_api.names import layout
 from localidades_api.names.build import build_index
 from localidades_api.names.index import NameIndex
-from localidades_api.names.layout import FILES, META, IndexUnreadableError
+from localidades_api.names.layout import FILES, META, WORDS, IndexUnreadableError
 from localidades_api.names.places import IndexedPlace
 from localidades_api.names.vocabulary import read_everyday_names
 from tests.support.names import PLACES
@@ -117,3 +119,38 @@ def test_everyday_names_have_keys_of_nine_digits() -> None:
     names = read_everyday_names()
     assert names
     assert all(1_000_0000 < key <= 329_999_999 and all(names[key]) for key in names)
+
+
+FORKING = """
+import sys
+from pathlib import Path
+from localidades_api.names.build import write_index
+from tests.support.names import PLACES
+write_index(Path(sys.argv[1]), PLACES, in_parallel=True)
+"""
+
+
+def write_with_fork(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Write an index with a fork, in a process without other threads."""
+    return subprocess.run([sys.executable, "-c", FORKING, folder], capture_output=True, text=True, check=False)
+
+
+def test_fork_writes_the_same_index(tmp_path: Path) -> None:
+    build_index(tmp_path / "alone", PLACES)
+    (tmp_path / "forked").mkdir()
+    assert write_with_fork(tmp_path / "forked").returncode == 0
+    for name in (*FILES, META):
+        assert (tmp_path / "forked" / name).read_bytes() == (tmp_path / "alone" / name).read_bytes()
+    alone, forked = NameIndex(tmp_path / "alone"), NameIndex(tmp_path / "forked")
+    for place in PLACES:
+        assert forked.suggest(place.nombre[:5]) == alone.suggest(place.nombre[:5]) != []
+    alone.close()
+    forked.close()
+
+
+def test_fork_that_fails_fails_the_build(tmp_path: Path) -> None:
+    (tmp_path / WORDS).write_text("in the way")
+    failed = write_with_fork(tmp_path)
+    assert failed.returncode == 1
+    assert "FileExistsError" in failed.stderr
+    assert "ChildProcessError" in failed.stderr

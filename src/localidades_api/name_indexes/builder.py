@@ -6,6 +6,7 @@ It reads the release from the database, or from its input while an import is sti
 import asyncio
 import os
 import pickle
+import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Collection, Iterable
@@ -53,7 +54,7 @@ class ImportedRelease(NamedTuple):
 async def run_builder(
     url: str, release: str, folder: Path, *, nice: bool, imported: ImportedRelease | None = None
 ) -> None:
-    """Build an index in a process of its own, with less priority if `nice`.
+    """Build an index in a separate process, with less priority if `nice`.
 
     Raises OutdatedIndexError, or RuntimeError with the last message of the process.
     """
@@ -63,11 +64,12 @@ async def run_builder(
         stdin=PIPE if imported else DEVNULL,
         stdout=DEVNULL,
         stderr=PIPE,
+        process_group=0,  # the process forks
     )
     try:
         _, stderr = await process.communicate(pickle.dumps(imported) if imported else None)
     except asyncio.CancelledError:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
         raise
     if process.returncode == _OUTDATED:
@@ -108,7 +110,10 @@ def _main() -> None:
     with new_folder(Path(folder)) as working:
         # No other threads are left, so this process can fork.
         in_parallel = sys.platform == "linux" and len(os.sched_getaffinity(0)) > 1
-        write_index(working, places, withdrawn, in_parallel=in_parallel)
+        try:
+            write_index(working, places, withdrawn, in_parallel=in_parallel)
+        except ChildProcessError as error:
+            raise SystemExit(1) from error  # the last line on stderr is the child's
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Builds the index of a release's names while an import loads it, so that it is searched as soon as it is published."""
+"""Builds the index of a release's names while an import loads it, so that it is searched soon after."""
 
 import asyncio
 import logging

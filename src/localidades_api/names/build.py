@@ -39,7 +39,8 @@ def write_index(
     """Write the index of a release's places into an empty folder; `advance` is called with numbers of places.
 
     `withdrawn` are the places of earlier releases without a successor: a row with the name of one must not be matched
-    to another place. With `in_parallel`, a fork of this process, which must have no other threads, writes the words.
+    to another place. With `in_parallel`, a fork of this process, which must have no other threads, writes the words;
+    raises ChildProcessError if it fails, after it has printed the reason on stderr.
     """
     ranked = sorted(places, key=_rank_key)
     naming = Naming(ranked)
@@ -55,7 +56,7 @@ def write_index(
     finally:
         words.kill()
     if words.exitcode:
-        raise RuntimeError(f"The process that indexes words ended with exit code {words.exitcode}.")
+        raise ChildProcessError(f"The process that indexes words ended with exit code {words.exitcode}.")
 
 
 def _write_words(folder: Path, ranked: Sequence[IndexedPlace], naming: Naming, order: "array[int]") -> None:

@@ -141,7 +141,7 @@ class _Forms(NamedTuple):
 
     words: list[str]  # of each name, canonical
     digests: list[int]  # of the texts that find the place in its areas
-    own: frozenset[str]  # the canonical words of its own names
+    own: frozenset[str]  # the canonical words of `nombre`, in brackets or not
     line: str  # the beginning of its text
 
     @classmethod
@@ -217,31 +217,33 @@ class _Records:
         self._texts.close()
 
 
-class _Rows(NamedTuple):
+class _Rows:
     """Digests of names, and the row of each."""
 
-    digests: "array[int]"
-    rows: "array[int]"
+    def __init__(self) -> None:
+        self.digests = array("Q")
+        self.rows = array("I")
+
+    def add(self, row: int, digests: Sequence[int]) -> None:
+        """Add a row."""
+        self.digests.extend(digests)
+        self.rows.extend([row] * len(digests))
 
 
 class _Table:
     """Collects the rows of names within scopes, and writes them sorted."""
 
     def __init__(self) -> None:
-        self._scopes: dict[int, _Rows] = defaultdict(lambda: _Rows(array("Q"), array("I")))
-        self._municipios: dict[int, _Rows] = defaultdict(lambda: _Rows(array("Q"), array("I")))
+        self._scopes: dict[int, _Rows] = defaultdict(_Rows)
+        self._municipios: dict[int, _Rows] = defaultdict(_Rows)
 
     def add(self, row: int, scope: int, digests: Sequence[int]) -> None:
         """Make a row findable by the digests of names within a scope."""
-        found = self._scopes[scope]
-        found.digests.extend(digests)
-        found.rows.extend([row] * len(digests))
+        self._scopes[scope].add(row, digests)
 
     def add_in_municipio(self, row: int, municipio_id: int, digests: Sequence[int]) -> None:
         """Make a row findable by the digests of names within a municipio, its estado and everywhere."""
-        found = self._municipios[municipio_id]
-        found.digests.extend(digests)
-        found.rows.extend([row] * len(digests))
+        self._municipios[municipio_id].add(row, digests)
 
     def write(self, folder: Path) -> None:
         """Write the file."""
@@ -251,11 +253,11 @@ class _Table:
         write_table(folder / layout.LOOKUP, self._entries())
 
     def _entries(self) -> Iterator[tuple[int, "array[int]", "array[int]"]]:
-        for scope, (digests, rows) in self._scopes.items():
-            yield scope, digests, rows
-        for municipio_id, (digests, rows) in self._municipios.items():
+        for scope, found in self._scopes.items():
+            yield scope, found.digests, found.rows
+        for municipio_id, found in self._municipios.items():
             for scope in (municipio_id, municipio_id // KEYS_OF_A_STATE, layout.EVERYWHERE):
-                yield scope, digests, rows
+                yield scope, found.digests, found.rows
 
 
 class _Blocks:

@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from localidades_api.offline import Catalogue
-from tests.support.application import import_file
 from tests.support.catalogue import Place, many, write_catalogue
-from tests.support.postgres import new_database
-from tests.support.wire import await_names, serving
+from tests.support.catalogue_service import serving_files
 
 
 def earlier_places() -> list[Place]:
@@ -43,12 +41,8 @@ def releases(small_catalogue: Path, tmp_path_factory: pytest.TempPathFactory) ->
 @pytest.fixture(scope="session")
 def service(server: str, migrated: str, releases: list[Path]) -> Iterator[str]:
     """Yield the address of a service that has imported both releases, the earlier one first."""
-    with new_database(server, migrated) as url:
-        for file in reversed(releases):
-            import_file(url, file)
-        with serving(url) as live:
-            await_names(live.base)
-            yield live.base
+    with serving_files(server, migrated, reversed(releases)) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,7 @@ from localidades_api.offline import Catalogue
 from tests.offline.conftest import earlier_places
 from tests.support.application import import_file
 from tests.support.catalogue import many, write_catalogue
+from tests.support.catalogue_service import serving_files
 from tests.support.commands import invoke
 from tests.support.postgres import new_database
 from tests.support.waiting import PATIENCE
@@ -167,11 +168,8 @@ def scattered(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def scattered_service(server: str, migrated: str, scattered: Path) -> Iterator[str]:
     """Yield the address of a service with that catalogue."""
-    with new_database(server, migrated) as url:
-        import_file(url, scattered)
-        with serving(url) as live:
-            await_names(live.base)
-            yield live.base
+    with serving_files(server, migrated, [scattered]) as address:
+        yield address
 
 
 def test_nearest_places_are_those_of_the_service(

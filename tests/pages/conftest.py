@@ -6,11 +6,9 @@ import pytest
 from playwright.async_api import Browser, Page
 
 from tests.pages.country import a_year_later, places
-from tests.support.application import import_file
 from tests.support.browser import visit
 from tests.support.catalogue import TRAPS, write_catalogue
-from tests.support.postgres import new_database
-from tests.support.wire import await_names, serving
+from tests.support.catalogue_service import serving_files
 
 PAGE = "/match?format=api"
 
@@ -19,11 +17,8 @@ PAGE = "/match?format=api"
 def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Yield the URL of a service on a small catalogue with homonyms."""
     file = write_catalogue(tmp_path_factory.mktemp("match") / "catun_localidad_2020-01.csv", TRAPS)
-    with new_database(server, migrated) as url:
-        import_file(url, file)
-        with serving(url) as live:
-            await_names(live.base)
-            yield live.base
+    with serving_files(server, migrated, [file]) as address:
+        yield address
 
 
 @pytest.fixture
@@ -38,9 +33,7 @@ async def page(browser: Browser, base: str) -> AsyncIterator[Page]:
 def two_releases(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Yield the address of a service that holds two releases, for tests that only read."""
     folder = tmp_path_factory.mktemp("country")
-    with new_database(server, migrated) as url:
-        for name, found in (("2020-01", places()), ("2021-01", a_year_later())):
-            import_file(url, write_catalogue(folder / f"catun_localidad_{name}.csv", found))
-        with serving(url) as live:
-            await_names(live.base)
-            yield live.base
+    releases = {"2020-01": places(), "2021-01": a_year_later()}
+    files = (write_catalogue(folder / f"catun_localidad_{name}.csv", found) for name, found in releases.items())
+    with serving_files(server, migrated, files) as address:
+        yield address

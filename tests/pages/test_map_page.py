@@ -12,12 +12,10 @@ import httpx
 import pytest
 from playwright.async_api import Browser, Locator, Page, Position, Response, expect
 
-from tests.support.application import import_file
 from tests.support.browser import SCREENSHOTS, TELEPHONE, WEBGL, axe_faults, hold, launched, visit
 from tests.support.catalogue import Place, write_catalogue
+from tests.support.catalogue_service import serving_files
 from tests.support.pages import Page as Parsed
-from tests.support.postgres import new_database
-from tests.support.wire import await_names, serving
 
 PAGE = "/map?format=api"
 MAX_SCRIPTS = 400_000  # bytes as sent
@@ -77,11 +75,8 @@ PLACES = [
 def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Yield the URL of a service with places of a coast, and some far away."""
     file = write_catalogue(tmp_path_factory.mktemp("map") / "catun_localidad_2020-01.csv", PLACES)
-    with new_database(server, migrated) as url:
-        import_file(url, file)
-        with serving(url) as live:
-            await_names(live.base)
-            yield live.base
+    with serving_files(server, migrated, [file]) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,8 @@ import asyncio
 import hashlib
 import logging
 import os
+import sys
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -58,6 +60,20 @@ def releases(tmp_path: Path) -> list[Path]:
 async def published(url: str) -> list[Release]:
     async with reading(url) as database:
         return (await get_release_snapshot(database)).every
+
+
+def arguments_of_builder(root: Path) -> list[str]:
+    """Return the arguments of a process that builds an index in a folder, or none."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            arguments = path.read_text().rstrip("\0").split("\0")
+            if any(argument.startswith(f"{root}/") for argument in arguments):
+                return arguments
+    return []
+
+
+def is_ended_before_others(pid: int) -> bool:
+    return Path(f"/proc/{pid}/oom_score_adj").read_text().strip() == "500"
 
 
 async def is_published(url: str) -> bool:
@@ -168,3 +184,39 @@ async def test_interruption_after_the_publication_does_not_wait_for_the_index(
         assert await asyncio.wait([importing], timeout=0.5) == (set(), {importing})
         importing.cancel()
         assert (await importing).release == "2020-01"
+
+
+@pytest.mark.parametrize("always", [True, False])
+async def test_build_has_less_priority_only_beside_a_service(
+    database: str, releases: list[Path], root: Path, tmp_path: Path, *, always: bool
+) -> None:
+    await import_into(database, releases[0])
+    every = await published(database)
+    remove_unreachable(root, "service", [fingerprint(one, every) for one in every])
+    indexer = ImportIndexer(database, tmp_path, always=always)
+    importing = asyncio.create_task(import_into(database, releases[1], indexer=indexer))
+    arguments = await eventually_async(lambda: asyncio.to_thread(arguments_of_builder, root))
+    assert (arguments[-1] == "nice") == (not always)
+    await importing
+
+
+async def test_kernel_ends_a_builder_before_others(root: Path) -> None:
+    builder = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "localidades_api.name_indexes.builder", "2020-01", str(root / "index"), "nice"),
+        stdin=asyncio.subprocess.PIPE,  # it waits for the end of its input
+    )
+    await eventually_async(lambda: asyncio.to_thread(is_ended_before_others, builder.pid))
+    builder.kill()
+    await builder.wait()
+
+
+async def test_cancelled_build_leaves_no_process(database: str, releases: list[Path], root: Path) -> None:
+    await import_into(database, releases[0])
+    every = await published(database)
+    name = fingerprint(every[0], every)
+    building = asyncio.create_task(run_builder(database, every[0].name, root / name, nice=False))
+    await eventually_async(lambda: asyncio.to_thread(arguments_of_builder, root))
+    building.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await building
+    assert await asyncio.to_thread(arguments_of_builder, root) == []

@@ -64,7 +64,7 @@ async def run_builder(
         stdin=PIPE if imported else DEVNULL,
         stdout=DEVNULL,
         stderr=PIPE,
-        process_group=0,  # the process forks
+        start_new_session=True,  # with its fork, as a group; uvloop has no `process_group`
     )
     try:
         _, stderr = await process.communicate(pickle.dumps(imported) if imported else None)

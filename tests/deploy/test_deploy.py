@@ -239,6 +239,19 @@ def test_systemd_units_are_valid_and_hardened(units: Path) -> None:
     tool("systemd-analyze", "security", "--offline=true", "--threshold=20", *services)  # of 100
 
 
+def test_systemd_units_share_the_index_of_names() -> None:
+    """The group of the service owns its cache folder and may write there, as imports do."""
+    serving, importing = [(UNITS / f"localidades-{name}.service").read_text("utf-8").splitlines()
+                          for name in ("api", "import")]  # fmt: skip
+    folder = "Environment=LOCALIDADES_CACHE_DIR=/var/cache/localidades-api"
+    assert {folder, "User=localidades_reader", "CacheDirectory=localidades-api", "CacheDirectoryMode=0770"} < set(
+        serving
+    )
+    assert {folder, "Group=localidades_reader", "ReadWritePaths=-/var/cache/localidades-api"} < set(importing)
+    assert "UMask=0007" in serving
+    assert "UMask=0007" in importing
+
+
 @pytest.mark.parametrize("name", ["localidades-api", "localidades-import"])
 def test_command_of_a_systemd_unit_exists(units: Path, tmp_path: Path, name: str) -> None:
     shipped = (UNITS / "localidades-api.env").read_text("utf-8")

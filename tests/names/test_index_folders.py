@@ -3,16 +3,30 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from localidades_api.name_indexes.build import _CODE, _PACKAGE
-from localidades_api.name_indexes.folders import digest_of_code, index_root, remove_unreachable
+from localidades_api.name_indexes.folders import (
+    OpenIndex,
+    digest_of_code,
+    index_root,
+    listed_names,
+    locked_by_thread,
+    remove_unreachable,
+)
+from localidades_api.names.build import build_index
+from tests.support.names import PLACES
 from tests.support.wire import ROOT
 
 NAMES = f"names-{os.getuid()}"
+OWNER, OTHER, GROUP = 54321, 54322, 54320
 
 
 def test_indexes_have_a_folder_of_their_user_in_the_chosen_one(tmp_path: Path) -> None:
@@ -30,6 +44,70 @@ def test_folder_that_cannot_be_used_is_an_error_if_it_was_chosen(tmp_path: Path)
     (tmp_path / NAMES).symlink_to(elsewhere)
     with pytest.raises(PermissionError, match="belongs to another user"):
         index_root(tmp_path)
+
+
+@pytest.fixture
+def shared_folder() -> Iterator[Path]:
+    """Yield a folder of `OWNER` that its group may write, where others than root reach it."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        os.chown(folder, OWNER, GROUP)
+        folder.chmod(0o770)
+        yield folder
+
+
+def as_user(uid: int, work: Callable[[], object]) -> None:
+    """Do work in a fork as another user of the group, and fail if it fails."""
+    if not (pid := os.fork()):
+        try:
+            os.setgroups([])
+            os.setgid(GROUP)
+            os.setuid(uid)
+            os.umask(0o007)  # as in the units
+            work()
+            os._exit(0)
+        except BaseException:  # noqa: BLE001  # the fork must not go on with the tests
+            traceback.print_exc()
+            os._exit(1)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as two users")
+def test_users_of_a_group_share_the_indexes_of_a_folder(shared_folder: Path, tmp_path: Path) -> None:
+    build_index(tmp_path / "before", PLACES)  # imports modules that other users may not be able to read
+    OpenIndex(tmp_path / "before").close()
+    root = shared_folder / f"names-{OWNER}"
+
+    def serve() -> None:
+        assert index_root(shared_folder) == root
+        remove_unreachable(root, "service", ["a" * 24])
+
+    def import_() -> None:
+        assert index_root(shared_folder) == root
+        assert listed_names(root) == {"a" * 24}
+        with suppress(RuntimeError), locked_by_thread(root / f"{'a' * 24}.lock"):
+            build_index(root / ("a" * 24), PLACES)
+            raise RuntimeError  # the lock stays, as after `kill -9`
+
+    def search() -> None:
+        with locked_by_thread(root / f"{'a' * 24}.lock"):
+            index = OpenIndex(root / ("a" * 24))
+        assert index.names.suggest("oaxaca", limit=1)
+        index.close()
+        assert remove_unreachable(root, "service", [])
+        assert not (root / ("a" * 24)).exists()
+
+    as_user(OWNER, serve)
+    as_user(OTHER, import_)
+    as_user(OWNER, search)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as two users")
+def test_folder_of_a_third_user_in_a_shared_one_is_refused(shared_folder: Path) -> None:
+    (shared_folder / f"names-{OWNER}").mkdir()
+    os.chown(shared_folder / f"names-{OWNER}", OTHER + 1, GROUP)
+    with pytest.raises(PermissionError, match="belongs to another user"):
+        index_root(shared_folder)
 
 
 def default_root(package: Path, script: str = "", **environment: str) -> str:

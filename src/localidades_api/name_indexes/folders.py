@@ -5,6 +5,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence
@@ -97,14 +98,19 @@ def index_root(cache_dir: Path | None) -> Path:
     """Return the folder of this user's indexes in a cache folder, after making it.
 
     By default that is the clone's own folder, that of the user, or the system's temporary one, whichever can be
-    written. Raises OSError if the folder can't be written or belongs to another user.
+    written. In a configured folder that its group may write, the group shares the indexes of the owner: systemd runs
+    the service and imports as two users. Raises OSError if the folder can't be written or belongs to another user.
     """
     if cache_dir is not None:
-        return _make_root(cache_dir)
+        with suppress(FileNotFoundError):
+            status = cache_dir.stat()
+            if status.st_mode & stat.S_IWGRP:
+                return _make_root(cache_dir, status.st_uid, mode=0o770)
+        return _make_root(cache_dir, os.getuid())
     for folder in _default_cache_dirs():
         with suppress(OSError):
-            return _make_root(folder)
-    return _make_root(Path(tempfile.gettempdir()) / f"localidades-api-{os.getuid()}")
+            return _make_root(folder, os.getuid())
+    return _make_root(Path(tempfile.gettempdir()) / f"localidades-api-{os.getuid()}", os.getuid())
 
 
 def _default_cache_dirs() -> Iterator[Path]:
@@ -114,10 +120,10 @@ def _default_cache_dirs() -> Iterator[Path]:
         yield platformdirs.user_cache_path("localidades-api")
 
 
-def _make_root(cache_dir: Path) -> Path:
-    root = cache_dir / f"names-{os.getuid()}"
-    root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if root.is_symlink() or root.stat().st_uid != os.getuid():
+def _make_root(cache_dir: Path, owner: int, *, mode: int = 0o700) -> Path:
+    root = cache_dir / f"names-{owner}"
+    root.mkdir(mode=mode, parents=True, exist_ok=True)
+    if root.is_symlink() or root.stat().st_uid not in {owner, os.getuid()}:
         raise PermissionError(f"{root} belongs to another user.")
     if not os.access(root, os.W_OK | os.X_OK):
         raise PermissionError(f"{root} can't be written.")
@@ -179,7 +185,7 @@ def _write_list(path: Path, names: Collection[str]) -> None:
 def _remove_unlocked(folder: Path, lock: Path) -> None:
     """Remove an index that no process has open, or an unfinished one that no process is building."""
     with suppress(FileNotFoundError):  # another process was faster
-        descriptor = os.open(lock, os.O_RDONLY | (os.O_DIRECTORY if lock == folder else os.O_CREAT), 0o600)
+        descriptor = os.open(lock, os.O_RDONLY | (os.O_DIRECTORY if lock == folder else os.O_CREAT), 0o660)
         try:
             if _try_lock(descriptor):
                 shutil.rmtree(folder, ignore_errors=True)
@@ -209,7 +215,7 @@ def locked_by_thread(path: Path) -> Iterator[None]:
 @contextmanager
 def _lock_file(path: Path) -> Iterator[int]:
     """Lend the descriptor of a file that is removed once what it locks has been built."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CREAT, 0o600)
+    descriptor = os.open(path, os.O_RDONLY | os.O_CREAT, 0o660)
     try:
         yield descriptor
         with suppress(FileNotFoundError):

@@ -5,12 +5,12 @@ takes a tenth of the time.
 """
 
 import shutil
-import tempfile
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
+from secrets import token_hex
 
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.names import layout
@@ -87,9 +87,11 @@ def new_folder(folder: Path) -> Iterator[Path]:
     An index that another process has written in the meantime is kept.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
-    working = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    working = folder.with_name(f".{folder.name}-{token_hex(4)}")
+    working.mkdir()
     try:
         yield working
+        _let_others_read(working)
         try:
             working.rename(folder)
         except OSError:
@@ -97,6 +99,14 @@ def new_folder(folder: Path) -> Iterator[Path]:
                 raise
     finally:
         shutil.rmtree(working, ignore_errors=True)
+
+
+def _let_others_read(folder: Path) -> None:
+    """Give each file the mode that the umask allows; tantivy makes files that only their owner can read."""
+    mode = (folder / layout.META).stat().st_mode
+    for path in folder.rglob("*"):
+        if path.is_file():
+            path.chmod(mode)
 
 
 def _rank_key(place: IndexedPlace) -> tuple[int, int]:

@@ -14,10 +14,10 @@ from localidades_api.embedded_postgres.data_directory import choose_account, mak
 from tests.faults.servers import Installation, Server, running
 from tests.faults.service import CURRENT, NEXT, OLDER, publish
 from tests.faults.trial import HEAD, Report
-from tests.faults.truth import Truth, renamed
 from tests.support.catalogue import write_catalogue
 from tests.support.machine import reachable_folder
 from tests.support.postgres import alembic_config
+from tests.support.truth import Truth, renamed
 
 _ROW = "row of the table"  # a user property of the test, which xdist sends to the main process
 

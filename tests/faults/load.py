@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 import httpx
 
-from tests.faults.truth import Truth
+from tests.support.truth import Truth
 from tests.support.wire import LOCALIDADES
 
 REFUSED_WITHIN = 2.0  # seconds, as the service promises

@@ -11,7 +11,7 @@ from tests.faults.proxy import Proxy, proxied
 from tests.faults.servers import Server
 from tests.faults.service import service
 from tests.faults.trial import Report, trial
-from tests.faults.truth import Truth
+from tests.support.truth import Truth
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,11 @@ from tests.faults.patroni.programs import find_programs
 from tests.faults.servers import Installation
 from tests.faults.service import service
 from tests.faults.trial import POOL_SIZE, Report, Trial, trial
-from tests.faults.truth import Truth, renamed
 from tests.support.application import import_into
 from tests.support.catalogue import write_catalogue
 from tests.support.postgres import alembic_config
 from tests.support.service_address import DEFAULT_DATABASE_TIMEOUT
+from tests.support.truth import Truth, renamed
 from tests.support.wire import Live, environment, run
 
 pytestmark = pytest.mark.timeout(300)  # leases are waited for

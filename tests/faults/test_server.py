@@ -9,7 +9,7 @@ from tests.faults.load import lookups, pages
 from tests.faults.servers import FAST, IMMEDIATE, KILL, Server
 from tests.faults.service import OLDER, service
 from tests.faults.trial import Report, trial
-from tests.faults.truth import Truth
+from tests.support.truth import Truth
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ from tests.faults.proxy import proxied
 from tests.faults.servers import IMMEDIATE, KILL, Server
 from tests.faults.service import CURRENT, KILL_ALL, NEXT, OLDER, publish, service, slow_down
 from tests.faults.trial import POOL_SIZE, Report, trial
-from tests.faults.truth import Truth
 from tests.support.application import await_release
 from tests.support.pooler import pooling
+from tests.support.truth import Truth
 from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, Live
 

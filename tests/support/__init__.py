@@ -2,9 +2,8 @@
 
 - A database: `postgres` creates and locks databases, `database` reads their contents, `pooler` and `service_address`
   put PgBouncer in front of them, `embedded` has the folders and processes of the embedded Postgres.
-- Data: `catalogue` writes files in INEGI's layout, `records` computes the expected records, `truth` whole
-  answers, `downloads` has a large
-  catalogue, `names` an invented index of names, `bulk` reads rows.
+- Data: `catalogue` writes files in INEGI's layout, `records` computes the expected records, `truth` whole responses,
+  `downloads` has a large catalogue, `names` an invented index of names, `bulk` reads rows.
 - The service: `application` runs it without a server; `wire` starts `serve` and other commands, and sends raw
   requests; `commands` runs commands in this process. `forkserver` and `run_folder` make `wire` fast.
 - Responses: `pages` parses HTML and lists the pages to test, `browser` opens them in Chromium, `metrics` scrapes.

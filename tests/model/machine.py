@@ -1,0 +1,229 @@
+"""Histories: random changes of the releases in a database while a service is read."""
+
+import asyncio
+import shutil
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, ExitStack
+from pathlib import Path
+
+import httpx
+from alembic import command
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from localidades_api.errors import AlreadyPublishedError, LocalidadesError
+from localidades_api.name_indexes.folders import index_root
+from tests.model.catalogues import COUNT, Version
+from tests.model.changes import Changes, attempt, through
+from tests.model.cutting import Cut
+from tests.model.model import Model, State
+from tests.model.readers import NAMES, RELEASES, Readers
+from tests.support.application import client_of, running_app
+from tests.support.postgres import alembic_config, new_database, run_sql
+from tests.support.waiting import eventually_async
+from tests.support.wire import LOCALIDADES
+
+RELEASE_POLL = 0.05  # seconds
+_QUESTIONS = 10  # after each change
+_CUTS = st.none() | st.builds(Cut, st.integers(1, 160), is_delivered=st.booleans())
+_NAMES = st.sampled_from(NAMES)
+_VERSIONS = st.builds(Version, _NAMES, st.integers(0, COUNT - 1))
+_KILL_READS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'localidades-api'"
+
+
+class Histories(RuleBasedStateMachine):
+    """Histories of a service in this process; `serve` may be another one."""
+
+    def __init__(self, server: str, migrated: str, folder: Path) -> None:
+        super().__init__()
+        self.resources = ExitStack()
+        self.runner = self.resources.enter_context(asyncio.Runner())
+        self.url = self.resources.enter_context(new_database(server, migrated))
+        self.catalogues = folder
+        self.cache = folder / f"cache-{id(self)}"
+        self.model = Model()
+        self.changes = Changes(self.url, folder)
+        self.half_removed: list[str] = []
+        self.service = AsyncExitStack()
+
+    # Each history starts without a release, and readers draw from a seed.
+
+    @initialize(seed=st.integers(0, 2**32))
+    def start(self, seed: int) -> None:
+        """Start the service on an empty catalogue."""
+        self.readers = Readers(self.model, seed)
+        self.run(self.serve())
+
+    async def serve(self) -> None:
+        """Start the service."""
+        app = await self.service.enter_async_context(
+            running_app(self.url, release_poll=RELEASE_POLL, cache_dir=self.cache, wants_names=False)
+        )
+        self.client = await self.service.enter_async_context(client_of(app))
+
+    def teardown(self) -> None:
+        """Finish what is half removed, check that nothing is left, and stop."""
+        try:
+            if hasattr(self, "client"):
+                self.run(self._finish())
+        finally:
+            self.run(self.service.aclose())
+            self.resources.close()
+            shutil.rmtree(self.cache, ignore_errors=True)
+
+    # Changes
+
+    @rule(version=_VERSIONS, cut=_CUTS)
+    def import_version(self, version: Version, cut: Cut | None) -> None:
+        """Import a catalogue, perhaps as one of a release that is there."""
+        taken = self.model.state.find(version.release)
+        is_there = any(one.catalogue == version.catalogue for one in self.model.state.releases)
+        expected = None if taken or is_there or self.half_removed else self.model.state.published(version)
+        self.change(lambda url: self.changes.import_version(version, url), expected, cut)
+
+    @rule(release=_NAMES, cut=_CUTS)
+    def publish(self, release: str, cut: Cut | None) -> None:
+        """Make a release the current one, perhaps one that isn't there."""
+        version = self.model.state.find(release)
+        expected = self.model.state.published(version) if version else None
+        self.change(lambda url: self.changes.publish(release, url), expected, cut)
+
+    @rule(release=_NAMES, cut=_CUTS)
+    def retire(self, release: str, cut: Cut | None) -> None:
+        """Remove a release, perhaps the current one, or one that isn't there."""
+        version = self.model.state.find(release)
+        can_be_removed = version and version != self.model.state.current
+        expected = self.model.state.without(version) if version and can_be_removed else None
+        if release in self.half_removed:
+            expected = self.model.state
+        self.change(lambda url: self.changes.retire(release, url), expected, cut)
+
+    @precondition(lambda self: self.model.state.current)
+    @rule()
+    def migrate(self) -> None:
+        """Migrate a database that is at the head."""
+        with self.model.changing(self.model.state):
+            self.run(asyncio.to_thread(command.upgrade, alembic_config(self.url), "head"))
+            self.model.settle(self.model.state)
+
+    # Faults
+
+    @precondition(lambda self: self.model.state.current)
+    @rule()
+    def end_connections(self) -> None:
+        """End the connections of the service, as a restart of the database does."""
+
+        async def end() -> None:
+            await run_sql(self.url, f"{_KILL_READS} AND datname = current_database()")
+
+        with self.model.changing(self.model.state, may_refuse=True):
+            self.run(self.readers.ask_beside(self.client, end()))
+            self.run(self._settle(self.model.state))
+
+    @precondition(lambda self: self.model.state.current)
+    @rule()
+    def lose_indexes(self) -> None:
+        """Delete the files of the indexes, which a service has open."""
+        shutil.rmtree(index_root(self.cache), ignore_errors=True)
+        self.ask()
+
+    @rule()
+    def restart(self) -> None:
+        """Stop the service and start it again."""
+
+        async def again() -> None:
+            await self.service.aclose()
+            await self.serve()
+            await self._settle(self.model.state)
+
+        with self.model.changing(self.model.state):
+            self.run(again())
+        self.ask()
+
+    # What changes have in common
+
+    def run(self, work: Awaitable[None]) -> None:
+        """Run something in the event loop of this history."""
+
+        async def working() -> None:
+            await work
+
+        self.runner.run(working())
+
+    def ask(self) -> None:
+        """Ask questions while nothing changes."""
+        self.run(self.readers.ask(self.client, _QUESTIONS))
+
+    def change(self, make: Callable[[str], Awaitable[None]], expected: State | None, cut: Cut | None) -> None:
+        """Make a change while readers ask; it must be refused if no state is expected.
+
+        A cut may come before or after the transaction, but not in between.
+        """
+        possible = [] if expected is None else [expected]
+        with self.model.changing(*possible):
+            self.run(self.readers.ask_beside(self.client, self._change(make, expected, cut)))
+        self.run(self._settle_searches())
+        self.ask()
+
+    async def _change(self, make: Callable[[str], Awaitable[None]], expected: State | None, cut: Cut | None) -> None:
+        before = self.model.state
+        async with through(self.url, cut) as url:
+            error = await attempt(lambda: make(url))
+        found, self.half_removed = await self._contents(cut)
+        if cut and cut.has_happened:
+            assert found in {before, expected}, (found, before, expected)
+        elif expected is None:
+            assert isinstance(error, LocalidadesError), error
+            assert found == before
+        else:
+            assert error is None or isinstance(error, AlreadyPublishedError), error
+            assert found == expected
+        await self._settle(found)
+
+    async def _contents(self, cut: Cut | None) -> tuple[State, list[str]]:
+        """Read the database, after the server has noticed a cut: the last statement may still be running."""
+        if cut and cut.has_happened:
+            query = (
+                "SELECT count(*) = 0 FROM pg_locks JOIN pg_database ON pg_database.oid = database"
+                " WHERE datname = current_database() AND locktype = 'advisory'"
+            )
+
+            async def is_over() -> bool:
+                return bool((await run_sql(self.url, query))[0][0])
+
+            await eventually_async(is_over)
+        return await self.changes.read()
+
+    async def _settle(self, state: State) -> None:
+        """Wait until the service shows a state; readers ask meanwhile."""
+        names = {version.release for version in state.releases}
+
+        async def is_shown() -> bool:
+            answer = await self.client.get(RELEASES)
+            if state.current is None:
+                return answer.status_code == httpx.codes.SERVICE_UNAVAILABLE
+            if answer.status_code != httpx.codes.OK:
+                return False
+            shown = {record["release"] for record in answer.json()["results"]}
+            return shown == names and answer.headers["catalogue-release"] == state.current.release
+
+        await eventually_async(is_shown)
+        self.model.settle(state)
+
+    async def _settle_searches(self) -> None:
+        """Wait until searches are answered by the current release."""
+        current = self.model.state.current
+
+        async def is_searched() -> bool:
+            answer = await self.client.get(f"{LOCALIDADES}suggest/?q=a")
+            if current is None:
+                return answer.status_code == httpx.codes.SERVICE_UNAVAILABLE
+            return bool(answer.headers.get("catalogue-release") == current.release and answer.is_success)
+
+        await eventually_async(is_searched)
+        self.model.settle_searches()
+
+    async def _finish(self) -> None:
+        for release in self.half_removed:
+            assert await attempt(lambda: self.changes.retire(release, self.url)) is None  # noqa: B023  # at once
+        await self.changes.assert_clean()

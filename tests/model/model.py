@@ -1,0 +1,88 @@
+"""What readers may find: one state of the database, or one of several while it changes."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from tests.model.catalogues import Version
+
+
+class State(NamedTuple):
+    """The contents of a database, as its readers see them."""
+
+    current: Version | None = None
+    releases: frozenset[Version] = frozenset()
+
+    def find(self, release: str) -> Version | None:
+        """Return the version with the name of a release."""
+        return next((one for one in self.releases if one.release == release), None)
+
+    def published(self, version: Version) -> "State":
+        """Return this state with a version as the current one."""
+        return State(version, self.releases | {version})
+
+    def without(self, *retired: Version) -> "State":
+        """Return this state without some versions."""
+        return State(self.current, self.releases - set(retired))
+
+
+class Epoch(NamedTuple):
+    """The states between which readers can't tell, and the releases whose index may still answer searches."""
+
+    states: tuple[State, ...]
+    searched: frozenset[Version | None] = frozenset()
+    may_refuse: bool = False
+
+
+class Model:
+    """The epochs of a history."""
+
+    def __init__(self) -> None:
+        self.state = State()
+        self.epochs = [Epoch((self.state,), frozenset({None}))]
+
+    @contextmanager
+    def changing(self, *possible: State, may_refuse: bool = False) -> Iterator[None]:
+        """Allow readers to find the present state or another one, until `settle`."""
+        states = tuple(dict.fromkeys((self.state, *possible)))
+        searched = self.epochs[-1].searched | {state.current for state in states}
+        self.epochs.append(Epoch(states, searched, may_refuse))
+        yield
+        assert len(self.epochs[-1].states) == 1, "the history has not settled"
+
+    def settle(self, state: State) -> None:
+        """Note the state that every reader finds from now on; searches may still be answered by earlier releases."""
+        self.state = state
+        self.epochs.append(Epoch((state,), self.epochs[-1].searched))
+
+    def settle_searches(self) -> None:
+        """Note that searches are answered by the current release from now on."""
+        self.epochs.append(Epoch((self.state,), frozenset({self.state.current})))
+
+    def since(self, epoch: int) -> "Moment":
+        """Return what was possible since an epoch."""
+        return Moment(self.epochs[epoch:])
+
+
+class Moment:
+    """What a reader may find who asked during some epochs."""
+
+    def __init__(self, epochs: list[Epoch]) -> None:
+        self._states = [state for epoch in epochs for state in epoch.states]
+        self._searched = frozenset[Version | None]().union(*(epoch.searched for epoch in epochs))
+        self.may_refuse = any(epoch.may_refuse for epoch in epochs)
+
+    def answering(self, release: str | None, *, by_names: bool) -> set[Version | None]:
+        """Return the versions that may answer a request for a release, or for the current one; None is a refusal."""
+        if release is not None:
+            return {state.find(release) for state in self._states}
+        current = {state.current for state in self._states}
+        return current | self._searched if by_names else current
+
+    def readable(self) -> frozenset[Version]:
+        """Return the versions that may be there."""
+        return frozenset[Version]().union(*(state.releases for state in self._states))
+
+    def lists(self) -> set[State]:
+        """Return the states that the list of releases may show."""
+        return set(self._states)

@@ -16,6 +16,8 @@ from hypothesis import settings as hypothesis_settings
 from playwright.async_api import Browser
 
 from localidades_api.embedded_postgres import run_embedded
+from localidades_api.embedded_postgres.binaries import find_binaries, make_reachable
+from localidades_api.embedded_postgres.data_directory import choose_account
 from localidades_api.names.index import NameIndex
 from tests.support.application import client_of, import_file, running_app
 from tests.support.browser import launched
@@ -26,6 +28,7 @@ from tests.support.names import open_index
 from tests.support.pooler import pooling_the_service
 from tests.support.postgres import alembic_config, execute, new_database, template
 from tests.support.run_folder import cache_folder, run_folder, share
+from tests.support.servers import Installation
 from tests.support.waiting import in_thread
 from tests.support.wire import ROOT, await_names, serving, serving_with_uvicorn
 
@@ -108,6 +111,23 @@ def server(request: pytest.FixtureRequest) -> Iterator[str]:
         execute(url, *careless, "SELECT pg_reload_conf()")
         with pooling_the_service(url, mode) if mode else nullcontext():
             yield url
+
+
+@pytest.fixture(scope="session")
+def server_folder() -> Iterator[Path]:
+    """Yield a folder that the server's user can reach."""
+    with reachable_folder() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def installation(server_folder: Path) -> Installation:
+    """Return the installed Postgres, or that of LOCALIDADES_POSTGRES_BIN."""
+    chosen = os.environ.get("LOCALIDADES_POSTGRES_BIN")
+    account = choose_account(server_folder)
+    return Installation(
+        make_reachable(find_binaries(Path(chosen) if chosen else None), server_folder, account), account
+    )
 
 
 @pytest.fixture(scope="session")

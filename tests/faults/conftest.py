@@ -1,22 +1,19 @@
 """Fixtures for faults: servers with two releases, and the table of results."""
 
 import asyncio
-import os
 import subprocess
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 
 import pytest
 from alembic import command
 
-from localidades_api.embedded_postgres.binaries import find_binaries, make_reachable
-from localidades_api.embedded_postgres.data_directory import choose_account, make_cluster
-from tests.faults.servers import Installation, Server, running
+from localidades_api.embedded_postgres.data_directory import make_cluster
 from tests.faults.service import CURRENT, NEXT, OLDER, publish
 from tests.faults.trial import HEAD, Report
 from tests.support.catalogue import write_catalogue
-from tests.support.machine import reachable_folder
 from tests.support.postgres import alembic_config
+from tests.support.servers import Installation, Server, running
 from tests.support.truth import Truth, renamed
 
 _ROW = "row of the table"  # a user property of the test, which xdist sends to the main process
@@ -63,24 +60,9 @@ def catalogues(truth: Truth, tmp_path_factory: pytest.TempPathFactory) -> Mappin
 
 
 @pytest.fixture(scope="session")
-def folder() -> Iterator[Path]:
-    """Yield a folder that the server's user can reach."""
-    with reachable_folder() as folder:
-        yield folder
-
-
-@pytest.fixture(scope="session")
-def installation(folder: Path) -> Installation:
-    """Return the installed Postgres, or that of LOCALIDADES_POSTGRES_BIN."""
-    chosen = os.environ.get("LOCALIDADES_POSTGRES_BIN")
-    account = choose_account(folder)
-    return Installation(make_reachable(find_binaries(Path(chosen) if chosen else None), folder, account), account)
-
-
-@pytest.fixture(scope="session")
-async def template(installation: Installation, folder: Path, catalogues: Mapping[str, Path]) -> Path:
+async def template(installation: Installation, server_folder: Path, catalogues: Mapping[str, Path]) -> Path:
     """Return the data folder of a stopped server with two releases."""
-    server = Server(installation, make_cluster(installation.binaries, folder, installation.account))
+    server = Server(installation, make_cluster(installation.binaries, server_folder, installation.account))
     await server.start()
     await asyncio.to_thread(command.upgrade, alembic_config(server.url()), "head")
     for name in (OLDER, CURRENT):
@@ -93,9 +75,9 @@ _numbers = iter(range(1000))
 
 
 @pytest.fixture
-async def primary(installation: Installation, template: Path, folder: Path) -> AsyncIterator[Server]:
+async def primary(installation: Installation, template: Path, server_folder: Path) -> AsyncIterator[Server]:
     """Yield this test's own server, with two releases."""
-    cluster = folder / f"primary-{next(_numbers)}"
+    cluster = server_folder / f"primary-{next(_numbers)}"
     copy = ["cp", "-a", str(template), str(cluster)]  # with its owner
     await asyncio.to_thread(subprocess.run, copy, check=True)
     async with running(Server(installation, cluster)) as server:

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
-from tests.faults.servers import Server
 from tests.faults.trial import POOL_SIZE
 from tests.support.application import import_into
+from tests.support.servers import Server
 from tests.support.service_address import DEFAULT_DATABASE_TIMEOUT
 from tests.support.wire import Live, await_names, serving
 

@@ -9,9 +9,9 @@ import asyncpg
 import pytest
 
 from tests.faults.load import lookups, pages
-from tests.faults.servers import Server
 from tests.faults.service import KILL_ALL, NEXT, OLDER, publish, service, slow_down
 from tests.faults.trial import Report, trial
+from tests.support.servers import Server
 from tests.support.truth import Truth
 
 KILL_BUSY = f"{KILL_ALL} AND state = 'active'"

@@ -8,9 +8,9 @@ import pytest
 
 from tests.faults.load import lookups, pages
 from tests.faults.proxy import Proxy, proxied
-from tests.faults.servers import Server
 from tests.faults.service import service
 from tests.faults.trial import Report, trial
+from tests.support.servers import Server
 from tests.support.truth import Truth
 
 

@@ -13,12 +13,12 @@ from tests.faults.load import Question, lookups, pages
 from tests.faults.patroni.cluster import Cluster, running_cluster
 from tests.faults.patroni.node import IMPORTER, OWNER, READER, Node
 from tests.faults.patroni.programs import find_programs
-from tests.faults.servers import Installation
 from tests.faults.service import service
 from tests.faults.trial import POOL_SIZE, Report, Trial, trial
 from tests.support.application import import_into
 from tests.support.catalogue import write_catalogue
 from tests.support.postgres import alembic_config
+from tests.support.servers import Installation
 from tests.support.service_address import DEFAULT_DATABASE_TIMEOUT
 from tests.support.truth import Truth, renamed
 from tests.support.wire import Live, environment, run
@@ -44,9 +44,11 @@ def catalogues(truth: Truth, tmp_path_factory: pytest.TempPathFactory) -> Mappin
 
 
 @pytest.fixture(scope="module")
-async def cluster(installation: Installation, folder: Path, catalogues: Mapping[str, Path]) -> AsyncIterator[Cluster]:
+async def cluster(
+    installation: Installation, server_folder: Path, catalogues: Mapping[str, Path]
+) -> AsyncIterator[Cluster]:
     """Yield three nodes with two releases."""
-    async with running_cluster(find_programs(installation, folder)) as cluster:
+    async with running_cluster(find_programs(installation, server_folder)) as cluster:
         url, timeout = cluster.url(OWNER, "primary"), str(DEFAULT_DATABASE_TIMEOUT)
         env = environment(url, LOCALIDADES_DATABASE_TIMEOUT=timeout)
         granted = await asyncio.to_thread(lambda: run("roles", env=env))

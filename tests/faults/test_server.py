@@ -6,9 +6,9 @@ import signal
 import pytest
 
 from tests.faults.load import lookups, pages
-from tests.faults.servers import FAST, IMMEDIATE, KILL, Server
 from tests.faults.service import OLDER, service
 from tests.faults.trial import Report, trial
+from tests.support.servers import FAST, IMMEDIATE, KILL, Server
 from tests.support.truth import Truth
 
 

@@ -13,11 +13,11 @@ from sqlalchemy import text
 from localidades_api.database.pool import Database
 from tests.faults.load import lookups, pages
 from tests.faults.proxy import proxied
-from tests.faults.servers import IMMEDIATE, KILL, Server
 from tests.faults.service import CURRENT, KILL_ALL, NEXT, OLDER, publish, service, slow_down
 from tests.faults.trial import POOL_SIZE, Report, trial
 from tests.support.application import await_release
 from tests.support.pooler import pooling
+from tests.support.servers import IMMEDIATE, KILL, Server
 from tests.support.truth import Truth
 from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, Live

@@ -26,10 +26,9 @@ _TABLES = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relname ~ '^loca
 
 
 class Changes:
-    """Changes one database."""
+    """Changes databases; a folder has the files of the catalogues."""
 
-    def __init__(self, url: str, folder: Path) -> None:
-        self.url = url
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     async def import_version(self, version: Version, url: str) -> None:
@@ -48,18 +47,18 @@ class Changes:
         """Remove the oldest releases."""
         await retire_all_but(url, keep, grace=GRACE)
 
-    async def read(self) -> tuple[State, list[str]]:
+    async def read(self, url: str) -> tuple[State, list[str]]:
         """Return what readers find in the database, and the names of half removed releases."""
-        rows = await run_sql(self.url, _CONTENTS)
+        rows = await run_sql(url, _CONTENTS)
         versions = {row["name"]: Version(row["name"], digests(self._folder)[row["sha256"]]) for row in rows}
         readable = frozenset(versions[row["name"]] for row in rows if not row["is_marked"])
         current = next((versions[row["name"]] for row in rows if row["is_current"]), None)
         return State(current, readable), [row["name"] for row in rows if row["is_marked"]]
 
-    async def assert_clean(self) -> None:
+    async def assert_clean(self, url: str) -> None:
         """Check that the tables of removed releases and of killed imports are gone."""
-        ids = [row["id"] for row in await run_sql(self.url, _CONTENTS)]
-        tables = [row["relname"] for row in await run_sql(self.url, _TABLES)]
+        ids = [row["id"] for row in await run_sql(url, _CONTENTS)]
+        tables = [row["relname"] for row in await run_sql(url, _TABLES)]
         assert sorted(tables) == sorted(f"localities_r{number}" for number in ids)
 
 

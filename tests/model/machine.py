@@ -2,8 +2,9 @@
 
 import asyncio
 import shutil
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack, ExitStack
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -24,47 +25,51 @@ from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES
 
 RELEASE_POLL = 0.05  # seconds
-_QUESTIONS = 10  # after each change
-_CUTS = st.none() | st.builds(Cut, st.integers(1, 160), is_delivered=st.booleans())
+_QUESTIONS = 6  # after each change
+CUTS = st.none() | st.builds(Cut, st.integers(1, 160), is_delivered=st.booleans())
 _NAMES = st.sampled_from(NAMES)
-_VERSIONS = st.builds(Version, _NAMES, st.integers(0, COUNT - 1))
-_KILL_READS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'localidades-api'"
+VERSIONS = st.builds(Version, _NAMES, st.integers(0, COUNT - 1))
+_KILL_READS = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE application_name = 'localidades-api' AND datname = current_database()"
+)
 
 
 class Histories(RuleBasedStateMachine):
-    """Histories of a service in this process; `serve` may be another one."""
+    """What all histories have in common."""
 
-    def __init__(self, server: str, migrated: str, folder: Path) -> None:
+    client: httpx.AsyncClient
+    changes_may_refuse = False  # whether readers may be refused while a catalogue changes
+
+    def __init__(self, folder: Path) -> None:
         super().__init__()
         self.resources = ExitStack()
         self.runner = self.resources.enter_context(asyncio.Runner())
-        self.url = self.resources.enter_context(new_database(server, migrated))
-        self.catalogues = folder
+        self.changes = Changes(folder)
         self.cache = folder / f"cache-{id(self)}"
         self.model = Model()
-        self.changes = Changes(self.url, folder)
         self.half_removed: list[str] = []
         self.service = AsyncExitStack()
 
-    # Each history starts without a release, and readers draw from a seed.
-
     @initialize(seed=st.integers(0, 2**32))
     def start(self, seed: int) -> None:
-        """Start the service on an empty catalogue."""
+        """Start the service on a database without a release; readers draw from a seed."""
         self.readers = Readers(self.model, seed)
+        self.url = self.open_database()
         self.run(self.serve())
 
+    @abstractmethod
+    def open_database(self) -> str:
+        """Create a database with tables, and return the URL for changes."""
+
+    @abstractmethod
     async def serve(self) -> None:
-        """Start the service."""
-        app = await self.service.enter_async_context(
-            running_app(self.url, release_poll=RELEASE_POLL, cache_dir=self.cache, wants_names=False)
-        )
-        self.client = await self.service.enter_async_context(client_of(app))
+        """Start the service and set `client`."""
 
     def teardown(self) -> None:
         """Finish what is half removed, check that nothing is left, and stop."""
         try:
-            if hasattr(self, "client"):
+            if hasattr(self, "client"):  # it has started
                 self.run(self._finish())
         finally:
             self.run(self.service.aclose())
@@ -73,7 +78,7 @@ class Histories(RuleBasedStateMachine):
 
     # Changes
 
-    @rule(version=_VERSIONS, cut=_CUTS)
+    @rule(version=VERSIONS, cut=CUTS)
     def import_version(self, version: Version, cut: Cut | None) -> None:
         """Import a catalogue, perhaps as one of a release that is there."""
         taken = self.model.state.find(version.release)
@@ -81,14 +86,14 @@ class Histories(RuleBasedStateMachine):
         expected = None if taken or is_there or self.half_removed else self.model.state.published(version)
         self.change(lambda url: self.changes.import_version(version, url), expected, cut)
 
-    @rule(release=_NAMES, cut=_CUTS)
+    @rule(release=_NAMES, cut=CUTS)
     def publish(self, release: str, cut: Cut | None) -> None:
         """Make a release the current one, perhaps one that isn't there."""
         version = self.model.state.find(release)
         expected = self.model.state.published(version) if version else None
         self.change(lambda url: self.changes.publish(release, url), expected, cut)
 
-    @rule(release=_NAMES, cut=_CUTS)
+    @rule(release=_NAMES, cut=CUTS)
     def retire(self, release: str, cut: Cut | None) -> None:
         """Remove a release, perhaps the current one, or one that isn't there."""
         version = self.model.state.find(release)
@@ -110,18 +115,6 @@ class Histories(RuleBasedStateMachine):
 
     @precondition(lambda self: self.model.state.current)
     @rule()
-    def end_connections(self) -> None:
-        """End the connections of the service, as a restart of the database does."""
-
-        async def end() -> None:
-            await run_sql(self.url, f"{_KILL_READS} AND datname = current_database()")
-
-        with self.model.changing(self.model.state, may_refuse=True):
-            self.run(self.readers.ask_beside(self.client, end()))
-            self.run(self._settle(self.model.state))
-
-    @precondition(lambda self: self.model.state.current)
-    @rule()
     def lose_indexes(self) -> None:
         """Delete the files of the indexes, which a service has open."""
         shutil.rmtree(index_root(self.cache), ignore_errors=True)
@@ -129,16 +122,20 @@ class Histories(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        """Stop the service and start it again."""
-
-        async def again() -> None:
-            await self.service.aclose()
-            await self.serve()
-            await self._settle(self.model.state)
-
-        with self.model.changing(self.model.state):
-            self.run(again())
+        """Restart the service."""
+        with self.model.changing(self.model.state, may_refuse=True):
+            self.run(self.restart_service())
+            self.run(self.settle(self.model.state))
         self.ask()
+
+    async def restart_service(self) -> None:
+        """Stop the service and start it again."""
+        await self.service.aclose()
+        await self.serve()
+
+    async def answers(self, target: str) -> list[httpx.Response]:
+        """Return an answer of each process of the service."""
+        return [await self.client.get(target)]
 
     # What changes have in common
 
@@ -160,9 +157,9 @@ class Histories(RuleBasedStateMachine):
         A cut may come before or after the transaction, but not in between.
         """
         possible = [] if expected is None else [expected]
-        with self.model.changing(*possible):
+        with self.model.changing(*possible, may_refuse=self.changes_may_refuse):
             self.run(self.readers.ask_beside(self.client, self._change(make, expected, cut)))
-        self.run(self._settle_searches())
+        self.run(self.settle_searches())
         self.ask()
 
     async def _change(self, make: Callable[[str], Awaitable[None]], expected: State | None, cut: Cut | None) -> None:
@@ -178,7 +175,7 @@ class Histories(RuleBasedStateMachine):
         else:
             assert error is None or isinstance(error, AlreadyPublishedError), error
             assert found == expected
-        await self._settle(found)
+        await self.settle(found)
 
     async def _contents(self, cut: Cut | None) -> tuple[State, list[str]]:
         """Read the database, after the server has noticed a cut: the last statement may still be running."""
@@ -192,38 +189,84 @@ class Histories(RuleBasedStateMachine):
                 return bool((await run_sql(self.url, query))[0][0])
 
             await eventually_async(is_over)
-        return await self.changes.read()
+        return await self.changes.read(self.url)
 
-    async def _settle(self, state: State) -> None:
+    async def settle(self, state: State) -> None:
         """Wait until the service shows a state; readers ask meanwhile."""
         names = {version.release for version in state.releases}
 
-        async def is_shown() -> bool:
-            answer = await self.client.get(RELEASES)
+        def is_right(answer: httpx.Response) -> bool:
             if state.current is None:
                 return answer.status_code == httpx.codes.SERVICE_UNAVAILABLE
             if answer.status_code != httpx.codes.OK:
                 return False
             shown = {record["release"] for record in answer.json()["results"]}
-            return shown == names and answer.headers["catalogue-release"] == state.current.release
+            return bool(shown == names and answer.headers["catalogue-release"] == state.current.release)
 
-        await eventually_async(is_shown)
+        await self._await_answers(RELEASES, is_right)
         self.model.settle(state)
 
-    async def _settle_searches(self) -> None:
+    async def settle_searches(self) -> None:
         """Wait until searches are answered by the current release."""
         current = self.model.state.current
 
-        async def is_searched() -> bool:
-            answer = await self.client.get(f"{LOCALIDADES}suggest/?q=a")
+        def is_right(answer: httpx.Response) -> bool:
             if current is None:
                 return answer.status_code == httpx.codes.SERVICE_UNAVAILABLE
             return bool(answer.headers.get("catalogue-release") == current.release and answer.is_success)
 
-        await eventually_async(is_searched)
+        await self._await_answers(f"{LOCALIDADES}suggest/?q=a", is_right)
         self.model.settle_searches()
+
+    async def _await_answers(self, target: str, is_right: Callable[[httpx.Response], bool]) -> None:
+        async def are_right() -> bool:
+            with suppress(httpx.TransportError):  # a worker that was killed
+                return all(map(is_right, await self.answers(target)))
+            return False
+
+        await eventually_async(are_right)
 
     async def _finish(self) -> None:
         for release in self.half_removed:
             assert await attempt(lambda: self.changes.retire(release, self.url)) is None  # noqa: B023  # at once
-        await self.changes.assert_clean()
+        await self.changes.assert_clean(self.url)
+
+
+class HistoriesOfDatabase(Histories):
+    """Histories of a database of the tests' server."""
+
+    def __init__(self, server: str, migrated: str, folder: Path) -> None:
+        super().__init__(folder)
+        self._server, self._migrated = server, migrated
+
+    def open_database(self) -> str:
+        """Create a database."""
+        return self.resources.enter_context(new_database(self._server, self._migrated))
+
+    @precondition(lambda self: self.model.state.current)
+    @rule()
+    def end_connections(self) -> None:
+        """End the connections of the service, as a restart of the database does."""
+
+        async def end() -> None:
+            await run_sql(self.url, _KILL_READS)
+
+        with self.model.changing(self.model.state, may_refuse=True):
+            self.run(self.readers.ask_beside(self.client, end()))
+            self.run(self.settle(self.model.state))
+
+
+class HistoriesOfApplication(HistoriesOfDatabase):
+    """Histories of an application in this process."""
+
+    async def serve(self) -> None:
+        """Start the application."""
+        self.client = await self.service.enter_async_context(serving_client(self.url, self.cache))
+
+
+@asynccontextmanager
+async def serving_client(url: str, cache: Path) -> AsyncIterator[httpx.AsyncClient]:
+    """Run the application, and lend a client of it."""
+    options = {"release_poll": RELEASE_POLL, "cache_dir": cache, "wants_names": False}
+    async with running_app(url, **options) as app, client_of(app) as client:
+        yield client

@@ -16,10 +16,10 @@ from localidades_api.database.dsn import Dsn
 from localidades_api.database.pool import Database
 from localidades_api.embedded_postgres.data_directory import choose_account, make_cluster
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
-from tests.faults.servers import Installation, Server, running
 from tests.support.application import import_into
 from tests.support.machine import needed, reachable_folder
 from tests.support.postgres import alembic_config
+from tests.support.servers import Installation, Server, running
 from tests.support.waiting import in_thread
 from tests.support.wire import LOCALIDADES, ask, environment, run, serving
 

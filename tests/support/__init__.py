@@ -1,7 +1,8 @@
 """Code that several folders of tests share.
 
 - A database: `postgres` creates and locks databases, `database` reads their contents, `pooler` and `service_address`
-  put PgBouncer in front of them, `embedded` has the folders and processes of the embedded Postgres.
+  put PgBouncer in front of them, `embedded` has the folders and processes of the embedded Postgres,
+  `servers` starts, kills and replicates servers.
 - Data: `catalogue` writes files in INEGI's layout, `records` computes the expected records, `truth` whole responses,
   `downloads` has a large catalogue, `names` an invented index of names, `bulk` reads rows.
 - The service: `application` runs it without a server; `wire` starts `serve` and other commands, and sends raw

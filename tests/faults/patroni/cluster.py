@@ -13,8 +13,8 @@ from localidades_api.embedded_postgres.binaries import read_version
 from tests.faults.patroni.node import PASSWORDS, Network, Node
 from tests.faults.patroni.programs import Etcd, Programs
 from tests.faults.proxy import proxied
-from tests.faults.servers import IMMEDIATE, KILL
 from tests.support.machine import free_port
+from tests.support.servers import IMMEDIATE, KILL
 from tests.support.waiting import eventually, eventually_async
 from tests.support.wire import ROOT
 

@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 
 from tests.faults.patroni.programs import Programs
 from tests.faults.proxy import Proxy
-from tests.faults.servers import KILL
+from tests.support.servers import KILL
 from tests.support.wire import ROOT
 
 OWNER, READER, IMPORTER = "localidades", "localidades_reader", "localidades_importer"

@@ -12,8 +12,8 @@ from pathlib import Path
 from localidades_api.embedded_postgres.binaries import Account, clean_environment, run_as
 from localidades_api.embedded_postgres.watchdog import _die_with_parent
 from localidades_api.errors import EmbeddedPostgresError
-from tests.faults.servers import Installation, make_private
 from tests.support.machine import free_port, needed
+from tests.support.servers import Installation, make_private
 from tests.support.wire import ROOT
 
 _PACKAGES = ROOT / "build" / "patroni"

@@ -1,13 +1,15 @@
 """Changes of a database, made as the commands make them, and what it contains afterwards."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import asyncpg
 from sqlalchemy.exc import DBAPIError
 
+from localidades_api.catalogue.schemas import Release
 from localidades_api.errors import ImportRunningError, LocalidadesError
 from tests.model.catalogues import Version, digests, files
 from tests.model.cutting import Cut, cutting
@@ -34,6 +36,20 @@ class Changes:
     async def import_version(self, version: Version, url: str) -> None:
         """Import a catalogue as a release."""
         await import_into(url, files(self._folder)[version.catalogue], release=version.release, allow_shrink=True)
+
+    def next_release(self, version: Version, *, after: Sequence[Release]) -> Release:
+        """Return what a version will be as a release, as far as its index depends on it."""
+        digest = next(sha256 for sha256, number in digests(self._folder).items() if number == version.catalogue)
+        return Release(
+            id=max((one.id for one in after), default=0) + 1,
+            name=version.release,
+            source="",
+            sha256=digest,
+            states=0,
+            municipalities=0,
+            localities=len(version.places),
+            published_at=datetime.now(UTC),
+        )
 
     async def publish(self, release: str, url: str) -> None:
         """Make a release the current one."""

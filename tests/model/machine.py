@@ -12,8 +12,11 @@ from alembic import command
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from localidades_api.database.pool import Database
+from localidades_api.database.queries.releases import get_release_snapshot
 from localidades_api.errors import AlreadyPublishedError, LocalidadesError
-from localidades_api.name_indexes.folders import index_root
+from localidades_api.name_indexes.build import fingerprint
+from localidades_api.name_indexes.folders import index_root, locked_by_thread
 from tests.model.catalogues import COUNT, Version
 from tests.model.changes import Changes, attempt, through
 from tests.model.cutting import Cut
@@ -21,10 +24,11 @@ from tests.model.model import Model, State
 from tests.model.readers import NAMES, RELEASES, Readers
 from tests.support.application import client_of, running_app
 from tests.support.postgres import alembic_config, new_database, run_sql
-from tests.support.waiting import eventually_async
+from tests.support.waiting import PATIENCE, eventually_async
 from tests.support.wire import LOCALIDADES
 
 RELEASE_POLL = 0.05  # seconds
+_LATE = 0.3  # seconds for which an index is late
 _QUESTIONS = 6  # after each change
 CUTS = st.none() | st.builds(Cut, st.integers(1, 160), is_delivered=st.booleans())
 _NAMES = st.sampled_from(NAMES)
@@ -50,6 +54,7 @@ class Histories(RuleBasedStateMachine):
         self.model = Model()
         self.half_removed: list[str] = []
         self.service = AsyncExitStack()
+        self._held: ExitStack | None = None
 
     @initialize(seed=st.integers(0, 2**32))
     def start(self, seed: int) -> None:
@@ -85,6 +90,24 @@ class Histories(RuleBasedStateMachine):
         is_there = any(one.catalogue == version.catalogue for one in self.model.state.releases)
         expected = None if taken or is_there or self.half_removed else self.model.state.published(version)
         self.change(lambda url: self.changes.import_version(version, url), expected, cut)
+
+    @rule(version=VERSIONS)
+    def import_while_index_is_late(self, version: Version) -> None:
+        """Import a catalogue while nothing can be built that searches it; the release before is searched."""
+        with ExitStack() as held:
+            self.run(self._hold_index(version, held))
+            self._held = held
+            self.import_version(version, None)
+        self._held = None
+
+    async def _hold_index(self, version: Version, held: ExitStack) -> None:
+        """Lock the index of a release that is imported next, as a process does that builds it."""
+        database = Database.for_reading(self.url, pool_size=1, timeout=PATIENCE)
+        every = (await get_release_snapshot(database)).every
+        await database.dispose()
+        release = self.changes.next_release(version, after=every)
+        lock = index_root(self.cache) / f"{fingerprint(release, [*every, release])}.lock"
+        held.enter_context(locked_by_thread(lock))
 
     @rule(release=_NAMES, cut=CUTS)
     def publish(self, release: str, cut: Cut | None) -> None:
@@ -205,6 +228,8 @@ class Histories(RuleBasedStateMachine):
 
         await self._await_answers(RELEASES, is_right)
         self.model.settle(state)
+        if self._held:
+            asyncio.get_running_loop().call_later(_LATE, self._held.close)
 
     async def settle_searches(self) -> None:
         """Wait until searches are answered by the current release."""

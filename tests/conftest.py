@@ -40,6 +40,7 @@ hypothesis_settings.register_profile("quick", deadline=None, derandomize=True, d
 hypothesis_settings.register_profile(
     "tail", deadline=None, derandomize="CI" in os.environ, database=None, max_examples=300, print_blob=True
 )
+hypothesis_settings.register_profile("night", deadline=None, database=None, max_examples=1000, print_blob=True)
 
 # The folders that take longest go first, so that the processes of `make test` end together.
 COSTLIEST = ("processes", "deploy", "pages", "importer", "http", "unit", "bulk", "names")

@@ -17,6 +17,7 @@ from localidades_api.database.queries.releases import get_release_snapshot
 from localidades_api.errors import AlreadyPublishedError, LocalidadesError
 from localidades_api.name_indexes.build import fingerprint
 from localidades_api.name_indexes.folders import index_root, locked_by_thread
+from localidades_api.settings import Settings
 from tests.model.catalogues import COUNT, Version
 from tests.model.changes import Changes, attempt, through
 from tests.model.cutting import Cut
@@ -292,6 +293,9 @@ class HistoriesOfApplication(HistoriesOfDatabase):
 @asynccontextmanager
 async def serving_client(url: str, cache: Path) -> AsyncIterator[httpx.AsyncClient]:
     """Run the application, and lend a client of it."""
-    options = {"release_poll": RELEASE_POLL, "cache_dir": cache, "wants_names": False}
-    async with running_app(url, **options) as app, client_of(app) as client:
+    caches = {"cache_dir": cache, "page_cache_bytes": Settings.model_fields["page_cache_bytes"].default}
+    async with (
+        running_app(url, release_poll=RELEASE_POLL, wants_names=False, **caches) as app,
+        client_of(app) as client,
+    ):
         yield client

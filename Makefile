@@ -7,6 +7,7 @@ PEERS := benchmarks/.venv
 DOCS := build/docs/.venv
 SUPPLY := build/supply/.venv
 PATRONI := build/patroni
+FUZZER := build/fuzz/lib
 READERS := build/readers/.venv
 PYTHON_CLIENT := tests/clients/python/.venv
 TYPESCRIPT_CLIENT := tests/clients/typescript/node_modules
@@ -22,7 +23,7 @@ export UV_SYSTEM_CERTS := true
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run quick test coverage tail faults test-tools lint format docs bench dist sbom audit requirements vendored clean
+.PHONY: help run quick test coverage tail faults fuzz test-tools lint format docs bench dist sbom audit requirements vendored clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z][a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -50,6 +51,9 @@ tail: $(VENV)/dev.stamp $(TEST_TOOLS) ## Run the slow tests: processes that die 
 
 faults: $(VENV)/dev.stamp $(PATRONI)/patroni.stamp ## Stop, kill, pause and disconnect real servers under load; ARGS="--fault-seconds 60"
 	$(PYTEST) -p no:pytest_cov --timeout 600 tests/faults $(ARGS)
+
+fuzz: $(VENV)/dev.stamp $(FUZZER)/fuzz.stamp ## Change inputs at random, a minute for each reader; ARGS="workbook --seconds 3600"
+	PYTHONPATH="$(FUZZER)" "$(BIN)/python" -m tests.fuzz $(ARGS)
 
 test-tools: $(TEST_TOOLS) $(PATRONI)/patroni.stamp ## Install the tools of the slow tests: client generators, readers of files, axe, Patroni
 
@@ -120,6 +124,7 @@ requirements: $(UV) ## Pin the newest dependencies, with hashes
 	$(COMPILE:pyproject.toml=) --upgrade --group supply --output-file requirements/supply.txt
 	$(COMPILE:pyproject.toml=) --upgrade --group clients --output-file tests/clients/python/requirements.txt
 	$(COMPILE:pyproject.toml=) --upgrade --group patroni --output-file requirements/patroni.txt
+	$(COMPILE:pyproject.toml=) --upgrade --group fuzz --output-file requirements/fuzz.txt
 	$(COMPILE:pyproject.toml=) --upgrade --group readers --output-file requirements/readers.txt
 	$(COMPILE:pyproject.toml=) --upgrade --group uv --output-file requirements/uv.txt
 
@@ -177,6 +182,11 @@ $(READERS)/readers.stamp: requirements/readers.txt $(UV)
 $(PATRONI)/patroni.stamp: requirements/patroni.txt $(VENV)/dev.stamp
 	rm -rf "$(PATRONI)"
 	"$(UV)" pip install --quiet --python "$(VENV)" --require-hashes --no-build-isolation --target "$(PATRONI)" -r "$<"
+	@touch "$@"
+
+$(FUZZER)/fuzz.stamp: requirements/fuzz.txt $(VENV)/dev.stamp
+	rm -rf "$(FUZZER)"
+	"$(UV)" pip install --quiet --python "$(VENV)" --require-hashes --target "$(FUZZER)" -r "$<"
 	@touch "$@"
 
 # Only uv itself is installed with pip.

@@ -25,7 +25,7 @@ from localidades_api.bulk.writers import writer
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.files.workbook import write_csv
 from tests.support.bulk import open_rows
-from tests.support.workbooks import SHEET, edited, shared_texts, workbook_of
+from tests.support.workbooks import SHEET, add_nameless, edited, shared_texts, workbook_of
 
 ANSWER = {**describe_problem("A <sentence> & more."), "outcome": "exact", "cvegeo": "010010001", "score": 99.5}
 ANSWERED = ["match_outcome", "match_cvegeo", "match_label", "match_score", "match_margin", "match_faults",
@@ -243,6 +243,13 @@ def refused() -> Iterator[tuple[str, bytes, str]]:
 def test_unreadable_workbook_is_explained(data: bytes, sentence: str) -> None:
     with pytest.raises(UnreadableBodyError, match=sentence):
         opened(data)
+
+
+def test_member_without_a_name_is_copied_like_any_other() -> None:
+    file = io.BytesIO(SOUND)
+    with zipfile.ZipFile(file, "a") as archive:
+        add_nameless(archive)
+    assert values(answered(opened(file.getvalue())))[0][-len(ANSWERED) :] == ANSWERED
 
 
 @pytest.mark.tail

@@ -23,6 +23,7 @@ from localidades_api.importer.extract import open_table
 from localidades_api.importer.transform import transform
 from tests.support.catalogue import TRAPS, refusal_of, write_catalogue
 from tests.support.http_server import Response, at_paths, http_server
+from tests.support.workbooks import add_nameless
 
 pytestmark = pytest.mark.tail
 
@@ -135,6 +136,13 @@ def test_zip_within_itself_is_no_table(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "w") as archive:
         archive.write(inner, "inner.zip")
     assert refusal(path) == "The zip has no csv or txt file (it has .zip): use INEGI's own zip."
+
+
+def test_zip_with_a_member_without_a_name_is_no_table(tmp_path: Path) -> None:
+    path = tmp_path / "catun_localidad.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        add_nameless(archive)
+    assert refusal(path) == "The zip has no csv or txt file: use INEGI's own zip."
 
 
 @pytest.mark.parametrize("name", ["../../escaped.csv", "{outside}/escaped.csv", "..\\..\\escaped.csv", "C:\\x.csv"])

@@ -45,3 +45,10 @@ def edited(data: bytes, edits: Mapping[str, Edit], rename: Callable[[str], str] 
             if content is not None:
                 new.writestr(rename(name), content)
     return file.getvalue()
+
+
+def add_nameless(archive: zipfile.ZipFile) -> None:
+    """Add a member with an empty name, which no program writes, and `ZipInfo.is_dir` can't read in Python 3.11."""
+    member = zipfile.ZipInfo("x")
+    member.filename = ""
+    archive.open(member, "w").close()

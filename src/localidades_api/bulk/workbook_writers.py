@@ -17,6 +17,7 @@ from localidades_api.bulk.rows import Answer, Row
 from localidades_api.bulk.workbook_reader import MAX_SHEET_ROWS, XlsxReader
 from localidades_api.catalogue.columns import COLUMNS, MATCHED
 from localidades_api.errors import UnreadableBodyError
+from localidades_api.files.archive import is_folder
 from localidades_api.files.workbook import MAX_COLUMNS, SheetRow, column_name, escape_controls
 from localidades_api.http.sink import Sink
 
@@ -109,7 +110,7 @@ class _Archive:
         for member in source.infolist():
             if member.filename in changed:
                 self._zip.writestr(_entry(name(member.filename)), changed[member.filename])
-            elif member.filename != sheet and not member.is_dir():
+            elif member.filename != sheet and not is_folder(member):
                 with source.open(member) as old, self._zip.open(_entry(name(member.filename)), "w") as new:
                     copyfileobj(old, new)
         self._sheet = self._zip.open(_entry(name(sheet)), "w")

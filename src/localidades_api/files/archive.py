@@ -145,6 +145,11 @@ class _LimitedReader(io.BufferedReader):
         return content
 
 
+def is_folder(info: zipfile.ZipInfo) -> bool:
+    """Return whether a member is a folder; before Python 3.12, `is_dir` of one without a name is an IndexError."""
+    return info.filename.endswith("/")
+
+
 def _begins_with(file: IO[bytes], magic: bytes) -> bool:
     file.seek(0)
     return file.read(len(magic)) == magic
@@ -160,7 +165,8 @@ def _choose_member(archive: zipfile.ZipFile, size: int) -> zipfile.ZipInfo:
     if not tables:
         if (kind := describe_zip(archive)) != OTHER_ZIP:
             raise CatalogueError(f"The file is {kind}; or use INEGI's own zip.")
-        endings = {Path(info.filename).suffix.lower() for info in archive.infolist() if not info.is_dir()}
+        files = [info.filename for info in archive.infolist() if not is_folder(info)]
+        endings = {Path(name).suffix.lower() for name in files}
         has = f" (it has {', '.join(sorted(endings - {''}))})" if endings - {""} else ""
         raise CatalogueError(f"The zip has no csv or txt file{has}: use INEGI's own zip.")
     _check_member(tables[0], size)

@@ -1,0 +1,171 @@
+"""What is fuzzed: each target takes bytes, refuses them with one of the service's errors, or reads them rightly."""
+
+import io
+import json
+import pyexpat
+import zipfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryFile, gettempdir
+from time import process_time
+from typing import NamedTuple
+
+from localidades_api.bulk.answers import describe_problem
+from localidades_api.bulk.formats import XLSX, MediaType, reader
+from localidades_api.bulk.rows import ROLES
+from localidades_api.bulk.writers import writer
+from localidades_api.errors import LocalidadesError
+from localidades_api.http.caching import is_fresh
+from localidades_api.http.negotiation import choose_coding, choose_media_type
+from localidades_api.importer.extract import open_table
+from localidades_api.importer.transform import transform
+from localidades_api.languages.accept_language import choose_language
+from localidades_api.server.heads import check_head, has_body
+from tests.support.catalogue import TRAPS, lines_of, unwatched
+from tests.support.workbooks import shared_texts, workbook_of
+
+# The event loop gets its turn ten times as often; instrumented code is slow.
+_MAX_SLICE = 1.0  # seconds of processor time
+_ENCODINGS = ("utf-8", "cp1252", "latin-1", "utf-16-le", "utf-16-be")
+_NOTHING = {**describe_problem(""), "outcome": "none"}
+
+
+class Target(NamedTuple):
+    """A function that reads bytes or refuses them, and returns which, and bytes to begin with."""
+
+    read: Callable[[bytes], bool]
+    seeds: Sequence[bytes]
+
+
+def _read_rows(data: bytes, media_type: MediaType) -> bool:
+    """Read rows as a request's body, and write an answer to each."""
+    with suppress(LocalidadesError), TemporaryFile() as file:  # a workbook's reader needs a real file
+        file.write(data)
+        file.seek(0)
+        rows = reader(media_type, file, ROLES.of_kind(None))
+        began = process_time()
+        for _ in rows.check():
+            assert process_time() - began < _MAX_SLICE, "the event loop is held"
+            began = process_time()
+        target = writer(media_type, rows)
+        written = target.begin()
+        found = list(rows)
+        assert len(found) == rows.count
+        for row in found:
+            written += target.write(row, _NOTHING)
+        written += target.end()
+        rows.describe(found[:5])
+        if media_type == XLSX:
+            _check_workbook(written)
+        elif media_type != "text/csv":
+            for line in [written] if media_type == "application/json" else written.splitlines():
+                json.loads(line)
+        return True
+    return False
+
+
+def _check_workbook(written: bytes) -> None:
+    """Check that a workbook is a whole archive, and that its sheets are XML."""
+    with zipfile.ZipFile(io.BytesIO(written)) as archive:
+        assert archive.testzip() is None
+        sheets = [name for name in archive.namelist() if name.startswith("xl/worksheets/sheet")]
+        assert sheets
+        for name in sheets:
+            pyexpat.ParserCreate().Parse(archive.read(name), True)  # noqa: FBT003  # the end of it
+
+
+@cache
+def _workbooks() -> list[dict[str, bytes]]:
+    """Return the members of two workbooks."""
+    rows = [("Localidad", "Municipio", "x"), ("Peñón", "Asientos", 1.5), ("Ixtapa", None, True)]
+    found = []
+    for data in (workbook_of(*rows), shared_texts("Localidad", "Ixtapa", "Peñón")):
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            found.append({name: archive.read(name) for name in archive.namelist()})
+    return found
+
+
+def _read_workbook(data: bytes) -> bool:
+    """Read a workbook of which one member is `data`; its first two bytes choose which."""
+    if len(data) < 2:  # the choice
+        return False
+    members = dict(_workbooks()[data[0] % 2])
+    members[list(members)[data[1] % len(members)]] = data[2:]
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return _read_rows(file.getvalue(), XLSX)
+
+
+def _read_package(data: bytes) -> bool:
+    return _read_rows(data, XLSX)
+
+
+def _read_catalogue(data: bytes, ending: str = ".csv") -> bool:
+    """Read INEGI's file: every name of a place is in it."""
+    path = Path(gettempdir()) / f"catun_localidad_2020-01{ending}"
+    path.write_bytes(data)
+    with suppress(LocalidadesError), open_table(path) as table:
+        for place in transform(table, unwatched).localities:
+            if ending == ".csv":
+                assert any(place.nombre.encode(encoding, "ignore") in data for encoding in _ENCODINGS), place
+        return True
+    return False
+
+
+def _read_archive(data: bytes) -> bool:
+    return _read_catalogue(data, ".zip")
+
+
+def _read_head(data: bytes) -> bool:
+    """Check a head as the server does, and choose by its fields as routing does."""
+    first, *lines = data.split(b"\r\n")
+    method, _, target = first.partition(b" ")
+    fields = [(name.lower(), value) for name, _, value in (line.partition(b":") for line in lines)]
+    with suppress(LocalidadesError):
+        check_head(method, target, "1.1", fields)
+    has_body(fields)
+    text = data.decode("latin-1")
+    choose_language(text)
+    choose_coding([text], ["br", "gzip", "identity"])
+    is_fresh([text], '"2020-01.json"')
+    with suppress(LocalidadesError):
+        choose_media_type(text, ["application/json", "text/html"])
+    return True
+
+
+def _zip_of(content: bytes) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("catun_localidad.csv", content)
+    return file.getvalue()
+
+
+def _lines() -> bytes:
+    return "\r\n".join(lines_of(place.values() for place in TRAPS)).encode()
+
+
+def targets() -> dict[str, Target]:
+    """Return all targets by name."""
+    csv = 'Localidad,Municipio,Estado\r\nPeñón,"San\nJosé",Jal.\r\nIxtapa;x,,\r\n'.encode()
+    json = '{"rows": [{"nombre": "Peñón", "lat": 20.5}, {"cvegeo": 140390001}]}'.encode()
+    ndjson = '{"nombre": "Peñón"}\n\n{"cvegeo": "140390001"}\n'.encode()
+    members = [
+        bytes([which, at]) + content
+        for which, workbook in enumerate(_workbooks())
+        for at, content in enumerate(workbook.values())
+    ]
+    head = b"GET /x?a=%20 HTTP/1.1\r\nHost: a:80\r\nAccept: text/html;q=0.5, */*\r\nTransfer-Encoding: chunked"
+    return {
+        "archive": Target(_read_archive, [_zip_of(_lines())]),
+        "catalogue": Target(_read_catalogue, [_lines(), _lines().decode().encode("cp1252")]),
+        "csv": Target(lambda data: _read_rows(data, "text/csv"), [csv]),
+        "head": Target(_read_head, [head, b"es-MX,es;q=0.9", b'W/"a", "b"']),
+        "json": Target(lambda data: _read_rows(data, "application/json"), [json]),
+        "ndjson": Target(lambda data: _read_rows(data, "application/x-ndjson"), [ndjson]),
+        "package": Target(_read_package, [workbook_of(("Localidad", "Municipio"), ("Peñón", "Asientos"))]),
+        "workbook": Target(_read_workbook, members),
+    }

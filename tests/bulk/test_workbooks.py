@@ -56,12 +56,12 @@ def rows_in(data: bytes, *, sheet: str | None = None, roles: Roles = ROLES, **na
     return list(opened(data, sheet=sheet, roles=roles, **named))
 
 
-def answered(source: RowReader, answer: Answer = ANSWER) -> openpyxl.Workbook:
-    """Return the workbook that answers every row alike."""
+def answered(source: RowReader, answer: Answer = ANSWER, *, read_only: bool = False) -> openpyxl.Workbook:
+    """Return the workbook that answers every row alike; with `read_only`, as far as it says that it has cells."""
     target = writer(XLSX, source)
     written = target.begin()
     written += b"".join([target.write(row, answer) for row in source])
-    return openpyxl.load_workbook(io.BytesIO(written + target.end()))
+    return openpyxl.load_workbook(io.BytesIO(written + target.end()), read_only=read_only)
 
 
 def values(workbook: openpyxl.Workbook) -> list[list[object]]:
@@ -113,13 +113,13 @@ def test_leading_zeros_of_numeric_keys_are_restored(
     assert [row.sent for row in rows_in(data)] == [["x", key] for key in mended]
 
 
-def test_titles_above_the_header_are_kept_unmatched() -> None:
-    source = opened(workbook_of(("Visitas 2024",), (), (None, "Total", 3), ("Localidad", "n"), ("A", 1)))
+def test_titles_above_the_header_and_notes_beside_the_table_are_kept_unmatched() -> None:
+    source = opened(workbook_of(("Visitas 2024",), (), (None, "Total", 3), ("Localidad", "n"), ("A", 1, "nota")))
     assert [row.sent for row in source] == [["A", "1"]]
     found = values(answered(source))
     assert found[0][0] == "Visitas 2024"
     assert found[3] == ["Localidad", "n", None, *ANSWERED]
-    assert found[4][:5] == ["A", 1, None, "exact", "010010001"]
+    assert found[4][:5] == ["A", 1, "nota", "exact", "010010001"]
 
 
 def test_sheet_is_read_by_its_name() -> None:
@@ -151,6 +151,22 @@ def test_answer_keeps_columns_formats_and_sheets_and_stores_keys_as_text() -> No
     assert sheet["D1"].font.bold
     assert (sheet.column_dimensions["A"].width, sheet.freeze_panes) == (44, "A2")
     assert book["Notas"]["A1"].value == "mine"
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+def test_answer_is_within_the_range_of_cells_of_its_sheet(*, is_new: bool) -> None:
+    source = open_rows(b"nombre\nA\n") if is_new else opened(workbook_of(("nombre",), ("A",)))
+    rows = values(answered(source, read_only=True))
+    assert rows == [["nombre", *ANSWERED], ["A", "exact", "010010001", None, 99.5, *[None] * 4, ANSWER["problem"]]]
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+def test_long_text_is_cut_at_a_character_that_may_be_escaped(*, is_new: bool) -> None:
+    text = "x" * 32_765 + "&<&<"
+    source = open_rows(f"nombre\n{text}\n".encode()) if is_new else opened(workbook_of(("nombre",), ("A",)))
+    _, row = values(answered(source, {**ANSWER, "label": text}))
+    assert row[3] == text[:32_767]
+    assert row[0] == (text[:32_767] if is_new else "A")
 
 
 def test_workbook_written_by_another_library_is_answered() -> None:

@@ -288,6 +288,23 @@ def test_month_without_a_new_file_is_a_success(tmp_path: Path, code: int, expect
     assert (ended.returncode, b"releases" in ended.stdout) == (expected, expected == 0), ended.stderr
 
 
+# What each `Restart=` starts a service again after (systemd.service(5)).
+RESTARTS = {
+    "always": {"exit 0", "exit 1", "kill -9", "hang at the start"},
+    "on-success": {"exit 0"},
+    "on-failure": {"exit 1", "kill -9", "hang at the start"},
+    "on-abnormal": {"kill -9", "hang at the start"},
+    "on-abort": {"kill -9"},
+}
+
+
+def test_systemd_starts_a_service_that_failed_again_for_as_long_as_it_fails() -> None:
+    unit = dict(re.findall(r"^(\w+)=(.+)$", (UNITS / "localidades-api.service").read_text("utf-8"), re.MULTILINE))
+    assert RESTARTS[unit["Restart"]] == {"exit 1", "kill -9", "hang at the start"}
+    assert not {"StartLimitIntervalSec", "StartLimitBurst"} & unit.keys()
+    assert int(unit["RestartSec"]) * 5 > 10, "systemd gives up after 5 starts in 10 seconds"
+
+
 def test_systemd_leaves_time_to_drain() -> None:
     unit = (UNITS / "localidades-api.service").read_text("utf-8")
     (seconds,) = re.findall(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -19,7 +20,7 @@ from tests.deploy.nginx import serving_export
 from tests.support.application import import_file
 from tests.support.catalogue import many, write_catalogue
 from tests.support.machine import needed
-from tests.support.postgres import locked, new_database
+from tests.support.postgres import execute, locked, new_database
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import COMMAND, LOCALIDADES, NULL, ask, environment, run, serving, start_command
 
@@ -211,6 +212,29 @@ def test_failed_export_leaves_nothing(exported: Exported, tmp_path: Path) -> Non
     assert busy.returncode == 1
     assert f"{tmp_path}/.new.part exists: another export is writing it" in busy.stderr
     assert [path.name for path in tmp_path.iterdir()] == [".new.part"]
+
+
+def test_export_of_a_file_that_breaks_off_leaves_nothing(server: str, large: str, tmp_path: Path) -> None:
+    folder, said = tmp_path / "exports", tmp_path / "said"
+    with new_database(server, large) as url, NULL.open("r+b") as null, said.open("wb") as stderr:
+        streams = (null.fileno(), null.fileno(), stderr.fileno())
+        command = start_command("export", str(folder / "new"), "--no-records", streams=streams, env=environment(url))
+        eventually(lambda: any(path.stat().st_size for path in folder.rglob("*.csv")))
+        execute(url, "DELETE FROM localities WHERE position = 39999")  # of 40,000, which take ten statements
+        assert command.wait(PATIENCE) == 1
+    assert re.search(
+        r"^error: The response to \S+format=csv\S* is incomplete: the log says why\.$", said.read_text(), re.MULTILINE
+    )
+    assert not list(folder.iterdir())
+
+
+def test_export_with_an_error_among_its_answers_leaves_nothing(seeded_database: str, tmp_path: Path) -> None:
+    execute(seeded_database, "DELETE FROM localities WHERE position = 131")
+    failed = run("export", str(tmp_path / "new"), env=environment(seeded_database))
+    assert failed.returncode == 1
+    answered = f"error: The application answers 503 for {LOCALIDADES}download/?format=csv&release=2020-01."
+    assert failed.stderr.splitlines()[-1] == answered
+    assert not list(tmp_path.iterdir())
 
 
 def test_interrupted_export_leaves_nothing(exported: Exported, tmp_path: Path) -> None:

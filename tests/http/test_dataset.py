@@ -3,22 +3,41 @@
 import csv
 import json
 import re
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
 import httpx
+import pytest
 
 from localidades_api.api.dataset import describe_data_package, describe_for_pages
 from localidades_api.catalogue.columns import ATTRIBUTES
 from localidades_api.catalogue.schemas import Release
 from localidades_api.downloads.formats import FILE_TYPES
+from tests.support.application import client_of, import_into, running_app
+from tests.support.catalogue import many, write_catalogue
 from tests.support.pages import Page
+from tests.support.postgres import new_database
 from tests.support.wire import LOCALIDADES
 
 PACKAGE = f"{LOCALIDADES}datapackage.json"
 
 
-async def test_every_csv_row_conforms_to_the_data_package(client: httpx.AsyncClient) -> None:
+@pytest.fixture(scope="module")
+async def of_two(
+    server: str, seeded: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[httpx.AsyncClient]:
+    """Lend a client of an application that serves another release than 2020-01, which it has too."""
+    file = write_catalogue(tmp_path_factory.mktemp("newer") / "catun_localidad_2021-01.csv", many(140))
+    with new_database(server, seeded) as url:
+        await import_into(url, file)
+        async with running_app(url, in_background=False) as app, client_of(app) as client:
+            assert (await client.get("/api/census/")).headers["catalogue-release"] == "2021-01"
+            yield client
+
+
+async def test_every_csv_row_conforms_to_the_data_package(of_two: httpx.AsyncClient) -> None:
+    client = of_two
     answer = await client.get(f"{PACKAGE}?release=2020-01")
     assert answer.headers["cache-control"] == "no-cache, private"
     (resource,) = answer.json()["resources"]
@@ -52,8 +71,9 @@ def is_limited(field: dict[str, Any]) -> bool:
     return "minimum" in field.get("constraints", {})
 
 
-async def test_page_describes_the_dataset_for_search_engines(client: httpx.AsyncClient) -> None:
-    page = Page.of(await client.get("/api/census/?format=api"))
+async def test_page_describes_the_dataset_for_search_engines(of_two: httpx.AsyncClient) -> None:
+    client = of_two
+    page = Page.of(await client.get("/api/census/?format=api&release=2020-01"))
     scripts = [one for one in page.all("script") if one.attributes.get("type") == "application/ld+json"]
     schema_org, dcat = (json.loads(one.text) for one in scripts)
     assert schema_org["@type"] == "Dataset"
@@ -64,10 +84,13 @@ async def test_page_describes_the_dataset_for_search_engines(client: httpx.Async
     assert dcat["@type"] == "dcat:Dataset"
     assert len(schema_org["distribution"]) == len(dcat["dcat:distribution"]) == len(FILE_TYPES)
     for file, distribution in zip(schema_org["distribution"], dcat["dcat:distribution"], strict=True):
-        assert distribution["dcat:downloadURL"] == file["contentUrl"]
+        assert distribution["dcat:downloadURL"] == distribution["dcat:accessURL"] == file["contentUrl"]
         answer = await client.get(file["contentUrl"])
         assert answer.headers["content-type"].startswith(file["encodingFormat"])
         assert answer.headers["content-disposition"] == f'attachment; filename="{file["name"]}"'
+        assert answer.headers["catalogue-release"] == "2020-01"
+    for address in (schema_org["url"], dcat["@id"], dcat["dcat:landingPage"]):
+        assert (await client.get(address)).headers["catalogue-release"] == "2020-01"
 
 
 def test_demo_is_not_offered_to_search_engines() -> None:

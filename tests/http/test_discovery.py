@@ -42,6 +42,12 @@ async def test_sitemap_from_robots_txt_lists_existing_pages(client: httpx.AsyncC
         assert not address.removeprefix("http://test").startswith(tuple(disallowed))
 
 
+async def test_sitemap_is_xml_whatever_the_host(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/sitemap.xml", headers={"Host": "a&b.example"})
+    root = ElementTree.fromstring(answer.content)  # noqa: S314  # our own
+    assert {(one.text or "").split("/")[2] for one in root.iter(f"{NAMESPACE}loc")} == {"a&b.example"}
+
+
 async def test_api_catalog_links_to_descriptions(client: httpx.AsyncClient) -> None:
     answer = await client.get("/.well-known/api-catalog")
     assert answer.headers["content-type"].startswith("application/linkset+json")

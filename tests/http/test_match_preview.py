@@ -133,6 +133,8 @@ async def test_preview_says_what_each_row_is_and_whether_there_is_a_header(clien
     headless = await previewed(client, "Asientos\tAgs.\nNinguno\tAgs.\n", CSV)
     assert (headless["kind"], headless["has_header"], headless["quantity"]) == ("localidad", False, 2)
     assert headless["roles"] == {"nombre": "nombre", "estado": "estado"}
+    sheet = await previewed(client, workbook_of(("Asientos", "Ags."), ("Ninguno", "Ags.")), XLSX)
+    assert (sheet["header_row"], sheet["has_header"], sheet["quantity"]) == (0, False, 2)
     numbered = await previewed(client, "Ags.\tx\tAsientos\n", CSV, "header_row=0&nombre=3&estado=1&municipio=")
     assert (numbered["columns"], numbered["rows"]) == (["estado", "column 2", "nombre"], [["Ags.", "x", "Asientos"]])
     assert (await post(client, "Asientos\nNinguno\n", CSV, "header_row=1")).json()["columns"] == ["Asientos"]

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from localidades_api.app import create_app
-from localidades_api.languages.translators import lenient_translator
+from localidades_api.languages.translators import _messages, lenient_translator
 from localidades_api.settings import Settings
 from tests.support.wire import LOCALIDADES
 
@@ -60,6 +60,15 @@ async def test_message_says_what_the_parameter_takes(client: httpx.AsyncClient, 
     assert answer.status_code == 422
     assert [fault["message"] for fault in answer.json()["errors"]] == [message]
     assert lenient_translator("es")(message) != message
+
+
+def test_message_with_something_in_braces_is_translated_as_itself() -> None:
+    """Another one may match it as well, such as `{count} rows` a sentence that ends so."""
+    patterns = {text: message for text, message in _messages("es").items() if "{" in text}
+    assert len(patterns) > 50
+    for text, message in patterns.items():
+        values = dict.fromkeys(re.findall(r"\{(\w+)\}", text), "7")
+        assert lenient_translator("es")(text.format(**values)) == message.format(**values)
 
 
 def parameters() -> Iterator[tuple[str, str, str, dict[str, str]]]:

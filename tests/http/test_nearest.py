@@ -15,7 +15,7 @@ from sqlalchemy import text
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.nearest import NEAREST, find_nearest, find_nearest_to_each
 from localidades_api.database.queries.releases import get_release_snapshot
-from localidades_api.html.svg import draw_map
+from localidades_api.html.svg import _round_length, draw_map
 from tests.support.application import client_of, import_file, import_into, running_app
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.postgres import new_database
@@ -319,6 +319,19 @@ def test_map_labels_the_most_populous_places_first() -> None:
     assert "Lejos" in named
     assert "Rancho 0" not in named
     assert [dot.radius > 5 for dot in drawn.dots] == [True] + [False] * 10
+
+
+@pytest.mark.parametrize(
+    ("metres", "length"),
+    [(0.05, 0.05), (0.9, 0.5), (1, 1), (1.9, 1), (2, 2), (4.9, 2), (5, 5), (9.9, 5), (999, 500), (1000, 1000)],
+)
+def test_scale_of_a_map_has_the_longest_round_length_that_fits(metres: float, length: float) -> None:
+    assert _round_length(metres) == length
+
+
+def test_scale_of_a_map_has_a_length_just_below_a_round_one() -> None:
+    """The logarithm of such a length is that of the round one."""
+    assert [_round_length(math.nextafter(10.0**power, 0)) for power in range(5)] == [0.5, 5, 50, 500, 5000]
 
 
 async def test_many_points_are_answered_like_each_alone(country_database: str) -> None:

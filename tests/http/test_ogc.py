@@ -2,6 +2,8 @@
 
 import shutil
 import subprocess
+from itertools import product
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -9,6 +11,9 @@ import httpx
 import pytest
 import schemathesis
 
+from localidades_api.api.ogc import FeaturesQuery
+from tests.support.application import await_release, client_of, import_into, running_app
+from tests.support.catalogue import many, write_catalogue
 from tests.support.machine import needed
 from tests.support.wire import LOCALIDADES
 
@@ -108,6 +113,35 @@ async def test_indexes_count_the_features_that_match(
         assert (page["numberMatched"], page["numberReturned"]) == (len(every), len(page["features"]))
         assert ("next" in links(page)) is (index + 7 < len(every))
     assert (await get(client, f"{target}&{name}={2**53 - 1}"))["features"] == []
+
+
+@pytest.mark.parametrize("begin", ["after", "startindex", "offset"])
+def test_page_has_at_most_10000_keys_and_ends_before_what_follows(begin: str) -> None:
+    for count, limit, value in product(
+        (0, 1, 9, 10_000, 10_001), (1, 2, 10_000, 2**53 - 1), (0, 1, 2, 9, 18, 2**53 - 1)
+    ):
+        keys = range(2, 2 * count + 1, 2)
+        rest = [key for at, key in enumerate(keys) if (key > value if begin == "after" else at >= value)]
+        expected = rest[: min(limit, 10_000)]
+        page, last = FeaturesQuery.model_validate({"limit": limit, begin: value}).page_of(keys)
+        assert list(page) == expected
+        assert last == (expected[-1] if len(rest) > len(expected) else None)
+
+
+async def test_walk_stays_in_the_release_of_its_first_page(seeded_database: str, tmp_path: Path) -> None:
+    async with running_app(seeded_database, wants_names=False) as app, client_of(app) as client:
+        await await_release(client, "2020-01")
+        target = f"{OGC}/collections/localidades/items?limit=60"
+        page = await get(client, target)
+        ids = [feature["id"] for feature in page["features"]]
+        file = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", many(140))
+        await import_into(seeded_database, file)
+        await await_release(client, "2021-01")
+        assert (await get(client, target))["numberMatched"] == 140
+        while following := links(page).get("next"):
+            page = await get(client, following)
+            ids += [feature["id"] for feature in page["features"]]
+    assert sorted(ids) == sorted(int(place.cvegeo) for place in many(132))
 
 
 async def test_link_from_an_index_continues_in_its_release(client: httpx.AsyncClient) -> None:

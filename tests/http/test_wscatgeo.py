@@ -192,6 +192,12 @@ async def test_search_covers_the_last_municipio_and_ignores_case_in_any_locale(m
         assert (found["cvegeo"], found["altitud"]) == (HILL.cvegeo, "0050")
 
 
+@pytest.mark.parametrize("level", ["mgee", "mgem"])
+async def test_list_ends_with_the_last_key(many_names: httpx.AsyncClient, level: str) -> None:
+    rows = (await read(many_names, f"{V2}{level}"))["datos"]
+    assert rows[-1]["cvegeo"] == LAST_MUNICIPIO[: len(rows[-1]["cvegeo"])]
+
+
 async def test_municipio_without_a_locality_0001_has_no_cabecera(many_names: httpx.AsyncClient) -> None:
     [area] = (await read(many_names, f"{V2}mgem/buscar/último"))["datos"]
     assert (area["cvegeo"], area["pob_total"]) == (LAST_MUNICIPIO, "-")

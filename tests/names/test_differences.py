@@ -17,28 +17,32 @@ def faults(index: NameIndex, given: str, nombre: str) -> list[tuple[str, str, st
     names = (PlaceName(NameKind.OWN, main, ""), *(PlaceName(NameKind.BRACKET, words, "") for words in others))
     place = index.place(index.layout.find(KEY, "270030001")[0])
     place = place._replace(nombre=nombre, names=names, former=())
-    return [(one.code, one.given, one.found, one.penalty) for one in compare(read_name(given), place).faults]
+    return [(one.difference, one.given, one.found, one.penalty) for one in compare(read_name(given), place).faults]
 
 
 @pytest.mark.parametrize(
     ("given", "nombre", "found"),
     [
-        ("Sección 2", "Sección", [("number", "2", "", 18.0)]),
-        ("Sección", "Sección 2", [("number", "", "2", 14.0)]),
-        ("Sección", "Sección 1", [("number", "", "1", 11.0)]),
-        ("Chilapa 2", "Chilapa 3", [("number", "2", "3", 40.0), ("number", "2", "", 18.0), ("number", "", "3", 14.0)]),
-        ("Chilapa Alta", "Chilapa", [("contrast", "alta", "", 16.0)]),
-        ("Chilapa", "Chilapa Alta", [("contrast", "", "alta", 16.0)]),
-        ("Chilapa 2", "Chilapa Sección 2", [("kind", "", "seccion", 0.5)]),
-        ("Chilapa", "Chilapa Sección", [("kind", "", "seccion", 6.0)]),
-        ("Chilapa Sección", "Chilapa", [("kind", "seccion", "", 6.0)]),
+        ("Sección 2", "Sección", [("number_added", "2", "", 18.0)]),
+        ("Sección", "Sección 2", [("number_missing", "", "2", 14.0)]),
+        ("Sección", "Sección 1", [("first_number_missing", "", "1", 11.0)]),
+        (
+            "Chilapa 2",
+            "Chilapa 3",
+            [("number_other", "2", "3", 40.0), ("number_added", "2", "", 18.0), ("number_missing", "", "3", 14.0)],
+        ),
+        ("Chilapa Alta", "Chilapa", [("contrast_added", "alta", "", 16.0)]),
+        ("Chilapa", "Chilapa Alta", [("contrast_missing", "", "alta", 16.0)]),
+        ("Chilapa 2", "Chilapa Sección 2", [("section", "", "seccion", 0.5)]),
+        ("Chilapa", "Chilapa Sección", [("kind_missing", "", "seccion", 6.0)]),
+        ("Chilapa Sección", "Chilapa", [("kind_added", "seccion", "", 6.0)]),
         ("Chilapa Nuebo", "Chilapa Nuevo", [("spelling", "nuebo", "nuevo", 2.4)]),
-        ("Rancho Chilapa", "Chilapa", [("kind", "rancho", "", 4.0)]),
-        ("Chilapa", "Pueblo Chilapa", [("kind", "", "pueblo", 1.5)]),
-        ("Ejido Chilapa", "Chilapa", [("kind", "ejido", "", 2.5)]),
-        ("Chilapa T", "Chilapa", [("added", "t", "", 3.0)]),
-        ("Chilapa", "Chilapa T", [("missing", "", "t", 3.0)]),
-        ("Chilapa Centla", "Chilapa", [("added", "centla", "", 1.0)]),
+        ("Rancho Chilapa", "Chilapa", [("kind_added", "rancho", "", 4.0)]),
+        ("Chilapa", "Pueblo Chilapa", [("kind_missing", "", "pueblo", 1.5)]),
+        ("Ejido Chilapa", "Chilapa", [("kind_added", "ejido", "", 2.5)]),
+        ("Chilapa T", "Chilapa", [("initial_added", "t", "", 3.0)]),
+        ("Chilapa", "Chilapa T", [("initial_missing", "", "t", 3.0)]),
+        ("Chilapa Centla", "Chilapa", [("added_of_area", "centla", "", 1.0)]),
         ("Centla Chilapa", "Chilapa", [("added", "centla", "", 16.15)]),
         ("Chilapa Zarco", "Chilapa", [("added", "zarco", "", 15.17)]),
         ("Chilapa Zarco Mora", "Chilapa", [("added", "zarco", "", 12.88), ("added", "mora", "", 6.5)]),
@@ -47,16 +51,19 @@ def faults(index: NameIndex, given: str, nombre: str) -> list[tuple[str, str, st
         (
             "Chilapa [Rancho]",
             "Chilapa",
-            [("bracket", "Chilapa [Rancho]", "Chilapa", 3.0), ("wording", "Chilapa [Rancho]", "Chilapa", 1.0)],
+            [("bracket_added", "Chilapa [Rancho]", "Chilapa", 3.0), ("wording", "Chilapa [Rancho]", "Chilapa", 1.0)],
         ),
         (
             "Zarco (Chilapa)",
             "Chilapa",
-            [("bracket", "Zarco (Chilapa)", "chilapa", 8.0), ("wording", "Zarco (Chilapa)", "Chilapa", 1.0)],
+            [
+                ("bracket_added_alone", "Zarco (Chilapa)", "chilapa", 8.0),
+                ("wording", "Zarco (Chilapa)", "Chilapa", 1.0),
+            ],
         ),
-        ("Chilapa", "Chilapa [Rancho]", [("bracket", "Chilapa", "Chilapa [Rancho]", 4.0)]),
-        ("Chilapa", "Chilapa [Ejido]", [("bracket", "Chilapa", "Chilapa [Ejido]", 2.0)]),
-        ("Zarco", "Chilapa (Zarco)", [("bracket", "Zarco", "Chilapa (Zarco)", 6.0)]),
+        ("Chilapa", "Chilapa [Rancho]", [("bracket_establishment_left_out", "Chilapa", "Chilapa [Rancho]", 4.0)]),
+        ("Chilapa", "Chilapa [Ejido]", [("bracket_left_out", "Chilapa", "Chilapa [Ejido]", 2.0)]),
+        ("Zarco", "Chilapa (Zarco)", [("bracket_alone", "Zarco", "Chilapa (Zarco)", 6.0)]),
         ("Chilapa Grande", "Grande Chilapa", [("order", "chilapa grande", "grande chilapa", 1.0)]),
         ("Chila Pa", "Chilapa", [("spacing", "chila pa", "chilapa", 1.0)]),
         ("Chi Lapaz Zarco", "Chilapa Zarco", [("spacing", "chi lapaz", "chilapa", 8.5)]),
@@ -65,21 +72,21 @@ def faults(index: NameIndex, given: str, nombre: str) -> list[tuple[str, str, st
         ("Vibora", "Bibora", [("spelling", "vibora", "bibora", 2.4)]),
         ("Sn. Zarco", "San Zarco", [("wording", "Sn. Zarco", "San Zarco", 1.0)]),
         ("Chilapa Chilapa", "Chilapa", [("added", "chilapa", "", 17.0)]),
-        ("V. Zarco", "Venustiano Zarco", [("wording", "v", "venustiano", 4.0)]),
-        ("E Zarco", "Emiliano Zarco", [("wording", "e", "emiliano", 4.0)]),
-        ("E. Zarco", "Ejido Zarco", [("kind", "", "ejido", 2.5)]),
-        ("Chil. Zarco", "Chilapa Zarco", [("wording", "chil", "chilapa", 4.0)]),
-        ("Chlp Zarco", "Chilapa Zarco", [("wording", "chlp", "chilapa", 4.0)]),
-        ("Clpa. Zarco", "Chilapa Zarco", [("wording", "clpa", "chilapa", 4.0)]),
-        ("Chil Zarco", "Chilapa Zarco", [("wording", "chil", "chilapa", 10.0)]),
+        ("V. Zarco", "Venustiano Zarco", [("abbreviation", "v", "venustiano", 4.0)]),
+        ("E Zarco", "Emiliano Zarco", [("abbreviation", "e", "emiliano", 4.0)]),
+        ("E. Zarco", "Ejido Zarco", [("kind_missing", "", "ejido", 2.5)]),
+        ("Chil. Zarco", "Chilapa Zarco", [("abbreviation", "chil", "chilapa", 4.0)]),
+        ("Chlp Zarco", "Chilapa Zarco", [("abbreviation", "chlp", "chilapa", 4.0)]),
+        ("Clpa. Zarco", "Chilapa Zarco", [("abbreviation", "clpa", "chilapa", 4.0)]),
+        ("Chil Zarco", "Chilapa Zarco", [("abbreviation", "chil", "chilapa", 10.0)]),
         ("Cipa Zarco", "Chilapa Zarco", [("added", "cipa", "", 13.33), ("missing", "", "chilapa", 18.83)]),
         ("Hpa. Zarco", "Chilapa Zarco", [("added", "hpa", "", 11.5), ("missing", "", "chilapa", 18.83)]),
-        ("Chil. 2", "Chilapa 2", [("wording", "chil", "chilapa", 4.0)]),
+        ("Chil. 2", "Chilapa 2", [("abbreviation", "chil", "chilapa", 4.0)]),
         ("Jylapa", "Gilapa", [("spelling", "jylapa", "gilapa", 2.4)]),
         ("Chilapa (La)", "La Chilapa", []),
     ],
 )
-def test_difference_between_two_names_has_a_code_words_and_a_penalty(
+def test_difference_between_two_names_has_a_kind_words_and_a_penalty(
     index: NameIndex, given: str, nombre: str, found: list[tuple[str, str, str, float]]
 ) -> None:
     assert faults(index, given, nombre) == found
@@ -90,7 +97,7 @@ def test_difference_between_two_names_has_a_code_words_and_a_penalty(
     [
         ("LOSTRESZARCOS", "Los Tres Zarcos", [("spacing", "lostreszarcos", "los tres zarcos", 1.0)]),
         ("Chilapa Delzarco", "Chilapa del Zarco", [("spacing", "chilapa delzarco", "chilapa del zarco", 1.0)]),
-        ("Sant Amrhtaz", "Santa Marthas", [("spelling", "sant amrhtaz", "santa marthas", 16.0)]),
+        ("Sant Amrhtaz", "Santa Marthas", [("letters", "sant amrhtaz", "santa marthas", 16.0)]),
         ("Sant Aymqhtaz", "Santa Marthas", None),
         ("Cihlapas 2", "Chilapa 3", None),
         ("Cihlapas 2", "Chilapa", None),
@@ -99,15 +106,15 @@ def test_difference_between_two_names_has_a_code_words_and_a_penalty(
         (
             "ELZARCO",
             "Chilapa (El Zarco)",
-            [("spacing", "elzarco", "el zarco", 1.0), ("bracket", "ELZARCO", "Chilapa (El Zarco)", 6.0)],
+            [("spacing", "elzarco", "el zarco", 1.0), ("bracket_alone", "ELZARCO", "Chilapa (El Zarco)", 6.0)],
         ),
         (
             "ELZARCO [Rancho]",
             "El Zarco (Chilapa)",
             [
-                ("bracket", "ELZARCO [Rancho]", "ELZARCO", 3.0),
+                ("bracket_added", "ELZARCO [Rancho]", "ELZARCO", 3.0),
                 ("spacing", "elzarco rancho", "el zarco", 1.0),
-                ("bracket", "ELZARCO [Rancho]", "El Zarco (Chilapa)", 2.0),
+                ("bracket_left_out", "ELZARCO [Rancho]", "El Zarco (Chilapa)", 2.0),
             ],
         ),
     ],
@@ -117,7 +124,7 @@ def test_names_may_be_compared_letter_by_letter(
 ) -> None:
     place = index.place(0)._replace(nombre=nombre, names=(), former=())
     difference = compare_letters(read_name(given), place)
-    assert (difference and [(one.code, one.given, one.found, one.penalty) for one in difference.faults]) == found
+    assert (difference and [(one.difference, one.given, one.found, one.penalty) for one in difference.faults]) == found
 
 
 def test_other_names_of_a_place_are_compared_letter_by_letter_too(index: NameIndex) -> None:
@@ -125,7 +132,10 @@ def test_other_names_of_a_place_are_compared_letter_by_letter_too(index: NameInd
     place = index.place(0)._replace(nombre="Zarco", names=names, former=())
     found = compare_letters(read_name("CHILAPAMORA"), place)
     assert found is not None
-    assert [(one.code, one.found) for one in found.faults] == [("spacing", "chilapa mora"), ("former_name", "Zarco")]
+    assert [(one.difference, one.found) for one in found.faults] == [
+        ("spacing", "chilapa mora"),
+        ("former_name", "Zarco"),
+    ]
     assert found.cost == 4.0
 
 

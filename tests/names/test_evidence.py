@@ -3,6 +3,7 @@ import pytest
 from localidades_api.names.evidence import Question, gather, may_be_short
 from localidades_api.names.faults import Difference, NameFault
 from localidades_api.names.index import NameIndex
+from localidades_api.names.layout import KEY
 from localidades_api.names.rows import MatchRow
 
 CENTLA = ("Centla", "Tabasco")
@@ -122,6 +123,25 @@ def test_bounds_of_cost_and_lead_are_not_yet_heavy_or_alone(
     question = Question(MatchRow("Frontera"), "frontera", words, frozenset(words), [], lambda _: 1.0, lambda _: True)
     found = gather(question, index.place(0), [NameFault(Difference.ADDED, "x", "", cost)], lead)
     assert (found["cost_heavy"], found["alone"]) == (is_heavy, is_alone)
+
+
+@pytest.mark.parametrize("estado", [None, "Tabasco"])
+@pytest.mark.parametrize("municipio", [None, "Centla"])
+def test_area_that_a_row_lacks_is_evidence(index: NameIndex, municipio: str | None, estado: str | None) -> None:
+    seat = index.place(index.layout.find(KEY, "270030001")[0])
+    row = MatchRow("Frontera", municipio, estado)
+    question = Question(row, "frontera", ("frontera",), frozenset(), [], lambda _: 1.0, lambda _: True)
+    found = gather(question, seat, [], 0.0)
+    lacks = {
+        "municipio_not_given": not municipio,
+        "estado_not_given": not estado,
+        "no_area_given": not municipio and not estado,
+        "population_without_municipio": not municipio and found["population"],
+        "seat_without_municipio": not municipio,
+        "urban_without_municipio": not municipio,
+    }
+    ours = {name: found[name] for name in found if name.endswith(("_given", "_without_municipio"))}
+    assert ours == {name: value for name, value in lacks.items() if value} | {"share_of_given": 1.0}
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,10 @@ from localidades_api.errors import ConfigurationError
 from localidades_api.importer.run import import_catalogue
 from localidades_api.observability.progress import ImportStep, Step
 from localidades_api.settings import PREFIX
+from tests.support.application import import_file
 from tests.support.catalogue import TRAPS, many, write_catalogue
 from tests.support.commands import assert_error, invoke
+from tests.support.postgres import execute
 from tests.support.waiting import PATIENCE
 from tests.support.wire import (
     COMMAND,
@@ -407,13 +409,17 @@ def test_empty_variable_counts_as_unset(seeded: str) -> None:
 # -- releases, import
 
 
-def test_releases_are_listed_with_a_star_at_the_current_one(seeded: str) -> None:
-    result = invoke("releases", url=seeded)
+def test_releases_are_listed_with_a_star_at_the_current_one(seeded_database: str, tmp_path: Path) -> None:
+    import_file(seeded_database, write_catalogue(tmp_path / "catun_localidad_2021-01.csv", many(1_032)))
+    execute(seeded_database, "UPDATE releases SET name = 'demo' WHERE name = '2020-01'")
+    result = invoke("releases", url=seeded_database)
     assert result.returncode == 0, result.stderr
-    (line,) = [line for line in result.stdout.splitlines() if "2020-01 " in line]
-    assert line.startswith("*")
-    assert "132" in line
-    assert "catun_localidad_2020-01.csv" in line
+    head, *lines = (re.split("  +", line.rstrip()) for line in result.stdout.splitlines())
+    assert head == ["", "release", "published", "localities", "municipios", "source"]
+    assert [[*line[:2], line[3], line[5]] for line in lines] == [
+        ["", "demo", "132", "generated"],
+        ["*", "2021-01", "1,032", "catun_localidad_2021-01.csv"],
+    ]
 
 
 def test_unreachable_database_is_explained() -> None:

@@ -9,11 +9,13 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
+import httpx
 import pytest
 
 from localidades_api.catalogue.columns import COLUMNS, MATCHED
-from localidades_api.client import AsyncClient, Client, ClientError, ProblemError
+from localidades_api.client import AsyncClient, Backoff, Client, ClientError, ProblemError
 from localidades_api.frames import NUMBERS
 from tests.support.application import import_file
 from tests.support.catalogue import many
@@ -178,6 +180,26 @@ def test_rows_of_many_batches_come_back_in_order(live_server: str) -> None:
     assert [row["match_outcome"] == "problem" for row in matched] == [at % 2 == 0 for at in range(2501)]
 
 
+@pytest.mark.parametrize("method", ["match", "nearest"])
+def test_batches_are_of_the_release_of_the_first(live_server: str, method: str) -> None:
+    """The service may publish another between two requests."""
+    asked: list[str] = []
+
+    def respond(request: Request) -> Response:
+        asked.append(request.target.partition("?")[2])
+        answer = httpx.post(
+            f"{live_server}{request.target}",
+            content=request.body,
+            headers={"Content-Type": "text/csv", "Accept": "text/csv"},
+        )
+        return Response(answer.content, headers={"Catalogue-Release": answer.headers["catalogue-release"]})
+
+    with http_server(respond) as base, Client(base) as catalogue:
+        getattr(catalogue, method)([{"nombre": "Nada", "lat": 21.88, "lon": -102.29}] * 2001)
+    first, *others = [dict(parse_qsl(query)).get("release") for query in asked]
+    assert (first, others) == (None, ["2020-01", "2020-01"])
+
+
 def test_file_is_returned_as_bytes(live_server: str) -> None:
     with Client(live_server) as catalogue:
         lines = catalogue.download("ndjson", to=None).splitlines()
@@ -274,6 +296,14 @@ def test_busy_service_is_retried_after_retry_after(caplog: pytest.LogCaptureFixt
     assert asked == ["/api/census/estados/1/"] * 6
     logged = [record.getMessage() for record in caplog.records if record.name == "localidades_api.client"]
     assert logged == [f"{base} answers 503: trying again for up to 300 seconds"]
+
+
+def test_pauses_double_up_to_half_a_minute_whatever_retry_after_says() -> None:
+    backoff = Backoff(3600)
+    assert [backoff.next() for _ in range(7)] == [1, 2, 4, 8, 16, 30, 30]
+    given = {"0": 0, "29": 29, "31": 30, "999999": 30, "-1": 1, "1.5": 1, "Fri, 27 Nov 2026 21:00:00 GMT": 1, "": 1}
+    assert {text: Backoff(3600).next(text) for text in given} == given
+    assert (Backoff(30).next("31"), Backoff(31).next("31")) == (None, 30)
 
 
 def test_long_retry_after_is_not_waited_for() -> None:

@@ -4,6 +4,7 @@ A file has the status line, the headers and the body. Values that change between
 golden response, delete its file and run this test twice: the first run writes it and fails.
 """
 
+import json
 import re
 from pathlib import Path
 
@@ -18,12 +19,15 @@ from tests.support.wire import LOCALIDADES, Answer, ask
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 INDEX = "/api/census/"
+RECONCILE = f"{INDEX}reconcile/"
 _VARIABLE = (
     ("date", r"^(date: ).*$"),
-    ("etag", r'^(etag: "2020-01\.(?:json|api)\.)[0-9a-f]{12}(?=")'),
+    ("etag", r'^(etag: "2020-01\.[a-z.]+\.)[0-9a-f]{12}(?=")'),
+    ("etag", r'^(etag: ")[0-9a-f]{16}(?=\.identity")'),
     ("last-modified", r"^(last-modified: ).*$"),
     ("request-id", r"^(x-request-id: )[0-9a-f]{8}-[0-9a-f]+$"),
-    ("published-at", r'("published_at":")[^"]*(?=")'),
+    ("published-at", r'("(?:published_at|created)":")[^"]*(?=")'),
+    ("version", r'("serviceVersion":")[^"]*(?=")'),
     ("sha256", r'("sha256":")[0-9a-f]{64}(?=")'),
 )
 
@@ -82,6 +86,49 @@ def test_response_equals_the_golden_file(
 
 def answer_of(response: httpx.Response) -> Answer:
     return Answer(response.status_code, response.headers.multi_items(), response.content)
+
+
+# The APIs of others, which their programs read as they are written here.
+OTHERS = {
+    "wscatgeo": "/wscatgeo/v2/",
+    "wscatgeo-estado": "/wscatgeo/v2/mgee/01",
+    "wscatgeo-municipios": "/wscatgeo/v2/mgem/01",
+    "wscatgeo-localidad": "/wscatgeo/v2/localidades/010010004",
+    "wscatgeo-localidad-v1": "/wscatgeo/localidades/010010004",
+    "wscatgeo-found": "/wscatgeo/v2/localidades/buscar/asientos",
+    "wscatgeo-release": "/wscatgeo/v2/mgem/01/002?release=2020-01",
+    "wscatgeo-refused": "/wscatgeo/v2/mgem/99",
+    "ogc": "/ogc/",
+    "ogc-conformance": "/ogc/conformance",
+    "ogc-collections": "/ogc/collections",
+    "ogc-items": "/ogc/collections/localidades/items?limit=2&estado_id=1",
+    "ogc-item": "/ogc/collections/localidades/items/10010004",
+    "ogc-error-400": "/ogc/collections/estados/items?limit=0",
+    "reconcile": RECONCILE,
+    "reconcile-suggest": f"{RECONCILE}suggest/entity/?prefix=asientos",
+    "dataset": f"{LOCALIDADES}datapackage.json",
+    "download-csv": f"{LOCALIDADES}download/?format=csv&municipio_id=1002",
+    "download-geojson": f"{LOCALIDADES}download/?format=geojson&cvegeo=010010004",
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+async def test_response_for_other_programs_equals_the_golden_file(client: httpx.AsyncClient, name: str) -> None:
+    assert_golden(name, answer_of(await client.get(OTHERS[name], headers={"Accept-Encoding": "identity"})))
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        ("reconcile-batch", {"queries": {"q0": {"query": "Asientos", "limit": 1}, "q1": {"query": ""}}}),
+        ("reconcile-extend", {"extend": {"ids": ["010010004"], "properties": [{"id": "clave"}, {"id": "altitud"}]}}),
+    ],
+)
+async def test_response_to_openrefine_equals_the_golden_file(
+    client: httpx.AsyncClient, name: str, form: dict[str, object]
+) -> None:
+    data = {field: json.dumps(value) for field, value in form.items()}
+    assert_golden(name, answer_of(await client.post(RECONCILE, data=data, headers={"Accept-Encoding": "identity"})))
 
 
 async def test_response_without_a_release_equals_the_golden_file(database: str) -> None:

@@ -211,6 +211,16 @@ def test_lasting_cause_is_counted_per_interval(
     assert fail(1) == ["It failed"]
 
 
+def test_causes_of_the_last_interval_are_counted_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    faults = Faults(interval=3600)
+    for _ in range(3):
+        faults.report(ValueError("x"), "It %s", "failed", traceback=False)
+    faults.sweep()
+    assert [record.getMessage() for record in caplog.records] == ["It failed"]
+    faults.sweep(everything=True)
+    assert caplog.records[1].getMessage() == "Again 2 times in 0 s: It failed"
+
+
 def test_error_is_one_json_line() -> None:
     error = ValueError('of two\nlines, "quoted", and \N{LINE SEPARATOR} others')
     record = logging.LogRecord("x", logging.ERROR, "", 0, "it %s", ("failed",), (ValueError, error, None))

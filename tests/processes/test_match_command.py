@@ -468,6 +468,27 @@ def test_full_disk_leaves_no_file(seeded: str, long_file: Path, tmp_path: Path) 
 # -- A running service
 
 
+def test_service_is_sent_the_rows_of_the_sheet_and_the_header_that_are_named(live_server: str, tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    for name, place in (("Otros", "Asientos"), ("Lugares", "Nadie")):
+        sheet = book.create_sheet(name)
+        for cell in ("nombre", "nombre", place):
+            sheet.append([cell])
+    book.save(tmp_path / "places.xlsx")
+    sent: list[bytes] = []
+
+    def respond(request: Request) -> Response:
+        sent.append(request.body)
+        headers = {"Content-Type": "application/x-ndjson", "Accept": "application/x-ndjson"}
+        return Response(httpx.post(f"{live_server}{request.target}", content=request.body, headers=headers).content)
+
+    with http_server(respond) as address:
+        arguments = (str(tmp_path / "places.xlsx"), "--sheet", "Lugares", "--header-row", "2")
+        ended = invoke("match", *arguments, "--url", address)
+    assert ended.returncode == 0, ended.stderr
+    assert [json.loads(line) for body in sent for line in body.splitlines()] == [{"nombre": "Nadie"}]
+
+
 def test_service_and_local_index_give_equal_answers(
     live_server: str, seeded: str, places: Path, tmp_path: Path
 ) -> None:

@@ -127,6 +127,14 @@ def test_doubled_quotes_are_read(
     assert read_catalogue(path) == expected
 
 
+def test_line_that_begins_with_a_quote_may_end_without_one(tmp_path: Path, expected: CatalogueRecords) -> None:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([HEADER, *(place.values() for place in TRAPS)])
+    path = tmp_path / "AGEEML.csv"
+    path.write_text(re.sub("^[^,]+", r'"\g<0>"', text.getvalue(), flags=re.MULTILINE), encoding="utf-8")
+    assert read_catalogue(path) == expected
+
+
 @pytest.mark.parametrize("name", ['El "Güero"', '"Las Ardillas"', 'a"b', '"', 'La "Y", El Mirador', "A,B", ",", "'"])
 @pytest.mark.parametrize("escaped", [False, True], ids=["as INEGI does", "escaped"])
 def test_unescaped_quote_in_a_name_is_kept(tmp_path: Path, name: str, *, escaped: bool) -> None:

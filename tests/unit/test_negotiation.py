@@ -249,6 +249,8 @@ def test_quoted_parameters_are_ignored(text: str) -> None:
         ("br;q=x, gzip", "gzip"),
         ("*;q=0.5", "br"),
         ("identity, br;q=0.5", None),
+        ("identity, gzip", "gzip"),
+        ("identity;q=0.5, gzip;q=0.4", None),
         ("gzip;q=0", None),
         ("", None),
     ],

@@ -126,8 +126,8 @@ class _Lettering:
 
 def _round_length(metres: float) -> float:
     """Return the largest length up to this one that is 1, 2 or 5 times a power of ten."""
-    power = 10 ** math.floor(math.log10(metres))
-    return float(max(step * power for step in (1, 2, 5) if step * power <= metres))
+    power = 10 ** math.floor(math.log10(metres))  # above `metres` if that is just below a power of ten
+    return float(max(step * power for step in (0.5, 1, 2, 5) if step * power <= metres))
 
 
 def draw_backdrop(cells: Iterable[int], frame: Frame) -> bytes:

@@ -294,6 +294,13 @@ def test_truncated_zip_is_refused_as_such(tmp_path: Path) -> None:
             read_catalogue(path)
 
 
+def test_zip_with_a_name_in_another_encoding_than_it_says_is_refused_as_damaged(tmp_path: Path) -> None:
+    path = write_zip(tmp_path / "catun_localidad.zip", {"Catálogo.csv": text_of(TRAPS).encode()})
+    path.write_bytes(path.read_bytes().replace("á".encode(), b"\xe1a"))
+    with pytest.raises(CatalogueError, match="damaged"):
+        read_catalogue(path)
+
+
 @pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
 def test_corrupt_zip_is_refused_as_such(tmp_path: Path, compression: int) -> None:
     path = write_zip(tmp_path / "catun_localidad.zip", {"AGEEML.csv": text_of(TRAPS).encode()}, compression)

@@ -8,8 +8,6 @@ import codecs
 import csv
 import io
 import re
-import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -20,7 +18,7 @@ from typing import IO, Literal, NamedTuple
 from localidades_api.catalogue.columns import ATTRIBUTES, POINT
 from localidades_api.catalogue.folding import fold_header
 from localidades_api.errors import CatalogueError
-from localidades_api.files.archive import open_text
+from localidades_api.files.archive import DAMAGED_ZIP, open_text
 from localidades_api.importer.demo.generate import DEMO_LOCALITIES, generate_demo
 from localidades_api.importer.source import Source
 from localidades_api.observability.progress import Counting
@@ -36,7 +34,7 @@ _MIN_LETTERS = 100
 _WINDOWS_RATIO = 10
 _ESCAPED = re.compile("[\udc80-\udcff]")  # surrogates, to which `surrogateescape` decodes invalid bytes
 # Errors of zipfile and zlib for a bad zip, and of the system for a bad disk.
-_DAMAGE = (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
+_DAMAGE = (*DAMAGED_ZIP, OSError)
 
 _SEPARATORS = ",\t;|"
 _CENSUS = ("entidad", "mun", "loc", "nom_loc")  # headers of the census

@@ -23,7 +23,7 @@ RELEASES = f"{CENSUS}releases/"
 NAMES = [f"2020-0{number}" for number in range(1, 5)]  # of releases
 _TIMEOUT = 20.0  # seconds after which an answer counts as missing, on a busy machine
 _PARALLEL = 3  # readers at a time
-_PAUSE = 0.005  # seconds between two questions of one
+_PAUSE = 0.03  # seconds between two questions of one
 
 Fits = Callable[[Version], bool]
 

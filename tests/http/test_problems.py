@@ -101,7 +101,7 @@ async def test_problems_page_is_in_the_preferred_language(client: httpx.AsyncCli
     page = await client.get("/problems", headers={**HTML, "Accept-Language": "es-MX,es;q=0.9"})
     spanish = "".join(_SECTION.findall(page.text))
     assert '<html lang="es">' in page.text
-    assert "<h1>Problemas</h1>" in page.text
+    assert "<h1>Errores de la API</h1>" in page.text
     for error in answerable():
         for sentence in (error.meaning, error.remedy):
             written = re.sub("`([^`]*)`", r"<code>\1</code>", sentence.replace("'", "&#39;"))

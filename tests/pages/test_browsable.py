@@ -13,9 +13,10 @@ from pydantic_core import to_json
 
 import localidades_api
 from localidades_api.languages.translators import lenient_translator
-from tests.support.application import client_of, import_into, running_app
+from tests.support.application import await_release, client_of, import_into, publish_again, running_app
 from tests.support.catalogue import many, write_catalogue
 from tests.support.pages import BROWSER, ERRORS, INDEX, PAGES, Page, Shown
+from tests.support.postgres import new_database
 from tests.support.wire import LOCALIDADES
 
 _ADDRESSES = {"href", "src", "action", "data", "poster", "formaction", "srcset"}
@@ -351,3 +352,26 @@ async def rename_release(url: str) -> None:
         await connection.execute("UPDATE releases SET name = 'demo'")
     finally:
         await connection.close()
+
+
+async def test_page_of_an_earlier_release_leads_to_the_current_one(server: str, seeded: str, tmp_path: Path) -> None:
+    later = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", many(140))
+    with new_database(server, seeded) as url:
+        await import_into(url, later)
+        async with running_app(url) as app, client_of(app) as client:
+            target = f"{LOCALIDADES}?lang=es&page=2"
+            html = {"Accept": "text/html"}
+            older = await client.get(f"{target}&release=2020-01", headers=html)
+            page = Page.of(older)
+            band = page.of_class("p", "older")
+            assert band.text == "Está viendo la versión 2020-01. Ir a la vigente (2021-01)"
+            assert page.inside("a", of=band)[0].attributes["href"] == "?lang=es&page=2"
+            for same in (f"{target}&release=2021-01", target):
+                assert "older" not in (await client.get(same, headers=html)).text
+            await publish_again(url, "2020-01")
+            await await_release(client, "2020-01")
+            back = await client.get(
+                f"{target}&release=2020-01", headers=html | {"If-None-Match": older.headers["etag"]}
+            )
+            assert back.status_code == 200
+            assert 'class="older"' not in back.text

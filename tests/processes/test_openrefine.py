@@ -221,5 +221,5 @@ def test_openrefine_finds_the_keys_of_a_thousand_dirty_names(
     # Three in four are certain, nearly all of them correct (docs/decisions/certainty.md).
     assert len(matched) >= 0.73 * len(rows)
     assert sum(row["key"] == row["cvegeo"] for row in matched) >= 0.995 * len(matched)
-    assert [row["Clave geoestadística"] for row in matched] == [row["key"] for row in matched]
+    assert [row["Clave INEGI (CVEGEO)"] for row in matched] == [row["key"] for row in matched]
     assert sum(bool(row["Población"]) for row in matched) > 100

@@ -123,7 +123,7 @@ async def get_llms(request: Request, services: ServicesDep) -> Response:
 - [Estados]({base}{PREFIX}/estados/) and [municipios]({base}{PREFIX}/municipios/?search=cancun): `search`, `sort`, pages
 - [Match]({base}{MATCH}): POST a table of names as JSON, NDJSON or CSV, get keys with a score
 
-## Take the data
+## Download the data
 
 - [CSV of all localities]({base}{LOCALIDADES}download/?format=csv), also ndjson, geojson, parquet, xlsx, gpkg
 - [Data Package]({base}{DATA_PACKAGE}): the columns, their types and their meaning

@@ -126,7 +126,7 @@ async def list_problem_types(request: Request, query: Annotated[RepresentationQu
         }
         for error in answerable()
     ]
-    return answer_without_release(request, query, "problems.html", "Problems", {"results": described})
+    return answer_without_release(request, query, "problems.html", "API errors", {"results": described})
 
 
 class DocumentationQuery(StrictQuery):

@@ -44,7 +44,6 @@ TRUTH: Mapping[Language, tuple[str, str]] = {"en": ("FALSE", "TRUE"), "es": ("FA
 # The headers in Spanish; those of a locality's fields are the labels of their columns.
 _HEADERS = {
     "outcome": "Resultado",
-    "cvegeo": "Clave INEGI (CVEGEO)",
     "label": "Lugar",
     "score": "Certeza",
     "faults": "Diferencias",

@@ -316,12 +316,21 @@ async def test_index_page_shows_release_totals_and_attribution(client: httpx.Asy
     assert "demo" not in page.one("main").text.lower().replace('"demo": false', "")
 
 
-async def test_locality_page_lists_its_eight_nearest(client: httpx.AsyncClient) -> None:
-    here = (await client.get(f"{LOCALIDADES}10010003/")).json()
+@pytest.mark.parametrize(("key", "is_among_its_own"), [(10010003, True), (20010001, False)])
+async def test_locality_page_lists_its_eight_nearest(
+    client: httpx.AsyncClient,
+    key: int,
+    is_among_its_own: bool,  # noqa: FBT001  # a parameter
+) -> None:
+    """Those of its municipio without the areas, which the page names above."""
+    here = (await client.get(f"{LOCALIDADES}{key}/")).json()
     query = f"lat={here['latitud']}&lon={here['longitud']}&limit=9"
     nearest = (await client.get(f"{LOCALIDADES}nearest/?{query}")).json()["results"]
-    labels = [place["label"] for place in nearest if place["id"] != here["id"]]
-    page = Page.of(await client.get(f"{LOCALIDADES}10010003/?format=api"))
+    others = [place for place in nearest if place["id"] != here["id"]][:8]
+    is_near = [place["municipio_id"] == here["municipio_id"] for place in others]
+    assert all(is_near) is is_among_its_own
+    labels = [place["nombre" if near else "label"] for place, near in zip(others, is_near, strict=True)]
+    page = Page.of(await client.get(f"{LOCALIDADES}{key}/?format=api"))
     shown = [link.text for link in page.inside("a", of=page.of_class("ol", "nearby"))]
     assert (shown, len(shown)) == (labels, 8)
 

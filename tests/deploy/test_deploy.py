@@ -31,6 +31,7 @@ from localidades_api.settings import PREFIX, Settings
 from tests.deploy.nginx import LISTEN
 from tests.deploy.systemd import PROGRAM, UNITS, read_service
 from tests.support.machine import needed
+from tests.support.service_address import DEFAULT_DATABASE_TIMEOUT
 from tests.support.waiting import PATIENCE
 from tests.support.wire import ROOT, ask
 
@@ -237,6 +238,34 @@ def test_systemd_units_are_valid_and_hardened(units: Path) -> None:
     assert (len(services), len(timers)) == (2, 1)
     assert tool("systemd-analyze", "verify", "--man=no", "--recursive-errors=no", *services, *timers) == ""
     tool("systemd-analyze", "security", "--offline=true", "--threshold=20", *services)  # of 100
+
+
+@pytest.mark.parametrize("name", ["api", "import"])
+def test_systemd_protects_the_machine_from_a_unit(name: str) -> None:
+    """Each of these is worth at most a point of `systemd-analyze security`, which others could make up for."""
+    lines = set((UNITS / f"localidades-{name}.service").read_text("utf-8").splitlines())
+    assert lines >= {
+        "NoNewPrivileges=yes", "PrivateDevices=yes", "PrivateTmp=yes", "ProtectHome=tmpfs", "ProtectSystem=strict",
+        "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6", "RestrictNamespaces=yes",
+        "SystemCallFilter=@system-service", "MemoryDenyWriteExecute=yes", "ProtectKernelTunables=yes", "ProtectKernelModules=yes", "RemoveIPC=yes",
+    }  # fmt: skip
+
+
+def test_an_import_that_was_due_while_the_machine_was_off_is_made_up_for() -> None:
+    lines = (UNITS / "localidades-import.timer").read_text("utf-8").splitlines()
+    assert "Persistent=yes" in lines
+    assert "OnCalendar=*-*-05 04:00:00 America/Mexico_City" in lines
+
+
+def test_poolers_give_up_before_the_service_does() -> None:
+    """So the service says that the database doesn't answer, and not that a statement took too long."""
+    waits = {"1.5"}
+    found = re.search(r"^query_wait_timeout = (\S+)$", (DEPLOY / "pgbouncer.ini").read_text("utf-8"), re.MULTILINE)
+    assert found is not None
+    assert {found[1]} == waits
+    for manifest in (DEPLOY / "kubernetes" / "pooler").glob("pooler*.yaml"):
+        assert set(re.findall(r'query_wait_timeout: "(\S+)"', manifest.read_text("utf-8"))) == waits
+    assert float(found[1]) < DEFAULT_DATABASE_TIMEOUT
 
 
 def test_systemd_units_share_the_index_of_names() -> None:

@@ -85,8 +85,10 @@ async def test_page_describes_the_dataset_for_search_engines(of_two: httpx.Async
     assert len(schema_org["distribution"]) == len(dcat["dcat:distribution"]) == len(FILE_TYPES)
     for file, distribution in zip(schema_org["distribution"], dcat["dcat:distribution"], strict=True):
         assert distribution["dcat:downloadURL"] == distribution["dcat:accessURL"] == file["contentUrl"]
+        assert distribution["dct:license"] == schema_org["license"]
         answer = await client.get(file["contentUrl"])
         assert answer.headers["content-type"].startswith(file["encodingFormat"])
+        assert distribution["dcat:mediaType"] == f"media:{file['encodingFormat']}"
         assert answer.headers["content-disposition"] == f'attachment; filename="{file["name"]}"'
         assert answer.headers["catalogue-release"] == "2020-01"
     for address in (schema_org["url"], dcat["@id"], dcat["dcat:landingPage"]):

@@ -6,7 +6,7 @@ from rapidfuzz.distance import OSA
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.names import weights
-from localidades_api.names.areas import AreaBook
+from localidades_api.names.areas import AreaBook, is_state_name
 from localidades_api.names.match_areas import decide, municipality_candidates, state_candidates
 from localidades_api.names.rows import MatchResult
 from localidades_api.names.suggest_areas import AreaSuggester
@@ -174,3 +174,13 @@ def test_every_municipio_that_begins_so_is_suggested_within_its_estado() -> None
     found = {area.id: area.likeness for area in SUGGESTER.suggest("ald coahuila", KINDS)}
     assert {found[5004], found[5005]} == {weights.BEGINNING_LIKENESS}
     assert found[5006] == weights.WORD_BEGINNING_LIKENESS
+
+
+@pytest.mark.parametrize("text", ["Jalisco", "Jal.", "JAL", "JC", "Estado de México", "Edomex", "CDMX", "MEX"])
+def test_name_of_an_estado_is_recognized_alone(text: str) -> None:
+    assert is_state_name(text)
+
+
+@pytest.mark.parametrize("text", ["Guadalajara", "", "14", "Jalisco Nuevo", "localidad"])
+def test_other_text_is_no_name_of_an_estado(text: str) -> None:
+    assert not is_state_name(text)

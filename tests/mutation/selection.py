@@ -1,0 +1,77 @@
+"""Which tests may notice a slip, nearest first."""
+
+import ast
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from tests.mutation.coverage_map import CoverageMap
+from tests.mutation.slips import Slip, function_lines
+from tests.support.wire import ROOT
+
+_BUDGET = 60.0  # seconds, as measured with coverage, which takes nearly twice as long
+
+
+def tests_of(slip: Slip, known: CoverageMap) -> list[str]:
+    """Return the tests that run the slip's line, in the order in which to run them, as many as take a minute."""
+    if slip.tests:
+        return list(slip.tests)
+    if slip.lines:
+        direct, shared = known.tests_of(slip.path, slip.lines[:1])
+        if not direct and not shared:
+            direct, shared = known.tests_of(slip.path, slip.lines)
+    else:
+        direct, shared = _tests_of_import(slip.path, known)
+    ordered = [*_nearest(direct, slip.path, known), *_nearest(shared, slip.path, known)]
+    return list(_within_budget(ordered, known))
+
+
+def _tests_of_import(path: str, known: CoverageMap) -> list[set[str]]:
+    """Return the tests of the functions in a file; for one without functions, of those in the files that import it."""
+    for files in ([path], _importers(path)):
+        found = [known.tests_of(file, function_lines((ROOT / file).read_bytes())) for file in files]
+        direct, shared = (set().union(*parts) for parts in zip(*found, strict=True)) if found else (set(), set())
+        if direct or shared:
+            return [direct, shared - direct]
+    return [set(), set()]
+
+
+def _importers(path: str) -> list[str]:
+    module = ".".join(Path(path).with_suffix("").parts[1:]).removesuffix(".__init__")
+    return [
+        str(file.relative_to(ROOT))
+        for file in sorted((ROOT / "src" / "localidades_api").rglob("*.py"))
+        if module in _imported(file)
+    ]
+
+
+def _imported(file: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{one.name}" for one in node.names)}
+    return found
+
+
+def _nearest(tests: Iterable[str], path: str, known: CoverageMap) -> list[str]:
+    words = _words(Path(path).with_suffix("").parts[2:])
+
+    def key(test: str) -> tuple[int, float, str]:
+        module = Path(test.partition("::")[0]).with_suffix("")
+        return -len(words & _words(module.parts[1:])), known.seconds[test], test
+
+    return sorted(tests, key=key)
+
+
+def _words(parts: Iterable[str]) -> set[str]:
+    """Return the words of a path, in the singular."""
+    return {word.removesuffix("s") for part in parts for word in re.findall(r"[a-z]+", part)} - {"test", "py"}
+
+
+def _within_budget(tests: list[str], known: CoverageMap) -> Iterable[str]:
+    taken = 0.0
+    for test in tests:
+        taken += known.seconds[test]
+        if taken > _BUDGET and taken > known.seconds[test]:
+            return
+        yield test

@@ -22,7 +22,7 @@ export UV_SYSTEM_CERTS := true
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run quick test coverage tail faults test-tools lint format docs bench dist sbom audit requirements vendored clean
+.PHONY: help run quick test coverage tail faults mutants test-tools lint format docs bench dist sbom audit requirements vendored clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z][a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -50,6 +50,9 @@ tail: $(VENV)/dev.stamp $(TEST_TOOLS) ## Run the slow tests: processes that die 
 
 faults: $(VENV)/dev.stamp $(PATRONI)/patroni.stamp ## Stop, kill, pause and disconnect real servers under load; ARGS="--fault-seconds 60"
 	$(PYTEST) -p no:pytest_cov --timeout 600 tests/faults $(ARGS)
+
+mutants: $(VENV)/dev.stamp $(BROWSER) ## Change one thing at a time in copies of the tree, and list what no test notices; ARGS="--seed 7 --count 30"
+	"$(BIN)/python" -m tests.mutation $(ARGS)
 
 test-tools: $(TEST_TOOLS) $(PATRONI)/patroni.stamp ## Install the tools of the slow tests: client generators, readers of files, axe, Patroni
 

@@ -11,7 +11,7 @@ from queue import SimpleQueue
 
 from tests.mutation.coverage_map import CoverageMap, read_map
 from tests.mutation.sample import draw, equivalents
-from tests.mutation.selection import tests_of
+from tests.mutation.selection import nearest_tests
 from tests.mutation.slips import Slip
 from tests.mutation.trial import FOLDER, Copy, Outcome, Verdict
 
@@ -55,7 +55,7 @@ def _judge(drawn: list[Slip], known: CoverageMap, workers: int) -> list[Verdict]
     def judged(slip: Slip) -> Verdict:
         if slip.identity in marked:
             return Verdict(slip, "equivalent", marked[slip.identity])
-        tests = tests_of(slip, known)
+        tests = nearest_tests(slip, known)
         if not tests:
             return Verdict(slip, "not run", "")
         copy = copies.get()

@@ -149,14 +149,14 @@ def _lines_of(file: Path, module: str) -> dict[str, Lines]:
         relative = str(Path(path).relative_to(ROOT))
         for line, contexts in data.contexts_by_lineno(path).items():
             for context in filter(None, contexts):
-                test, is_shared = _test_of(context)
+                test, is_shared = owner_of(context)
                 found[test][relative].add(line)
                 if is_shared:
                     found[module][relative].add(line)
     return {test: {path: sorted(lines) for path, lines in files.items()} for test, files in found.items()}
 
 
-def _test_of(context: str) -> tuple[str, bool]:
+def owner_of(context: str) -> tuple[str, bool]:
     """Return the test of a context, and whether a fixture ran, which other tests may share."""
     found = _CONTEXT.fullmatch(context)
     assert found is not None, context

@@ -12,7 +12,7 @@ from tests.support.wire import ROOT
 _BUDGET = 60.0  # seconds, as measured with coverage, which takes nearly twice as long
 
 
-def tests_of(slip: Slip, known: CoverageMap) -> list[str]:
+def nearest_tests(slip: Slip, known: CoverageMap) -> list[str]:
     """Return the tests that run the slip's line, in the order in which to run them, as many as take a minute."""
     if slip.tests:
         return list(slip.tests)
@@ -23,17 +23,17 @@ def tests_of(slip: Slip, known: CoverageMap) -> list[str]:
     else:
         direct, shared = _tests_of_import(slip.path, known)
     ordered = [*_nearest(direct, slip.path, known), *_nearest(shared, slip.path, known)]
-    return list(_within_budget(ordered, known))
+    return _within_budget(ordered, known)
 
 
 def _tests_of_import(path: str, known: CoverageMap) -> list[set[str]]:
     """Return the tests of the functions in a file; for one without functions, of those in the files that import it."""
-    for files in ([path], _importers(path)):
-        found = [known.tests_of(file, function_lines((ROOT / file).read_bytes())) for file in files]
-        direct, shared = (set().union(*parts) for parts in zip(*found, strict=True)) if found else (set(), set())
-        if direct or shared:
-            return [direct, shared - direct]
-    return [set(), set()]
+    found = known.tests_of(path, function_lines((ROOT / path).read_bytes()))
+    if any(found):
+        return found
+    parts = [known.tests_of(file, function_lines((ROOT / file).read_bytes())) for file in _importers(path)]
+    direct, shared = (set().union(*sets) for sets in zip(*parts, strict=True)) if parts else (set(), set())
+    return [direct, shared - direct]
 
 
 def _importers(path: str) -> list[str]:
@@ -68,10 +68,12 @@ def _words(parts: Iterable[str]) -> set[str]:
     return {word.removesuffix("s") for part in parts for word in re.findall(r"[a-z]+", part)} - {"test", "py"}
 
 
-def _within_budget(tests: list[str], known: CoverageMap) -> Iterable[str]:
-    taken = 0.0
+def _within_budget(tests: list[str], known: CoverageMap) -> list[str]:
+    """Leave out tests for which no time is left, but for the first."""
+    chosen: list[str] = []
+    left = _BUDGET
     for test in tests:
-        taken += known.seconds[test]
-        if taken > _BUDGET and taken > known.seconds[test]:
-            return
-        yield test
+        if known.seconds[test] <= left or not chosen:
+            chosen.append(test)
+            left -= known.seconds[test]
+    return chosen

@@ -30,13 +30,14 @@ _ARITHMETIC: dict[type[ast.operator], tuple[str, str]] = {
 }
 _EXCHANGED = {"min": "max", "max": "min", "any": "all", "all": "any"}
 _SQL = re.compile(r"\b(?:SELECT|WHERE|FROM|ORDER BY|LIMIT|VALUES|UPDATE|DELETE)\b")
+_BOUND = r" [+-] 1\b"
 _SQL_SLIPS = (
     (r" <= ", " < "),
     (r" < ", " <= "),
     (r" >= ", " > "),
     (r" > ", " >= "),
     (r" = ", " <> "),
-    (r" [+-] 1\b", ""),
+    (_BOUND, ""),
     (r"\bAND\b", "OR"),
     (r"\bNOT ", ""),
     (r"\bDESC\b", "ASC"),
@@ -128,9 +129,9 @@ class Source:
     def around(self, edit: Edit, *, changed: bool) -> str:
         """Return the lines of an edit as one, before or after it."""
         first = self._starts[self.line_of(edit.start) - 1]
-        last = self.content.find(b"\n", max(edit.end, edit.start))
         middle = edit.text if changed else self.text(edit.start, edit.end)
-        return " ".join((self.text(first, edit.start) + middle + self.text(edit.end, last)).split())
+        rest, _, _ = self.content[edit.end :].partition(b"\n")
+        return " ".join((self.text(first, edit.start) + middle + rest.decode()).split())
 
 
 def slips_of(path: str, content: bytes) -> Iterator[Slip]:
@@ -369,7 +370,7 @@ def _entries(source: Source, node: ast.expr) -> Iterator[Edit]:
 
 
 def _statements_of_sql(source: Source, node: ast.expr) -> Iterator[Edit]:
-    """Change an operator or a keyword in the text of a statement, outside the braces of a formatted string."""
+    """Change an operator or a keyword in the text of a statement; in the braces of a formatted string, only a bound."""
     if not isinstance(node, ast.JoinedStr) and not _is_text(node):
         return
     start = source.start(node)
@@ -379,7 +380,7 @@ def _statements_of_sql(source: Source, node: ast.expr) -> Iterator[Edit]:
     for pattern, replacement in _SQL_SLIPS:
         for found in re.finditer(pattern, text):
             before = text[: found.start()]
-            if before.count("{") == before.count("}"):
+            if pattern == _BOUND or before.count("{") == before.count("}"):
                 begin = start + len(before.encode())
                 yield Edit(begin, begin + len(found[0].encode()), replacement)
 

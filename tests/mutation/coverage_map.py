@@ -63,13 +63,10 @@ class CoverageMap:
         direct = {owner for owner in owners if owner not in self.modules and owner in self.seconds}
         return [direct, shared - direct]
 
-    @cached_property
-    def lines_by_file(self) -> dict[str, set[int]]:
-        """The lines of each file that any test runs."""
-        found: dict[str, set[int]] = defaultdict(set)
-        for path, number in self._tests_by_line:
-            found[path].add(number)
-        return found
+    def share(self, test: str, path: str) -> float:
+        """Return how much of what a test runs is in a file."""
+        lines = self.modules[test.partition("::")[0]].lines.get(test, {})
+        return len(lines.get(path, ())) / (sum(map(len, lines.values())) or 1)
 
     @cached_property
     def seconds(self) -> dict[str, float]:

@@ -56,9 +56,10 @@ def _imported(file: Path) -> set[str]:
 def _nearest(tests: Iterable[str], path: str, known: CoverageMap) -> list[str]:
     words = _words(Path(path).with_suffix("").parts[2:])
 
-    def key(test: str) -> tuple[int, float, str]:
+    def key(test: str) -> tuple[int, float, float, str]:
         module = Path(test.partition("::")[0]).with_suffix("")
-        return -len(words & _words(module.parts[1:])), known.seconds[test], test
+        named_alike = len(words & _words(module.parts[1:]))
+        return -named_alike, -round(known.share(test, path), 2), known.seconds[test], test
 
     return sorted(tests, key=key)
 

@@ -171,11 +171,12 @@ def test_nearest_tests_come_first() -> None:
         {f"{THERE}::quick": [51], THERE: [51], f"{THERE}::failing": [51]},
         **{f"{THERE}::quick": 0.1, f"{THERE}::shares_a_fixture": 0.1},
     )
+    module.lines[f"{HERE}::quick"]["src/localidades_api/asgi.py"] = [1]
     known = CoverageMap({HERE: module, THERE: others})
     [slip, *_] = slips(in_function("return a < b"), PATH)
     moved = Slip(slip.path, 51, slip.before, slip.after, slip.edit, (51, 50))
     # Without a test that would take too long, and without one that fails.
-    near = [f"{HERE}::quick", f"{HERE}::slow"]
+    near = [f"{HERE}::slow", f"{HERE}::quick"]  # which runs another file too
     assert nearest_tests(moved, known) == [*near, f"{THERE}::quick", f"{THERE}::shares_a_fixture"]
     long = CoverageMap({HERE: measured({f"{HERE}::long": [51]}, **{f"{HERE}::long": 70})})
     assert nearest_tests(moved, long) == [f"{HERE}::long"]

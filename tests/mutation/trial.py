@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import pytest
+
 from tests.mutation.coverage_map import PYTEST
 from tests.mutation.slips import Slip
 from tests.support.wire import ROOT
@@ -64,7 +66,7 @@ class Copy:
         content = file.read_bytes()
         try:
             self._write(file, slip.applied(content))
-            return Verdict(slip, *self.run(tests))
+            return Verdict(slip, *self.run(tests, with_tail=bool(slip.tests)))
         finally:
             self._write(file, content)
 
@@ -73,14 +75,14 @@ class Copy:
         # Compiled code is recognized by the second of the change and the size, which two slips may share.
         Path(importlib.util.cache_from_source(str(file))).unlink(missing_ok=True)
 
-    def run(self, tests: Sequence[str]) -> tuple[Outcome, str]:
+    def run(self, tests: Sequence[str], *, with_tail: bool) -> tuple[Outcome, str]:
         """Run tests until one fails; return its name as the reason."""
         mark = str(self.root)
         # The package is installed as editable from the working tree; this copy comes first.
         env = os.environ | {_MARK: mark, "PYTHONPATH": str(self.root / "src")}
         words = (str(ROOT / ".venv" / "bin" / "python"), *PYTEST, "-x", "--timeout", str(_TEST_TIMEOUT), *_PLUGINS)
         process = subprocess.Popen(
-            (*words, *tests),
+            (*words, *(("-m", "") if with_tail else ()), *tests),
             cwd=self.root,
             env=env,
             stdin=subprocess.DEVNULL,
@@ -95,8 +97,10 @@ class Copy:
             _kill_marked(mark)
         if failed := re.search(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE):
             return "killed", failed[1]
-        if process.returncode == 0:
+        if process.returncode == pytest.ExitCode.OK:
             return "survived", ""
+        if process.returncode == pytest.ExitCode.NO_TESTS_COLLECTED:
+            return "not run", ""
         if re.search(r"^\d+ passed", output, re.MULTILINE):
             return "survived", "not all tests were run: they take too long"
         return "killed", f"exit code {process.returncode}: {output.strip()[-200:]}"

@@ -63,7 +63,7 @@ def _judge(drawn: list[Slip], known: CoverageMap, workers: int) -> list[Verdict]
             verdict = copy.judge(slip, tests)
         finally:
             copies.put(copy)
-        print(f"{verdict.outcome}: {slip.path}:{slip.line} {verdict.reason}", flush=True)
+        print(_described(verdict), flush=True)
         return verdict
 
     with ThreadPoolExecutor(workers) as pool:
@@ -95,10 +95,13 @@ def _folder(path: str) -> str:
 
 
 def _survivors(verdicts: Iterable[Verdict]) -> Iterable[str]:
-    for verdict in verdicts:
-        if verdict.outcome in {"survived", "not run"}:
-            slip = verdict.slip
-            yield f"{slip.path}:{slip.line} ({verdict.outcome})\n- {slip.before}\n+ {slip.after}\n"
+    return (_described(verdict) for verdict in verdicts if verdict.outcome in {"survived", "not run"})
+
+
+def _described(verdict: Verdict) -> str:
+    slip = verdict.slip
+    said = ", ".join(filter(None, [verdict.outcome, verdict.reason]))
+    return f"{slip.path}:{slip.line} ({said})\n- {slip.before}\n+ {slip.after}\n"
 
 
 if __name__ == "__main__":

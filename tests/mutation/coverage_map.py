@@ -133,7 +133,11 @@ def _measure(name: str) -> MeasuredModule:
         )
         if not record.exists():
             raise RuntimeError(f"{name} was not run:\n{run.stdout[-2000:]}{run.stderr[-2000:]}")
-        print(f"{name}: {run.stdout.strip().rpartition(chr(10))[2]}", flush=True)
+        *_, summary = run.stdout.splitlines()
+        print(
+            "\n".join([f"{name}: {summary}", *re.findall(r"^(?:FAILED|ERROR) .*", run.stdout, re.MULTILINE)]),
+            flush=True,
+        )
         return MeasuredModule(json.loads(record.read_text(encoding="utf-8")), _lines_of(data, name))
 
 

@@ -39,6 +39,7 @@ PRELOADED = (
     "rich.console",
     "rich.progress",
 )
+_MEASURES = "COVERAGE_PROCESS_START"  # coverage starts in a forked command, not in the process that it is forked from
 _STREAMS = 3  # stdin, stdout, stderr
 _LENGTH = struct.Struct("!I")
 
@@ -98,6 +99,7 @@ class ForkServer:
                 with (folder / "forkserver.log").open("ab") as log:
                     self._started = subprocess.Popen(
                         [sys.executable, __file__, str(self._path), str(run)],
+                        env={name: value for name, value in os.environ.items() if name != _MEASURES},
                         stdin=subprocess.DEVNULL,
                         stdout=log,
                         stderr=log,
@@ -224,6 +226,8 @@ def _become(request: dict[str, Any]) -> None:
         limit = int(request["files"])
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     sys.argv = ["localidades-api", *request["arguments"]]
+    if _MEASURES in os.environ:
+        import_module("coverage").process_startup()
 
 
 if __name__ == "__main__":

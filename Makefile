@@ -23,10 +23,10 @@ export UV_SYSTEM_CERTS := true
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run quick test coverage tail faults fuzz mutants test-tools lint format docs bench dist sbom audit requirements vendored clean
+.PHONY: help run quick sql test coverage tail faults fuzz mutants test-tools lint format docs bench dist sbom audit requirements vendored clean
 
 help: ## List the commands
-	@sed -n 's/^\([a-z][a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
+	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "  make %-12s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 PORT := 8000
 
@@ -45,6 +45,11 @@ coverage: $(VENV)/dev.stamp $(TEST_TOOLS) ## Run all tests and fail if coverage 
 
 quick: $(VENV)/dev.stamp ## Run the tests that need no Postgres, in half a minute
 	LOCALIDADES_POSTGRES_BIN=none $(PYTEST) -p no:pytest_cov --hypothesis-profile=quick -m "not tail" tests/unit tests/names tests/bulk tests/importer/test_source.py $(ARGS)
+
+sql: $(VENV)/dev.stamp ## Run the tests that depend on SQL, for another Postgres: LOCALIDADES_POSTGRES_BIN=/usr/lib/postgresql/15/bin
+	$(PYTEST) -p no:pytest_cov -m "not tail" tests/importer tests/http/test_changes.py tests/http/test_downloads.py \
+		tests/http/test_filters.py tests/http/test_nearest.py tests/http/test_releases.py tests/http/test_search.py \
+		tests/http/test_sort.py tests/http/test_tiles.py $(ARGS)
 
 tail: $(VENV)/dev.stamp $(TEST_TOOLS) ## Run the slow tests: processes that die or hang, large files, thousands of inputs, other programs
 	$(PYTEST) -p no:pytest_cov -m "tail or hypothesis" --hypothesis-profile=tail $(ARGS)

@@ -347,6 +347,16 @@ def test_work_that_a_small_file_would_cause_is_refused(
         opened(edited(workbook_of(HEADER, PLACE), {member: edit}))
 
 
+@pytest.mark.parametrize("before", range(0, 32 * 1024, 4 * 1024))  # wherever in a piece that is parsed it begins
+def test_long_tag_and_comment_are_read(before: int) -> None:
+    comment, long = b"<!--" + b"a" * 120_000 + b"-->", b'<row x="' + b"a" * 120_000 + b'" '
+
+    def lengthen(xml: bytes) -> bytes:
+        return xml.replace(b"<sheetData>", b" " * before + comment + b"<sheetData>").replace(b"<row ", long, 1)
+
+    assert read(edited(workbook_of(HEADER, PLACE), {SHEET: lengthen})) == [CELLS]
+
+
 def test_part_that_is_listed_twice_is_read_once() -> None:
     relations, sheet = "xl/_rels/workbook.xml.rels", b'<sheet name="Sheet1"'
     data = edited(

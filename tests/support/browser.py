@@ -35,10 +35,11 @@ def chromium() -> str:
 @asynccontextmanager
 async def launched(*arguments: str) -> AsyncIterator[Browser]:
     """Start Debian's Chromium; Playwright's own is never downloaded."""
+    program = chromium()  # first, because Playwright's driver needs libatomic1, which Debian installs with Chromium
     async with async_playwright() as playwright:
         # Root can't have Chromium's sandbox.
         browser = await playwright.chromium.launch(
-            executable_path=chromium(), args=arguments, chromium_sandbox=os.geteuid() != 0
+            executable_path=program, args=arguments, chromium_sandbox=os.geteuid() != 0
         )
         yield browser
         await browser.close()

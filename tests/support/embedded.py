@@ -3,12 +3,12 @@
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.support.machine import reachable_folder
@@ -38,18 +38,16 @@ def copy_clone(folder: Path) -> Path:
 
 def find_processes(folder: Path) -> dict[str, int]:
     """Find the watchdog and the postmaster of the servers below the folder."""
-    listing = subprocess.run(
-        ["/bin/ps", "-axww", "-o", "pid=,ppid=,command="], capture_output=True, text=True, check=True
-    )
     found = {}
     parents = {}
-    for line in listing.stdout.splitlines():
-        pid, parent, command = line.split(maxsplit=2)
+    for process in psutil.process_iter(["pid", "ppid", "cmdline"]):
+        pid, parent = process.info["pid"], process.info["ppid"]
+        command = " ".join(process.info["cmdline"] or ())  # None for a process that this user may not look at
         if f" {folder}" in command and "watchdog.py" in command:
-            found["watchdog"] = int(pid)
+            found["watchdog"] = pid
         elif f" -D {folder}" in command:
-            parents[int(pid)] = int(parent)
-    for process, its_parent in parents.items():
-        if its_parent not in parents:  # a process that it has just forked has the same command line for a moment
-            found["postmaster"] = process
+            parents[pid] = parent
+    for pid, parent in parents.items():
+        if parent not in parents:  # a process that it has just forked has the same command line for a moment
+            found["postmaster"] = pid
     return found

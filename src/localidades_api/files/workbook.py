@@ -29,7 +29,7 @@ _PIECE = 32 * 1024  # bytes of XML, some milliseconds
 _MAX_INDEX = 1024**2  # bytes of a part that lists sheets or parts
 _MAX_TABLES, _MAX_TABLE = 100, 256 * 1024  # tables of a sheet, and bytes of each
 _MAX_STYLES = 16 * 1024**2  # bytes
-_MAX_TOKEN = 128 * 1024  # bytes of a tag or comment; expat 2.5 takes time squared for a longer one
+_MAX_TOKEN = 128 * 1024  # bytes of a tag or comment; expat takes time squared for a longer one
 _MAX_DEPTH = 100  # elements within each other, of which expat keeps each in memory
 _MAX_ROW = 1024**2  # characters
 _MAX_GAP = 16 * 1024**2  # bytes of XML between the ends of two rows with a value, or of two texts
@@ -272,6 +272,9 @@ class _Parser:
     def __init__(self) -> None:
         self.expat = expat.ParserCreate("UTF-8")
         self.expat.buffer_text = True
+        # Since expat 2.6 it may look at an unfinished tag only once twice as much has come, so it seems twice as long.
+        if hasattr(self.expat, "SetReparseDeferralEnabled"):
+            self.expat.SetReparseDeferralEnabled(False)  # noqa: FBT003  # takes no keywords
         self.expat.StartDoctypeDeclHandler = _refuse_doctype  # so no custom entities either
         self.expat.StartElementHandler = self._start
         self.expat.EndElementHandler = self._end

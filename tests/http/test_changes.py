@@ -647,3 +647,10 @@ async def test_applying_the_changes_to_the_first_real_catalogue_gives_the_second
     assert keys == sorted(set(keys))
     copy = applied(await own_columns(real, "2012-06"), changes)
     assert copy == {record["id"]: record for record in await own_columns(real, "2018-09")}
+
+
+async def test_page_beyond_the_last_is_404_although_its_entity_tag_is_known(client: httpx.AsyncClient) -> None:
+    target = f"{RELEASES}2020-01/changes/?since=2019-01&page="
+    first = await client.get(f"{target}1")
+    held = {"If-None-Match": first.headers["etag"]}
+    assert [(await client.get(f"{target}{page}", headers=held)).status_code for page in (1, 2, 99)] == [304, 304, 404]

@@ -447,3 +447,112 @@ async def test_open_list_and_messages_pass_axe(
         await expect(page.get_by_role("status")).to_have_text("Sin resultados.")
         await page.screenshot(path=SCREENSHOTS / f"field-none-{scheme}-{width}.png")
         assert await axe_faults(page) == {}
+
+
+# -- The cascade
+
+CASCADE = '<localidad-cascada name-municipio="mun" name-localidad="loc" required></localidad-cascada>'
+NONE = {"estado": "", "mun": "", "loc": ""}
+
+
+async def open_cascade(page: Page, fields: str = CASCADE, **query: str) -> tuple[Locator, Locator, Locator]:
+    """Open a form with a cascade; return its three fields."""
+    await open_form(page, fields, script="localidad-cascada.js", **query)
+    estado, municipio = (page.get_by_role("combobox", name=name) for name in ("Estado", "Municipio"))
+    await expect(estado.locator("option", has_text="Jalisco")).to_be_attached()
+    return estado, municipio, page.get_by_role("combobox", name="Locali")
+
+
+async def test_cascade_sends_three_keys(page: Page, forms: str) -> None:
+    estado, municipio, localidad = await open_cascade(page)
+    await expect(municipio).to_be_disabled()
+    await expect(localidad).to_be_disabled()
+    assert await sent(page) == NONE
+    await estado.select_option("Jalisco")
+    await municipio.select_option("Tepatitlán 2")
+    await localidad.fill("penon 80")
+    await expect(page.get_by_role("option", name="El Peñón 80, Tepatitlán 2, Jalisco")).to_have_count(1)
+    await localidad.press("ArrowDown")
+    await localidad.press("Enter")
+    expected = {"estado": "14", "mun": "14002", "loc": "140020005"}
+    assert (await sent(page), await is_valid(page)) == (expected, True)
+    await page.get_by_role("button", name="Guardar").click()
+    await expect(page).to_have_url(f"{forms}/saved?estado=14&mun=14002&loc=140020005&boton=guardar")
+
+
+async def test_each_level_of_a_cascade_empties_those_below(page: Page) -> None:
+    fields = CASCADE.replace("required", 'value="140020005"')
+    estado, municipio, localidad = await open_cascade(page, fields)
+    await expect(localidad).to_have_value("El Peñón 80, Tepatitlán 2, Jalisco")
+    await expect(municipio).to_have_value("14002")
+    await expect(estado).to_have_value("14")
+    await municipio.select_option("Tepatitlán 3")
+    assert await sent(page) == {"estado": "14", "mun": "14003", "loc": ""}
+    await expect(localidad).to_have_value("")
+    await estado.select_option("Yucatán")
+    assert await sent(page) == {"estado": "31", "mun": "", "loc": ""}
+    await expect(localidad).to_be_disabled()
+    await estado.select_option("—")
+    assert await sent(page) == NONE
+    await page.evaluate("document.forms[0].reset()")
+    assert await sent(page) == {"estado": "14", "mun": "14002", "loc": "140020005"}
+    await expect(municipio).to_have_value("14002")
+    await expect(localidad).to_have_value("El Peñón 80, Tepatitlán 2, Jalisco")
+
+
+@pytest.mark.parametrize(
+    ("language", "sentences"),
+    [
+        ("en", ("Choose an estado.", "Choose a municipio.", "Type a place and choose it from the list.")),
+        ("es", ("Elija un estado.", "Elija un municipio.", "Escriba un lugar y elíjalo de la lista.")),
+    ],
+)
+async def test_cascade_says_what_is_missing(page: Page, language: str, sentences: tuple[str, ...]) -> None:
+    estado, municipio, localidad = await open_cascade(page, lang=language)
+    for field, sentence in zip((estado, municipio, localidad), sentences, strict=True):
+        await page.get_by_role("button", name="Guardar").click()
+        await expect(field).to_be_focused()
+        assert await page.evaluate("document.querySelector('localidad-cascada').validationMessage") == sentence
+        if field != localidad:
+            await field.select_option(index=1)
+
+
+async def test_late_municipios_of_another_estado_are_dropped(page: Page) -> None:
+    late = await hold(page, "**/municipios/?estado_id=14&**")
+    estado, municipio, _ = await open_cascade(page)
+    await estado.select_option("14")
+    await late.asked()
+    await estado.select_option("01")
+    await expect(municipio.locator("option")).to_have_text(["—", "Municipio 001", "Municipio 002"])
+    late.release()
+    await page.evaluate("new Promise((done) => setTimeout(done, 300))")  # longer than a slow response
+    await expect(municipio.locator("option")).to_have_text(["—", "Municipio 001", "Municipio 002"])
+
+
+async def test_missing_list_of_a_cascade_is_said_and_asked_for_again(
+    browser: Browser, forms: str, two_releases: str
+) -> None:
+    async with visit(browser, forms, service=two_releases, errors=True) as page:
+        estado, municipio, _ = await open_cascade(page)
+        await page.route("**/municipios/**", lambda route: route.abort())
+        await estado.select_option("14")
+        told = page.get_by_role("status").filter(has_text="No hay conexión con el catálogo.")
+        await expect(told).to_be_visible()
+        await page.unroute("**/municipios/**")
+        await municipio.focus()
+        await expect(municipio.locator("option")).to_have_count(4)
+        await expect(told).to_have_count(0)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+async def test_cascade_passes_axe(browser: Browser, forms: str, two_releases: str, scheme: str, width: int) -> None:
+    size = {"width": width, "height": 700}
+    async with visit(browser, forms, service=two_releases, color_scheme=scheme, viewport=size) as page:
+        _, municipio, localidad = await open_cascade(page, CASCADE.replace("required", 'value="14002"'))
+        await expect(municipio).to_have_value("14002")
+        await localidad.fill("penon")
+        await expect(page.get_by_role("listbox").get_by_role("option")).to_have_count(8)
+        await localidad.press("ArrowDown")
+        await page.screenshot(path=SCREENSHOTS / f"cascade-{scheme}-{width}.png")
+        assert await axe_faults(page) == {}

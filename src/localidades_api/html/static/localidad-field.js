@@ -184,7 +184,7 @@ STYLES.replaceSync(`
 * { box-sizing: border-box; }
 label { display: block; margin-block-end: .25em; }
 .box { position: relative; }
-input { inline-size: 100%; padding: .45em .6em; font: inherit; color: FieldText; background: Field;
+input { inline-size: 100%; min-block-size: 2.4em; padding: .45em .6em; font: inherit; color: FieldText; background: Field;
   border: 1px solid color-mix(in srgb, FieldText 60%, Field); border-radius: .3em; }
 input:disabled { color: GrayText; cursor: not-allowed; }
 ul, p:not(.spoken, :empty) { position: absolute; z-index: 1000; inset-inline: 0; inset-block-start: 100%; margin: .2em 0 0;

@@ -1,6 +1,7 @@
 """The field for forms, `<localidad-field>`, on pages of another origin with a strict Content-Security-Policy."""
 
 import html
+import re
 from collections.abc import AsyncIterator, Iterator
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -9,6 +10,7 @@ from playwright.async_api import Browser, Locator, Page, Route, expect
 
 from tests.support.browser import SCREENSHOTS, axe_faults, hold, visit
 from tests.support.http_server import Request, Response, http_server
+from tests.support.wire import ROOT
 
 TELEPHONE = {"width": 390, "height": 844}
 NANDU, NANDU_LABEL = "010010006", "Peñón Ñandú  Doble, Municipio 001, Aguascalientes"
@@ -556,3 +558,17 @@ async def test_cascade_passes_axe(browser: Browser, forms: str, two_releases: st
         await localidad.press("ArrowDown")
         await page.screenshot(path=SCREENSHOTS / f"cascade-{scheme}-{width}.png")
         assert await axe_faults(page) == {}
+
+
+# -- The package
+
+
+@pytest.mark.parametrize("name", ["field", "cascada"])
+async def test_types_name_what_the_element_has(page: Page, name: str) -> None:
+    await open_form(page, f"<localidad-{name}></localidad-{name}>", script=f"localidad-{name}.js")
+    text = (ROOT / "npm" / f"localidad-{name}.d.ts").read_text(encoding="utf-8")
+    [body] = re.findall(r"^export class .*?\{\n(.*?)^\}", text, re.MULTILINE | re.DOTALL)
+    declared = set(re.findall(r"^  (?:readonly |get |set )?([A-Za-z]+)[:(]", body, re.MULTILINE))
+    prototype = f"Object.getOwnPropertyNames(customElements.get('localidad-{name}').prototype)"
+    has = {one for one in await page.evaluate(prototype) if not one.endswith("Callback")}
+    assert declared == has - {"constructor"}

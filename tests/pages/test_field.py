@@ -320,10 +320,12 @@ async def test_properties_of_a_framework_are_taken(page: Page, *, is_early: bool
     assert await page.evaluate("window.changed") == [NANDU, "Peñón Ñandú  Doble"]
 
 
-# As Django writes a bound field with an error, with a widget whose template is this element.
-DJANGO = f"""<p><label for="id_localidad">Localidad:</label>
-<localidad-field name="localidad" value="{NANDU}" required aria-describedby="id_localidad_helptext" id="id_localidad">
-</localidad-field><span class="helptext" id="id_localidad_helptext">Donde vive.</span></p>"""
+# As Django 5.2 writes a bound field with an error, with the widget of the guide.
+DJANGO = f"""<ul class="errorlist" id="id_localidad_error"><li>No vive ahí.</li></ul><p>
+<label for="id_localidad">Localidad:</label>
+<localidad-field name="localidad" value="{NANDU}" required aria-invalid="true"
+  aria-describedby="id_localidad_helptext id_localidad_error" id="id_localidad"></localidad-field>
+<span class="helptext" id="id_localidad_helptext">Donde vive.</span></p>"""
 
 
 async def test_html_of_a_django_form_is_named_and_described(page: Page) -> None:
@@ -333,7 +335,8 @@ async def test_html_of_a_django_form_is_named_and_described(page: Page) -> None:
     cdp = await page.context.new_cdp_session(page)  # Playwright doesn't know of descriptions from outside a shadow tree
     nodes = (await cdp.send("Accessibility.getFullAXTree"))["nodes"]
     [described] = [node["description"]["value"] for node in nodes if node.get("role", {}).get("value") == "combobox"]
-    assert described == "Donde vive."
+    assert described == "Donde vive. No vive ahí."
+    await expect(field).to_have_attribute("aria-invalid", "true")
 
 
 # -- Answers that are late or missing

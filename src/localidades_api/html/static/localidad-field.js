@@ -251,7 +251,9 @@ const FLAGS = ["required", "disabled"];
 
 export class LocalidadField extends HTMLElement {
   static formAssociated = true;
-  static observedAttributes = ["value", "label", "aria-label", "aria-describedby", "placeholder", "estado", "municipio", "required"];
+  static observedAttributes = [
+    "value", "label", "aria-label", "aria-describedby", "aria-invalid", "placeholder", "estado", "municipio", "required",
+  ];
 
   #internals = this.attachInternals();
   #input = create("input", { id: "input", part: "input", type: "text", maxlength: "100", autocomplete: "off", spellcheck: "false" });
@@ -434,6 +436,7 @@ export class LocalidadField extends HTMLElement {
     else this.#input.removeAttribute("aria-label");
     this.#input.placeholder = this.placeholder;
     this.#input.setAttribute("aria-required", String(this.required));
+    this.#input.setAttribute("aria-invalid", this.getAttribute("aria-invalid") ?? "false");
     this.#list.setAttribute("aria-label", name || this.label || this.#words.list);
     const ids = (this.getAttribute("aria-describedby") ?? "").split(/\s+/).filter(Boolean);
     this.#input.ariaDescribedByElements = ids.map((id) => this.getRootNode().getElementById?.(id)).filter(Boolean);

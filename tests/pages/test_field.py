@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from playwright.async_api import Browser, Locator, Page, Route, expect
 
+from localidades_api.html.static_files import STATIC
 from tests.support.browser import SCREENSHOTS, axe_faults, hold, visit
 from tests.support.http_server import Request, Response, http_server
 from tests.support.wire import ROOT
@@ -22,15 +23,19 @@ LAST = '<button name="boton" value="guardar">Guardar</button>'
 def forms(two_releases: str) -> Iterator[str]:
     """Yield the address of a site whose page has the form that the query of its URL says."""
     policy = (
-        f"default-src 'none'; script-src {two_releases}; connect-src {two_releases}; form-action 'self';"
+        f"default-src 'none'; script-src 'self' {two_releases}; connect-src 'self' {two_releases}; form-action 'self';"
         " require-trusted-types-for 'script'"
     )
 
     def respond(request: Request) -> Response:
+        if request.target.startswith("/bundle/"):
+            script = (STATIC / request.target.removeprefix("/bundle/")).read_bytes()
+            return Response(script, headers={"Content-Type": "text/javascript"})
         query = {name: values[0] for name, values in parse_qs(urlsplit(request.target).query).items()}
+        folder = query.get("from", f"{two_releases}/static")
         document = f"""<!doctype html><html lang="{query.get("lang", "es")}"><meta charset="utf-8">
 <meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark"><title>Forma</title>
-<script type="module" src="{two_releases}/static/{query.get("script", "localidad-field.js")}"></script>
+<script type="module" src="{folder}/{query.get("script", "localidad-field.js")}"></script>
 <main><h1>Forma</h1>
 <form action="/saved">{query.get("fields", html.escape(request.target))}{LAST}</form></main>"""
         headers = {"Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": policy}
@@ -78,7 +83,7 @@ async def test_place_is_chosen_by_keyboard_and_its_key_is_sent(page: Page, forms
     await expect(options).to_have_count(3)
     await expect(field).to_have_attribute("aria-expanded", "true")
     await expect(page.get_by_role("status")).to_have_text("3 lugares")
-    for key, index in (("ArrowUp", 2), ("ArrowDown", 0), ("End", 2), ("Home", 0), ("ArrowDown", 1)):
+    for key, index in (("ArrowUp", 2), ("ArrowDown", 0), ("End", 2), ("Home", 0), ("ArrowUp", 2), ("ArrowUp", 1)):
         await field.press(key)
         await expect(options.nth(index)).to_have_attribute("aria-selected", "true")
         await expect(page.get_by_role("option", selected=True)).to_have_count(1)
@@ -193,6 +198,22 @@ async def test_release_is_that_of_the_field(page: Page) -> None:
             await expect(page.get_by_role("option")).to_have_count(found)
         else:
             await expect(page.get_by_role("status").last).to_have_text("Sin resultados.")
+
+
+async def test_bundled_script_asks_the_service_that_it_is_given(page: Page, two_releases: str) -> None:
+    for path in ("", "/"):
+        field = await open_form(
+            page, f'<localidad-field service="{two_releases}{path}"></localidad-field>', **{"from": "/bundle"}
+        )
+        await field.fill("penon nandu")
+        await expect(page.get_by_role("option")).to_have_text([NANDU_LABEL])
+    cascade = f'<localidad-cascada service="{two_releases}" release="2020-01" value="310030005"></localidad-cascada>'
+    await open_form(page, cascade, script="localidad-cascada.js", **{"from": "/bundle"})
+    await expect(page.get_by_role("combobox", name="Localidad")).to_have_value("El Peñón 156, Tepatitlán 3, Yucatán")
+    await expect(page.get_by_role("combobox", name="Estado")).to_have_value("31")
+    field = await open_form(page, **{"from": "/bundle"})  # whose own server has no catalogue
+    await field.fill("penon nandu")
+    await expect(page.get_by_role("status")).to_have_text("No hay conexión con el catálogo.")
 
 
 # -- In a form
@@ -354,13 +375,32 @@ async def test_late_suggestions_are_dropped(page: Page) -> None:
     await expect(page.get_by_role("option")).to_have_text([NANDU_LABEL])
 
 
-async def test_letters_in_a_row_are_one_request(page: Page) -> None:
+async def test_suggestions_wait_for_a_pause(page: Page) -> None:
+    await page.clock.install(time=0)
     field = await open_form(page)
+    await page.clock.pause_at(3600)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    await field.press_sequentially("penon nandu", delay=10)
-    await expect(page.get_by_role("option")).to_have_count(1)
-    assert len(asked) < 4
+    for typed in ("gua", "guadalajara"):
+        await field.fill(typed)
+        await page.clock.run_for(149)
+        assert asked == []
+    await page.clock.run_for(1)
+    await expect(page.get_by_role("option")).to_have_count(3)
+    assert len(asked) == 1
+
+
+async def test_late_name_of_a_given_key_does_not_replace_what_was_typed(page: Page) -> None:
+    late = await hold(page, f"**/suggest/?q={NANDU}&**")
+    field = await open_form(page, f'<localidad-field name="localidad" value="{NANDU}"></localidad-field>')
+    await late.asked()
+    await expect(field).to_have_value(NANDU)
+    await field.fill("guadalajara")
+    late.release()
+    await expect(page.get_by_role("option")).to_have_count(3)
+    await page.evaluate("new Promise((done) => setTimeout(done, 300))")  # longer than a slow response
+    await expect(field).to_have_value("guadalajara")
+    assert await sent(page) == {"localidad": ""}
 
 
 @pytest.mark.parametrize(

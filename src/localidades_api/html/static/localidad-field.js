@@ -68,8 +68,9 @@ export function explain(error, language) {
 }
 
 // A text field with a list of suggestions: an editable combobox (ARIA 1.2) that keeps the focus.
-// `ask` resolves to the places for a text, `choose` takes the chosen one, `label` is the text of an option, and `announce`
-// that of the status for a number of places or an error.
+// `ask` resolves to the places for a text, `pause` milliseconds after a letter; `choose` takes the one that a click or one
+// of `choosingKeys` chooses. `label` is the text of an option, and `announce` that of the status for a number of places or
+// an error.
 export class Combobox {
   #input;
   #list;
@@ -86,7 +87,7 @@ export class Combobox {
     list.setAttribute("role", "listbox");
     list.hidden = true;
     status.setAttribute("role", "status"); // there before it says anything, or a screen reader may miss it
-    input.addEventListener("input", () => this.#ask(PAUSE));
+    input.addEventListener("input", () => this.#ask(callbacks.pause));
     input.addEventListener("keydown", (event) => this.#press(event));
     input.addEventListener("blur", () => this.close());
     list.addEventListener("mousedown", (event) => event.preventDefault()); // the focus stays in the field
@@ -95,11 +96,6 @@ export class Combobox {
       if (index >= 0) this.#choose(index);
     });
   }
-
-  get isOpen() {
-    return !this.#list.hidden;
-  }
-
   // A late answer would take back what was chosen, or open what was closed.
   close() {
     this.#request.abort();
@@ -170,8 +166,8 @@ export class Combobox {
     } else if (this.#active >= 0 && (key === "Home" || key === "End")) {
       event.preventDefault();
       this.#activate(key === "Home" ? 0 : count - 1);
-    } else if (this.#active >= 0 && (key === "Enter" || key === "Tab")) {
-      if (key === "Enter") event.preventDefault();
+    } else if (this.#active >= 0 && this.#callbacks.choosingKeys.includes(key)) {
+      if (key !== "Tab") event.preventDefault(); // which goes on to the next field
       this.#choose(this.#active);
     }
   }
@@ -275,6 +271,8 @@ export class LocalidadField extends HTMLElement {
     // Before the combobox: what is typed takes back the key at once, whenever its suggestions come.
     this.#input.addEventListener("input", () => { this.#lookup.abort(); this.#set("", null); });
     this.#combobox = new Combobox(this.#input, this.#list, this.#status, {
+      pause: PAUSE,
+      choosingKeys: ["Enter", "Tab"],
       ask: (text, signal) => this.#suggest(text, signal),
       choose: (place) => this.#choose(place),
       label: (place) => this.#labelOf(place),

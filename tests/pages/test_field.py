@@ -300,14 +300,12 @@ async def test_events_say_when_the_key_changes(page: Page) -> None:
     await page.get_by_role("option").click()
     await field.press("Backspace")
     await field.press("Tab")
-    events = [
-        ["input", True, ""],
-        ["input", True, NANDU],
-        ["change", True, NANDU],
-        ["input", True, ""],
-        ["change", True, ""],
-    ]
-    assert await page.evaluate("events") == events
+    chosen = [["input", True, ""], ["input", True, NANDU], ["change", True, NANDU]]
+    assert await page.evaluate("events") == [*chosen, ["input", True, ""], ["change", True, ""]]
+    await page.evaluate("events.length = 0")
+    await field.fill(NANDU)  # chooses
+    await page.get_by_role("option").click()  # which is the same
+    assert await page.evaluate("events") == chosen
 
 
 # As React 19 and other frameworks do: properties, also before the script has loaded, and listeners.

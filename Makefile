@@ -92,7 +92,9 @@ docs: $(DOCS)/docs.stamp ## Build the site of docs/ into build/site; a broken li
 bench: $(VENV)/run.stamp $(PEERS)/bench.stamp benchmarks/peers/fastify/node_modules ## Compare the service with other stacks; ARGS="--quick"
 	@exec "$(BIN)/python" -m benchmarks $(ARGS)
 
-dist: $(VENV)/run.stamp ## Build the sdists of the service and of its client into dist/, and the wheels from the sdists
+VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"$$/\1/p' src/localidades_api/__init__.py)
+
+dist: $(VENV)/run.stamp ## Build into dist/ the sdists of the service and of its client, wheels from the sdists, and the npm package of the field
 	rm -rf dist
 	"$(BIN)/python" -m hatchling build --target sdist
 	cd src && "$(abspath $(BIN))/python" -m hatchling build --target sdist --directory "$(abspath dist)"
@@ -101,6 +103,10 @@ dist: $(VENV)/run.stamp ## Build the sdists of the service and of its client int
 		(cd dist/source && "$(abspath $(BIN))/python" -m hatchling build --target wheel --directory "$(abspath dist)") && \
 		rm -r dist/source || exit 1; \
 	done
+	mkdir dist/package
+	cp npm/README.md npm/*.d.ts LICENSE src/localidades_api/html/static/localidad-*.js dist/package
+	sed 's/"version": "[^"]*"/"version": "$(VERSION)"/' npm/package.json > dist/package/package.json
+	tar --create --gzip --file dist/localidad-field-$(VERSION).tgz --directory dist package && rm -r dist/package
 
 sbom: $(SUPPLY)/supply.stamp ## List the components of a deployment: CycloneDX, build/sbom.cdx.json
 	PYTHONWARNINGS=ignore "$(SUPPLY)/bin/cyclonedx-py" requirements requirements/serve.txt --pyproject pyproject.toml --mc-type application \

@@ -37,12 +37,13 @@ LEFT_BEHIND = [
 
 
 class Packages(NamedTuple):
-    """The packages that `make dist` builds from a clone, and the paths that git tracks there."""
+    """The packages that `make dist` builds from a clone, and the paths that git tracks there; `field` is npm's."""
 
     sdist: Path
     wheel: Path
     client_sdist: Path
     client_wheel: Path
+    field: Path
     tracked: set[str]
 
 
@@ -62,8 +63,9 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Packages:
     dist = clone / "dist"
     [sdist], [wheel] = dist.glob("localidades_api-*.tar.gz"), dist.glob("localidades_api-*.whl")
     [client_sdist], [client_wheel] = dist.glob("localidades_client-*.tar.gz"), dist.glob("localidades_client-*.whl")
-    assert {*dist.iterdir()} == {sdist, wheel, client_sdist, client_wheel}
-    return Packages(sdist, wheel, client_sdist, client_wheel, tracked)
+    [field] = dist.glob("localidad-field-*.tgz")
+    assert {*dist.iterdir()} == {sdist, wheel, client_sdist, client_wheel, field}
+    return Packages(sdist, wheel, client_sdist, client_wheel, field, tracked)
 
 
 def test_sdist_has_the_tracked_files(packages: Packages) -> None:
@@ -126,6 +128,31 @@ def test_sdist_of_the_client_has_what_its_wheel_is_built_from(packages: Packages
         packed = {name.partition("/")[2] for name in archive.getnames()}
     modules = {f"localidades_api/{name}" for name in ["__init__.py", *CLIENT_MODULES.values()]}
     assert packed == modules | {"pyproject.toml", "LICENSE", "PKG-INFO", ".gitignore"}
+
+
+def test_npm_package_of_the_field_has_its_scripts_and_types(packages: Packages) -> None:
+    static = ROOT / "src" / "localidades_api" / "html" / "static"
+    with tarfile.open(packages.field) as archive:
+        packed = {
+            one.name.removeprefix("package/"): file.read()
+            for one in archive.getmembers()
+            if (file := archive.extractfile(one))
+        }
+    described = json.loads(packed.pop("package.json"))
+    sources = [
+        *(ROOT / "npm").glob("*.d.ts"),
+        *static.glob("localidad-*.js"),
+        ROOT / "npm" / "README.md",
+        ROOT / "LICENSE",
+    ]
+    assert packed == {path.name: path.read_bytes() for path in sources}
+    exported = {name for one in described["exports"].values() for name in one.values()} | {described["types"]}
+    assert {f"./{name}" for name in packed if name.startswith("localidad-")} == exported
+    assert packages.field.name == f"{described['name']}-{described['version']}.tgz"
+    assert described["version"] == packages.wheel.name.split("-")[1]
+    assert "dependencies" not in described
+    imports = re.findall('^import .* from "./(.*)";$', packed["localidad-cascada.js"].decode(), re.MULTILINE)
+    assert imports == ["localidad-field.js"]
 
 
 ASK = """

@@ -14,6 +14,7 @@ JSON = [
 FILES = [
     *(f"{LIST}download/?format={name}" for name in ("csv", "excel", "ndjson", "geojson", "parquet", "xlsx", "gpkg")),
     "/static/style.css", "/static/page.js", "/static/match.js", "/static/map.js", "/static/icon.svg",
+    "/static/localidad-field.js",
     "/static/maplibre/maplibre-gl.mjs", "/static/maplibre/maplibre-gl-worker.mjs",
     "/static/delaunator/delaunator.min.js",
     "/static-swagger-ui/swagger-ui.css", "/static-swagger-ui/swagger-ui-bundle.js",

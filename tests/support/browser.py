@@ -51,11 +51,12 @@ async def visit(
     base: str,
     *,
     errors: bool = False,
+    service: str | None = None,
     **options: Any,  # noqa: ANN401  # passed on
 ) -> AsyncIterator[Page]:
     """Open a page; fail at the end if it wrote to the console or sent a request elsewhere.
 
-    With `errors`, the console may report responses with an error status.
+    With `errors`, the console may report responses with an error status. `service` is another origin for requests.
     """
     context = await browser.new_context(**{"base_url": base, "locale": "en-US", **options})
     wrong: list[str] = []
@@ -65,7 +66,7 @@ async def visit(
             wrong.append(f"{message.type}: {message.text}")
 
     def on_request(request: Request) -> None:
-        if not request.url.startswith((f"{base}/", f"blob:{base}/")):
+        if not request.url.startswith((f"{base}/", f"blob:{base}/", f"{service or base}/")):
             wrong.append(f"asked for {request.url}")
 
     context.on("console", on_console)

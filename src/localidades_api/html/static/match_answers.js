@@ -1,7 +1,7 @@
 // The answers, and the choices of the person where several places are possible.
 import { sentenceOf } from "./match_sentences.js";
 import { amount, count, element, say, textsOf, words } from "./match_words.js";
-import { Suggestions } from "./page.js";
+import { offerSuggestions } from "./page.js";
 
 const STEP = 100; // rows drawn at once: a browser freezes over ten thousand
 const NONE = "none"; // the choice of none of the candidates
@@ -181,7 +181,7 @@ export class Answers {
     parent.append(box);
     return () => {
       box.hidden = !isAlone && !this.isElsewhere(key, candidates);
-      if (!box.hidden && !input.role) new Suggestions(input);
+      if (!box.hidden && !input.role) offerSuggestions(input);
     };
   }
 

@@ -1,4 +1,5 @@
 // What a page does besides: everything here only adds to what works without it.
+import { Combobox, read } from "./localidad-field.js";
 
 const system = matchMedia("(prefers-color-scheme: dark)");
 
@@ -69,120 +70,45 @@ function offerCopies() {
 // Where the pages of each kind of place are, from the list of localities.
 const FOLDERS = { localidad: "", municipio: "../municipios/", estado: "../estados/" };
 
-// A combobox with a list (WAI-ARIA): arrows choose, Enter goes to the place, Escape closes.
-export class Suggestions {
-  constructor(input) {
-    this.input = input;
-    this.places = [];
-    this.chosen = -1;
-    this.list = document.createElement("ul");
-    this.list.id = `${input.id}-suggestions`;
-    this.list.className = "suggestions";
-    this.list.setAttribute("role", "listbox");
-    this.list.setAttribute("aria-label", document.querySelector(`label[for="${input.id}"]`).textContent);
-    this.list.hidden = true;
-    this.told = document.createElement("p"); // there before it says anything, for else a screen reader may miss it
-    this.told.className = "suggestions none";
-    this.told.setAttribute("role", "status");
-    input.after(this.list, this.told);
-    for (const [name, value] of [["role", "combobox"], ["aria-autocomplete", "list"], ["aria-expanded", "false"],
-                                 ["aria-controls", this.list.id]]) input.setAttribute(name, value);
-    input.addEventListener("input", () => this.ask());
-    input.addEventListener("keydown", (event) => this.press(event));
-    input.addEventListener("blur", () => this.close()); // after the mousedown on an option
-  }
+// The form knows the release and the language; the address of a problem may name a release that there is not.
+function valuesOf(form, names) {
+  const data = new FormData(form);
+  return new URLSearchParams(names.filter((name) => data.get(name)).map((name) => [name, data.get(name)]));
+}
 
-  // The form knows the release and the language; the address of a problem may name a release that there is not.
-  parameters() {
-    const form = new FormData(this.input.form);
-    const kept = new URLSearchParams();
-    for (const name of ["release", "lang"]) if (form.get(name)) kept.set(name, form.get(name));
-    const place = new URLSearchParams(kept);
-    place.delete("lang");
-    for (const name of ["estado_id", "municipio_id"]) if (form.get(name)) place.set(name, form.get(name));
-    return { kept, place };
-  }
-
-  async ask() {
-    const typed = this.input.value.trim();
-    this.stopAsking();
-    if (!typed) return this.close();
-    this.asked = new AbortController();
-    const { place } = this.parameters();
-    place.set("q", typed.slice(0, 100));
-    if (this.input.dataset.kinds) place.set("kind", this.input.dataset.kinds);
-    place.set("limit", "8");
-    place.set("format", "json");
-    try {
-      const answer = await fetch(`${this.input.dataset.suggest}suggest/?${place}`, { signal: this.asked.signal });
-      if (!answer.ok) return this.close();
-      const { results } = await answer.json();
-      this.show(results, results.length ? "" : this.input.dataset.none);
-    } catch (error) {
-      if (error.name !== "AbortError") this.close();
-    }
-  }
-
-  show(places, told = "") {
-    if (this.told.textContent !== told) this.told.textContent = told; // the same again would be read out again
-    this.places = places;
-    this.chosen = -1;
-    this.input.removeAttribute("aria-activedescendant");
-    this.list.replaceChildren(...places.map((place, index) => {
-      const option = document.createElement("li");
-      option.id = `${this.list.id}-${index}`;
-      option.setAttribute("role", "option");
-      option.setAttribute("aria-selected", "false");
-      option.textContent = [place.label, this.input.dataset[place.kind]].filter(Boolean).join(" · ");
-      option.addEventListener("mousedown", () => this.go(place));
-      return option;
-    }));
-    this.list.hidden = places.length === 0;
-    this.input.setAttribute("aria-expanded", String(places.length > 0));
-  }
-
-  // What is still on its way would take back what was chosen, or open what was closed.
-  stopAsking() {
-    this.asked?.abort();
-  }
-
-  close() {
-    this.stopAsking();
-    this.show([]);
-  }
-
-  press(event) {
-    if (event.key === "Escape" && (!this.list.hidden || this.told.textContent)) {
-      event.preventDefault(); // a search field would lose what was typed
-      this.close();
-    }
-    if (event.key === "Enter" && this.chosen >= 0) {
-      event.preventDefault();
-      this.go(this.places[this.chosen]);
-    }
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (!step || !this.places.length) return;
-    event.preventDefault();
-    this.stopAsking();
-    this.chosen = (this.chosen + step + this.places.length) % this.places.length;
-    for (const [index, option] of [...this.list.children].entries()) {
-      option.setAttribute("aria-selected", String(index === this.chosen));
-    }
-    this.input.setAttribute("aria-activedescendant", this.list.children[this.chosen].id);
-  }
-
-  // A page may do something else with the place, if it takes the event `choose`.
-  go(place) {
-    const chosen = new CustomEvent("choose", { detail: place, cancelable: true });
-    if (!this.input.dispatchEvent(chosen)) {
-      this.input.value = place.label;
-      this.close();
-      return;
-    }
-    const { kept } = this.parameters();
-    kept.set("format", "api");
-    location.href = `${this.input.dataset.suggest}${FOLDERS[place.kind]}${place.id}/?${kept}`;
-  }
+// Suggests places while somebody types. A page may do something else with the chosen one, if it takes the event `choose`.
+export function offerSuggestions(input) {
+  const list = document.createElement("ul");
+  list.id = `${input.id}-suggestions`;
+  list.className = "suggestions";
+  list.setAttribute("aria-label", document.querySelector(`label[for="${input.id}"]`).textContent);
+  const status = document.createElement("p");
+  status.className = "suggestions none";
+  input.after(list, status);
+  const { suggest, kinds = "", none } = input.dataset;
+  new Combobox(input, list, status, {
+    pause: 0,
+    choosingKeys: ["Enter"],
+    async ask(text, signal) {
+      const query = valuesOf(input.form, ["release", "estado_id", "municipio_id"]);
+      query.set("q", text.slice(0, 100));
+      if (kinds) query.set("kind", kinds);
+      query.set("limit", "8");
+      query.set("format", "json");
+      return (await read(`${suggest}suggest/?${query}`, signal)).results;
+    },
+    label: (place) => [place.label, input.dataset[place.kind]].filter(Boolean).join(" · "),
+    announce: (count, error) => (count || error ? "" : none),
+    choose(place) {
+      if (!input.dispatchEvent(new CustomEvent("choose", { detail: place, cancelable: true }))) {
+        input.value = place.label;
+        return;
+      }
+      const kept = valuesOf(input.form, ["release", "lang"]);
+      kept.set("format", "api");
+      location.href = `${suggest}${FOLDERS[place.kind]}${place.id}/?${kept}`;
+    },
+  });
 }
 
 // A cascading select: the municipios of the estado that was chosen, all of them.
@@ -207,5 +133,5 @@ function cascade(select) {
 followTheme();
 openMenu();
 offerCopies();
-for (const input of document.querySelectorAll("input[data-suggest]")) new Suggestions(input);
+for (const input of document.querySelectorAll("input[data-suggest]")) offerSuggestions(input);
 for (const select of document.querySelectorAll("select[data-of]")) cascade(select);

@@ -179,9 +179,8 @@ export class Suggestions {
       this.close();
       return;
     }
-    const { kept } = this.parameters();
-    kept.set("format", "api");
-    location.href = `${this.input.dataset.suggest}${FOLDERS[place.kind]}${place.id}/?${kept}`;
+    const query = this.parameters().kept.toString();
+    location.href = `${this.input.dataset.suggest}${FOLDERS[place.kind]}${place.id}/${query && `?${query}`}`;
   }
 }
 

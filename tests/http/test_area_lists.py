@@ -413,7 +413,7 @@ async def test_page_shows_what_was_searched(client: httpx.AsyncClient) -> None:
     assert (field.attributes["value"], field.attributes["data-kinds"]) == ("cancun", "municipio")
     assert "Filtros (2)" in [one.text for one in page.all("summary")]
     cleared = [link for link in page.all("a") if link.text == "Quitar filtros"]
-    assert [link.attributes["href"] for link in cleared] == ["?format=api&lang=es"]
+    assert [link.attributes["href"] for link in cleared] == ["./?lang=es"]
     estados = Page.of(await client.get(f"{CENSUS}estados/?search=mex", headers=BROWSER))
     assert [row[0] for row in estados.rows()] == ["Ciudad de México", "México"]
     assert estados.one("input", id="search").attributes["data-kinds"] == "estado"
@@ -430,25 +430,25 @@ async def test_page_without_results_says_so(client: httpx.AsyncClient, path: str
 @pytest.mark.parametrize(
     ("path", "typed", "arrival"),
     [
-        ("municipios", {"search": "san juan"}, "../?format=api&search=san+juan&sort=relevance"),
+        ("municipios", {"search": "san juan"}, "../?search=san+juan&sort=relevance"),
         ("municipios", {"search": " Cancún ", "estado_id": "23"},
-         "../?format=api&search=+Canc%C3%BAn+&estado_id=23&sort=relevance"),
-        ("municipios", {"search": "14039"}, "../14039/?format=api"),
-        ("municipios", {"search": "14"}, "../../estados/14/?format=api"),
-        ("municipios", {"search": "140390001"}, "../../localidades/140390001/?format=api"),
-        ("municipios", {}, "../?format=api"),
-        ("estados", {"search": "jal"}, "../?format=api&search=jal&sort=relevance"),
-        ("estados", {"search": "05"}, "../5/?format=api"),
-        ("estados", {"search": "05018"}, "../../municipios/5018/?format=api"),
+         "../?search=+Canc%C3%BAn+&estado_id=23&sort=relevance"),
+        ("municipios", {"search": "14039"}, "../14039/"),
+        ("municipios", {"search": "14"}, "../../estados/14/"),
+        ("municipios", {"search": "140390001"}, "../../localidades/140390001/"),
+        ("municipios", {}, "../"),
+        ("estados", {"search": "jal"}, "../?search=jal&sort=relevance"),
+        ("estados", {"search": "05"}, "../5/"),
+        ("estados", {"search": "05018"}, "../../municipios/5018/"),
     ],
 )  # fmt: skip
 async def test_form_leads_to_the_list_or_to_the_page_of_a_key(
     client: httpx.AsyncClient, path: str, typed: dict[str, str], arrival: str
 ) -> None:
-    target = f"{CENSUS}{path}/?format=api"
-    page = Page.of(await client.get(target))
+    target = f"{CENSUS}{path}/"
+    page = Page.of(await client.get(target, headers=BROWSER))
     form = page.of_class("form", "filters")
-    action = urljoin(target.partition("?")[0], form.attributes["action"])
+    action = urljoin(target, form.attributes["action"])
     moved = await client.get(action, params=page.fields(form) | typed)
     assert (moved.status_code, moved.headers["location"]) == (303, arrival)
     assert (await client.get(urljoin(action, arrival))).status_code == 200
@@ -459,4 +459,4 @@ async def test_form_keeps_the_order_that_was_chosen(client: httpx.AsyncClient) -
     sent = page.fields(page.of_class("form", "filters"))
     assert (sent["sort"], sent["page_size"], sent["lang"]) == ("-localidades", "5", "es")
     moved = await client.get(f"{CENSUS}municipios/filter/", params={**sent, "search": "juan"})
-    assert moved.headers["location"] == "../?format=api&lang=es&page_size=5&sort=-localidades&search=juan"
+    assert moved.headers["location"] == "../?lang=es&page_size=5&sort=-localidades&search=juan"

@@ -39,7 +39,8 @@ async def test_feed_has_an_entry_for_each_release_newest_first(database: str, tm
         assert "Since 2020-01: 8 added, 0 removed" in feed.entries[0].summary
         for entry in feed.entries:
             for link in entry.links:
-                answer = await client.get(link.href)
+                assert "format=api" not in link.href
+                answer = await client.get(link.href, headers={"Accept": f"{link.type},*/*;q=0.8"})
                 assert answer.status_code == 200, link.href
                 assert answer.headers["content-type"].startswith(link.type)
 

@@ -75,7 +75,7 @@ async def test_table_shows_the_records(client: httpx.AsyncClient, number: int) -
         for record in records
     ]
     links = [urljoin(target, link.attributes["href"]) for link in page.inside("a", of=page.one("tbody"))]
-    assert links == [f"{LOCALIDADES}{record['id']}/?format=api" for record in records]
+    assert links == [f"{LOCALIDADES}{record['id']}/" for record in records]
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ async def test_pager_links_to_the_other_pages(
     assert {text for text in links if text.isdecimal()} == {"1", "2", "3"} - {str(number)}
     assert {current.text for current in page.all("span", **{"aria-current": "page"})} == {str(number)}
     for href in links.values():
-        assert parse_qs(urlsplit(href).query) == {**parse_qs(urlsplit(target).query), "page": [page_of(href)]}
-        followed = Page.of(await client.get(urljoin(target, href)))
+        assert parse_qs(urlsplit(href).query) == {**parse_qs(kept), "page": [page_of(href)]}
+        followed = Page.of(await client.get(urljoin(target, href), headers=BROWSER))
         assert followed.of_class("p", "amount").text.endswith((f"{page_of(href)} of 3", f"{page_of(href)} de 3"))
 
 
@@ -140,27 +140,28 @@ async def test_form_goes_to_a_page(client: httpx.AsyncClient) -> None:
     (number,) = [field for field in page.inside("input", of=form) if field.attributes["name"] == "page"]
     assert (number.attributes["min"], number.attributes["max"], number.attributes["value"]) == ("1", "3", "2")
     sent = page.fields(form) | {"page": "3"}
-    assert sent == {"format": "api", "release": "2020-01", "page": "3"}
-    followed = await client.get(urljoin(target, form.attributes.get("action", "?")), params=sent)
+    assert sent == {"release": "2020-01", "page": "3"}
+    followed = await client.get(urljoin(target, form.attributes.get("action", "?")), params=sent, headers=BROWSER)
     assert len(Page.of(followed).rows()) == 32
 
 
 @pytest.mark.parametrize(
     ("target", "typed", "arrival"),
     [
+        (f"{LOCALIDADES}?format=api&page=3", {}, ""),
         (f"{LOCALIDADES}?format=api&page=3", {"search": "peñón"},
-         "format=api&search=pe%C3%B1%C3%B3n&sort=relevance"),
-        (f"{LOCALIDADES}?format=api&sort=nombre", {"search": "peñón"}, "format=api&search=pe%C3%B1%C3%B3n&sort=nombre"),
+         "search=pe%C3%B1%C3%B3n&sort=relevance"),
+        (f"{LOCALIDADES}?format=api&sort=nombre", {"search": "peñón"}, "search=pe%C3%B1%C3%B3n&sort=nombre"),
         (f"{LOCALIDADES}?format=api&lang=es&release=2020-01&page=2", {"ambito": "U"},
-         "format=api&lang=es&release=2020-01&ambito=U"),
-        (f"{LOCALIDADES}?format=api&estado_id=1&page_size=7", {}, "format=api&page_size=7&estado_id=1"),
+         "lang=es&release=2020-01&ambito=U"),
+        (f"{LOCALIDADES}?format=api&estado_id=1&page_size=7", {}, "page_size=7&estado_id=1"),
         (f"{LOCALIDADES}?format=api&municipio_id=1001", {"clave": "0002"},
-         "format=api&estado_id=1&municipio_id=1001&clave=0002"),
-        (f"{LOCALIDADES}?format=api&cvegeo=010010001,010010002", {}, "format=api&cvegeo=010010001%2C010010002"),
+         "estado_id=1&municipio_id=1001&clave=0002"),
+        (f"{LOCALIDADES}?format=api&cvegeo=010010001,010010002", {}, "cvegeo=010010001%2C010010002"),
         (f"{INDEX}municipios/?format=api&page=2&page_size=5", {"estado_id": "1"},
-         "format=api&page_size=5&estado_id=1"),
+         "page_size=5&estado_id=1"),
         (f"{INDEX}releases/2020-01/changes/?format=api&since=2020-01&lang=es", {"change": "renamed"},
-         "format=api&lang=es&since=2020-01&change=renamed"),
+         "lang=es&since=2020-01&change=renamed"),
     ],
 )  # fmt: skip
 async def test_filter_form_leads_to_a_url_without_empty_parameters(
@@ -170,10 +171,11 @@ async def test_filter_form_leads_to_a_url_without_empty_parameters(
     form = page.of_class("form", "filters")
     sent = page.fields(form) | typed
     action = urljoin(target.partition("?")[0], form.attributes["action"])
-    moved = await client.get(action, params=sent)
+    moved = await client.get(action, params=sent, headers=BROWSER)
     assert moved.status_code == 303
-    assert moved.headers["location"].startswith("../?")
-    followed = await client.get(urljoin(action, moved.headers["location"]))
+    assert moved.headers["location"].startswith("../?" if arrival else "../")
+    assert not moved.headers["location"].endswith("?")
+    followed = await client.get(urljoin(action, moved.headers["location"]), headers=BROWSER)
     assert followed.status_code == 200
     assert sorted(parse_qsl(followed.url.query.decode(), keep_blank_values=True)) == sorted(parse_qsl(arrival))
     filled = Page.of(followed)
@@ -181,6 +183,26 @@ async def test_filter_form_leads_to_a_url_without_empty_parameters(
     assert {name: value for name, value in kept.items() if name != "sort"} == {
         name: value for name, value in sent.items() if name != "sort"
     }
+
+
+@pytest.mark.parametrize("path", ["localidades/", "municipios/", "estados/", "map"])
+@pytest.mark.parametrize(("kept", "whole"), [("", ""), ("&lang=es", "?lang=es")])
+async def test_filters_are_cleared_by_the_address_of_the_whole_list(
+    client: httpx.AsyncClient, path: str, kept: str, whole: str
+) -> None:
+    target = f"/map?estado_id=1{kept}" if path == "map" else f"{INDEX}{path}?search=agu{kept}&page_size=5"
+    if path == "municipios/":
+        target += "&estado_id=1"
+    page = Page.of(await client.get(target, headers=BROWSER))
+    (clear,) = [link for link in page.all("a") if link.text in {"Clear filters", "Quitar filtros"}]
+    assert urljoin(target, clear.attributes["href"]) == f"{target.partition('?')[0]}{whole}"
+
+
+async def test_column_that_sorts_by_default_leads_to_the_list_without_a_query(client: httpx.AsyncClient) -> None:
+    target = f"{LOCALIDADES}?sort=-clave&page=2"
+    page = Page.of(await client.get(target, headers=BROWSER))
+    (sorted_by_key,) = [link for link in page.inside("a", of=page.one("thead")) if link.text == "Key"]
+    assert urljoin(target, sorted_by_key.attributes["href"]) == LOCALIDADES
 
 
 async def test_form_offers_the_municipios_of_the_chosen_estado(client: httpx.AsyncClient) -> None:
@@ -214,17 +236,20 @@ async def test_page_is_accessible_and_its_links_work(
         if element.attributes.get("href") == "#main":
             continue
         for name in _ADDRESSES & element.attributes.keys():
+            assert "format=api" not in element.attributes[name]
+            assert not element.attributes[name].partition("#")[0].endswith(("?", "&"))
             address = urljoin(f"http://test{target}", element.attributes[name])
             assert address.startswith("http://test/"), element
             if "hreflang" in element.attributes and answer.status_code != 200:
-                assert (await client.get(address)).status_code in {200, answer.status_code}
+                assert (await client.get(address, headers=BROWSER)).status_code in {200, answer.status_code}
             elif element.tag != "form":
                 seen.add(address)
     scripts = [one for one in page.all("script") if one.attributes.get("type") != "application/ld+json"]  # data
     assert all(script.attributes["src"].startswith("/static/") and not script.text for script in scripts)
     assert not page.all("style")
+    assert not page.all("input", name="format")
     for address in seen - followed.keys():
-        followed[address] = (await client.get(address)).status_code
+        followed[address] = (await client.get(address, headers=BROWSER)).status_code
     assert {address: followed[address] for address in seen if followed[address] != 200} == {}
 
 
@@ -295,10 +320,10 @@ async def test_error_page_past_the_end_links_to_the_last_page(client: httpx.Asyn
         for link in page.inside("a", of=page.one("main"))
         if "page=" in link.text + link.attributes["href"]
     ]
-    last = Page.of(await client.get(urljoin(target, href)))
+    last = Page.of(await client.get(urljoin(target, href), headers=BROWSER))
     assert page_of(href) == "3"
     assert len(last.rows()) in {31, 32}
-    assert parse_qs(urlsplit(href).query) == {**parse_qs(urlsplit(target).query), "page": ["3"]}
+    assert parse_qs(urlsplit(href).query) == {**parse_qs(kept), "page": ["3"]}
 
 
 async def test_index_page_shows_release_totals_and_attribution(client: httpx.AsyncClient) -> None:
@@ -375,6 +400,9 @@ async def test_page_of_an_earlier_release_leads_to_the_current_one(server: str, 
             band = page.of_class("p", "older")
             assert band.text == "Está viendo la versión 2020-01. Ir a la vigente (2021-01)"
             assert page.inside("a", of=band)[0].attributes["href"] == "?lang=es&page=2"
+            plain = Page.of(await client.get(f"{LOCALIDADES}?release=2020-01", headers=html))
+            (current,) = plain.inside("a", of=plain.of_class("p", "older"))
+            assert current.attributes["href"] == LOCALIDADES
             for same in (f"{target}&release=2021-01", target):
                 assert "older" not in (await client.get(same, headers=html)).text
             await publish_again(url, "2020-01")

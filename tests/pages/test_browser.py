@@ -56,7 +56,7 @@ async def test_place_is_found_without_accents(page: Page, by: str) -> None:
         await search.press("Enter")
     await expect(page.get_by_role("heading", level=1)).to_have_text("Peñón Ñandú  Doble")
     await page.locator(".lead a").first.click()
-    await expect(page).to_have_url(re.compile(r"/municipios/1001/\?format=api$"))
+    await expect(page).to_have_url(re.compile(r"/municipios/1001/$"))
 
 
 async def test_estado_and_municipio_are_found_on_the_front_page_the_estado_first(page: Page) -> None:
@@ -71,7 +71,7 @@ async def test_estado_and_municipio_are_found_on_the_front_page_the_estado_first
         if typed == "aguascalientes":
             await expect(page.get_by_role("option").first).to_have_text(name)
         await option.click()
-        await expect(page).to_have_url(re.compile(rf"{path}\?format=api$"))
+        await expect(page).to_have_url(re.compile(rf"{path}$"))
 
 
 async def test_lists_of_areas_suggest_areas_of_their_kind(page: Page) -> None:
@@ -85,7 +85,7 @@ async def test_lists_of_areas_suggest_areas_of_their_kind(page: Page) -> None:
         options = page.get_by_role("listbox").get_by_role("option")
         await expect(options).to_have_text(names)
         await options.click()
-        await expect(page).to_have_url(re.compile(rf"{path}\?format=api$"))
+        await expect(page).to_have_url(re.compile(rf"{path}$"))
 
 
 async def test_whole_key_and_enter_lead_to_its_page(page: Page) -> None:
@@ -94,14 +94,14 @@ async def test_whole_key_and_enter_lead_to_its_page(page: Page) -> None:
         search = page.get_by_role("combobox", name="Find a place")
         await search.fill(key)
         await search.press("Enter")
-        await expect(page).to_have_url(re.compile(rf"{path}\?format=api$"))
+        await expect(page).to_have_url(re.compile(rf"{path}$"))
 
 
 async def test_field_for_the_clave_takes_keys_of_any_length(page: Page) -> None:
     for typed, address in (
         ("1", r"clave=0001"),
         ("01001", r"municipio_id=1001"),
-        ("010010001", r"/10010001/\?format=api"),
+        ("010010001", r"/10010001/$"),
     ):
         await page.goto(f"{INDEX.partition('?')[0]}localidades/?format=api")
         await page.get_by_label("Clave").fill(typed)
@@ -126,7 +126,7 @@ async def test_closed_suggestions_leave_enter_to_the_form(page: Page) -> None:
     await expect(page.get_by_role("listbox")).to_be_hidden()
     await expect(search).to_have_attribute("aria-expanded", "false")
     await search.press("Enter")
-    await expect(page).to_have_url(re.compile(r"/localidades/\?format=api&search=peno&sort=relevance$"))
+    await expect(page).to_have_url(re.compile(r"/localidades/\?search=peno&sort=relevance$"))
     await expect(page.locator("p.amount")).to_contain_text("page 1 of ")
 
 
@@ -238,7 +238,7 @@ async def test_filtered_list_has_a_shareable_url(anyone: Page, base: str) -> Non
     await anyone.get_by_label("Estado", exact=True).select_option("Jalisco")
     await anyone.get_by_label("Kind").select_option("urban")
     await anyone.get_by_role("button", name="Filter").click()
-    await expect(anyone).to_have_url(f"{base}{LIST}&estado_id=14&ambito=U")
+    await expect(anyone).to_have_url(f"{base}{INDEX}localidades/?estado_id=14&ambito=U")
     await expect(anyone.locator("p.amount")).to_have_text("33 records")
     assert {text.rpartition(", ")[2] for text in await anyone.locator("tbody td:nth-child(2)").all_inner_texts()} == {
         "Jalisco"
@@ -249,7 +249,7 @@ async def test_filtered_list_has_a_shareable_url(anyone: Page, base: str) -> Non
     await anyone.get_by_role("button", name="Filter").click()
     await expect(anyone.locator("p.amount")).to_have_text("11 records")
     await anyone.get_by_role("link", name="Clear").click()
-    await expect(anyone).to_have_url(base + LIST)
+    await expect(anyone).to_have_url(f"{base}{INDEX}localidades/")
 
 
 async def test_suggestion_and_nearest_forms_can_be_resubmitted(anyone: Page) -> None:
@@ -367,6 +367,33 @@ async def test_page_can_be_used_by_keyboard(page: Page) -> None:
     await page.keyboard.press("Enter")
     await page.keyboard.press("Tab")
     await expect(page.locator("#search")).to_be_focused()
+
+
+# -- Representations and the cache of the browser
+
+
+@pytest.mark.parametrize("path", ["localidades/", "localidades/10010001/?lang=es"])
+async def test_browser_cache_keeps_pages_and_json_of_an_address_apart(page: Page, path: str) -> None:
+    ask = """address => fetch(address, {headers: {Accept: "application/json"}})
+        .then(async answer => [answer.headers.get("content-type"), typeof await answer.json()])"""
+    for first in ("page", "json"):
+        target = f"{INDEX}{path}{'&' if '?' in path else '?'}release={'2020-01' if first == 'page' else '2021-01'}"
+        await page.goto("/problems")
+        if first == "page":
+            await page.goto(target)
+        assert await page.evaluate(ask, target) == ["application/json", "object"]
+        await page.goto(target)
+        await expect(page.locator("#site")).to_be_visible()
+        assert await page.evaluate(ask, target) == ["application/json", "object"]
+        await page.goto("/problems")
+        await page.go_back()
+        await expect(page.locator("#site")).to_be_visible()
+        await page.goto("/problems")
+        assert await page.evaluate(ask, target) == ["application/json", "object"]
+        await page.go_back()
+        await expect(page.locator("#site")).to_be_visible()
+        await page.go_forward()
+        await expect(page).to_have_url(re.compile("/problems$"))
 
 
 # -- On a phone

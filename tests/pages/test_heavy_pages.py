@@ -147,7 +147,7 @@ async def test_links_of_a_page_keep_hundreds_of_keys(client: httpx.AsyncClient) 
     address = f"{LOCALIDADES}?{httpx.QueryParams(query)}"
     seen: list[str] = []
     while address:
-        page = Page.of(await client.get(address))
+        page = Page.of(await client.get(address, headers=BROWSER))
         seen += [row[-1] for row in page.rows()]
         assert page.all("form") == []
         [data] = page.inside("a", of=page.of_class("p", "formats"))

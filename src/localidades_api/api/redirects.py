@@ -55,10 +55,14 @@ def _is_key(text: str, digits: int) -> bool:
 def _see_page(key: str, query: Mapping[str, str], folder: str) -> Response:
     kept = {name: query[name] for name in ("format", "lang", "release") if name in query}
     path = "" if _FOLDERS[len(key)] == folder else f"../{_FOLDERS[len(key)]}/"
-    location = f"../{path}{int(key)}/?{urlencode(kept)}"
-    return Response(status_code=HTTPStatus.SEE_OTHER, headers={"Location": location})
+    return _see(f"../{path}{int(key)}/", kept)
 
 
 def see_list(query: Mapping[str, str]) -> Response:
     """Redirect a form to the list above it."""
-    return Response(status_code=HTTPStatus.SEE_OTHER, headers={"Location": f"../?{urlencode(query)}"})
+    return _see("../", query)
+
+
+def _see(path: str, query: Mapping[str, str]) -> Response:
+    location = f"{path}?{urlencode(query)}" if query else path
+    return Response(status_code=HTTPStatus.SEE_OTHER, headers={"Location": location})

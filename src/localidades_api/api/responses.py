@@ -391,9 +391,7 @@ LISTED: Responses = {
     **{status: {**CACHEABLE[status], "headers": {**_FRESHNESS, "Link": _LINK}} for status in (200, 304)},
     307: {
         "description": f"Redirects to a smaller page: an HTML page has at most {MAX_HTML_PAGE_SIZE} records.",
-        "headers": {
-            "Location": header("The relative address of the smaller page.", "?format=api&page_size=100&page=1")
-        },
+        "headers": {"Location": header("The relative address of the smaller page.", "?page=1&page_size=100")},
     },
     404: problem(InvalidPageError(6088), "The page is past the last one, or the release does not exist."),
 }

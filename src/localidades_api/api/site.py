@@ -1,6 +1,8 @@
 """The site around the API: pages, documentation, problem types, icon."""
 
+import asyncio
 from collections.abc import Iterator
+from http import HTTPStatus
 from importlib.resources import files
 from typing import Annotated, Any, Literal
 
@@ -8,7 +10,9 @@ from fastapi import APIRouter, Depends, Query, Request
 from pydantic_core import to_json
 from starlette.responses import Response
 
+from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import (
+    CardQuery,
     LanguageParam,
     LanguageQuery,
     MapQuery,
@@ -21,15 +25,17 @@ from localidades_api.api.problems import PROBLEMS, problem_type
 from localidades_api.api.public_address import public_url
 from localidades_api.api.responses import ResponseBuilder, answer_without_release
 from localidades_api.api.services import Services, ServicesDep
-from localidades_api.catalogue.mercator import MAX_ZOOM
+from localidades_api.catalogue.mercator import MAX_ZOOM, MEXICO
 from localidades_api.catalogue.schemas import Release
+from localidades_api.database.models import localities
 from localidades_api.database.queries.tiles import Overview, get_overview
 from localidades_api.errors import CommandError, LocalidadesError, StatusError
+from localidades_api.html.png import draw_card
 from localidades_api.html.reference import describe_reference
 from localidades_api.html.renderer import HTML, JSON, View, root_of
 from localidades_api.html.static_files import STATIC, CompressedStaticFiles
 from localidades_api.html.svg import draw_country
-from localidades_api.http.caching import CACHE_CONTROL
+from localidades_api.http.caching import CACHE_CONTROL, freshness_headers, is_fresh
 from localidades_api.http.documents import respond_with_document
 from localidades_api.http.headers import VARY_BY_LANGUAGE, vary_by_type
 from localidades_api.http.paths import LOCALIDADES, MAP_PAGE, MATCH, MATCH_PAGE, PREFIX
@@ -183,6 +189,24 @@ async def get_openapi(request: Request, query: Annotated[LanguageQuery, Query()]
 async def go_to_index() -> Response:
     """Redirect to the index of the served release."""
     return Response(status_code=307, headers={"Location": PREFIX.lstrip("/") + "/"})
+
+
+@router.get("/card.png")
+async def get_card(request: Request, query: Annotated[CardQuery, Query()], services: ServicesDep) -> Response:
+    """Draw the picture of a page for social networks."""
+    release = await services.release(query.release)
+    headers = freshness_headers(release, "png", pinned=query.release is not None)
+    if is_fresh(request.headers.getlist("if-none-match"), headers["ETag"]):
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+    marked = None
+    if query.id is not None:
+        row = await services.repository.get_locality(release, query.id)
+        if row is None:
+            return await refuse_unknown(services, localities, release, query.id)
+        marked = None if row.longitud is None or row.latitud is None else (row.longitud, row.latitud)
+    cells = await services.tiles.cells(release)
+    card = await asyncio.to_thread(draw_card, cells, MEXICO, marked)
+    return Response(card, headers={**headers, "Content-Type": "image/png", "X-Content-Type-Options": "nosniff"})
 
 
 @router.get("/favicon.ico")

@@ -48,6 +48,7 @@ class TileCache:
         self._kept: LRUCache[_Key, bytes] = LRUCache(limit, getsizeof=_size)
         self._drawing: SingleFlight[_Key, bytes] = SingleFlight()
         self._bounds: LRUCache[Release, Box | None] = LRUCache(8)
+        self._cells: LRUCache[Release, array[int]] = LRUCache(2)  # each below 500 kB
 
     def held(self, release: Release, tile: Tile) -> bytes | None:
         """Return a tile, compressed with gzip, if it is cached."""
@@ -64,6 +65,13 @@ class TileCache:
         """Return an SVG of all places in the frame of Mexico, compressed with gzip."""
         held: bytes | None = self._kept.get((release, None))
         return held or await self._drawing.run((release, None), lambda: self._draw_backdrop(release))
+
+    async def cells(self, release: Release) -> "array[int]":
+        """Return the cells of the frame of Mexico that hold any place."""
+        held: array[int] | None = self._cells.get(release)
+        if held is None:
+            held = self._cells[release] = await get_backdrop(self._database, release, MEXICO)
+        return held
 
     async def bounds(self, release: Release) -> Box | None:
         """Return the smallest box around all places of a release, or None if none has coordinates."""
@@ -95,8 +103,7 @@ class TileCache:
         return body
 
     async def _draw_backdrop(self, release: Release) -> bytes:
-        cells = await get_backdrop(self._database, release, MEXICO)
-        body = self._kept[release, None] = _compress(draw_backdrop(cells, MEXICO))
+        body = self._kept[release, None] = _compress(draw_backdrop(await self.cells(release), MEXICO))
         return body
 
 

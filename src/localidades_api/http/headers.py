@@ -10,7 +10,8 @@ RawHeaders = list[tuple[bytes, bytes]]
 _CORS = {
     "Access-Control-Allow-Origin": "*",
     "Access-Control-Expose-Headers": "Allow, Answer-Columns, Catalogue-Records, Catalogue-Release,"
-    " Content-Disposition, ETag, Header-Row, Last-Modified, Link, Retry-After, Sheet-Name",
+    " Content-Disposition, ETag, Header-Row, Last-Modified, Link, Retry-After, Sheet-Name,"
+    " X-Request-Id",
 }
 # The request headers that choose a response, so that caches hold one for each of their values.
 _ACCEPT = "Accept"

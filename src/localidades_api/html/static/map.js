@@ -219,7 +219,7 @@ class MapPage {
     say("#place-key", place.cvegeo);
     count.textContent = place.poblacion?.toLocaleString("en") ?? count.dataset.none;
     kind.textContent = kind.dataset[place.ambito?.toLowerCase()] ?? count.dataset.none;
-    at("#place .open").href = `${resource}${place.id}/?${detail}`;
+    at("#place .open").href = `${resource}${place.id}/${detail}`;
     if (focus) at("#place h2").focus({ preventScroll: true });
   }
 

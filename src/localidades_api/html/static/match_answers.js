@@ -22,7 +22,7 @@ const isCertain = ({ outcome }) => outcome === "exact" || outcome === "sure";
 export class Answers {
   constructor(address, detail) {
     this.address = address; // of the localities
-    this.detail = detail; // the query of a locality's page
+    this.detail = detail; // the query of a locality's page, with its `?`
     this.choices = new Map(); // the key chosen for each question; kept when rows are matched again
     this.accepted = new Map(); // those of them that were accepted all at once
     this.drawn = new Map(); // shows the choice of each question that is drawn
@@ -271,7 +271,7 @@ export class Answers {
   }
 
   link({ id, cvegeo }) {
-    return element("a", { href: `${this.address}${id}/?${this.detail}`, target: "_blank", rel: "noopener" }, cvegeo);
+    return element("a", { href: `${this.address}${id}/${this.detail}`, target: "_blank", rel: "noopener" }, cvegeo);
   }
 
   choose(key, value) {

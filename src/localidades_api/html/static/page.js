@@ -104,9 +104,8 @@ export function offerSuggestions(input) {
         input.value = place.label;
         return;
       }
-      const kept = valuesOf(input.form, ["release", "lang"]);
-      kept.set("format", "api");
-      location.href = `${suggest}${FOLDERS[place.kind]}${place.id}/?${kept}`;
+      const query = valuesOf(input.form, ["release", "lang"]).toString();
+      location.href = `${suggest}${FOLDERS[place.kind]}${place.id}/${query && `?${query}`}`;
     },
   });
 }

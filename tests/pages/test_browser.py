@@ -168,6 +168,16 @@ async def test_late_suggestions_are_dropped(page: Page, key: str) -> None:
         await expect(page.get_by_role("heading", level=1)).to_have_text("Peñón Ñandú  Doble")
 
 
+async def test_letters_that_are_faster_than_the_script_get_suggestions(page: Page) -> None:
+    script = await hold(page, "**/localidad-field.js")
+    await page.goto(INDEX)
+    search = page.get_by_role("combobox", name="Find a place")
+    await search.press_sequentially("penon nandu")
+    await script.asked()
+    script.release()
+    await expect(page.locator(".suggestions").get_by_role("option")).to_have_count(1)
+
+
 async def test_suggestions_are_limited_to_the_chosen_estado(page: Page) -> None:
     await page.goto(LIST)
     await page.get_by_label("Estado", exact=True).select_option("Jalisco")

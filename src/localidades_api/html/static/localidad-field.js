@@ -87,7 +87,7 @@ export class Combobox {
     list.setAttribute("role", "listbox");
     list.hidden = true;
     status.setAttribute("role", "status"); // there before it says anything, or a screen reader may miss it
-    input.addEventListener("input", () => this.#ask(callbacks.pause));
+    input.addEventListener("input", () => this.ask(callbacks.pause));
     input.addEventListener("keydown", (event) => this.#press(event));
     input.addEventListener("blur", () => this.close());
     list.addEventListener("mousedown", (event) => event.preventDefault()); // the focus stays in the field
@@ -102,7 +102,7 @@ export class Combobox {
     this.#show([], "");
   }
 
-  async #ask(pause) {
+  async ask(pause = 0) {
     const text = this.#input.value.trim();
     this.#request.abort();
     this.#activate(-1);
@@ -157,7 +157,7 @@ export class Combobox {
       this.close();
     } else if (key === "ArrowDown" && !count) {
       event.preventDefault();
-      this.#ask(0);
+      this.ask();
     } else if (count && (key === "ArrowDown" || key === "ArrowUp")) {
       event.preventDefault();
       this.#request.abort();

@@ -1,5 +1,4 @@
 // What a page does besides: everything here only adds to what works without it.
-import { Combobox, read } from "./localidad-field.js";
 
 const system = matchMedia("(prefers-color-scheme: dark)");
 
@@ -76,7 +75,8 @@ function valuesOf(form, names) {
   return new URLSearchParams(names.filter((name) => data.get(name)).map((name) => [name, data.get(name)]));
 }
 
-// Suggests places while somebody types. A page may do something else with the chosen one, if it takes the event `choose`.
+// Suggests places while somebody types; the script for it is loaded when the field gets the focus. A page may do something
+// else with the chosen place, if it takes the event `choose`.
 export function offerSuggestions(input) {
   const list = document.createElement("ul");
   list.id = `${input.id}-suggestions`;
@@ -84,9 +84,20 @@ export function offerSuggestions(input) {
   list.setAttribute("aria-label", document.querySelector(`label[for="${input.id}"]`).textContent);
   const status = document.createElement("p");
   status.className = "suggestions none";
+  status.setAttribute("role", "status"); // there before it says anything, or a screen reader may miss it
   input.after(list, status);
+  list.hidden = true;
+  input.setAttribute("role", "combobox");
+  input.setAttribute("aria-expanded", "false");
+  if (document.activeElement === input) suggestPlaces(input, list, status);
+  else input.addEventListener("focus", () => suggestPlaces(input, list, status), { once: true });
+}
+
+async function suggestPlaces(input, list, status) {
+  const before = input.value;
+  const { Combobox, read } = await import("./localidad-field.js");
   const { suggest, kinds = "", none } = input.dataset;
-  new Combobox(input, list, status, {
+  const combobox = new Combobox(input, list, status, {
     pause: 0,
     choosingKeys: ["Enter"],
     async ask(text, signal) {
@@ -108,6 +119,7 @@ export function offerSuggestions(input) {
       location.href = `${suggest}${FOLDERS[place.kind]}${place.id}/${query && `?${query}`}`;
     },
   });
+  if (input.value !== before && document.activeElement === input) combobox.ask(); // letters that were faster than the script
 }
 
 // A cascading select: the municipios of the estado that was chosen, all of them.

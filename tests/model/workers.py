@@ -45,8 +45,14 @@ class HistoriesOfWorkers(HistoriesOfDatabase):
     @rule()
     def kill_worker(self) -> None:
         """Kill a worker, as the system does without memory."""
+        killed = workers_of(self.live)[-1]
+
+        async def is_gone() -> bool:
+            return not _is_alive(killed)
+
         with self.model.changing(self.model.state, may_refuse=True):
-            os.kill(workers_of(self.live)[-1], signal.SIGKILL)
+            os.kill(killed, signal.SIGKILL)
+            self.run(eventually_async(is_gone))  # on a busy machine its connections close later
             self.run(self.settle(self.model.state))
         self.ask()
 

@@ -24,7 +24,7 @@ def main() -> int:
     drawn = draw(arguments.seed, arguments.count, arguments.paths)
     print(f"{len(drawn)} slips, --seed {arguments.seed}", flush=True)
     known = read_map(workers=arguments.workers, keep=arguments.keep_map)
-    verdicts = _judge(drawn, known, arguments.workers)
+    verdicts = _judge(drawn, known, arguments)
     report = "\n".join([*_table(verdicts), "", *_survivors(verdicts)])
     FOLDER.joinpath("report.txt").write_text(f"--seed {arguments.seed}\n{report}\n", encoding="utf-8")
     print(f"\n{report}")
@@ -42,20 +42,21 @@ def _read_arguments() -> argparse.Namespace:
     parser.add_argument("--paths", nargs="+", default=[], metavar="PATH", help="only slips in these files and folders")
     parser.add_argument("--minimum", type=int, default=0, metavar="PERCENT", help="fail if fewer are noticed")
     parser.add_argument("--workers", type=int, default=2, help="trials at a time (default: 2)")
+    parser.add_argument("--seconds", type=int, default=120, help="of tests for a slip, with coverage (default: 120)")
     parser.add_argument("--keep-map", action="store_true", help="use the map of coverage although the tree has changed")
     return parser.parse_args()
 
 
-def _judge(drawn: list[Slip], known: CoverageMap, workers: int) -> list[Verdict]:
+def _judge(drawn: list[Slip], known: CoverageMap, arguments: argparse.Namespace) -> list[Verdict]:
     marked = equivalents()
     copies: SimpleQueue[Copy] = SimpleQueue()
-    for number in range(workers):
+    for number in range(arguments.workers):
         copies.put(Copy(number))
 
     def judged(slip: Slip) -> Verdict:
         if slip.identity in marked:
             return Verdict(slip, "equivalent", marked[slip.identity])
-        tests = nearest_tests(slip, known)
+        tests = nearest_tests(slip, known, arguments.seconds)
         if not tests:
             return Verdict(slip, "not run", "")
         copy = copies.get()
@@ -66,7 +67,7 @@ def _judge(drawn: list[Slip], known: CoverageMap, workers: int) -> list[Verdict]
         print(_described(verdict), flush=True)
         return verdict
 
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(arguments.workers) as pool:
         return list(pool.map(judged, drawn))
 
 

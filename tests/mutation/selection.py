@@ -9,11 +9,9 @@ from tests.mutation.coverage_map import CoverageMap
 from tests.mutation.slips import Slip, function_lines
 from tests.support.wire import ROOT
 
-_BUDGET = 60.0  # seconds, as measured with coverage, which takes nearly twice as long
 
-
-def nearest_tests(slip: Slip, known: CoverageMap) -> list[str]:
-    """Return the tests that run the slip's line, in the order in which to run them, as many as take a minute."""
+def nearest_tests(slip: Slip, known: CoverageMap, seconds: float) -> list[str]:
+    """Return the tests that run the slip's line, in the order in which to run them, as many as take `seconds`."""
     if slip.tests:
         return list(slip.tests)
     if slip.lines:
@@ -23,7 +21,7 @@ def nearest_tests(slip: Slip, known: CoverageMap) -> list[str]:
     else:
         direct, shared = _tests_of_import(slip.path, known)
     ordered = [*_nearest(direct, slip.path, known), *_nearest(shared, slip.path, known)]
-    return _within_budget(ordered, known)
+    return _within(seconds, ordered, known)
 
 
 def _tests_of_import(path: str, known: CoverageMap) -> list[set[str]]:
@@ -69,12 +67,11 @@ def _words(parts: Iterable[str]) -> set[str]:
     return {word.removesuffix("s") for part in parts for word in re.findall(r"[a-z]+", part)} - {"test", "py"}
 
 
-def _within_budget(tests: list[str], known: CoverageMap) -> list[str]:
+def _within(seconds: float, tests: list[str], known: CoverageMap) -> list[str]:
     """Leave out tests for which no time is left, but for the first."""
     chosen: list[str] = []
-    left = _BUDGET
     for test in tests:
-        if known.seconds[test] <= left or not chosen:
+        if known.seconds[test] <= seconds or not chosen:
             chosen.append(test)
-            left -= known.seconds[test]
+            seconds -= known.seconds[test]
     return chosen

@@ -177,15 +177,15 @@ def test_nearest_tests_come_first() -> None:
     moved = Slip(slip.path, 51, slip.before, slip.after, slip.edit, (51, 50))
     # Without a test that would take too long, and without one that fails.
     near = [f"{HERE}::slow", f"{HERE}::quick"]  # which runs another file too
-    assert nearest_tests(moved, known) == [*near, f"{THERE}::quick", f"{THERE}::shares_a_fixture"]
+    assert nearest_tests(moved, known, 60) == [*near, f"{THERE}::quick", f"{THERE}::shares_a_fixture"]
     long = CoverageMap({HERE: measured({f"{HERE}::long": [51]}, **{f"{HERE}::long": 70})})
-    assert nearest_tests(moved, long) == [f"{HERE}::long"]
+    assert nearest_tests(moved, long, 60) == [f"{HERE}::long"]
 
 
 def test_tests_of_a_constant_are_those_of_the_functions_beside_it() -> None:
     lines = list(range(1, len((ROOT / PATH).read_text("utf-8").splitlines()) + 1))
     known = CoverageMap({HERE: measured({f"{HERE}::one": lines}, **{f"{HERE}::one": 1})})
-    assert nearest_tests(slips("A = 1", PATH)[0], known) == [f"{HERE}::one"]
+    assert nearest_tests(slips("A = 1", PATH)[0], known, 60) == [f"{HERE}::one"]
 
 
 @pytest.mark.tail

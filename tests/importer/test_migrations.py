@@ -16,6 +16,7 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 
+from localidades_api.database.models import metadata
 from tests.support.application import import_into
 from tests.support.catalogue import many, write_catalogue
 from tests.support.postgres import alembic_config
@@ -233,6 +234,21 @@ def test_check_finds_a_drift_where_there_is_one(seeded_database: str, change: st
     fetch(seeded_database, change)
     with pytest.raises(CommandError, match="New upgrade operations detected"):
         alembic(command.check, alembic_config(seeded_database))
+
+
+def test_collations_are_those_of_the_models(migrated: str) -> None:
+    """Alembic's comparison leaves them out."""
+    query = (
+        "SELECT table_name, column_name, collation_name FROM information_schema.columns WHERE table_schema = 'public'"
+    )
+    found = {(table, column): collation for table, column, collation in fetch(migrated, query)}
+    expected = {
+        (table.name, column.name): getattr(column.type, "collation", None)
+        for table in metadata.tables.values()
+        for column in table.columns
+    }
+    assert {key: found[key] for key in expected} == expected
+    assert "C" in expected.values()
 
 
 def test_check_and_current_seed_nothing(empty_database: str, config: Config) -> None:

@@ -110,6 +110,7 @@ async def test_walking_a_sorted_list_yields_each_record_once_in_order(client: ht
         assert await keys_of(client, sort=sort, page_size=size) == expected
     chosen = [place for place in PLACES if place.cvegeo[:2] == "02" and place.ambito == "R"]
     assert await keys_of(client, sort=sort, estado_id="2", ambito="R", page_size="5") == ordered(sort, chosen)
+    assert await keys_of(client, sort=sort, bbox="-180,0,0,90", page_size="50") == expected
 
 
 @pytest.mark.parametrize("sort", SORTS)

@@ -45,9 +45,18 @@ class HistoriesOfWorkers(HistoriesOfDatabase):
     @rule()
     def kill_worker(self) -> None:
         """Kill a worker, as the system does without memory."""
+        before = workers_of(self.live)
+
+        async def is_replaced() -> bool:
+            return len(workers_of(self.live)) > len(before) and not _is_alive(before[-1])
+
+        async def settle() -> None:
+            await eventually_async(is_replaced)  # until then it may have the connections of the client
+            await self.settle(self.model.state)
+
         with self.model.changing(self.model.state, may_refuse=True):
-            os.kill(workers_of(self.live)[-1], signal.SIGKILL)
-            self.run(self.settle(self.model.state))
+            os.kill(before[-1], signal.SIGKILL)
+            self.run(settle())
         self.ask()
 
     async def answers(self, target: str) -> list[httpx.Response]:

@@ -45,15 +45,18 @@ class HistoriesOfWorkers(HistoriesOfDatabase):
     @rule()
     def kill_worker(self) -> None:
         """Kill a worker, as the system does without memory."""
-        killed = workers_of(self.live)[-1]
+        before = workers_of(self.live)
 
-        async def is_gone() -> bool:
-            return not _is_alive(killed)
+        async def is_replaced() -> bool:
+            return len(workers_of(self.live)) > len(before) and not _is_alive(before[-1])
+
+        async def settle() -> None:
+            await eventually_async(is_replaced)  # until then it may have the connections of the client
+            await self.settle(self.model.state)
 
         with self.model.changing(self.model.state, may_refuse=True):
-            os.kill(killed, signal.SIGKILL)
-            self.run(eventually_async(is_gone))  # on a busy machine its connections close later
-            self.run(self.settle(self.model.state))
+            os.kill(before[-1], signal.SIGKILL)
+            self.run(settle())
         self.ask()
 
     async def answers(self, target: str) -> list[httpx.Response]:

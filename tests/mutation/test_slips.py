@@ -1,5 +1,6 @@
 """Which slips are found, and which tests run for them."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -139,6 +140,10 @@ def test_sample_is_the_seeds() -> None:
     assert len(set(drawn)) == 40
     assert sum(slip.path.startswith("deploy/") for slip in drawn) == 4
     assert {slip.path.split("/")[2] for slip in drawn if slip.path.endswith(".py")} == {"http"}
+
+
+def test_runs_without_the_plugin_are_not_measured() -> None:
+    assert "COVERAGE_PROCESS_START" not in os.environ
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from tests.support.waiting import in_thread
 
 STEPS = 8  # changes in a history
 SHARE = 10  # one in so many histories has several workers, or several servers
+GATE_SHARE = 4  # a history takes a second of processor time: the gate runs one for so many examples of other tests
 
 pytestmark = [pytest.mark.hypothesis, pytest.mark.timeout(0)]  # as many histories as the profile says
 
@@ -24,6 +25,8 @@ def run_histories(machine: Callable[[], Histories], *, share: int = 1) -> None:
     """Run as many histories as the profile says, or one in `share` of them."""
     profile = settings.default
     assert profile is not None
+    if settings.get_current_profile_name() == "project":
+        share *= GATE_SHARE
     chosen = settings(
         max_examples=max(1, profile.max_examples // share),
         stateful_step_count=STEPS,

@@ -472,6 +472,7 @@ async def test_field_speaks_the_language_of_its_page(page: Page, language: str, 
     assert await message(page) == texts[2]
 
 
+@pytest.mark.tail
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 async def test_open_list_and_messages_pass_axe(
@@ -587,6 +588,7 @@ async def test_missing_list_of_a_cascade_is_said_and_asked_for_again(
         await expect(told).to_have_count(0)
 
 
+@pytest.mark.tail
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 async def test_cascade_passes_axe(browser: Browser, forms: str, two_releases: str, scheme: str, width: int) -> None:

@@ -388,7 +388,7 @@ async def rename_release(url: str) -> None:
         await connection.close()
 
 
-async def test_page_of_an_earlier_release_leads_to_the_current_one(server: str, seeded: str, tmp_path: Path) -> None:
+async def test_page_of_another_release_leads_to_the_current_one(server: str, seeded: str, tmp_path: Path) -> None:
     later = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", many(140))
     with new_database(server, seeded) as url:
         await import_into(url, later)
@@ -397,18 +397,18 @@ async def test_page_of_an_earlier_release_leads_to_the_current_one(server: str, 
             html = {"Accept": "text/html"}
             older = await client.get(f"{target}&release=2020-01", headers=html)
             page = Page.of(older)
-            band = page.of_class("p", "older")
+            band = page.of_class("p", "not-current")
             assert band.text == "Está viendo la versión 2020-01. Ir a la vigente (2021-01)"
             assert page.inside("a", of=band)[0].attributes["href"] == "?lang=es&page=2"
             plain = Page.of(await client.get(f"{LOCALIDADES}?release=2020-01", headers=html))
-            (current,) = plain.inside("a", of=plain.of_class("p", "older"))
+            (current,) = plain.inside("a", of=plain.of_class("p", "not-current"))
             assert current.attributes["href"] == LOCALIDADES
             for same in (f"{target}&release=2021-01", target):
-                assert "older" not in (await client.get(same, headers=html)).text
+                assert "not-current" not in (await client.get(same, headers=html)).text
             await publish_again(url, "2020-01")
             await await_release(client, "2020-01")
             back = await client.get(
                 f"{target}&release=2020-01", headers=html | {"If-None-Match": older.headers["etag"]}
             )
             assert back.status_code == 200
-            assert 'class="older"' not in back.text
+            assert 'class="not-current"' not in back.text

@@ -75,7 +75,7 @@ class ResponseBuilder:
 
     `pinned` is the release that the request names. `variant` is added to the ETag of a response that depends on more
     than its release, `page_variant` to that of an HTML page that does. `is_immutable` says whether the request names
-    all releases that the response depends on. `newer` is the current release if an HTML page is of another one.
+    all releases that the response depends on. `current` is the current release if an HTML page is of another one.
     """
 
     request: Request
@@ -87,7 +87,7 @@ class ResponseBuilder:
     variant: str = ""
     page_variant: str = ""
     is_immutable: bool = False
-    newer: str | None = None
+    current: str | None = None
 
     @classmethod
     async def begin(
@@ -110,7 +110,7 @@ class ResponseBuilder:
         if name is None or not builder.wants_html:
             return builder
         current = (await services.release(None)).name
-        return replace(builder, newer=None if current == name else current)
+        return replace(builder, current=None if current == name else current)
 
     @classmethod
     def of(
@@ -159,8 +159,8 @@ class ResponseBuilder:
     def _representation(self, format_: str) -> str:
         """Name the representation for its ETag: all that a response depends on in addition to the release."""
         if format_ == "api":
-            newer = f".{self.newer}" if self.newer else ""
-            return f"{format_}{self.variant}{self.page_variant}{newer}.{self.language}{public_variant(self.request)}"
+            current = f".{self.current}" if self.current else ""
+            return f"{format_}{self.variant}{self.page_variant}{current}.{self.language}{public_variant(self.request)}"
         coding = self._coding if format_ == JSON.format else None
         return f"{format_}{self.variant}" + (f".{coding}" if coding else "")
 
@@ -217,7 +217,7 @@ class ResponseBuilder:
             headers=self.headers(JSON.format, paging),
             release=self.release,
             pinned=self.pinned,
-            newer=self.newer,
+            current=self.current,
             language=self.language,
             query=query,
             context=context,

@@ -47,7 +47,7 @@ class View:
 
     `target`, `allow` and `headers` are the request target, the methods and the response headers of the same content as
     JSON. `root` is the path prefix of the service, `public_url` the address that the operator has set, `query` the
-    request's parameters except `format`, `pinned` the release that the request names, `newer` the current release if
+    request's parameters except `format`, `pinned` the release that the request names, `current` the current release if
     that is another one, and `context` what else the template needs.
     """
 
@@ -62,7 +62,7 @@ class View:
     headers: Mapping[str, str] = field(default_factory=dict)
     release: Release | None = None
     pinned: str | None = None
-    newer: str | None = None
+    current: str | None = None
     language: Language = "en"
     query: Mapping[str, str] = field(default_factory=dict)
     context: Mapping[str, Any] = field(default_factory=dict)

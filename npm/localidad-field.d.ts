@@ -35,7 +35,7 @@ export interface FormField {
 }
 
 /** `<localidad-field>`: `input` and `change` say that `value` has changed. */
-export class LocalidadField extends HTMLElement implements FormField {
+export class LocalidadField extends HTMLElement {
   name: string;
   /** `localidad` (the default), `municipio`, `estado`, or several, separated by commas. */
   kind: string;
@@ -49,19 +49,9 @@ export class LocalidadField extends HTMLElement implements FormField {
   get value(): string;
   set value(key: string | null | undefined);
   readonly place: LocalidadPlace | null;
-  required: boolean;
-  disabled: boolean;
-  release: string;
-  service: string;
-  readonly form: HTMLFormElement | null;
-  readonly type: string;
-  readonly labels: NodeList;
-  readonly validity: ValidityState;
-  readonly validationMessage: string;
-  readonly willValidate: boolean;
-  checkValidity(): boolean;
-  reportValidity(): boolean;
 }
+
+export interface LocalidadField extends FormField {}
 
 declare global {
   interface HTMLElementTagNameMap {

@@ -609,9 +609,10 @@ async def test_cascade_passes_axe(browser: Browser, forms: str, two_releases: st
 @pytest.mark.parametrize("name", ["field", "cascada"])
 async def test_types_name_what_the_element_has(page: Page, name: str) -> None:
     await open_form(page, f"<localidad-{name}></localidad-{name}>", script=f"localidad-{name}.js")
-    text = (ROOT / "npm" / f"localidad-{name}.d.ts").read_text(encoding="utf-8")
-    [body] = re.findall(r"^export class .*?\{\n(.*?)^\}", text, re.MULTILINE | re.DOTALL)
-    declared = set(re.findall(r"^  (?:readonly |get |set )?([A-Za-z]+)[:(]", body, re.MULTILINE))
+    types = [(ROOT / "npm" / f"localidad-{file}.d.ts").read_text(encoding="utf-8") for file in (name, "field")]
+    [own] = re.findall(r"^export class .*?\{\n(.*?)^\}", types[0], re.MULTILINE | re.DOTALL)
+    [of_both] = re.findall(r"^export interface FormField \{\n(.*?)^\}", types[1], re.MULTILINE | re.DOTALL)
+    declared = set(re.findall(r"^  (?:readonly |get |set )?([A-Za-z]+)[:(]", own + of_both, re.MULTILINE))
     prototype = f"Object.getOwnPropertyNames(customElements.get('localidad-{name}').prototype)"
     has = {one for one in await page.evaluate(prototype) if not one.endswith("Callback")}
     assert declared == has - {"constructor"}

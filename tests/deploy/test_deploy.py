@@ -317,7 +317,7 @@ def test_month_without_a_new_file_is_a_success(tmp_path: Path, code: int, expect
     assert (ended.returncode, b"releases" in ended.stdout) == (expected, expected == 0), ended.stderr
 
 
-# What each `Restart=` starts a service again after (systemd.service(5)).
+# The ends of a service after which each `Restart=` starts it again (systemd.service(5)).
 RESTARTS = {
     "always": {"exit 0", "exit 1", "kill -9", "hang at the start"},
     "on-success": {"exit 0"},

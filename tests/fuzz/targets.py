@@ -1,4 +1,4 @@
-"""What is fuzzed: each target takes bytes, refuses them with one of the service's errors, or reads them rightly."""
+"""Readers to fuzz: each target refuses bytes with one of the service's errors, or reads them correctly."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Small catalogues: each has most places of the others, under names of its own."""
+"""Small catalogues: each has most places of the others, under other names."""
 
 import hashlib
 from functools import cache

@@ -41,7 +41,7 @@ _KILL_READS = (
 
 
 class Histories(RuleBasedStateMachine):
-    """What all histories have in common."""
+    """The changes, faults and checks of every history."""
 
     client: httpx.AsyncClient
     changes_may_refuse = False  # whether readers may be refused while a catalogue changes
@@ -161,7 +161,7 @@ class Histories(RuleBasedStateMachine):
         """Return an answer of each process of the service."""
         return [await self.client.get(target)]
 
-    # What changes have in common
+    # Parts of every change
 
     def run(self, work: Awaitable[None]) -> None:
         """Run something in the event loop of this history."""

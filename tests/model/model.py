@@ -1,4 +1,4 @@
-"""What readers may find: one state of the database, or one of several while it changes."""
+"""The states that readers may find: one, or several while the database changes."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ class State(NamedTuple):
 
 
 class Epoch(NamedTuple):
-    """The states between which readers can't tell, and the releases whose index may still answer searches."""
+    """The states that readers may find, and the releases whose index may still answer searches."""
 
     states: tuple[State, ...]
     searched: frozenset[Version | None] = frozenset()
@@ -51,12 +51,12 @@ class Model:
         assert len(self.epochs[-1].states) == 1, "the history has not settled"
 
     def settle(self, state: State) -> None:
-        """Note the state that every reader finds from now on; searches may still be answered by earlier releases."""
+        """Note the state that every later reader finds; searches may still be answered by earlier releases."""
         self.state = state
         self.epochs.append(Epoch((state,), self.epochs[-1].searched))
 
     def settle_searches(self) -> None:
-        """Note that searches are answered by the current release from now on."""
+        """Note that the current release answers every later search."""
         self.epochs.append(Epoch((self.state,), frozenset({self.state.current})))
 
     def since(self, epoch: int) -> "Moment":
@@ -65,7 +65,7 @@ class Model:
 
 
 class Moment:
-    """What a reader may find who asked during some epochs."""
+    """Everything that a reader may find who asked during some epochs."""
 
     def __init__(self, epochs: list[Epoch]) -> None:
         self._states = [state for epoch in epochs for state in epoch.states]

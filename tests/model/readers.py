@@ -34,7 +34,7 @@ class Found(NamedTuple):
     answer: httpx.Response
     versions: set[Version]
     target: str
-    release: str | None  # that was asked for
+    release: str | None  # in the request
     by_names: bool
 
 

@@ -28,7 +28,7 @@ _GRACE = 2.0  # seconds for readers of a retired release
 
 
 class Usage(NamedTuple):
-    """What the service uses at the end of a month."""
+    """Resources that the service uses at the end of a month."""
 
     releases: int
     partitions: int

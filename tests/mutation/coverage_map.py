@@ -20,7 +20,7 @@ from tests.mutation.recorder import CONFIGURATION, RECORD
 from tests.support.wire import ROOT
 
 FOLDER = ROOT / "build" / "mutants" / "map"
-# What the gate runs, in one process.
+# The tests of the gate, in one process.
 PYTEST = (
     *("-m", "pytest", "-n", "0", "-q", "-m", "not tail"),
     *("-p", "no:anyio", "-p", "no:platformdirs", "-p", "no:cacheprovider"),
@@ -34,7 +34,7 @@ Lines = dict[str, list[int]]  # by the path of the file
 
 @dataclass(frozen=True)
 class MeasuredModule:
-    """What a test module runs."""
+    """The lines that a test module runs."""
 
     seconds: dict[str, float]  # of each test that passes
     lines: dict[str, Lines]  # that each test runs; those of shared fixtures belong to the module's own path

@@ -31,7 +31,7 @@ Outcome = Literal["killed", "survived", "equivalent", "not run"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a slip."""
+    """The result of trying a slip."""
 
     slip: Slip
     outcome: Outcome
@@ -115,7 +115,7 @@ class Copy:
 
 
 def _kill_marked(mark: str) -> None:
-    """Kill what a trial has left, such as servers in sessions of their own."""
+    """Kill the processes that a trial has left, such as servers in other sessions."""
     wanted = f"{_MARK}={mark}".encode()
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""What pages tell social networks: titles, descriptions, and a picture of the country with the place marked."""
+"""Metadata of pages for social networks: titles, descriptions, and a picture of the country with the place marked."""
 
 import struct
 import zlib

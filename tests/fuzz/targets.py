@@ -7,8 +7,7 @@ import zipfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
-from tempfile import TemporaryFile, gettempdir
+from tempfile import TemporaryFile
 from time import process_time
 from typing import NamedTuple
 
@@ -104,20 +103,21 @@ def _read_package(data: bytes) -> bool:
     return _read_rows(data, XLSX)
 
 
-def _read_catalogue(data: bytes, ending: str = ".csv") -> bool:
+def _read_catalogue(data: bytes, *, is_packed: bool = False) -> bool:
     """Read INEGI's file: every name of a place is in it."""
-    path = Path(gettempdir()) / f"catun_localidad_2020-01{ending}"
-    path.write_bytes(data)
-    with suppress(LocalidadesError), open_table(path) as table:
-        for place in transform(table, unwatched).localities:
-            if ending == ".csv":
-                assert any(place.nombre.encode(encoding, "ignore") in data for encoding in _ENCODINGS), place
+    with suppress(LocalidadesError), TemporaryFile() as file:
+        file.write(data)
+        file.seek(0)
+        with open_table(file) as table:
+            for place in transform(table, unwatched).localities:
+                names = (place.nombre.encode(encoding, "ignore") for encoding in _ENCODINGS)
+                assert is_packed or any(name in data for name in names), place
         return True
     return False
 
 
 def _read_archive(data: bytes) -> bool:
-    return _read_catalogue(data, ".zip")
+    return _read_catalogue(data, is_packed=True)
 
 
 def _read_head(data: bytes) -> bool:

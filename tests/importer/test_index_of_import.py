@@ -210,13 +210,14 @@ async def test_kernel_ends_a_builder_before_others(root: Path) -> None:
     await builder.wait()
 
 
-async def test_cancelled_build_leaves_no_process(database: str, releases: list[Path], root: Path) -> None:
+async def test_cancelled_build_leaves_no_process_and_no_files(database: str, releases: list[Path], root: Path) -> None:
     await import_into(database, releases[0])
     every = await published(database)
     name = fingerprint(every[0], every)
     building = asyncio.create_task(run_builder(database, every[0].name, root / name, nice=False))
-    await eventually_async(lambda: asyncio.to_thread(arguments_of_builder, root))
+    await eventually_async(lambda: asyncio.to_thread(names_in, root))  # it has begun to write
     building.cancel()
     with pytest.raises(asyncio.CancelledError):
         await building
     assert await asyncio.to_thread(arguments_of_builder, root) == []
+    assert names_in(root) == []

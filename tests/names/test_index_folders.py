@@ -106,6 +106,25 @@ def test_users_of_a_group_share_the_indexes_of_a_folder(shared_folder: Path, tmp
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as two users")
+def test_other_users_of_a_shared_folder_have_their_own_until_its_owner_has_one(shared_folder: Path) -> None:
+    """The service would refuse a folder that an import has made for it."""
+
+    def use(owner: int) -> Callable[[], object]:
+        def root() -> None:
+            assert index_root(shared_folder) == shared_folder / f"names-{owner}"
+
+        return root
+
+    as_user(OTHER, use(OTHER))
+    as_user(OWNER, use(OWNER))
+    as_user(OTHER, use(OWNER))
+    modes = {path.name: path.stat().st_mode & 0o777 for path in shared_folder.iterdir()}
+    assert modes == {f"names-{OTHER}": 0o700, f"names-{OWNER}": 0o770}
+    shared_folder.chmod(0o1777)  # as /tmp: its users share nothing
+    as_user(OTHER, use(OTHER))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as two users")
 def test_folder_of_a_third_user_in_a_shared_one_is_refused(shared_folder: Path) -> None:
     (shared_folder / f"names-{OWNER}").mkdir()
     os.chown(shared_folder / f"names-{OWNER}", OTHER + 1, GROUP)

@@ -20,6 +20,7 @@ from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.database.queries.names import list_localities
 from localidades_api.database.queries.releases import get_release_snapshot
 from localidades_api.name_indexes.build import earlier, fingerprint, read, reading
+from localidades_api.name_indexes.folders import remove_unfinished
 from localidades_api.name_indexes.history import History
 from localidades_api.name_indexes.places import Areas
 from localidades_api.names.build import new_folder, write_index
@@ -71,6 +72,7 @@ async def run_builder(
     except asyncio.CancelledError:
         os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
+        await asyncio.to_thread(remove_unfinished, folder)
         raise
     if process.returncode == _OUTDATED:
         raise OutdatedIndexError

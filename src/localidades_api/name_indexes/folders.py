@@ -98,19 +98,28 @@ def index_root(cache_dir: Path | None) -> Path:
     """Return the folder of this user's indexes in a cache folder, after making it.
 
     By default that is the clone's own folder, that of the user, or the system's temporary one, whichever can be
-    written. In a configured folder that its group may write, the group shares the indexes of the owner: systemd runs
-    the service and imports as two users. Raises OSError if the folder can't be written or belongs to another user.
+    written. In a configured folder that its group may write, the group shares the indexes of the owner once these
+    exist: systemd runs the service and imports as two users. Raises OSError if the folder can't be written or belongs
+    to another user.
     """
     if cache_dir is not None:
-        with suppress(FileNotFoundError):
-            status = cache_dir.stat()
-            if status.st_mode & stat.S_IWGRP:
-                return _make_root(cache_dir, status.st_uid, mode=0o770)
+        owner = _owner_that_shares(cache_dir)
+        if owner == os.getuid() or (owner is not None and (cache_dir / f"names-{owner}").exists()):
+            return _make_root(cache_dir, owner, mode=0o770)
         return _make_root(cache_dir, os.getuid())
     for folder in _default_cache_dirs():
         with suppress(OSError):
             return _make_root(folder, os.getuid())
     return _make_root(Path(tempfile.gettempdir()) / f"localidades-api-{os.getuid()}", os.getuid())
+
+
+def _owner_that_shares(cache_dir: Path) -> int | None:
+    """Return the owner of a folder that its group may write, and others may not."""
+    with suppress(FileNotFoundError):
+        status = cache_dir.stat()
+        if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) == stat.S_IWGRP:
+            return status.st_uid
+    return None
 
 
 def _default_cache_dirs() -> Iterator[Path]:
@@ -123,7 +132,7 @@ def _default_cache_dirs() -> Iterator[Path]:
 def _make_root(cache_dir: Path, owner: int, *, mode: int = 0o700) -> Path:
     root = cache_dir / f"names-{owner}"
     root.mkdir(mode=mode, parents=True, exist_ok=True)
-    if root.is_symlink() or root.stat().st_uid not in {owner, os.getuid()}:
+    if root.is_symlink() or root.stat().st_uid != owner:
         raise PermissionError(f"{root} belongs to another user.")
     if not os.access(root, os.W_OK | os.X_OK):
         raise PermissionError(f"{root} can't be written.")

@@ -125,9 +125,10 @@ def test_other_users_of_a_shared_folder_have_their_own_until_its_owner_has_one(s
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as two users")
-def test_folder_of_a_third_user_in_a_shared_one_is_refused(shared_folder: Path) -> None:
+@pytest.mark.parametrize("user", [OTHER + 1, 0])  # 0 is this user
+def test_folder_of_another_user_under_the_name_of_the_owner_is_refused(shared_folder: Path, user: int) -> None:
     (shared_folder / f"names-{OWNER}").mkdir()
-    os.chown(shared_folder / f"names-{OWNER}", OTHER + 1, GROUP)
+    os.chown(shared_folder / f"names-{OWNER}", user, GROUP)
     with pytest.raises(PermissionError, match="belongs to another user"):
         index_root(shared_folder)
 

@@ -412,3 +412,11 @@ async def test_page_of_another_release_leads_to_the_current_one(server: str, see
             )
             assert back.status_code == 200
             assert 'class="not-current"' not in back.text
+
+
+async def test_key_and_coordinates_of_a_place_can_be_copied(client: httpx.AsyncClient) -> None:
+    page = Page.of(await client.get(f"{LOCALIDADES}10010001/?format=api"))
+    copied = [
+        element.text for tag in ("strong", "dd") for element in page.all(tag) if "data-copy" in element.attributes
+    ]
+    assert copied[:2] == ["010010001", "21.880833, -102.296111"]

@@ -11,7 +11,7 @@ from tests.pages.country import KINDS, LIST
 from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, hold, visit
 from tests.support.pages import INDEX
 from tests.support.postgres import new_database
-from tests.support.wire import serving
+from tests.support.wire import LOCALIDADES, serving
 
 MAX_HTML_BYTES = 100_000  # bytes of a page
 
@@ -34,6 +34,12 @@ async def page(browser: Browser, base: str) -> AsyncIterator[Page]:
     """Yield a page with JavaScript."""
     async with visit(browser, base) as page:
         yield page
+
+
+async def test_headers_of_a_list_show_that_they_sort_it(page: Page) -> None:
+    await page.goto(f"{LOCALIDADES}?format=api&sort=-poblacion")
+    marks = "links => links.map((link) => getComputedStyle(link, '::after').content)"
+    assert await page.locator("thead th a").evaluate_all(marks) == ['" ↕"', '" ↓"', '" ↕"']
 
 
 # -- Finding a place

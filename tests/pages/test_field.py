@@ -1,5 +1,6 @@
 """The field for forms, `<localidad-field>`, on pages of another origin with a strict Content-Security-Policy."""
 
+import asyncio
 import html
 import re
 from collections.abc import AsyncIterator, Iterator
@@ -451,6 +452,32 @@ async def test_busy_service_is_asked_once_more(browser: Browser, forms: str, two
                 "El catálogo no puede responder en este momento. Intente más tarde."
             )
         assert left == []
+
+
+async def test_busy_service_is_asked_after_ten_seconds_at_most(browser: Browser, forms: str, two_releases: str) -> None:
+    headers = {
+        "Retry-After": "3600",
+        "Access-Control-Allow-Origin": "*",
+        "Access-Control-Expose-Headers": "Retry-After",
+    }
+    asked: list[str] = []
+
+    async def refuse(route: Route) -> None:
+        asked.append(route.request.url)
+        await route.fulfill(status=503, headers=headers)
+
+    async with visit(browser, forms, service=two_releases, errors=True) as page:
+        await page.clock.install(time=0)
+        field = await open_form(page)
+        await page.clock.pause_at(3600)
+        await page.route("**/suggest/**", refuse)
+        async with page.expect_response("**/suggest/**"):
+            await field.fill("penon")
+            await page.clock.run_for(150)
+        for _ in range(12):  # the first may pass before the answer is read
+            await page.clock.run_for(1_000)
+            await asyncio.sleep(0.05)
+        assert len(asked) == 2
 
 
 # -- Languages and looks

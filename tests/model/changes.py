@@ -23,6 +23,7 @@ _CONTENTS = """
     SELECT id, name, sha256, retired_at IS NOT NULL AS is_marked,
            EXISTS (SELECT FROM current_release WHERE release_id = id) AS is_current
       FROM releases
+     ORDER BY id
 """
 _TABLES = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relname ~ '^localities_r[0-9]+$'"
 
@@ -67,7 +68,7 @@ class Changes:
         """Return what readers find in the database, and the names of half removed releases."""
         rows = await run_sql(url, _CONTENTS)
         versions = {row["name"]: Version(row["name"], digests(self._folder)[row["sha256"]]) for row in rows}
-        readable = frozenset(versions[row["name"]] for row in rows if not row["is_marked"])
+        readable = tuple(versions[row["name"]] for row in rows if not row["is_marked"])
         current = next((versions[row["name"]] for row in rows if row["is_current"]), None)
         return State(current, readable), [row["name"] for row in rows if row["is_marked"]]
 

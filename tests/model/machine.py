@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 from alembic import command
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.releases import get_release_snapshot
@@ -41,10 +41,14 @@ _KILL_READS = (
 
 
 class Histories(RuleBasedStateMachine):
-    """The changes, faults and checks of every history."""
+    """The changes, faults and checks of every history.
+
+    Every rule is possible at any time: what a cut leaves is up to chance, and hypothesis wants the same rules again.
+    """
 
     client: httpx.AsyncClient
     changes_may_refuse = False  # whether readers may be refused while a catalogue changes
+    can_cut = True  # `Cut` knows only sockets of one machine
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -127,7 +131,12 @@ class Histories(RuleBasedStateMachine):
             expected = self.model.state
         self.change(lambda url: self.changes.retire(release, url), expected, cut)
 
-    @precondition(lambda self: self.model.state.current)
+    @rule(keep=st.integers(1, 3), cut=CUTS)
+    def retire_all_but(self, keep: int, cut: Cut | None) -> None:
+        """Remove the oldest releases, and those that an earlier run has left half removed."""
+        expected = self.model.state.with_newest(keep)
+        self.change(lambda url: self.changes.retire_all_but(keep, url), expected, cut)
+
     @rule()
     def migrate(self) -> None:
         """Migrate a database that is at the head."""
@@ -137,7 +146,6 @@ class Histories(RuleBasedStateMachine):
 
     # Faults
 
-    @precondition(lambda self: self.model.state.current)
     @rule()
     def lose_indexes(self) -> None:
         """Delete the files of the indexes, which a service has open."""
@@ -188,10 +196,11 @@ class Histories(RuleBasedStateMachine):
 
     async def _change(self, make: Callable[[str], Awaitable[None]], expected: State | None, cut: Cut | None) -> None:
         before = self.model.state
-        async with through(self.url, cut) as url:
+        async with through(self.url, cut if self.can_cut else None) as url:
             error = await attempt(lambda: make(url))
+        is_broken_off = await self.repair() or (cut and cut.has_happened)
         found, self.half_removed = await self._contents(cut)
-        if cut and cut.has_happened:
+        if is_broken_off:
             assert found in {before, expected}, (found, before, expected)
         elif expected is None:
             assert isinstance(error, LocalidadesError), error
@@ -200,6 +209,10 @@ class Histories(RuleBasedStateMachine):
             assert error is None or isinstance(error, AlreadyPublishedError), error
             assert found == expected
         await self.settle(found)
+
+    async def repair(self) -> bool:
+        """Undo a fault that may have broken off a change; return whether there was one."""
+        return False
 
     async def _contents(self, cut: Cut | None) -> tuple[State, list[str]]:
         """Read the database, after the server has noticed a cut: the last statement may still be running."""
@@ -269,7 +282,6 @@ class HistoriesOfDatabase(Histories):
         """Create a database."""
         return self.resources.enter_context(new_database(self._server, self._migrated))
 
-    @precondition(lambda self: self.model.state.current)
     @rule()
     def end_connections(self) -> None:
         """End the connections of the service, as a restart of the database does."""

@@ -11,7 +11,7 @@ class State(NamedTuple):
     """The contents of a database, as its readers see them."""
 
     current: Version | None = None
-    releases: frozenset[Version] = frozenset()
+    releases: tuple[Version, ...] = ()  # in the order of their imports
 
     def find(self, release: str) -> Version | None:
         """Return the version with the name of a release."""
@@ -19,11 +19,16 @@ class State(NamedTuple):
 
     def published(self, version: Version) -> "State":
         """Return this state with a version as the current one."""
-        return State(version, self.releases | {version})
+        return State(version, self.releases if version in self.releases else (*self.releases, version))
 
     def without(self, *retired: Version) -> "State":
         """Return this state without some versions."""
-        return State(self.current, self.releases - set(retired))
+        return State(self.current, tuple(one for one in self.releases if one not in retired))
+
+    def with_newest(self, keep: int) -> "State":
+        """Return this state without its oldest releases; the current one stays."""
+        oldest = self.releases[: max(0, len(self.releases) - keep)]
+        return self.without(*(one for one in oldest if one != self.current))
 
 
 class Epoch(NamedTuple):

@@ -2,20 +2,17 @@
 
 import asyncio
 import shutil
-import subprocess
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
 import asyncpg
-from hypothesis.stateful import precondition, rule
+from hypothesis.stateful import rule
 
 from tests.model.catalogues import Version
-from tests.model.cutting import Cut
 from tests.model.machine import VERSIONS, Histories, serving_client
 from tests.model.model import State
-from tests.support.servers import IMMEDIATE, KILL, Installation, Server
+from tests.support.servers import IMMEDIATE, KILL, Installation, Server, copy_cluster
 
 _numbers = count(1)
 
@@ -24,6 +21,7 @@ class HistoriesOfReplicas(Histories):
     """Histories of an application that prefers the standby."""
 
     changes_may_refuse = True  # the standby cancels reads that conflict with what it replays
+    can_cut = False  # these servers are killed instead
 
     def __init__(self, installation: Installation, cluster: Path, folder: Path) -> None:
         super().__init__(folder)
@@ -33,8 +31,7 @@ class HistoriesOfReplicas(Histories):
     def open_database(self) -> str:
         """Start a primary and its standby."""
         cluster = self._template.with_name(f"history-{next(_numbers)}")
-        copy = ["cp", "-a", str(self._template), str(cluster)]  # with its owner
-        subprocess.run(copy, check=True)
+        copy_cluster(self._template, cluster)
         self.primary = Server(self._installation, cluster)
         self.resources.callback(self._stop)
         self.run(self._replicate())
@@ -64,15 +61,6 @@ class HistoriesOfReplicas(Histories):
         url = f"postgresql://postgres@{hosts}/localidades?sslmode=disable&target_session_attrs=prefer-standby"
         self.client = await self.service.enter_async_context(serving_client(url, self.cache))
 
-    def change(
-        self,
-        make: Callable[[str], Awaitable[None]],
-        expected: State | None,
-        cut: Cut | None,  # noqa: ARG002  # `Cut` knows only sockets of one machine
-    ) -> None:
-        """Make a change, which is never cut: these servers are stopped instead."""
-        super().change(make, expected, None)
-
     @rule(version=VERSIONS)
     def import_while_standby_lags(self, version: Version) -> None:
         """Import a catalogue while the standby replays nothing."""
@@ -91,7 +79,6 @@ class HistoriesOfReplicas(Histories):
     async def _pause(self) -> None:
         await self.standby.fetch("SELECT pg_wal_replay_pause()")
 
-    @precondition(lambda self: self.model.state.current)
     @rule()
     def restart_primary(self) -> None:
         """Kill the primary and start it again: reads go to the standby."""
@@ -104,7 +91,6 @@ class HistoriesOfReplicas(Histories):
             self.run(self.readers.ask_beside(self.client, again()))
             self.run(self.settle(self.model.state))
 
-    @precondition(lambda self: self.model.state.current)
     @rule()
     def fail_over(self) -> None:
         """Kill the primary, promote its standby, and start another standby in its place."""

@@ -1,5 +1,6 @@
 """Histories of releases against the model."""
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import cast
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from tests.model.disks import HistoriesOfDisk, mounted
 from tests.model.machine import Histories, HistoriesOfApplication
 from tests.model.replicas import HistoriesOfReplicas
 from tests.model.workers import HistoriesOfWorkers
@@ -51,3 +53,13 @@ def test_replicas_answer_for_the_releases_of_their_time(
     installation: Installation, migrated_cluster: Path, tmp_path: Path
 ) -> None:
     run_histories(lambda: HistoriesOfReplicas(installation, migrated_cluster, tmp_path), share=SHARE)
+
+
+@pytest.mark.tail
+def test_full_disk_loses_no_release(installation: Installation, migrated_cluster: Path, tmp_path: Path) -> None:
+    try:
+        with mounted(tmp_path, installation):
+            pass
+    except subprocess.CalledProcessError:
+        pytest.skip("this user may not mount a file system")
+    run_histories(lambda: HistoriesOfDisk(installation, migrated_cluster, tmp_path), share=SHARE)

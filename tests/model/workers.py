@@ -1,10 +1,12 @@
-"""Histories of a service with two workers, asked over connections that are reused, and killed."""
+"""Histories of a service with two workers, asked over connections that are reused, and killed; its clock jumps."""
 
 import asyncio
 import os
 import signal
+from pathlib import Path
 
 import httpx
+from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from tests.model.machine import RELEASE_POLL, HistoriesOfDatabase
@@ -13,6 +15,7 @@ from tests.support.wire import serving, workers_of
 
 _WORKERS = 2
 _IN_A_ROW = 10  # answers on new connections that show the same release, so that both workers do
+_FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)  # Debian's package libfaketime
 
 
 class HistoriesOfWorkers(HistoriesOfDatabase):
@@ -20,12 +23,22 @@ class HistoriesOfWorkers(HistoriesOfDatabase):
 
     async def serve(self) -> None:
         """Start the service; it has no release yet, or has one."""
+        self.cache.mkdir(exist_ok=True)
+        self._clock = self.cache / "clock"
+        self._clock.write_text("+0")
+        faketime = {
+            "LD_PRELOAD": str(_FAKETIME),
+            "FAKETIME_TIMESTAMP_FILE": str(self._clock),
+            "FAKETIME_NO_CACHE": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        }
         server = serving(
             self.url,
             *("--workers", str(_WORKERS)),
             probe="/livez",
             LOCALIDADES_RELEASE_POLL=str(RELEASE_POLL),
             LOCALIDADES_CACHE_DIR=str(self.cache),
+            **(faketime if _FAKETIME else {}),
         )
         self.live = await asyncio.to_thread(self.resources.enter_context, server)
         self.client = await self.service.enter_async_context(httpx.AsyncClient(base_url=self.live.base, timeout=20))
@@ -41,7 +54,13 @@ class HistoriesOfWorkers(HistoriesOfDatabase):
 
         await eventually_async(are_replaced)
 
-    @precondition(lambda self: self.model.state.current)
+    @precondition(lambda _: _FAKETIME is not None)
+    @rule(seconds=st.sampled_from([-86400, -60, 60, 86400]))
+    def set_clock(self, seconds: int) -> None:
+        """Set the clock of the service ahead or back; those of the database and of these readers stay."""
+        self._clock.write_text(f"{seconds:+}")
+        self.ask()
+
     @rule()
     def kill_worker(self) -> None:
         """Kill a worker, as the system does without memory."""

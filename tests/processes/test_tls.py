@@ -18,9 +18,9 @@ from localidades_api.embedded_postgres.data_directory import choose_account, mak
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
 from tests.support.application import import_into
 from tests.support.machine import needed, reachable_folder
-from tests.support.postgres import alembic_config
+from tests.support.postgres import alembic_config, run_sql
 from tests.support.servers import Installation, Server, running
-from tests.support.waiting import in_thread
+from tests.support.waiting import eventually_async, in_thread
 from tests.support.wire import LOCALIDADES, ask, environment, run, serving
 
 pytestmark = pytest.mark.tail
@@ -37,6 +37,7 @@ class Certificates(NamedTuple):
     stranger: Path
     good: Path
     expired: Path
+    renewed: Path
 
 
 class TlsServers(NamedTuple):
@@ -71,11 +72,13 @@ def certificates(folder: Path) -> Certificates:
 
     for name in ("authority", "stranger"):
         run_openssl("req", "-x509", *key, "-keyout", f"{name}.key", "-out", f"{name}.crt", "-subj", f"/CN={name}")
-    for name, days in (("good", "2"), ("expired", "-1")):
+    signed = (("good", "2", "authority"), ("expired", "-1", "authority"), ("renewed", "2", "stranger"))
+    for name, days, authority in signed:
         naming = ("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost")
         run_openssl("req", "-new", *key, "-keyout", f"{name}.key", "-out", f"{name}.csr", *naming)
-        signing = ("-CA", "authority.crt", "-CAkey", "authority.key", "-CAcreateserial", "-copy_extensions", "copyall")
-        run_openssl("x509", "-req", "-in", f"{name}.csr", *signing, "-days", days, "-out", f"{name}.crt")
+        signing = ("-CA", f"{authority}.crt", "-CAkey", f"{authority}.key", "-CAcreateserial")
+        copying = ("-copy_extensions", "copyall")
+        run_openssl("x509", "-req", "-in", f"{name}.csr", *signing, *copying, "-days", days, "-out", f"{name}.crt")
     return Certificates(*(folder / f"{name}.crt" for name in Certificates._fields))
 
 
@@ -126,6 +129,39 @@ async def test_trusted_server_is_used(servers: TlsServers) -> None:
         rows = await database.fetch(text("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"))
         assert rows[0][0] is True
     finally:
+        await database.dispose()
+
+
+async def test_renewed_certificates_need_no_restart(servers: TlsServers, tmp_path: Path) -> None:
+    """A certificate of another authority replaces the server's, and that authority the trusted one."""
+    certificates = servers.certificates
+    trusted = Path(shutil.copy(certificates.authority, tmp_path / "trusted.crt"))
+    used = [certificates.good, certificates.good.with_suffix(".key")]
+    renewed = [certificates.renewed, certificates.renewed.with_suffix(".key")]
+    before = [path.read_bytes() for path in used]
+    database = Database.for_reading(servers.url(servers.good, root=trusted), pool_size=1, timeout=10)
+
+    async def install(contents: list[bytes]) -> None:
+        for path, content in zip(used, contents, strict=True):
+            path.write_bytes(content)
+        await run_sql(servers.url(servers.good, mode="require"), "SELECT pg_reload_conf()")
+
+    async def is_refused() -> bool:
+        await database.engine.dispose()  # so that the next request connects
+        try:
+            await database.fetch(text("SELECT 1"))
+        except DatabaseUnavailableError:
+            return True
+        return False
+
+    try:
+        assert not await is_refused()
+        await install([path.read_bytes() for path in renewed])
+        await eventually_async(is_refused)
+        shutil.copy(certificates.stranger, trusted)
+        assert not await is_refused()
+    finally:
+        await install(before)
         await database.dispose()
 
 

@@ -1,7 +1,9 @@
 """The list of releases and the changes between two of them, which keep a copy up to date."""
 
 import asyncio
+import csv
 import hashlib
+import io
 import json
 import operator
 import re
@@ -13,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import openpyxl
 import pytest
 from alembic import command
 from fastapi import FastAPI
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from openpyxl.utils import get_column_letter
 from pydantic_core import from_json
 
 from localidades_api.api import Services
@@ -28,7 +32,7 @@ from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import SOMEBODY_WAITS, WHO_WAIT, connected
 from tests.support.pages import Page
 from tests.support.postgres import alembic_config, locked, new_database, run_sql
-from tests.support.records import Record, record_of
+from tests.support.records import Record, record_of, row_of
 from tests.support.waiting import eventually_async, in_thread
 
 RELEASES = "/api/census/releases/"
@@ -47,6 +51,7 @@ NEW = [
     *OLD[17:],
     *(Place(f"31001{number:04d}", f"Nueva {number}", nom_ent="Yucatán") for number in range(1, 61)),
 ]
+AREAS = {row["id"]: (row["municipio"], row["estado"]) for row in map(row_of, OLD + NEW)}
 SOURCES = {"2019-01": OLD, "2020-01": NEW}
 
 
@@ -122,13 +127,22 @@ async def test_html_page_says_what_changed_about_each_place(client: httpx.AsyncC
         shown = point if kind == "relocated" else operator.itemgetter("nombre")
         return f"{shown(before)} → {shown(after)}"
 
-    expected = []
+    expected: list[list[str]] = []
+    kinds: list[str] = []
     for change in changes_of(OLD, NEW):
         kind, before, after = change["change"], change["before"], change["after"]
+        if kind.capitalize() not in kinds:
+            kinds.append(kind.capitalize())
         said = change_of(kind, before, after) if kind in {"renamed", "relocated", "updated"} else ""
-        expected.append([(after or before)["nombre"], kind.capitalize(), said, f"{change['id']:09d}"])
+        present = after or before
+        expected.append([present["nombre"], ", ".join(AREAS[change["id"]]), said, present["cvegeo"]])
     assert [[cell.strip() for cell in row] for row in page.rows()] == expected
     assert "poblacion no data → 77" in [row[2] for row in page.rows()]
+    assert [one.text for one in page.elements if one.attributes.get("scope") == "rowgroup"] == kinds
+    marked = [(one.tag, one.text) for one in page.elements if one.tag in {"del", "ins"}]
+    assert marked[:3] == [("ins", "nuevo")] * 3  # three places got a word
+    assert ("del", OLD[11].nombre) in marked
+    assert ("ins", "<b>Otro</b>") in marked
 
 
 async def is_answered(client: httpx.AsyncClient, target: str) -> bool:
@@ -285,6 +299,66 @@ async def test_changes_can_be_filtered_by_kind(client: httpx.AsyncClient, kind: 
     ) == expected  # fmt: skip
 
 
+@pytest.mark.parametrize("kind", [None, *KINDS])
+async def test_changes_can_be_filtered_by_estado(client: httpx.AsyncClient, kind: str | None) -> None:
+    estados = {change["id"] // 10_000_000 for change in changes_of(OLD, NEW)}
+    assert len(estados) > 2
+    for estado in {*estados, 32}:
+        expected = [
+            change
+            for change in changes_of(OLD, NEW)
+            if change["id"] // 10_000_000 == estado and kind in {None, change["change"]}
+        ]
+        target = f"2020-01/changes/?since=2019-01&estado_id={estado}" + (f"&change={kind}" if kind else "")
+        assert await every_record(client, f"{target}&page_size=7") == expected
+        assert await read_ndjson(client, f"{RELEASES}{target}&format=ndjson") == expected
+
+
+def table_of(changes: list[Record]) -> list[list[object]]:
+    """Return the expected table: a row for each change, and values in the columns that differ."""
+    names = ("nombre", *ATTRIBUTES)
+    rows: list[list[object]] = [["change", "cvegeo", "nombre", "municipio", "estado"]]
+    rows[0] += [f"{when}_{name}" for name in names for when in ("before", "after")]
+    for change in changes:
+        before, after = change["before"] or dict.fromkeys(names), change["after"] or dict.fromkeys(names)
+        cvegeo = f"{change['id']:09d}"
+        nombre = after["nombre"] or before["nombre"]
+        row: list[object] = [change["change"], cvegeo, nombre, *AREAS[change["id"]]]
+        for name in names:
+            row += [before[name], after[name]] if before[name] != after[name] else [None, None]
+        rows.append(row)
+    return rows
+
+
+@pytest.mark.parametrize("query", ["", "&change=updated", "&estado_id=31", "&page=2&page_size=7", "&estado_id=32"])
+async def test_table_of_changes_has_the_values_that_differ(client: httpx.AsyncClient, query: str) -> None:
+    target = f"{RELEASES}2020-01/changes/?since=2019-01{query}"
+    expected = table_of(await read_ndjson(client, f"{target}&format=ndjson"))
+    written = await client.get(f"{target}&format=csv")
+    assert written.headers["content-disposition"] == 'attachment; filename="changes-2019-01-2020-01.csv"'
+    assert written.content.count(b"\r\n") == len(expected)
+    rows = list(csv.reader(io.StringIO(written.text, newline="")))
+    assert rows == [["" if value is None else str(value) for value in row] for row in expected]
+    workbook = await client.get(f"{target}&format=xlsx")
+    assert workbook.headers["content-disposition"] == 'attachment; filename="changes-2019-01-2020-01.xlsx"'
+    sheet = openpyxl.load_workbook(io.BytesIO(workbook.content))["Cambios"]
+    width = len(expected[0])
+    assert [[cell.value for cell in row[:width]] for row in sheet.iter_rows(max_col=width)] == expected
+    assert sheet.auto_filter.ref == f"A1:{get_column_letter(width)}{len(expected)}"
+    for answer in (written, workbook):
+        assert answer.headers["catalogue-records"] == str(len(expected) - 1)
+
+
+async def test_table_of_changes_is_chosen_by_accept_and_resumed(client: httpx.AsyncClient) -> None:
+    target = f"{RELEASES}2020-01/changes/?since=2019-01"
+    identity = {"Accept": "text/csv", "Accept-Encoding": "identity"}
+    whole = await client.get(target, headers=identity)
+    assert whole.headers["content-type"] == "text/csv; charset=utf-8; header=present"
+    assert whole.headers["accept-ranges"] == "bytes"
+    rest = await client.get(target, headers={**identity, "Range": "bytes=100-", "If-Range": whole.headers["etag"]})
+    assert (rest.status_code, rest.content) == (206, whole.content[100:])
+
+
 @pytest.mark.parametrize("name", ["2019-01", "2020-01"])
 async def test_release_has_no_changes_since_itself(client: httpx.AsyncClient, name: str) -> None:
     empty = {"quantity": 0, "total_pages": 0, "results": []}
@@ -301,7 +375,9 @@ async def test_release_has_no_changes_since_itself(client: httpx.AsyncClient, na
      ("2020-01/changes/?since=2019-01&release=2019-01", 422, "release"),
      ("2020-01/changes/?since=2019-01&page=99", 404, None),
      ("2020-01/changes/?since=2001-01", 404, None), ("2001-01/changes/?since=2019-01", 404, None),
-     ("2020-01/changes/?since=2019-01&format=csv", 422, "format"), ("%3Cscript%3E/changes/?since=2019-01", 404, None),
+     ("2020-01/changes/?since=2019-01&format=gpkg", 422, "format"),
+     ("2020-01/changes/?since=2019-01&estado_id=33", 422, "estado_id"),
+     ("%3Cscript%3E/changes/?since=2019-01", 404, None),
      ("2020-01/", 404, None), ("2020-01/changes/x/?since=2019-01", 404, None),
      ("2020-01/changes/?since=2019-01&format=ndjson&page=0", 422, "page"),
      ("2020-01/changes/?since=2019-01&format=ndjson&page=99", 404, None),
@@ -319,28 +395,31 @@ async def test_impossible_comparison_is_explained(
 
 
 @pytest.mark.parametrize(
-    ("format_", "accept"), [("json", "*/*"), ("api", "text/html"), ("ndjson", "application/x-ndjson")]
+    ("format_", "accept"),
+    [("json", "*/*"), ("api", "text/html"), ("ndjson", "application/x-ndjson"), ("csv", "text/csv")],
 )
 async def test_changes_have_an_etag_and_304(client: httpx.AsyncClient, format_: str, accept: str) -> None:
     tags = set()
-    for query in ("2020-01/changes/?since=2019-01", "2020-01/changes/?since=2020-01", "2019-01/changes/?since=2020-01",
-                  "2020-01/changes/?since=2019-01&change=added"):  # fmt: skip
+    queries = ["since=2019-01", "since=2020-01", "since=2019-01&change=added", "since=2019-01&estado_id=1"]
+    for query in (*(f"2020-01/changes/?{query}" for query in queries), "2019-01/changes/?since=2020-01"):
         by_format = await client.get(f"{RELEASES}{query}&format={format_}", headers={"Accept": "image/png"})
         first = await client.get(RELEASES + query, headers={"Accept": accept})
         assert first.status_code == by_format.status_code == 200
         assert first.headers["etag"] == by_format.headers["etag"]
         assert first.headers["content-type"] == by_format.headers["content-type"]
         assert first.headers["allow"] == "GET"
-        also = {"json": "", "api": ", Accept-Language", "ndjson": ", Accept-Encoding"}[format_]
+        also = {"json": "", "api": ", Accept-Language", "ndjson": ", Accept-Encoding", "csv": ", Accept-Encoding"}[
+            format_
+        ]
         assert first.headers["vary"] == f"Accept{also}"
         assert first.headers["catalogue-release"] == query[:7]
-        assert first.headers["etag"].startswith("W/") == (format_ == "ndjson")
+        assert first.headers["etag"].startswith("W/") == (format_ in {"ndjson", "csv"})
         again = await client.get(RELEASES + query, headers={"Accept": accept, "If-None-Match": first.headers["etag"]})
         assert (again.status_code, again.content) == (304, b"")
         for name in ("etag", "vary", "allow", "cache-control", "last-modified", "catalogue-release"):
             assert again.headers[name] == first.headers[name]
         tags.add(first.headers["etag"])
-    assert len(tags) == 4
+    assert len(tags) == 5
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ class Page(HTMLParser):
         return sent
 
     def rows(self) -> list[list[str]]:
-        """Return the cells of the first table's body."""
+        """Return the cells of the first table's body, without headings of groups."""
         rows: list[list[str]] = []
         tables = [at for at, element in enumerate(self.elements) if element.tag == "table"]
         for element in self.elements[: tables[1] if len(tables) > 1 else None]:
@@ -107,7 +107,7 @@ class Page(HTMLParser):
                 rows.append([])
             elif element.tag == "td":
                 rows[-1].append(element.text)
-        return rows
+        return [row for row in rows if row]
 
 
 @dataclass(frozen=True)

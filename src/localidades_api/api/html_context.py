@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import groupby
 from typing import Any
 
 from pydantic_core import from_json
@@ -9,6 +10,7 @@ from sqlalchemy import Row
 
 from localidades_api.api.params import LocalitiesQuery, MapQuery
 from localidades_api.api.services import Services
+from localidades_api.catalogue.columns import ATTRIBUTES, POINT
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import STATE_KEYS, municipalities_of, state_of
 from localidades_api.catalogue.locality import describe_near
@@ -16,6 +18,7 @@ from localidades_api.catalogue.pagination import MAX_HTML_PAGE_SIZE
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries.areas import get_area_summary, list_largest_seats, list_seats
 from localidades_api.database.queries.nearest import find_nearest
+from localidades_api.downloads.changes import ChangedPlace
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.html.svg import draw_changes, draw_country, draw_inset, draw_map
 
@@ -124,6 +127,19 @@ def _sums(summary: Row[Any]) -> dict[str, Any]:
             {**one, "grown": one["localidades"] - before["localidades"] if before else None}
             for before, one in zip([None, *past], past, strict=False)
         ],
+    }
+
+
+async def of_changes(
+    services: Services, release: Release, estado_id: int | None, shown: Sequence[ChangedPlace]
+) -> dict[str, Any]:
+    """Return the changes on a page by kind, and the estados, the choices of the filter form."""
+    by_kind = groupby(shown, key=lambda change: change.content["change"])
+    return {
+        "states": await services.repository.list_states(release),
+        "estado_id": estado_id,
+        "groups": [(kind, list(changes)) for kind, changes in by_kind],
+        "figures": [name for name in ATTRIBUTES if name not in POINT],
     }
 
 

@@ -258,11 +258,12 @@ class ChangesQuery(PagedQuery, StrictQuery):
     change: Annotated[Omittable[ChangeKind], Field(description="Only changes of this kind.", examples=["renamed"])] = (
         None
     )
+    estado_id: StateParam = None
     format: Annotated[
-        Omittable[Literal["json", "api", "ndjson"]],
+        Omittable[Literal["json", "api", "ndjson", "csv", "xlsx"]],
         Field(
-            description="Representation, which overrides the Accept header. `ndjson` returns all changes at once,"
-            " unless the query names a page.",
+            description="Representation, which overrides the Accept header. `ndjson`, `csv` and `xlsx` (Excel) are"
+            " files of all changes, or of those on the page that the query names.",
             examples=["json"],
         ),
     ] = None

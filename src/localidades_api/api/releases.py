@@ -2,14 +2,12 @@
 
 from array import array
 from bisect import bisect_left
-from collections.abc import AsyncGenerator
 from dataclasses import replace
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, cast, get_args
 from uuid import UUID, uuid5
 
 from fastapi import APIRouter, Query, Request
-from pydantic_core import to_json
-from sqlalchemy import Row
 from starlette.responses import Response
 
 from localidades_api.api import html_context
@@ -25,7 +23,7 @@ from localidades_api.api.public_address import feed_base_of, public_variant
 from localidades_api.api.redirects import leave_out_blanks
 from localidades_api.api.responses import CACHEABLE, LISTED, ResponseBuilder, envelope
 from localidades_api.api.services import Services, ServicesDep
-from localidades_api.catalogue.columns import ATTRIBUTES, POINT
+from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, municipalities_of
 from localidades_api.catalogue.pagination import Paging
 from localidades_api.catalogue.schemas import (
     CHANGE_KINDS,
@@ -35,10 +33,9 @@ from localidades_api.catalogue.schemas import (
     PublishedReleasePage,
     Release,
 )
-from localidades_api.database.queries.changes import list_localities_of_both
-from localidades_api.downloads.formats import FILE_TYPES, NDJSON
+from localidades_api.downloads.changes import ChangesFormat, describe_changes, write_changes
+from localidades_api.downloads.formats import FILE_TYPES
 from localidades_api.downloads.response import range_headers
-from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.html.renderer import FORMATS, HTML, JSON, render_text, root_of
 from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
 from localidades_api.http.headers import VARY_BY_CODING
@@ -47,7 +44,9 @@ from localidades_api.http.negotiation import accept_header, choose_media_type
 router = APIRouter(tags=["Releases"], responses=CACHEABLE)
 router.add_api_route("/releases/{name}/changes/filter/", leave_out_blanks, include_in_schema=False)
 
-_CHUNK = 2000  # changes read per statement
+_FILES: dict[str, ChangesFormat] = {
+    FILE_TYPES[name].media_type.partition(";")[0]: name for name in get_args(ChangesFormat)
+}
 _MAX_ENTRIES = 50  # entries of the feed
 _NAMESPACE = UUID("6f0f7a3e-52a1-4d0b-9d6b-7a6f6f1d2c84")  # made once, for the ids of entries
 
@@ -95,56 +94,68 @@ async def list_changes(
 ) -> Response:
     """List what changed from one release to another, sorted by kind, then id.
 
-    NDJSON returns every change at once, unless the query names a page. To turn a copy of release `since` into release
-    `name`, write every record in `after` to it and delete what was `removed`.
+    A file (`ndjson`, `csv` or `xlsx`) has every change, unless the query names a page. To turn a copy of release
+    `since` into release `name`, write every record in `after` of the NDJSON to it and delete what was `removed`. CSV
+    and Excel have a row for each change, with the values before and after in the columns that differ.
     """
     format_ = _choose_format(query, request)
     new, old = await services.releases.named(name), await services.releases.named(query.since)
     builder = ResponseBuilder.of(request, query, HTML if format_ == "api" else JSON, new, name)
-    kind = f".{query.change}" if query.change else ""
-    builder = replace(builder, variant=f".since.{old.name}.{old.sha256[:12]}{kind}")
-    if format_ == "ndjson":
-        return await _as_ndjson(builder, services, old, query)
+    chosen = "".join(f".{value}" for value in (query.change, query.estado_id) if value)
+    builder = replace(builder, variant=f".since.{old.name}.{old.sha256[:12]}{chosen}")
+    if format_ in FILE_TYPES:
+        return await _as_file(builder, services, old, query, cast("ChangesFormat", format_))
     if query.page == 1 and builder.is_not_modified:  # page 1 always exists, so its 304 needs no query
         return builder.not_modified()
     found, paging = await _find(services, old, new, query)
     if builder.is_not_modified:
         return builder.not_modified(paging)
-    results = await _describe(services, old, new, _on_page(found, paging))
-    figures = [name for name in ATTRIBUTES if name not in POINT]
-    return builder.answer("changes.html", "Changes", envelope(paging, results), paging, since=old.name, figures=figures)
+    changes = await describe_changes(services.database, old, new, _on_page(found, paging))
+    context = await html_context.of_changes(services, new, query.estado_id, changes) if builder.wants_html else {}
+    content = envelope(paging, [change.content for change in changes])
+    return builder.answer("changes.html", "Changes", content, paging, since=old.name, **context)
 
 
 def _choose_format(query: ChangesQuery, request: Request) -> str:
     """Choose by `format`, else by the Accept header."""
-    formats = {**FORMATS, NDJSON: "ndjson"}
+    formats = {**FORMATS, **_FILES}
     return query.format or formats[choose_media_type(accept_header(request.headers), list(formats))]
 
 
 async def _find(services: Services, old: Release, new: Release, query: ChangesQuery) -> tuple["array[int]", Paging]:
-    """Return all changes of the requested kind, and their paging; raise InvalidPageError for a page past the last."""
-    found = _of_kind(await services.changes.get(old, new), query.change)
-    chosen = {"since": old.name, **({"change": query.change} if query.change else {})}
+    """Return all changes that the query chooses, and their paging; raise InvalidPageError for a page past the last."""
+    found = _chosen(await services.changes.get(old, new), query.change, query.estado_id)
+    given = {"change": query.change, "estado_id": query.estado_id}
+    chosen = {"since": old.name, **{name: str(value) for name, value in given.items() if value}}
     return found, Paging(len(found) // 2, query.page, query.page_size, chosen).check()
 
 
-def _of_kind(changes: "array[int]", kind: str | None) -> "array[int]":
-    """Return the changes of one kind; `changes` is a flat array of sorted (kind number, key) pairs."""
-    if kind is None:
-        return changes
-    kinds, number = changes[0::2], CHANGE_KINDS.index(kind)
-    return changes[bisect_left(kinds, number) * 2 : bisect_left(kinds, number + 1) * 2]
+def _chosen(changes: "array[int]", kind: str | None, estado_id: int | None) -> "array[int]":
+    """Return the changes of a kind and in an estado; `changes` is a flat array of sorted (kind number, key) pairs."""
+    kinds, keys = changes[0::2], changes[1::2]
+    chosen = array(changes.typecode)
+    for number in range(len(CHANGE_KINDS)) if kind is None else (CHANGE_KINDS.index(kind),):
+        start, stop = bisect_left(kinds, number), bisect_left(kinds, number + 1)
+        if estado_id is not None:
+            first, last = (id_ * KEYS_OF_A_MUNICIPIO for id_ in municipalities_of(estado_id))
+            stop = bisect_left(keys, last + KEYS_OF_A_MUNICIPIO, start, stop)
+            start = bisect_left(keys, first, start, stop)
+        chosen += changes[start * 2 : stop * 2]
+    return chosen
 
 
 def _on_page(changes: "array[int]", paging: Paging) -> "array[int]":
     return changes[paging.indexes.start * 2 : paging.indexes.stop * 2]
 
 
-async def _as_ndjson(builder: ResponseBuilder, services: Services, old: Release, query: ChangesQuery) -> Response:
+async def _as_file(
+    builder: ResponseBuilder, services: Services, old: Release, query: ChangesQuery, format_: ChangesFormat
+) -> Response:
     """Answer with all changes, or those of the page that the query names."""
-    headers = builder.headers("ndjson")
+    file_type = FILE_TYPES[format_]
+    headers = builder.headers(format_)
     etag = headers["ETag"]
-    headers |= range_headers(builder.request.headers, etag, FILE_TYPES["ndjson"])
+    headers |= range_headers(builder.request.headers, etag, file_type)
     is_not_modified = is_fresh(builder.request.headers.getlist("if-none-match"), etag)
     not_modified = Response(status_code=304, headers={**headers, **VARY_BY_CODING})
     if query.page == 1 and is_not_modified:
@@ -154,42 +165,13 @@ async def _as_ndjson(builder: ResponseBuilder, services: Services, old: Release,
         return not_modified
     if query.model_fields_set & {"page", "page_size"}:
         changes = _on_page(changes, paging)
-    name = f"changes-{old.name}-{builder.release.name}.ndjson"
+    name = f"changes-{old.name}-{builder.release.name}{file_type.ending}"
     headers |= {
         "Content-Disposition": f'attachment; filename="{name}"',
         "Catalogue-Records": str(len(changes) // 2),
     }
-
-    async def lines(first: int) -> AsyncGenerator[bytes, None]:
-        for start in range(first * _CHUNK * 2, len(changes), _CHUNK * 2):
-            described = await _describe(services, old, builder.release, changes[start : start + _CHUNK * 2])
-            yield b"".join(to_json(change) + b"\n" for change in described)
-
-    return await services.downloads.start(builder.request.scope, lines, headers, FILE_TYPES["ndjson"])
-
-
-async def _describe(services: Services, old: Release, new: Release, changes: "array[int]") -> list[dict[str, Any]]:
-    """Return changes with the locality's record in each of the two releases."""
-    if not changes:
-        return []
-    records = await list_localities_of_both(services.database, old, new, sorted(set(changes[1::2])))
-    if lost := [id_ for id_ in changes[1::2] if (old.id, id_) not in records and (new.id, id_) not in records]:
-        raise DatabaseUnavailableError(f"The database has lost {len(lost)} records of a comparison.")
-    return [
-        {
-            "change": CHANGE_KINDS[kind],
-            "id": id_,
-            "before": _record(records.get((old.id, id_))),
-            "after": _record(records.get((new.id, id_))),
-        }
-        for kind, id_ in zip(changes[0::2], changes[1::2], strict=True)
-    ]
-
-
-def _record(row: Row[Any] | None) -> dict[str, Any] | None:
-    if row is None:
-        return None
-    return {name: value for name, value in row._asdict().items() if name != "release_id"}
+    write = partial(write_changes, services.database, old, builder.release, changes, format_)
+    return await services.downloads.start(builder.request.scope, write, headers, file_type)
 
 
 @router.get("/releases/feed.atom", include_in_schema=False)

@@ -15,6 +15,7 @@ from starlette.types import Scope
 from localidades_api import __version__
 from localidades_api.catalogue.attribution import REARRANGED, cite
 from localidades_api.catalogue.schemas import Release
+from localidades_api.html.word_diff import word_diff
 from localidades_api.http.negotiation import accept_header, choose_media_type
 from localidades_api.languages.translators import Language, lenient_translator, translator
 
@@ -32,7 +33,7 @@ _templates = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_templates.globals |= {"version": __version__, "cite": cite, "rearranged": REARRANGED}
+_templates.globals |= {"version": __version__, "cite": cite, "rearranged": REARRANGED, "word_diff": word_diff}
 
 
 def root_of(scope: Scope) -> str:

@@ -11,7 +11,7 @@ from localidades_api.catalogue.columns import ATTRIBUTES, POINT
 from localidades_api.catalogue.schemas import CHANGE_KINDS, Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.packed import pack, unpack
-from localidades_api.database.queries.places import has_localities
+from localidades_api.database.queries.places import PARENTS, has_localities
 from localidades_api.errors import NotFoundError
 
 _UPDATABLE = [name for name in ATTRIBUTES if name not in POINT]
@@ -51,10 +51,12 @@ _STORED = text(
 )
 _RECORDS = text(
     f"""
-    SELECT release_id, {_COLUMNS}, lpad(id::text, 9, '0') AS cvegeo
-      FROM localities
-     WHERE release_id IN (:old, :new) AND id = ANY(:ids)
-       AND {has_localities(":old")} AND {has_localities(":new")}
+    SELECT l.*, m.nombre AS municipio, s.nombre AS estado
+      FROM (SELECT release_id, {_COLUMNS}, lpad(id::text, 9, '0') AS cvegeo
+              FROM localities
+             WHERE release_id IN (:old, :new) AND id = ANY(:ids)
+               AND {has_localities(":old")} AND {has_localities(":new")}) AS l
+    {PARENTS}
     """
 )
 
@@ -87,7 +89,7 @@ async def _read(database: Database, old: Release, new: Release, statement: TextC
 async def list_localities_of_both(
     database: Database, old: Release, new: Release, ids: Sequence[int]
 ) -> dict[tuple[int, int], Row[Any]]:
-    """Return the localities with these keys in both releases, by release and key."""
+    """Return the localities with these keys in both releases, with their areas' names, by release and key."""
     parameters = {"old": old.id, "new": new.id, "ids": list(ids)}
     rows = await database.fetch_from((old, new), _RECORDS, parameters)
     return {(row.release_id, row.id): row for row in rows}

@@ -88,6 +88,7 @@ format: $(VENV)/dev.stamp ## Format the code
 
 docs: $(DOCS)/docs.stamp ## Build the site of docs/ into build/site; a broken link is an error
 	"$(DOCS)/bin/zensical" build --strict --clean
+	"$(DOCS)/bin/python" docs-theme/split_search.py build/site
 
 bench: $(VENV)/run.stamp $(PEERS)/bench.stamp benchmarks/peers/fastify/node_modules ## Compare the service with other stacks; ARGS="--quick"
 	@exec "$(BIN)/python" -m benchmarks $(ARGS)

@@ -198,6 +198,25 @@ async def test_filters_are_cleared_by_the_address_of_the_whole_list(
     assert urljoin(target, clear.attributes["href"]) == f"{target.partition('?')[0]}{whole}"
 
 
+async def test_search_without_results_suggests_places_of_the_whole_country(client: httpx.AsyncClient) -> None:
+    target = f"{LOCALIDADES}?search=Lugar&estado_id=1&lang=en"
+    page = Page.of(await client.get(target, headers=BROWSER))
+    assert "No results." in page.one("main").text
+    assert [heading.text for heading in page.all("h2")][:1] == ["Did you mean…?"]
+    suggested = (await client.get(f"{LOCALIDADES}suggest/?q=Lugar&limit=3")).json()["results"]
+    assert len(suggested) == 3
+    shown = [link for link in page.all("a") if link.text in {one["label"] for one in suggested}]
+    assert [urljoin(target, link.attributes["href"]) for link in shown] == [
+        f"{LOCALIDADES}{one['id']}/?lang=en" for one in suggested
+    ]
+
+
+@pytest.mark.parametrize("query", ["search=zzzzzz", "clave=9999", "search=Lugar+20"])
+async def test_nothing_is_suggested_without_need(client: httpx.AsyncClient, query: str) -> None:
+    page = Page.of(await client.get(f"{LOCALIDADES}?{query}&lang=en", headers=BROWSER))
+    assert "Did you mean" not in page.one("main").text
+
+
 async def test_column_that_sorts_by_default_leads_to_the_list_without_a_query(client: httpx.AsyncClient) -> None:
     target = f"{LOCALIDADES}?sort=-clave&page=2"
     page = Page.of(await client.get(target, headers=BROWSER))

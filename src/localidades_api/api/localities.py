@@ -30,6 +30,8 @@ from localidades_api.names.index import NameIndex
 
 router = APIRouter(prefix="/localidades", tags=["Localities"], responses=CACHEABLE)
 
+_SIMILAR = 3  # suggestions on the page of a search without results, from the whole country
+
 
 @router.get("/filter/", include_in_schema=False)
 async def search_or_filter(request: Request) -> Response:
@@ -81,7 +83,11 @@ async def _list_chosen(
     on_page = positions[paging.indexes.start : paging.indexes.stop]
     results = await _list_at(builder.release, query, on_page, names, services) if on_page else ""
     body = encode_envelope(paging.quantity, paging.total_pages, results)
-    context = await html_context.of_localities(services, builder.release, query, body) if builder.wants_html else {}
+    context: dict[str, Any] = {}
+    if builder.wants_html:
+        context = await html_context.of_localities(services, builder.release, query, body)
+        if names and query.search and not positions:
+            context["similar"] = names.suggest(query.search, limit=_SIMILAR)
     return builder.answer("localities.html", "Localidades", body, paging, **context)
 
 

@@ -198,6 +198,28 @@ async def test_filters_are_cleared_by_the_address_of_the_whole_list(
     assert urljoin(target, clear.attributes["href"]) == f"{target.partition('?')[0]}{whole}"
 
 
+async def test_dates_say_their_zone(client: httpx.AsyncClient) -> None:
+    index, releases = [
+        Page.of(await client.get(f"{INDEX}{path}?lang=es", headers=BROWSER)) for path in ("", "releases/")
+    ]
+    date = r"\d+ de [a-z]+ de \d{4}"
+    (moment,) = [one.text for one in index.all("time")]
+    assert re.fullmatch(rf"{date}, \d\d:\d\d UTC", moment)
+    loaded, published = [one.text for one in releases.all("time")]
+    assert re.fullmatch(rf"{date} \(UTC\)", loaded)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", published)
+    assert "Cuándo (UTC)" in [header.text for header in releases.all("th")]
+
+
+async def test_homonyms_of_a_place_are_named_with_their_claves(client: httpx.AsyncClient) -> None:
+    other = Page.of(await client.get(f"{LOCALIDADES}10010002/?lang=es", headers=BROWSER))
+    (link,) = [one for one in other.all("a") if one.text == "Ninguno (0003)"]
+    assert link.attributes["href"] == "../10010003/?lang=es"
+    only = Page.of(await client.get(f"{LOCALIDADES}10010001/?lang=es", headers=BROWSER))
+    assert "otras localidades con este nombre" in other.one("main").text
+    assert "otras localidades con este nombre" not in only.one("main").text
+
+
 async def test_search_without_results_suggests_places_of_the_whole_country(client: httpx.AsyncClient) -> None:
     target = f"{LOCALIDADES}?search=Lugar&estado_id=1&lang=en"
     page = Page.of(await client.get(target, headers=BROWSER))

@@ -23,6 +23,7 @@ from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.html.svg import draw_changes, draw_country, draw_inset, draw_map
 
 _NEIGHBOURS = 8  # listed
+_HOMONYMS = 12  # listed
 _ON_MAP = 60  # drawn
 
 
@@ -89,14 +90,17 @@ def of_places(shown: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 async def of_locality(services: Services, release: Release, locality: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a locality's neighbours, a map of them, and its records in the newest releases."""
-    history = (await services.repository.list_history(release, locality["id"]))[-MAX_HTML_PAGE_SIZE:]
+    """Return a locality's neighbours, a map of them, its homonyms, and its records in the newest releases."""
+    context: dict[str, Any] = {
+        "history": (await services.repository.list_history(release, locality["id"]))[-MAX_HTML_PAGE_SIZE:],
+        "homonyms": await services.repository.list_homonyms(release, locality["id"], _HOMONYMS),
+    }
     if locality["latitud"] is None or locality["longitud"] is None:
-        return {"history": history, "nearby": [], "drawing": None, "inset": None}
+        return {**context, "nearby": [], "drawing": None, "inset": None}
     found = await find_nearest(services.database, release, locality["latitud"], locality["longitud"], _ON_MAP + 1)
     around = [describe_near(row) for row in found if row.id != locality["id"]]
     inset = draw_inset([(locality["longitud"], locality["latitud"])])
-    return {"history": history, "nearby": around[:_NEIGHBOURS], "drawing": draw_map(locality, around), "inset": inset}
+    return {**context, "nearby": around[:_NEIGHBOURS], "drawing": draw_map(locality, around), "inset": inset}
 
 
 async def of_state(services: Services, release: Release, state: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from sqlalchemy import (
     Select,
     Table,
     TextClause,
+    and_,
     bindparam,
     column,
     func,
@@ -271,6 +272,26 @@ class CatalogueRepository:
             .join_from(releases, localities, localities.c.release_id == releases.c.id)
             .where(localities.c.id == id_, releases.c.retired_at.is_(None), _comparable(release))
             .order_by(releases.c.id),
+        )
+
+    async def list_homonyms(self, release: Release, id_: int, limit: int) -> Sequence[Row[Any]]:
+        """Return the keys, claves and names of the other localities of the municipio with a locality's folded name."""
+        own = localities.alias("own")
+        return await self._database.fetch_from(
+            release,
+            select(localities.c.id, localities.c.clave, localities.c.nombre)
+            .join_from(
+                own,
+                localities,
+                and_(
+                    localities.c.release_id == own.c.release_id,
+                    localities.c.folded == own.c.folded,
+                    localities.c.municipio_id == own.c.municipio_id,
+                ),
+            )
+            .where(own.c.release_id == release.id, own.c.id == id_, localities.c.id != id_)
+            .order_by(localities.c.id)
+            .limit(limit),
         )
 
     async def find_last_release(self, table: Table, release: Release, id_: int) -> Row[Any] | None:

@@ -5,7 +5,7 @@ import subprocess
 from itertools import product
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import httpx
 import pytest
@@ -15,6 +15,7 @@ from localidades_api.api.ogc import FeaturesQuery
 from tests.support.application import await_release, client_of, import_into, running_app
 from tests.support.catalogue import many, write_catalogue
 from tests.support.machine import needed
+from tests.support.pages import BROWSER, Page
 from tests.support.wire import LOCALIDADES
 
 OGC = "/ogc"
@@ -43,6 +44,31 @@ async def read_all(client: httpx.AsyncClient, target: str) -> list[dict[str, Any
         following = links(page).get("next")
     assert page["numberMatched"] == len(features)
     return features
+
+
+async def test_browser_gets_a_page_whose_links_lead_to_the_layers(client: httpx.AsyncClient) -> None:
+    answer = await client.get(f"{OGC}/?lang=es", headers=BROWSER)
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert "Accept" in answer.headers["vary"].split(", ")
+    page = Page.of(answer)
+    table = page.one("table")
+    targets = [urljoin(f"{OGC}/", one.attributes["href"]) for one in page.inside("a", of=table)]
+    assert targets == [
+        target
+        for name in COLLECTIONS
+        for target in (f"{OGC}/collections/{name}", f"{OGC}/collections/{name}/items?limit=10")
+    ]
+    for target in targets:
+        assert (await client.get(target)).status_code == 200
+    assert f"http://127.0.0.1:8000{OGC}/" in [code.text for code in page.all("code")]
+
+
+@pytest.mark.parametrize(
+    "accept", ["*/*", "application/json", "application/geo+json", "image/png", "application/json, text/html"]
+)
+async def test_program_gets_json_whatever_it_accepts(client: httpx.AsyncClient, accept: str) -> None:
+    answer = await client.get(f"{OGC}/", headers={"Accept": accept})
+    assert answer.headers["content-type"] == "application/json"
 
 
 async def test_landing_page_links_to_everything(client: httpx.AsyncClient) -> None:

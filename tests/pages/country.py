@@ -27,6 +27,7 @@ KINDS = {
     "changes": f"{INDEX}releases/2021-01/changes/?format=api&since=2020-01&page_size=10",
     "problems": "/problems?format=api",
     "wscatgeo": "/wscatgeo/?format=api",
+    "ogc": "/ogc/?format=api",
     "preview": f"{INDEX}reconcile/preview/?id=140010070",
     "preview-410": f"{INDEX}reconcile/preview/?id=310030005",
     "error-404": f"{INDEX}nothing/?format=api",

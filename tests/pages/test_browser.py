@@ -456,7 +456,7 @@ async def test_filters_are_collapsed_on_a_phone_only(anyone: Page) -> None:
 # -- Every kind of page
 
 WITH_TABLES = {"list", "municipios", "estados", "localidad", "municipio", "estado", "suggest", "nearest", "changes",
-               "releases", "wscatgeo", "error-410", "error-410-municipio"}  # fmt: skip
+               "releases", "wscatgeo", "ogc", "error-410", "error-410-municipio"}  # fmt: skip
 # These have all the components: tables with forms, details, a time line, changes, problems.
 IN_SHORT = ("list", "localidad", "estado", "releases", "changes", "error-410", "error-422")
 

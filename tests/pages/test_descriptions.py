@@ -14,6 +14,7 @@ EVERY = [
     "/redoc?format=api",
     "/problems?format=api",
     "/wscatgeo/?format=api",
+    "/ogc/?format=api",
 ]
 
 

@@ -21,8 +21,9 @@ from starlette.responses import Response
 
 from localidades_api import __version__
 from localidades_api.api.gone import refuse_unknown
-from localidades_api.api.params import ReleaseParam, StrictQuery, check_request, parameters_of
+from localidades_api.api.params import ReleaseParam, ReleaseQuery, StrictQuery, check_request, parameters_of
 from localidades_api.api.problems import describe_faults
+from localidades_api.api.responses import answer_without_release
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.attribution import TERMS
 from localidades_api.catalogue.filters import ColumnFilters, LocalityFilters, Omittable, StateParam
@@ -35,8 +36,8 @@ from localidades_api.database.models import localities, municipalities, states
 from localidades_api.database.queries.areas import list_largest_seats, list_seats
 from localidades_api.database.queries.downloads import list_lines
 from localidades_api.downloads.chunks import check_whole
-from localidades_api.errors import InvalidOgcParametersError, InvalidParametersError
-from localidades_api.html.renderer import JSON
+from localidades_api.errors import InvalidOgcParametersError, InvalidParametersError, NotAcceptableError
+from localidades_api.html.renderer import HTML, JSON, select_renderer
 from localidades_api.http.caching import CACHE_CONTROL, freshness_headers, is_fresh
 from localidades_api.http.documents import respond_with_document
 from localidades_api.http.headers import VARY_BY_CODING
@@ -214,11 +215,11 @@ class _FeatureAnswer:
     """Builds the answer to one request, from a release."""
 
     request: Request
-    query: "CollectionQuery"
+    query: CollectionQuery | ReleaseQuery
     release: Release
 
     @classmethod
-    async def begin(cls, request: Request, query: CollectionQuery, services: Services) -> Self:
+    async def begin(cls, request: Request, query: CollectionQuery | ReleaseQuery, services: Services) -> Self:
         """Choose the release; raise NotFoundError if there is none."""
         return cls(request, query, await services.release(query.release))
 
@@ -286,9 +287,12 @@ class _FeatureAnswer:
 
 @router.get("/")
 async def show_landing_page(
-    request: Request, query: Annotated[CollectionQuery, Query()], services: ServicesDep
+    request: Request, query: Annotated[ReleaseQuery, Query()], services: ServicesDep
 ) -> Response:
     """Show what OGC API - Features offers: QGIS and GDAL need only this address."""
+    if _wants_html(query, request):
+        collections = [{"id": name, "title": title, "description": said} for name, (title, said) in _TITLES.items()]
+        return answer_without_release(request, query, "ogc.html", "OGC API - Features", {"collections": collections})
     builder = await _FeatureAnswer.begin(request, query, services)
     if builder.is_not_modified:
         return builder.not_modified()
@@ -308,6 +312,14 @@ async def show_landing_page(
     return await builder.answer(content)
 
 
+def _wants_html(query: ReleaseQuery, request: Request) -> bool:
+    """Return whether a browser asks; a program gets JSON, whatever it accepts."""
+    try:
+        return select_renderer(query.format, request.headers) is HTML
+    except NotAcceptableError:
+        return False
+
+
 @router.get("/api")
 async def describe_api(request: Request) -> Response:
     """Describe these resources as OpenAPI 3.0, as the standard wants; the service's own document is 3.1."""
@@ -322,8 +334,8 @@ def _document() -> dict[str, Any]:
         "collectionId": {"type": "string", "enum": get_args(Collection)},
         "featureId": {"type": "string", "pattern": "^[0-9]{1,9}$"},
     }
-    operations: dict[str, tuple[str, type[CollectionQuery], str]] = {
-        "/": ("getLandingPage", CollectionQuery, "application/json"),
+    operations: dict[str, tuple[str, type[CollectionQuery | ReleaseQuery], str]] = {
+        "/": ("getLandingPage", ReleaseQuery, "application/json"),
         "/conformance": ("getConformanceDeclaration", CollectionQuery, "application/json"),
         "/collections": ("getCollections", CollectionQuery, "application/json"),
         "/collections/{collectionId}": ("describeCollection", CollectionQuery, "application/json"),
@@ -366,7 +378,7 @@ _OTHERWISE: Mapping[str, dict[str, Any]] = {  # what the standard says of these 
 }
 
 
-def _parameters(query: type[CollectionQuery]) -> Iterator[dict[str, Any]]:
+def _parameters(query: type[CollectionQuery | ReleaseQuery]) -> Iterator[dict[str, Any]]:
     for name, field in query.model_json_schema()["properties"].items():
         known = {word: field[word] for word in ("type", "pattern", "enum", "minimum", "maximum") if word in field}
         yield {

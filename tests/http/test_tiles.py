@@ -5,7 +5,7 @@ import math
 import random
 import re
 from array import array
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterator
 from xml.etree import ElementTree
 
@@ -15,8 +15,9 @@ from fastapi import FastAPI
 from pydantic_core import to_json
 
 from localidades_api.caches.tiles import MAX_TILE_BYTES, TileCache, encode_tile
-from localidades_api.catalogue.mercator import MAX_ZOOM, MEXICO, Tile, project
+from localidades_api.catalogue.mercator import MAX_ZOOM, MEXICO, Frame, Tile, project
 from localidades_api.database.queries.tiles import CELLS, EXTENT, TileContent, TilePlace
+from localidades_api.html.svg import draw_backdrop
 from tests.http.vector_tiles import Layer, read_tile
 from tests.support.application import await_release, client_of, import_file, running_app
 from tests.support.catalogue import TRAPS, Place, write_catalogue
@@ -64,13 +65,8 @@ def path_of(tile: Tile) -> str:
     return f"{TILES}{tile.zoom}/{tile.column}/{tile.row}.mvt"
 
 
-def cells_within(ring: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the cells that a rectangle covers, which must be one row high and have its corners clockwise."""
-    (left, top), (right, bottom) = ring[0], ring[2]
-    assert ring == [(left, top), (right, top), (right, bottom), (left, bottom)]
-    assert 0 <= left < right <= CELLS
-    assert 0 <= top < bottom == top + 1 <= CELLS
-    return [(x, top) for x in range(left, right)]
+def cell_of(x: int, y: int) -> tuple[int, int]:
+    return x * CELLS // EXTENT, y * CELLS // EXTENT
 
 
 async def layers_of(client: httpx.AsyncClient, tile: Tile) -> dict[str, Layer]:
@@ -127,14 +123,14 @@ async def test_tile_lists_the_most_populous_places_first(client: httpx.AsyncClie
     assert populations == sorted(populations, reverse=True)
     left_out = [int(place.poblacion.replace("-", "-1")) for key, place in inside.items() if key not in shown]
     assert populations[-1] >= max(left_out)
-    (backdrop,) = layers["backdrop"].features
-    assert backdrop.properties == {}
-    assert layers["backdrop"].extent == CELLS
-    cells = [cell for ring in backdrop.rings for cell in cells_within(ring)]
-    units = {unit_of(place, zoom)[1:] for place in inside.values()}
-    expected = {(x * CELLS // EXTENT, y * CELLS // EXTENT) for x, y in units}
-    assert len(set(cells)) == len(cells)
-    assert len(set(cells) ^ expected) <= len(expected) / 500  # places on the edge of two cells
+    assert layers["backdrop"].extent == 2 * CELLS
+    per_cell = Counter(cell_of(x, y) for _, x, y in (unit_of(place, zoom) for place in inside.values()))
+    found = {(x // 2, y // 2): feature.properties for feature in layers["backdrop"].features for x, y in feature.points}
+    assert sum(len(feature.points) for feature in layers["backdrop"].features) == len(found)
+    assert len(found.keys() ^ per_cell.keys()) <= len(per_cell) / 500  # places on the edge of two cells
+    expected = {cell: {"density": 1 + (count > 3) + (count > 11) + (count > 35)} for cell, count in per_cell.items()}
+    assert sum(found[cell] != expected[cell] for cell in found.keys() & expected.keys()) <= len(per_cell) / 250
+    assert len({str(density) for density in found.values()}) == len(layers["backdrop"].features)
 
 
 async def test_feature_matches_the_catalogue(client: httpx.AsyncClient) -> None:
@@ -198,8 +194,10 @@ def test_incompressible_tile_stays_within_the_limit() -> None:
                   "".join(chance.choices(letters, k=30)), "U", chance.randrange(10**7))
         for _ in range(1000)
     ]  # fmt: skip
-    for share in (0.2, 0.35, 0.5, 0.65):
-        cells = array("i", sorted(chance.sample(range(CELLS**2), int(CELLS**2 * share))))
+    for share in (0.2, 0.35, 0.5, 0.65, 0.8):
+        cells = array("i")
+        for cell in sorted(chance.sample(range(CELLS**2), int(CELLS**2 * share))):
+            cells.extend((cell, int(chance.expovariate(0.05)) + 1))
         tile = encode_tile(TileContent(to_json(places).decode(), cells))
         assert set(read_tile(tile)) == {"places", "backdrop"}
         assert len(gzip.compress(tile, 6)) < MAX_TILE_BYTES
@@ -233,17 +231,35 @@ async def test_backdrop_covers_the_places(client: httpx.AsyncClient) -> None:
     assert answer.headers["content-type"] == "image/svg+xml"
     drawing = ElementTree.fromstring(answer.content)  # noqa: S314  # our own
     assert drawing.attrib["viewBox"] == f"0 0 {MEXICO.columns} {MEXICO.rows}"
-    (path,) = drawing
+    paths = drawing.iterfind(".//{*}path")
+    located = [MEXICO.locate(float(place.longitud), float(place.latitud)) for place in LOCATED.values()]
+    per_block = Counter((int(point[0]) // 2, int(point[1]) // 2) for point in located if point)
+    assert max(per_block.values()) > 60
+    for path, least in zip(paths, (1, 16, 60), strict=True):
+        expected = {block for block, count in per_block.items() if count >= least}
+        assert len(read_cells(path.attrib["d"]) ^ expected) <= 2  # places on the edge of two cells
+
+
+def test_dots_of_the_backdrop_have_three_sizes() -> None:
+    cells = [number for index, count in enumerate((1, 15, 16, 59, 60)) for number in (2 * index, count)]
+    drawing = ElementTree.fromstring(draw_backdrop(cells, Frame(0, 0, 10, 2, 10)))  # noqa: S314  # our own
+    dots = [(path.attrib["stroke-width"], read_cells(path.attrib["d"])) for path in drawing.iterfind(".//{*}path")]
+    assert dots == [
+        ("0.45", {(column, 0) for column in range(5)}),
+        ("0.68", {(2, 0), (3, 0), (4, 0)}),
+        ("0.92", {(4, 0)}),
+    ]
+
+
+def read_cells(path: str) -> set[tuple[int, int]]:
+    """Return the cells that the runs of a path cover."""
     x = y = 0
     cells = set()
-    for right, down, length in re.findall(r"m(-?\d+) (-?\d+)h(\d+)", path.attrib["d"]):
+    for right, down, length in re.findall(r"m(-?\d+) (-?\d+)h(\d+)", path):
         x, y = x + int(right), y + int(down)
         cells |= {(x + step, y) for step in range(int(length))}
         x += int(length)
-    located = [MEXICO.locate(float(place.longitud), float(place.latitud)) for place in LOCATED.values()]
-    expected = {(int(point[0]), int(point[1])) for point in located if point}
-    assert len(expected) > 1000
-    assert len(cells ^ expected) <= 2  # places on the edge of two cells
+    return cells
 
 
 async def test_cache_stays_within_its_limit(app: FastAPI) -> None:

@@ -98,8 +98,8 @@ async def get_tile(  # the numbers have their names on the wire
     """Draw a map tile of a release (Mapbox Vector Tile 2.1, Web Mercator).
 
     The layer `places` has the most populous places of the tile, as many as fit in 60 kB; if these are not all of them,
-    the layer `backdrop` covers the cells of a grid of 256 by 256 that hold any place. At the highest zoom every place
-    is in its tile.
+    the layer `backdrop` has a point for each cell of a grid of 128 by 128 that holds any place, with its density (1 to
+    4). At the highest zoom every place is in its tile.
     """
     tile = Tile(z, x, y)
     if not tile.exists:

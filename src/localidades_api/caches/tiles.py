@@ -4,13 +4,16 @@ import asyncio
 import gzip
 import time
 from array import array
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 
 from cachetools import LRUCache
 
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, format_key, state_of
-from localidades_api.catalogue.mercator import MEXICO, MEXICO_BOX, Box, Tile, runs
+from localidades_api.catalogue.mercator import MEXICO, MEXICO_BOX, Box, Tile
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.tiles import (
@@ -24,12 +27,12 @@ from localidades_api.database.queries.tiles import (
 )
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.html.svg import draw_backdrop
-from localidades_api.http.mvt import PointLayer, Value, encode_rows
+from localidades_api.http.mvt import PointLayer, Value, encode_clouds
 from localidades_api.single_flight import SingleFlight
 
 MAX_TILE_BYTES = 60_000  # of a tile as it is sent, compressed
-# Half of all cells at random, the backdrop that compresses worst, take less than the difference.
-_MAX_BYTES_BESIDE_BACKDROP = 40_000  # of places, before compression
+_MAX_PLACES_BYTES = 40_000  # beside a backdrop, before compression
+_DENSITIES = (1, 4, 12, 36)  # places from which a cell of the backdrop is denser
 _MAX_PLACES = 1000  # read for a tile, which has no room for more
 _GZIP_LEVEL = 6
 _MAX_CACHE = 16 * 1024**2  # bytes, some thousand tiles
@@ -48,7 +51,7 @@ class TileCache:
         self._kept: LRUCache[_Key, bytes] = LRUCache(limit, getsizeof=_size)
         self._drawing: SingleFlight[_Key, bytes] = SingleFlight()
         self._bounds: LRUCache[Release, Box | None] = LRUCache(8)
-        self._cells: LRUCache[Release, array[int]] = LRUCache(2)  # each below 500 kB
+        self._cells: LRUCache[Release, array[int]] = LRUCache(2)  # each below 800 kB
 
     def held(self, release: Release, tile: Tile) -> bytes | None:
         """Return a tile, compressed with gzip, if it is cached."""
@@ -67,7 +70,7 @@ class TileCache:
         return held or await self._drawing.run((release, None), lambda: self._draw_backdrop(release))
 
     async def cells(self, release: Release) -> "array[int]":
-        """Return the cells of the frame of Mexico that hold any place."""
+        """Return the cells of the frame of Mexico that hold any place, each followed by its number of places."""
         held: array[int] | None = self._cells.get(release)
         if held is None:
             held = self._cells[release] = await get_backdrop(self._database, release, MEXICO)
@@ -127,8 +130,9 @@ def encode_tile(content: TileContent) -> bytes:
         layer, is_whole = _encode_places(places, MAX_TILE_BYTES)
         if is_whole:
             return layer
-    layer, _ = _encode_places(places, _MAX_BYTES_BESIDE_BACKDROP)
-    return layer + _encode_backdrop(places, content.cells)
+    backdrop = _encode_backdrop(places, content.cells)
+    layer, _ = _encode_places(places, min(_MAX_PLACES_BYTES, MAX_TILE_BYTES - len(_compress(backdrop))))
+    return layer + backdrop
 
 
 def _encode_places(places: Sequence[TilePlace], limit: int) -> tuple[bytes, bool]:
@@ -152,11 +156,16 @@ def _properties(place: TilePlace) -> dict[str, Value]:
 
 
 def _encode_backdrop(places: Sequence[TilePlace], cells: "array[int]") -> bytes:
-    """Return a layer of rectangles that cover the cells with a place."""
+    """Return a layer with a point in the middle of each cell, grouped by density, 1 to 4."""
     if not cells:  # all places are listed, but not all of them fit
         size = EXTENT // CELLS
-        cells = array("i", sorted({place.y // size * CELLS + place.x // size for place in places}))
-    return encode_rows("backdrop", CELLS, runs(cells, CELLS))
+        counts = Counter(place.y // size * CELLS + place.x // size for place in places)
+        cells = array("i", chain.from_iterable(sorted(counts.items())))
+    clouds: dict[int, list[tuple[int, int]]] = {}
+    for cell, count in zip(cells[::2], cells[1::2], strict=True):
+        y, x = divmod(cell, CELLS)
+        clouds.setdefault(bisect_right(_DENSITIES, count), []).append((2 * x + 1, 2 * y + 1))
+    return encode_clouds("backdrop", 2 * CELLS, "density", clouds)
 
 
 def _size(body: bytes) -> int:

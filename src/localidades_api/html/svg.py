@@ -1,6 +1,7 @@
 """The geometry of SVG drawings: a backdrop of the country, maps, and the changes between releases."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -10,6 +11,8 @@ from localidades_api.database.queries.releases import ChangeCounts
 
 _MAP = (480, 360)
 _MARGIN = 48.0
+_BLOCK = 2  # cells along a side of the square that a dot of the backdrop stands for
+_DENSITIES = {1: 0.45, 16: 0.68, 60: 0.92}  # the diameter of its dot by the least number of places in it
 _METRES_A_DEGREE = 111_195.0
 _MIN_DISTANCE = 1e-9  # degrees; places nearer than that are at the same point
 _LETTER, _LINE = 4.0, 7.5  # width of a letter and height of a line on a drawing of the country
@@ -130,16 +133,35 @@ def _round_length(metres: float) -> float:
     return float(max(step * power for step in (0.5, 1, 2, 5) if step * power <= metres))
 
 
-def draw_backdrop(cells: Iterable[int], frame: Frame) -> bytes:
-    """Draw the cells of a frame that hold any place, given in order, in a grey for light and dark pages alike."""
-    path, column, row = [], 0, 0  # where the pen is
-    for run in runs(cells, frame.columns):
-        path.append(f"m{run.column - column} {run.row - row}h{run.length}")
-        column, row = run.column + run.length, run.row
+def draw_backdrop(cells: Sequence[int], frame: Frame) -> bytes:
+    """Draw the places of a frame as dots, the larger the denser they are, in a grey for light and dark pages.
+
+    Cells are in order, each followed by its number of places. A run of dots is a dashed line: dashes of no length with
+    round caps.
+    """
+    blocks: Counter[int] = Counter()
+    columns = math.ceil(frame.columns / _BLOCK)
+    for cell, count in zip(cells[::2], cells[1::2], strict=True):
+        row, column = divmod(cell, frame.columns)
+        blocks[row // _BLOCK * columns + column // _BLOCK] += count
+    dots = sorted(blocks)
+    paths = "".join(
+        f'<path stroke-width="{width}" d="{_draw_runs([block for block in dots if blocks[block] >= least], columns)}"/>'
+        for least, width in _DENSITIES.items()
+    )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {frame.columns} {frame.rows}">'
-        f'<path transform="translate(0 .5)" stroke="#87909a" stroke-width="1.2" d="{"".join(path)}"/></svg>'
+        f'<g transform="scale({_BLOCK})translate(0 .5)" stroke="#87909a" stroke-linecap="round" stroke-dasharray="0 1"'
+        f' stroke-dashoffset="-.5">{paths}</g></svg>'
     ).encode()
+
+
+def _draw_runs(cells: Iterable[int], columns: int) -> str:
+    path, column, row = [], 0, 0  # where the pen is
+    for run in runs(cells, columns):
+        path.append(f"m{run.column - column} {run.row - row}h{run.length}")
+        column, row = run.column + run.length, run.row
+    return "".join(path)
 
 
 class Inset(NamedTuple):

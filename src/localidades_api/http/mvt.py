@@ -1,13 +1,10 @@
-"""Mapbox Vector Tiles 2.1: points and rectangles as layers of protocol buffers.
+"""Mapbox Vector Tiles 2.1: points as layers of protocol buffers.
 
 A tile is a list of layers, and a layer a list of features. The properties of a feature are numbers of keys and of
 values, each of which its layer lists once. Tests read the tiles with another library (docs/decisions/map.md).
 """
 
-from collections.abc import Iterable, Mapping
-from functools import cache
-
-from localidades_api.catalogue.mercator import Run
+from collections.abc import Mapping, Sequence
 
 MEDIA_TYPE = "application/vnd.mapbox-vector-tile"
 
@@ -18,9 +15,8 @@ _TILE_LAYER = 3 << 3 | 2
 _NAME, _FEATURE, _KEY, _VALUE, _EXTENT, _VERSION = 1 << 3 | 2, 2 << 3 | 2, 3 << 3 | 2, 4 << 3 | 2, 5 << 3, 15 << 3
 _ID, _TAGS, _TYPE, _GEOMETRY = 1 << 3, 2 << 3 | 2, 3 << 3, 4 << 3 | 2
 _STRING, _UINT = 1 << 3 | 2, 5 << 3
-_POINT, _POLYGON = 1, 3
-# Commands of geometries: how many in the upper bits, in the lower 1 to move, 2 to draw a line, 7 to close a ring.
-_ONE_POINT, _THREE_LINES, _CLOSE = bytes([1 << 3 | 1]), bytes([3 << 3 | 2]), bytes([1 << 3 | 7])
+_POINT = 1
+_ONE_POINT = bytes([1 << 3 | 1])  # a command: how many points in the upper bits, and 1
 
 
 class PointLayer:
@@ -55,10 +51,15 @@ class PointLayer:
         return _bytes(_TILE_LAYER, b"".join(self._fields))
 
 
-def encode_rows(name: str, extent: int, rows: Iterable[Run]) -> bytes:
-    """Return the bytes of a layer with one feature: rectangles that are one unit high, without properties."""
-    feature = _number(_TYPE, _POLYGON) + _bytes(_GEOMETRY, _encode_rows(rows))
-    return _bytes(_TILE_LAYER, _head(name, extent) + _bytes(_FEATURE, feature))
+def encode_clouds(name: str, extent: int, key: str, clouds: Mapping[int, Sequence[tuple[int, int]]]) -> bytes:
+    """Return the bytes of a layer with a feature of many points for each value of a property."""
+    layer = _head(name, extent) + _bytes(_KEY, key.encode())
+    for index, (value, points) in enumerate(clouds.items()):
+        feature = _bytes(_TAGS, _varint(0) + _varint(index)) + _number(_TYPE, _POINT)
+        layer += _bytes(_VALUE, _encode_value(value)) + _bytes(
+            _FEATURE, feature + _bytes(_GEOMETRY, _encode_cloud(points))
+        )
+    return _bytes(_TILE_LAYER, layer)
 
 
 def _head(name: str, extent: int) -> bytes:
@@ -75,21 +76,14 @@ def _encode_point(x: int, y: int) -> bytes:
     return _ONE_POINT + _signed(x) + _signed(y)
 
 
-def _encode_rows(rows: Iterable[Run]) -> bytes:
-    """Return rings: each corner as its distance from the one before, clockwise, as the outer ring of a polygon is."""
-    geometry = bytearray()
-    x = y = 0  # the last corner, in the south-west
-    for row in rows:
-        geometry += _ONE_POINT + _signed(row.column - x) + _signed(row.row - y) + _other_sides(row.length)
-        x, y = row.column, row.row + 1
+def _encode_cloud(points: Sequence[tuple[int, int]]) -> bytes:
+    """Return points, each as its distance from the one before."""
+    geometry = bytearray(_varint(len(points) << 3 | 1))
+    x = y = 0
+    for column, row in points:
+        geometry += _signed(column - x) + _signed(row - y)
+        x, y = column, row
     return bytes(geometry)
-
-
-@cache
-def _other_sides(length: int) -> bytes:
-    """Return the ring of a row from its first corner on."""
-    lines = (length, 0), (0, 1), (-length, 0)
-    return _THREE_LINES + b"".join(_signed(step) for line in lines for step in line) + _CLOSE
 
 
 def _signed(value: int) -> bytes:

@@ -47,7 +47,7 @@ async def get_overview(database: Database, release: Release, filters: LocalityFi
 
 
 EXTENT = 4096  # units along a side of a tile
-CELLS = 256  # cells of the backdrop along a side of a tile
+CELLS = 128  # cells of the backdrop along a side of a tile
 _BITS = EXTENT.bit_length() - 1
 _CELL_BITS = (EXTENT // CELLS).bit_length() - 1
 
@@ -74,21 +74,24 @@ _TILE = text(
               FROM (SELECT * FROM inside ORDER BY prominence, id LIMIT :most) AS shown
               JOIN (SELECT id, nombre, ambito, poblacion FROM localities WHERE release_id = :release_id) AS named
              USING (id)) AS places,
-           (SELECT {pack("cell", order="cell")}
-              FROM (SELECT DISTINCT (y >> {_CELL_BITS}) * {CELLS} + (x >> {_CELL_BITS}) AS cell FROM inside) AS cells
+           (SELECT {pack("cell", "places", order="cell")}
+              FROM (SELECT (y >> {_CELL_BITS}) * {CELLS} + (x >> {_CELL_BITS}) AS cell, count(*)::int AS places
+                      FROM inside
+                     GROUP BY cell) AS cells
              WHERE (SELECT places FROM total) > :most) AS cells
     """
 )
 _BACKDROP = text(
     f"""
-    SELECT {pack("cell", order="cell")}
-      FROM (SELECT DISTINCT y * :columns + x AS cell
+    SELECT {pack("cell", "places", order="cell")}
+      FROM (SELECT y * :columns + x AS cell, count(*)::int AS places
               FROM (SELECT floor((longitud / 360 + 0.5 - :left) * :scale)::int AS x,
                            floor((0.5 - atanh(sin(radians(latitud))) / (2 * pi()) - :top) * :scale)::int AS y
                       FROM localities
                      WHERE release_id = :release_id AND abs(latitud) < 85
                     OFFSET 0) AS projected
-             WHERE x >= 0 AND x < :columns AND y >= 0 AND y < :rows) AS cells
+             WHERE x >= 0 AND x < :columns AND y >= 0 AND y < :rows
+             GROUP BY cell) AS cells
     """
 )
 _BOUNDS = text(
@@ -108,9 +111,9 @@ class TilePlace(NamedTuple):
 
 
 class TileContent(NamedTuple):
-    """The most prominent places of a tile, and the cells that hold any place: empty if all places are listed.
+    """The most prominent places of a tile, and its cells that hold any place: empty if all places are listed.
 
-    Cells are numbered eastwards, row by row from the north, and sorted.
+    Cells are numbered eastwards, row by row from the north, and sorted; each is followed by its number of places.
     """
 
     listed: str  # JSON, which takes milliseconds to read
@@ -140,7 +143,7 @@ async def get_tile(database: Database, release: Release, tile: Tile, most: int) 
 
 
 async def get_backdrop(database: Database, release: Release, frame: Frame) -> "array[int]":
-    """Return the cells of a frame that hold any place, numbered as those of a tile."""
+    """Return the cells of a frame that hold any place, as `TileContent` has those of a tile."""
     parameters = {"release_id": release.id, **frame._asdict()}
     rows = await database.fetch_from(release, _BACKDROP, parameters)
     return unpack(rows[0][0])

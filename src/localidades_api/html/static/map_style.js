@@ -7,7 +7,7 @@ export const OUTLINED = 10;
 
 const PALETTES = {
   light: {
-    ground: "#f6f7f9", line: "#c9d0d8", backdrop: "#7d8b9b", text: "#1c2024", soft: "#565e66", ring: "#0b6b5d",
+    ground: "#f6f7f9", line: "#c9d0d8", backdrop: "#6b7a8c", text: "#1c2024", soft: "#565e66", ring: "#0b6b5d",
     sizes: ["#8f9cab", "#c08a2d", "#c4641a", "#a8341c", "#6b1024"], kinds: { U: "#b4510f", R: "#3b7a57" },
     estado: (hue) => `hsl(${hue}, 62%, 40%)`,
   },
@@ -65,6 +65,8 @@ const chosen = (filters) => ["all", ...Object.entries(filters).map(
 
 export const collection = (features) => ({ type: "FeatureCollection", features });
 
+const byDensity = (one, two, three, most) => ["match", ["get", "density"], 1, one, 2, two, 3, three, most];
+
 export function mapStyle({ tiles, dark, color, filters, outlines, selected }) {
   const { ground, line, backdrop, text, soft, ring } = palette(dark);
   const filter = chosen(filters);
@@ -82,8 +84,12 @@ export function mapStyle({ tiles, dark, color, filters, outlines, selected }) {
     layers: [
       { id: "ground", type: "background", paint: { "background-color": ground } },
       {
-        id: "backdrop", type: "fill", source: "places", "source-layer": "backdrop",
-        paint: { "fill-color": backdrop, "fill-opacity": 0.6, "fill-antialias": false },
+        id: "backdrop", type: "circle", source: "places", "source-layer": "backdrop",
+        paint: {
+          "circle-color": backdrop,
+          "circle-radius": ["interpolate", ["linear"], ["zoom"], 5, byDensity(0.9, 1.2, 1.5, 1.8), 8, byDensity(1.3, 1.6, 1.9, 2.2)],
+          "circle-opacity": ["interpolate", ["linear"], ["zoom"], 5, byDensity(0.35, 0.5, 0.7, 0.9), 8, byDensity(0.6, 0.7, 0.8, 0.9)],
+        },
       },
       {
         id: "around", type: "circle", source: "around", "source-layer": "places", minzoom: OUTLINED,

@@ -49,6 +49,13 @@ NO_OUTLINES = """async () => {
     }
 }"""
 
+# Return the names that a layer shows, once the map is drawn.
+NAMES = """async (layer) => {
+    const { shown } = await import(document.querySelector("script[src*='map.js']").src);
+    await new Promise((drawn) => { shown.map.once("idle", drawn); shown.map.triggerRepaint(); });
+    return shown.map.queryRenderedFeatures({ layers: [layer] }).map(({ properties }) => properties.nombre);
+}"""
+
 OAXACA = {"nom_ent": "Oaxaca", "nom_abr": "Oax."}
 COAST = OAXACA | {"nom_mun": "San Pedro Pochutla"}
 SCATTER = Random(39)  # noqa: S311  # places of a test
@@ -56,6 +63,9 @@ PLACES = [
     Place("010010001", "Aguascalientes", ambito="U", poblacion="863893"),
     Place("010010002", "Cañada Honda", latitud="22.003333", longitud="-102.199167", poblacion="1209"),
     Place("010010003", "Sin Coordenadas", latitud="-", longitud="-", poblacion="7"),
+    Place("010010004", "Sin Dato", latitud="28.0", longitud="-106.0", poblacion="-"),
+    Place("090150001", "Cuauhtémoc", nom_ent="Ciudad de México", ambito="U", latitud="19.443056",
+          longitud="-99.144444", poblacion="531831"),
     Place("200670001", "Oaxaca de Juárez", **OAXACA, ambito="U", latitud="17.060633", longitud="-96.725361",
           poblacion="255029"),
     Place("203240001", "San Pedro Pochutla", **COAST, ambito="U", latitud="15.746389", longitud="-96.465278",
@@ -271,6 +281,28 @@ async def test_unlocated_and_unknown_places_are_explained(page: Page) -> None:
     await expect(page.get_by_label("Colours")).to_have_value("poblacion")
 
 
+async def test_unknown_population_is_not_zero(page: Page) -> None:
+    await go(page, "map=12/28/-106")
+    entry = await drawn(page, "Sin Dato")
+    await expect(entry.locator("..")).to_have_text("Sin Datono data")
+    legend = page.locator(".legend ul[data-color=poblacion] li")
+    await expect(legend).to_have_text([*(re.compile("^from ") for _ in range(4)), "fewer", "no data"])
+    swatches = await legend.evaluate_all("(all) => all.map((one) => one.style.getPropertyValue('--swatch'))")
+    assert len(set(swatches)) == len(swatches) == 6
+
+
+async def test_estados_and_the_capital_are_named(page: Page) -> None:
+    await go(page, "map=5/19/-98")
+    assert "Ciudad de México" in await page.evaluate(NAMES, "capital")
+    assert "Cuauhtémoc" not in await page.evaluate(NAMES, "names")
+    assert "Ciudad de México" not in await page.evaluate(NAMES, "estados")
+    await go(page, "map=6.5/17/-95")
+    assert "Oaxaca" in await page.evaluate(NAMES, "estados")
+    await go(page, "map=11/19.44/-99.14")
+    assert await page.evaluate(NAMES, "capital") == []
+    assert "Cuauhtémoc" in await page.evaluate(NAMES, "names")
+
+
 async def test_late_response_is_dropped(page: Page) -> None:
     entries = page.locator("#visible")
     found = await hold(page, "**/suggest/?q=aguas*&limit=1&*")
@@ -304,7 +336,7 @@ async def test_colours_follow_the_theme(page: Page) -> None:
     finally:
         await button.click()
     await page.get_by_label("Colours").select_option("Estado")
-    await expect(page.get_by_role("list", name="Estados").get_by_role("listitem")).to_have_count(2)
+    await expect(page.get_by_role("list", name="Estados").get_by_role("listitem")).to_have_count(3)
 
 
 async def test_boundaries_are_equidistant_from_the_nearest_places(page: Page, base: str) -> None:

@@ -1,13 +1,14 @@
 """The site around the API: pages, documentation, problem types, icon."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 from importlib.resources import files
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic_core import to_json
+from sqlalchemy import Row
 from starlette.responses import Response
 
 from localidades_api.api.gone import refuse_unknown
@@ -25,9 +26,11 @@ from localidades_api.api.problems import PROBLEMS, problem_type
 from localidades_api.api.public_address import public_url
 from localidades_api.api.responses import ResponseBuilder, answer_without_release
 from localidades_api.api.services import Services, ServicesDep
+from localidades_api.catalogue.capitals import CAPITAL, CIUDAD_DE_MEXICO
 from localidades_api.catalogue.mercator import MAX_ZOOM, MEXICO
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities
+from localidades_api.database.queries.areas import list_centres
 from localidades_api.database.queries.tiles import Overview, get_overview
 from localidades_api.errors import CommandError, LocalidadesError, StatusError
 from localidades_api.html.png import draw_card
@@ -101,9 +104,17 @@ async def _map_context(services: Services, release: Release, query: MapQuery, ov
         "largest": overview.largest,
         "drawing": drawing,
         "states": states,
+        "centres": await _centres(services, release, states),
         "names": names,
         "chosen": query.filters.chosen,
     }
+
+
+async def _centres(services: Services, release: Release, states: Sequence[Row[Any]]) -> list[tuple[Any, ...]]:
+    """Return key, name, longitude and latitude of the estados, for their names on the map."""
+    names = {state.id: state.nombre for state in states} | {CIUDAD_DE_MEXICO: CAPITAL}
+    centres = await list_centres(services.database, release)
+    return [(one.id, names[one.id], round(one.longitud, 2), round(one.latitud, 2)) for one in centres]
 
 
 def answerable() -> list[type[LocalidadesError]]:

@@ -76,6 +76,15 @@ _LARGEST_SEATS = text(
      ORDER BY municipio_id / {KEYS_OF_A_STATE}, prominence
     """
 )
+_CENTRES = text(
+    f"""
+    SELECT municipio_id / {KEYS_OF_A_STATE} AS id, avg(longitud) AS longitud, avg(latitud) AS latitud
+      FROM localities
+     WHERE release_id = :release_id AND clave = '{CLAVE_OF_SEAT}' AND latitud IS NOT NULL
+     GROUP BY 1
+     ORDER BY 1
+    """
+)
 _SUCCESSORS = text(
     f"""
     SELECT m.id, m.nombre, s.nombre AS estado, count(DISTINCT old.id) AS places
@@ -112,9 +121,14 @@ async def list_seats(database: Database, release: Release, ids: Collection[int])
 
 
 async def list_largest_seats(database: Database, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:
-    """Return the key of each of these estados, and its largest cabecera: name, population, longitude, latitude."""
+    """Return the key of each of these estados, and its largest cabecera's longitude and latitude in degrees."""
     parameters = {"release_id": release.id, "ids": list(ids)}
     return await database.fetch_from(release, _LARGEST_SEATS, parameters)
+
+
+async def list_centres(database: Database, release: Release) -> Sequence[Row[Any]]:
+    """Return the key of each estado and the middle of its cabeceras: longitude and latitude in degrees."""
+    return await database.fetch_from(release, _CENTRES, {"release_id": release.id})
 
 
 async def list_successor_municipalities(

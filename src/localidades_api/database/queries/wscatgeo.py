@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 
 from sqlalchemy import text
 
+from localidades_api.catalogue.capitals import CIUDAD_DE_MEXICO
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import (
     CLAVE_OF_SEAT,
@@ -24,7 +25,6 @@ VERSIONS: tuple[Version, ...] = ("v1", "v2")
 
 MAX_FOUND = 10_000  # rows of an answer to `buscar`, some 3 MB
 _NO_SEAT = "----"  # in Ciudad de México, whose alcaldías have no cabecera
-_CIUDAD_DE_MEXICO = 9
 _IN_USE = "1"  # the status of a locality that is not withdrawn, the only number
 # Letters that `lower` does not change in a database with the locale C.
 _UPPER, _LOWER = "ÁÉÍÓÚÜÑ", "áéíóúüñ"
@@ -67,7 +67,7 @@ _MEMBERS: Mapping[Level, _Members] = {
         (
             "cve_cab",
             "cve_cab",
-            f"CASE WHEN area.estado_id = {_CIUDAD_DE_MEXICO} THEN '{_NO_SEAT}'"
+            f"CASE WHEN area.estado_id = {CIUDAD_DE_MEXICO} THEN '{_NO_SEAT}'"
             f" WHEN {_HAS_SEAT} THEN '{CLAVE_OF_SEAT}' END",
         ),
         *_SUMS,

@@ -7,6 +7,7 @@ const { places: resource, release, detail } = page.dataset;
 const told = at("#told");
 const bounds = JSON.parse(page.dataset.bounds);
 const filters = JSON.parse(page.dataset.filters);
+const estados = JSON.parse(page.dataset.estados);
 const COLORS = [...at("#color").options].map((option) => option.value);
 // Not by their TileJSON, whose addresses have the host and the scheme that a proxy may have told the service.
 const TILES = { tiles: [location.origin + page.dataset.tiles], maxzoom: Number(page.dataset.maxzoom) };
@@ -63,13 +64,13 @@ class MapPage {
     const { clientWidth: width, clientHeight: height } = page;
     let padding = 12;
     if (width > 800) padding = { left: 120, right: 120, top: 110, bottom: 30 };
-    else if (height > 440) padding = { left: 12, right: 12, top: 100, bottom: 190 };
+    else if (height > 440) padding = { left: 30, right: 64, top: 110, bottom: 70 };
     return { padding, maxZoom: 12 };
   }
 
   style() {
     const { color, outlines, selected } = this;
-    return mapStyle({ tiles: TILES, dark: isDark(), color, filters, outlines, selected });
+    return mapStyle({ tiles: TILES, dark: isDark(), color, estados, filters, outlines, selected });
   }
 
   restyle() {
@@ -283,12 +284,12 @@ class MapPage {
     if (!at("#visible").open) return;
     const drawn = this.map.queryRenderedFeatures({ layers: ["places"] });
     const found = new Map(drawn.map((feature) => [feature.id, feature])); // a place at an edge is in two tiles
-    const size = (feature) => feature.properties.poblacion ?? 0;
+    const size = (feature) => feature.properties.poblacion ?? -1;
     const bySize = (one, other) => size(other) - size(one) || one.id - other.id;
     const largest = [...found.values()].toSorted(bySize).slice(0, 10);
     const list = at("#visible ol");
     const listed = new Map([...list.children].map((entry) => [entry.dataset.id, entry]));
-    const entries = largest.map((feature) => listed.get(String(feature.id)) ?? this.entry(feature, size(feature)));
+    const entries = largest.map((feature) => listed.get(String(feature.id)) ?? this.entry(feature));
     // An entry that stays is not even moved: that would take the focus away, or a click that has begun.
     for (const entry of listed.values()) if (!entries.includes(entry)) entry.remove();
     entries.forEach((entry, index) => {
@@ -296,13 +297,13 @@ class MapPage {
     });
   }
 
-  entry({ id, properties }, size) {
+  entry({ id, properties }) {
     const [entry, button, count] = ["li", "button", "span"].map((name) => document.createElement(name));
     entry.dataset.id = id;
     button.type = "button";
     button.textContent = properties.nombre;
     button.addEventListener("click", () => this.open(id));
-    count.textContent = size.toLocaleString("en");
+    count.textContent = properties.poblacion?.toLocaleString("en") ?? at("#visible").dataset.none;
     entry.append(button, count);
     return entry;
   }

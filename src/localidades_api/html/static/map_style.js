@@ -5,14 +5,17 @@ const SIZES = [2500, 15000, 100000, 1000000]; // inhabitants from which a place 
 // The zoom whose tiles outlines are made of: the first whose tiles have room for every place, but for a few in a hundred.
 export const OUTLINED = 10;
 
+const CAPITAL = 9; // the estado that is a city
+const ALCALDIAS = 10; // the zoom from which its parts have their own names
+
 const PALETTES = {
   light: {
-    ground: "#f6f7f9", line: "#c9d0d8", backdrop: "#6b7a8c", text: "#1c2024", soft: "#565e66", ring: "#0b6b5d",
+    ground: "#f6f7f9", line: "#c9d0d8", backdrop: "#6b7a8c", unknown: "#b3bcc7", text: "#1c2024", soft: "#565e66", ring: "#0b6b5d",
     sizes: ["#8f9cab", "#c08a2d", "#c4641a", "#a8341c", "#6b1024"], kinds: { U: "#b4510f", R: "#3b7a57" },
     estado: (hue) => `hsl(${hue}, 62%, 40%)`,
   },
   dark: {
-    ground: "#0c0f14", line: "#333b49", backdrop: "#8090b4", text: "#e6e9ec", soft: "#a9b1b9", ring: "#6fd0bb",
+    ground: "#0c0f14", line: "#333b49", backdrop: "#8090b4", unknown: "#4a556b", text: "#e6e9ec", soft: "#a9b1b9", ring: "#6fd0bb",
     sizes: ["#6f7f9c", "#b98f4e", "#e8ab52", "#ffd080", "#fff3d6"], kinds: { U: "#ffc46b", R: "#5fb58a" },
     estado: (hue) => `hsl(${hue}, 65%, 64%)`,
   },
@@ -32,19 +35,19 @@ export function palette(dark) {
 
 // The colours of the legend, in the order of its entries.
 export function legend(dark, color, ids) {
-  const { sizes, kinds, estado } = palette(dark);
+  const { sizes, kinds, estado, unknown } = palette(dark);
   if (color === "ambito") return [kinds.U, kinds.R];
-  return color === "estado" ? ids.map((id) => estado(hueOf(id))) : sizes.toReversed();
+  return color === "estado" ? ids.map((id) => estado(hueOf(id))) : [...sizes.toReversed(), unknown];
 }
 
 function colorOf(dark, color) {
-  const { sizes, kinds, estado, soft } = palette(dark);
+  const { sizes, kinds, estado, soft, unknown } = palette(dark);
   if (color === "ambito") return ["match", ["get", "ambito"], "U", kinds.U, "R", kinds.R, soft];
   if (color === "estado") {
     const estados = Array.from({ length: 32 }, (_, index) => index + 1);
     return ["match", ["get", "estado_id"], ...estados.flatMap((id) => [id, estado(hueOf(id))]), soft];
   }
-  return bySize(sizes);
+  return ["case", ["has", "poblacion"], bySize(sizes), unknown];
 }
 
 function radius(factor = 1) {
@@ -56,7 +59,7 @@ function radius(factor = 1) {
 // Inhabitants from which a place is named: at a glance the cities, from close by every place. Names that have no room
 // cost as much as those that have.
 const named = [
-  "step", ["zoom"], 200000, 5, 100000, 6, 50000, 7, 20000, 8, 10000, 9, 5000, 10, 2500, 11, 1000, 12, 200, 13, 0,
+  "step", ["zoom"], 700000, 5, 100000, 6, 50000, 7, 20000, 8, 10000, 9, 5000, 10, 2500, 11, 1000, 12, 200, 13, 0,
 ];
 
 const chosen = (filters) => ["all", ...Object.entries(filters).map(
@@ -67,7 +70,12 @@ export const collection = (features) => ({ type: "FeatureCollection", features }
 
 const byDensity = (one, two, three, most) => ["match", ["get", "density"], 1, one, 2, two, 3, three, most];
 
-export function mapStyle({ tiles, dark, color, filters, outlines, selected }) {
+// Names of estados are seen where they are large, and the capital's, which is no locality, down to its alcaldías.
+const namedEstados = (estados) => collection(estados.map(([id, nombre, longitud, latitud]) => ({
+  type: "Feature", id, properties: { id, nombre }, geometry: { type: "Point", coordinates: [longitud, latitud] },
+})));
+
+export function mapStyle({ tiles, dark, color, estados = [], filters, outlines, selected }) {
   const { ground, line, backdrop, text, soft, ring } = palette(dark);
   const filter = chosen(filters);
   const points = (id, paint, more = {}) => ({
@@ -78,6 +86,7 @@ export function mapStyle({ tiles, dark, color, filters, outlines, selected }) {
     sources: {
       places: { type: "vector", ...tiles },
       around: { type: "vector", ...tiles, minzoom: OUTLINED, maxzoom: OUTLINED },
+      estados: { type: "geojson", data: namedEstados(estados) },
       outlines: { type: "geojson", data: collection(outlines) },
       selected: { type: "geojson", data: collection(selected ? [selected] : []) },
     },
@@ -122,17 +131,36 @@ export function mapStyle({ tiles, dark, color, filters, outlines, selected }) {
         paint: { "text-color": soft, "text-opacity": 0.75, "text-halo-color": ground, "text-halo-width": 1.4 },
       },
       {
+        id: "estados", type: "symbol", source: "estados", minzoom: 4, maxzoom: 7, filter: ["!=", ["get", "id"], CAPITAL],
+        layout: {
+          "text-field": ["upcase", ["get", "nombre"]], "text-font": ["system-ui"], "text-letter-spacing": 0.12,
+          "text-size": ["interpolate", ["linear"], ["zoom"], 4, 8.5, 7, 13], "text-max-width": 8, "text-padding": 4,
+        },
+        paint: { "text-color": soft, "text-opacity": 0.8, "text-halo-color": ground, "text-halo-width": 1.2 },
+      },
+      {
         id: "names", type: "symbol", source: "places", "source-layer": "places",
         layout: {
           "text-field": ["get", "nombre"], "text-font": ["system-ui"], "text-max-width": 9,
           "text-size": ["interpolate", ["linear"], ["zoom"],
                         3, bySize([9.5, 10, 10.5, 11.5, 13]), 5.5, bySize([11.5, 12, 13, 14.5, 17])],
           "text-variable-anchor": ["left", "right"], "text-justify": "auto",
-          "text-radial-offset": bySize([0.5, 0.55, 0.6, 0.65, 0.75]),
+          "text-radial-offset": bySize([0, 0, 0, 0.05, 0.15]),
           "text-padding": 8, "symbol-sort-key": ["-", 0, population],
         },
         paint: { "text-color": text, "text-halo-color": ground, "text-halo-width": 1.4 },
-        filter: ["all", filter, [">=", population, named]],
+        filter: ["all", filter, [">=", population, named],
+                 !estados.length || ["step", ["zoom"], ["!=", ["get", "estado_id"], CAPITAL], ALCALDIAS, true]],
+      },
+      {
+        id: "capital", type: "symbol", source: "estados", maxzoom: ALCALDIAS, filter: ["==", ["get", "id"], CAPITAL],
+        layout: {
+          "text-field": ["get", "nombre"], "text-font": ["bold system-ui"], "text-max-width": 9,
+          "text-size": ["interpolate", ["linear"], ["zoom"], 3, 12, 6, 17], "text-allow-overlap": true,
+          "text-anchor": "top-right", "text-justify": "right", "text-offset": [-0.4, 0.2],
+          "text-padding": ["interpolate", ["linear"], ["zoom"], 4, 24, 8, 4], // no suburb is named beside it
+        },
+        paint: { "text-color": text, "text-halo-color": ground, "text-halo-width": 1.8 },
       },
       {
         id: "selected", type: "circle", source: "selected",

@@ -37,6 +37,7 @@ async def names_in_batches(database: Database, release: Release) -> object:
 READS: Mapping[str, Callable[[Database, Release, Release], Awaitable[object]]] = {
     "areas.get_area_summary": lambda d, r, _: areas.get_area_summary(d, r, MUNICIPIO, MUNICIPIO),
     "areas.list_centres": lambda d, r, _: areas.list_centres(d, r),
+    "areas.list_cities": lambda d, r, _: areas.list_cities(d, r, 1),
     "areas.list_largest_seats": lambda d, r, _: areas.list_largest_seats(d, r, [ESTADO]),
     "areas.list_seats": lambda d, r, _: areas.list_seats(d, r, [MUNICIPIO]),
     "areas.list_successor_municipalities": lambda d, r, o: areas.list_successor_municipalities(d, r, o, MUNICIPIO),

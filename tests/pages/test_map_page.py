@@ -12,6 +12,7 @@ import httpx
 import pytest
 from playwright.async_api import Browser, Locator, Page, Position, Response, expect
 
+from localidades_api.catalogue.mercator import MEXICO
 from tests.support.browser import SCREENSHOTS, TELEPHONE, WEBGL, axe_faults, hold, launched, visit
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.catalogue_service import serving_files
@@ -49,6 +50,12 @@ NO_OUTLINES = """async () => {
     }
 }"""
 
+# Return the positions of the dots of a drawing.
+DOTS = """(svg) => [
+    ...[...svg.querySelectorAll("path")].flatMap((path) => [...path.getAttribute("d").matchAll(/M(\\d+) (\\d+)/g)])
+        .map(([, x, y]) => [Number(x), Number(y)]),
+    ...[...svg.querySelectorAll("circle")].map((circle) => [circle.cx.baseVal.value, circle.cy.baseVal.value]),
+]"""
 # Return the names that a layer shows, once the map is drawn.
 NAMES = """async (layer) => {
     const { shown } = await import(document.querySelector("script[src*='map.js']").src);
@@ -80,6 +87,7 @@ PLACES = [
       for municipio, name, west in (("001", "", -102.25), ("002", "Asientos", -102.15))
       for n in range(10, 40)),
 ]  # fmt: skip
+LOCATED = [place for place in PLACES if place.latitud != "-"]
 
 
 @pytest.fixture(scope="module")
@@ -502,7 +510,9 @@ async def test_drawing_is_shown_if_the_library_cannot_be_loaded(browser: Browser
     async with visit(browser, base, errors=True) as page:
         await page.route("**/maplibre-gl.mjs", lambda route: route.abort())
         await page.goto(PAGE)
-        await expect(page.get_by_role("img", name="Map of Mexico with the largest places of this page")).to_be_visible()
+        await expect(
+            page.get_by_role("group", name="Map of Mexico with the largest places of this page")
+        ).to_be_visible()
         await expect(page.locator("#map")).to_be_hidden()
         await expect(page.locator("main")).to_have_css("display", "block")
 
@@ -515,10 +525,13 @@ async def test_without_webgl_or_scripts_a_drawing_is_shown(
         await page.goto(f"{PAGE}&lang=es")
         await expect(page.get_by_text("necesita JavaScript y WebGL")).to_be_visible()
         await expect(page.locator("#map")).to_be_hidden()
-        drawing = page.get_by_role("img", name="Mapa de México con las localidades más pobladas de esta página")
-        assert (await drawing.locator("path").get_attribute("d") or "").count("M") == 20
-        await expect(drawing.get_by_text("Aguascalientes", exact=True)).to_be_visible()
-        await expect(page.get_by_role("link", name="Oaxaca de Juárez")).to_be_visible()
+        drawing = page.get_by_role("group", name="Mapa de México con las localidades más pobladas de esta página")
+        dots = await drawing.evaluate(DOTS)
+        largest = sorted(LOCATED, key=lambda place: -int(place.poblacion.replace("-", "-1")))[:20]
+        located = (MEXICO.locate(float(place.longitud), float(place.latitud)) for place in largest)
+        assert {tuple(dot) for dot in dots} == {(round(point[0]), round(point[1])) for point in located if point}
+        await expect(drawing.get_by_role("link", name="Aguascalientes", exact=True)).to_be_visible()
+        await expect(page.locator("#drawing ol").get_by_role("link", name="Oaxaca de Juárez")).to_be_visible()
         if not options:
             assert await axe_faults(page) == {}
         await page.get_by_role("link", name="Oaxaca", exact=True).click()

@@ -9,7 +9,7 @@ from tests.support.wire import LOCALIDADES
 
 INDEX = "/api/census/"
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
-_VOID = {"meta", "link", "input", "br", "hr", "img"}
+_VOID = {"meta", "wbr", "link", "input", "br", "hr", "img"}
 
 
 @dataclass

@@ -10,34 +10,45 @@ from sqlalchemy import Row
 
 from localidades_api.api.params import LocalitiesQuery, MapQuery
 from localidades_api.api.services import Services
+from localidades_api.catalogue.capitals import CAPITAL, CAPITALS, CIUDAD_DE_MEXICO
 from localidades_api.catalogue.columns import ATTRIBUTES, POINT
 from localidades_api.catalogue.folding import fold
-from localidades_api.catalogue.keys import STATE_KEYS, municipalities_of, state_of
+from localidades_api.catalogue.keys import municipalities_of, state_of
 from localidades_api.catalogue.locality import describe_near
 from localidades_api.catalogue.pagination import MAX_HTML_PAGE_SIZE
 from localidades_api.catalogue.schemas import Release
-from localidades_api.database.queries.areas import get_area_summary, list_largest_seats, list_seats
+from localidades_api.database.queries.areas import get_area_summary, list_cities, list_largest_seats, list_seats
 from localidades_api.database.queries.nearest import find_nearest
 from localidades_api.downloads.changes import ChangedPlace
 from localidades_api.errors import DatabaseUnavailableError
-from localidades_api.html.svg import draw_changes, draw_country, draw_inset, draw_map
+from localidades_api.html.svg import City, draw_changes, draw_country, draw_inset, draw_map
 
 _NEIGHBOURS = 8  # listed
 _HOMONYMS = 12  # listed
 _ON_MAP = 60  # drawn
+_CITIES = 44  # drawn on the country
 
 
 async def of_index(services: Services, release: Release) -> dict[str, Any]:
-    """Return a drawing of the country with the largest cabecera of each estado, and what the release changed.
+    """Return a drawing of the country with its cities, and what the release changed.
 
-    While the database does not answer, the drawing has no cabeceras.
+    While the database does not answer, the drawing has no cities.
     """
-    seats: Sequence[Row[Any]] = []
+    cities: Sequence[Row[Any]] = []
     with suppress(DatabaseUnavailableError):
-        seats = await list_largest_seats(services.database, release, STATE_KEYS)
-    largest = sorted(seats, key=lambda seat: -(seat.poblacion or 0))
-    drawing = draw_country((seat.longitud, seat.latitud, seat.nombre) for seat in largest)
-    return {"drawing": drawing, "is_whole": bool(seats), "change": services.releases.changes.get(release.name)}
+        cities = await list_cities(services.database, release, _CITIES)
+    drawing = draw_country(map(_city, sorted(cities, key=lambda city: -(city.poblacion or 0))))
+    return {"drawing": drawing, "is_whole": bool(cities), "change": services.releases.changes.get(release.name)}
+
+
+def _city(row: Row[Any]) -> City:
+    """Return a cabecera under the name that people use; one of Ciudad de México is the whole city."""
+    if state_of(row.municipio_id) == CIUDAD_DE_MEXICO:
+        return City(row.longitud, row.latitud, CAPITAL, row.poblacion, f"estados/{CIUDAD_DE_MEXICO}/")
+    name = CAPITALS.get(row.municipio_id, row.nombre.partition(" de ")[0])  # León de los Aldama
+    if fold(name) not in fold(row.nombre):  # of the demo, which has other places under real keys
+        name = row.nombre
+    return City(row.longitud, row.latitud, name, row.poblacion, f"localidades/{row.id}/")
 
 
 async def of_localities(

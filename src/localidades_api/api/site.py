@@ -37,7 +37,7 @@ from localidades_api.html.png import draw_card
 from localidades_api.html.reference import describe_reference
 from localidades_api.html.renderer import HTML, JSON, View, root_of
 from localidades_api.html.static_files import STATIC, CompressedStaticFiles
-from localidades_api.html.svg import draw_country
+from localidades_api.html.svg import City, draw_country
 from localidades_api.http.caching import CACHE_CONTROL, freshness_headers, is_fresh
 from localidades_api.http.documents import respond_with_document
 from localidades_api.http.headers import VARY_BY_LANGUAGE, vary_by_type
@@ -99,7 +99,11 @@ async def _map_context(services: Services, release: Release, query: MapQuery, ov
     if query.municipio_id is not None:
         named = await services.repository.list_municipalities_by_key(release, {query.municipio_id})
         names += [f"{area.nombre}, {area.estado}" for area in named.values()]
-    drawing = draw_country((place.longitud, place.latitud, place.nombre) for place in overview.largest)
+    cities = (
+        City(place.longitud, place.latitud, place.nombre, place.poblacion, f"localidades/{place.id}/")
+        for place in overview.largest
+    )
+    drawing = draw_country(cities)
     return {
         "largest": overview.largest,
         "drawing": drawing,

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from localidades_api.catalogue.mercator import MEXICO, Frame, runs
@@ -15,8 +15,11 @@ _BLOCK = 2  # cells along a side of the square that a dot of the backdrop stands
 _DENSITIES = {1: 0.45, 16: 0.68, 60: 0.92}  # the diameter of its dot by the least number of places in it
 _METRES_A_DEGREE = 111_195.0
 _MIN_DISTANCE = 1e-9  # degrees; places nearer than that are at the same point
-_LETTER, _LINE = 4.0, 7.5  # width of a letter and height of a line on a drawing of the country
-_CITY = 2.0  # radius of a dot there
+_LETTER, _LINE = 3.6, 6.6  # width of a letter and height of a line on a drawing of the country
+_LARGE_LETTER, _LARGE_LINE = 6.8, 14.0  # the same on a telephone
+_ROOT_PER_UNIT = 800  # root of a city's inhabitants per unit of its dot's radius, beyond 1
+_BASELINE = 2  # below the middle of a line
+_GULF = 272, 160  # where the name of the first city begins if it has no room beside its dot
 _MAP_LETTER, _MAP_BOLD, _MAP_LINE = 9.0, 10.0, 17.0  # the same on a map, and the width of a bold letter
 _MAP_LABEL = 22  # letters of the name in the middle of a map, which is bold
 _HERE = 8.0  # radius of the dot there
@@ -101,29 +104,45 @@ class _Lettering:
         self._taken.append((left, right, middle, height))
 
     def name(self, dot: Dot, text: str, letter: float) -> Label | None:
-        """Write a name beside a dot, above it or below it, if there is room for it."""
-        size, beside, above = letter * len(text), dot.radius + self._line / 4, dot.radius + self._line / 2
-        for left, y, x, anchor in (
-            (dot.x + beside, dot.y, dot.x + beside, "start"),
-            (dot.x - beside - size, dot.y, dot.x - beside, "end"),
-            (dot.x - size / 2, dot.y - above, dot.x, "middle"),
-            (dot.x - size / 2, dot.y + above, dot.x, "middle"),
+        """Write a name beside a dot, above it, below it or at a slant, if there is room for it."""
+        size, beside, slant = letter * len(text), dot.radius + self._line / 4, self._line / 2
+        above = dot.radius + slant
+        sides = [(dot.x + beside, dot.x + beside, "start"), (dot.x - beside - size, dot.x - beside, "end")]
+        if dot.x + beside + 2 * size > self._width:
+            sides.reverse()  # leave the other one to a place nearer to the edge
+        over = (dot.x - size / 2, dot.x, "middle")
+        for (left, x, anchor), down in (
+            *((side, 0.0) for side in sides),
+            (over, -above),
+            (over, above),
+            *((side, down) for side in sides for down in (-slant, slant)),
         ):
-            if self._take(left, left + size, y):
+            y = dot.y + down
+            if self._take(left, left + size, y, self._line):
                 return Label(round(x), round(y + self._line * 0.3), anchor, text)
         return None
 
-    def _take(self, left: float, right: float, middle: float) -> bool:
+    def take_dot(self, dot: Dot) -> bool:
+        """Draw a dot, if it touches nothing."""
+        return self._take(dot.x - dot.radius, dot.x + dot.radius, dot.y, 2 * dot.radius)
+
+    def take_label(self, label: Label, letter: float) -> bool:
+        """Write a name where another drawing has it beside a dot, if there is room for it."""
+        size = letter * len(label.text)
+        left = label.x - size if label.anchor == "end" else label.x
+        return label.anchor != "middle" and self._take(left, left + size, label.y - _BASELINE, self._line)
+
+    def _take(self, left: float, right: float, middle: float, height: float) -> bool:
         is_free = (
             left > 0
             and right < self._width
             and not any(
-                left < end and start < right and abs(middle - other) < (self._line + height) / 2
-                for start, end, other, height in self._taken
+                left < end and start < right and abs(middle - other) < (height + taken) / 2
+                for start, end, other, taken in self._taken
             )
         )
         if is_free:
-            self.cover(left, right, middle, self._line)
+            self.cover(left, right, middle, height)
         return is_free
 
 
@@ -180,23 +199,64 @@ def draw_inset(points: Iterable[tuple[float | None, float | None]]) -> Inset | N
     return Inset(MEXICO.columns, MEXICO.rows, path) if path else None
 
 
+class City(NamedTuple):
+    """A place of the country, and the path of its page below the index."""
+
+    longitud: float
+    latitud: float
+    nombre: str
+    poblacion: int | None
+    path: str
+
+
+class Link(NamedTuple):
+    """A named city; `is_far` if a line leads to its name, `is_large` if a telephone's larger letters have room too."""
+
+    dot: Dot
+    label: Label
+    path: str
+    is_far: bool
+    is_large: bool
+
+
 class Country(NamedTuple):
     """The country with some of its places; sizes are in SVG units."""
 
     width: int
     height: int
-    dots: list[Dot]
+    links: list[Link]
+    dots: list[Dot]  # without a name
 
 
-def draw_country(places: Iterable[tuple[float, float, str]]) -> Country:
-    """Draw places by longitude, latitude and name, the most prominent first: a later name makes room for them."""
-    located = [(point, name) for east, north, name in places if (point := MEXICO.locate(east, north))]
-    dots = [Dot(round(x), round(y), _CITY) for (x, y), _ in located]
-    free = _Lettering(MEXICO.columns, _LINE)
-    for dot in dots:
-        free.cover(dot.x - dot.radius, dot.x + dot.radius, dot.y, 2 * dot.radius)
-    named = [dot._replace(label=free.name(dot, name, _LETTER)) for dot, (_, name) in zip(dots, located, strict=True)]
-    return Country(MEXICO.columns, MEXICO.rows, named)
+def draw_country(cities: Iterable[City]) -> Country:
+    """Draw cities, the most important first, and name them where there is room: the first, if need be, in the Gulf.
+
+    A suburb, whose dot touches a more important one, has no name.
+    """
+    names, large_names = _Lettering(MEXICO.columns, _LINE), _Lettering(MEXICO.columns, _LARGE_LINE)
+    located = [(dot, city, names.take_dot(dot)) for dot, city in _locate(cities)]
+    links: list[Link] = []
+    dots: list[Dot] = []
+    for dot, city, is_apart in located:
+        label = names.name(dot, city.nombre, _LETTER) if is_apart else None
+        is_far = not label and not links
+        if is_far:
+            label = Label(*_GULF, "start", city.nombre)
+            names.take_label(label, _LARGE_LETTER)
+        if label:
+            large_names.take_dot(dot)
+            is_large = large_names.take_label(label, _LARGE_LETTER)
+            links.append(Link(dot, label, city.path, is_far, is_large))
+        else:
+            dots.append(dot)
+    return Country(MEXICO.columns, MEXICO.rows, links, dots)
+
+
+def _locate(cities: Iterable[City]) -> Iterator[tuple[Dot, City]]:
+    for city in cities:
+        if point := MEXICO.locate(city.longitud, city.latitud):
+            radius = 1 + math.sqrt(city.poblacion or 0) / _ROOT_PER_UNIT
+            yield Dot(round(point[0]), round(point[1]), round(radius, 1)), city
 
 
 class Part(NamedTuple):

@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlalchemy import Row, text
 
+from localidades_api.catalogue.capitals import CAPITALS, CIUDAD_DE_MEXICO
 from localidades_api.catalogue.keys import CLAVE_OF_SEAT, KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE
 from localidades_api.catalogue.schemas import DEMO_RELEASE, Release
 from localidades_api.database.pool import Database
@@ -69,11 +70,28 @@ _SEATS = text(
 _LARGEST_SEATS = text(
     f"""
     SELECT DISTINCT ON (municipio_id / {KEYS_OF_A_STATE})
-           municipio_id / {KEYS_OF_A_STATE} AS id, nombre, poblacion, longitud, latitud
+           municipio_id / {KEYS_OF_A_STATE} AS id, longitud, latitud
       FROM localities
      WHERE release_id = :release_id AND clave = '{CLAVE_OF_SEAT}' AND latitud IS NOT NULL
        AND municipio_id / {KEYS_OF_A_STATE} = ANY(:ids)
      ORDER BY municipio_id / {KEYS_OF_A_STATE}, prominence
+    """
+)
+# The alcaldías of Ciudad de México are one city, with the inhabitants of all.
+_CITIES = text(
+    f"""
+    SELECT id, nombre, longitud, latitud, municipio_id,
+           CASE WHEN estado_id = {CIUDAD_DE_MEXICO} THEN of_estado ELSE poblacion END AS poblacion
+      FROM (SELECT id, nombre, poblacion, longitud, latitud, municipio_id,
+                   municipio_id / {KEYS_OF_A_STATE} AS estado_id,
+                   sum(poblacion) OVER estado AS of_estado,
+                   row_number() OVER (estado ORDER BY municipio_id = ANY(:capitals) DESC, prominence) = 1 AS is_capital
+              FROM localities
+             WHERE release_id = :release_id AND clave = '{CLAVE_OF_SEAT}' AND latitud IS NOT NULL
+            WINDOW estado AS (PARTITION BY municipio_id / {KEYS_OF_A_STATE})) AS seats
+     WHERE is_capital OR estado_id <> {CIUDAD_DE_MEXICO}
+     ORDER BY is_capital DESC, poblacion DESC NULLS LAST, id
+     LIMIT :limit
     """
 )
 _CENTRES = text(
@@ -124,6 +142,15 @@ async def list_largest_seats(database: Database, release: Release, ids: Collecti
     """Return the key of each of these estados, and its largest cabecera's longitude and latitude in degrees."""
     parameters = {"release_id": release.id, "ids": list(ids)}
     return await database.fetch_from(release, _LARGEST_SEATS, parameters)
+
+
+async def list_cities(database: Database, release: Release, limit: int) -> Sequence[Row[Any]]:
+    """Return the cabeceras of the most inhabitants, those of the estados first.
+
+    Where a release lacks an estado's capital, its largest cabecera takes that place.
+    """
+    parameters = {"release_id": release.id, "capitals": list(CAPITALS), "limit": limit}
+    return await database.fetch_from(release, _CITIES, parameters)
 
 
 async def list_centres(database: Database, release: Release) -> Sequence[Row[Any]]:

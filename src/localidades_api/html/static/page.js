@@ -36,8 +36,8 @@ function openMenu() {
 }
 
 function offerCopies() {
-  for (const command of document.querySelectorAll("code[data-copy]")) {
-    command.textContent = command.textContent.replace("http://127.0.0.1:8000", location.origin);
+  for (const { firstChild: text } of document.querySelectorAll("code[data-copy]:not(:empty)")) {
+    text.data = text.data.replace("http://127.0.0.1:8000", location.origin);
   }
   if (!navigator.clipboard) return;
   const { sayCopy, sayCopied } = document.getElementById("main").dataset;

@@ -1,0 +1,145 @@
+"""The drawing of the country on the front page, and what is around it."""
+
+import re
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, Literal
+
+import pytest
+from playwright.async_api import Browser, Page, ViewportSize, expect
+
+from tests.support.browser import axe_faults, visit
+from tests.support.catalogue import Place, write_catalogue
+from tests.support.catalogue_service import serving_files
+from tests.support.pages import INDEX
+
+# Key, name, longitude, latitude and inhabitants; where they crowd, as they are.
+_CITIES = """
+020040001 Tijuana -117.020 32.530 1300983
+040020001 San_Francisco_de_Campeche -90.536 19.844 220389
+090070001 Iztapalapa -99.093 19.358 1815786
+090150001 Cuauhtémoc -99.144 19.443 531831
+111200001 León_de_los_Aldama -101.684 21.122 1238962
+110150001 Guanajuato -101.257 21.018 72237
+130480001 Pachuca_de_Soto -98.759 20.123 256584
+140390001 Guadalajara -103.342 20.676 1495182
+141200001 Zapopan -103.392 20.721 1142483
+151060001 Toluca_de_Lerdo -99.657 19.292 489333
+160530001 Morelia -101.190 19.702 597511
+170070001 Cuernavaca -99.235 18.924 338650
+211140001 Heróica_Puebla_de_Zaragoza -98.198 19.045 1434062
+220140001 Santiago_de_Querétaro -100.392 20.593 626495
+230050001 Cancún -86.851 21.162 628306
+230040001 Chetumal -88.305 18.500 151243
+290330001 Tlaxcala_de_Xicohténcatl -98.239 19.317 14692
+300870001 Xalapa-Enríquez -96.927 19.540 424755
+301930001 Veracruz -96.134 19.200 428323
+310500001 Mérida -89.617 20.970 777615
+320170001 Guadalupe -102.515 22.747 99572
+320560001 Zacatecas -102.572 22.775 129011
+"""
+SIZES: list[ViewportSize] = [{"width": 1280, "height": 800}, {"width": 390, "height": 844}]
+# Return the rectangles of the visible names, and of the dots of these, on the screen.
+DRAWN = """(svg) => {
+    const box = (one) => {
+        const { left, top, right, bottom } = one.getBoundingClientRect();
+        return [left, top, right, bottom];
+    };
+    const links = [...svg.querySelectorAll("a")].map((link) => [...link.querySelectorAll("text, circle")]);
+    const seen = links.filter(([, text]) => text.checkVisibility());
+    return seen.map(([dot, text]) => [text.textContent, box(text), box(dot)]);
+}"""
+
+
+def cities() -> list[Place]:
+    rows = (line.split() for line in _CITIES.split("\n") if line)
+    return sorted(
+        (
+            Place(key, name.replace("_", " "), longitud=west, latitud=north, poblacion=population, ambito="U")
+            for key, name, west, north, population in rows
+        ),
+        key=lambda place: place.cvegeo,
+    )
+
+
+@pytest.fixture(scope="module")
+def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Yield the URL of a service with capitals, two alcaldías, suburbs and other cities."""
+    file = write_catalogue(tmp_path_factory.mktemp("front") / "catun_localidad_2020-01.csv", cities())
+    with serving_files(server, migrated, [file]) as address:
+        yield address
+
+
+@pytest.fixture
+async def page(browser: Browser, base: str) -> AsyncIterator[Page]:
+    async with visit(browser, base, viewport=SIZES[0]) as page:
+        await page.goto(f"{INDEX}?format=api")
+        yield page
+
+
+async def drawn(page: Page) -> dict[str, tuple[list[float], list[float]]]:
+    found: list[Any] = await page.locator(".country svg").evaluate(DRAWN)
+    assert len({name for name, _, _ in found}) == len(found)
+    return {name: (text, dot) for name, text, dot in found}
+
+
+async def test_capitals_and_large_cities_are_named(page: Page) -> None:
+    named = set(await drawn(page))
+    assert {"Ciudad de México", "Guadalajara", "Puebla", "Querétaro", "Campeche", "Zacatecas", "Mérida"} <= named
+    assert {"Tijuana", "Cancún", "Veracruz", "León"} <= named
+    assert not {"Cuauhtémoc", "Iztapalapa", "Zapopan", "Guadalupe"} & named
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: str(size["width"]))
+async def test_names_do_not_overlap(page: Page, size: ViewportSize) -> None:
+    await page.set_viewport_size(size)
+    names = await drawn(page)
+    assert {"Ciudad de México", "Guadalajara"} <= set(names)
+    assert len(names) >= (14 if size["width"] > 1000 else 5)
+    for name, (text, _) in names.items():
+        assert text[0] >= 0
+        assert text[2] <= size["width"]
+        for other, (words, dot) in names.items():
+            if other != name:
+                assert not overlap(letters(text), letters(words)), (name, other)
+                assert not overlap(letters(text), dot), (name, other)
+
+
+def letters(box: list[float]) -> list[float]:
+    """Return the part of a text's box with letters: a line is higher than these."""
+    left, top, right, bottom = box
+    rim = (bottom - top) / 5
+    return [left + 1, top + rim, right - 1, bottom - rim]
+
+
+def overlap(one: list[float], other: list[float]) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+async def test_cities_are_links_for_keyboards_and_screen_readers(page: Page) -> None:
+    country = page.get_by_role("group", name="Map of the localities of Mexico")
+    await country.get_by_role("link", name="Ciudad de México", exact=True).focus()
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(re.compile("/estados/9/"))
+    await page.go_back()
+    await country.get_by_role("link", name="Querétaro", exact=True).click()
+    await expect(page).to_have_url(re.compile("/localidades/220140001/"))
+    await page.go_back()
+    await page.get_by_role("link", name="Map of the localities of Mexico").click(position={"x": 600, "y": 60})
+    await expect(page).to_have_url(re.compile("/map$"))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_front_page_passes_axe(browser: Browser, base: str, scheme: Literal["light", "dark"]) -> None:
+    async with visit(browser, base, color_scheme=scheme, locale="es-MX") as page:
+        await page.goto(f"{INDEX}?format=api")
+        assert await axe_faults(page) == {}
+        doors = page.locator(".doors > li")
+        assert await doors.count() == 3
+        for door in (doors.nth(0), doors.nth(1)):
+            await expect(door.locator(".button")).to_have_count(1)
+
+
+async def test_command_has_the_address_of_the_service_and_breaks_between_words(page: Page, base: str) -> None:
+    command = page.locator(".doors code")
+    await expect(command).to_have_text(f"curl '{base}/api/census/localidades/?search=tequila'")
+    await expect(command.locator("wbr")).to_have_count(2)

@@ -1,5 +1,6 @@
 """Search, order and columns of the lists of estados and municipios."""
 
+import json
 from collections.abc import AsyncIterator, Callable
 from itertools import combinations
 from operator import itemgetter
@@ -367,10 +368,10 @@ async def test_search_of_a_named_release_also_depends_on_the_names_of_earlier_on
 async def test_page_links_to_every_order_and_marks_the_current_one(
     client: httpx.AsyncClient, path: str, default: str
 ) -> None:
-    shown = {"municipios": ["nombre", "estado", "localidades", "id"], "estados": ["nombre", "abreviatura", "id"]}[path]
+    shown = {"municipios": ["nombre", "estado", "localidades", "id"], "estados": ["nombre", "id"]}[path]
     for sort in [sign + name for name in shown for sign in ("", "-")]:
         page = Page.of(await client.get(f"{CENSUS}{path}/?search=j&page_size=2&sort={sort}", headers=BROWSER))
-        heads = page.all("th")[: len(shown)]
+        heads = [head for head in page.all("th") if page.inside("a", of=head)]
         links = [parse_qs(page.inside("a", of=head)[0].attributes["href"].removeprefix("?")) for head in heads]
         assert all((link["search"], link["page_size"]) == (["j"], ["2"]) and "page" not in link for link in links)
         reverse = sort.removeprefix("-") if sort.startswith("-") else f"-{sort}"
@@ -381,6 +382,21 @@ async def test_page_links_to_every_order_and_marks_the_current_one(
         assert [head.attributes.get("aria-sort") for head in heads] == [
             direction if name == sort.removeprefix("-") else None for name in shown
         ]
+
+
+async def test_page_of_estados_counts_what_each_has(client: httpx.AsyncClient) -> None:
+    page = Page.of(await client.get(f"{CENSUS}estados/", headers=BROWSER))
+    download = (await client.get(f"{CENSUS}localidades/download/?format=ndjson")).text.splitlines()
+    places = [json.loads(line) for line in download]
+    assert page.rows()
+    for name, municipios, localidades, population, clave in page.rows():
+        (of_estado,) = [[one for one in places if one["estado_id"] == int(clave)]]
+        assert name in {one["estado"] for one in of_estado}
+        assert int(municipios) == len({one["municipio_id"] for one in of_estado})
+        assert int(localidades) == len(of_estado)
+        assert int(population.replace(",", "")) == sum(one["poblacion"] or 0 for one in of_estado)
+    drawn = [one.attributes["href"] for one in page.all("a") if "tabindex" in one.attributes]
+    assert drawn == ["14/"]  # which has most of the places at the point that all share
 
 
 @pytest.mark.parametrize(

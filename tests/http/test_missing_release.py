@@ -26,6 +26,7 @@ from tests.support.database import connected
 from tests.support.postgres import new_database, run_sql
 
 ESTADO, MUNICIPIO, LOCALITY = 1, 1001, 10010001
+HOMONYM = 10010002
 FILTERS = LocalityFilters(municipio_id=MUNICIPIO)
 
 
@@ -35,6 +36,7 @@ async def names_in_batches(database: Database, release: Release) -> object:
 
 # Each takes the release to read, and an earlier one.
 READS: Mapping[str, Callable[[Database, Release, Release], Awaitable[object]]] = {
+    "areas.count_municipalities": lambda d, r, _: areas.count_municipalities(d, r),
     "areas.get_area_summary": lambda d, r, _: areas.get_area_summary(d, r, MUNICIPIO, MUNICIPIO),
     "areas.list_centres": lambda d, r, _: areas.list_centres(d, r),
     "areas.list_cities": lambda d, r, _: areas.list_cities(d, r, 1),
@@ -50,6 +52,7 @@ READS: Mapping[str, Callable[[Database, Release, Release], Awaitable[object]]] =
     "catalogue.list_at_positions": lambda d, r, _: CatalogueRepository(d).list_at_positions(r, range(1, 5)),
     "catalogue.list_between": lambda d, r, _: CatalogueRepository(d).list_between(r, LOCALITY, LOCALITY),
     "catalogue.list_history": lambda d, r, _: CatalogueRepository(d).list_history(r, LOCALITY),
+    "catalogue.list_homonyms": lambda d, r, _: CatalogueRepository(d).list_homonyms(r, HOMONYM, 5),
     "catalogue.list_largest_among": lambda d, r, _: CatalogueRepository(d).list_largest_among(r, [LOCALITY], 1),
     "catalogue.list_municipalities": lambda d, r, _: CatalogueRepository(d).list_municipalities(r, ESTADO),
     "catalogue.list_municipalities_by_key": lambda d, r, _: CatalogueRepository(d).list_municipalities_by_key(
@@ -73,6 +76,7 @@ READS: Mapping[str, Callable[[Database, Release, Release], Awaitable[object]]] =
     "tiles.get_bounds": lambda d, r, _: tiles.get_bounds(d, r),
     "tiles.get_overview": lambda d, r, _: tiles.get_overview(d, r, FILTERS),
     "tiles.get_tile": lambda d, r, _: tiles.get_tile(d, r, Tile(0, 0, 0), 10),
+    "tiles.list_state_cells": lambda d, r, _: tiles.list_state_cells(d, r, Frame(0, 0, 64, 64, 64)),
     "wscatgeo.find_areas": lambda d, r, _: wscatgeo.find_areas(d, r, "v2", "mgem", "municipio"),
     "wscatgeo.list_areas": lambda d, r, _: wscatgeo.list_areas(d, r, "v2", "mgem", MUNICIPIO, MUNICIPIO),
 }

@@ -1,5 +1,6 @@
 """Additional context of HTML pages: names of parents, choices of forms, neighbours, history, charts."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
@@ -17,11 +18,12 @@ from localidades_api.catalogue.keys import municipalities_of, state_of
 from localidades_api.catalogue.locality import describe_near
 from localidades_api.catalogue.pagination import MAX_HTML_PAGE_SIZE
 from localidades_api.catalogue.schemas import Release
-from localidades_api.database.queries.areas import get_area_summary, list_cities, list_largest_seats, list_seats
+from localidades_api.database.queries.areas import count_municipalities, get_area_summary, list_cities, list_seats
 from localidades_api.database.queries.nearest import find_nearest
+from localidades_api.database.queries.tiles import list_state_cells
 from localidades_api.downloads.changes import ChangedPlace
 from localidades_api.errors import DatabaseUnavailableError
-from localidades_api.html.svg import City, draw_changes, draw_country, draw_inset, draw_map
+from localidades_api.html.svg import STATES, City, draw_changes, draw_country, draw_inset, draw_map, draw_states
 
 _NEIGHBOURS = 8  # listed
 _HOMONYMS = 12  # listed
@@ -90,9 +92,21 @@ async def of_municipalities(
 
 
 async def of_states(services: Services, release: Release, shown: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return where the estados on a page are."""
-    seats = await list_largest_seats(services.database, release, [one["id"] for one in shown])
-    return {"inset": draw_inset((seat.longitud, seat.latitud) for seat in seats)}
+    """Return a drawing of the estados on a page, and how many municipios, localities and inhabitants each has."""
+    cells = await list_state_cells(services.database, release, STATES)
+    localities: Counter[int] = Counter()
+    population: Counter[int] = Counter()
+    for one in cells:
+        localities[one.id] += one.places
+        population[one.id] += one.population or 0
+    shapes = draw_states(cells)
+    return {
+        "frame": STATES,
+        "shapes": {one["id"]: shapes[one["id"]] for one in shown if one["id"] in shapes},
+        "municipalities": await count_municipalities(services.database, release),
+        "localities": localities,
+        "population": population,
+    }
 
 
 def of_places(shown: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

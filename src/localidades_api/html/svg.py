@@ -5,12 +5,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from localidades_api.catalogue.mercator import MEXICO, Frame, runs
+from localidades_api.catalogue.mercator import MEXICO, MEXICO_BOX, Frame, runs
 from localidades_api.catalogue.schemas import CHANGE_KINDS
 from localidades_api.database.queries.releases import ChangeCounts
+from localidades_api.database.queries.tiles import StateCell
 
 _MAP = (480, 360)
 _MARGIN = 48.0
+STATES = Frame.around(MEXICO_BOX, 130)  # a cell is a quarter of a degree
+_SHADES = 5
 _BLOCK = 2  # cells along a side of the square that a dot of the backdrop stands for
 _DENSITIES = {1: 0.45, 16: 0.68, 60: 0.92}  # the diameter of its dot by the least number of places in it
 _METRES_A_DEGREE = 111_195.0
@@ -197,6 +200,31 @@ def draw_inset(points: Iterable[tuple[float | None, float | None]]) -> Inset | N
     located = [point for place in known if (point := MEXICO.locate(*place))]
     path = "".join(f"M{x:.1f} {y:.1f}h0" for x, y in dict.fromkeys(located))
     return Inset(MEXICO.columns, MEXICO.rows, path) if path else None
+
+
+class StateShape(NamedTuple):
+    """The cells of an estado as a path, and its shade, from 0 to 4: a fifth of the estados each, the densest last."""
+
+    path: str
+    shade: int
+
+
+def draw_states(cells: Iterable[StateCell]) -> dict[int, StateShape]:
+    """Draw the estados by their keys, in cells of `STATES`; a cell belongs to the estado with most places in it."""
+    owners: dict[int, StateCell] = {}
+    population: Counter[int] = Counter()
+    for one in cells:
+        population[one.id] += one.population or 0
+        if one.cell is not None and (one.cell not in owners or one.places > owners[one.cell].places):
+            owners[one.cell] = one
+    shapes: dict[int, list[int]] = {}
+    for cell in sorted(owners):
+        shapes.setdefault(owners[cell].id, []).append(cell)
+    by_density = sorted(shapes, key=lambda id_: (population[id_] / len(shapes[id_]), id_))
+    return {
+        id_: StateShape(_draw_runs(shapes[id_], STATES.columns), rank * _SHADES // len(by_density))
+        for rank, id_ in enumerate(by_density)
+    }
 
 
 class City(NamedTuple):

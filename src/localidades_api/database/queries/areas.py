@@ -103,6 +103,14 @@ _CENTRES = text(
      ORDER BY 1
     """
 )
+_MUNICIPALITIES = text(
+    f"""
+    SELECT estado_id, count(*)::int AS municipios
+      FROM municipalities
+     WHERE release_id = :release_id AND {has_localities(":release_id")}
+     GROUP BY estado_id
+    """
+)
 _SUCCESSORS = text(
     f"""
     SELECT m.id, m.nombre, s.nombre AS estado, count(DISTINCT old.id) AS places
@@ -156,6 +164,12 @@ async def list_cities(database: Database, release: Release, limit: int) -> Seque
 async def list_centres(database: Database, release: Release) -> Sequence[Row[Any]]:
     """Return the key of each estado and the middle of its cabeceras: longitude and latitude in degrees."""
     return await database.fetch_from(release, _CENTRES, {"release_id": release.id})
+
+
+async def count_municipalities(database: Database, release: Release) -> dict[int, int]:
+    """Return how many municipios each estado has, by its key."""
+    rows = await database.fetch_from(release, _MUNICIPALITIES, {"release_id": release.id})
+    return {row.estado_id: row.municipios for row in rows}
 
 
 async def list_successor_municipalities(

@@ -7,6 +7,7 @@ from pydantic_core import from_json
 from sqlalchemy import Row, func, select, text, true
 
 from localidades_api.catalogue.filters import LocalityFilters
+from localidades_api.catalogue.keys import KEYS_OF_A_STATE
 from localidades_api.catalogue.mercator import Box, Frame, Tile
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities
@@ -94,6 +95,20 @@ _BACKDROP = text(
              GROUP BY cell) AS cells
     """
 )
+_STATE_CELLS = text(
+    f"""
+    SELECT id, CASE WHEN x >= 0 AND x < :columns AND y >= 0 AND y < :rows THEN y * :columns + x END AS cell,
+           count(*)::int AS places, sum(poblacion)::int AS population
+      FROM (SELECT municipio_id / {KEYS_OF_A_STATE} AS id, poblacion,
+                   floor((longitud / 360 + 0.5 - :left) * :scale)::int AS x,
+                   CASE WHEN abs(latitud) < 85
+                        THEN floor((0.5 - atanh(sin(radians(latitud))) / (2 * pi()) - :top) * :scale)::int END AS y
+              FROM localities
+             WHERE release_id = :release_id
+            OFFSET 0) AS projected
+     GROUP BY id, cell
+    """
+)
 _BOUNDS = text(
     "SELECT min(longitud), min(latitud), max(longitud), max(latitud) FROM localities WHERE release_id = :release_id"
 )
@@ -108,6 +123,15 @@ class TilePlace(NamedTuple):
     nombre: str
     ambito: str | None
     poblacion: int | None
+
+
+class StateCell(NamedTuple):
+    """The places of an estado in a cell, and how many people live there; the cell is None outside the frame."""
+
+    id: int
+    cell: int | None
+    places: int
+    population: int | None
 
 
 class TileContent(NamedTuple):
@@ -147,6 +171,12 @@ async def get_backdrop(database: Database, release: Release, frame: Frame) -> "a
     parameters = {"release_id": release.id, **frame._asdict()}
     rows = await database.fetch_from(release, _BACKDROP, parameters)
     return unpack(rows[0][0])
+
+
+async def list_state_cells(database: Database, release: Release, frame: Frame) -> list[StateCell]:
+    """Return what each estado has in each cell of a frame, and outside."""
+    rows = await database.fetch_from(release, _STATE_CELLS, {"release_id": release.id, **frame._asdict()})
+    return [StateCell(row.id, row.cell, row.places, row.population) for row in rows]
 
 
 async def get_bounds(database: Database, release: Release) -> Box | None:

@@ -187,10 +187,14 @@ def test_nearest_tests_come_first() -> None:
     assert nearest_tests(moved, long, 60) == [f"{HERE}::long"]
 
 
-def test_tests_of_a_constant_are_those_of_the_functions_beside_it() -> None:
+def test_tests_of_a_constant_are_golden_files_and_those_of_the_functions_beside_it() -> None:
     lines = list(range(1, len((ROOT / PATH).read_text("utf-8").splitlines()) + 1))
     known = CoverageMap({HERE: measured({f"{HERE}::one": lines}, **{f"{HERE}::one": 1})})
-    assert nearest_tests(slips("A = 1", PATH)[0], known, 60) == [f"{HERE}::one"]
+    [slip, *_] = slips("A = 1", PATH)
+    assert nearest_tests(slip, known, 60) == [f"{HERE}::one"]
+    golden = "tests/unit/test_declarations.py"
+    known = CoverageMap({**known.modules, golden: measured({}, **{f"{golden}::one": 1})})
+    assert nearest_tests(slip, known, 60) == [f"{golden}::one", f"{HERE}::one"]
 
 
 @pytest.mark.tail

@@ -1,23 +1,21 @@
 """Complete responses, byte for byte, in tests/golden.
 
-A file has the status line, the headers and the body. Values that change between runs are written `{name}`. To renew a
-golden response, delete its file and run this test twice: the first run writes it and fails.
+A file has the status line, the headers and the body. Values that change between runs are written `{name}`.
 """
 
 import json
 import re
-from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.support.application import client_of, running_app
 from tests.support.database import BREAK_LOCALITIES
+from tests.support.golden import assert_golden
 from tests.support.postgres import execute
 from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES, Answer, ask
 
-GOLDEN = Path(__file__).parents[1] / "golden"
 INDEX = "/api/census/"
 RECONCILE = f"{INDEX}reconcile/"
 _VARIABLE = (
@@ -40,13 +38,8 @@ def written(answer: Answer) -> bytes:
     return text.encode()
 
 
-def assert_golden(name: str, answer: Answer) -> None:
-    path = GOLDEN / f"{name}.http"
-    if not path.exists():
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(written(answer))
-        pytest.fail(f"{path} was written: look at it")
-    assert written(answer) == path.read_bytes()
+def assert_answer(name: str, answer: Answer) -> None:
+    assert_golden(f"{name}.http", written(answer))
 
 
 @pytest.mark.parametrize(
@@ -81,7 +74,7 @@ def assert_golden(name: str, answer: Answer) -> None:
 def test_response_equals_the_golden_file(
     any_server: str, name: str, target: str, headers: list[tuple[str, str]], method: str
 ) -> None:
-    assert_golden(name, ask(any_server, target, *headers, method=method))
+    assert_answer(name, ask(any_server, target, *headers, method=method))
 
 
 def answer_of(response: httpx.Response) -> Answer:
@@ -114,7 +107,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("name", OTHERS)
 async def test_response_for_other_programs_equals_the_golden_file(client: httpx.AsyncClient, name: str) -> None:
-    assert_golden(name, answer_of(await client.get(OTHERS[name], headers={"Accept-Encoding": "identity"})))
+    assert_answer(name, answer_of(await client.get(OTHERS[name], headers={"Accept-Encoding": "identity"})))
 
 
 @pytest.mark.parametrize(
@@ -128,26 +121,26 @@ async def test_response_to_openrefine_equals_the_golden_file(
     client: httpx.AsyncClient, name: str, form: dict[str, object]
 ) -> None:
     data = {field: json.dumps(value) for field, value in form.items()}
-    assert_golden(name, answer_of(await client.post(RECONCILE, data=data, headers={"Accept-Encoding": "identity"})))
+    assert_answer(name, answer_of(await client.post(RECONCILE, data=data, headers={"Accept-Encoding": "identity"})))
 
 
 async def test_response_without_a_release_equals_the_golden_file(database: str) -> None:
     async with running_app(database) as app, client_of(app) as client:
-        assert_golden("error-503-release", answer_of(await client.get(LOCALIDADES)))
+        assert_answer("error-503-release", answer_of(await client.get(LOCALIDADES)))
 
 
 async def test_response_without_a_database_equals_the_golden_file() -> None:
     async with running_app("postgresql://x@localhost/x?host=/nowhere") as app, client_of(app) as client:
-        assert_golden("error-503-database", answer_of(await client.get(LOCALIDADES)))
+        assert_answer("error-503-database", answer_of(await client.get(LOCALIDADES)))
 
 
 async def test_response_to_an_unexpected_error_equals_the_golden_file(seeded_database: str) -> None:
     execute(seeded_database, *BREAK_LOCALITIES)
     async with running_app(seeded_database) as app, client_of(app) as client:
-        assert_golden("error-500", answer_of(await client.get(f"{LOCALIDADES}?page_size=50")))
+        assert_answer("error-500", answer_of(await client.get(f"{LOCALIDADES}?page_size=50")))
 
         async def is_served() -> bool:
             return app.state.services.releases.served is not None
 
         await eventually_async(is_served)
-        assert_golden("error-500", answer_of(await client.get(LOCALIDADES)))
+        assert_answer("error-500", answer_of(await client.get(LOCALIDADES)))

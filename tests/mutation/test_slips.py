@@ -187,14 +187,20 @@ def test_nearest_tests_come_first() -> None:
     assert nearest_tests(moved, long, 60) == [f"{HERE}::long"]
 
 
-def test_tests_of_a_constant_are_golden_files_and_those_of_the_functions_beside_it() -> None:
+def test_tests_of_a_constant_are_those_of_the_functions_beside_it() -> None:
     lines = list(range(1, len((ROOT / PATH).read_text("utf-8").splitlines()) + 1))
     known = CoverageMap({HERE: measured({f"{HERE}::one": lines}, **{f"{HERE}::one": 1})})
     [slip, *_] = slips("A = 1", PATH)
     assert nearest_tests(slip, known, 60) == [f"{HERE}::one"]
+
+
+def test_golden_files_of_declarations_come_first() -> None:
     golden = "tests/unit/test_declarations.py"
-    known = CoverageMap({**known.modules, golden: measured({}, **{f"{golden}::one": 1})})
-    assert nearest_tests(slip, known, 60) == [f"{golden}::one", f"{HERE}::one"]
+    one = measured({f"{HERE}::one": [51]}, **{f"{HERE}::one": 1})
+    known = CoverageMap({HERE: one, golden: measured({}, **{f"{golden}::two": 2})})
+    [slip, *_] = slips(in_function("return a < b"), PATH)
+    found = Slip(slip.path, 51, slip.before, slip.after, slip.edit, (51,))
+    assert nearest_tests(found, known, 60) == [f"{golden}::two", f"{HERE}::one"]
 
 
 @pytest.mark.tail

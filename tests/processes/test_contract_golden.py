@@ -5,16 +5,22 @@ A file has the status line, the headers and the body. Values that change between
 
 import json
 import re
+import sqlite3
+import zipfile
 from collections.abc import AsyncIterator
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+from pyarrow import parquet
 
 from tests.support.application import client_of, import_into, running_app
 from tests.support.catalogue import many, write_catalogue
 from tests.support.database import BREAK_LOCALITIES
-from tests.support.golden import assert_golden
+from tests.support.golden import assert_golden, assert_golden_json
 from tests.support.postgres import execute, new_database
 from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES, Answer, ask
@@ -145,9 +151,9 @@ RESOURCES = {
     "error-422-fields": f"{LOCALIDADES}?fields=nombre,nombres&bbox=1&sort=x&cvegeo=1",
     "error-404-since": f"{INDEX}releases/2020-01/changes/?since=none",
 }
-CSV = "nombre,municipio,latitud,longitud\r\nAsientos,,,\r\nNinguno,1001,21.88,-102.29\r\nXyzzyqwert,,,\r\n"
+CSV = "nombre,municipio,latitud,longitud\r\nAsientos,,,\r\nNinguno,1001,21.88,-102.29\r\nXyzzyqwert,,,\r\nNinguno,,,-102.29\r\n"
 ROWS = '{"rows": [{"nombre": "Aguascaliente", "estado": "Ags"}, {"nombre": 5}]}'
-POINTS = '{"rows": [{"latitud": 21.88, "longitud": -102.29}, {"latitud": 91}]}'
+POINTS = '{"rows": [{"latitud": 21.88, "longitud": -102.29}, {"latitud": 91}, {"latitud": 21, "longitud": null}]}'
 BODIES = {  # address, media type, body
     "match-json": (f"{LOCALIDADES}match/?fields=nombre,poblacion", "application/json", ROWS),
     "match-csv": (f"{LOCALIDADES}match/?format=csv&lang=es", "text/csv", CSV),
@@ -176,6 +182,82 @@ async def test_response_to_a_body_equals_the_golden_file(client: httpx.AsyncClie
     assert_answer(name, answer_of(await client.post(target, content=body, headers=headers)))
 
 
+# Of 2021-01, which lacks 010010002, has renamed 010010004 and moved 010010005.
+LATER = {
+    "error-410": f"{LOCALIDADES}10010002/",
+    "error-410-ogc": "/ogc/collections/localidades/items/10010002",
+    "releases": f"{INDEX}releases/",
+    "changes": f"{INDEX}releases/2021-01/changes/?since=2020-01&page_size=2",
+    "changes-ndjson": f"{INDEX}releases/2021-01/changes/?since=2020-01&change=removed&format=ndjson",
+    "feed": f"{INDEX}releases/feed.atom?lang=es",
+    "sitemap": "/sitemap.xml",
+    "security": "/.well-known/security.txt",
+}
+
+
+@pytest.fixture(scope="module")
+async def later(server: str, seeded: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[httpx.AsyncClient]:
+    """Lend a client of an application on two releases and without names."""
+    changed = {
+        "010010004": {"nombre": "Ardillas"},
+        "010010005": {"latitud": "21.9", "longitud": "-102.5", "poblacion": "5"},
+    }
+    places = [replace(one, **changed.get(one.cvegeo, {})) for one in many(132) if one.cvegeo != "010010002"]
+    file = write_catalogue(tmp_path_factory.mktemp("later") / "catun_localidad_2021-01.csv", places)
+    with new_database(server, seeded) as url:
+        await import_into(url, file, reason="a test")
+        options = {"security_contact": "mailto:x@example.org", "in_background": False}
+        async with running_app(url, **options) as app, client_of(app) as client:
+            yield client
+
+
+@pytest.mark.parametrize("format_", ["parquet", "gpkg", "xlsx"])
+async def test_file_equals_the_golden_file(later: httpx.AsyncClient, tmp_path: Path, format_: str) -> None:
+    query = {"format": format_, "cvegeo": "010010004,010010005,010020001"}
+    answer = await later.get(f"{LOCALIDADES}download/", params=query)
+    assert answer.status_code == 200
+    (tmp_path / "file").write_bytes(answer.content)
+    described = {"parquet": describe_parquet, "gpkg": describe_geopackage, "xlsx": describe_workbook}[format_]
+    headers = dict(
+        line.split(": ", 1) for line in written(replace(answer_of(answer), body=b"")).decode().splitlines()[1:-1]
+    )
+    assert_golden_json(f"download-{format_}.json", {"headers": headers, **described(tmp_path / "file")})
+
+
+async def test_workbook_of_answers_equals_the_golden_file(client: httpx.AsyncClient, tmp_path: Path) -> None:
+    answer = await client.post(
+        f"{LOCALIDADES}match/?format=xlsx&lang=es", content=CSV, headers={"Content-Type": "text/csv"}
+    )
+    (tmp_path / "file").write_bytes(answer.content)
+    assert_golden_json("match-xlsx.json", describe_workbook(tmp_path / "file"))
+
+
+def describe_parquet(path: Path) -> dict[str, Any]:
+    schema = parquet.read_schema(path)
+    metadata = {name.decode(): value.decode() for name, value in schema.metadata.items() if name != b"ARROW:schema"}
+    metadata["geo"] = json.loads(metadata["geo"])
+    return {"columns": {field.name: str(field.type) for field in schema}, "metadata": metadata}
+
+
+def describe_geopackage(path: Path) -> dict[str, Any]:
+    with closing(sqlite3.connect(path)) as database:
+        tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        own = [name for name in tables if name.startswith("gpkg_") and name != "gpkg_contents"]
+        return {
+            "sql": [text for (text,) in database.execute("SELECT sql FROM sqlite_master WHERE sql NOT NULL")],
+            "pragmas": [database.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")],
+            "contents": database.execute("SELECT * FROM gpkg_contents").fetchone()[:4],
+            "rows": {name: database.execute(f"SELECT * FROM {name}").fetchall() for name in own},  # noqa: S608  # ours
+            "box": database.execute("SELECT * FROM rtree_localidades_geom").fetchall(),
+            "points": [text for (text,) in database.execute("SELECT hex(geom) FROM localidades")],
+        }
+
+
+def describe_workbook(path: Path) -> dict[str, Any]:
+    with zipfile.ZipFile(path) as archive:
+        return {"sheet": archive.read("xl/worksheets/sheet1.xml").decode().replace("<row", "\n<row").splitlines()}
+
+
 async def test_response_to_a_preflight_equals_the_golden_file(client: httpx.AsyncClient) -> None:
     headers = {"Origin": "http://example.org", "Access-Control-Request-Private-Network": "true"}
     assert_answer("options-private", answer_of(await client.options(f"{LOCALIDADES}match/", headers=headers)))
@@ -193,32 +275,6 @@ async def test_response_to_openrefine_equals_the_golden_file(
 ) -> None:
     data = {field: json.dumps(value) for field, value in form.items()}
     assert_answer(name, answer_of(await client.post(RECONCILE, data=data, headers={"Accept-Encoding": "identity"})))
-
-
-# Of 2021-01, which lacks 010010002, has renamed 010010004 and moved 010010005.
-LATER = {
-    "error-410": f"{LOCALIDADES}10010002/",
-    "error-410-ogc": "/ogc/collections/localidades/items/10010002",
-    "releases": f"{INDEX}releases/",
-    "changes": f"{INDEX}releases/2021-01/changes/?since=2020-01&page_size=2",
-    "changes-ndjson": f"{INDEX}releases/2021-01/changes/?since=2020-01&change=removed&format=ndjson",
-    "feed": f"{INDEX}releases/feed.atom?lang=es",
-    "sitemap": "/sitemap.xml",
-    "security": "/.well-known/security.txt",
-}
-
-
-@pytest.fixture(scope="module")
-async def later(server: str, seeded: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[httpx.AsyncClient]:
-    """Lend a client of an application on two releases and without names."""
-    changed = {"010010004": {"nombre": "Ardillas"}, "010010005": {"latitud": "21.9", "poblacion": "5"}}
-    places = [replace(one, **changed.get(one.cvegeo, {})) for one in many(132) if one.cvegeo != "010010002"]
-    file = write_catalogue(tmp_path_factory.mktemp("later") / "catun_localidad_2021-01.csv", places)
-    with new_database(server, seeded) as url:
-        await import_into(url, file, reason="a test")
-        options = {"security_contact": "mailto:x@example.org", "in_background": False}
-        async with running_app(url, **options) as app, client_of(app) as client:
-            yield client
 
 
 @pytest.mark.parametrize("name", LATER)

@@ -1,6 +1,7 @@
 """The page cache: the pages of the served release, which don't need the database."""
 
 import asyncio
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -233,11 +234,12 @@ async def test_release_is_served_even_if_its_pages_cannot_be_preloaded(
 async def test_fetch_ends_with_the_application(seeded_database: str, target: str) -> None:
     """Its client may have disconnected; its connection must be returned."""
     before = asyncio.all_tasks()
-    with locked(seeded_database):
-        options = {"wants_names": False, "database_timeout": 30}
+    options = {"in_background": False, "database_timeout": 30}
+    with ExitStack() as locks:
         async with running_app(seeded_database, **options) as app, connected(seeded_database) as other:
             client = client_of(app)
             await client.head("/api/census/")  # the release is known now
+            locks.enter_context(locked(seeded_database, "localities, comparisons"))
             fetching = asyncio.create_task(client.get(target))
             await eventually_async(lambda: other.fetchval(SOMEBODY_WAITS))
             fetching.cancel()
@@ -246,4 +248,5 @@ async def test_fetch_ends_with_the_application(seeded_database: str, target: str
         async def is_over() -> bool:
             return asyncio.all_tasks() <= before  # another test may have left an ended one
 
-        await eventually_async(is_over)  # SQLAlchemy closes the connection of a cancelled task in another task
+        # While the tables are still locked. SQLAlchemy closes the connection of a cancelled task in another task.
+        await eventually_async(is_over, within=5)

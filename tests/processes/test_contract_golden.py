@@ -151,7 +151,10 @@ RESOURCES = {
     "error-422-fields": f"{LOCALIDADES}?fields=nombre,nombres&bbox=1&sort=x&cvegeo=1",
     "error-404-since": f"{INDEX}releases/2020-01/changes/?since=none",
 }
-CSV = "nombre,municipio,latitud,longitud\r\nAsientos,,,\r\nNinguno,1001,21.88,-102.29\r\nXyzzyqwert,,,\r\nNinguno,,,-102.29\r\n"
+CSV = (
+    "nombre,municipio,latitud,longitud\r\n"
+    "Asientos,,,\r\nNinguno,1001,21.88,-102.29\r\nXyzzyqwert,,,\r\nNinguno,,,-102.29\r\n"
+)
 ROWS = '{"rows": [{"nombre": "Aguascaliente", "estado": "Ags"}, {"nombre": 5}]}'
 POINTS = '{"rows": [{"latitud": 21.88, "longitud": -102.29}, {"latitud": 91}, {"latitud": 21, "longitud": null}]}'
 BODIES = {  # address, media type, body

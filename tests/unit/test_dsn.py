@@ -71,3 +71,60 @@ def test_bad_database_url_is_refused_without_its_content(url: str) -> None:
     assert "s3cr3t" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    ("query", "prefers_standby", "is_pooled"),
+    [
+        ("", False, False),
+        ("?target_session_attrs=prefer-standby", True, False),
+        ("?target_session_attrs=standby&pgbouncer=false", False, False),
+        ("?pgbouncer=true", False, True),
+    ],
+)
+def test_standby_and_pooler_are_read(query: str, *, prefers_standby: bool, is_pooled: bool) -> None:
+    dsn = Dsn.parse(f"postgresql://u@h/d{query}")
+    assert (dsn.prefers_standby, dsn.is_pooled) == (prefers_standby, is_pooled)
+    assert "pgbouncer" not in dsn.address
+
+
+@pytest.mark.parametrize(
+    ("port", "is_port"),
+    [("1", True), ("65535", True), ("0", False), ("65536", False), ("655350", False), ("x", False), ("٣", False)],
+)
+@pytest.mark.parametrize("url", ["u@h:{}/d", "u@[::1]:{}/d", "u@a:1,b:{}/d", "u@/d?host=h:{}", "u@/d?host=h&port={}"])
+def test_port_is_checked_wherever_it_is(url: str, port: str, *, is_port: bool) -> None:
+    address = f"postgresql://{url.format(port)}"
+    if is_port:
+        assert port in Dsn.parse(address).address
+    else:
+        with pytest.raises(ConfigurationError, match="a port must be a number from 1 to 65535"):
+            Dsn.parse(address)
+
+
+@pytest.mark.parametrize(("name", "value"), [("PGPORT", "65536"), ("PGPORT", "0"), ("PGSSLMODE", "x")])
+def test_variable_is_checked(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigurationError, match=f"^{name} must be"):
+        Dsn.parse("postgresql://u@h/d")
+
+
+@pytest.mark.parametrize(
+    ("url", "variable", "is_known"),
+    [("u@h/d", None, True), ("h/d?user=u", None, True), ("h/d", "u", True), ("h/d", None, False), ("h/d", "", False)],
+)
+def test_user_is_that_of_the_address_or_of_the_system(
+    monkeypatch: pytest.MonkeyPatch, url: str, variable: str | None, *, is_known: bool
+) -> None:
+    def fail() -> str:  # as for a user that the system doesn't know
+        raise KeyError("uid not found")
+
+    monkeypatch.setattr("getpass.getuser", fail)
+    monkeypatch.delenv("PGUSER", raising=False)
+    if variable is not None:
+        monkeypatch.setenv("PGUSER", variable)
+    if is_known:
+        assert Dsn.parse(f"postgresql://{url}").addresses
+    else:
+        with pytest.raises(ConfigurationError, match="DATABASE_URL names no user"):
+            Dsn.parse(f"postgresql://{url}")

@@ -149,8 +149,8 @@ async def of_areas(database: Database) -> Answers:
     for version in ("v1", "v2"):
         yield f"{version} estados", await list_areas(database, new, version, "mgee", 1, 32)
         yield f"{version} municipios", await list_areas(database, new, version, "mgem", 1000, 1999)
-        for level, words in (("mgee", "baja"), ("mgem", "jesús")):
-            yield f"{version} {words}", await find_areas(database, new, version, level, words)
+        yield f"{version} baja", await find_areas(database, new, version, "mgee", "baja")
+        yield f"{version} jesús", await find_areas(database, new, version, "mgem", "jesús")
 
 
 async def of_localities(database: Database) -> Answers:

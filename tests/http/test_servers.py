@@ -25,6 +25,7 @@ from localidades_api.database.pool import Database, already_waited
 from localidades_api.database.queries.releases import get_release_snapshot
 from localidades_api.embedded_postgres import run_embedded
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
+from localidades_api.observability.metrics import Series
 from tests.support.machine import reachable_folder
 from tests.support.postgres import alembic_config, execute, name_of
 from tests.support.waiting import eventually_async, in_thread
@@ -373,11 +374,14 @@ async def test_transactions_that_write_have_limits(
 
 async def test_gauges_count_connections(seeded: str) -> None:
     database = Database.for_reading(seeded, pool_size=2, timeout=20)
-    waiting, limit = {("database_waiting",): 0}, {("database_connections_limit",): 2}
 
-    def connections(in_use: int, idle: int) -> dict[tuple[str, ...], int]:
-        states = {"in_use": in_use, "idle": idle}
-        return {("database_connections", state): count for state, count in states.items()} | waiting | limit
+    def connections(in_use: int, idle: int) -> dict[Series, float]:
+        return {
+            ("database_waiting",): 0,
+            ("database_connections", "in_use"): in_use,
+            ("database_connections", "idle"): idle,
+            ("database_connections_limit",): 2,
+        }
 
     try:
         assert database.gauges() == connections(0, 0)

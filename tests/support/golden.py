@@ -20,8 +20,8 @@ def assert_golden(name: str, content: bytes) -> None:
         path.write_bytes(content)
         pytest.fail(f"{path} was written: look at it")
     if (expected := path.read_bytes()) != content:
-        texts = (text.decode(errors="backslashreplace").splitlines() for text in (expected, content))
-        pytest.fail("\n".join(unified_diff(*texts, name, "now", n=2, lineterm="")) or "The line breaks differ.")
+        before, now = (text.decode(errors="backslashreplace").splitlines() for text in (expected, content))
+        pytest.fail("\n".join(unified_diff(before, now, name, "now", n=2, lineterm="")) or "The line breaks differ.")
 
 
 def assert_golden_json(name: str, value: object) -> None:

@@ -4,9 +4,11 @@ A declaration runs when its module is imported, so no test of a request need not
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any, get_origin, get_type_hints
 
 import typer
+from fastapi.routing import iter_route_contexts
+from pydantic import TypeAdapter
 
 from localidades_api import __version__
 from localidades_api.app import create_app
@@ -80,6 +82,19 @@ def test_openapi_document_equals_the_golden_file() -> None:
     document = create_app(Settings()).openapi()
     assert document["info"].pop("version") == __version__
     assert_golden_json("openapi.json", document)
+
+
+def test_addresses_outside_of_the_document_equal_the_golden_file() -> None:
+    contexts = iter_route_contexts(create_app(Settings()).routes)
+    hidden = [one for one in contexts if not getattr(one, "include_in_schema", True) and hasattr(one, "endpoint")]
+    assert_golden_json("addresses.json", {f"{sorted(one.methods)} {one.path}": parameters(one) for one in hidden})
+
+
+def parameters(route: Any) -> dict[str, Any]:  # noqa: ANN401  # FastAPI's
+    """Return the name of a route, and the schemas of the parameters that it takes from the path and the query."""
+    hints = get_type_hints(route.endpoint, include_extras=True)
+    read = {name: hint for name, hint in hints.items() if get_origin(hint) is Annotated and name != "services"}
+    return {"name": route.name} | {name: TypeAdapter(hint).json_schema() for name, hint in read.items()}
 
 
 def test_help_of_every_command_equals_the_golden_file() -> None:

@@ -285,6 +285,36 @@ async def test_response_of_a_later_release_equals_the_golden_file(later: httpx.A
     assert_answer(name, answer_of(await later.get(LATER[name], headers={"Accept-Encoding": "identity"})))
 
 
+PAGES = [
+    "/", INDEX, f"{INDEX}?lang=es", f"{INDEX}?release=2020-01", f"{INDEX}estados/", f"{INDEX}estados/1/",
+    f"{INDEX}municipios/?estado_id=1&page_size=5", f"{INDEX}municipios/1001/", LOCALIDADES, f"{LOCALIDADES}?page=2",
+    f"{LOCALIDADES}?page_size=1000&page=2", f"{LOCALIDADES}?page=99", f"{LOCALIDADES}10010004/",
+    f"{LOCALIDADES}10010002/", f"{LOCALIDADES}99/", f"{LOCALIDADES}?fields=nombre", f"{LOCALIDADES}?page=0",
+    f"{INDEX}releases/", f"{INDEX}releases/2021-01/changes/?since=2020-01", "/map?estado_id=1", "/match", "/docs",
+    "/docs?lang=es", "/redoc", "/problems", "/wscatgeo/", "/nothing", f"{RECONCILE}preview/?id=010010004",
+    f"{RECONCILE}preview/?id=010010002", f"{RECONCILE}preview/?id=1", "/openapi.json", "/favicon.ico", "/card.png",
+    "/card.png?id=10010002", "/static/style.css", "/livez", "/readyz", "/metrics", f"{LOCALIDADES}tiles/5/6/14.mvt",
+]  # fmt: skip
+
+
+async def test_heads_of_pages_equal_the_golden_file(later: httpx.AsyncClient) -> None:
+    heads: dict[str, list[str]] = {}
+    accepted = {"Accept": "text/html,*/*;q=0.8", "Accept-Encoding": "gzip", "Accept-Language": "es"}
+    for target in PAGES:
+        answer = await later.get(target, headers=accepted)
+        heads[target] = head_of(answer)
+        if tag := answer.headers.get("etag"):
+            again = await later.get(target, headers=accepted | {"If-None-Match": tag})
+            heads[f"{target} again"] = head_of(again)
+    assert_golden_json("heads.json", heads)
+
+
+def head_of(answer: httpx.Response) -> list[str]:
+    """Return the lines of a head, without the length of a content that its own tests compare."""
+    lines = written(replace(answer_of(answer), body=b"")).decode().splitlines()
+    return [line for line in lines if line and line.partition(":")[0] not in {"content-length", "x-request-id"}]
+
+
 async def test_response_without_a_release_equals_the_golden_file(database: str) -> None:
     async with running_app(database) as app, client_of(app) as client:
         assert_answer("error-503-release", answer_of(await client.get(LOCALIDADES)))

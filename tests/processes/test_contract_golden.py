@@ -242,12 +242,16 @@ def describe_parquet(path: Path) -> dict[str, Any]:
     return {"columns": {field.name: str(field.type) for field in schema}, "metadata": metadata}
 
 
+# Without SQLite's own tables for the index, which each version of it may write otherwise.
+_OWN_SQL = "SELECT sql FROM sqlite_master WHERE sql NOT NULL AND (type <> 'table' OR name NOT GLOB 'rtree_*_geom_*')"
+
+
 def describe_geopackage(path: Path) -> dict[str, Any]:
     with closing(sqlite3.connect(path)) as database:
         tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         own = [name for name in tables if name.startswith("gpkg_") and name != "gpkg_contents"]
         return {
-            "sql": [text for (text,) in database.execute("SELECT sql FROM sqlite_master WHERE sql NOT NULL")],
+            "sql": [text for (text,) in database.execute(_OWN_SQL)],
             "pragmas": [database.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")],
             "contents": database.execute("SELECT * FROM gpkg_contents").fetchone()[:4],
             "rows": {name: database.execute(f"SELECT * FROM {name}").fetchall() for name in own},  # noqa: S608  # ours

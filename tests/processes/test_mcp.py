@@ -1,6 +1,7 @@
 """`localidades-api mcp` with the SDK's own client on stdin and stdout, and a real service."""
 
 import asyncio
+import inspect
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
@@ -68,6 +69,8 @@ async def refused(client: Client, tool: str, **arguments: object) -> str:
 async def test_tools_lead_from_a_name_to_its_record(live_server: str) -> None:
     async with assistant(live_server) as client:
         tools = (await client.list_tools()).model_dump(mode="json", exclude_none=True)["tools"]
+        for tool in tools:  # Python 3.13 and newer leave out the indentation
+            tool["description"] = inspect.cleandoc(tool["description"])
         assert_golden_json("tools.json", {"instructions": client.instructions, "tools": tools})
 
         rows = [

@@ -421,6 +421,7 @@ NUMBER_OF_COLUMNS = len(MATCH_COLUMNS.cells)
     [
         (None, []),
         ("<cols/>", []),
+        ('<cols><col width="5"/><col min="1" width="5"/><col max="99" width="5"/></cols>', []),
         ('<cols><col min="1" max="1" width="44" customWidth="1"/></cols>', [("1", "1", "44")]),
         ('<cols><col min="2" max="6" width="7"/></cols>', [("2", "3", "7")]),
         (

@@ -261,6 +261,19 @@ def test_unreadable_workbook_is_explained(data: bytes, sentence: str) -> None:
         opened(data)
 
 
+def test_workbook_may_have_a_thousand_members() -> None:
+    def padded(count: int) -> bytes:
+        file = io.BytesIO(SOUND)
+        with zipfile.ZipFile(file, "a") as archive:
+            for number in range(count - len(archive.infolist())):
+                archive.writestr(f"docProps/{number}", b"")
+        return file.getvalue()
+
+    assert [row.cells for row in opened(padded(1000))] == [{"nombre": "A"}]
+    with pytest.raises(UnreadableBodyError, match="or to 1,000 files"):
+        opened(padded(1001))
+
+
 def test_member_without_a_name_is_copied_like_any_other() -> None:
     file = io.BytesIO(SOUND)
     with zipfile.ZipFile(file, "a") as archive:

@@ -180,6 +180,18 @@ def test_balancer_answers_with_a_problem_without_processes(services: tuple[Live,
         assert ask(balancer.operations, "/livez").status == 503
 
 
+def test_unanswered_request_goes_to_the_other_process_unless_it_has_a_body() -> None:
+    def answer_probes_only(request: Request) -> Response:
+        if request.target not in {"/livez", "/readyz"}:
+            raise ConnectionAbortedError
+        return Response()
+
+    with http_server(answer_probes_only) as one, http_server(echo) as other, balancing(one, other) as balancer:
+        balancer.await_servers("ready", 2)
+        assert [ask(balancer.base, "/").status for _ in range(8)] == [200] * 8
+        assert {ask(balancer.base, "/", method="POST", body=b"x").status for _ in range(8)} == {200, 502}
+
+
 def echo(request: Request) -> Response:
     return Response(json.dumps(request.headers.items()).encode())
 

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -266,6 +267,42 @@ def test_poolers_give_up_before_the_service_does() -> None:
     for manifest in (DEPLOY / "kubernetes" / "pooler").glob("pooler*.yaml"):
         assert set(re.findall(r'query_wait_timeout: "(\S+)"', manifest.read_text("utf-8"))) == waits
     assert float(found[1]) < DEFAULT_DATABASE_TIMEOUT
+
+
+def seconds_of(pattern: str, file: str) -> float:
+    """Return the seconds that a pattern finds once in a file of deploy/."""
+    [found] = re.findall(pattern, (DEPLOY / file).read_text("utf-8"), re.MULTILINE)
+    return float(found)
+
+
+def test_each_proxy_closes_idle_connections_before_the_server_behind_it() -> None:
+    """A request that arrives while its connection is being closed is lost."""
+    service = Settings.model_fields["keep_alive_timeout"].default
+    nginx = seconds_of(r"^    keepalive_timeout (\d+)s;$", "nginx/localidades.conf")
+    assert nginx < seconds_of(r"^    timeout http-keep-alive (\d+)s$", "haproxy.cfg") < service
+    assert seconds_of(r"pool-purge-delay (\d+)s$", "haproxy.cfg") < service
+    assert seconds_of(r"^    timeout check (\d+)s", "haproxy.cfg") > DEFAULT_DATABASE_TIMEOUT
+
+
+def test_nginx_names_the_status_of_each_of_its_errors() -> None:
+    http, server = ((NGINX / f"localidades-{name}.conf").read_text("utf-8") for name in ("http", "server"))
+    lines = re.findall(r"^error_page ([\d ]+?)(?: =(\d+))? /\.problem;$", server, re.MULTILINE)
+    statuses = {status for given, sent in lines for status in ([sent] if sent else given.split())}
+    assert statuses >= {"400", "404", "405", "413", "414", "429", "431", "503", "504"}
+    named = dict(re.findall(r'^    (\d{3}) "(.+)";$', http, re.MULTILINE))
+    assert named == {status: HTTPStatus(int(status)).phrase for status in statuses} | {"413": "Content Too Large"} | {
+        "414": "URI Too Long"
+    }
+    retried = dict(re.findall(r"^    (\d{3}) (\d+);$", http, re.MULTILINE))
+    assert retried == {"429": "1", "503": "5", "504": "5"}
+    assert "use_temp_path=off;" in http  # an entry is renamed into the cache, not copied there
+
+
+def test_systemd_starts_the_units_after_postgres_and_gives_an_import_its_time() -> None:
+    serving, importing = [(UNITS / f"localidades-{name}.service").read_text("utf-8").splitlines()
+                          for name in ("api", "import")]  # fmt: skip
+    assert {"After=network.target postgresql.service", "ExecReload=/bin/kill -HUP $MAINPID"} < set(serving)
+    assert {"After=network-online.target postgresql.service", "TimeoutStartSec=2h"} < set(importing)
 
 
 def test_systemd_units_share_the_index_of_names() -> None:

@@ -31,7 +31,7 @@ from tests.support.application import client_of, import_into, recorded_statement
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import SOMEBODY_WAITS, WHO_WAIT, connected
 from tests.support.pages import Page
-from tests.support.postgres import alembic_config, locked, new_database, run_sql
+from tests.support.postgres import alembic_config, execute, locked, new_database, run_sql
 from tests.support.records import Record, record_of, row_of
 from tests.support.waiting import eventually_async, in_thread
 
@@ -733,3 +733,17 @@ async def test_page_beyond_the_last_is_404_although_its_entity_tag_is_known(clie
     first = await client.get(f"{target}1")
     held = {"If-None-Match": first.headers["etag"]}
     assert [(await client.get(f"{target}{page}", headers=held)).status_code for page in (1, 2, 99)] == [304, 304, 404]
+
+
+async def test_comparison_whose_records_are_lost_is_503(database: str, tmp_path: Path) -> None:
+    places = many(20)
+    for name in ("2019-01", "2020-01"):
+        await import_into(database, write_catalogue(tmp_path / f"{name}.csv", places))
+        places = [replace(places[0], nombre="Nuevo"), *places[1:]]
+    async with running_app(database, in_background=False) as app, client_of(app) as client:
+        target = f"{RELEASES}2020-01/changes/?since=2019-01"
+        assert (await client.get(target)).json()["quantity"] == 1
+        execute(database, f"DELETE FROM localities WHERE id = {int(places[0].cvegeo)}")  # noqa: S608  # our own key
+        for query in ("", "&format=ndjson"):
+            answer = await client.get(target + query)
+            assert (answer.status_code, answer.json()["type"]) == (503, "/problems#database-unavailable")

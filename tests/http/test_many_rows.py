@@ -67,6 +67,22 @@ async def test_matched_row_has_its_key_and_the_sent_values(client: httpx.AsyncCl
     }
 
 
+@pytest.mark.parametrize(
+    ("media_type", "body", "sent_back"),
+    [
+        (JSON, json.dumps({"rows": [ROW]}), JSON),
+        *((name, json.dumps(ROW), NDJSON) for name in (NDJSON, "application/ndjson", "application/jsonl")),
+        *((name, "nombre\tsitio\nAsientos\t1\n", CSV) for name in (CSV, "text/tab-separated-values")),
+        ("application/vnd.ms-excel", "nombre;sitio\nAsientos;1\n", CSV),
+    ],
+)
+async def test_media_type_has_several_names(
+    client: httpx.AsyncClient, media_type: str, body: str, sent_back: str
+) -> None:
+    answer = await post(client, body, media_type)
+    assert (answer.status_code, answer.headers["content-type"].partition(";")[0]) == (200, sent_back)
+
+
 async def test_difference_names_both_values_and_its_cost(client: httpx.AsyncClient) -> None:
     [found] = await matched(client, {**ROW, "nombre": "Aguascalintes"})
     assert (found["outcome"], found["cvegeo"]) == ("sure", "010010001")

@@ -1,6 +1,7 @@
 """The page cache: the pages of the served release, which don't need the database."""
 
 import asyncio
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -219,14 +220,27 @@ async def test_release_is_served_even_if_its_pages_cannot_be_preloaded(
         await await_warm(app)
 
 
-async def test_page_fetch_ends_with_the_application(seeded_database: str) -> None:
+@pytest.mark.parametrize(
+    "target",
+    [
+        f"{LOCALIDADES}?page=2",
+        f"{LOCALIDADES}?estado_id=1",
+        f"{LOCALIDADES}?bbox=-103,21,-102,22",
+        f"{LOCALIDADES}?sort=poblacion",
+        f"{LOCALIDADES}tiles/5/6/14.mvt",
+        "/api/census/releases/2020-01/changes/?since=2020-01",
+    ],
+)
+async def test_fetch_ends_with_the_application(seeded_database: str, target: str) -> None:
     """Its client may have disconnected; its connection must be returned."""
     before = asyncio.all_tasks()
-    with locked(seeded_database):
-        async with running_app(seeded_database, wants_names=False) as app, connected(seeded_database) as other:
+    options = {"in_background": False, "database_timeout": 30}
+    with ExitStack() as locks:
+        async with running_app(seeded_database, **options) as app, connected(seeded_database) as other:
             client = client_of(app)
             await client.head("/api/census/")  # the release is known now
-            fetching = asyncio.create_task(client.get(f"{LOCALIDADES}?page=2"))
+            locks.enter_context(locked(seeded_database, "localities, comparisons"))
+            fetching = asyncio.create_task(client.get(target))
             await eventually_async(lambda: other.fetchval(SOMEBODY_WAITS))
             fetching.cancel()
             await asyncio.gather(fetching, return_exceptions=True)
@@ -234,4 +248,5 @@ async def test_page_fetch_ends_with_the_application(seeded_database: str) -> Non
         async def is_over() -> bool:
             return asyncio.all_tasks() <= before  # another test may have left an ended one
 
-        await eventually_async(is_over)  # SQLAlchemy closes the connection of a cancelled task in another task
+        # While the tables are still locked. SQLAlchemy closes the connection of a cancelled task in another task.
+        await eventually_async(is_over, within=5)

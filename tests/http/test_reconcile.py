@@ -603,3 +603,14 @@ async def test_preview_is_small_and_may_be_framed(client: httpx.AsyncClient, key
     assert shown in page.text
     spanish = await client.get(f"{RECONCILE}preview/", params={"id": key, "lang": "es"})
     assert '<html lang="es">' in spanish.text
+
+
+@pytest.mark.parametrize("query", ["entity/?prefix=lugar&type=localidad", "property/?prefix=", "type/?prefix="])
+async def test_cursor_skips_suggestions(client: httpx.AsyncClient, query: str) -> None:
+    found = [
+        [one["id"] for one in (await client.get(f"/api/census/reconcile/suggest/{query}&cursor={at}")).json()["result"]]
+        for at in (0, 10, 4)
+    ]
+    assert found[2] == (found[0] + found[1])[4:14]
+    assert len(set(found[0] + found[1])) == len(found[0] + found[1]) > 2
+    assert len(found[0]) == 10 or not found[1]

@@ -4,7 +4,7 @@ import asyncio
 import errno
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -13,16 +13,19 @@ from alembic import command
 from sqlalchemy import Connection, event, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database import pool
 from localidades_api.database.dsn import Dsn
 from localidades_api.database.failures import error_kind, sqlstate_of, translate
 from localidades_api.database.hosts import Servers
+from localidades_api.database.import_lock import begin_import, begin_publication
 from localidades_api.database.pool import Database, already_waited
 from localidades_api.database.queries.releases import get_release_snapshot
 from localidades_api.embedded_postgres import run_embedded
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
+from localidades_api.observability.metrics import Series
 from tests.support.machine import reachable_folder
 from tests.support.postgres import alembic_config, execute, name_of
 from tests.support.waiting import eventually_async, in_thread
@@ -344,6 +347,47 @@ async def test_read_sessions_have_timeouts(seeded: str) -> None:
             {"names": [*expected]},
         )
         assert {row.name: row.value for row in found} == expected
+    finally:
+        await database.dispose()
+
+
+@pytest.mark.parametrize(("begin", "lock_timeout"), [(begin_import, "10s"), (begin_publication, "1s")])
+async def test_transactions_that_write_have_limits(
+    seeded: str, begin: Callable[[AsyncConnection], Awaitable[None]], lock_timeout: str
+) -> None:
+    expected = {
+        "statement_timeout": "15min",
+        "lock_timeout": lock_timeout,
+        "idle_in_transaction_session_timeout": "15min",
+        "max_parallel_maintenance_workers": "0",
+        "max_parallel_workers_per_gather": "0",
+        "client_connection_check_interval": "1s",
+    }
+    database = Database.for_writing(seeded)
+    try:
+        async with database.connect() as connection:
+            await begin(connection)
+            assert {name: await connection.scalar(text(f"SHOW {name}")) for name in expected} == expected
+    finally:
+        await database.dispose()
+
+
+async def test_gauges_count_connections(seeded: str) -> None:
+    database = Database.for_reading(seeded, pool_size=2, timeout=20)
+
+    def connections(in_use: int, idle: int) -> dict[Series, float]:
+        return {
+            ("database_waiting",): 0,
+            ("database_connections", "in_use"): in_use,
+            ("database_connections", "idle"): idle,
+            ("database_connections_limit",): 2,
+        }
+
+    try:
+        assert database.gauges() == connections(0, 0)
+        async with database.connect(), database.connect():
+            assert database.gauges() == connections(2, 0)
+        assert database.gauges() == connections(0, 2)
     finally:
         await database.dispose()
 

@@ -9,6 +9,9 @@ from tests.mutation.coverage_map import CoverageMap
 from tests.mutation.slips import Slip, function_lines
 from tests.support.wire import ROOT
 
+# Compares all that the code declares with golden files in two seconds; imports, which run that code, are no test's.
+_DECLARATIONS = "tests/unit/test_declarations.py"
+
 
 def nearest_tests(slip: Slip, known: CoverageMap, seconds: float) -> list[str]:
     """Return the tests that run the slip's line, in the order in which to run them, as many as take `seconds`."""
@@ -21,7 +24,8 @@ def nearest_tests(slip: Slip, known: CoverageMap, seconds: float) -> list[str]:
     else:
         direct, shared = _tests_of_import(slip.path, known)
     ordered = [*_nearest(direct, slip.path, known), *_nearest(shared, slip.path, known)]
-    return _within(seconds, ordered, known)
+    declarations = [test for test in known.seconds if test.startswith(f"{_DECLARATIONS}::")]
+    return _within(seconds, [*declarations, *(test for test in ordered if test not in declarations)], known)
 
 
 def _tests_of_import(path: str, known: CoverageMap) -> list[set[str]]:

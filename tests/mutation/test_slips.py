@@ -190,7 +190,17 @@ def test_nearest_tests_come_first() -> None:
 def test_tests_of_a_constant_are_those_of_the_functions_beside_it() -> None:
     lines = list(range(1, len((ROOT / PATH).read_text("utf-8").splitlines()) + 1))
     known = CoverageMap({HERE: measured({f"{HERE}::one": lines}, **{f"{HERE}::one": 1})})
-    assert nearest_tests(slips("A = 1", PATH)[0], known, 60) == [f"{HERE}::one"]
+    [slip, *_] = slips("A = 1", PATH)
+    assert nearest_tests(slip, known, 60) == [f"{HERE}::one"]
+
+
+def test_golden_files_of_declarations_come_first() -> None:
+    golden = "tests/unit/test_declarations.py"
+    one = measured({f"{HERE}::one": [51]}, **{f"{HERE}::one": 1})
+    known = CoverageMap({HERE: one, golden: measured({}, **{f"{golden}::two": 2})})
+    [slip, *_] = slips(in_function("return a < b"), PATH)
+    found = Slip(slip.path, 51, slip.before, slip.after, slip.edit, (51,))
+    assert nearest_tests(found, known, 60) == [f"{golden}::two", f"{HERE}::one"]
 
 
 @pytest.mark.tail

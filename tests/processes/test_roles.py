@@ -11,7 +11,7 @@ from alembic import command
 
 from localidades_api.database.pool import Database
 from tests.support.catalogue import many, write_catalogue
-from tests.support.database import connected
+from tests.support.database import connected, rights_of
 from tests.support.postgres import alembic_config, new_database, own_name
 from tests.support.waiting import in_thread
 from tests.support.wire import ask, await_names, environment, run, serving
@@ -151,6 +151,9 @@ async def test_reader_sees_only_our_tables(server: str, seeded: str) -> None:
             await owner.execute("CREATE TABLE somebody_elses (id int); CREATE TABLE alembic_version (version_num text)")
         made = new_roles(url)
         await asyncio.to_thread(make, made)
+        async with connected(url) as owner:
+            others = "SELECT tableowner = current_user FROM pg_tables WHERE tablename ~ '^(somebody_elses|alembic)'"
+            assert [own for (own,) in await owner.fetch(others)] == [True, True]
         async with connected(made.url(made.reader)) as connection:
             readable = await connection.fetch(
                 "SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace"
@@ -261,29 +264,12 @@ def test_importer_takes_over_existing_tables(roles: Roles, tmp_path: Path) -> No
 
 
 def test_roles_command_is_idempotent(roles: Roles) -> None:
-    async def rights() -> list[tuple[object, ...]]:
-        async with connected(roles.owner) as connection:
-            rows = await connection.fetch(
-                """
-                SELECT 'table', relname::text, pg_get_userbyid(relowner)::text, relacl::text FROM pg_class
-                 WHERE relnamespace = 'public'::regnamespace
-                UNION SELECT 'schema', nspname::text, '', nspacl::text FROM pg_namespace
-                UNION SELECT 'database', datname::text, '', datacl::text FROM pg_database
-                 WHERE datname = current_database()
-                UNION SELECT 'default', defaclrole::text, '', defaclacl::text FROM pg_default_acl
-                UNION SELECT 'role', rolname::text, '', concat(rolsuper, rolcanlogin, rolcreaterole) FROM pg_roles
-                 WHERE rolname = ANY ($1)
-                UNION SELECT 'setting', setrole::text, '', setconfig::text FROM pg_db_role_setting
-                 WHERE setrole::regrole::text = ANY ($1)
-                 ORDER BY 1, 2
-                """,
-                [roles.reader, roles.importer],
-            )
-        return [tuple(row) for row in rows]
+    def rights() -> list[list[str]]:
+        return in_thread(lambda: asyncio.run(rights_of(roles.owner, roles.reader, roles.importer)))
 
-    before = in_thread(lambda: asyncio.run(rights()))
+    before = rights()
     make(roles)
-    assert in_thread(lambda: asyncio.run(rights())) == before
+    assert rights() == before
 
 
 def test_extra_rights_of_the_reader_are_revoked(server: str, seeded: str) -> None:

@@ -34,6 +34,16 @@ def test_latitude_is_read_in_every_notation(text: str) -> None:
     assert read_degrees(text, "latitud") == pytest.approx(LATITUDE, abs=1e-6)
 
 
+@given(st.integers(0, 200), st.integers(0, 70), st.integers(0, 700), st.sampled_from(["", "N", "S"]))
+def test_parts_are_read_as_their_sum(degrees: int, minutes: int, tenths: int, side: str) -> None:
+    text, total = f"{degrees}°{minutes}'{tenths / 10}\"{side}", degrees + minutes / 60 + tenths / 36000
+    if minutes >= 60 or tenths >= 600 or total > 90:
+        with pytest.raises(DegreesOutOfRangeError):
+            read_degrees(text, "latitud")
+    else:
+        assert read_degrees(text, "latitud") == pytest.approx(-total if side == "S" else total, abs=1e-9)
+
+
 @pytest.mark.parametrize(("text", "axis"), [("1021745", "longitud"), ("0893714", "longitud"), ("215247", "latitud")])
 def test_packed_digits_of_older_census_files_are_read(text: str, axis: Axis) -> None:
     degrees, minutes, seconds = int(text[:-4]), int(text[-4:-2]), int(text[-2:])

@@ -91,13 +91,8 @@ def test_following_next_visits_each_page_once(total: int) -> None:
 def test_neighbours_of_a_page_exist(data: st.DataObject) -> None:
     total = data.draw(st.integers(0, 10_000))
     page = data.draw(st.integers(1, max(total, 1)))
-    shown = neighbours(page, total)
-    assert shown == sorted(set(shown))
-    assert shown[0] == 1
-    assert shown[-1] == max(total, 1)
-    assert page in shown
-    assert len(shown) <= 7
-    assert {page - 1, page + 1} & set(range(1, total + 1)) <= set(shown)
+    around = {one for one in range(page - 2, page + 3) if 1 <= one <= total}
+    assert neighbours(page, total) == sorted({1, max(total, 1)} | around)
 
 
 @given(st.one_of(st.text(_HOSTILE), st.text()))

@@ -260,9 +260,9 @@ def _widen(head: bytes, at: int, widths: Sequence[int], tag: str) -> bytes:
     for column in (one[0] for one in islice(_COLUMN.finditer(before, start, end), MAX_COLUMNS)):
         least, most = _FIRST.search(column), _LAST.search(column)
         if least and most and int(least[1]) < first:
-            left.append(_LAST.sub(b'max="%d"' % min(int(most[1]), first - 1), column, 1))
+            left.append(_LAST.sub(b'max="%d"' % min(int(most[1]), first - 1), column))
         if least and most and int(most[1]) > last:
-            right.append(_FIRST.sub(b'min="%d"' % max(int(least[1]), last + 1), column, 1))
+            right.append(_FIRST.sub(b'min="%d"' % max(int(least[1]), last + 1), column))
     new = [
         f'<{tag}col min="{number}" max="{number}" width="{width}" customWidth="1"'.encode()
         for number, width in enumerate(widths, first)

@@ -299,7 +299,7 @@ class _Server(MCPServer):
         except ToolError as error:
             if not isinstance(error.__cause__, ValidationError):
                 raise
-            faults = error.__cause__.errors(include_url=False)[:_MAX_FAULTS]
+            faults = error.__cause__.errors()[:_MAX_FAULTS]
             messages = [f"{describe_place(fault['loc'])}: {describe_fault(fault)}" for fault in faults]
             raise ToolError(" ".join(messages)) from error.__cause__
 

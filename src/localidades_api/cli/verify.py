@@ -234,7 +234,7 @@ def _fetch(client: httpx.Client, address: httpx.URL, number: int) -> _Page | Non
                 _next_address(response),
             )
     except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
+        fault = error.errors()[0]
         if fault["type"] == "json_invalid":
             raise ServiceError(f"Page {number} is not JSON: set --url to the root address of a service.") from error
         where = f"{describe_place(fault['loc'])}: " if fault["loc"] else ""

@@ -95,7 +95,8 @@ async def suggest_entities(query: Annotated[PrefixQuery, Query()], services: Ser
     release = await services.release(None, by_name=True)
     names = await services.names.get(release)
     kinds: Sequence[PlaceKind] = list(TYPES) if query.type is None else [query.type]
-    found = names.suggest(query.prefix, kinds=kinds, limit=query.cursor + _PAGE)[query.cursor :]
+    # Always as many, since their order depends on how many are wanted: pages would repeat some and lack others.
+    found = names.suggest(query.prefix, kinds=kinds, limit=_MAX_CURSOR + _PAGE)[query.cursor : query.cursor + _PAGE]
     return _respond(SuggestedEntities(result=[_describe(one) for one in found]), {"Catalogue-Release": release.name})
 
 

@@ -65,7 +65,7 @@ def read_query(content: object) -> CandidateQuery:
     try:
         query = ReconciliationQuery.model_validate(content)
     except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
+        fault = error.errors()[0]
         if not fault["loc"]:
             raise QueryError('A query is an object, such as {"query": "Guadalajara"}.') from None
         raise QueryError(f"{describe_place(fault['loc'])}: {describe_fault(fault)}") from None

@@ -216,7 +216,7 @@ def _read_extension(text: str) -> ExtensionQuery:
     try:
         query = ExtensionQuery.model_validate(_read_object("extend", text))
     except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
+        fault = error.errors()[0]
         sentence = f"{describe_place(fault['loc'])}: {describe_fault(fault)}"
         raise InvalidParametersError([("extend", sentence)]) from None
     _refuse_too_many(query.ids, "ids")

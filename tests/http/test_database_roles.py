@@ -1,0 +1,74 @@
+"""The rights of the two roles, which the command `roles` gives."""
+
+import pytest
+
+from localidades_api.database.pool import Database
+from localidades_api.database.roles import grant_roles
+from localidades_api.errors import RoleError
+from tests.support.database import connected, rights_of
+from tests.support.golden import assert_golden_json
+from tests.support.postgres import own_name
+
+
+async def grant(url: str, reader: str, importer: str) -> None:
+    database = Database.for_writing(url)
+    try:
+        await grant_roles(database, reader=reader, importer=importer, deadline=20)
+    finally:
+        await database.dispose()
+
+
+async def test_rights_equal_the_golden_file(seeded_database: str) -> None:
+    reader, importer = own_name("reader_of_rights"), own_name("importer_of_rights")
+    async with connected(seeded_database) as connection:
+        await connection.execute(
+            "CREATE TABLE somebody_elses (id int); CREATE TABLE alembic_version (version_num text)"
+        )
+    for _ in range(2):
+        await grant(seeded_database, reader, importer)
+        assert_golden_json("rights.json", await rights_of(seeded_database, reader, importer))
+
+
+@pytest.mark.parametrize(
+    ("reader", "importer", "sentence"),
+    [
+        ("same", "same", "must be different roles"),
+        *((name, "importer", "up to 63 lower-case letters") for name in ("pg_x", "Upper", "1a", "", "a" * 64, "a-b")),
+        ("reader", "pg_x", "up to 63 lower-case letters"),
+    ],
+)
+async def test_names_of_roles_are_checked(seeded: str, reader: str, importer: str, sentence: str) -> None:
+    with pytest.raises(RoleError, match=sentence):
+        await grant(seeded, reader, importer)
+
+
+@pytest.mark.parametrize(
+    "right", ["SUPERUSER", "CREATEDB", "CREATEROLE", "REPLICATION", "BYPASSRLS", "IN ROLE pg_monitor"]
+)
+async def test_role_with_another_right_is_refused(seeded_database: str, right: str) -> None:
+    reader, importer = own_name("reader_of_rights"), own_name("importer_of_rights")
+    async with connected(seeded_database) as connection:
+        await connection.execute(f"CREATE ROLE {reader} {right}")
+        try:
+            with pytest.raises(RoleError, match=f"Role {reader} is a superuser, or has other rights or memberships"):
+                await grant(seeded_database, reader, importer)
+        finally:
+            await connection.execute(f"DROP ROLE {reader}")
+
+
+@pytest.mark.parametrize(
+    ("given", "where"),
+    [
+        ("GRANT INSERT ON somebody_elses TO {}", "somebody_elses"),
+        ("GRANT UPDATE (id) ON somebody_elses TO {}", "somebody_elses"),
+        ("ALTER TABLE somebody_elses OWNER TO {}", "somebody_elses"),
+        ("CREATE SCHEMA other; GRANT CREATE ON SCHEMA other TO {}", "schema other"),
+    ],
+)
+async def test_reader_that_can_write_elsewhere_is_refused(seeded_database: str, given: str, where: str) -> None:
+    reader, importer = own_name("reader_of_rights"), own_name("importer_of_rights")
+    async with connected(seeded_database) as connection:
+        await connection.execute(f"CREATE ROLE {reader}; CREATE TABLE somebody_elses (id int); {given.format(reader)}")
+        with pytest.raises(RoleError, match=f"^Role {reader} can still write to {where}: revoke"):
+            await grant(seeded_database, reader, importer)
+        assert not await connection.fetchval("SELECT count(*) FROM pg_roles WHERE rolname = $1", importer)

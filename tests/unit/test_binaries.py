@@ -1,0 +1,95 @@
+"""Postgres's programs: their versions, their environment, and what their output says."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from localidades_api.embedded_postgres.binaries import (
+    find_binaries,
+    find_reason,
+    forget_client_variables,
+    make_reachable,
+    read_version,
+    run_as,
+)
+from localidades_api.errors import EmbeddedPostgresError
+
+
+def write(folder: Path, script: str) -> Path:
+    """Write a `postgres` and an `initdb` that run a script; return their folder."""
+    folder.mkdir(exist_ok=True)
+    for name in ("postgres", "initdb"):
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        (folder / name).chmod(0o755)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("answer", "version"),
+    [
+        ("postgres (PostgreSQL) 18.1 (Debian 18.1-1)", "18.1"), ("postgres (PostgreSQL) 15beta2", "15"),
+        ("postgres (PostgreSQL) 14.9", None), ("postgres 18", None),
+    ],
+)  # fmt: skip
+def test_programs_are_used_from_version_15_on(tmp_path: Path, answer: str, version: str | None) -> None:
+    folder = write(tmp_path / "bin", f'[ "$1" = --version ] && echo "{answer}"')
+    if version:
+        assert find_binaries(folder) == folder
+        assert read_version(folder) == version
+        assert make_reachable(folder, tmp_path, None) == folder
+    else:
+        with pytest.raises(EmbeddedPostgresError, match="of version 15 or newer that run on this machine"):
+            find_binaries(folder)
+
+
+def test_version_that_cannot_be_read_is_explained(tmp_path: Path) -> None:
+    with pytest.raises(EmbeddedPostgresError, match="postgres does not report its version"):
+        read_version(write(tmp_path / "bin", "echo nothing"))
+    with pytest.raises(EmbeddedPostgresError, match=r"postgres can't be run: \[Errno 2\]"):
+        read_version(tmp_path)
+    (tmp_path / "bin" / "initdb").unlink()
+    with pytest.raises(EmbeddedPostgresError, match="has no `postgres` and `initdb`"):
+        find_binaries(tmp_path / "bin")
+
+
+def test_program_has_its_input_and_no_variables_of_postgres(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGDATA", "/nowhere")
+    monkeypatch.setenv("OTHER", "kept")
+    folder = write(tmp_path / "bin", 'pwd; cat; echo "$PGDATA,$OTHER"; printf "\\303\\261 \\377"; echo aside >&2')
+    assert run_as(None, [str(folder / "postgres")], stdin="given\n") == "/\ngiven\n,kept\nñ \N{REPLACEMENT CHARACTER}"
+    forget_client_variables()
+    assert "PGDATA" not in os.environ
+    assert os.environ["OTHER"] == "kept"
+
+
+@pytest.mark.parametrize(
+    ("script", "sentence"),
+    [
+        ("exit 3", "postgres failed: it ended with status 3."),
+        ("echo only this; exit 1", "postgres failed: only this."),
+        ("echo 'postgres: error: first' >&2; echo last; exit 1", "postgres failed: first."),
+    ],
+)
+def test_failure_of_a_program_is_explained(tmp_path: Path, script: str, sentence: str) -> None:
+    with pytest.raises(EmbeddedPostgresError) as caught:
+        run_as(None, [str(write(tmp_path / "bin", script) / "postgres")])
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", ""),
+        ("\n \n", ""),
+        ("one\ntwo.\n", "two."),
+        ("2026-01-01 00:00:00 UTC [7] FATAL:  no room\nLOG:  the end\n", "no room."),
+        ("[7] LOG:  invalid value\n[7] FATAL:  file contains errors\n", "invalid value; file contains errors."),
+        ("FATAL:  file contains errors", "file contains errors."),
+        (f"FATAL:  {os.strerror(errno.ENOSPC)}\nFATAL:  another", "the disk is full."),
+        ("ERROR:  first\nERROR:  second\nHINT:  none", "second."),
+    ],
+)
+def test_reason_is_the_last_error_of_a_log(text: str, reason: str) -> None:
+    assert find_reason(text) == reason

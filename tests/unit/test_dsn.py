@@ -1,0 +1,130 @@
+"""Spellings of DATABASE_URL."""
+
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from localidades_api.database.dsn import Dsn
+from localidades_api.errors import ConfigurationError
+
+
+@pytest.mark.parametrize(
+    ("url", "netloc", "options"),
+    [
+        ("postgres://u:p@h/d", "u:p@h", {}),
+        ("postgresql://u:p@h/d", "u:p@h", {}),
+        ("postgresql+asyncpg://u:p@h/d", "u:p@h", {}),
+        ("postgresql+psycopg2://u:p@h/d", "u:p@h", {}),
+        ("postgresql+psycopg://u:p@h:5433/d", "u:p@h:5433", {}),
+        ("postgres+asyncpg://u@h/d", "u@h", {}),
+        ("  postgresql://u:p@h/d\n", "u:p@h", {}),
+        ("postgresql://u:p%40ss%2Fw%3A@h/d", "u:p%40ss%2Fw%3A@h", {}),
+        ("postgresql://u@[::1]:5432/d", "u@[::1]:5432", {}),
+        ("postgresql://u@h/d?sslmode=require", "u@h", {"sslmode": "require"}),
+        ("postgresql://u@h/d?ssl=require", "u@h", {"sslmode": "require"}),
+        ("postgresql://u@h/d?application_name=mine", "u@h", {"application_name": "mine"}),
+        ("postgresql://u@h/d?options=-c%20search_path%3Dx", "u@h", {"options": "-c search_path=x"}),
+        ("postgresql://u@h/d?channel_binding=require&sslmode=require", "u@h", {"sslmode": "require"}),
+        ("postgresql://u@h/d?pgbouncer=true&connection_limit=1&schema=public", "u@h", {}),
+        ("postgresql://u@a:1,b:2/d", "u@a:1,b:2", {}),
+        ("postgresql://u@/d?host=a:1&host=b:2", "u@", {"host": "a:1,b:2"}),
+        (
+            "postgresql://u@/d?host=a:1&host=b:2&target_session_attrs=prefer-standby",
+            "u@",
+            {"host": "a:1,b:2", "target_session_attrs": "prefer-standby"},
+        ),
+        ("postgresql://u@/d?host=/run/postgresql&port=5432", "u@", {"host": "/run/postgresql", "port": "5432"}),
+    ],
+)
+def test_database_url_is_read_in_every_spelling(url: str, netloc: str, options: dict[str, str]) -> None:
+    parts = urlsplit(Dsn.parse(url).address)
+    assert (parts.scheme, parts.netloc, parts.path) == ("postgresql", netloc, "/d")
+    expected = {"application_name": "localidades-api"} | options
+    assert parse_qs(parts.query, strict_parsing=True) == {name: [value] for name, value in expected.items()}
+
+
+@pytest.mark.parametrize(
+    ("query", "seconds"),
+    [
+        ("", None),
+        ("?connect_timeout=3", 3.0),
+        ("?timeout=2.5", 2.5),
+        *((f"?connect_timeout={endless}", None) for endless in ("0", "-1", "inf", "nan")),
+    ],
+)
+def test_connect_timeout_in_database_url_is_read(query: str, seconds: float | None) -> None:
+    dsn = Dsn.parse(f"postgresql://u@h/d{query}")
+    assert dsn.connect_timeout == seconds
+    assert "timeout" not in dsn.address
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "x", "mysql://u:s3cr3t@h/d", "sqlite:///s3cr3t", "u:s3cr3t@h/d", "http://u:s3cr3t@h/", "://s3cr3t",
+     "postgresqlx://u:s3cr3t@h/d", "postgresql://u:s3cr3t@[::1/d", "postgresql://u:s3cr3t@h,/d",
+     "postgresql://h/d?timeout=s3cr3t"],
+)  # fmt: skip
+def test_bad_database_url_is_refused_without_its_content(url: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        Dsn.parse(url)
+    assert "DATABASE_URL" in str(caught.value)
+    assert "s3cr3t" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    ("query", "prefers_standby", "is_pooled"),
+    [
+        ("", False, False),
+        ("?target_session_attrs=prefer-standby", True, False),
+        ("?target_session_attrs=standby&pgbouncer=false", False, False),
+        ("?pgbouncer=true", False, True),
+    ],
+)
+def test_standby_and_pooler_are_read(query: str, *, prefers_standby: bool, is_pooled: bool) -> None:
+    dsn = Dsn.parse(f"postgresql://u@h/d{query}")
+    assert (dsn.prefers_standby, dsn.is_pooled) == (prefers_standby, is_pooled)
+    assert "pgbouncer" not in dsn.address
+
+
+@pytest.mark.parametrize(
+    ("port", "is_port"),
+    [("1", True), ("65535", True), ("0", False), ("65536", False), ("655350", False), ("x", False), ("٣", False)],
+)
+@pytest.mark.parametrize("url", ["u@h:{}/d", "u@[::1]:{}/d", "u@a:1,b:{}/d", "u@/d?host=h:{}", "u@/d?host=h&port={}"])
+def test_port_is_checked_wherever_it_is(url: str, port: str, *, is_port: bool) -> None:
+    address = f"postgresql://{url.format(port)}"
+    if is_port:
+        assert port in Dsn.parse(address).address
+    else:
+        with pytest.raises(ConfigurationError, match="a port must be a number from 1 to 65535"):
+            Dsn.parse(address)
+
+
+@pytest.mark.parametrize(("name", "value"), [("PGPORT", "65536"), ("PGPORT", "0"), ("PGSSLMODE", "x")])
+def test_variable_is_checked(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigurationError, match=f"^{name} must be"):
+        Dsn.parse("postgresql://u@h/d")
+
+
+@pytest.mark.parametrize(
+    ("url", "variable", "is_known"),
+    [("u@h/d", None, True), ("h/d?user=u", None, True), ("h/d", "u", True), ("h/d", None, False), ("h/d", "", False)],
+)
+def test_user_is_that_of_the_address_or_of_the_system(
+    monkeypatch: pytest.MonkeyPatch, url: str, variable: str | None, *, is_known: bool
+) -> None:
+    def fail() -> str:  # as for a user that the system doesn't know
+        raise KeyError("uid not found")
+
+    monkeypatch.setattr("getpass.getuser", fail)
+    monkeypatch.delenv("PGUSER", raising=False)
+    if variable is not None:
+        monkeypatch.setenv("PGUSER", variable)
+    if is_known:
+        assert Dsn.parse(f"postgresql://{url}").addresses
+    else:
+        with pytest.raises(ConfigurationError, match="DATABASE_URL names no user"):
+            Dsn.parse(f"postgresql://{url}")

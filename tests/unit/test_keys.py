@@ -1,0 +1,70 @@
+"""Official keys as numbers and texts, and labels of places."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localidades_api.catalogue.keys import (
+    KEY_DIGITS,
+    PlaceKind,
+    format_key,
+    kind_of_key,
+    label,
+    misspellings,
+    municipalities_of,
+    state_of,
+)
+
+
+@given(st.integers(1, 32))
+def test_municipios_of_an_estado_have_its_key(estado: int) -> None:
+    first, last = municipalities_of(estado)
+    assert (format_key("municipio", first), format_key("municipio", last)) == (f"{estado:02}000", f"{estado:02}999")
+    assert [state_of(key) for key in (first - 1, first, last, last + 1)] == [estado - 1, estado, estado, estado + 1]
+
+
+@pytest.mark.parametrize(
+    ("id_", "kind", "key"),
+    [
+        (1, "estado", "01"), (32, "estado", "32"), (999, "estado", "999"), (1000, "municipio", "01000"),
+        (32058, "municipio", "32058"), (999_999, "municipio", "999999"), (1_000_000, "localidad", "001000000"),
+        (320580044, "localidad", "320580044"),
+    ],
+)  # fmt: skip
+def test_size_of_a_key_tells_its_kind(id_: int, kind: PlaceKind, key: str) -> None:
+    assert (kind_of_key(id_), format_key(kind, id_)) == (kind, key)
+
+
+@given(st.sampled_from(["municipio", "localidad"]), st.integers(1001, 320_589_999), st.data())
+def test_misspelled_key_leads_back_to_it(kind: PlaceKind, id_: int, data: st.DataObject) -> None:
+    key = format_key(kind, id_ % 10 ** KEY_DIGITS[kind] or 1001)
+    at = data.draw(st.integers(1, len(key) - 2))
+    swapped = key[:at] + key[at + 1] + key[at] + key[at + 2 :]
+    doubled = key[:at] + key[at] + key[at:]
+    found = [misspellings(kind, one) for one in (swapped, doubled)]
+    if key[at] == "0":
+        found.append(misspellings(kind, key[:at] + key[at + 1 :]))
+    if len(key.lstrip("0")) >= len(key) - 1:
+        assert [int(key) in one for one in found] == [True] * len(found)
+    for one in found:
+        assert {len(str(other)) for other in one} <= {len(key) - 1, len(key)}
+
+
+def test_misspellings_are_all_of_one_slip() -> None:
+    assert misspellings("estado", "31") == {1, 3, 13}
+    assert misspellings("localidad", "10010001") == {
+        10100001, 100100001, 10001001, 100100010, 10010001, 100010001, 10010010,
+    }  # fmt: skip
+    assert misspellings("municipio", "1401") == {14010, 14001, 10401, 4101, 1041, 1410}
+
+
+@pytest.mark.parametrize(
+    ("has_homonym", "municipio_has_homonym", "expected"),
+    [
+        (False, False, "Paz, Centro, Oaxaca"), (True, False, "Paz (0012), Centro, Oaxaca"),
+        (False, True, "Paz, Centro (007), Oaxaca"), (True, True, "Paz (0012), Centro (007), Oaxaca"),
+    ],
+)  # fmt: skip
+def test_label_distinguishes_homonyms(*, has_homonym: bool, municipio_has_homonym: bool, expected: str) -> None:
+    homonyms = {"has_homonym": has_homonym, "municipio_has_homonym": municipio_has_homonym}
+    assert label(200070012, "Paz", "Centro", "Oaxaca", **homonyms) == expected

@@ -32,8 +32,8 @@ MORE = (
     IndexedPlace(30010001, "Ciudad Constitución", 3001, "Comondú", 3, "Baja California Sur", "U", 40_935, is_seat=True),
     IndexedPlace(80370001, "Juárez", 8037, "Juárez", 8, "Chihuahua", "U", 1_321_004, is_seat=True),
     IndexedPlace(100120052, "Ciudad Juárez", 10012, "Lerdo", 10, "Durango", "U", 7_643, 25.47, -103.59),
-    IndexedPlace(50070001, "Cuatro Ciénegas de Carranza", 5007, "Cuatro Ciénegas", 5, "Coahuila de Zaragoza", "U", 10_395,
-                 is_seat=True, former=(Former("Villa Carranza", "Cuatro Ciénegas", 50070012),)),
+    IndexedPlace(50070001, "Cuatro Ciénegas de Carranza", 5007, "Cuatro Ciénegas", 5, "Coahuila de Zaragoza", "U",
+                 10_395, is_seat=True, former=(Former("Villa Carranza", "Cuatro Ciénegas", 50070012),)),
 )  # fmt: skip
 
 
@@ -104,9 +104,9 @@ def rows() -> Iterator[MatchRow]:
 def areas() -> Iterator[MatchRow]:
     """Yield the names of municipios and estados in each form."""
     kinds: tuple[PlaceKind, ...] = ("municipio", "estado")
-    named = {kind: dict.fromkeys((getattr(one, kind), one) for one in (*PLACES, *MORE)) for kind in kinds}
-    for kind, names in named.items():
-        for number, (nombre, place) in enumerate({name: one for name, one in names}.items()):
+    for kind in kinds:
+        named: dict[str, IndexedPlace] = {getattr(one, kind): one for one in (*PLACES, *MORE)}
+        for number, (nombre, place) in enumerate(named.items()):
             written = (
                 nombre,
                 misspelt(nombre),
@@ -127,7 +127,7 @@ def candidate(one: Candidate) -> str:
 
 
 def result(row: MatchRow, found: MatchResult) -> str:
-    given = "|".join(f"{value}" for value in row if value is not None)
+    given = "|".join(f"{value:g}" if isinstance(value, float) else value for value in row if value is not None)
     best = found.best.cvegeo if found.best else "-"
     gone = f" withdrawn {found.withdrawn}" if found.withdrawn else ""
     return f"{given} = {found.outcome} {best} {found.margin:g}{gone}: {'; '.join(map(candidate, found.candidates))}"
@@ -137,14 +137,20 @@ def test_results_of_rows_equal_the_golden_file(index: NameIndex) -> None:
     assert_golden("match-rows.txt", (result(row, index.match(row)) for row in (*islice(rows(), 0, None, 3), *areas())))
 
 
+BEGINNINGS = ("l", "la", "la ", "la e", "el ", "el r", "de", "d", "e", "los", "en la", "n", "oaxaca d", "zapopan de")
+
+
 def texts() -> Iterator[str]:
     """Yield the names of places as people begin to type them, in other orders and with letters wrong."""
+    for beginning in BEGINNINGS:
+        yield from [beginning] * 3  # of each choice of kinds, or of filters
     for number, place in enumerate((*PLACES, *MORE[26:])):
         words = fold(place.nombre).split()
         municipio, estado = fold(place.municipio), fold(place.estado)
         yield from (
-            place.nombre[: 1 + number % 9], " ".join(reversed(words)), f"{municipio} {words[0]}", misspelt(place.nombre),
-            f"{words[0]} {estado[:4]}", f"{' '.join(words)} {municipio[:5]}", "".join(words), " ".join(words[1:]),
+            place.nombre[: 1 + number % 9], " ".join(reversed(words)), f"{municipio} {words[0]}",
+            misspelt(place.nombre), f"{words[0]} {estado[:4]}", f"{' '.join(words)} {municipio[:5]}",
+            "".join(words), " ".join(words[1:]),
             f"{place.id:09d}"[: (9, 5, 2)[number % 3]], f"x{place.nombre[1:]} {estado}", f"{place.nombre} nuevo",
         )  # fmt: skip
 

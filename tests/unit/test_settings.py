@@ -1,5 +1,6 @@
 """Settings from the environment; errors name the variable."""
 
+import json
 import re
 import subprocess
 import sys
@@ -8,9 +9,21 @@ from pathlib import Path
 import pytest
 
 from localidades_api.errors import ConfigurationError
-from localidades_api.settings import read_settings
+from localidades_api.settings import Settings, read_settings
 from tests.support.embedded import IS_ROOT, copy_clone, lend_folder
 from tests.support.wire import environment
+
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "settings.json"
+
+
+def test_settings_with_their_bounds_and_defaults_equal_the_golden_file() -> None:
+    """To renew the file, delete it and run this test twice."""
+    written = f"{json.dumps(Settings.model_json_schema()['properties'], indent=1, ensure_ascii=False)}\n"
+    if not GOLDEN.exists():
+        GOLDEN.write_text(written, encoding="utf-8")
+        pytest.fail(f"{GOLDEN} was written: look at it")
+    assert written == GOLDEN.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -18,6 +31,8 @@ from tests.support.wire import environment
     [
         ("TRUSTED_PROXIES", "*"),
         ("TRUSTED_PROXIES", "proxy.example.org"), ("TRUSTED_PROXIES", "10.0.0.1/8"), ("MAX_IN_FLIGHT", "0"),
+        ("PUBLIC_URL", "localidades.example.org"), ("PUBLIC_URL", "https://localidades.example.org/?a=b"),
+        ("PUBLIC_URL", "https://user@localidades.example.org"), ("SECURITY_CONTACT", "security@example.org"),
     ],
 )  # fmt: skip
 def test_nonsensical_setting_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:

@@ -13,7 +13,6 @@ from localidades_api.settings import Settings, read_settings
 from tests.support.embedded import IS_ROOT, copy_clone, lend_folder
 from tests.support.wire import environment
 
-
 GOLDEN = Path(__file__).parents[1] / "golden" / "settings.json"
 
 

@@ -21,9 +21,16 @@ from localidades_api.names.rows import Candidate, MatchResult, MatchRow
 from tests.support.names import PLACES, WITHDRAWN
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-# More homonyms in a municipio and more similar names than are compared, and a town that is known by a part of its name.
-MORE = (
+# More homonyms than are compared.
+MANY = (
     *(IndexedPlace(141200100 + at, "Las Palmas", 14120, "Zapopan", 14, "Jalisco", "R", at) for at in range(27)),
+    *(
+        IndexedPlace((32001 + at) * 10_000 + 1, "Villa Unión", 32001 + at, f"Mpio {at}", 32, "Zacatecas", is_seat=True)
+        for at in range(26)
+    ),
+)
+# More similar names than are compared, and a town that is known by a part of its name.
+MORE = (
     *(IndexedPlace(141200200 + at, f"Pozo {at}", 14120, "Zapopan", 14, "Jalisco", "R", 9 * at) for at in range(14)),
     IndexedPlace(141200001, "Zapopan", 14120, "Zapopan", 14, "Jalisco", "U", 1_257_547, 20.72, -103.39, is_seat=True),
     IndexedPlace(141200066, "Santa Ana Tepetitlán", 14120, "Zapopan", 14, "Jalisco", "U", 32_000, 20.61, -103.44),
@@ -40,7 +47,7 @@ MORE = (
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NameIndex]:
     folder = tmp_path_factory.mktemp("golden") / "names"
-    build_index(folder, (*PLACES, *MORE), WITHDRAWN)
+    build_index(folder, (*PLACES, *MANY, *MORE), WITHDRAWN)
     opened = NameIndex(folder)
     yield opened
     opened.close()
@@ -80,7 +87,7 @@ def forms(place: IndexedPlace) -> tuple[str, ...]:
 
 def rows() -> Iterator[MatchRow]:
     """Yield each place's name in each form, in turn with other areas, points and keys."""
-    places = (*PLACES, *MORE[25:])
+    places = (*PLACES, *MANY[26:28], *MORE)
     for number, place in enumerate(places):
         other = places[(number * 7 + 3) % len(places)]
         areas = (
@@ -105,7 +112,7 @@ def areas() -> Iterator[MatchRow]:
     """Yield the names of municipios and estados in each form."""
     kinds: tuple[PlaceKind, ...] = ("municipio", "estado")
     for kind in kinds:
-        named: dict[str, IndexedPlace] = {getattr(one, kind): one for one in (*PLACES, *MORE)}
+        named: dict[str, IndexedPlace] = {getattr(one, kind): one for one in (*PLACES, *MANY[26:28], *MORE)}
         for number, (nombre, place) in enumerate(named.items()):
             written = (
                 nombre,
@@ -144,7 +151,7 @@ def texts() -> Iterator[str]:
     """Yield the names of places as people begin to type them, in other orders and with letters wrong."""
     for beginning in BEGINNINGS:
         yield from [beginning] * 3  # of each choice of kinds, or of filters
-    for number, place in enumerate((*PLACES, *MORE[26:])):
+    for number, place in enumerate((*PLACES, *MANY[26:28], *MORE)):
         words = fold(place.nombre).split()
         municipio, estado = fold(place.municipio), fold(place.estado)
         yield from (

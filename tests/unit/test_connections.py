@@ -13,6 +13,7 @@ from uvicorn import Config
 from uvicorn.server import ServerState
 
 from localidades_api.errors import ConfigurationError
+from localidades_api.server import protocol as protocol_module
 from localidades_api.server.connections import Connections, max_connections
 from localidades_api.server.deadlines import Timeouts
 from localidades_api.server.protocol import HttpProtocol
@@ -64,6 +65,21 @@ async def test_wait_for_the_next_request_begins_with_the_end_of_the_response() -
         await loop.sock_sendall(client, b"GET /slow HTTP/1.1\r\nHost: test\r\n\r\n")
         assert (await loop.sock_recv(client, 1000)).startswith(b"HTTP/1.1 200 OK\r\n")
         assert connected_at + 0.05 <= protocol.idle_since <= loop.time()
+
+
+async def test_last_request_of_a_connection_is_answered_and_closes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol_module, "_MAX_REQUESTS", 3)
+    config = Config(FastAPI())
+    config.load()
+    loop = asyncio.get_running_loop()
+    connections = Connections(maximum=2, timeouts=Timeouts(client=5, keep_alive=5))
+    async with connected(config, connections) as (_, client):
+        client.settimeout(0)
+        for number in (1, 2, 3):
+            await loop.sock_sendall(client, b"GET /nothing HTTP/1.1\r\nHost: test\r\n\r\n")
+            answer = await loop.sock_recv(client, 1000)
+            assert answer.startswith(b"HTTP/1.1 404")
+            assert (b"connection: close" in answer) == (number == 3)
 
 
 @pytest.mark.parametrize(

@@ -145,11 +145,12 @@ def test_results_of_rows_equal_the_golden_file(index: NameIndex) -> None:
 
 
 BEGINNINGS = ("l", "la", "la ", "la e", "el ", "el r", "de", "d", "e", "los", "en la", "n", "oaxaca d", "zapopan de")
+KEYS = ("9", "14", "5038", "14120", "50380001", "141200001", "14.120.0001", "099", "1")
 
 
 def texts() -> Iterator[str]:
     """Yield the names of places as people begin to type them, in other orders and with letters wrong."""
-    for beginning in BEGINNINGS:
+    for beginning in (*BEGINNINGS, *KEYS):
         yield from [beginning] * 3  # of each choice of kinds, or of filters
     for number, place in enumerate((*PLACES, *MANY[26:28], *MORE)):
         words = fold(place.nombre).split()

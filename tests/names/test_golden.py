@@ -37,6 +37,8 @@ MORE = (
     IndexedPlace(30080001, "San José del Cabo", 3008, "Los Cabos", 3, "Baja California Sur", "U", 69_788, is_seat=True),
     IndexedPlace(30080002, "San José", 3008, "Los Cabos", 3, "Baja California Sur", "R", 12),
     IndexedPlace(30010001, "Ciudad Constitución", 3001, "Comondú", 3, "Baja California Sur", "U", 40_935, is_seat=True),
+    IndexedPlace(151060001, "Toluca de Lerdo", 15106, "Toluca", 15, "México", "U", 223_876, is_seat=True),
+    IndexedPlace(151060020, "San Lorenzo Tepaltitlán", 15106, "Toluca", 15, "México", "U", 30_000, 19.3, -99.63),
     IndexedPlace(80370001, "Juárez", 8037, "Juárez", 8, "Chihuahua", "U", 1_321_004, is_seat=True),
     IndexedPlace(100120052, "Ciudad Juárez", 10012, "Lerdo", 10, "Durango", "U", 7_643, 25.47, -103.59),
     IndexedPlace(50070001, "Cuatro Ciénegas de Carranza", 5007, "Cuatro Ciénegas", 5, "Coahuila de Zaragoza", "U",
@@ -108,6 +110,20 @@ def rows() -> Iterator[MatchRow]:
                 yield row._replace(cve_mun=f"{(place, other)[number % 2].municipio_id:05d}")
 
 
+def whole_lines() -> Iterator[MatchRow]:
+    """Yield places with their areas in one text, in turn with and without the country."""
+    for number, place in enumerate((*PLACES, *MORE)):
+        nombre, municipio, estado = place.nombre, place.municipio, place.estado
+        yield MatchRow(
+            (
+                f"{nombre}, México", f"{nombre}, {estado}", f"{nombre}, {municipio}, {estado}, Mx.",
+                f"{nombre} ({municipio}, {estado})", f"{nombre}, {misspelt(municipio)}, {estado}",
+                f"{nombre} ({estado}), Estados Unidos Mexicanos", f"{nombre}, {estado}, {municipio}",
+            )[number % 7]
+        )  # fmt: skip
+        yield MatchRow(nombre, municipio=estado)  # in the wrong column
+
+
 def areas() -> Iterator[MatchRow]:
     """Yield the names of municipios and estados in each form."""
     kinds: tuple[PlaceKind, ...] = ("municipio", "estado")
@@ -141,7 +157,8 @@ def result(row: MatchRow, found: MatchResult) -> str:
 
 
 def test_results_of_rows_equal_the_golden_file(index: NameIndex) -> None:
-    assert_golden("match-rows.txt", (result(row, index.match(row)) for row in (*islice(rows(), 0, None, 3), *areas())))
+    every = (*islice(rows(), 0, None, 3), *whole_lines(), *areas())
+    assert_golden("match-rows.txt", (result(row, index.match(row)) for row in every))
 
 
 BEGINNINGS = ("l", "la", "la ", "la e", "el ", "el r", "de", "d", "e", "los", "en la", "n", "oaxaca d", "zapopan de")

@@ -139,8 +139,8 @@ def areas() -> Iterator[MatchRow]:
             )
             for at, text in enumerate((*written, place.nombre)):
                 yield MatchRow(text, estado=(None, place.estado, "Atlántida")[(number + at) % 3], kind=kind)
-            keys = f"{place.municipio_id if kind == 'municipio' else place.estado_id}", "14039", "14"
-            yield MatchRow(nombre, cvegeo=keys[number % 3], kind=kind)
+            keys = f"{place.municipio_id if kind == 'municipio' else place.estado_id}", "14039", "14", "99", "32999"
+            yield MatchRow(nombre, cvegeo=keys[number % 5], kind=kind)
             yield MatchRow(None, cvegeo=keys[0], kind=kind)
 
 

@@ -17,28 +17,23 @@ NEARBY = (
 )
 
 
-def lines(drawn: svg.Map | svg.Country) -> list[str]:
-    """Return the dots, each with its name."""
-    dots = [drawn.here, *drawn.dots] if isinstance(drawn, svg.Map) else drawn.dots
-    return [
-        f"{dot.x} {dot.y} {dot.radius:g}"
-        + (f" {dot.label.text} {dot.label.x} {dot.label.y} {dot.label.anchor}" if dot.label else "")
-        for dot in dots
-    ]
+def written(dot: svg.Dot, label: svg.Label | None) -> str:
+    """Return a dot and its name as a line."""
+    return f"{dot.x} {dot.y} {dot.radius:g}" + (f" {label.text} {label.x} {label.y} {label.anchor}" if label else "")
 
 
 def test_map_of_neighbours_is_drawn() -> None:
     places = [dict(zip(("nombre", "poblacion", "latitud", "longitud"), place, strict=True)) for place in NEARBY]
     drawn = svg.draw_map(HERE, places)
     assert (drawn.width, drawn.height, drawn.scale_width, drawn.scale_label) == (480, 360, 88, "10 km")
-    assert lines(drawn) == [
-        "240 180 8 Peñón Blanco de los R… 252 185 start",
+    assert [written(dot, dot.label) for dot in (drawn.here, *drawn.dots)] == [
+        "240 180 8 Peñón Blanco de los R… 228 185 end",
         "196 82 7.2 Ciudad 207 87 start",
-        "240 190 4.1 Rancho Uno 232 195 end",
-        "89 312 3.4",
+        "240 190 4.1 Rancho Uno 248 187 start",
+        "89 312 3.4 Escala 97 309 start",
         "72 258 3.3 Orilla 80 263 start",
-        "417 278 3.1 Otro 424 283 start",
-        "258 195 2.5",
+        "417 278 3.1 Otro 410 283 end",
+        "258 195 2.5 Rancho Dos 258 211 middle",
     ]
 
 
@@ -48,26 +43,30 @@ def test_map_without_neighbours_is_drawn() -> None:
 
 
 def test_country_is_drawn() -> None:
-    places = [
-        (-99.1, 19.4, "Ciudad de México"), (-99.0, 19.5, "Ecatepec"), (-103.3, 20.7, "Guadalajara"),
-        (-86.8, 21.2, "Cancún"), (-99.12, 19.42, "Iztacalco"), (-99.1, 19.3, "Tlalpan"), (0, 0, "Nada"),
-    ]  # fmt: skip
-    drawn = svg.draw_country(places)
+    places = (
+        (-99.1, 19.4, "Ciudad de México", 9_000_000), (-99.0, 19.5, "Ecatepec", 1_600_000),
+        (-103.3, 20.7, "Guadalajara", 1_385_000), (-86.8, 21.2, "Cancún", 888_000), (-98.2, 19.0, "Puebla", 1_500_000),
+        (-98.2, 19.3, "Tlaxcala", None), (-97.8, 19.1, "Tepeaca", 80_000), (0, 0, "Nada", 1),
+    )  # fmt: skip
+    drawn = svg.draw_country(svg.City(*place, f"{number}/") for number, place in enumerate(places))
     assert (drawn.width, drawn.height) == (400, 257)
-    assert lines(drawn) == [
-        "242 189 2 Ciudad de México 238 191 end",
-        "244 187 2 Ecatepec 248 189 start",
-        "191 172 2 Guadalajara 195 174 start",
-        "394 165 2 Cancún 390 167 end",
-        "242 188 2",
-        "242 190 2",
+    links = [f"{written(one.dot, one.label)} {one.path} {one.is_far} {one.is_large}" for one in drawn.links]
+    assert links == [
+        "242 189 4.8 Ciudad de México 236 191 end 0/ False True",
+        "191 172 2.5 Guadalajara 195 174 start 2/ False True",
+        "394 165 2.2 Cancún 390 167 end 3/ False True",
+        "254 194 2.5 Puebla 254 202 middle 4/ False False",
+        "254 190 1 Tlaxcala 257 189 start 5/ False True",
     ]
+    assert [written(dot, dot.label) for dot in drawn.dots] == ["244 187 2.6", "258 193 1.4"]
 
 
 def test_backdrop_and_inset_are_drawn() -> None:
-    drawn = svg.draw_backdrop([0, 1, 2, 11, 12, 25], Frame(0, 0, 10, 4, 1)).decode()
-    path = "m0 0h3m-2 1h2m2 1h1"
-    assert re.findall(' d="(.*?)"', drawn) == [path]
+    cells = {0: 1, 1: 15, 2: 1, 11: 1, 12: 58, 25: 1, 38: 59, 39: 1}
+    drawn = svg.draw_backdrop([value for cell in cells.items() for value in cell], Frame(0, 0, 10, 4, 1)).decode()
+    assert re.findall('stroke-width="(.*?)" d="(.*?)"', drawn) == [
+        ("0.45", "m0 0h2m0 1h1m1 0h1"), ("0.68", "m0 0h2m2 1h1"), ("0.92", "m4 1h1"),
+    ]  # fmt: skip
     inset = svg.draw_inset([(None, 1), (-99.1, 19.4), (-99.1, 19.4), (0, 0), (-86.8, 21.2)])
     assert inset == svg.Inset(400, 257, "M242.5 188.7h0M393.8 165.1h0")
     assert svg.draw_inset([(0, 0)]) is None

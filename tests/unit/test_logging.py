@@ -84,11 +84,11 @@ def test_records_have_the_request_the_cause_and_a_traceback(form: str) -> None:
     )
     token = request_id.set("7f-1")
     try:
-        record.cause = "KeyError@x.py:1"
+        record.__dict__["cause"] = "KeyError@x.py:1"
         whole = formatter.format(record)
     finally:
         request_id.reset(token)
-    del record.cause
+    del record.__dict__["cause"]
     record.exc_info = (KeyError, KeyError("x"), None)
     with_error = formatter.format(record)
     start = "1970-01-01T00:00:00.000Z"

@@ -2,6 +2,8 @@
 
 import io
 import json
+import re
+import string
 import tracemalloc
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +17,8 @@ from xml.etree import ElementTree
 
 import openpyxl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from openpyxl.worksheet.table import Table
 from openpyxl.worksheet.worksheet import Worksheet
 
@@ -25,7 +29,7 @@ from localidades_api.bulk.rows import ROLES, Answer
 from localidades_api.bulk.workbook_reader import XlsxReader
 from localidades_api.bulk.writers import writer
 from localidades_api.errors import UnreadableBodyError
-from localidades_api.files.workbook import WorkbookError, write_csv
+from localidades_api.files.workbook import Workbook, WorkbookError, column_name, escape_controls, write_csv
 from localidades_api.languages.translators import LANGUAGES, Language
 from tests.support.bulk import open_rows
 from tests.support.workbooks import SHEET, edited, shared_texts, workbook_of
@@ -36,6 +40,7 @@ CELLS = {"nombre": "Zapopan", "municipio": "Zapopan", "estado": "Jalisco"}
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 ANSWER: Answer = {**describe_problem(""), "outcome": "exact", "cvegeo": "141200001"}
 
+EMPTY = workbook_of()
 FILES = ExitStack()
 
 
@@ -52,7 +57,7 @@ def first_sheet(book: openpyxl.Workbook) -> Worksheet:
 def sheet_of(*rows: str) -> bytes:
     """Return a workbook whose sheet has these rows of XML."""
     xml = f'<worksheet xmlns="{MAIN}"><sheetData>{"".join(rows)}</sheetData></worksheet>'
-    return edited(workbook_of(), {SHEET: lambda _: xml.encode()})
+    return edited(EMPTY, {SHEET: lambda _: xml.encode()})
 
 
 def cells(*values: str, row: int = 1) -> str:
@@ -281,6 +286,54 @@ def test_cells_out_of_order_are_read_by_their_reference() -> None:
     styled = sheet_of(cells(*HEADER), '<row r="2"><c r="E2" s="0"/><c r="A2" t="inlineStr"><is><t>A</t></is></c></row>')
     with pytest.raises(UnreadableBodyError, match="cells of row 2 are not in order"):
         list(opened(styled))
+
+
+@given(
+    st.lists(st.dictionaries(st.integers(0, 40), st.text(string.ascii_letters, min_size=1), max_size=6), max_size=6),
+    st.booleans(),
+    st.booleans(),
+)
+def test_rows_and_cells_may_leave_out_what_is_empty_and_where_they_are(
+    lines: list[dict[int, str]],
+    has_rows: bool,  # noqa: FBT001  # drawn
+    has_cells: bool,  # noqa: FBT001  # drawn
+) -> None:
+    def cell(at: int, row: int, value: str | None) -> str:
+        where = f' r="{column_name(at)}{row}"' if has_cells else ""
+        return f'<c{where} t="inlineStr"><is><t>{value}</t></is></c>' if value else f"<c{where}/>"
+
+    rows = []
+    for number, values in enumerate(lines, 1):
+        columns = sorted(values) if has_cells else range(max(values, default=-1) + 1)
+        if values or not has_rows:
+            numbered = f'<row r="{number}">' if has_rows else "<row>"
+            rows.append(f"{numbered}{''.join(cell(at, number, values.get(at)) for at in columns)}</row>")
+    with zipfile.ZipFile(io.BytesIO(sheet_of(*rows))) as archive:
+        book = Workbook(archive)
+        found = {row.number: row for row in book.rows(book.sheets[0]) if row is not None}
+    assert found == {
+        number: [values.get(at, "") for at in range(max(values) + 1)]
+        for number, values in enumerate(lines, 1)
+        if values
+    }
+
+
+def test_cell_outside_of_rows_is_not_read() -> None:
+    stray = '<c t="inlineStr"><is><t>x</t></is></c><c t="e"><v>#N/A</v></c><c t="b"><v>1</v></c>'
+    assert read(sheet_of(stray, cells(*HEADER), cells(*PLACE, row=2))) == [CELLS]
+
+
+def test_workbook_without_properties_counts_days_from_1900() -> None:
+    data = edited(
+        workbook_of(("nombre", "a"), ("A", date(2026, 3, 1))),
+        {"xl/workbook.xml": lambda xml: re.sub(rb"<workbookPr[^>]*>", b"", xml)},
+    )
+    assert [row.sent for row in opened(data)] == [["A", "2026-03-01"]]
+
+
+@pytest.mark.parametrize("code", [*range(9), *range(11, 32), 127])
+def test_control_character_is_written_as_excel_escapes_it(code: int) -> None:
+    assert escape_controls(f"a{chr(code)}b".encode()) == (b"a\x7fb" if code == 127 else b"a_x%04X_b" % code)
 
 
 def test_pronunciation_is_not_part_of_a_text() -> None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -49,6 +50,9 @@ NAMES = {
     "localidades_release_checked_timestamp_seconds": ("gauge", set()),
     "localidades_event_loop_lag_seconds": ("gauge", set()),
 }
+
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "metrics.txt"
 
 
 # The operations that the first test requests, with the status.
@@ -119,6 +123,16 @@ def test_metrics_are_valid_and_keep_their_names(two_workers: Live) -> None:
         assert len(buckets) == 11
         assert buckets[-1] == next(sample.value for sample in series if sample.name.endswith("_count"))
     assert "s3cret" not in text
+
+
+def test_metrics_say_when_the_release_was_published_and_checked(two_workers: Live) -> None:
+    metrics = scrape(two_workers.base)
+    [release] = json.loads(ask(two_workers.base, "/api/census/releases/", ("Accept", "application/json")).body)[
+        "results"
+    ]
+    published = datetime.fromisoformat(release["published_at"]).timestamp()
+    assert value(metrics, "release_published_timestamp_seconds") == pytest.approx(published, abs=0.001)
+    assert value(metrics, "release_checked_timestamp_seconds") == pytest.approx(time.time(), abs=PATIENCE)
 
 
 def test_metrics_of_all_workers_are_summed(two_workers: Live) -> None:
@@ -267,6 +281,15 @@ async def test_errors_of_the_database_are_counted_by_kind(seeded_database: str, 
             before = value(await metrics_of(client), "database_errors_total", kind)
             assert (await client.get(LOCALIDADES)).status_code >= 500
             assert value(await metrics_of(client), "database_errors_total", kind) == before + 1
+
+
+def test_metrics_of_a_process_that_has_begun_equal_the_golden_file() -> None:
+    """Series start at 0. To renew the file, delete it and run this test twice."""
+    written = exposition(Counters().snapshot())
+    if not GOLDEN.exists():
+        GOLDEN.write_bytes(written)
+        pytest.fail(f"{GOLDEN} was written: look at it")
+    assert written == GOLDEN.read_bytes()
 
 
 def test_request_duration_is_observed_in_a_histogram() -> None:

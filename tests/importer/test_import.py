@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -83,6 +84,8 @@ class Observer:
         self._observe = observe
         self._amid_copy = amid_copy
         self._step: ImportStep | None = None
+        self.expected: dict[ImportStep | None, int] = {}
+        self.amounts: dict[ImportStep | None, list[int]] = defaultdict(list)  # reported in each step
 
     def begin(self, step: ImportStep) -> None:
         """Call it, unless it waits for COPY."""
@@ -91,10 +94,12 @@ class Observer:
             self._observe(step)
 
     def expect(self, amount: int) -> None:
-        """Ignore it."""
+        """Keep it."""
+        self.expected[self._step] = amount
 
     def advance(self, amount: int) -> None:
-        """Call it if it waits for this."""
+        """Keep it, and call the function if it waits for this."""
+        self.amounts[self._step].append(amount)
         if self._amid_copy and self._step is ImportStep.COPY and amount:
             self._observe(ImportStep.COPY)
 
@@ -226,8 +231,14 @@ async def test_import_under_a_name_of_its_own_takes_that(seeded_database: str, n
 
 async def test_import_watched_is_told_each_step_once_in_order(seeded_database: str, large_catalogue: Path) -> None:
     steps: list[ImportStep] = []
-    await import_watched(seeded_database, large_catalogue, Observer(steps.append))
+    observer = Observer(steps.append)
+    report = await import_watched(seeded_database, large_catalogue, observer)
     assert steps == [*UNPUBLISHED, ImportStep.DONE]
+    rows = report.localities
+    assert rows > 5000
+    assert observer.expected == {ImportStep.READ: rows, ImportStep.COPY: rows}
+    amounts = [*[5000] * (rows // 5000), rows % 5000]
+    assert observer.amounts == {ImportStep.READ: amounts, ImportStep.COPY: amounts}
 
 
 async def test_release_is_published_when_its_loading_is_over(seeded_database: str, next_catalogue: Path) -> None:

@@ -115,6 +115,18 @@ def test_first_places_are_searched_first_and_all_if_these_are_too_few(
     other.close()
 
 
+def test_only_the_first_places_are_found_without_their_spaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout, "MAX_JOINED", 2)
+    names = ("San Juan", "El Rosario", "La Venta")
+    build_index(
+        tmp_path / "names",
+        [IndexedPlace(10010002 + at, name, 1001, "A", 1, "B", "R", 9 - at) for at, name in enumerate(names)],
+    )
+    index = NameIndex(tmp_path / "names")
+    assert [index.layout.find(layout.JOINED, name) for name in ("sanjuan", "elrosario", "laventa")] == [[0], [1], []]
+    index.close()
+
+
 def test_everyday_names_have_keys_of_nine_digits() -> None:
     names = read_everyday_names()
     assert names

@@ -3,6 +3,7 @@
 import re
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.async_api import Browser, Page, expect
@@ -78,6 +79,14 @@ async def test_estado_and_municipio_are_found_on_the_front_page_the_estado_first
             await expect(page.get_by_role("option").first).to_have_text(name)
         await option.click()
         await expect(page).to_have_url(re.compile(rf"{path}$"))
+
+
+async def test_text_longer_than_any_name_is_cut_for_suggestions(page: Page) -> None:
+    await page.goto(INDEX)
+    async with page.expect_response("**/suggest/?*") as answering:
+        await page.get_by_role("combobox", name="Find a place").fill("Peñón " * 20)
+    answer = await answering.value
+    assert (answer.status, parse_qs(urlsplit(answer.url).query)["q"]) == (200, [("Peñón " * 20)[:100]])
 
 
 async def test_lists_of_areas_suggest_areas_of_their_kind(page: Page) -> None:

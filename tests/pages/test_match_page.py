@@ -86,9 +86,13 @@ async def test_choice_applies_to_every_equal_row_of_the_file(page: Page) -> None
     await expect(ninguno).to_be_visible()
     decided = page.locator("#decided")
     await expect(decided).to_have_text("Decided: 0 of 1")
+    may_leave = "() => window.dispatchEvent(new Event('beforeunload', { cancelable: true }))"
+    assert await page.evaluate(may_leave)
     await ninguno.get_by_role("radio", name="Ninguno (0003), Municipio 001, Aguascalientes").check()
     await expect(decided).to_have_text("Decided: 1 of 1")
+    assert not await page.evaluate(may_leave)
     name, content = await downloaded(page)
+    assert await page.evaluate(may_leave)
     assert name == "localidades-match.csv"
     assert content.startswith(b"\xef\xbb\xbfFolio,Localidad,Mpio.,Entidad,match_outcome,match_cvegeo,")
     rows = table_in(content)
@@ -112,7 +116,9 @@ async def test_pasted_cells_are_saved_as_a_workbook_with_text_keys(page: Page) -
         .get_by_role("radio", name="Ninguno (0003)")
         .check()
     )
-    name, content = await downloaded(page, "Download Excel")
+    async with page.expect_request("**/match/?*format=xlsx*") as asking:
+        name, content = await downloaded(page, "Download Excel")
+    assert "release=2020-01" in (await asking.value).url  # of the answers, although another may be published since
     assert name == "localidades-match.xlsx"
     header, *rows = openpyxl.load_workbook(io.BytesIO(content)).worksheets[0].iter_rows(values_only=True)
     found = [dict(zip(header, row, strict=True)) for row in rows]

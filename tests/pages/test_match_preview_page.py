@@ -145,6 +145,46 @@ async def test_pasted_quotation_marks_swallow_no_row(page: Page, pasted: str, na
     assert [row["Localidad"] for row in rows] == names
 
 
+CALLS = """async (calls) => {
+    const csv = await import('/static/csv.js');
+    return calls.map(([name, ...given]) => csv[name](...given));
+}"""
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+async def test_cells_of_csv_are_read_and_written_as_they_came(page: Page, delimiter: str) -> None:
+    other = ";" if delimiter == "," else ","
+    quoted = f'"a{delimiter}b"', '"dos\nlíneas"', '"a ""b"" c"', '""'
+    lines = ["a|b|c".replace("|", delimiter), delimiter.join(quoted), f"x{delimiter}y{delimiter}", delimiter, "z"]
+    records = [["a", "b", "c"], [*quoted], ["x", "y", ""], ["", ""], ["z"]]
+    texts = [end.join(lines) + last for end in ("\n", "\r\n", "\r") for last in ("", end)]
+    calls: list[list[Any]] = [["parse", text, delimiter] for text in texts]
+    calls.append(["parse", f"x{delimiter}y{delimiter}", delimiter])  # nothing follows the last delimiter
+    calls += [["quote", text, delimiter] for text in (f"a{delimiter}b", 'a "b"', "a\r", "a\n", "a b")]
+    calls.append(["join", [["a", f"b{other}c", '"d"']], other, "\r\n"])
+    calls.append(["delimiterOf", f"a{delimiter}b{delimiter}c{other}d\na{other}b{other}c{other}d{other}e"])
+    calls.append(["delimiterOf", f"SEP={delimiter}\na{other}b{other}c"])
+    found = await page.evaluate(CALLS, calls)
+    assert found[: len(texts)] == [records] * len(texts)
+    assert found[len(texts) :] == [
+        [["x", "y", ""]],
+        f'"a{delimiter}b"', '"a ""b"""', '"a\r"', '"a\n"', "a b",
+        f'a{other}"b{other}c"{other}"d"\r\n',
+        delimiter, delimiter,
+    ]  # fmt: skip
+
+
+async def test_text_is_cut_at_a_line_end_outside_quotes(page: Page) -> None:
+    texts = {
+        "a\nb\nc": "a\nb\n",
+        'a\n"b\nc\nd': "a\n",
+        'a\n"b\nc"\nd': 'a\n"b\nc"\n',
+        '"a\nb\nc': '"a\nb\n',  # never closed
+        "abc": "abc",
+    }
+    assert await page.evaluate(CALLS, [["cut", text] for text in texts]) == [*texts.values()]
+
+
 async def test_totals_and_sources_are_left_as_they_are(page: Page) -> None:
     await choose(page, book_of())
     await page.get_by_role("button", name="Add keys").click()
@@ -159,12 +199,12 @@ async def test_totals_and_sources_are_left_as_they_are(page: Page) -> None:
 
 
 async def test_likeliest_options_are_accepted_and_taken_back(page: Page) -> None:
-    await match(page, DOUBTS)
+    await match(page, f"{DOUBTS}Ninguno\tAgs.\nNinguno\tAgs.\n")
     decided = page.locator("#decided")
     await expect(decided).to_have_text("Decided: 0 of 2")
     first = question(page, "Row 2").get_by_role("radio").first
     scores = [await page.locator(".question .share").nth(at).text_content() for at in (0, 2)]
-    mean = sum(float((score or "").removesuffix(" %")) for score in scores) / 2
+    mean = sum(times * float((score or "").removesuffix(" %")) for times, score in zip((3, 1), scores, strict=True)) / 4
     accept = page.get_by_role("button", name="Accept the likeliest option in all")
     shown = int((await accept.text_content() or "").partition("(")[2].partition(" ")[0])
     assert abs(shown - mean) <= 1
@@ -278,6 +318,17 @@ async def test_match_waits_for_what_was_entered_last(page: Page) -> None:
     await page.get_by_label("Or paste a list").fill("nombre\nAsientos\n")
     held.release()
     await expect(page.locator("#progress")).to_have_text("Rows done: 1")
+
+
+async def test_table_is_busy_until_what_was_entered_last_is_understood(page: Page) -> None:
+    held = await hold(page, PREVIEW)
+    for pasted in (PASTED, "nombre\nAsientos\n"):
+        await page.get_by_label("Or paste a list").fill(pasted)
+        await held.asked()
+    await expect(page.locator("#understood")).to_have_attribute("aria-busy", "true")
+    held.release()
+    await expect(page.locator("#understood")).to_have_attribute("aria-busy", "false")
+    await expect(summary(page)).to_have_text("1 row. Name: nombre")
 
 
 async def test_sheet_without_a_header_is_matched_and_saved(browser: Browser, base: str) -> None:

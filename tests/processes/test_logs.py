@@ -246,13 +246,3 @@ async def test_lines_of_workers_do_not_mix(monkeypatch: pytest.MonkeyPatch) -> N
             assert piece.endswith(b"\n")
             numbers += [int(json.loads(line)["id"]) for line in piece.splitlines()]
     assert numbers == list(range(100))
-
-
-@pytest.mark.parametrize(("operation", "level"), [("get_startup", "info"), ("get_readiness", "error")])
-async def test_waiting_for_startup_is_not_logged_as_an_error(
-    capsys: pytest.CaptureFixture[str], operation: str, level: str
-) -> None:
-    log = RequestLog("json")
-    log.add(Line("1", "GET", operation, 503, 1.5, None, 99))
-    log.flush()
-    assert json.loads(capsys.readouterr().err)["level"] == level

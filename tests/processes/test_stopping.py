@@ -60,7 +60,8 @@ def test_unread_download_does_not_delay_shutdown_beyond_the_timeout(
     workers: str,
 ) -> None:
     with new_database(server, large) as url, serving(
-        url, "--workers", workers, LOCALIDADES_PAGE_CACHE_BYTES="0", LOCALIDADES_SHUTDOWN_TIMEOUT="2"
+        url, "--workers", workers, LOCALIDADES_PAGE_CACHE_BYTES="0", LOCALIDADES_SHUTDOWN_TIMEOUT="2",
+        LOCALIDADES_CLIENT_TIMEOUT="600",
     ) as live, stalled(live.base, "format=csv"), stalled(live.base, "format=csv", "gzip"):  # fmt: skip
         began = time.monotonic()
         stop(live)

@@ -1,23 +1,103 @@
-"""Drawings of estados."""
+"""Complete drawings: what is where, and which names are left out."""
 
+import re
+
+from localidades_api.catalogue.mercator import Frame
+from localidades_api.database.queries.releases import ChangeCounts
 from localidades_api.database.queries.tiles import StateCell
-from localidades_api.html.svg import STATES, draw_states
+from localidades_api.html import svg
+
+HERE = {"nombre": "Peñón Blanco de los Reyes Magos", "latitud": 25.0, "longitud": -100.0}
+NEARBY = (
+    ("Ciudad", 50_000, 25.1, -100.05),
+    ("Rancho Uno", 40, 24.99, -100.0),
+    ("Rancho Dos", None, 24.985, -99.98),
+    ("Otro", 3, 24.90, -99.8),
+    ("Escala", 7, 24.865, -100.17),
+    ("Orilla", 5, 24.92, -100.19),
+)
+
+
+def written(dot: svg.Dot, label: svg.Label | None) -> str:
+    """Return a dot and its name as a line."""
+    return f"{dot.x} {dot.y} {dot.radius:g}" + (f" {label.text} {label.x} {label.y} {label.anchor}" if label else "")
+
+
+def test_map_of_neighbours_is_drawn() -> None:
+    places = [dict(zip(("nombre", "poblacion", "latitud", "longitud"), place, strict=True)) for place in NEARBY]
+    drawn = svg.draw_map(HERE, places)
+    assert (drawn.width, drawn.height, drawn.scale_width, drawn.scale_label) == (480, 360, 88, "10 km")
+    assert [written(dot, dot.label) for dot in (drawn.here, *drawn.dots)] == [
+        "240 180 8 Peñón Blanco de los R… 228 185 end",
+        "196 82 7.2 Ciudad 207 87 start",
+        "240 190 4.1 Rancho Uno 248 187 start",
+        "89 312 3.4 Escala 97 309 start",
+        "72 258 3.3 Orilla 80 263 start",
+        "417 278 3.1 Otro 410 283 end",
+        "258 195 2.5 Rancho Dos 258 211 middle",
+    ]
+
+
+def test_map_without_neighbours_is_drawn() -> None:
+    drawn = svg.draw_map(HERE, [])
+    assert (drawn.scale_width, drawn.scale_label, drawn.dots) == (86, "200 m", [])
+
+
+def test_country_is_drawn() -> None:
+    places = (
+        (-99.1, 19.4, "Ciudad de México", 9_000_000), (-99.0, 19.5, "Ecatepec", 1_600_000),
+        (-103.3, 20.7, "Guadalajara", 1_385_000), (-86.8, 21.2, "Cancún", 888_000), (-98.2, 19.0, "Puebla", 1_500_000),
+        (-98.2, 19.3, "Tlaxcala", None), (-97.8, 19.1, "Tepeaca", 80_000), (0, 0, "Nada", 1),
+    )  # fmt: skip
+    drawn = svg.draw_country(svg.City(*place, f"{number}/") for number, place in enumerate(places))
+    assert (drawn.width, drawn.height) == (400, 257)
+    links = [f"{written(one.dot, one.label)} {one.path} {one.is_far} {one.is_large}" for one in drawn.links]
+    assert links == [
+        "242 189 4.8 Ciudad de México 236 191 end 0/ False True",
+        "191 172 2.5 Guadalajara 195 174 start 2/ False True",
+        "394 165 2.2 Cancún 390 167 end 3/ False True",
+        "254 194 2.5 Puebla 254 202 middle 4/ False False",
+        "254 190 1 Tlaxcala 257 189 start 5/ False True",
+    ]
+    assert [written(dot, dot.label) for dot in drawn.dots] == ["244 187 2.6", "258 193 1.4"]
+
+
+def test_backdrop_and_inset_are_drawn() -> None:
+    cells = {0: 1, 1: 15, 2: 1, 11: 1, 12: 58, 25: 1, 38: 59, 39: 1}
+    drawn = svg.draw_backdrop([value for cell in cells.items() for value in cell], Frame(0, 0, 10, 4, 1)).decode()
+    assert re.findall('stroke-width="(.*?)" d="(.*?)"', drawn) == [
+        ("0.45", "m0 0h2m0 1h1m1 0h1"), ("0.68", "m0 0h2m2 1h1"), ("0.92", "m4 1h1"),
+    ]  # fmt: skip
+    inset = svg.draw_inset([(None, 1), (-99.1, 19.4), (-99.1, 19.4), (0, 0), (-86.8, 21.2)])
+    assert inset == svg.Inset(400, 257, "M242.5 188.7h0M393.8 165.1h0")
+    assert svg.draw_inset([(0, 0)]) is None
+
+
+def test_changes_are_drawn_as_parts_of_the_longest_bar() -> None:
+    kinds = ("added", "removed", "renamed", "relocated", "updated")
+    counts = {name: ChangeCounts("", dict(zip(kinds, numbers, strict=True))) for name, numbers in
+              {"b": (1, 0, 2, 0, 5), "a": (0, 3, 0, 0, 0), "0": (0, 0, 0, 0, 0)}.items()}  # fmt: skip
+    assert svg.draw_changes({**counts, "first": None}) == {
+        "b": [("added", 0, 12.5), ("renamed", 12.5, 25), ("updated", 37.5, 62.5)],
+        "a": [("removed", 0, 37.5)],
+        "0": [],
+    }
 
 
 def test_cell_belongs_to_the_estado_with_most_places_in_it() -> None:
-    below = STATES.columns  # the cell below the first
+    below = svg.STATES.columns  # the cell below the first
     cells = [(1, 0, 5, 10), (2, 0, 6, 10), (1, below, 6, 1), (2, below, 6, 1), (2, 1, 1, 1)]
-    drawn = draw_states(StateCell(*cell) for cell in cells)
+    drawn = svg.draw_states(StateCell(*cell) for cell in cells)
     assert {id_: shape.path for id_, shape in drawn.items()} == {2: "m0 0h2", 1: "m0 1h1"}
 
 
 def test_estados_are_shaded_by_fifths_of_their_density() -> None:
     cells = [StateCell(id_, id_, 1, 10 * id_) for id_ in range(1, 11)]
     cells += [StateCell(1, 20, 1, None), StateCell(10, None, 3, 1000), StateCell(5, 21, 1, 10_000)]
-    assert {id_: shape.shade for id_, shape in draw_states(cells).items()} == {
+    assert {id_: shape.shade for id_, shape in svg.draw_states(cells).items()} == {
         1: 0, 2: 0, 3: 1, 4: 1, 6: 2, 7: 2, 8: 3, 9: 3, 10: 4, 5: 4
     }  # fmt: skip
 
 
 def test_estado_without_a_cell_is_not_drawn() -> None:
-    assert draw_states([StateCell(1, None, 3, 5)]) == {}
+    assert svg.draw_states([StateCell(1, None, 3, 5)]) == {}

@@ -682,6 +682,14 @@ def test_encoding_is_detected_from_a_single_letter_at_the_end(tmp_path: Path, en
         assert "".join(table.lines).endswith("Geograf\u00eda\u00ed")
 
 
+@pytest.mark.parametrize("encoding", ["windows-1252", "utf-8"])
+def test_encoding_is_detected_from_a_single_letter_at_the_beginning(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "AGEEML.csv"
+    path.write_bytes("\u00f1,CVE_ENT,NOM_ENT,CVE_MUN,NOM_MUN,CVE_LOC,NOM_LOC\n1,01,A,001,B,0001,C\n".encode(encoding))
+    with open_table(path) as table:
+        assert list(table.lines) == ["1,01,A,001,B,0001,C\n"]
+
+
 @given(content=st.binary(max_size=200), whole=st.booleans())
 def test_arbitrary_bytes_are_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, *, whole: bool

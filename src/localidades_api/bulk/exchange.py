@@ -142,7 +142,7 @@ class BulkResponse(_RowsResponse):
             except (LocalidadesError, OSError) as error:
                 _log.error("A response of many rows was cut off: %s", error)
             else:
-                await send({"type": "http.response.body", "body": b"", "more_body": False})
+                await send({"type": "http.response.body", "body": b""})
 
     async def _answer(self, body: IO[bytes], answer: AnswerSome) -> AsyncIterator[bytes]:
         """Yield the answers to all rows, at least one piece."""

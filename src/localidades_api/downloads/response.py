@@ -192,7 +192,7 @@ class Download(Response):
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
                 chunk = await anext(self._rest, None) if scope.get(WITH_BODY, True) else None
             if not gone.done():
-                await send({"type": "http.response.body", "body": b"", "more_body": False})
+                await send({"type": "http.response.body", "body": b""})
         except UnavailableError as error:  # without a last chunk, the server closes the connection
             _log.error("A download failed: %s (%r)", error, error.__cause__)
             error.__traceback__ = None  # otherwise it keeps this frame

@@ -61,12 +61,13 @@ class SheetRow(list[str]):
     the values that columns get from merged ranges that begin above; `truths` has the truth values by column.
     """
 
-    number: int  # Excel's, from 1
-    cut: int
-    end: int
-    unvalued: dict[int, str]
-    merged: dict[int, str]
-    truths: dict[int, bool]
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number  # Excel's, from 1
+        self.cut = self.end = -1
+        self.unvalued: dict[int, str] = {}
+        self.merged: dict[int, str] = {}
+        self.truths: dict[int, bool] = {}
 
 
 class Sheet(NamedTuple):
@@ -441,7 +442,7 @@ class _SheetParser(_Parser):
         self._merges = merges
         self.done: list[SheetRow] = []
         self._number = 0
-        self._row = SheetRow()
+        self._row = SheetRow(0)
         self._size = 0  # characters of the row
         self._closed = 0  # the byte where the last row with a value ends
         self._ended_at = 0  # the byte where the last row ends
@@ -534,9 +535,7 @@ class _SheetParser(_Parser):
 
     def _begin_row(self, number: str | None) -> None:
         self._number = int(number) if number else self._number + 1
-        self._row, self._size = SheetRow(), 0
-        self._row.number, self._row.cut = self._number, -1
-        self._row.unvalued, self._row.merged, self._row.truths = {}, {}, {}
+        self._row, self._size = SheetRow(self._number), 0
 
     def _end_row(self) -> None:
         self._ended_at = self.expat.CurrentByteIndex

@@ -417,11 +417,8 @@ def _pair_joined(added: list[str], missing: list[str]) -> list[NameFault]:
 
 
 def _likeness(one: str, other: str) -> float:
-    """Return how alike two words are, from 0 to 1; words that sound the same are nearly the same.
-
-    Below `MIN_SOUND_LIKENESS`, the figure means nothing.
-    """
-    likeness: float = OSA.normalized_similarity(one, other, score_cutoff=weights.MIN_SOUND_LIKENESS)
+    """Return how alike two words are, from 0 to 1; words that sound the same are nearly the same."""
+    likeness: float = OSA.normalized_similarity(one, other)
     if one[0] != other[0]:
         likeness -= weights.OTHER_FIRST_LETTER
     if likeness >= weights.MIN_SOUND_LIKENESS and _sound(one) == _sound(other):

@@ -46,7 +46,7 @@ def write_records(folder: Path, catalogue: CatalogueRecords) -> None:
             area.id: {**area._asdict(), "localidades": counts[area.id]} for area in catalogue.municipalities.values()
         },
     }
-    (folder / _AREAS).write_text(json.dumps(areas, ensure_ascii=False), encoding="utf-8")
+    (folder / _AREAS).write_text(json.dumps(areas), encoding="ascii")
 
 
 class Records:

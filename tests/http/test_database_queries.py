@@ -1,4 +1,4 @@
-"""What every statement reads of one release, among others in which each key has another name and another point."""
+"""The rows of every statement that reads a release, among others in which each key has another name and point."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
@@ -77,7 +77,7 @@ OTHERWISE = [
 
 @pytest.fixture(scope="module")
 async def database(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Database]:
-    """Yield a database with four releases: the second and the third are those that are asked for."""
+    """Yield a database with four releases: the queries read the second and the third."""
     folder = tmp_path_factory.mktemp("releases")
     with new_database(server, migrated) as url:
         again = [replace(one, nombre=f"{one.nombre} más") for one in OTHERWISE]

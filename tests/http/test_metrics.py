@@ -24,6 +24,7 @@ from localidades_api.observability import metrics as metrics_module
 from localidades_api.observability.metrics import Counters, Sampler, Series, Snapshot, exposition, merge
 from tests.support.application import client_of, import_file, running_app
 from tests.support.catalogue import many, write_catalogue
+from tests.support.golden import assert_golden
 from tests.support.metrics import Metrics, await_metrics, read_metrics, scrape, value
 from tests.support.postgres import locked, new_database
 from tests.support.waiting import PATIENCE, eventually
@@ -50,9 +51,6 @@ NAMES = {
     "localidades_release_checked_timestamp_seconds": ("gauge", set()),
     "localidades_event_loop_lag_seconds": ("gauge", set()),
 }
-
-
-GOLDEN = Path(__file__).parents[1] / "golden" / "metrics.txt"
 
 
 # The operations that the first test requests, with the status.
@@ -284,12 +282,8 @@ async def test_errors_of_the_database_are_counted_by_kind(seeded_database: str, 
 
 
 def test_metrics_of_a_process_that_has_begun_equal_the_golden_file() -> None:
-    """Series start at 0. To renew the file, delete it and run this test twice."""
-    written = exposition(Counters().snapshot())
-    if not GOLDEN.exists():
-        GOLDEN.write_bytes(written)
-        pytest.fail(f"{GOLDEN} was written: look at it")
-    assert written == GOLDEN.read_bytes()
+    """Series start at 0."""
+    assert_golden("metrics.txt", exposition(Counters().snapshot()))
 
 
 def test_request_duration_is_observed_in_a_histogram() -> None:

@@ -22,7 +22,7 @@ _numbers = count(1)
 
 
 class HistoriesOfDisk(Histories):
-    """Histories of an application whose database has a file system in memory of its own."""
+    """Histories of an application whose database is alone on a small file system in memory."""
 
     can_cut = False
 

@@ -9,7 +9,7 @@ from tests.mutation.coverage_map import CoverageMap
 from tests.mutation.slips import Slip, function_lines
 from tests.support.wire import ROOT
 
-# Compares all that the code declares with golden files in two seconds; imports, which run that code, are no test's.
+# Compares all declarations of the code with golden files, in two seconds. They run at import, so in no test.
 _DECLARATIONS = "tests/unit/test_declarations.py"
 
 

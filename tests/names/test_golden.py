@@ -1,12 +1,10 @@
 """Complete results of many rows and texts, in tests/golden: each candidate with its score and its differences.
 
-To renew a file, delete it and run these tests twice: the first run writes it and fails. Read what changed: a slip in
-a bound or in the order of two steps shows here only as another score.
+Read what changes: a slip in a bound or in the order of two steps shows only as another score.
 """
 
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 
 import pytest
 
@@ -18,9 +16,9 @@ from localidades_api.names.find import searched
 from localidades_api.names.index import NameIndex
 from localidades_api.names.places import Former, IndexedPlace, Suggested
 from localidades_api.names.rows import Candidate, MatchResult, MatchRow
+from tests.support.golden import assert_golden
 from tests.support.names import PLACES, WITHDRAWN
 
-GOLDEN = Path(__file__).parents[1] / "golden"
 # More homonyms than are compared.
 MANY = (
     *(IndexedPlace(141200100 + at, "Las Palmas", 14120, "Zapopan", 14, "Jalisco", "R", at) for at in range(27)),
@@ -55,12 +53,8 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NameIndex]:
     opened.close()
 
 
-def assert_golden(name: str, lines: Iterator[str]) -> None:
-    path, found = GOLDEN / name, [*lines]
-    if not path.exists():
-        path.write_text("\n".join(found) + "\n", encoding="utf-8")
-        pytest.fail(f"{path} was written: look at it")
-    assert found == path.read_text(encoding="utf-8").splitlines()
+def assert_lines(name: str, lines: Iterator[str]) -> None:
+    assert_golden(name, "".join(f"{line}\n" for line in lines).encode())
 
 
 def misspelt(text: str) -> str:
@@ -158,7 +152,7 @@ def result(row: MatchRow, found: MatchResult) -> str:
 
 def test_results_of_rows_equal_the_golden_file(index: NameIndex) -> None:
     every = (*islice(rows(), 0, None, 3), *whole_lines(), *areas())
-    assert_golden("match-rows.txt", (result(row, index.match(row)) for row in every))
+    assert_lines("match-rows.txt", (result(row, index.match(row)) for row in every))
 
 
 BEGINNINGS = ("l", "la", "la ", "la e", "el ", "el r", "de", "d", "e", "los", "en la", "n", "oaxaca d", "zapopan de")
@@ -190,7 +184,7 @@ def test_suggestions_equal_the_golden_file(index: NameIndex) -> None:
         f"{text} = {'; '.join(map(suggestion, index.suggest(text, kinds=kinds[at % 3], limit=4)))}"
         for at, text in enumerate(texts())
     )
-    assert_golden("suggestions.txt", lines)
+    assert_lines("suggestions.txt", lines)
 
 
 def test_searches_equal_the_golden_file(index: NameIndex) -> None:
@@ -198,4 +192,4 @@ def test_searches_equal_the_golden_file(index: NameIndex) -> None:
     lines = (
         f"{text} = {' '.join(map(str, index.find(searched(text), filters[at % 3])))}" for at, text in enumerate(texts())
     )
-    assert_golden("searches.txt", lines)
+    assert_lines("searches.txt", lines)

@@ -1,4 +1,4 @@
-"""What people come for, in Chromium: with the keyboard alone, and with fingers on a telephone."""
+"""The tasks of readers, in Chromium: with the keyboard alone, and with fingers on a telephone."""
 
 import asyncio
 import csv

@@ -1,4 +1,4 @@
-"""What the service says as a whole, in tests/golden.
+"""Golden files, in tests/golden.
 
 To renew a golden file, delete it and run its test twice: the first run writes it and fails.
 """

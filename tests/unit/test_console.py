@@ -1,4 +1,4 @@
-"""What commands print: reports, errors, tables and JSON."""
+"""The output of commands: reports, errors, tables and JSON."""
 
 import json
 from dataclasses import replace

@@ -34,7 +34,7 @@ _NOT_RECORD = {"release_id", "municipio", "estado"}  # columns of a row that are
 
 
 class ChangedPlace(NamedTuple):
-    """A change as JSON has it, and the names of the locality's municipio and estado."""
+    """A change, as in JSON, and the names of the locality's municipio and estado."""
 
     content: dict[str, Any]
     municipio: str

@@ -95,8 +95,10 @@ async def suggest_entities(query: Annotated[PrefixQuery, Query()], services: Ser
     release = await services.release(None, by_name=True)
     names = await services.names.get(release)
     kinds: Sequence[PlaceKind] = list(TYPES) if query.type is None else [query.type]
-    # Always as many, since their order depends on how many are wanted: pages would repeat some and lack others.
-    found = names.suggest(query.prefix, kinds=kinds, limit=_MAX_CURSOR + _PAGE)[query.cursor : query.cursor + _PAGE]
+    found = names.suggest(query.prefix, kinds=kinds, limit=_PAGE)
+    if query.cursor:  # the order depends on how many are wanted: without care, pages would repeat some
+        more = names.suggest(query.prefix, kinds=kinds, limit=_MAX_CURSOR + _PAGE)
+        found = [*found, *(one for one in more if one not in found)][query.cursor : query.cursor + _PAGE]
     return _respond(SuggestedEntities(result=[_describe(one) for one in found]), {"Catalogue-Release": release.name})
 
 

@@ -117,12 +117,12 @@ class Place(Locality):
         Field(
             description="Name, municipio and estado; includes the clave if the municipio has another locality"
             " of this name.",
-            examples=["San José, Tonalá, Jalisco"],
+            examples=["Aguascalientes, Aguascalientes, Aguascalientes"],
         ),
     ]
-    poblacion: Annotated[int | None, Field(ge=0)]
-    latitud: float | None
-    longitud: float | None
+    poblacion: Annotated[int | None, of_column("poblacion")]
+    latitud: Annotated[float | None, of_column("latitud")]
+    longitud: Annotated[float | None, of_column("longitud")]
 
 
 class Suggestion(BaseModel):
@@ -148,7 +148,7 @@ class Suggestion(BaseModel):
         Field(
             description="Name, municipio and estado, with the clave where another place has the same; a label leads"
             " back to its place.",
-            examples=["San José, Tonalá, Jalisco"],
+            examples=["Aguascalientes, Aguascalientes, Aguascalientes"],
         ),
     ]
     match: Annotated[
@@ -156,16 +156,17 @@ class Suggestion(BaseModel):
         Field(
             description="Why it is suggested: its `key` or `label` was typed; its `exact` name; the name of the"
             " municipio that it is the `seat` of, or of the seat of the municipio; an `everyday` name; a `former` name"
-            " or key; a `prefix` of its name; `words` of its name and areas; or words `near` them."
+            " or key; a `prefix` of its name; `words` of its name and areas; or words `near` them.",
+            examples=["prefix"],
         ),
     ]
     otro_nombre: Annotated[
         str | None,
-        Field(description="The name that was recognized, if it is not `nombre`.", examples=["Ciudad Juárez"]),
+        Field(description="The name that was recognized, if it is not `nombre`.", examples=[None]),
     ]
-    poblacion: Annotated[int | None, Field(ge=0)]
-    latitud: float | None
-    longitud: float | None
+    poblacion: Annotated[int | None, of_column("poblacion")]
+    latitud: Annotated[float | None, of_column("latitud")]
+    longitud: Annotated[float | None, of_column("longitud")]
 
 
 class SuggestionResults(BaseModel):

@@ -26,6 +26,7 @@ KINDS = {
     "match": "/match?format=api",
     "changes": f"{INDEX}releases/2021-01/changes/?format=api&since=2020-01&page_size=10",
     "problems": "/problems?format=api",
+    "help": "/help",
     "wscatgeo": "/wscatgeo/?format=api",
     "ogc": "/ogc/?format=api",
     "preview": f"{INDEX}reconcile/preview/?id=140010070",

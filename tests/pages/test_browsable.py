@@ -208,7 +208,7 @@ async def test_dates_say_their_zone(client: httpx.AsyncClient) -> None:
     loaded, published = [one.text for one in releases.all("time")]
     assert re.fullmatch(rf"{date} \(UTC\)", loaded)
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", published)
-    assert "Cuándo (UTC)" in [header.text for header in releases.all("th")]
+    assert "Fecha y hora (UTC)" in [header.text for header in releases.all("th")]
 
 
 async def test_homonyms_of_a_place_are_named_with_their_claves(client: httpx.AsyncClient) -> None:
@@ -223,7 +223,7 @@ async def test_homonyms_of_a_place_are_named_with_their_claves(client: httpx.Asy
 async def test_search_without_results_suggests_places_of_the_whole_country(client: httpx.AsyncClient) -> None:
     target = f"{LOCALIDADES}?search=Lugar&estado_id=1&lang=en"
     page = Page.of(await client.get(target, headers=BROWSER))
-    assert "No results." in page.one("main").text
+    assert "No results for “Lugar”." in page.one("main").text
     assert [heading.text for heading in page.all("h2")][:1] == ["Did you mean…?"]
     suggested = (await client.get(f"{LOCALIDADES}suggest/?q=Lugar&limit=3")).json()["results"]
     assert len(suggested) == 3

@@ -409,7 +409,7 @@ async def test_shared_url_shows_the_same_on_a_dark_spanish_phone(browser: Browse
         await other.goto(page.url)
         await expect(panel(other).get_by_role("heading")).to_have_text("Puerto Ángel")
         await expect(panel(other).locator(".open")).to_have_text("Ficha completa")
-        await expect(other.get_by_label("Colores")).to_have_value("ambito")
+        await expect(other.get_by_label("Colorear por")).to_have_value("ambito")
         # The phone's panel covers a part of the map, which moves to show the place.
         assert re.search(r"#map=10/.*&color=ambito&place=203240025$", other.url)
         await other.screenshot(path=SCREENSHOTS / "map-telephone.png")
@@ -420,7 +420,7 @@ async def test_shared_url_shows_the_same_on_a_dark_spanish_phone(browser: Browse
             "() => { location.hash = 'map=7/17/-96.7&color=estado'; dispatchEvent(new HashChangeEvent('hashchange')) }"
         )
         await expect(panel(other)).to_be_hidden()
-        await expect(other.get_by_label("Colores")).to_have_value("estado")
+        await expect(other.get_by_label("Colorear por")).to_have_value("estado")
         assert view_of(other) == (7, 17, -96.7)
         await expect(other.locator(".maplibregl-ctrl-scale")).to_be_in_viewport(ratio=1)
         await drawn(other, "Oaxaca de Juárez")

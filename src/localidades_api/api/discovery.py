@@ -68,7 +68,7 @@ async def get_sitemap(request: Request, services: ServicesDep) -> Response:
     release = await services.releases.current()
     states = await services.repository.list_states(release)
     municipalities = await services.repository.list_municipalities(release, None)
-    paths = [*_PAGES, MAP_PAGE, MATCH_PAGE, "/docs", "/redoc"]
+    paths = [*_PAGES, MAP_PAGE, MATCH_PAGE, "/help", "/docs", "/redoc"]
     paths += [f"{PREFIX}/estados/{one.id}/" for one in states]
     paths += [f"{PREFIX}/municipios/{one.id}/" for one in municipalities]
     base, day = escape(base_of(request)), release.published_at.date()

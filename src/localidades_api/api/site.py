@@ -165,6 +165,12 @@ async def show_swagger_ui(request: Request, query: Annotated[DocumentationQuery,
     return response
 
 
+@router.get("/help")
+async def show_help(request: Request, query: Annotated[DocumentationQuery, Query()]) -> Response:
+    """Explain keys and pages to people who don't program."""
+    return _page(request, query, "help.html", "Help")
+
+
 @router.get("/redoc")
 async def show_reference(request: Request, query: Annotated[DocumentationQuery, Query()]) -> Response:
     """Show every operation and schema as one page, which needs no JavaScript."""

@@ -7,6 +7,8 @@ import io
 import json
 import operator
 import re
+import tempfile
+from array import array
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
@@ -27,6 +29,8 @@ from pydantic_core import from_json
 from localidades_api.api import Services
 from localidades_api.catalogue.columns import ATTRIBUTES, POINT
 from localidades_api.database.queries.changes import find_changes, get_stored_changes
+from localidades_api.downloads.changes import write_changes
+from localidades_api.errors import DatabaseUnavailableError, NotAcceptableError
 from tests.support.application import client_of, import_into, recorded_statements, running_app, walk
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import SOMEBODY_WAITS, WHO_WAIT, connected
@@ -347,6 +351,23 @@ async def test_table_of_changes_has_the_values_that_differ(client: httpx.AsyncCl
     assert sheet.auto_filter.ref == f"A1:{get_column_letter(width)}{len(expected)}"
     for answer in (written, workbook):
         assert answer.headers["catalogue-records"] == str(len(expected) - 1)
+
+
+async def test_workbook_that_breaks_off_or_has_no_room_leaves_no_file(
+    both: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    async with running_app(both, in_background=False) as app:
+        services: Services = app.state.services
+        old, new = [await services.releases.named(name) for name in ("2019-01", "2020-01")]
+        lost = array("i", [0, 320580001])  # added, and in neither release
+        with pytest.raises(DatabaseUnavailableError, match="has lost the record 320580001"):
+            await anext(write_changes(services.database, old, new, lost, "xlsx"))
+        too_many = array("i", bytes(2**20 * 2 * lost.itemsize))
+        with pytest.raises(NotAcceptableError, match="room for 1,048,575 changes, and these are 1,048,576"):
+            write_changes(services.database, old, new, too_many, "xlsx")
+        write_changes(services.database, old, new, too_many[2:], "xlsx")
+    assert await asyncio.to_thread(lambda: list(tmp_path.iterdir())) == []
 
 
 async def test_table_of_changes_is_chosen_by_accept_and_resumed(client: httpx.AsyncClient) -> None:

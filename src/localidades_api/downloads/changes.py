@@ -129,16 +129,18 @@ async def _write_xlsx(chunks: AsyncIterator[list[ChangedPlace]], title: str) -> 
     """Write the workbook to a temporary file, then send it: XlsxWriter completes it at the end."""
     with TemporaryFile() as file:
         workbook = xlsxwriter.Workbook(file, _OPTIONS)
-        sheet = workbook.add_worksheet("Cambios")
-        sheet.write_row(0, 0, _HEADER, workbook.add_format({"bold": True}))
-        sheet.freeze_panes(1, 0)
-        workbook.set_properties({"title": title})
-        count = 0
-        async for chunk in chunks:
-            await asyncio.to_thread(_write_rows, sheet, count + 1, chunk)
-            count += len(chunk)
-        sheet.autofilter(0, 0, count, len(_HEADER) - 1)
-        await asyncio.to_thread(workbook.close)
+        try:
+            sheet = workbook.add_worksheet("Cambios")
+            sheet.write_row(0, 0, _HEADER, workbook.add_format({"bold": True}))
+            sheet.freeze_panes(1, 0)
+            workbook.set_properties({"title": title})
+            count = 0
+            async for chunk in chunks:
+                await asyncio.to_thread(_write_rows, sheet, count + 1, chunk)
+                count += len(chunk)
+            sheet.autofilter(0, 0, count, len(_HEADER) - 1)
+        finally:
+            await asyncio.to_thread(workbook.close)  # also deletes a temporary file of XlsxWriter's
         file.seek(0)
         while block := await asyncio.to_thread(file.read, _BLOCK):
             yield block

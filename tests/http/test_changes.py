@@ -29,6 +29,7 @@ from pydantic_core import from_json
 from localidades_api.api import Services
 from localidades_api.catalogue.columns import ATTRIBUTES, POINT
 from localidades_api.database.queries.changes import find_changes, get_stored_changes
+from localidades_api.downloads import changes as changes_module
 from localidades_api.downloads.changes import write_changes
 from localidades_api.errors import DatabaseUnavailableError, NotAcceptableError
 from tests.support.application import client_of, import_into, recorded_statements, running_app, walk
@@ -370,14 +371,23 @@ async def test_workbook_that_breaks_off_or_has_no_room_leaves_no_file(
     assert await asyncio.to_thread(lambda: list(tmp_path.iterdir())) == []
 
 
-async def test_table_of_changes_is_chosen_by_accept_and_resumed(client: httpx.AsyncClient) -> None:
+@pytest.mark.parametrize(
+    ("accept", "type_"),
+    [("text/csv", "text/csv; charset=utf-8; header=present"), ("application/x-ndjson", "application/x-ndjson")],
+)
+async def test_file_of_changes_is_chosen_by_accept_and_resumed_anywhere(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, accept: str, type_: str
+) -> None:
     target = f"{RELEASES}2020-01/changes/?since=2019-01"
-    identity = {"Accept": "text/csv", "Accept-Encoding": "identity"}
+    identity = {"Accept": accept, "Accept-Encoding": "identity"}
     whole = await client.get(target, headers=identity)
-    assert whole.headers["content-type"] == "text/csv; charset=utf-8; header=present"
-    assert whole.headers["accept-ranges"] == "bytes"
-    rest = await client.get(target, headers={**identity, "Range": "bytes=100-", "If-Range": whole.headers["etag"]})
-    assert (rest.status_code, rest.content) == (206, whole.content[100:])
+    assert (whole.headers["content-type"], whole.headers["accept-ranges"]) == (type_, "bytes")
+    monkeypatch.setattr(changes_module, "_CHUNK", 10)
+    for first in range(0, len(whole.content), 997):
+        part = {"Range": f"bytes={first}-", "If-Range": whole.headers["etag"]}
+        # Another query, so that its layout is not known from a chunk of another size.
+        rest = await client.get(f"{target}&lang=en", headers={**identity, **part})
+        assert (rest.status_code, rest.content) == (206, whole.content[first:])
 
 
 @pytest.mark.parametrize("name", ["2019-01", "2020-01"])

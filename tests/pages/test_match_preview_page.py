@@ -164,13 +164,14 @@ async def test_cells_of_csv_are_read_and_written_as_they_came(page: Page, delimi
     calls.append(["join", [["a", f"b{other}c", '"d"']], other, "\r\n"])
     calls.append(["delimiterOf", f"a{delimiter}b{delimiter}c{other}d\na{other}b{other}c{other}d{other}e"])
     calls.append(["delimiterOf", f"SEP={delimiter}\na{other}b{other}c"])
+    calls.append(["delimiterOf", "a|b;c,d"])
     found = await page.evaluate(CALLS, calls)
     assert found[: len(texts)] == [records] * len(texts)
     assert found[len(texts) :] == [
         [["x", "y", ""]],
         f'"a{delimiter}b"', '"a ""b"""', '"a\r"', '"a\n"', "a b",
         f'a{other}"b{other}c"{other}"d"\r\n',
-        delimiter, delimiter,
+        delimiter, delimiter, ",",
     ]  # fmt: skip
 
 

@@ -186,6 +186,13 @@ async def test_text_is_cut_at_a_line_end_outside_quotes(page: Page) -> None:
     assert await page.evaluate(CALLS, [["cut", text] for text in texts]) == [*texts.values()]
 
 
+async def test_place_that_is_called_like_a_total_is_a_place(page: Page) -> None:
+    await match(page, "Localidad\tEntidad\nTotal\tAgs.\nTotal\t2\n")
+    await page.get_by_text("1 row without a place, unchanged").click()
+    await expect(page.locator("#apart tbody tr")).to_have_text(["3Total, 2"])
+    await expect(page.locator("#totals li")).to_have_text(["1 not found"])
+
+
 async def test_totals_and_sources_are_left_as_they_are(page: Page) -> None:
     await choose(page, book_of())
     await page.get_by_role("button", name="Add keys").click()

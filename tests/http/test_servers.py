@@ -351,6 +351,20 @@ async def test_read_sessions_have_timeouts(seeded: str) -> None:
         await database.dispose()
 
 
+async def test_session_that_writes_keeps_no_statement(seeded: str) -> None:
+    """The check for a pooler runs first, and a pooler may not know a statement that another session has prepared."""
+    database = Database.for_writing(seeded)
+    try:
+        async with database.connect() as lent:
+            session = (await lent.get_raw_connection()).driver_connection
+            assert session is not None
+            for _ in range(2):
+                await session.fetch("SELECT 1")
+            assert await session.fetch("SELECT name FROM pg_prepared_statements") == []
+    finally:
+        await database.dispose()
+
+
 @pytest.mark.parametrize(("begin", "lock_timeout"), [(begin_import, "10s"), (begin_publication, "1s")])
 async def test_transactions_that_write_have_limits(
     seeded: str, begin: Callable[[AsyncConnection], Awaitable[None]], lock_timeout: str

@@ -11,9 +11,14 @@ import pytest
 from fastapi import FastAPI
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import SecretStr
+from starlette.middleware.gzip import GZipMiddleware
 
+from localidades_api.app import create_app
 from localidades_api.http.headers import on_wire
+from localidades_api.middleware import EarlyAnswers
 from localidades_api.response_cache import HeldResponse, ResponseCache
+from localidades_api.settings import Settings
 from tests.support.application import (
     await_release,
     await_searched,
@@ -210,3 +215,19 @@ async def test_request_with_a_body_is_not_cached(app: FastAPI, field: tuple[str,
         request = client.build_request("GET", LOCALIDADES, headers=[field])
         assert (await client.send(request)).status_code == 200
         assert held_for(app, request) is None
+
+
+@pytest.mark.parametrize("sees_every_request", [None, "log", "middleware", "override"])
+async def test_server_answers_by_itself_unless_something_sees_every_request(
+    seeded: str, sees_every_request: str | None
+) -> None:
+    options = Settings(database_url=SecretStr(seeded), access_log=sees_every_request == "log")
+    app = create_app(options, in_background=False)
+    if sees_every_request == "middleware":
+        app.add_middleware(GZipMiddleware)
+    if sees_every_request == "override":
+        app.dependency_overrides[create_app] = lambda: None
+    async with app.router.lifespan_context(app) as state:
+        assert isinstance(state, dict)
+        assert isinstance(state["early_answers"], EarlyAnswers | None)
+        assert (state["early_answers"] is None) == (sees_every_request is not None)

@@ -95,6 +95,20 @@ def test_http_1_0_response_ends_the_connection(live_server: str) -> None:
     assert int(answer.one("content-length")) == len(answer.body)
 
 
+@pytest.mark.parametrize(
+    ("line", "status"), [("HEAD {} HTTP/1.1", 200), ("OPTIONS {} HTTP/1.1", 204), ("DELETE {} HTTP/1.1", 405)]
+)
+def test_other_methods_get_no_cached_response(live_server: str, line: str, status: int) -> None:
+    """The server itself answers only GET requests; the application answers these, without the page."""
+    for _ in range(3):
+        ask(live_server, LOCALIDADES)
+    last = "GET /livez HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n"
+    answers = send(live_server, f"{line.format(LOCALIDADES)}\r\nHost: test\r\n\r\n{last}".encode())
+    assert answers.startswith(f"HTTP/1.1 {status} ".encode())
+    assert b'"quantity"' not in answers
+    assert b"HTTP/1.1 204 " in answers.partition(b"\r\n\r\n")[2]
+
+
 def test_only_idle_connections_are_closed(seeded_database: str) -> None:
     """The keep-alive timeout starts again with each response."""
     with serving(seeded_database, LOCALIDADES_KEEP_ALIVE_TIMEOUT="2.5") as live, connect(live.base) as connection:

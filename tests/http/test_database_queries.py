@@ -14,6 +14,7 @@ from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities, municipalities, states
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.areas import (
+    count_municipalities,
     get_area_summary,
     list_largest_seats,
     list_seats,
@@ -25,7 +26,7 @@ from localidades_api.database.queries.downloads import list_lines, list_records_
 from localidades_api.database.queries.names import list_localities, list_other_names, list_withdrawn
 from localidades_api.database.queries.nearest import find_nearest, find_nearest_to_each
 from localidades_api.database.queries.releases import ReleaseSnapshot, get_release_snapshot
-from localidades_api.database.queries.tiles import get_backdrop, get_bounds, get_overview, get_tile
+from localidades_api.database.queries.tiles import get_backdrop, get_bounds, get_overview, get_tile, list_state_cells
 from localidades_api.database.queries.wscatgeo import find_areas, list_areas
 from tests.support.application import import_into
 from tests.support.catalogue import Place, write_catalogue
@@ -129,10 +130,13 @@ async def of_releases(database: Database) -> Answers:
     for table, id_ in ((localities, 10030002), (localities, 1), (municipalities, 1003), (states, 3)):
         yield f"last release of {id_}", await repository.find_last_release(table, new, id_)
     yield "history", await repository.list_history(new, 10010002)
+    yield "homonyms", [await repository.list_homonyms(old, id_, 2) for id_ in (10010001, 10010002, 10010005)]
 
 
 async def of_areas(database: Database) -> Answers:
     _, _, new, _ = (await get_release_snapshot(database)).every
+    yield "municipios of the estados", await count_municipalities(database, new)
+    yield "cells of the estados", sorted(map(str, await list_state_cells(database, new, MEXICO)))
     repository = CatalogueRepository(database)
     yield "municipio", await get_area_summary(database, new, 1001, 1001)
     yield "estado", await get_area_summary(database, new, 1000, 1999)

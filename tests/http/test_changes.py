@@ -8,6 +8,7 @@ import json
 import operator
 import re
 import tempfile
+import zipfile
 from array import array
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
@@ -349,6 +350,9 @@ async def test_table_of_changes_has_the_values_that_differ(client: httpx.AsyncCl
     sheet = openpyxl.load_workbook(io.BytesIO(workbook.content))["Cambios"]
     width = len(expected[0])
     assert [[cell.value for cell in row[:width]] for row in sheet.iter_rows(max_col=width)] == expected
+    assert sheet.column_dimensions["A"].width == pytest.approx(18, abs=1)
+    with zipfile.ZipFile(io.BytesIO(workbook.content)) as parts:
+        assert b'<ignoredError sqref="B1:B1048576" numberStoredAsText="1"/>' in parts.read("xl/worksheets/sheet1.xml")
     assert sheet.auto_filter.ref == f"A1:{get_column_letter(width)}{len(expected)}"
     for answer in (written, workbook):
         assert answer.headers["catalogue-records"] == str(len(expected) - 1)

@@ -24,6 +24,8 @@ ChangesFormat = Literal["ndjson", "csv", "xlsx"]
 
 _CHUNK = 2000  # changes read per statement
 _BLOCK = 65536  # bytes of a workbook read at once
+_WIDTH = 18  # letters of a column
+_KEYS = "B1:B1048576"  # the cells of keys, which Excel would mark as numbers
 _OPTIONS = {"constant_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
 _COMPARED = ("nombre", *ATTRIBUTES)
 _HEADER = (
@@ -133,6 +135,8 @@ async def _write_xlsx(chunks: AsyncIterator[list[ChangedPlace]], title: str) -> 
             sheet = workbook.add_worksheet("Cambios")
             sheet.write_row(0, 0, _HEADER, workbook.add_format({"bold": True}))
             sheet.freeze_panes(1, 0)
+            sheet.set_column(0, len(_HEADER) - 1, _WIDTH)
+            sheet.ignore_errors({"number_stored_as_text": _KEYS})
             workbook.set_properties({"title": title})
             count = 0
             async for chunk in chunks:

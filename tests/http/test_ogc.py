@@ -5,7 +5,7 @@ import subprocess
 from itertools import product
 from pathlib import Path
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import parse_qs, urljoin, urlsplit
 
 import httpx
 import pytest
@@ -61,6 +61,14 @@ async def test_browser_gets_a_page_whose_links_lead_to_the_layers(client: httpx.
     for target in targets:
         assert (await client.get(target)).status_code == 200
     assert f"http://127.0.0.1:8000{OGC}/" in [code.text for code in page.all("code")]
+
+
+async def test_page_of_a_release_leads_to_its_layers(client: httpx.AsyncClient) -> None:
+    page = Page.of(await client.get(f"{OGC}/?release=2020-01", headers=BROWSER))
+    for link in page.inside("a", of=page.one("table")):
+        assert parse_qs(urlsplit(link.attributes["href"]).query)["release"] == ["2020-01"]
+    assert f"http://127.0.0.1:8000{OGC}/?release=2020-01" in [code.text for code in page.all("code")]
+    assert (await client.get(f"{OGC}/?release=1999-01", headers=BROWSER)).status_code == 404
 
 
 @pytest.mark.parametrize(

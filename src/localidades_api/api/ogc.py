@@ -290,10 +290,11 @@ async def show_landing_page(
     request: Request, query: Annotated[ReleaseQuery, Query()], services: ServicesDep
 ) -> Response:
     """Show what OGC API - Features offers: QGIS and GDAL need only this address."""
+    builder = await _FeatureAnswer.begin(request, query, services)
     if _wants_html(query, request):
         collections = [{"id": name, "title": title, "description": said} for name, (title, said) in _TITLES.items()]
-        return answer_without_release(request, query, "ogc.html", "OGC API - Features", {"collections": collections})
-    builder = await _FeatureAnswer.begin(request, query, services)
+        content = {"release": query.release, "collections": collections}
+        return answer_without_release(request, query, "ogc.html", "OGC API - Features", content)
     if builder.is_not_modified:
         return builder.not_modified()
     content = {

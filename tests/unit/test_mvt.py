@@ -1,6 +1,6 @@
 """The bytes of layers, and their limit; `http/test_tiles` reads the contents of tiles with another library."""
 
-from localidades_api.http.mvt import PointLayer, encode_clouds
+from localidades_api.http.mvt import PointLayer, encode_multipoints
 
 FRAME = 5  # bytes: the layer's field and its length
 
@@ -24,7 +24,7 @@ def test_layers_are_written_as_in_version_2_of_the_specification() -> None:
         "12 11 08 ac 02 12 04 00 00 01 01 18 01 22 04 09 0a 8b 01"
         "12 0e 08 01 12 02 01 01 18 01 22 04 09 00 80 40"
     )
-    assert encode_clouds("c", 256, "n", {1: [(2, 3), (5, 1)], 300: [(0, 4096)]}) == bytes.fromhex(
+    assert encode_multipoints("c", 256, "n", {1: [(2, 3), (5, 1)], 300: [(0, 4096)]}) == bytes.fromhex(
         "1a 31 0a 01 63 28 80 02 78 02 1a 01 6e"
         "22 02 28 01 12 0d 12 02 00 00 18 01 22 05 11 04 06 06 03"  # a value, and two points by their distance
         "22 03 28 ac 02 12 0c 12 02 00 01 18 01 22 04 09 00 80 40"

@@ -20,7 +20,6 @@ from localidades_api.catalogue.pagination import MAX_HTML_PAGE_SIZE
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries.areas import count_municipalities, get_area_summary, list_cities, list_seats
 from localidades_api.database.queries.nearest import find_nearest
-from localidades_api.database.queries.tiles import list_state_cells
 from localidades_api.downloads.changes import ChangedPlace
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.html.svg import STATES, City, draw_changes, draw_country, draw_inset, draw_map, draw_states
@@ -93,7 +92,7 @@ async def of_municipalities(
 
 async def of_states(services: Services, release: Release, shown: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return a drawing of the estados on a page, and how many municipios, localities and inhabitants each has."""
-    cells = await list_state_cells(services.database, release, STATES)
+    cells = await services.tiles.state_cells(release)
     localities: Counter[int] = Counter()
     population: Counter[int] = Counter()
     for one in cells:

@@ -19,15 +19,17 @@ from localidades_api.database.pool import Database
 from localidades_api.database.queries.tiles import (
     CELLS,
     EXTENT,
+    StateCell,
     TileContent,
     TilePlace,
     get_backdrop,
     get_bounds,
     get_tile,
+    list_state_cells,
 )
 from localidades_api.errors import DatabaseUnavailableError
-from localidades_api.html.svg import draw_backdrop
-from localidades_api.http.mvt import PointLayer, Value, encode_clouds
+from localidades_api.html.svg import STATES, draw_backdrop
+from localidades_api.http.mvt import PointLayer, Value, encode_multipoints
 from localidades_api.single_flight import SingleFlight
 
 MAX_TILE_BYTES = 60_000  # of a tile as it is sent, compressed
@@ -52,6 +54,7 @@ class TileCache:
         self._drawing: SingleFlight[_Key, bytes] = SingleFlight()
         self._bounds: LRUCache[Release, Box | None] = LRUCache(8)
         self._cells: LRUCache[Release, array[int]] = LRUCache(2)  # each below 800 kB
+        self._state_cells: LRUCache[Release, list[StateCell]] = LRUCache(2)  # some 5,000 cells each
 
     def held(self, release: Release, tile: Tile) -> bytes | None:
         """Return a tile, compressed with gzip, if it is cached."""
@@ -74,6 +77,13 @@ class TileCache:
         held: array[int] | None = self._cells.get(release)
         if held is None:
             held = self._cells[release] = await get_backdrop(self._database, release, MEXICO)
+        return held
+
+    async def state_cells(self, release: Release) -> list[StateCell]:
+        """Return what each estado has in each cell of the frame of drawings of estados, and outside."""
+        held: list[StateCell] | None = self._state_cells.get(release)
+        if held is None:
+            held = self._state_cells[release] = await list_state_cells(self._database, release, STATES)
         return held
 
     async def bounds(self, release: Release) -> Box | None:
@@ -161,11 +171,11 @@ def _encode_backdrop(places: Sequence[TilePlace], cells: "array[int]") -> bytes:
         size = EXTENT // CELLS
         counts = Counter(place.y // size * CELLS + place.x // size for place in places)
         cells = array("i", chain.from_iterable(sorted(counts.items())))
-    clouds: dict[int, list[tuple[int, int]]] = {}
+    multipoints: dict[int, list[tuple[int, int]]] = {}
     for cell, count in zip(cells[::2], cells[1::2], strict=True):
         y, x = divmod(cell, CELLS)
-        clouds.setdefault(bisect_right(_DENSITIES, count), []).append((2 * x + 1, 2 * y + 1))
-    return encode_clouds("backdrop", 2 * CELLS, "density", clouds)
+        multipoints.setdefault(bisect_right(_DENSITIES, count), []).append((2 * x + 1, 2 * y + 1))
+    return encode_multipoints("backdrop", 2 * CELLS, "density", multipoints)
 
 
 def _size(body: bytes) -> int:

@@ -130,7 +130,7 @@ class _Lettering:
         return self._take(dot.x - dot.radius, dot.x + dot.radius, dot.y, 2 * dot.radius)
 
     def take_label(self, label: Label, letter: float) -> bool:
-        """Write a name where another drawing has it beside a dot, if there is room for it."""
+        """Write a name beside a dot as in another drawing, if there is room for it."""
         size = letter * len(label.text)
         left = label.x - size if label.anchor == "end" else label.x
         return label.anchor != "middle" and self._take(left, left + size, label.y - _BASELINE, self._line)

@@ -51,13 +51,13 @@ class PointLayer:
         return _bytes(_TILE_LAYER, b"".join(self._fields))
 
 
-def encode_clouds(name: str, extent: int, key: str, clouds: Mapping[int, Sequence[tuple[int, int]]]) -> bytes:
+def encode_multipoints(name: str, extent: int, key: str, multipoints: Mapping[int, Sequence[tuple[int, int]]]) -> bytes:
     """Return the bytes of a layer with a feature of many points for each value of a property."""
     layer = _head(name, extent) + _bytes(_KEY, key.encode())
-    for index, (value, points) in enumerate(clouds.items()):
+    for index, (value, points) in enumerate(multipoints.items()):
         feature = _bytes(_TAGS, _varint(0) + _varint(index)) + _number(_TYPE, _POINT)
         layer += _bytes(_VALUE, _encode_value(value)) + _bytes(
-            _FEATURE, feature + _bytes(_GEOMETRY, _encode_cloud(points))
+            _FEATURE, feature + _bytes(_GEOMETRY, _encode_multipoint(points))
         )
     return _bytes(_TILE_LAYER, layer)
 
@@ -76,7 +76,7 @@ def _encode_point(x: int, y: int) -> bytes:
     return _ONE_POINT + _signed(x) + _signed(y)
 
 
-def _encode_cloud(points: Sequence[tuple[int, int]]) -> bytes:
+def _encode_multipoint(points: Sequence[tuple[int, int]]) -> bytes:
     """Return points, each as its distance from the one before."""
     geometry = bytearray(_varint(len(points) << 3 | 1))
     x = y = 0

@@ -19,7 +19,7 @@ from tests.model.catalogues import COUNT, places_of
 from tests.support.application import import_into, publish_again, retire_all_but
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.postgres import alembic_config
-from tests.support.servers import FAST, IMMEDIATE, Installation, Server, make_private
+from tests.support.servers import DEBIAN_15, FAST, IMMEDIATE, Installation, Server, make_private
 from tests.support.waiting import PATIENCE, eventually_async
 from tests.support.wire import LOCALIDADES, Live, environment, run, serving, workers_of
 
@@ -29,7 +29,6 @@ MONTHS = 12
 KEPT = 4  # releases
 MOVE = 8  # the month of a later version of Postgres
 READER = "year_reader"
-DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")
 THIRD = 4  # months
 _GRACE = 2.0  # seconds for readers of a retired release
 

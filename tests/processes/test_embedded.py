@@ -19,6 +19,7 @@ from localidades_api.embedded_postgres import binaries, find_binaries, provide_d
 from localidades_api.errors import EmbeddedPostgresError
 from localidades_api.settings import Settings
 from tests.support.embedded import IS_ROOT, find_processes, lend_folder, only_linux
+from tests.support.servers import DEBIAN_15
 from tests.support.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.tail
@@ -37,7 +38,6 @@ with run_embedded(Path(sys.argv[1]), None) as url:
     print(url, flush=True)
     sys.stdin.read()
 """
-DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")
 only_root = pytest.mark.skipif(not IS_ROOT, reason="only root changes to another user")
 User = subprocess.Popen[str]
 StartUser = Callable[..., User]

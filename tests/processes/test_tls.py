@@ -19,13 +19,12 @@ from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
 from tests.support.application import import_into
 from tests.support.machine import needed, reachable_folder
 from tests.support.postgres import alembic_config, run_sql
-from tests.support.servers import Installation, Server, running
+from tests.support.servers import DEBIAN_15, Installation, Server, running
 from tests.support.waiting import eventually_async, in_thread
 from tests.support.wire import LOCALIDADES, ask, environment, run, serving
 
 pytestmark = pytest.mark.tail
 
-DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")  # the wheel's Postgres is built without TLS
 PASSWORD = "s3cr3t"  # noqa: S105  # must not be shown
 NO_TLS, UNTRUSTED, EXPIRED, OTHER_NAME = "not offer TLS", "local issuer", "has expired", "not valid for '127.0.0.1'"
 

@@ -18,6 +18,7 @@ from localidades_api.embedded_postgres.watchdog import _die_with_parent
 from tests.support.machine import free_port
 from tests.support.waiting import PATIENCE, eventually_async
 
+DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")  # the oldest supported, and with TLS, which the wheel's lacks
 FAST, IMMEDIATE, KILL = signal.SIGINT, signal.SIGQUIT, signal.SIGKILL
 _SETTINGS = {
     "listen_addresses": "127.0.0.1",

@@ -72,6 +72,14 @@ async def test_estado_page_links_to_largest_places_and_every_municipio(pages: ht
     assert [one.text for one in listed] == ["Acatic 8", "Ñuñú 6"]
 
 
+@pytest.mark.parametrize(("path", "key"), [("estados/14/", "14"), ("municipios/14001/", "14001")])
+async def test_key_of_an_area_can_be_copied(pages: httpx.AsyncClient, path: str, key: str) -> None:
+    page = Page.of(await pages.get(f"{INDEX}{path}"))
+    (shown,) = page.inside("strong", of=page.of_class("p", "key"))
+    assert shown.text == key
+    assert "data-copy" in shown.attributes
+
+
 @pytest.mark.parametrize(("language", "text"), [("en", "1 record"), ("es", "1 registro")])
 async def test_count_of_one_is_singular(pages: httpx.AsyncClient, language: str, text: str) -> None:
     page = Page.of(await pages.get(f"{INDEX}municipios/?estado_id=31&lang={language}"))

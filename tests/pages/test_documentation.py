@@ -70,6 +70,16 @@ async def test_menus_are_in_the_language_of_the_page(site: Path, browser: Browse
         await page.close()
 
 
+async def test_decision_leads_to_the_spanish_front_page(site: Path, browser: Browser) -> None:
+    """Decisions are in English only."""
+    page = await browser.new_page()
+    try:
+        await page.goto((site / "decisions" / "site.html").as_uri())
+        assert await links_of(page, ".md-header__option") == [site / "es" / "index.html"]
+    finally:
+        await page.close()
+
+
 @pytest.mark.parametrize("folder", ["", "es/"])
 def test_search_finds_pages_of_one_language(site: Path, folder: str) -> None:
     index = json.loads((site / folder / "search.json").read_text(encoding="utf-8"))

@@ -155,3 +155,26 @@ async def test_inset_map_and_its_caption_fit_the_screen(browser: Browser, base: 
                 assert box["x"] + box["width"] <= size["width"]
             await page.set_viewport_size(TELEPHONE)
             await expect(inset).to_be_visible(visible=bool(telephones))
+
+
+@pytest.mark.parametrize("path", ["310500001/", "190390900/"], ids=["current", "withdrawn"])
+async def test_place_has_its_map_beside_the_data_and_the_country_in_it(browser: Browser, base: str, path: str) -> None:
+    """A wide page has two columns; on a telephone the map comes after the data."""
+    async with visit(browser, base, errors=True, viewport=DESKTOP) as page:
+        await page.goto(f"{LOCALIDADES}{path}?format=api&lang=en")
+        country = page.get_by_role("img", name=re.compile("^Map of Mexico"))
+        await expect(page.locator("figure.map").filter(has=country)).to_be_visible()
+        parts = page.locator("main dl, figure.map, .place h2")
+
+        async def corners() -> list[tuple[float, float]]:
+            boxes = [await part.bounding_box() for part in await parts.all()]
+            return [(box["x"], box["y"]) for box in boxes if box]
+
+        facts, surroundings, nearby, history = await corners()
+        assert facts[0] == nearby[0] < surroundings[0] == history[0]
+        assert surroundings[1] <= facts[1] < nearby[1]
+        assert surroundings[1] < history[1]
+        await page.set_viewport_size(TELEPHONE)
+        tops = [top for _, top in await corners()]
+        assert tops == sorted(tops)
+        assert len(tops) == 4

@@ -44,12 +44,23 @@ def canonical_links(page: httpx.Response) -> list[str]:
 
 
 @pytest.mark.parametrize("target", PAGES)
-async def test_canonical_link_is_absolute_and_omits_format_and_tracking(public: httpx.AsyncClient, target: str) -> None:
-    joined = f"{target}{'&' if '?' in target else '?'}format=api&utm_id=7"
+async def test_canonical_link_is_absolute_and_omits_tracking(public: httpx.AsyncClient, target: str) -> None:
+    joined = f"{target}{'&' if '?' in target else '?'}utm_id=7"
     (canonical,) = canonical_links(await public.get(joined, headers=BROWSER))
     path, _, query = target.partition("?")
-    assert canonical.partition("?")[::2] == (f"{PUBLIC}{path}", query)
-    assert (await public.get(canonical.removeprefix(PUBLIC), headers=BROWSER)).status_code == 200
+    pinned = [] if path == "/docs" else ["format=api"]  # which has no JSON
+    assert canonical.partition("?")[::2] == (f"{PUBLIC}{path}", "&".join([*([query] if query else []), *pinned]))
+
+
+@pytest.mark.parametrize("target", PAGES)
+async def test_canonical_address_is_a_page_to_a_crawler_that_accepts_anything(
+    public: httpx.AsyncClient, target: str
+) -> None:
+    (canonical,) = canonical_links(await public.get(target, headers=BROWSER))
+    page = await public.get(canonical.removeprefix(PUBLIC), headers={"Accept": "*/*"})
+    assert page.status_code == 200
+    assert Page.of(page).all("meta", property="og:title")
+    assert canonical_links(page) == [canonical]
 
 
 @pytest.mark.parametrize("target", PAGES)
@@ -67,7 +78,7 @@ async def test_public_address_takes_the_place_of_the_forwarded_prefix(named: Fas
     transport = httpx.ASGITransport(named, root_path="/below")
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
         page = await client.get(f"/below{LOCALIDADES}10010001/", headers=BROWSER)
-        assert canonical_links(page) == [f"{PUBLIC}{LOCALIDADES}10010001/"]
+        assert canonical_links(page) == [f"{PUBLIC}{LOCALIDADES}10010001/?format=api"]
         assert f"Sitemap: {PUBLIC}/sitemap.xml" in (await client.get("/below/robots.txt")).text
 
 

@@ -64,13 +64,21 @@ async def get_robots(request: Request) -> Response:
 
 @router.get("/sitemap.xml")
 async def get_sitemap(request: Request, services: ServicesDep) -> Response:
-    """List the pages, the estados and the municipios, from which every locality can be reached."""
+    """List the pages, the estados and the municipios, from which every locality can be reached.
+
+    Crawlers may accept anything, and get the pages only by `format=api`.
+    """
     release = await services.releases.current()
     states = await services.repository.list_states(release)
     municipalities = await services.repository.list_municipalities(release, None)
-    paths = [*_PAGES, MAP_PAGE, MATCH_PAGE, "/help", "/docs", "/redoc"]
-    paths += [f"{PREFIX}/estados/{one.id}/" for one in states]
-    paths += [f"{PREFIX}/municipios/{one.id}/" for one in municipalities]
+    negotiated = [
+        *_PAGES,
+        MAP_PAGE,
+        MATCH_PAGE,
+        *(f"{PREFIX}/estados/{one.id}/" for one in states),
+        *(f"{PREFIX}/municipios/{one.id}/" for one in municipalities),
+    ]
+    paths = ["/help", "/docs", "/redoc", *(f"{path}?format=api" for path in negotiated)]
     base, day = escape(base_of(request)), release.published_at.date()
     urls = "\n".join(f"<url><loc>{base}{path}</loc><lastmod>{day}</lastmod></url>" for path in paths)
     head = '<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'

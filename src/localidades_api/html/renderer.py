@@ -70,11 +70,15 @@ class View:
 
     @property
     def canonical(self) -> str | None:
-        """The canonical address of this page; None for a problem, or if the operator has set no public address."""
+        """The canonical address of this page; None for a problem, or if the operator has set no public address.
+
+        It has `format=api` where JSON has the same address: telephones share it, and crawlers accept anything.
+        """
         if self.public_url is None:
             return None
-        path = self.target.partition("?")[0].removeprefix(self.root)
-        return f"{self.public_url}{path}" + (f"?{urlencode(self.query)}" if self.query else "")
+        path, _, api_query = self.target.partition("?")
+        query = {**self.query, **({"format": "api"} if api_query else {})}
+        return f"{self.public_url}{path.removeprefix(self.root)}" + (f"?{urlencode(query)}" if query else "")
 
 
 class JsonRenderer:

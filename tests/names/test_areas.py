@@ -40,6 +40,23 @@ ISO = "AGU BCN BCS CAM COA COL CHP CHH CMX DUR GUA GRO HID JAL MEX MIC MOR NAY N
 CURP = "AS BC BS CC CL CM CS CH DF DG GT GR HG JC MC MN MS NT NL OC PL QT QR SP SL SR TC TS TL VZ YN ZS"
 
 
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("san juan del rio", [10028, 22016]),
+        ("san juan del rio queretaro", [22016]),
+        ("durango san juan del rio", [10028]),
+        ("cuatro cienegas", [5007]),
+        ("atlanga tepec", []),  # a former name
+        ("queretaro", [22]),
+        ("estado de mexico", [15]),
+        ("san juan", []),
+    ],
+)
+def test_areas_have_exactly_these_words(text: str, keys: list[int]) -> None:
+    assert sorted(BOOK.scopes(canonical(text))) == keys
+
+
 @pytest.mark.parametrize("codes", [f"{ISO} TLA VER YUC ZAC", CURP], ids=["ISO and SAT", "CURP"])
 def test_estado_is_found_by_its_code(codes: str) -> None:
     for id_, code in enumerate(codes.split(), 1):

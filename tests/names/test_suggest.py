@@ -177,6 +177,17 @@ def test_place_that_is_called_like_another_estado_comes_first(tmp_path: Path) ->
     index.close()
 
 
+def test_places_of_other_estados_with_its_words_are_left_out(tmp_path: Path) -> None:
+    elsewhere = IndexedPlace(
+        270040055, "México y su Ciudad de Cartón", 27004, "Centro", 27, "Tabasco", poblacion=90_000
+    )
+    build_index(tmp_path / "names", [*PLACES, elsewhere])
+    index = NameIndex(tmp_path / "names")
+    assert [found.id for found in index.suggest("Ciudad de México", kinds=["localidad"])] == [90070001]
+    assert [found.id for found in index.suggest("ciudad mexico carton", kinds=["localidad"])] == [270040055]
+    index.close()
+
+
 def test_as_many_are_suggested_as_are_asked_for(tmp_path: Path) -> None:
     places = [IndexedPlace(270030000 + n, f"Lugar {n}", 27003, "Centla", 27, "Tabasco") for n in range(1, 31)]
     build_index(tmp_path / "names", places)

@@ -32,6 +32,13 @@ SEATS = {
 AREAS = AreaSuggester(AreaBook(ESTADOS, NAMES, FORMER), FORMER, SEATS)
 
 
+@pytest.mark.parametrize("key", [*ESTADOS, *NAMES])
+def test_each_area_is_suggested_by_the_whole_of_its_name(key: int) -> None:
+    name = ESTADOS.get(key) or NAMES[key]
+    whole = [found.id for found in AREAS.suggest(name, ["estado", "municipio"]) if found.match == "exact"]
+    assert key in whole
+
+
 @pytest.mark.parametrize(
     ("text", "keys"),
     [

@@ -143,6 +143,7 @@ def test_server_starts_and_stops_with_its_user(data_dir: Path, monkeypatch: pyte
     assert not find_processes(data_dir)
     assert not (data_dir / "run").exists()
     assert data_dir.stat().st_mode & 0o777 == (0o755 if IS_ROOT else 0o700)
+    assert (data_dir / "postgres.log").stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("end", ["ends", "is killed", "is interrupted"])

@@ -223,8 +223,7 @@ class Suggester:
     def _by_key(self, digits: str, kinds: Collection[PlaceKind], scope: int, limit: int) -> list[Suggested]:
         """Return the estado (two digits), municipio (five) or locality (nine) with a key."""
         key, areas = int(digits), self._index.areas
-        length = len(digits) + len(digits) % 2 if len(digits) < 4 else len(digits)  # noqa: PLR2004
-        if length >= 8:  # noqa: PLR2004
+        if len(digits) >= 8:  # noqa: PLR2004
             rows = self._index.layout.find(KEY, str(key), 4) if "localidad" in kinds else []
             places = sorted((self._index.place(row) for row in rows), key=lambda place: place.id != key)
             return [
@@ -232,7 +231,7 @@ class Suggester:
                 for place in places
                 if _holds_place(scope, place)
             ]
-        kind: PlaceKind = "estado" if length == 2 else "municipio"  # noqa: PLR2004
+        kind: PlaceKind = "estado" if len(digits) <= 2 else "municipio"  # noqa: PLR2004
         if key not in (areas.estados if kind == "estado" else areas.municipios) or not _holds(scope, key):
             return []
         found = [self._suggested_area(kind, key, "key", weights.KEY_OF_AREA)] if kind in kinds else []

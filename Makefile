@@ -86,9 +86,12 @@ format: $(VENV)/dev.stamp ## Format the code
 	"$(BIN)/ruff" check --fix .
 	"$(BIN)/ruff" format .
 
-docs: $(DOCS)/docs.stamp ## Build the site of docs/ into build/site; a broken link is an error
+docs: build/site.stamp ## Build the site of docs/ into build/site; a broken link is an error
+
+build/site.stamp: $(DOCS)/docs.stamp zensical.toml $(shell find docs docs-theme -type f -not -path "*/__pycache__/*")
 	"$(DOCS)/bin/zensical" build --strict --clean
 	"$(DOCS)/bin/python" docs-theme/split_search.py build/site
+	touch "$@"
 
 bench: $(VENV)/run.stamp $(PEERS)/bench.stamp benchmarks/peers/fastify/node_modules ## Compare the service with other stacks; ARGS="--quick"
 	@exec "$(BIN)/python" -m benchmarks $(ARGS)

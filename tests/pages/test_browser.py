@@ -235,9 +235,9 @@ DRAWN = """(svg, radius) => {
 @pytest.mark.parametrize(
     ("target", "map_", "radius", "dots"),
     [
-        ("localidades/140020017/", ".map svg", 2.5, 60),
-        ("localidades/20010030/", ".map svg", 2.5, 60),
-        ("localidades/310020017/", ".map svg", 2.5, 60),
+        ("localidades/140020017/", ".map > svg", 2.5, 60),
+        ("localidades/20010030/", ".map > svg", 2.5, 60),
+        ("localidades/310020017/", ".map > svg", 2.5, 60),
     ],
 )
 async def test_labels_on_a_map_do_not_overlap(page: Page, target: str, map_: str, radius: float, dots: int) -> None:

@@ -346,6 +346,7 @@ async def test_asyncio_has_the_same_answers(live_server: str) -> None:
     assert found == await asyncio.to_thread(synchronous)
 
 
+@pytest.mark.tail  # half a minute, as Retry-After says
 def test_service_without_a_release_is_waited_for(database: str, small_catalogue: Path) -> None:
     with serving(database, probe="/livez") as live:
         with Client(live.base, timeout=0) as hasty, pytest.raises(ProblemError) as caught:

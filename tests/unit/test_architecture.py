@@ -4,7 +4,7 @@ import ast
 import sys
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import distribution, packages_distributions
 from importlib.util import find_spec
@@ -68,9 +68,15 @@ def distribution_of(module: str) -> str:
     assert spec is not None
     assert spec.origin is not None
     origin = Path(spec.origin)
-    owners = set(packages_distributions()[module.partition(".")[0]])
+    owners = set(distributions()[module.partition(".")[0]])
     [owner] = owners if len(owners) == 1 else {name for name in owners if origin in files_of(name)}
     return canonicalize_name(owner)
+
+
+@cache
+def distributions() -> Mapping[str, list[str]]:
+    """Return the distributions that have each top-level package: reading all of them takes a second."""
+    return packages_distributions()
 
 
 @cache

@@ -311,6 +311,41 @@ def test_bytes_after_a_body_are_not_a_request(live_server: str, shape: str, *, i
     assert b"10010004" not in received
 
 
+H2C = (
+    "Connection: Upgrade, HTTP2-Settings",
+    "Upgrade: h2c",
+    "HTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA",
+)
+UPGRADES = {
+    "to HTTP/2": (head(f"Content-Length: {2 * len(ROW)}", *H2C), ROW * 2),  # as Java's client sends it
+    "to something else": (head("Upgrade: foo", "Connection: Upgrade", f"Content-Length: {2 * len(ROW)}"), ROW * 2),
+    "to WebSocket": (head(f"Content-Length: {2 * len(ROW)}", "Connection: Upgrade", "Upgrade: websocket"), ROW * 2),
+    "chunked": (head(*H2C, "Transfer-Encoding: chunked"), chunk(ROW) * 2 + b"0\r\nA: b\r\n\r\n"),
+    "expects": (head(f"Content-Length: {2 * len(ROW)}", *H2C, "Expect: 100-continue"), ROW * 2),
+}
+
+
+@pytest.mark.parametrize("size", [7, 300, 1_000_000])
+@pytest.mark.parametrize("shape", UPGRADES)
+def test_body_of_an_upgrade_is_read(live_server: str, shape: str, size: int) -> None:
+    data = b"".join(UPGRADES[shape])
+    with connect(live_server) as client:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for start in range(0, len(data), size):
+            client.sendall(data[start : start + size])
+        received = read_to_the_end(client)
+    answer = parse(received.removeprefix(b"HTTP/1.1 100 Continue\r\n\r\n"))
+    assert outcomes(dechunked(answer.body)) == ["exact", "exact"]
+    assert b"connection: close" in received
+
+
+def test_malformed_body_of_an_upgrade_is_refused(live_server: str) -> None:
+    with connect(live_server) as client:
+        client.sendall(head("Transfer-Encoding: chunked", *H2C) + chunk(ROW) + b"x\r\n")
+        received = read_to_the_end(client)
+    assert re.findall(rb"HTTP/1\.1 ([2-5]\d\d) ", received) == [b"400"]
+
+
 BROKEN = {
     "chunk of no size": b"x\r\n",
     "chunk longer than it says": b"1\r\nab\r\n",

@@ -8,6 +8,7 @@ from localidades_api.http.headers import RawHeaders
 
 MAX_TARGET = 8 * 1024  # bytes
 MAX_HEAD = 16 * 1024
+FRAMING = frozenset({b"content-length", b"transfer-encoding"})  # which say where a body ends
 _VERSIONS = frozenset({"1.0", "1.1"})
 _REQUEST_LINE = len("  HTTP/1.1\r\n\r\n")  # and the end of the head
 _FIELD = len(": \r\n")
@@ -41,7 +42,7 @@ def check_head(method: bytes, target: bytes, version: str, fields: RawHeaders) -
 
 def has_body(fields: RawHeaders) -> bool:
     """Return whether a body may follow a head."""
-    framing = [(name, value) for name, value in fields if name in {b"content-length", b"transfer-encoding"}]
+    framing = [(name, value) for name, value in fields if name in FRAMING]
     return bool(framing) and framing != [(b"content-length", b"0")]
 
 

@@ -39,7 +39,7 @@ from localidades_api.observability.metrics import COUNTERS
 from localidades_api.response_cache import HeldResponse, spelling
 from localidades_api.server.connections import Connections
 from localidades_api.server.deadlines import DRAIN_TIMEOUT, ReadProgress, bytes_received, bytes_unread
-from localidades_api.server.heads import MAX_HEAD, MAX_TARGET, check_head, has_body, malformed_request
+from localidades_api.server.heads import FRAMING, MAX_HEAD, MAX_TARGET, check_head, has_body, malformed_request
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -55,6 +55,14 @@ _encode = lru_cache(maxsize=1)(on_wire)  # for uvicorn's default headers, whose 
 
 class _LastRequestError(Exception):
     """Raised in a callback of the parser to stop it after the last request of a connection."""
+
+
+class _Body:
+    """The callbacks of a parser that reads the body of one request."""
+
+    def __init__(self, protocol: "HttpProtocol") -> None:
+        self.on_body = protocol.on_body
+        self.on_message_complete = protocol.on_message_complete
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -81,6 +89,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._is_receiving = False  # a request has begun and is not complete
         self._is_answered = False  # its response has been written without the application
         self._is_last_request = False
+        self._framing: list[bytes] = []  # lines of an Upgrade's head that say where its body ends
         self._has_progressed = False  # the parser has finished a head or got a part of a body
         self._unparsed = 0  # bytes since then, or bytes discarded
         self._running: RequestResponseCycle | None = None  # the latest that the application was called with
@@ -119,8 +128,9 @@ class HttpProtocol(HttpToolsProtocol):
             self._has_progressed = False
             try:
                 self.parser.feed_data(piece)
-            except httptools.HttpParserUpgrade:
-                self._complete_last_request()
+            except httptools.HttpParserUpgrade as upgrade:
+                data = piece[upgrade.args[0] :] + data
+                self._ignore_upgrade()
             except httptools.HttpParserError as error:
                 self._handle_parser_error(error.__context__)  # raised by a callback
             else:
@@ -165,7 +175,9 @@ class HttpProtocol(HttpToolsProtocol):
         super().on_headers_complete()  # makes a cycle, and starts or queues it
         if self._requests >= _MAX_REQUESTS:
             self.cycle.keep_alive = False
-        if body_follows and self._passes_body_on():
+        if body_follows and self.parser.get_method() not in _WITHOUT_BODY:
+            if self.parser.should_upgrade():
+                self._framing = [b"%b: %b" % field for field in self.headers if field[0] in FRAMING]
             self.headers = []  # trailers are discarded (RFC 9112 §7.1.2)
         elif self._is_last_request or not self.cycle.keep_alive:
             raise _LastRequestError
@@ -177,9 +189,18 @@ class HttpProtocol(HttpToolsProtocol):
         self.url, self.expect_100_continue = url, expects
         self.headers.extend(fields)
 
-    def _passes_body_on(self) -> bool:
-        """Return whether the application gets the body of the request, which is discarded otherwise."""
-        return self.parser.get_method() not in _WITHOUT_BODY and not self.parser.should_upgrade()
+    def _ignore_upgrade(self) -> None:
+        """Read the body of a request as if it had no Upgrade (RFC 9110 §7.8), which httptools leaves to the caller.
+
+        Java's client sends one with each first request, to change to HTTP/2.
+        """
+        if not self._framing:
+            self._complete_last_request()
+            return
+        head = [self.parser.get_method() + b" / HTTP/1.1", *self._framing, b"\r\n"]
+        self._framing = []
+        self.parser = httptools.HttpRequestParser(_Body(self))
+        self.parser.feed_data(b"\r\n".join(head))
 
     def on_body(self, body: bytes) -> None:
         """Pass a part of the body on."""
@@ -187,7 +208,9 @@ class HttpProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Mark the request as complete."""
+        """Mark the request as complete; for httptools that is an Upgrade whose body has not been read."""
+        if self._framing:
+            return
         self._is_receiving = False
         if self._is_answered:
             self._is_answered = False

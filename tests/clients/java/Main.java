@@ -1,4 +1,3 @@
-import java.net.http.HttpClient;
 import org.openapitools.client.ApiClient;
 import org.openapitools.client.api.LocalitiesApi;
 import org.openapitools.client.api.ReconciliationApi;
@@ -13,7 +12,6 @@ public class Main {
   public static void main(String[] arguments) throws Exception {
     ApiClient client = new ApiClient();
     client.updateBaseUri(arguments[0]);
-    client.setHttpClientBuilder(HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1));
     ReconciliationApi reconciliation = new ReconciliationApi(client);
     ReconciliationBatch batch = reconciliation.reconcile(QUERIES, null).getReconciliationBatch();
     System.out.println(batch.getQ0().getResult().get(0).getId());

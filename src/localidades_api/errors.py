@@ -294,10 +294,11 @@ class UnsupportedMediaTypeError(RequestError):
     meaning = "The resource does not read bodies of this media type."
     remedy = "Send one of the media types in `supported`, and name it in the Content-Type header."
 
-    def __init__(self, media_types: Sequence[str]) -> None:
+    def __init__(self, media_types: Sequence[str], *, is_form: bool = False) -> None:
         listed = ", ".join(media_types)
+        body = "The body is a form: send the file alone, as `curl --data-binary @FILE` does. " if is_form else ""
         super().__init__(
-            f"Send one of these, named by Content-Type: {listed}.",
+            f"{body}Send one of these, named by Content-Type: {listed}.",
             members={"supported": list(media_types)},
             headers={"Accept-Post": listed},  # RFC 9110 §15.5.16 asks for such a header; W3C LDP §7.1
         )

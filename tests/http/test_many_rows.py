@@ -243,6 +243,19 @@ async def test_unreadable_body_is_a_problem_with_advice(
 
 
 @pytest.mark.parametrize(
+    ("media_type", "is_form"),
+    [("multipart/form-data; boundary=x", True), ("application/x-www-form-urlencoded", True), ("text/html", False)],
+)
+async def test_form_is_refused_with_the_way_to_send_a_file(
+    client: httpx.AsyncClient, media_type: str, *, is_form: bool
+) -> None:
+    answer = await post(client, "nombre=x", media_type)
+    assert answer.status_code == 415
+    assert answer.json()["detail"].startswith("The body is a form: send the file alone") is is_form
+    assert "text/csv" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
     ("media_type", "start", "row", "end", "sentence"),
     [
         (CSV, "nombre\n", "Ninguno\n", '"open', "A quote in line 5002 is never closed: "),

@@ -57,6 +57,7 @@ _NAMES: dict[str, MediaType] = {
     "csv": "text/csv",
     "xlsx": XLSX,
 }
+_FORMS = frozenset({"multipart/form-data", "application/x-www-form-urlencoded"})  # what curl sends with -F and -d
 _MEDIA_TYPES: dict[str, MediaType] = {
     **{media_type: media_type for media_type in _NAMES.values()},
     "application/ndjson": "application/x-ndjson",
@@ -326,7 +327,7 @@ def _reading(request: Request, query: ReadingQuery, roles: Roles) -> Callable[[I
 def _media_type(request: Request) -> MediaType:
     named = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if named not in _MEDIA_TYPES:
-        raise UnsupportedMediaTypeError(list(_NAMES.values()))
+        raise UnsupportedMediaTypeError(list(_NAMES.values()), is_form=named in _FORMS)
     return _MEDIA_TYPES[named]
 
 

@@ -27,7 +27,7 @@ from tests.support.wire import serving
 pytestmark = pytest.mark.tail
 
 EXAMPLES = DOCS / "examples"
-ANALYSTS_GUIDE = "guides/spreadsheet-to-keys.md"
+ANALYSTS_GUIDE = "guides/match-rows.md"
 FULL_LIST = "Localidades: 8"
 
 

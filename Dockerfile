@@ -8,6 +8,7 @@ RUN python -m venv /build && /build/bin/pip install --require-hashes -r requirem
     && python -m venv /opt/venv && /opt/venv/bin/pip install --require-hashes -r requirements/serve.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY migrations migrations
+COPY docs docs
 COPY src src
 RUN /build/bin/python -m hatchling build --target wheel --directory /dist \
     && /opt/venv/bin/pip install --no-deps /dist/*.whl

@@ -25,7 +25,7 @@ from localidades_api.downloads.response import Downloads
 from localidades_api.errors import ConfigurationError
 from localidades_api.html.static_files import STATIC as STATIC_FOLDER
 from localidades_api.html.static_files import CompressedStaticFiles
-from localidades_api.http.paths import STATIC
+from localidades_api.http.paths import PICTURES, STATIC
 from localidades_api.http.transfers import Transfers
 from localidades_api.middleware import (
     ConcurrencyLimit,
@@ -163,6 +163,7 @@ def create_app(
     for router in (census.router, site.router, probes.router, discovery.router, ogc.router, wscatgeo.router):
         app.include_router(router)
     app.mount(site.SWAGGER_UI, site.swagger_ui)
+    app.mount(PICTURES, site.guide_pictures)
     app.mount(STATIC, CompressedStaticFiles(directory=STATIC_FOLDER), name="static")
     add_exception_handlers(app)
     openapi.describe(app)

@@ -19,6 +19,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from localidades_api.catalogue.attribution import ORIGIN
+from localidades_api.html.guides import GUIDES
 from tests.support.embedded import lend_folder
 from tests.support.machine import needed
 from tests.support.waiting import PATIENCE
@@ -74,11 +75,12 @@ def test_sdist_has_the_tracked_files(packages: Packages) -> None:
     assert packed == packages.tracked | {"PKG-INFO"}
 
 
-def test_wheel_has_the_package_and_migrations(packages: Packages) -> None:
+def test_wheel_has_the_package_migrations_and_guides(packages: Packages) -> None:
+    guides = {f"docs/{folder}guides/{name}.md" for folder in ("", "es/") for name in GUIDES}
     expected = {
         path.removeprefix("src/") if path.startswith("src/") else f"localidades_api/{path}"
         for path in packages.tracked
-        if path.startswith(("src/localidades_api/", "migrations/"))
+        if path.startswith(("src/localidades_api/", "migrations/", "docs/guides/pictures/")) or path in guides
     }
     with zipfile.ZipFile(packages.wheel) as archive:
         packed = set(archive.namelist())
@@ -270,3 +272,4 @@ def test_installed_wheel_serves(
         answered = ask(live.base, LOCALIDADES)
         assert answered.status == 200
         assert answered.all("catalogue-release") == ["demo"]
+        assert ask(live.base, "/help/data").status == 200

@@ -20,7 +20,7 @@ PUBLIC = "https://claves.example/mx"
 FEED = f"{INDEX}releases/feed.atom"
 PAGES = [
     INDEX, LOCALIDADES, f"{LOCALIDADES}?page=2", f"{LOCALIDADES}?estado_id=1&lang=es", f"{LOCALIDADES}10010001/",
-    f"{INDEX}municipios/1001/", f"{INDEX}releases/", "/problems", "/match", "/docs", "/wscatgeo/",
+    f"{INDEX}municipios/1001/", f"{INDEX}releases/", "/problems", "/match", "/help/data", "/docs", "/wscatgeo/",
 ]  # fmt: skip
 
 
@@ -48,7 +48,7 @@ async def test_canonical_link_is_absolute_and_omits_tracking(public: httpx.Async
     joined = f"{target}{'&' if '?' in target else '?'}utm_id=7"
     (canonical,) = canonical_links(await public.get(joined, headers=BROWSER))
     path, _, query = target.partition("?")
-    pinned = [] if path == "/docs" else ["format=api"]  # which has no JSON
+    pinned = [] if path in {"/docs", "/help/data"} else ["format=api"]  # which have no JSON
     assert canonical.partition("?")[::2] == (f"{PUBLIC}{path}", "&".join([*([query] if query else []), *pinned]))
 
 

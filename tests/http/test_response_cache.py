@@ -51,7 +51,8 @@ FIELDS = {
 RESOURCES = [
     "/", "/api/census/", "/api/census/estados/", "/api/census/municipios/?estado_id=1", "/api/census/releases/",
     "/api/census/reconcile/", "/api/census/releases/2020-01/changes/?since=2020-01", "/openapi.json", "/problems",
-    "/match", "/map", "/help", "/docs", "/readyz", "/livez", "/metrics", "/static/style.css", "/robots.txt", "/nothing",
+    "/match", "/map", "/help", "/help/data", "/docs", "/readyz", "/livez", "/metrics", "/static/style.css",
+    "/robots.txt", "/nothing",
     f"{LOCALIDADES}tiles.json", f"{LOCALIDADES}10010001/", f"{LOCALIDADES}999999999/", f"{LOCALIDADES}download/",
     f"{LOCALIDADES}backdrop.svg", f"{LOCALIDADES}nearest/?lat=21.9&lon=-102.3", f"{SUGGEST}?q=lugar", TILE,
     LOCALIDADES, f"{LOCALIDADES}?page=9", f"{LOCALIDADES}?search=lugar", f"{LOCALIDADES}?page_size=1000",

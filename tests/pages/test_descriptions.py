@@ -3,6 +3,7 @@
 import httpx
 import pytest
 
+from localidades_api.html.guides import GUIDES
 from tests.support.pages import BROWSER, ERRORS, INDEX, PAGES, Page
 from tests.support.wire import LOCALIDADES
 
@@ -12,6 +13,8 @@ EVERY = [
     "/match?format=api",
     "/docs?format=api",
     "/redoc?format=api",
+    "/help?format=api",
+    *(f"/help/{name}?format=api" for name in GUIDES),
     "/problems?format=api",
     "/wscatgeo/?format=api",
     "/ogc/?format=api",

@@ -295,9 +295,10 @@ PAGES = [
     f"{LOCALIDADES}?page_size=1000&page=2", f"{LOCALIDADES}?page=99", f"{LOCALIDADES}10010004/",
     f"{LOCALIDADES}10010002/", f"{LOCALIDADES}99/", f"{LOCALIDADES}?fields=nombre", f"{LOCALIDADES}?page=0",
     f"{INDEX}releases/", f"{INDEX}releases/2021-01/changes/?since=2020-01", "/map?estado_id=1", "/match", "/docs",
-    "/docs?lang=es", "/redoc", "/problems", "/wscatgeo/", "/nothing", f"{RECONCILE}preview/?id=010010004",
-    f"{RECONCILE}preview/?id=010010002", f"{RECONCILE}preview/?id=1", "/openapi.json", "/favicon.ico", "/card.png",
-    "/card.png?id=10010002", "/static/style.css", "/livez", "/readyz", "/metrics", f"{LOCALIDADES}tiles/5/6/14.mvt",
+    "/docs?lang=es", "/help", "/help/openrefine", "/redoc", "/problems", "/wscatgeo/", "/nothing",
+    f"{RECONCILE}preview/?id=010010004", f"{RECONCILE}preview/?id=010010002", f"{RECONCILE}preview/?id=1",
+    "/openapi.json", "/favicon.ico", "/card.png", "/card.png?id=10010002", "/static/style.css", "/livez",
+    "/readyz", "/metrics", f"{LOCALIDADES}tiles/5/6/14.mvt",
 ]  # fmt: skip
 
 

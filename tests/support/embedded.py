@@ -30,8 +30,8 @@ def lend_folder() -> Iterator[Path]:
 
 
 def copy_clone(folder: Path) -> Path:
-    """Copy the package and its migrations, laid out as in a clone."""
-    for name in ("src/localidades_api", "migrations"):
+    """Copy the package, its migrations and the guides, laid out as in a clone."""
+    for name in ("src/localidades_api", "migrations", "docs/guides", "docs/es/guides"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     return folder
 

@@ -80,6 +80,9 @@ async def test_changed_text_is_read_again(folder: Path) -> None:
 async def test_binary_file_is_sent_unchanged(folder: Path) -> None:
     answer, body = await fetch(folder, "other.bin", accept_encoding="br, gzip")
     assert (body, "content-encoding" in answer.headers) == (b"\0\1", False)
+    kept, nothing = await fetch(folder, "other.bin", if_none_match=answer.headers["etag"])
+    assert (kept.status_code, nothing) == (304, b"")
+    assert {one.headers["cache-control"] for one in (answer, kept)} == {CACHE_CONTROL}
 
 
 @pytest.mark.parametrize("vendored", VENDORED, ids=lambda vendored: vendored.folder.name)

@@ -17,10 +17,12 @@ from localidades_api.api.ogc import DEFINITION as OGC_DEFINITION
 from localidades_api.api.public_address import base_of
 from localidades_api.api.services import ServicesDep
 from localidades_api.errors import NotFoundError
+from localidades_api.html.guides import GUIDES
 from localidades_api.html.renderer import JSON, root_of
 from localidades_api.http.caching import CACHE_CONTROL
 from localidades_api.http.documents import respond_with_document
 from localidades_api.http.paths import (
+    HELP,
     LOCALIDADES,
     MAP_PAGE,
     MATCH,
@@ -78,7 +80,8 @@ async def get_sitemap(request: Request, services: ServicesDep) -> Response:
         *(f"{PREFIX}/estados/{one.id}/" for one in states),
         *(f"{PREFIX}/municipios/{one.id}/" for one in municipalities),
     ]
-    paths = ["/help", "/docs", "/redoc", *(f"{path}?format=api" for path in negotiated)]
+    paths = [HELP, *(f"{HELP}/{guide}" for guide in GUIDES), "/docs", "/redoc"]
+    paths += [f"{path}?format=api" for path in negotiated]
     base, day = escape(base_of(request)), release.published_at.date()
     urls = "\n".join(f"<url><loc>{base}{path}</loc><lastmod>{day}</lastmod></url>" for path in paths)
     head = '<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'

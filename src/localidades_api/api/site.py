@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 from importlib.resources import files
 from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic_core import to_json
@@ -32,7 +33,8 @@ from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities
 from localidades_api.database.queries.areas import list_centres
 from localidades_api.database.queries.tiles import Overview, get_overview
-from localidades_api.errors import CommandError, LocalidadesError, StatusError
+from localidades_api.errors import CommandError, LocalidadesError, NotFoundError, StatusError
+from localidades_api.html.guides import GUIDES, PICTURE_FOLDER, SERVICE, Guide, Site, read_guide
 from localidades_api.html.png import draw_card
 from localidades_api.html.reference import describe_reference
 from localidades_api.html.renderer import HTML, JSON, View, root_of
@@ -41,7 +43,7 @@ from localidades_api.html.svg import City, draw_country
 from localidades_api.http.caching import CACHE_CONTROL, freshness_headers, is_fresh
 from localidades_api.http.documents import respond_with_document
 from localidades_api.http.headers import VARY_BY_LANGUAGE, vary_by_type
-from localidades_api.http.paths import LOCALIDADES, MAP_PAGE, MATCH, MATCH_PAGE, PREFIX
+from localidades_api.http.paths import HELP, LOCALIDADES, MAP_PAGE, MATCH, MATCH_PAGE, PREFIX
 from localidades_api.languages.accept_language import preferred_language
 from localidades_api.languages.match_words import FAULTS, OUTCOMES, name_outcome
 from localidades_api.languages.translators import LANGUAGES, Language, document_translator
@@ -52,6 +54,7 @@ _POLICY = HTML.headers["Content-Security-Policy"].replace("img-src 'self'", "img
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(check_request)])
 swagger_ui = CompressedStaticFiles(directory=str(files("fastapi_offline") / "static"))
+guide_pictures = CompressedStaticFiles(directory=PICTURE_FOLDER)
 
 
 @router.get(MATCH_PAGE)
@@ -165,10 +168,26 @@ async def show_swagger_ui(request: Request, query: Annotated[DocumentationQuery,
     return response
 
 
-@router.get("/help")
+@router.get(HELP)
 async def show_help(request: Request, query: Annotated[DocumentationQuery, Query()]) -> Response:
     """Explain keys and pages to people who don't program."""
-    return _page(request, query, "help.html", "Help")
+    guides = [_guide(request, query, name) for name in GUIDES]
+    return _page(request, query, "help.html", "Help", guides=guides)
+
+
+@router.get(f"{HELP}/{{name}}")
+async def show_guide(request: Request, name: str, query: Annotated[DocumentationQuery, Query()]) -> Response:
+    """Show a guide of the documentation."""
+    if name not in GUIDES:
+        raise NotFoundError("There is no such guide. `/help` lists them all.")
+    guide = _guide(request, query, name)
+    return _page(request, query, "guide.html", guide.title, guide=guide)
+
+
+def _guide(request: Request, query: DocumentationQuery, name: str) -> Guide:
+    root = root_of(request.scope)
+    kept = f"?{urlencode({'lang': query.lang})}" if query.lang else ""
+    return read_guide(name, _language(request, query), Site(root, kept, public_url(request) or f"{SERVICE}{root}"))
 
 
 @router.get("/redoc")

@@ -54,7 +54,9 @@ class CompressedStaticFiles(StaticFiles):
         """Return the text in the best coding that the client accepts, or 304; other files as they are."""
         media_type = _MEDIA_TYPES.get(Path(full_path).suffix)
         if media_type is None:
-            return super().file_response(full_path, stat_result, scope, status_code)
+            response = super().file_response(full_path, stat_result, scope, status_code)
+            response.headers["Cache-Control"] = CACHE_CONTROL
+            return response
         text = _read(str(full_path), stat_result.st_mtime_ns)
         headers = {"Cache-Control": CACHE_CONTROL, "Content-Type": media_type}
         return respond_in_coding(Headers(scope=scope), text.digest, text.bodies.__getitem__, headers, status_code)

@@ -15,6 +15,8 @@ RECONCILE = f"{PREFIX}/reconcile/"
 WSCATGEO = "/wscatgeo/"
 MATCH_PAGE = "/match"  # below the service's root, as the next
 MAP_PAGE = "/map"
+HELP = "/help"
+PICTURES = f"{HELP}/pictures"  # of the guides
 OGC = "/ogc"
 STATIC = "/static"
 

@@ -1,0 +1,167 @@
+"""The guides below /help: they lead only to pages that the service has, and say what it says."""
+
+import re
+from collections.abc import AsyncIterator
+from urllib.parse import unquote, urldefrag, urljoin
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from playwright.async_api import Browser, Page
+
+from localidades_api.bulk.columns import in_language, match_columns
+from localidades_api.html.guides import GUIDES
+from localidades_api.http.caching import CACHE_CONTROL
+from localidades_api.languages.match_words import OUTCOMES, name_outcome
+from localidades_api.languages.translators import LANGUAGES, Language
+from tests.support.application import client_of, running_app
+from tests.support.browser import visit
+from tests.support.pages import BROWSER
+from tests.support.pages import Page as Parsed
+from tests.support.wire import ROOT
+
+PATHS = [f"/help/{name}" for name in GUIDES]
+ELSEWHERE = {"https://openrefine.org"}
+
+
+async def fetch(client: httpx.AsyncClient, path: str) -> Parsed:
+    answer = await client.get(path, headers=BROWSER)
+    assert answer.status_code == 200, path
+    return Parsed.of(answer)
+
+
+def links_in(page: Parsed) -> list[str]:
+    return [link.attributes["href"] for link in page.inside("a", of=page.one("main"))]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("name", GUIDES)
+async def test_guide_is_the_page_of_the_documentation(client: httpx.AsyncClient, name: str, language: Language) -> None:
+    file = ROOT / "docs" / ("" if language == "en" else language) / "guides" / f"{name}.md"
+    lines = file.read_text(encoding="utf-8").splitlines()
+    page = await fetch(client, f"/help/{name}?lang={language}")
+    assert page.one("html").attributes["lang"] == language
+    assert [page.one("h1").text] == [line.removeprefix("# ") for line in lines if line.startswith("# ")]
+    assert page.one("title").text.startswith(f"{page.one('h1').text} · ")
+    headings = [heading.text for heading in page.all("h2")]
+    assert headings == [line.removeprefix("## ") for line in lines if line.startswith("## ")]
+    lead = page.of_class("p", "lead").text.replace("\n", " ")
+    assert page.one("meta", name="description").attributes["content"] == lead
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("path", PATHS)
+async def test_guide_has_no_code_markup_or_styles_of_its_own(
+    client: httpx.AsyncClient, path: str, language: Language
+) -> None:
+    text = (await client.get(path, params={"lang": language})).text
+    article = text.partition("<article")[2].partition("</article")[0]
+    assert article
+    assert re.findall(r"<pre|style=|&lt;|\]\(|--8<--|\bcurl\b|\bpandas\b", article) == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("path", ["/help", *PATHS])
+async def test_links_lead_to_pages_and_sections_in_the_same_language(
+    client: httpx.AsyncClient, path: str, language: Language
+) -> None:
+    page = await fetch(client, f"{path}?lang={language}")
+    links = [link for link in links_in(page) if link not in ELSEWHERE]
+    assert len(links) > 1  # the first leads to /help
+    for link in links:
+        assert link.startswith("/"), link
+        target, section = urldefrag(link)
+        reached = await fetch(client, target)
+        assert reached.one("html").attributes["lang"] == language, link
+        if section:
+            assert unquote(section) in {one.attributes.get("id") for one in reached.elements}, link
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_help_lists_the_guides(client: httpx.AsyncClient, language: Language) -> None:
+    page = await fetch(client, f"/help?lang={language}")
+    listed = [item.text for item in page.inside("li", of=page.of_class("ul", "doors"))]
+    assert len(listed) == len(GUIDES)
+    for name, item in zip(GUIDES, listed, strict=True):
+        guide = await fetch(client, f"/help/{name}?lang={language}")
+        assert item.split() == [*guide.one("h1").text.split(), *guide.of_class("p", "lead").text.split()]
+
+
+@pytest.mark.parametrize(
+    ("path", "guide"), [("/match", "add-keys"), ("/api/census/localidades/", "data"), ("/help", "openrefine")]
+)
+async def test_page_leads_to_its_guide(client: httpx.AsyncClient, path: str, guide: str) -> None:
+    assert f"/help/{guide}?lang=es" in links_in(await fetch(client, f"{path}?lang=es"))
+    assert f"/help/{guide}" in links_in(await fetch(client, path))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_guide_explains_every_outcome_and_column_of_a_file(client: httpx.AsyncClient, language: Language) -> None:
+    page = await fetch(client, f"/help/add-keys?lang={language}")
+    bodies = [page.inside("tr", of=body) for body in page.all("tbody")]
+    outcomes, columns = ([page.inside("td", of=row)[0].text for row in body] for body in bodies)
+    assert {outcome.rpartition(": ")[2] for outcome in outcomes} == {name_outcome(code, language) for code in OUTCOMES}
+    headers = in_language(match_columns(["nombre", "municipio", "estado"]), language).headers([])
+    assert [header for column in columns for header in column.split(", ")] == headers
+
+
+@pytest.mark.parametrize("accept", ["text/html", "application/json"])
+async def test_unknown_guide_is_a_problem(client: httpx.AsyncClient, accept: str) -> None:
+    answer = await client.get("/help/nothing", headers={"Accept": accept, "Accept-Language": "es"})
+    assert answer.status_code == 404
+    said = "No existe esa guía." if accept == "text/html" else "There is no such guide."
+    assert said in answer.text
+
+
+async def test_links_and_pictures_have_the_forwarded_prefix(app: FastAPI) -> None:
+    transport = httpx.ASGITransport(app, root_path="/below")
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        page = await fetch(client, "/below/help/openrefine")
+        pictures = [picture.attributes["src"] for picture in page.inside("img", of=page.one("main"))]
+        assert len(pictures) == 2
+        for target in [*pictures, *(link for link in links_in(page) if link not in ELSEWHERE)]:
+            assert target.startswith("/below/help")
+            assert (await client.get(target)).status_code == 200, target
+        address = page.inside("code", of=page.one("main"))[0]
+        assert address.text == "http://127.0.0.1:8000/below/api/census/reconcile/"
+        assert "data-copy" in address.attributes
+
+
+async def test_guide_names_the_public_address(seeded_database: str) -> None:
+    running = running_app(seeded_database, public_url="https://claves.example/mx", in_background=False)
+    async with running as app, client_of(app) as client:
+        page = await fetch(client, "/help/openrefine")
+    assert page.inside("code", of=page.one("main"))[0].text == "https://claves.example/mx/api/census/reconcile/"
+
+
+@pytest.mark.parametrize("name", ["openrefine-cells.webp", "openrefine-start.webp"])
+async def test_picture_can_be_cached(client: httpx.AsyncClient, name: str) -> None:
+    picture = await client.get(f"/help/pictures/{name}")
+    assert picture.content.startswith(b"RIFF")
+    assert picture.headers["content-type"] == "image/webp"
+    kept = await client.get(f"/help/pictures/{name}", headers={"If-None-Match": picture.headers["etag"]})
+    assert (kept.status_code, kept.content) == (304, b"")
+    assert picture.headers["cache-control"] == kept.headers["cache-control"] == CACHE_CONTROL
+
+
+@pytest.fixture
+async def page(browser: Browser, two_releases: str) -> AsyncIterator[Page]:
+    async with visit(browser, two_releases) as page:
+        yield page
+
+
+async def test_browser_knows_the_size_of_a_picture_before_it_comes(page: Page) -> None:
+    await page.goto("/help/openrefine")
+    for picture in await page.locator("main img").all():
+        await picture.scroll_into_view_if_needed()
+        await picture.evaluate("one => one.decode()")
+        sizes = await picture.evaluate("one => [[one.width, one.height], [one.naturalWidth, one.naturalHeight]]")
+        stated = [await picture.get_attribute(name) for name in ("width", "height")]
+        assert stated == [str(size) for size in sizes[1]]
+        assert sizes[0][0] / sizes[0][1] == pytest.approx(sizes[1][0] / sizes[1][1], rel=0.01)
+
+
+async def test_address_for_openrefine_is_that_of_the_service(page: Page, two_releases: str) -> None:
+    await page.goto("/help/openrefine")
+    address = urljoin(two_releases, "/api/census/reconcile/")
+    assert await page.locator("main code").first.text_content() == address

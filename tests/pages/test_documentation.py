@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -9,6 +10,8 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.async_api import Browser, Page
 
+from localidades_api.html.guides import GUIDES, SERVICE, Site, read_guide
+from localidades_api.languages.translators import LANGUAGES, Language
 from tests.support.validator import errors_in
 from tests.support.waiting import PATIENCE
 from tests.support.wire import ROOT
@@ -88,6 +91,16 @@ def test_search_finds_pages_of_one_language(site: Path, folder: str) -> None:
     assert not any(one.startswith("es/") for one in locations)
     assert all((site / folder / one).is_file() for one in locations)
     assert "Español" not in {step for item in index["items"] for step in item["path"]}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("name", GUIDES)
+def test_service_gives_sections_the_same_anchors(site: Path, name: str, language: Language) -> None:
+    guide = read_guide(name, language, Site("", "", SERVICE))
+    html = (site / ("" if language == "en" else language) / "guides" / f"{name}.html").read_text(encoding="utf-8")
+    anchors = re.findall(r'<h2 id="([^"]+)"', guide.body)
+    assert len(anchors) > 3
+    assert re.findall(r'<h2 id="([^"]+)"', html) == anchors
 
 
 @pytest.mark.tail

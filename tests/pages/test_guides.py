@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from playwright.async_api import Browser, Page
 
 from localidades_api.bulk.columns import in_language, match_columns
-from localidades_api.html.guides import GUIDES
+from localidades_api.html.guides import _MARKDOWN, GUIDES
 from localidades_api.http.caching import CACHE_CONTROL
 from localidades_api.languages.match_words import OUTCOMES, name_outcome
 from localidades_api.languages.translators import LANGUAGES, Language
@@ -77,6 +77,15 @@ async def test_links_lead_to_pages_and_sections_in_the_same_language(
             assert unquote(section) in {one.attributes.get("id") for one in reached.elements}, link
 
 
+async def test_link_keeps_its_section_and_the_language(client: httpx.AsyncClient) -> None:
+    assert "/help/add-keys?lang=es#use-las-claves-en-excel" in links_in(await fetch(client, "/help/data?lang=es"))
+    assert "/help/add-keys#use-the-keys-in-excel" in links_in(await fetch(client, "/help/data"))
+
+
+def test_html_in_a_guide_is_escaped() -> None:
+    assert _MARKDOWN.render("<b>x</b>") == "<p>&lt;b&gt;x&lt;/b&gt;</p>\n"
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 async def test_help_lists_the_guides(client: httpx.AsyncClient, language: Language) -> None:
     page = await fetch(client, f"/help?lang={language}")
@@ -103,6 +112,13 @@ async def test_guide_explains_every_outcome_and_column_of_a_file(client: httpx.A
     assert {outcome.rpartition(": ")[2] for outcome in outcomes} == {name_outcome(code, language) for code in OUTCOMES}
     headers = in_language(match_columns(["nombre", "municipio", "estado"]), language).headers([])
     assert [header for column in columns for header in column.split(", ")] == headers
+
+
+async def test_cells_of_wide_tables_are_labelled_for_a_telephone(client: httpx.AsyncClient) -> None:
+    wide, narrow = (page := await fetch(client, "/help/add-keys?lang=es")).all("tbody")
+    labels = [[cell.attributes.get("data-label") for cell in page.inside("td", of=body)] for body in (wide, narrow)]
+    assert labels[0][:6] == [None, "qué significa:", "qué hacer:"] * 2
+    assert set(labels[1]) == {None}
 
 
 @pytest.mark.parametrize("accept", ["text/html", "application/json"])

@@ -121,6 +121,11 @@ async def test_cells_of_wide_tables_are_labelled_for_a_telephone(client: httpx.A
     assert set(labels[1]) == {None}
 
 
+async def test_digits_of_keys_are_labelled_for_a_telephone(client: httpx.AsyncClient) -> None:
+    page = await fetch(client, "/help?lang=es")
+    assert [cell.text for cell in page.all("td", **{"data-label": "Dígitos"})] == ["2", "5", "9"]
+
+
 @pytest.mark.parametrize("accept", ["text/html", "application/json"])
 async def test_unknown_guide_is_a_problem(client: httpx.AsyncClient, accept: str) -> None:
     answer = await client.get("/help/nothing", headers={"Accept": accept, "Accept-Language": "es"})

@@ -179,6 +179,31 @@ def test_examples_match_their_schemas(document: Document) -> None:
     assert checked > 10
 
 
+def test_every_member_of_an_object_has_an_example(document: Document) -> None:
+    bodies = (
+        media["schema"]["properties"]["rows"]["items"]
+        for _, operation in operations(document)
+        for media_type, media in operation.get("requestBody", {}).get("content", {}).items()
+        if media_type == "application/json"
+    )
+    lacking = [
+        (schema["title"], name)
+        for schema in (*document["components"]["schemas"].values(), *bodies)
+        for name, member in schema.get("properties", {}).items()
+        if not has_example(member)
+    ]
+    assert lacking == []
+
+
+def has_example(schema: Document) -> bool:
+    """Return whether a schema has an example, or all its possible values, or refers to one that has."""
+    if schema.keys() & {"examples", "const", "enum", "$ref"}:
+        return True
+    if "anyOf" in schema:
+        return all(has_example(option) for option in schema["anyOf"] if option != {"type": "null"})
+    return "items" in schema and has_example(schema["items"])
+
+
 def test_each_status_has_its_own_example_of_a_problem(document: Document) -> None:
     for name, operation in operations(document):
         for status in (status for status in operation["responses"] if status >= "400"):

@@ -42,9 +42,9 @@ class Ready(Served):
 class NotReadyProblem(Problem):
     """The database does not answer; if `release` is not null, its cached pages are still served."""
 
-    release: str | None = None
-    age_seconds: float | None = None
-    lag_seconds: float | None = None
+    release: Annotated[str | None, Field(examples=["2018-09"])] = None
+    age_seconds: Annotated[float | None, Field(examples=[86400.0])] = None
+    lag_seconds: Annotated[float | None, Field(examples=[12.5])] = None
 
 
 @router.get("/livez", summary="Check whether the process runs", status_code=204)

@@ -210,6 +210,7 @@ _ROWS = (
         label="Municipio",
         meaning="The name of the municipio.",
         meaning_es="Nombre del municipio",
+        example="Aguascalientes",
     ),
     LocalityColumn(
         "estado_id",
@@ -235,6 +236,7 @@ _ROWS = (
         label="Estado",
         meaning="The name of the estado.",
         meaning_es="Nombre del estado",
+        example="Aguascalientes",
     ),
     LocalityColumn(
         "estado_abreviatura",
@@ -253,6 +255,7 @@ _ROWS = (
         meaning="The key of the estado (CVE_ENT), with leading zeros.",
         meaning_es="Clave del estado (CVE_ENT): dos dígitos, con ceros a la izquierda",
         digits=2,
+        example="01",
     ),
     LocalityColumn(
         "cve_mun",
@@ -262,6 +265,7 @@ _ROWS = (
         meaning="The key of the municipio within its estado (CVE_MUN), with leading zeros.",
         meaning_es="Clave del municipio en su estado (CVE_MUN): tres dígitos, con ceros a la izquierda",
         digits=3,
+        example="001",
     ),
     LocalityColumn(
         "cvegeo_mun",
@@ -271,6 +275,7 @@ _ROWS = (
         meaning="The key of the municipio with that of its estado (CVE_ENT, CVE_MUN), with leading zeros.",
         meaning_es="Clave del municipio con la del estado (CVE_ENT, CVE_MUN): cinco dígitos, con ceros a la izquierda",
         digits=5,
+        example="01001",
     ),
 )
 

@@ -189,7 +189,15 @@ class NearbyPlaceResults(BaseModel):
 
 _ReleaseName = Annotated[str, Field(description="Name of a release of the catalogue.", examples=["2018-09"])]
 _Source = Annotated[str, Field(description="Name of the file that was imported.", examples=["catun_localidad.zip"])]
-_Sha256 = Annotated[str, Field(description="SHA-256 digest of that file, in hexadecimal.")]
+_Sha256 = Annotated[
+    str,
+    Field(
+        description="SHA-256 digest of that file, in hexadecimal.",
+        examples=["6f715e28404a556b8d6291b29c93f23173e5c1bad7e2b49eb96cd76149eeca52"],
+    ),
+]
+_PublishedAt = Annotated[datetime, Field(examples=["2018-09-28T10:12:00Z"])]
+_CREDIT = credit("2018-09", "en", is_demo=False)
 
 
 DEMO_RELEASE = "demo"  # the name of the bundled catalogue; imports refuse it for others
@@ -241,8 +249,8 @@ class PublishedRelease(BaseModel):
     """A release, as the list of releases shows it."""
 
     release: _ReleaseName
-    current: Annotated[bool, Field(description="Whether requests that name no release read this one.")]
-    published_at: datetime
+    current: Annotated[bool, Field(description="Whether requests that name no release read this one.", examples=[True])]
+    published_at: _PublishedAt
     source: _Source
     sha256: _Sha256
     totals: Totals
@@ -315,13 +323,15 @@ class CatalogueIndex(BaseModel):
     """A release, its totals, and the credit that INEGI's terms of use require."""
 
     release: _ReleaseName
-    demo: Annotated[bool, Field(description="Whether this is the bundled demo, whose places are invented.")]
-    published_at: datetime
+    demo: Annotated[
+        bool, Field(description="Whether this is the bundled demo, whose places are invented.", examples=[False])
+    ]
+    published_at: _PublishedAt
     source: _Source
     sha256: _Sha256
     totals: Totals
     resources: Resources
-    attribution: Annotated[str, Field(description="The credit to show wherever you show the data.")]
+    attribution: Annotated[str, Field(description="The credit to show wherever you show the data.", examples=[_CREDIT])]
 
     @classmethod
     def of(cls, release: Release) -> Self:
@@ -372,12 +382,16 @@ class MatchableRow(BaseModel):
         str | int | None,
         Field(
             description="The official key, with or without its zero; a withdrawn one leads to its successor. In a row"
-            " without a name, that of a municipio or an estado is answered too."
+            " without a name, that of a municipio or an estado is answered too.",
+            examples=["140390001"],
         ),
     ] = None
     clave: Annotated[
         str | int | None,
-        Field(description="The key within the municipio, used with `municipio` if there is no `nombre`."),
+        Field(
+            description="The key within the municipio, used with `municipio` if there is no `nombre`.",
+            examples=["0001"],
+        ),
     ] = None
 
 
@@ -460,7 +474,10 @@ class Match(_Fields):
     row: _RowNumber
     sent: Annotated[
         object,
-        Field(description="What was sent: the object, or a line of CSV as an object of texts."),
+        Field(
+            description="What was sent: the object, or a line of CSV as an object of texts.",
+            examples=[{"nombre": "Guadalajra", "municipio": "Guadalajara", "estado": "Jal."}],
+        ),
     ]
     outcome: Annotated[
         Literal["exact", "sure", "ambiguous", "none", "problem"],
@@ -509,11 +526,15 @@ class Match(_Fields):
         Field(
             description="The key of a place of an earlier release that had this name or key and has no successor.",
             pattern=_KEY,
+            examples=["010010002"],
         ),
     ]
     problem: Annotated[
         str | None,
-        Field(description="Why this row can't be answered; beside another outcome, what of the row was left out."),
+        Field(
+            description="Why this row can't be answered; beside another outcome, what of the row was left out.",
+            examples=["Give both `latitud` and `longitud`."],
+        ),
     ]
 
 
@@ -535,7 +556,11 @@ class MatchPreview(BaseModel):
         int | None, Field(description="The number of the row of that sheet with the header.", ge=1, examples=[6])
     ]
     has_header: Annotated[
-        bool, Field(description="Whether a row names the columns; without one, they have the names of their roles.")
+        bool,
+        Field(
+            description="Whether a row names the columns; without one, they have the names of their roles.",
+            examples=[True],
+        ),
     ]
     quantity: Annotated[int, Field(description="How many rows there are.", ge=0, examples=[200])]
     kind: Annotated[
@@ -581,9 +606,18 @@ class NearestPlaces(BaseModel):
     """The answer to a point; points are answered in the order in which they were sent."""
 
     row: _RowNumber
-    sent: Annotated[object, Field(description="What was sent: the object, or a line of CSV as an object of texts.")]
+    sent: Annotated[
+        object,
+        Field(
+            description="What was sent: the object, or a line of CSV as an object of texts.",
+            examples=[{"latitud": 20.6767, "longitud": -103.3475}],
+        ),
+    ]
     results: Annotated[list[NearbyPlace], Field(description="The nearest localities, the nearest first.")]
-    problem: Annotated[str | None, Field(description="Why this row can't be answered.")]
+    problem: Annotated[
+        str | None,
+        Field(description="Why this row can't be answered.", examples=["It has no `latitud` and `longitud`."]),
+    ]
 
 
 class NearestPlacesResults(BaseModel):
@@ -621,22 +655,30 @@ class Problem(BaseModel):
     ]
     title: Annotated[str, Field(description="The kind of problem in words.", examples=["Not Found"])]
     status: Annotated[int, Field(description="The HTTP status.", examples=[404])]
-    detail: Annotated[str, Field(description="What was wrong with this request, and what to do.")]
+    detail: Annotated[
+        str,
+        Field(description="What was wrong with this request, and what to do.", examples=["There is no such release."]),
+    ]
 
 
 class InvalidPageProblem(Problem):
     """A page past the last one, or a release that does not exist."""
 
-    total_pages: Annotated[int | None, Field(description="Pages in the list, if the page is past the last one.")] = None
+    total_pages: Annotated[
+        int | None, Field(description="Pages in the list, if the page is past the last one.", examples=[6088])
+    ] = None
 
 
 class GoneProblem(Problem):
     """A key that an earlier release had and this one does not."""
 
-    last_release: Annotated[str, Field(description="The last release that had the key.")]
+    last_release: Annotated[str, Field(description="The last release that had the key.", examples=["2012-06"])]
     successor: Annotated[
         int | None,
-        Field(description="The key of the one locality that now has the same name at the same point, if there is one."),
+        Field(
+            description="The key of the one locality that now has the same name at the same point, if there is one.",
+            examples=[10010002],
+        ),
     ] = None
 
 
@@ -657,21 +699,30 @@ class InvalidRowsProblem(Problem):
 class UnsupportedMediaTypeProblem(Problem):
     """A body of a media type that the resource does not read."""
 
-    supported: Annotated[Sequence[str], Field(description="The media types that the resource reads.")]
+    supported: Annotated[
+        Sequence[str],
+        Field(description="The media types that the resource reads.", examples=[["application/json", "text/csv"]]),
+    ]
 
 
 class NotAcceptableProblem(Problem):
     """No representation that the Accept header allows."""
 
-    available: Annotated[Sequence[str], Field(description="The media types that the resource has.")]
+    available: Annotated[
+        Sequence[str],
+        Field(description="The media types that the resource has.", examples=[["application/json", "text/html"]]),
+    ]
 
 
 class VectorLayer(BaseModel):
     """A layer of the tiles."""
 
     id: Annotated[str, Field(examples=["places"])]
-    description: str
-    fields: Annotated[dict[str, str], Field(description="What the properties of its features mean.")]
+    description: Annotated[str, Field(examples=["Places, the most populous first."])]
+    fields: Annotated[
+        dict[str, str],
+        Field(description="What the properties of its features mean.", examples=[{"nombre": "String: name"}]),
+    ]
 
 
 class TileJson(BaseModel):
@@ -679,7 +730,7 @@ class TileJson(BaseModel):
 
     tilejson: Literal["3.0.0"] = "3.0.0"
     name: Annotated[str, Field(examples=["Localidades 2018-09"])]
-    attribution: Annotated[str, Field(description="The credit to show on the map.")]
+    attribution: Annotated[str, Field(description="The credit to show on the map.", examples=[_CREDIT])]
     scheme: Literal["xyz"] = "xyz"
     tiles: Annotated[
         list[str],

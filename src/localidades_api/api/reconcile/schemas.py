@@ -164,7 +164,7 @@ class ReconciliationCandidate(Named):
         float,
         Field(description="100 times the probability that it is the right one.", ge=0, le=100, examples=[98.7]),
     ]
-    match: Annotated[bool, Field(description="Whether it is meant beyond reasonable doubt.")]
+    match: Annotated[bool, Field(description="Whether it is meant beyond reasonable doubt.", examples=[True])]
     type: Sequence[Named]
     features: Sequence[Feature]
 

@@ -1,4 +1,4 @@
-"""Golden files, in tests/golden.
+"""Golden files, in tests/golden if no other folder is named.
 
 To renew a golden file, delete it and run its test twice: the first run writes it and fails.
 """
@@ -12,9 +12,9 @@ import pytest
 GOLDEN = Path(__file__).parents[1] / "golden"
 
 
-def assert_golden(name: str, content: bytes) -> None:
+def assert_golden(name: str, content: bytes, folder: Path = GOLDEN) -> None:
     """Compare bytes with a golden file; show the lines that differ."""
-    path = GOLDEN / name
+    path = folder / name
     if not path.exists():
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(content)

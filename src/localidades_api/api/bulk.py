@@ -47,8 +47,6 @@ from localidades_api.names.weights import MAX_SURE, MIN_SURE, SURE
 
 router = APIRouter(prefix="/localidades", tags=["Matching"], responses=NEGOTIATED)
 
-_ROW = {"nombre": "Guadalajra", "municipio": "Guadalajara", "estado": "Jal."}
-_POINT = {"latitud": 20.6767, "longitud": -103.3475}
 _MAX_POINTS = 100  # per statement, some 100 ms
 
 _NAMES: dict[str, MediaType] = {
@@ -203,7 +201,6 @@ _OF_TABLE = {
 
 def _described(
     row: type[BaseModel],
-    example: Mapping[str, str | float],
     answer: str = "The answers, in the order of the rows; as NDJSON, CSV or an Excel workbook if `format` or the body"
     " says so.",
     headers: Mapping[str, Any] = OF_RELEASE | _OF_TABLE,
@@ -213,7 +210,7 @@ def _described(
     It names only JSON: generators of clients give up on a body in other formats, and an answer that may be text as well
     has a type that says nothing.
     """
-    content = {"application/json": {"schema": rows_of(row), "example": {"rows": [example]}}}
+    content = {"application/json": {"schema": rows_of(row)}}
     responses = {
         200: {
             "description": answer,
@@ -242,7 +239,7 @@ _POINTS = _Subject(POINTS, NEAREST_COLUMNS)
 
 
 @router.post("/match", include_in_schema=False)  # a redirect may lose the body
-@router.post("/match/", summary="Match names to keys", response_model=MatchResults, **_described(MatchableRow, _ROW))
+@router.post("/match/", summary="Match names to keys", response_model=MatchResults, **_described(MatchableRow))
 async def match_localities(request: Request, query: Annotated[MatchQuery, Query()], services: ServicesDep) -> Response:
     """Find the locality that each row means: its key, how certain it is, and what differs.
 
@@ -260,7 +257,7 @@ async def match_localities(request: Request, query: Annotated[MatchQuery, Query(
     "/match/preview/",
     summary="Preview what is matched",
     response_model=MatchPreview,
-    **_described(MatchableRow, _ROW, "What was understood of the rows.", {}),
+    **_described(MatchableRow, "What was understood of the rows.", {}),
 )
 async def preview_match(
     request: Request, query: Annotated[MatchPreviewQuery, Query()], services: ServicesDep
@@ -279,7 +276,7 @@ async def preview_match(
     "/nearest/",
     summary="List the places nearest to many points",
     response_model=NearestPlacesResults,
-    **_described(PointRow, _POINT),
+    **_described(PointRow),
 )
 async def list_nearest_to_each(
     request: Request, query: Annotated[NearestToEachQuery, Query()], services: ServicesDep

@@ -1,6 +1,6 @@
-"""Extends FastAPI's OpenAPI document: headers of every response, examples of releases, and Spanish."""
+"""Extends FastAPI's OpenAPI document: headers of every response, recorded examples, existing releases, and Spanish."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import lru_cache
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from localidades_api.api import Services
+from localidades_api.api.examples import Exchange, read_examples
 from localidades_api.api.responses import header
 from localidades_api.api.route_table import write_methods
 from localidades_api.catalogue.keys import RELEASE_NAME
@@ -28,6 +29,9 @@ Estatales, Municipales y Localidades*. The API is read-only, needs no API key, a
 * Errors are `application/problem+json` (RFC 9457).
 * Answers are JSON unless something else is asked for, and this document describes the JSON. Resources that take
   `format` are HTML pages too, errors included: with `format=api`, and for browsers by default.
+* Every operation has a recorded example: a request to the demo catalogue, whose places are invented, and the answer.
+* Programs written for INEGI's web service find its addresses at [`/wscatgeo/`](wscatgeo/). QGIS, GDAL and ArcGIS find
+  layers at [`/ogc/`](ogc/), which is OGC API - Features. Each describes itself; this document has neither.
 
 The licence of this document is that of the software. INEGI's terms of free use cover the data: credit INEGI wherever
 you show them, with the words in `attribution` of `/api/census/`.
@@ -59,9 +63,12 @@ def describe(app: FastAPI) -> None:
     def describe_in(language: Language, releases: tuple[str, str] | None) -> dict[str, Any]:
         document = deepcopy(generate())
         for path, item in document["paths"].items():
-            for operation in item.values():
+            for method, operation in item.items():
                 _complete_responses(operation["responses"], write_methods(item) if path.startswith(PREFIX) else None)
-                _complete_parameters(operation.get("parameters", []), releases)
+                examples = read_examples().get(operation["operationId"], {})
+                _complete_parameters(operation.get("parameters", []), [*examples.values()][:1], releases)
+                for name, exchange in examples.items():
+                    _add_example(operation, name, exchange, f"{method.upper()} {exchange.request.target(path)}")
         return document if language == LANGUAGES[0] else translate(document, document_translator(language))
 
     def openapi(language: Language = LANGUAGES[0]) -> dict[str, Any]:
@@ -88,18 +95,37 @@ def _complete_responses(responses: Mapping[str, dict[str, Any]], allow: str | No
             described |= content.pop("application/json", {})
 
 
-def _complete_parameters(parameters: list[dict[str, Any]], releases: tuple[str, str] | None) -> None:
-    """Put the required parameters first, and give existing releases as examples.
+def _complete_parameters(
+    parameters: list[dict[str, Any]], examples: Sequence[Exchange], releases: tuple[str, str] | None
+) -> None:
+    """Put the required parameters first, and give those of the recorded request, and existing releases, as examples.
 
-    FastAPI takes no example that depends on the releases, and /docs fills in the example of a required parameter.
+    /docs fills in each `example` of a parameter, also of an optional one: all at once would find nothing.
     """
     parameters.sort(key=lambda parameter: not parameter["required"])  # pydantic has inherited fields first
+    recorded = {name: value for exchange in examples for name, value in exchange.request.parameters.items()}
     for parameter in parameters:
-        schema = parameter["schema"]
-        if releases and schema.get("pattern") == RELEASE_NAME:
-            schema["examples"] = [releases[parameter["name"] == "since"]]
-        if parameter["required"] and "examples" in schema:
-            parameter["example"] = schema["examples"][0]  # one of an optional parameter would be filled in too
+        name, schema = parameter["name"], parameter["schema"]
+        names_release = schema.get("pattern") == RELEASE_NAME
+        if releases and names_release:
+            schema["examples"] = [releases[name == "since"]]
+        if name in recorded and not names_release:
+            parameter["example"] = recorded[name]
+        elif parameter["required"] and "examples" in schema:
+            parameter["example"] = schema["examples"][0]
+
+
+def _add_example(operation: Mapping[str, Any], name: str, exchange: Exchange, request_line: str) -> None:
+    """Add a recorded body and the answer to it, under the same name: /docs then shows both together."""
+    request, answer = exchange.request, exchange.answer
+    summary = f"{request_line} ({name})" if request.media_type else request_line
+    contents = [
+        (operation.get("requestBody", {}), request.media_type, request.body),
+        (operation["responses"].get(str(answer.status), {}), answer.media_type, answer.body),
+    ]
+    for described, media_type, body in contents:
+        if body is not None and (media := described.get("content", {}).get(media_type)):
+            media.setdefault("examples", {})[name] = {"summary": summary, "value": body}
 
 
 def translate(document: Mapping[str, Any], say: Callable[[str], str]) -> dict[str, Any]:

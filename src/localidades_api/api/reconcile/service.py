@@ -60,6 +60,8 @@ _OF_BODY: Responses = {
     415: problem(UnsupportedMediaTypeError([_FORM]), "The body is not a form."),
 }
 
+_QUERIES = '{"q0": {"query": "Aguascalientes", "type": "estado"}}'
+
 router = APIRouter(prefix="/reconcile", tags=["Reconciliation"], responses=ERRORS)
 
 
@@ -70,7 +72,7 @@ class ReconcileQuery(StrictQuery):
         Omittable[str],
         Field(
             description=f"A batch: a JSON object of at most {MAX_BATCH} queries, each under a name of the client's.",
-            examples=['{"q0": {"query": "Guadalajara, Jalisco"}}'],
+            examples=[_QUERIES],
         ),
     ] = None
     extend: Annotated[
@@ -86,7 +88,6 @@ class ReconcileQuery(StrictQuery):
 _BODY_FIELDS = {
     name: {"type": "string", "description": field.description} for name, field in ReconcileQuery.model_fields.items()
 }
-_QUERIES = '{"q0": {"query": "Guadalajara, Jalisco"}}'
 _BODY = {
     "required": True,
     "content": {
@@ -99,7 +100,6 @@ _BODY = {
                 },
                 "additionalProperties": False,
             },
-            "example": {"queries": _QUERIES},
         }
     },
 }

@@ -16,7 +16,7 @@ AreaSearchParam = Annotated[
         description="Words of a name, also with those of its estado, or their beginnings, in any order; a key of two or"
         " five digits; or a label. Municipios are also found by their cabeceras and by everyday and former names, with"
         " or without titles, and misspelt words are understood if nothing else is found.",
-        examples=["benito juarez"],
+        examples=["aguascalientes"],
     ),
 ]
 

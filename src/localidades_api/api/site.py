@@ -12,6 +12,7 @@ from pydantic_core import to_json
 from sqlalchemy import Row
 from starlette.responses import Response
 
+from localidades_api.api.examples import read_examples
 from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import (
     CardQuery,
@@ -195,7 +196,7 @@ async def show_reference(request: Request, query: Annotated[DocumentationQuery, 
     """Show every operation and schema as one page, which needs no JavaScript."""
     language = _language(request, query)
     reference = describe_reference(request.app.openapi(language), document_translator(language))
-    return _page(request, query, "reference.html", "API reference", **reference)
+    return _page(request, query, "reference.html", "API reference", **reference, examples=read_examples())
 
 
 def _language(request: Request, query: DocumentationQuery) -> Language:

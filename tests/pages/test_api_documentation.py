@@ -163,6 +163,7 @@ async def test_swagger_ui_passes_axe_and_follows_the_theme(
         for method, path in (("get", "estados/"), ("get", "localidades/{id}/"), ("post", "localidades/match/")):
             await _try(page, f".opblock-{method}", f"/api/census/{path}")
         assert await axe_faults(page) == {}
+        await expect(page.locator("main a:not([href], [role=none])")).to_have_count(0)
         assert await page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
         labels = await page.locator("#swagger-ui :is(h4, h5, small, button, td)").all_inner_texts()
         words = {label.strip() for label in labels}
@@ -172,6 +173,27 @@ async def test_swagger_ui_passes_axe_and_follows_the_theme(
         await page.screenshot(path=SCREENSHOTS / f"docs-{scheme}.png", full_page=True)
         await page.locator("#theme").click()
         await expect(page.locator("html.dark-mode")).to_have_count(int(scheme == "light"))
+
+
+KEEP_SWAGGER_UI = """
+    let bundle;
+    Object.defineProperty(window, "SwaggerUIBundle", { get: () => bundle, set(made) {
+        bundle = (options) => (window.swaggerUi = made(options));
+    } });
+"""
+RESOLVED = "Object.keys(swaggerUi.getState().getIn(['spec', 'resolvedSubtrees'])?.toJS() ?? {})"
+
+
+async def test_swagger_ui_resolves_nothing_before_an_operation_is_opened(browser: Browser, live_server: str) -> None:
+    """It takes seconds on a telephone, during which the page doesn't react."""
+    async with visit(browser, live_server) as page:
+        await page.add_init_script(KEEP_SWAGGER_UI)
+        await page.goto("/docs")
+        await expect(page.locator(".opblock").first).to_be_visible()
+        assert await page.evaluate(RESOLVED) == []
+        await page.locator(".opblock-summary-control").first.click()
+        await expect(page.locator(".try-out__btn")).to_be_visible()
+        assert await page.evaluate(RESOLVED) == ["paths"]
 
 
 async def _try(page: Page, method: str, path: str) -> None:

@@ -44,8 +44,24 @@ function mend() {
     }
   }
   for (const element of place.querySelectorAll("pre:not([tabindex])")) element.tabIndex = 0;
+  // Buttons open operations; the links around their names lead nowhere, which search engines hold against the page.
+  for (const element of place.querySelectorAll("a:not([href], [role])")) element.setAttribute("role", "none");
   if (words.size) translate();
 }
+
+// To resolve any part, Swagger UI reads the whole document, which takes half a second, several on a telephone. It begins
+// with security schemes even if there are none: with this plugin it waits until somebody opens an operation.
+const resolveWhatThereIs = {
+  statePlugins: {
+    spec: {
+      wrapActions: {
+        requestResolvedSubtree: (resolve, { specSelectors }) => (path) => {
+          if (specSelectors.specJson().hasIn(path)) resolve(path);
+        },
+      },
+    },
+  },
+};
 
 new MutationObserver(mend).observe(place, { childList: true, characterData: true, subtree: true });
 SwaggerUIBundle({
@@ -54,4 +70,5 @@ SwaggerUIBundle({
   defaultModelsExpandDepth: -1, // the reference has the schemas
   syntaxHighlight: { activated: false }, // its colours lack contrast
   validatorUrl: null,
+  plugins: [resolveWhatThereIs],
 });

@@ -113,10 +113,10 @@ class BrowsableRenderer:
         """Return the page, with as much of the JSON as there is room for.
 
         A page that leaves hardly any room is rendered again without JSON and most links. One for 500 keys is such a
-        page, because each link repeats them.
+        page, because each link repeats them. A page without JSON is not limited.
         """
         page = self._draw(view, lean=False)
-        if len(page) > MAX_HTML_BYTES - _MIN_JSON_BYTES:
+        if _BODY.encode() in page and len(page) > MAX_HTML_BYTES - _MIN_JSON_BYTES:
             page = self._draw(view, lean=True)
         before, mark, after = page.partition(_BODY.encode())
         if not mark:

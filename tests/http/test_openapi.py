@@ -14,6 +14,7 @@ import pytest
 import schemathesis
 from babel.messages.pofile import read_po
 
+from localidades_api.api.examples import read_examples
 from localidades_api.api.openapi import translate
 from localidades_api.app import create_app
 from localidades_api.html.reference import describe_reference
@@ -44,6 +45,21 @@ def schema_of(document: Document, path: str, status: int, media_type: str) -> Do
     """Return the schema of a response with its references."""
     answer = document["paths"][path]["get"]["responses"][str(status)]
     return {**answer["content"][media_type]["schema"], "components": document["components"]}
+
+
+async def test_operations_document_304_if_they_answer_it(client: httpx.AsyncClient, document: Document) -> None:
+    documented, answered = set(), set()
+    for name, operation in operations(document):
+        method, _, path = name.partition(" ")
+        example = next(iter(read_examples()[operation["operationId"]].values()))
+        target = example.request.target(path)
+        answer = await client.get(target) if method == "GET" else None
+        if answer is not None and answer.status_code == 200:  # in the sample
+            again = await client.get(target, headers={"If-None-Match": answer.headers.get("ETag", "")})
+            answered |= {name} if again.status_code == 304 else set()
+            documented |= {name} if "304" in operation["responses"] else set()
+    assert documented == answered
+    assert len(answered) > 10
 
 
 def test_operations_of_a_tag_start_with_its_collection(document: Document) -> None:

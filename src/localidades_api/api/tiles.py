@@ -18,6 +18,7 @@ from localidades_api.catalogue.schemas import Release, TileJson, VectorLayer
 from localidades_api.errors import NotFoundError
 from localidades_api.html.renderer import JSON
 from localidades_api.http.caching import freshness_headers, is_fresh
+from localidades_api.http.documents import respond_with_document
 from localidades_api.http.headers import VARY_BY_CODING
 from localidades_api.http.mvt import MEDIA_TYPE
 from localidades_api.http.negotiation import choose_coding
@@ -74,7 +75,7 @@ async def describe_tiles(request: Request, query: Annotated[TilesQuery, Query()]
     )
     # The address is made from the Host header, so no shared cache may keep it for others.
     headers = {**JSON.headers, "Cache-Control": "no-cache, private", "Catalogue-Release": release.name}
-    return Response(to_json(description), headers=headers)
+    return respond_with_document(request.headers, to_json(description), headers)
 
 
 @router.get(

@@ -348,6 +348,7 @@ async def test_error_page_shows_the_problem_without_the_input(
     head, _, body = page.one("pre").text.partition("\n\n")
     assert head == f"HTTP {status} {problem['title']}"
     assert body == to_json(problem, indent=2).decode()
+    assert "&#34;" not in answer.text.partition("<pre")[2]
     for trace in ("<script>", "&lt;script", "%3cscript", "alert"):
         assert trace not in answer.text.lower().replace('role="alert"', "")
     for fault in problem.get("errors", []):

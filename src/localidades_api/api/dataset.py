@@ -106,7 +106,7 @@ def _as_schema_org(release: Release, root: str) -> dict[str, Any]:
         "@type": "Dataset",
         "name": f"{TITLE} ({release.name})",
         "alternateName": CATALOGUE,
-        "description": _description(release),
+        "description": _contents(release),
         "url": f"{root}{PREFIX}/?release={release.name}",
         "sameAs": ORIGIN,
         "version": release.name,
@@ -188,8 +188,11 @@ def _files(release: Release, root: str) -> list[tuple[str, str, str]]:
 
 
 def _description(release: Release) -> str:
+    return f"{_contents(release)} {release.credit('es')}"
+
+
+def _contents(release: Release) -> str:
     return (
         f"Las {release.localities:,} localidades de los {release.municipalities:,} municipios y {release.states}"
         " estados de México, con su clave oficial (CVEGEO), nombre, ámbito, coordenadas y población."
-        f" {release.credit('es')}"
     )

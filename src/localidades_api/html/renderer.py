@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import escape
 from http import HTTPStatus
 from typing import Any, Literal
 from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import escape
 from pydantic_core import to_json
 from starlette.datastructures import Headers
 from starlette.types import Scope
@@ -33,6 +33,7 @@ _templates = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+_templates.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
 _templates.globals |= {"version": __version__, "cite": cite, "rearranged": REARRANGED, "word_diff": word_diff}
 
 
@@ -143,8 +144,8 @@ def render_text(template: str, language: Language, **context: object) -> str:
 
 
 def _beginning(content: Mapping[str, Any], room: int) -> bytes:
-    """Return the content as JSON escaped for HTML, or as many of its lines as fit in `room` bytes."""
-    text = escape(to_json(content, indent=2).decode()).encode()
+    """Return the content as JSON escaped for the text of an element, or as many of its lines as fit in `room` bytes."""
+    text = escape(to_json(content, indent=2).decode(), quote=False).encode()
     return text if len(text) <= room else text[: room - len(_CUT)].rpartition(b"\n")[0] + _CUT
 
 

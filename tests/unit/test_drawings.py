@@ -2,6 +2,7 @@
 
 import re
 
+from localidades_api.catalogue.capitals import CAPITALS
 from localidades_api.catalogue.mercator import Frame
 from localidades_api.database.queries.releases import ChangeCounts
 from localidades_api.database.queries.tiles import StateCell
@@ -49,17 +50,20 @@ def test_country_is_drawn() -> None:
         (-103.3, 20.7, "Guadalajara", 1_385_000), (-86.8, 21.2, "Cancún", 888_000), (-98.2, 19.0, "Puebla", 1_500_000),
         (-98.2, 19.3, "Tlaxcala", None), (-97.8, 19.1, "Tepeaca", 80_000), (0, 0, "Nada", 1),
     )  # fmt: skip
-    drawn = svg.draw_country(svg.City(*place, f"{number}/") for number, place in enumerate(places))
+    drawn = svg.draw_country(
+        svg.City(*place, f"{number}/", is_capital=place[2] in CAPITALS.values()) for number, place in enumerate(places)
+    )
     assert (drawn.width, drawn.height) == (400, 257)
-    links = [f"{written(one.dot, one.label)} {one.path} {one.is_far} {one.is_large}" for one in drawn.links]
+    links = [f"{written(one.dot, one.label)} {one.path} {one.line} {one.is_large}" for one in drawn.links]
     assert links == [
-        "242 189 4.8 Ciudad de México 236 191 end 0/ False True",
-        "191 172 2.5 Guadalajara 195 174 start 2/ False True",
-        "394 165 2.2 Cancún 390 167 end 3/ False True",
-        "254 194 2.5 Puebla 254 202 middle 4/ False False",
-        "254 190 1 Tlaxcala 257 189 start 5/ False True",
+        "242 189 4.8 Ciudad de México 281 161 start 0/ (279, 159) True",
+        "254 190 1 Tlaxcala 284 174 start 5/ (282, 172) True",
+        "191 172 2.5 Guadalajara 187 174 end 2/ None True",
+        "254 194 2.5 Puebla 254 202 middle 4/ None False",
+        "394 165 2.2 Cancún 390 167 end 3/ None False",
+        "258 193 1.4 Tepeaca 261 195 start 6/ None True",
     ]
-    assert [written(dot, dot.label) for dot in drawn.dots] == ["244 187 2.6", "258 193 1.4"]
+    assert [written(dot, dot.label) for dot in drawn.dots] == ["244 187 3"]
 
 
 def test_backdrop_and_inset_are_drawn() -> None:

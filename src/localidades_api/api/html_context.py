@@ -45,11 +45,12 @@ async def of_index(services: Services, release: Release) -> dict[str, Any]:
 def _city(row: Row[Any]) -> City:
     """Return a cabecera under the name that people use; one of Ciudad de México is the whole city."""
     if state_of(row.municipio_id) == CIUDAD_DE_MEXICO:
-        return City(row.longitud, row.latitud, CAPITAL, row.poblacion, f"estados/{CIUDAD_DE_MEXICO}/")
+        return City(row.longitud, row.latitud, CAPITAL, row.poblacion, f"estados/{CIUDAD_DE_MEXICO}/", is_capital=True)
     name = CAPITALS.get(row.municipio_id, row.nombre.partition(" de ")[0])  # León de los Aldama
     if fold(name) not in fold(row.nombre):  # of the demo, which has other places under real keys
         name = row.nombre
-    return City(row.longitud, row.latitud, name, row.poblacion, f"localidades/{row.id}/")
+    is_capital = row.municipio_id in CAPITALS
+    return City(row.longitud, row.latitud, name, row.poblacion, f"localidades/{row.id}/", is_capital)
 
 
 async def of_localities(

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from localidades_api.catalogue.mercator import MEXICO, MEXICO_BOX, Frame, runs
 from localidades_api.catalogue.schemas import CHANGE_KINDS
@@ -18,12 +18,20 @@ _BLOCK = 2  # cells along a side of the square of a dot of the backdrop
 _DENSITIES = {1: 0.45, 16: 0.68, 60: 0.92}  # the diameter of its dot by the least number of places in it
 _METRES_A_DEGREE = 111_195.0
 _MIN_DISTANCE = 1e-9  # degrees; places nearer than that are at the same point
-_LETTER, _LINE = 3.6, 6.6  # width of a letter and height of a line on a drawing of the country
-_LARGE_LETTER, _LARGE_LINE = 6.8, 14.0  # the same on a telephone
+_LETTER, _LINE = 4.0, 6.6  # width of a letter and height of a line on a drawing of the country
+_LARGE_LETTER, _LARGE_LINE = 7.0, 12.8  # the same on a telephone
+_LARGE_LEADING = 4.8  # of that height; a dot may be there
+_NARROW = {**dict.fromkeys("Iijlí'. ", 0.45), **dict.fromkeys("frt", 0.65)}  # parts of that width
 _ROOT_PER_UNIT = 800  # root of a city's inhabitants per unit of its dot's radius, beyond 1
-_BASELINE = 2  # below the middle of a line
-_GULF = 272, 160  # where the name of the first city begins if it has no room beside its dot
-_MAP_LETTER, _MAP_BOLD, _MAP_LINE = 9.0, 10.0, 17.0  # the same on a map, and the width of a bold letter
+_BASELINE = 2.0  # below the middle of a line, on a drawing of the country
+_GAP = 2  # between a name and its dot, or the line that leads there
+_MAP_LETTER, _MAP_BOLD, _MAP_LINE = (
+    9.5,
+    10.6,
+    17.0,
+)  # width of a letter on a map, of a bold one, and the height of a line
+_MAP_BASELINE = 5.1
+_BEFORE = {"start": 0.0, "middle": 0.5, "end": 1.0}  # parts of a text before its anchor
 _MAP_LABEL = 22  # letters of the name in the middle of a map, which is bold
 _HERE = 8.0  # radius of the dot there
 
@@ -35,6 +43,23 @@ class Label(NamedTuple):
     y: int
     anchor: str
     text: str
+
+
+# The names of capitals that are close together, placed so that all have room: those of three are in the Gulf.
+_CROWDED = {
+    label.text: label
+    for label in (
+        Label(281, 161, "start", "Ciudad de México"),
+        Label(284, 148, "start", "Pachuca"),
+        Label(284, 174, "start", "Tlaxcala"),
+        Label(218, 198, "end", "Toluca"),
+        Label(238, 202, "middle", "Cuernavaca"),
+        Label(223, 150, "start", "San Luis Potosí"),
+        Label(219, 167, "start", "Guanajuato"),
+        Label(168, 161, "end", "Tepic"),
+        Label(199, 154, "end", "Aguascalientes"),
+    )
+}
 
 
 class Dot(NamedTuple):
@@ -80,10 +105,10 @@ def draw_map(here: Mapping[str, Any], nearby: Sequence[Mapping[str, Any]]) -> Ma
         Dot(round(middle.x + east / reach), round(middle.y - north / reach), _radius(place["poblacion"]))
         for place, (east, north) in zip(nearby, offsets, strict=True)
     ]
-    free = _Lettering(width, _MAP_LINE)
+    free = _Lettering(width, _MAP_LINE, _MAP_BASELINE)
     free.cover(0, 16 + max(scale_width, _MAP_LETTER * len(scale_label)), height - 24, 2 * _MAP_LINE)
     for dot in (middle, *dots):
-        free.cover(dot.x - dot.radius, dot.x + dot.radius, dot.y, 2 * dot.radius)
+        free.cover_dot(dot)
     name = here["nombre"] if len(here["nombre"]) <= _MAP_LABEL else f"{here['nombre'][: _MAP_LABEL - 1]}…"
     label = free.name(middle, name, _MAP_BOLD)
     by_size = sorted(zip(nearby, dots, strict=True), key=lambda one: -(one[0]["poblacion"] or 0))
@@ -95,58 +120,97 @@ def _radius(population: int | None) -> float:
     return round(2.5 + math.log10(1 + (population or 0)), 1)
 
 
+class _Extent(NamedTuple):
+    """A part of a drawing."""
+
+    left: float
+    right: float
+    middle: float
+    height: float
+
+    @classmethod
+    def around(cls, dot: Dot) -> Self:
+        return cls(dot.x - dot.radius, dot.x + dot.radius, dot.y, 2 * dot.radius)
+
+    def touches(self, other: Self) -> bool:
+        return (
+            self.left < other.right
+            and other.left < self.right
+            and abs(self.middle - other.middle) < (self.height + other.height) / 2
+        )
+
+
 class _Lettering:
     """The parts of a drawing that texts and dots already cover."""
 
-    def __init__(self, width: float, line: float) -> None:
-        self._width, self._line = width, line
-        self._taken: list[tuple[float, float, float, float]] = []  # left, right, middle and height
+    def __init__(self, width: float, line: float, baseline: float) -> None:
+        self._width, self._line, self._baseline = width, line, baseline
+        self._taken: list[_Extent] = []
 
     def cover(self, left: float, right: float, middle: float, height: float) -> None:
         """Keep a part of the drawing free of text."""
-        self._taken.append((left, right, middle, height))
+        self._taken.append(_Extent(left, right, middle, height))
+
+    def cover_dot(self, dot: Dot) -> None:
+        """Keep a dot free of text."""
+        self._taken.append(_Extent.around(dot))
+
+    def cover_label(self, label: Label, letter: float) -> None:
+        """Keep a name free of others."""
+        self._taken.append(self._area_of(label, letter))
+
+    def cover_line(self, dot: Dot, x: int, y: int) -> None:
+        """Keep the line from a dot to its name free of text."""
+        steps = round(math.dist((dot.x, dot.y), (x, y)))
+        for step in range(steps):
+            east, south = dot.x + (x - dot.x) * step / steps, dot.y + (y - dot.y) * step / steps
+            self.cover(east - 0.5, east + 0.5, south, 1)
 
     def name(self, dot: Dot, text: str, letter: float) -> Label | None:
         """Write a name beside a dot, above it, below it or at a slant, if there is room for it."""
-        size, beside, slant = letter * len(text), dot.radius + self._line / 4, self._line / 2
+        label = next(self.labels(dot, text, letter), None)
+        if label:
+            self.cover_label(label, letter)
+        return label
+
+    def labels(self, dot: Dot, text: str, letter: float) -> Iterator[Label]:
+        """Yield the labels beside, above, below or at a slant of a dot for which there is room."""
+        beside, slant = dot.radius + self._line / 4, self._line / 2
         above = dot.radius + slant
-        sides = [(dot.x + beside, dot.x + beside, "start"), (dot.x - beside - size, dot.x - beside, "end")]
-        if dot.x + beside + 2 * size > self._width:
+        sides = [(dot.x + beside, "start"), (dot.x - beside, "end")]
+        if dot.x + beside + 2 * letter * len(text) > self._width:
             sides.reverse()  # leave the other one to a place nearer to the edge
-        over = (dot.x - size / 2, dot.x, "middle")
-        for (left, x, anchor), down in (
+        for (x, anchor), down in (
             *((side, 0.0) for side in sides),
-            (over, -above),
-            (over, above),
+            ((dot.x, "middle"), -above),
+            ((dot.x, "middle"), above),
             *((side, down) for side in sides for down in (-slant, slant)),
         ):
-            y = dot.y + down
-            if self._take(left, left + size, y, self._line):
-                return Label(round(x), round(y + self._line * 0.3), anchor, text)
-        return None
+            if self._is_free(self._area(x, dot.y + down, anchor, letter * _measure(text))):
+                yield Label(round(x), round(dot.y + down + self._baseline), anchor, text)
 
-    def take_dot(self, dot: Dot) -> bool:
-        """Draw a dot, if it touches nothing."""
-        return self._take(dot.x - dot.radius, dot.x + dot.radius, dot.y, 2 * dot.radius)
+    def has_room(self, label: Label, letter: float) -> bool:
+        """Tell whether a name touches nothing."""
+        return self._is_free(self._area_of(label, letter))
 
-    def take_label(self, label: Label, letter: float) -> bool:
-        """Write a name beside a dot as in another drawing, if there is room for it."""
-        size = letter * len(label.text)
-        left = label.x - size if label.anchor == "end" else label.x
-        return label.anchor != "middle" and self._take(left, left + size, label.y - _BASELINE, self._line)
+    def has_room_for_dot(self, dot: Dot) -> bool:
+        """Tell whether a dot touches nothing."""
+        return self._is_free(_Extent.around(dot))
 
-    def _take(self, left: float, right: float, middle: float, height: float) -> bool:
-        is_free = (
-            left > 0
-            and right < self._width
-            and not any(
-                left < end and start < right and abs(middle - other) < (height + taken) / 2
-                for start, end, other, taken in self._taken
-            )
-        )
-        if is_free:
-            self.cover(left, right, middle, height)
-        return is_free
+    def _area_of(self, label: Label, letter: float) -> _Extent:
+        return self._area(label.x, label.y - self._baseline, label.anchor, letter * _measure(label.text))
+
+    def _area(self, x: float, y: float, anchor: str, size: float) -> _Extent:
+        left = x - size * _BEFORE[anchor]
+        return _Extent(left, left + size, y, self._line)
+
+    def _is_free(self, area: _Extent) -> bool:
+        return area.left > 0 and area.right < self._width and not any(map(area.touches, self._taken))
+
+
+def _measure(text: str) -> float:
+    """Return the width of a text in letters."""
+    return sum(_NARROW.get(letter, 1) for letter in text)
 
 
 def _round_length(metres: float) -> float:
@@ -235,15 +299,16 @@ class City(NamedTuple):
     nombre: str
     poblacion: int | None
     path: str
+    is_capital: bool = False
 
 
 class Link(NamedTuple):
-    """A named city; `is_far` if a line leads to its name, `is_large` if a telephone's larger letters have room too."""
+    """A named city; its `line` ends at a name that is farther, `is_large` if a telephone's larger letters have room."""
 
     dot: Dot
     label: Label
     path: str
-    is_far: bool
+    line: tuple[int, int] | None
     is_large: bool
 
 
@@ -257,27 +322,52 @@ class Country(NamedTuple):
 
 
 def draw_country(cities: Iterable[City]) -> Country:
-    """Draw cities, the most important first, and name them where there is room: the first, if need be, in the Gulf.
+    """Draw cities, the most important first, and name them where there is room, the capitals first.
 
-    A suburb, whose dot touches a more important one, has no name.
+    A suburb, whose dot touches a more important one, has no name, unless it is a capital.
     """
-    names, large_names = _Lettering(MEXICO.columns, _LINE), _Lettering(MEXICO.columns, _LARGE_LINE)
-    located = [(dot, city, names.take_dot(dot)) for dot, city in _locate(cities)]
+    names = _Lettering(MEXICO.columns, _LINE, _BASELINE)
+    large_names = _Lettering(MEXICO.columns, _LARGE_LINE, _BASELINE)
     links: list[Link] = []
     dots: list[Dot] = []
-    for dot, city, is_apart in located:
-        label = names.name(dot, city.nombre, _LETTER) if is_apart else None
-        is_far = not label and not links
-        if is_far:
-            label = Label(*_GULF, "start", city.nombre)
-            names.take_label(label, _LARGE_LETTER)
-        if label:
-            large_names.take_dot(dot)
-            is_large = large_names.take_label(label, _LARGE_LETTER)
-            links.append(Link(dot, label, city.path, is_far, is_large))
-        else:
+    located: list[tuple[Dot, City]] = []
+    for dot, city in _locate(cities):
+        if not city.is_capital and not names.has_room_for_dot(dot):
             dots.append(dot)
-    return Country(MEXICO.columns, MEXICO.rows, links, dots)
+            continue
+        names.cover_dot(dot)
+        large_names.cover(dot.x - dot.radius, dot.x + dot.radius, dot.y, 2 * dot.radius - _LARGE_LEADING)
+        located.append((dot, city))
+    for dot, city in sorted(located, key=lambda one: (one[1].nombre not in _CROWDED, not one[1].is_capital)):
+        label = _place(dot, city, names, large_names)
+        if not label:
+            dots.append(dot)
+            continue
+        line = _lead(dot, label)
+        is_large = large_names.has_room(label, _LARGE_LETTER)
+        for lettering, letter in ((names, _LETTER), (large_names, _LARGE_LETTER))[: 1 + is_large]:
+            lettering.cover_label(label, letter)
+            if line:
+                lettering.cover_line(dot, *line)
+        links.append(Link(dot, label, city.path, line, is_large))
+    few = [dot._replace(radius=round(dot.radius)) for dot in dots]  # a path for each radius
+    return Country(MEXICO.columns, MEXICO.rows, links, few)
+
+
+def _place(dot: Dot, city: City, names: _Lettering, large_names: _Lettering) -> Label | None:
+    """Return the label of a city: on the side of its dot where a telephone has room too, if there is one."""
+    crowded = _CROWDED.get(city.nombre)
+    if crowded and names.has_room(crowded, _LETTER):
+        return crowded
+    labels = list(names.labels(dot, city.nombre, _LETTER))
+    sides = [label for label in labels if label.y == labels[0].y]
+    return next((label for label in sides if large_names.has_room(label, _LARGE_LETTER)), labels[0] if labels else None)
+
+
+def _lead(dot: Dot, label: Label) -> tuple[int, int] | None:
+    """Return where a line from a dot to its name ends; None for a name beside it."""
+    end = label.x - _GAP if label.anchor == "start" else label.x + _GAP, label.y - _GAP
+    return end if math.dist(end, (dot.x, dot.y)) > dot.radius + _LINE else None
 
 
 def _locate(cities: Iterable[City]) -> Iterator[tuple[Dot, City]]:

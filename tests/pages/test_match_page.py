@@ -80,6 +80,20 @@ async def test_pasted_cells_are_matched_and_counted_by_outcome(page: Page) -> No
     )
 
 
+async def test_scripts_of_the_result_load_when_something_is_given(page: Page) -> None:
+    loaded = """() => performance.getEntriesByType("resource").map(({ name }) => name.match(/(\\w+)\\.js$/)?.[1])"""
+    await page.goto(PAGE)
+    late = {"match_result", "match_answers", "match_map", "map_style", "match_steps", "match_sentences", "workbook"}
+    early = set(await page.evaluate(loaded))
+    assert "match_source" in early
+    assert not late & early
+    async with page.expect_response("**/map_style.js"):
+        await page.get_by_label("Or paste a list").fill("Aguascalientes")  # not sent yet
+    await match(page, PASTED)
+    assert late - {"workbook"} <= set(await page.evaluate(loaded))
+    assert "workbook" not in await page.evaluate(loaded)
+
+
 async def test_choice_applies_to_every_equal_row_of_the_file(page: Page) -> None:
     await match(page, PASTED)
     ninguno = question(page, "Row 4: Ninguno, Municipio 001, Ags. (applies to 2 rows)")

@@ -302,7 +302,8 @@ async def test_saved_file_has_the_data_that_were_checked(page: Page) -> None:
 
 async def test_certain_and_chosen_places_are_on_the_map(base: str) -> None:
     features = """async () => {
-        const { shown } = await import(document.querySelector("script[src*='match.js']").src);
+        const { src } = document.querySelector("script[src*='match.js']");
+        const { shown } = await import(new URL("match_result.js", src));
         const map = await shown.loading;
         while (!(await map.getSource("matched").getData()).features.length) await new Promise(requestAnimationFrame);
         return (await map.getSource("matched").getData()).features.map(({ properties }) => properties.cvegeo);

@@ -1,138 +1,17 @@
-// Matches a pasted list or a file: sends it, reads the answers as they come, and writes the file with the choices.
-import { join, parse, quote } from "./csv.js";
-import { Answers } from "./match_answers.js";
-import { ResultMap } from "./match_map.js";
-import { sentenceOf } from "./match_sentences.js";
+// Matches a pasted list or a file: what the form does.
 import { Source, lacksColumns } from "./match_source.js";
-import { Steps } from "./match_steps.js";
-import { count, say, words } from "./match_words.js";
-import { XLSX, change } from "./workbook.js";
+import { say, words } from "./match_words.js";
 
 const byId = (id) => document.getElementById(id);
 const [form, file, meter, progress, error] = ["match", "file", "meter", "progress", "error"].map(byId);
-const DEFAULT_FIELDS = form.dataset.fields;
-const answers = new Answers(form.dataset.resource.replace(/match\/$/, ""), form.dataset.detail);
-const steps = new Steps();
-export const shown = new ResultMap(answers); // the map, for tests, which ask it what it draws
 const source = new Source(form.dataset.resource, (problem) => {
   if (!problem) error.textContent = "";
   else if (problem.error) explain(problem.error);
   else explain(problem);
 });
-let sent = null; // what the answers belong to
+// The rest of the script; a browser that has loaded it does not again.
+const load = () => import("./match_result.js");
 let stopping = null;
-
-async function ask({ body, type, query }, format, signal, more = {}) {
-  const lang = document.documentElement.lang; // of the words in a file
-  const parameters = new URLSearchParams({ ...Object.fromEntries(query), format, lang, ...more });
-  const answer = await fetch(`${form.dataset.resource}?${parameters}`, {
-    method: "POST", headers: { "Content-Type": type }, body, signal,
-  });
-  if (!answer.ok) throw Object.assign(new Error("refused"), await answer.json());
-  return answer;
-}
-
-// Yields the answers some at a time, as they come.
-async function* read(stream) {
-  const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
-    const lines = (rest + piece.value).split("\n");
-    rest = lines.pop();
-    yield lines.map((line) => JSON.parse(line));
-  }
-}
-
-// The columns of a place that the file has: the service writes one at least.
-function chosenFields() {
-  const chosen = [...form.querySelectorAll("[name=field]:checked")].map((box) => box.value);
-  return chosen.join(",") || "nombre";
-}
-
-async function match(signal) {
-  await source.settle(signal);
-  const request = await source.request();
-  request.query.set("sure", byId("sure").value / 100);
-  const fields = chosenFields();
-  if (fields !== DEFAULT_FIELDS) request.query.set("fields", fields);
-  if (form.dataset.release) request.query.set("release", form.dataset.release);
-  const { quantity } = source;
-  const kind = request.type === XLSX ? "xlsx" : "csv";
-  const response = await ask(request, "ndjson", signal, { file: kind }); // which would be matched again to be saved
-  request.query.set("release", response.headers.get("Catalogue-Release")); // the file is of the same one
-  const [received, pieces] = [[], []];
-  for await (const some of read(response.body)) {
-    for (const one of some) {
-      if (one.file === undefined) received.push(one);
-      else pieces.push(Uint8Array.from(atob(one.file), (letter) => letter.charCodeAt(0)));
-    }
-    progress.textContent = say("done", { count: count(received.length) });
-    if (quantity) [meter.max, meter.value] = [quantity, received.length];
-  }
-  sent = { ...request, name: file.files[0]?.name, files: { [kind]: { blob: new Blob(pieces), ...placesOf(response) } } };
-  byId("csv").hidden = request.type === XLSX; // the workbook comes back
-  const { headers } = request;
-  answers.show(received, { headers, release: request.query.get("release"), fields: fields.split(",").filter(Boolean) });
-  steps.begin(answers.asked.length);
-  shown.show({ isOther: true });
-  byId("result-title").scrollIntoView();
-  byId("result-title").focus({ preventScroll: true });
-}
-
-// Returns where a table has its header, and each member of the answers, as the service says.
-function placesOf({ headers }) {
-  const places = headers.get("Answer-Columns").split(", ").map((place) => place.split("="));
-  return { headerRow: Number(headers.get("Header-Row") ?? 1), columns: new Map(places.map(([name, at]) => [name, Number(at)])) };
-}
-
-// The service writes the file; the answers that a person has chosen are replaced in it.
-async function written(format, signal) {
-  await answers.describeSearched();
-  if (!sent.files[format]) {
-    const response = await ask(sent, format, signal);
-    sent.files[format] = { blob: await response.blob(), ...placesOf(response) };
-  }
-  const { blob, ...places } = sent.files[format];
-  return { content: await blob.arrayBuffer(), ...places };
-}
-
-async function downloadWorkbook(signal) {
-  const { content, headerRow, columns: places } = await written("xlsx", signal);
-  save(await change(content, headerRow, places, (index) => answers.changesOf(index)), ".xlsx", sent.name);
-}
-
-async function downloadText(signal) {
-  const { content, columns: places } = await written("csv", signal);
-  const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(content);
-  const delimiter = delimiterOf(text);
-  const mark = text.startsWith("\ufeff") ? "\ufeff" : "";
-  const [header, ...records] = parse(text.slice(mark.length), delimiter);
-  records.forEach((record, index) => {
-    const changes = answers.changesOf(index);
-    for (const [name, at] of places) {
-      if (changes[name] !== undefined) record[at - 1] = quote(changes[name], delimiter);
-    }
-  });
-  const lineEnd = /^[^\n]*\r\n/.test(text) ? "\r\n" : "\n";
-  // Cells that were copied have tabs between them, which no spreadsheet expects in a CSV file.
-  const table = mark + join([header, ...records], sent.name ? delimiter : ",", lineEnd);
-  save(new Blob([table], { type: "text/csv" }), ".csv", sent.name);
-}
-
-// Returns the last delimiter of the header: the name of the answer's last column has none in it.
-function delimiterOf(text) {
-  const [header] = text.match(/^(?:[^"\r\n]|"[^"]*")*/);
-  return header.match(/[,;\t|](?=[^,;\t|]*$)/)[0];
-}
-
-function save(content, ending, name = "") {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(content);
-  link.download = `${name.replace(/\.[^.]*$/, "") || "localidades"}-${words.ending}${ending}`;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60000);
-  answers.isSaved = true;
-}
 
 // Browsers refuse to read a file that was written to after it was chosen.
 async function hasChanged(chosen) {
@@ -149,8 +28,10 @@ async function explain(problem) {
   if (lacksColumns(problem)) {
     const others = (problem.sheets ?? []).filter((name) => name !== problem.sheet).slice(0, 10);
     error.textContent = words.noColumn + (others.length ? say("orSheet", { sheets: others.join(", ") }) : ".");
-  } else if (problem.detail) error.replaceChildren(...sentenceOf(problem.detail));
-  else error.textContent = await hasChanged(file.files[0]) ? words.changed : words.unreachable;
+  } else if (problem.detail) {
+    const { sentenceOf } = await import("./match_sentences.js");
+    error.replaceChildren(...sentenceOf(problem.detail));
+  } else error.textContent = await hasChanged(file.files[0]) ? words.changed : words.unreachable;
 }
 
 // Runs a task with its buttons off; an error is shown, and nothing that was entered is lost.
@@ -201,8 +82,9 @@ function acceptDrops() {
 acceptDrops();
 form.addEventListener("submit", (event) => {
   event.preventDefault();
-  run(match);
+  run(async (signal) => (await load()).match(source, signal));
 });
+form.addEventListener("input", () => { load().catch(() => {}); }, { once: true }); // before it is needed
 byId("sure").addEventListener("input", (event) => { byId("sure-shown").textContent = `${event.target.value} %`; });
 byId("try").addEventListener("click", () => {
   [file.value, byId("rows").value] = ["", byId("example").content.textContent];
@@ -210,8 +92,5 @@ byId("try").addEventListener("click", () => {
   form.requestSubmit(byId("send"));
 });
 byId("stop").addEventListener("click", () => stopping.abort());
-byId("workbook").addEventListener("click", () => run(downloadWorkbook));
-byId("csv").addEventListener("click", () => run(downloadText));
-addEventListener("beforeunload", (event) => {
-  if (!answers.isSaved) event.preventDefault();
-});
+byId("workbook").addEventListener("click", () => run(async (signal) => (await load()).downloadWorkbook(signal)));
+byId("csv").addEventListener("click", () => run(async (signal) => (await load()).downloadText(signal)));

@@ -1,8 +1,8 @@
 // What was pasted or chosen, and what the service understands of it before anything is matched.
 import { csvOfPasted, cut } from "./csv.js";
 import { amount, element, say, words } from "./match_words.js";
-import { XLSX, isWorkbook } from "./workbook.js";
 
+export const XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
 const SAMPLE = 2 ** 21; // bytes of a text that are sent to be understood
 const WAIT = 300; // milliseconds without another change
 const SHOWN = 60; // columns
@@ -46,7 +46,8 @@ export class Source {
   }
 
   get isWorkbook() {
-    return isWorkbook(file.files[0]);
+    const [chosen] = file.files;
+    return chosen !== undefined && (chosen.type === XLSX || /\.xlsx$/i.test(chosen.name));
   }
 
   forget() {

@@ -2,8 +2,7 @@
 // the header ends with the cells of its answer, and the first of these is never empty (APPNOTE 4.3, ECMA-376 part 1,
 // 18.3.1.4).
 
-export const XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
-export const isWorkbook = (file) => file !== undefined && (file.type === XLSX || /\.xlsx$/i.test(file.name));
+import { XLSX } from "./match_source.js";
 
 // The members of an answer that are numbers in a workbook; a key is text, or it would lose its zeros.
 const NUMBERS = new Set(["score", "latitud", "longitud", "altitud", "poblacion", "viviendas"]);

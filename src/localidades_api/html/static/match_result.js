@@ -1,0 +1,134 @@
+// The result: sends what was given, reads the answers as they come, and writes the file with the choices. It is loaded
+// when something is given.
+import { join, parse, quote } from "./csv.js";
+import { Answers } from "./match_answers.js";
+import { ResultMap } from "./match_map.js";
+import { XLSX } from "./match_source.js";
+import { Steps } from "./match_steps.js";
+import { count, say, words } from "./match_words.js";
+
+const byId = (id) => document.getElementById(id);
+const [form, file, meter, progress] = ["match", "file", "meter", "progress"].map(byId);
+const DEFAULT_FIELDS = form.dataset.fields;
+const answers = new Answers(form.dataset.resource.replace(/match\/$/, ""), form.dataset.detail);
+const steps = new Steps();
+export const shown = new ResultMap(answers); // the map, for tests, which ask it what it draws
+let sent = null; // what the answers belong to
+
+addEventListener("beforeunload", (event) => {
+  if (!answers.isSaved) event.preventDefault();
+});
+
+async function ask({ body, type, query }, format, signal, more = {}) {
+  const lang = document.documentElement.lang; // of the words in a file
+  const parameters = new URLSearchParams({ ...Object.fromEntries(query), format, lang, ...more });
+  const answer = await fetch(`${form.dataset.resource}?${parameters}`, {
+    method: "POST", headers: { "Content-Type": type }, body, signal,
+  });
+  if (!answer.ok) throw Object.assign(new Error("refused"), await answer.json());
+  return answer;
+}
+
+// Yields the answers some at a time, as they come.
+async function* read(stream) {
+  const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+    const lines = (rest + piece.value).split("\n");
+    rest = lines.pop();
+    yield lines.map((line) => JSON.parse(line));
+  }
+}
+
+// The columns of a place that the file has: the service writes one at least.
+function chosenFields() {
+  const chosen = [...form.querySelectorAll("[name=field]:checked")].map((box) => box.value);
+  return chosen.join(",") || "nombre";
+}
+
+// Matches what the source has, and shows the answers.
+export async function match(source, signal) {
+  await source.settle(signal);
+  const request = await source.request();
+  request.query.set("sure", byId("sure").value / 100);
+  const fields = chosenFields();
+  if (fields !== DEFAULT_FIELDS) request.query.set("fields", fields);
+  if (form.dataset.release) request.query.set("release", form.dataset.release);
+  const { quantity } = source;
+  const kind = request.type === XLSX ? "xlsx" : "csv";
+  const response = await ask(request, "ndjson", signal, { file: kind }); // which would be matched again to be saved
+  request.query.set("release", response.headers.get("Catalogue-Release")); // the file is of the same one
+  const [received, pieces] = [[], []];
+  for await (const some of read(response.body)) {
+    for (const one of some) {
+      if (one.file === undefined) received.push(one);
+      else pieces.push(Uint8Array.from(atob(one.file), (letter) => letter.charCodeAt(0)));
+    }
+    progress.textContent = say("done", { count: count(received.length) });
+    if (quantity) [meter.max, meter.value] = [quantity, received.length];
+  }
+  sent = { ...request, name: file.files[0]?.name, files: { [kind]: { blob: new Blob(pieces), ...placesOf(response) } } };
+  byId("csv").hidden = request.type === XLSX; // the workbook comes back
+  const { headers } = request;
+  answers.show(received, { headers, release: request.query.get("release"), fields: fields.split(",").filter(Boolean) });
+  steps.begin(answers.asked.length);
+  shown.show({ isOther: true });
+  byId("result-title").scrollIntoView();
+  byId("result-title").focus({ preventScroll: true });
+}
+
+// Returns where a table has its header, and each member of the answers, as the service says.
+function placesOf({ headers }) {
+  const places = headers.get("Answer-Columns").split(", ").map((place) => place.split("="));
+  return { headerRow: Number(headers.get("Header-Row") ?? 1), columns: new Map(places.map(([name, at]) => [name, Number(at)])) };
+}
+
+// The service writes the file; the answers that a person has chosen are replaced in it.
+async function written(format, signal) {
+  await answers.describeSearched();
+  if (!sent.files[format]) {
+    const response = await ask(sent, format, signal);
+    sent.files[format] = { blob: await response.blob(), ...placesOf(response) };
+  }
+  const { blob, ...places } = sent.files[format];
+  return { content: await blob.arrayBuffer(), ...places };
+}
+
+export async function downloadWorkbook(signal) {
+  const { change } = await import("./workbook.js"); // which a CSV file doesn't need
+  const { content, headerRow, columns: places } = await written("xlsx", signal);
+  save(await change(content, headerRow, places, (index) => answers.changesOf(index)), ".xlsx", sent.name);
+}
+
+export async function downloadText(signal) {
+  const { content, columns: places } = await written("csv", signal);
+  const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(content);
+  const delimiter = delimiterOf(text);
+  const mark = text.startsWith("\ufeff") ? "\ufeff" : "";
+  const [header, ...records] = parse(text.slice(mark.length), delimiter);
+  records.forEach((record, index) => {
+    const changes = answers.changesOf(index);
+    for (const [name, at] of places) {
+      if (changes[name] !== undefined) record[at - 1] = quote(changes[name], delimiter);
+    }
+  });
+  const lineEnd = /^[^\n]*\r\n/.test(text) ? "\r\n" : "\n";
+  // Cells that were copied have tabs between them, which no spreadsheet expects in a CSV file.
+  const table = mark + join([header, ...records], sent.name ? delimiter : ",", lineEnd);
+  save(new Blob([table], { type: "text/csv" }), ".csv", sent.name);
+}
+
+// Returns the last delimiter of the header: the name of the answer's last column has none in it.
+function delimiterOf(text) {
+  const [header] = text.match(/^(?:[^"\r\n]|"[^"]*")*/);
+  return header.match(/[,;\t|](?=[^,;\t|]*$)/)[0];
+}
+
+function save(content, ending, name = "") {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(content);
+  link.download = `${name.replace(/\.[^.]*$/, "") || "localidades"}-${words.ending}${ending}`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+  answers.isSaved = true;
+}

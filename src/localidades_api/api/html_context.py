@@ -102,6 +102,7 @@ async def of_states(services: Services, release: Release, shown: Sequence[Mappin
     shapes = draw_states(cells)
     return {
         "frame": STATES,
+        "names": {one["id"]: one["nombre"] for one in shown},
         "shapes": {one["id"]: shapes[one["id"]] for one in shown if one["id"] in shapes},
         "municipalities": await count_municipalities(services.database, release),
         "localities": localities,

@@ -149,6 +149,26 @@ async def test_cities_are_links_for_keyboards_and_screen_readers(page: Page) -> 
     await expect(page).to_have_url(re.compile("/map$"))
 
 
+@pytest.mark.parametrize(
+    ("filters", "named", "unnamed"),
+    [
+        ("", {"Ciudad de México", "Pachuca", "Guadalajara"}, {"Iztapalapa", "Cuauhtémoc"}),
+        ("&ambito=U", {"Ciudad de México", "Tijuana", "Guadalajara"}, {"Iztapalapa", "Pachuca"}),
+        ("&estado_id=9", {"Iztapalapa"}, {"Ciudad de México", "Guadalajara"}),
+        ("&municipio_id=9007", {"Iztapalapa"}, {"Ciudad de México", "Cuauhtémoc"}),
+    ],
+)
+async def test_drawing_of_the_map_names_ciudad_de_mexico(
+    browser: Browser, base: str, filters: str, named: set[str], unnamed: set[str]
+) -> None:
+    async with visit(browser, base, java_script_enabled=False, viewport=SIZES[0]) as page:
+        await page.goto(f"/map?format=api{filters}")
+        names = await page.locator(".country svg text").all_text_contents()
+        assert named <= set(names)
+        assert not unnamed & set(names)
+        assert len(names) == len(set(names))
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_front_page_passes_axe(browser: Browser, base: str, scheme: Literal["light", "dark"]) -> None:
     async with visit(browser, base, color_scheme=scheme, locale="es-MX") as page:

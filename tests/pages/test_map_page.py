@@ -6,11 +6,11 @@ import math
 import re
 from collections.abc import AsyncIterator, Iterator
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import httpx
 import pytest
-from playwright.async_api import Browser, Locator, Page, Position, Response, expect
+from playwright.async_api import Browser, Locator, Page, Position, Response, ViewportSize, expect
 
 from localidades_api.catalogue.mercator import MEXICO
 from tests.support.browser import SCREENSHOTS, TELEPHONE, WEBGL, axe_faults, hold, launched, visit
@@ -503,6 +503,45 @@ async def test_every_link_leads_somewhere_before_a_place_is_chosen(base: str) ->
     assert all(link.attributes.get("href") for link in page.all("a"))
 
 
+@pytest.mark.parametrize("size", [TELEPHONE, {"width": 320, "height": 568}, {"width": 1280, "height": 800}], ids=str)
+async def test_nothing_covers_or_cuts_the_whole(browser: Browser, base: str, size: ViewportSize) -> None:
+    corners = """async () => {
+        const { shown } = await import(document.querySelector("script[src*='map.js']").src);
+        const { top } = document.getElementById("ground").getBoundingClientRect();
+        return shown.whole.map((corner) => shown.map.project(corner)).map(({ x, y }) => [x, y + top]);
+    }"""
+    async with visit(browser, base, viewport=size, **STILL) as page:
+        await page.goto(PAGE)
+        (west, south), (east, north) = await page.evaluate(corners)
+        cards = page.locator("#visible, .legend")
+        visible, legend = [box for card in await cards.all() if (box := await card.bounding_box())]
+        assert west > 25
+        assert visible["y"] + visible["height"] < north
+        assert east < size["width"] - 60
+        assert south < legend["y"] or east < legend["x"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_colours_of_the_legend_and_of_boundaries_are_told_apart(
+    browser: Browser, base: str, scheme: Literal["light", "dark"]
+) -> None:
+    colours = """async (scheme) => {
+        const { legend, palette } = await import("/static/map_style.js");
+        const isDark = scheme === "dark";
+        const { line, ground } = palette(isDark);
+        return [...legend(isDark, "poblacion", []), line, ground].map((colour) => colour.match(/[0-9a-f]{2}/g));
+    }"""
+    async with visit(browser, base) as page:
+        await page.goto("/help")
+        found = [[int(part, 16) for part in colour] for colour in await page.evaluate(colours, scheme)]
+    *towns, fewer, unknown, line, ground = found
+    for index, one in enumerate([fewer, unknown, line, ground], len(towns)):
+        for other in found[:index]:
+            assert math.dist(one, other) > 50, (one, other)
+    assert max(unknown) - min(unknown) < 10  # a grey
+    assert math.dist(fewer, unknown) > 100
+
+
 # -- Without a map
 
 
@@ -510,9 +549,7 @@ async def test_drawing_is_shown_if_the_library_cannot_be_loaded(browser: Browser
     async with visit(browser, base, errors=True) as page:
         await page.route("**/maplibre-gl.mjs", lambda route: route.abort())
         await page.goto(PAGE)
-        await expect(
-            page.get_by_role("group", name="Map of Mexico with the largest places of this page")
-        ).to_be_visible()
+        await expect(page.get_by_role("group", name="Map of the localities of Mexico")).to_be_visible()
         await expect(page.locator("#map")).to_be_hidden()
         await expect(page.locator("main")).to_have_css("display", "block")
 
@@ -525,14 +562,16 @@ async def test_without_webgl_or_scripts_a_drawing_is_shown(
         await page.goto(f"{PAGE}&lang=es")
         await expect(page.get_by_text("necesita JavaScript y WebGL")).to_be_visible()
         await expect(page.locator("#map")).to_be_hidden()
-        drawing = page.get_by_role("group", name="Mapa de México con las localidades más pobladas de esta página")
-        dots = await drawing.evaluate(DOTS)
-        largest = sorted(LOCATED, key=lambda place: -int(place.poblacion.replace("-", "-1")))[:20]
-        located = (MEXICO.locate(float(place.longitud), float(place.latitud)) for place in largest)
-        assert {tuple(dot) for dot in dots} == {(round(point[0]), round(point[1])) for point in located if point}
+        drawing = page.get_by_role("group", name="Mapa de las localidades de México")
         await expect(drawing.get_by_role("link", name="Aguascalientes", exact=True)).to_be_visible()
         await expect(page.locator("#drawing ol").get_by_role("link", name="Oaxaca de Juárez")).to_be_visible()
         if not options:
             assert await axe_faults(page) == {}
-        await page.get_by_role("link", name="Oaxaca", exact=True).click()
+        await page.locator("#drawing ul").get_by_role("link", name="Oaxaca", exact=True).click()
         await expect(page).to_have_url(re.compile(r"estado_id=20$"))
+        drawing = page.get_by_role("group", name="Mapa de México con las localidades más pobladas de esta página")
+        dots = await drawing.evaluate(DOTS)
+        chosen = [place for place in LOCATED if place.cvegeo.startswith("20")]
+        largest = sorted(chosen, key=lambda place: -int(place.poblacion.replace("-", "-1")))[:20]
+        located = (MEXICO.locate(float(place.longitud), float(place.latitud)) for place in largest)
+        assert {tuple(dot) for dot in dots} == {(round(point[0]), round(point[1])) for point in located if point}

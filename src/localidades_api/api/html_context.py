@@ -1,7 +1,7 @@
 """Additional context of HTML pages: names of parents, choices of forms, neighbours, history, charts."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
 from typing import Any
@@ -22,7 +22,16 @@ from localidades_api.database.queries.areas import count_municipalities, get_are
 from localidades_api.database.queries.nearest import find_nearest
 from localidades_api.downloads.changes import ChangedPlace
 from localidades_api.errors import DatabaseUnavailableError
-from localidades_api.html.svg import STATES, City, draw_changes, draw_country, draw_inset, draw_map, draw_states
+from localidades_api.html.svg import (
+    STATES,
+    City,
+    Country,
+    draw_changes,
+    draw_country,
+    draw_inset,
+    draw_map,
+    draw_states,
+)
 
 _NEIGHBOURS = 8  # listed
 _HOMONYMS = 12  # listed
@@ -35,11 +44,27 @@ async def of_index(services: Services, release: Release) -> dict[str, Any]:
 
     While the database does not answer, the drawing has no cities.
     """
-    cities: Sequence[Row[Any]] = []
+    drawing = draw_country([])
     with suppress(DatabaseUnavailableError):
-        cities = await list_cities(services.database, release, _CITIES)
-    drawing = draw_country(map(_city, sorted(cities, key=lambda city: -(city.poblacion or 0))))
-    return {"drawing": drawing, "is_whole": bool(cities), "change": services.releases.changes.get(release.name)}
+        drawing = await draw_cities(services, release)
+    return {"drawing": drawing, "is_whole": bool(drawing.links), "change": services.releases.changes.get(release.name)}
+
+
+async def draw_cities(services: Services, release: Release) -> Country:
+    """Draw the country with the capitals of the estados and the largest cities."""
+    cities = await list_cities(services.database, release, _CITIES)
+    return draw_country(map(_city, sorted(cities, key=lambda city: -(city.poblacion or 0))))
+
+
+def draw_places(places: Iterable[Row[Any]], estado_id: int | None) -> Country:
+    """Draw the country with places, the largest first; those of Ciudad de México are one city, unless it is chosen."""
+    cities: dict[str, City] = {}
+    for place in places:
+        name, path = place.nombre, f"localidades/{place.id}/"
+        if state_of(place.municipio_id) == CIUDAD_DE_MEXICO != estado_id:
+            name, path = CAPITAL, f"estados/{CIUDAD_DE_MEXICO}/"
+        cities.setdefault(path, City(place.longitud, place.latitud, name, place.poblacion, path))
+    return draw_country(cities.values())
 
 
 def _city(row: Row[Any]) -> City:

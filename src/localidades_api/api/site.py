@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from localidades_api.api.examples import read_examples
 from localidades_api.api.gone import refuse_unknown
+from localidades_api.api.html_context import draw_cities, draw_places
 from localidades_api.api.params import (
     CardQuery,
     LanguageParam,
@@ -29,6 +30,7 @@ from localidades_api.api.public_address import public_url
 from localidades_api.api.responses import ResponseBuilder, answer_without_release
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.capitals import CAPITAL, CIUDAD_DE_MEXICO
+from localidades_api.catalogue.keys import state_of
 from localidades_api.catalogue.mercator import MAX_ZOOM, MEXICO
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities
@@ -40,7 +42,6 @@ from localidades_api.html.png import draw_card
 from localidades_api.html.reference import describe_reference
 from localidades_api.html.renderer import HTML, JSON, View, root_of
 from localidades_api.html.static_files import STATIC, CompressedStaticFiles
-from localidades_api.html.svg import City, draw_country
 from localidades_api.http.caching import CACHE_CONTROL, freshness_headers, is_fresh
 from localidades_api.http.documents import respond_with_document
 from localidades_api.http.headers import VARY_BY_LANGUAGE, vary_by_type
@@ -103,18 +104,15 @@ async def _map_context(services: Services, release: Release, query: MapQuery, ov
     if query.municipio_id is not None:
         named = await services.repository.list_municipalities_by_key(release, {query.municipio_id})
         names += [f"{area.nombre}, {area.estado}" for area in named.values()]
-    cities = (
-        City(place.longitud, place.latitud, place.nombre, place.poblacion, f"localidades/{place.id}/")
-        for place in overview.largest
-    )
-    drawing = draw_country(cities)
+    chosen = query.filters.chosen
+    estado_id = state_of(query.municipio_id) if query.municipio_id else query.estado_id
     return {
         "largest": overview.largest,
-        "drawing": drawing,
+        "drawing": draw_places(overview.largest, estado_id) if chosen else await draw_cities(services, release),
         "states": states,
         "centres": await _centres(services, release, states),
         "names": names,
-        "chosen": query.filters.chosen,
+        "chosen": chosen,
     }
 
 

@@ -32,7 +32,7 @@ async def get_overview(database: Database, release: Release, filters: LocalityFi
     east, north = _COLUMNS.longitud, _COLUMNS.latitud
     box = select(func.min(east), func.min(north), func.max(east), func.max(north)).where(*chosen).subquery()
     largest = (
-        select(_COLUMNS.id, _COLUMNS.nombre, _COLUMNS.poblacion, north, east)
+        select(_COLUMNS.id, _COLUMNS.nombre, _COLUMNS.municipio_id, _COLUMNS.poblacion, north, east)
         .where(*chosen)
         .order_by(_COLUMNS.prominence, _COLUMNS.id)
         .limit(_LARGEST)

@@ -63,8 +63,8 @@ class MapPage {
   fitting() {
     const { clientWidth: width, clientHeight: height } = page;
     let padding = 12;
-    if (width > 800) padding = { left: 120, right: 120, top: 110, bottom: 30 };
-    else if (height > 440) padding = { left: 30, right: 64, top: 110, bottom: 70 };
+    if (width > 800) padding = { left: 40, right: 205, top: 110, bottom: 30 };
+    else if (height > 260) padding = { left: 30, right: 64, top: 110, bottom: 70 };
     return { padding, maxZoom: 12 };
   }
 

@@ -10,13 +10,13 @@ const ALCALDIAS = 10; // the zoom from which its parts have their own names
 
 const PALETTES = {
   light: {
-    ground: "#f6f7f9", line: "#c9d0d8", backdrop: "#6b7a8c", unknown: "#b3bcc7", text: "#1c2024", soft: "#565e66", ring: "#0b6b5d",
-    sizes: ["#8f9cab", "#c08a2d", "#c4641a", "#a8341c", "#6b1024"], kinds: { U: "#b4510f", R: "#3b7a57" },
+    ground: "#f6f7f9", line: "#b08ad6", backdrop: "#93a1b0", unknown: "#a5a7aa", text: "#1c2024", soft: "#565e66", ring: "#0b6b5d",
+    sizes: ["#3f74a8", "#c08a2d", "#c4641a", "#a8341c", "#6b1024"], kinds: { U: "#b4510f", R: "#3b7a57" },
     estado: (hue) => `hsl(${hue}, 62%, 40%)`,
   },
   dark: {
-    ground: "#0c0f14", line: "#333b49", backdrop: "#8090b4", unknown: "#4a556b", text: "#e6e9ec", soft: "#a9b1b9", ring: "#6fd0bb",
-    sizes: ["#6f7f9c", "#b98f4e", "#e8ab52", "#ffd080", "#fff3d6"], kinds: { U: "#ffc46b", R: "#5fb58a" },
+    ground: "#0c0f14", line: "#7d5fa6", backdrop: "#5d6a85", unknown: "#62656b", text: "#e6e9ec", soft: "#a9b1b9", ring: "#6fd0bb",
+    sizes: ["#5b94cc", "#b98f4e", "#e8ab52", "#ffd080", "#fff3d6"], kinds: { U: "#ffc46b", R: "#5fb58a" },
     estado: (hue) => `hsl(${hue}, 65%, 64%)`,
   },
 };
@@ -105,9 +105,10 @@ export function mapStyle({ tiles, dark, color, estados = [], filters, outlines, 
         paint: { "circle-opacity": 0 }, // it loads its tiles, out of which the outlines are made
       },
       {
-        id: "outlines", type: "line", source: "outlines", minzoom: OUTLINED, layout: { "line-cap": "round" },
+        id: "outlines", type: "line", source: "outlines", minzoom: OUTLINED,
         paint: {
           "line-color": line,
+          "line-dasharray": [4, 2], // which no road has
           "line-width": ["match", ["get", "of"], "estado", 2.5, 1],
         },
       },

@@ -149,6 +149,33 @@ async def test_cities_are_links_for_keyboards_and_screen_readers(page: Page) -> 
     await expect(page).to_have_url(re.compile("/map$"))
 
 
+async def test_head_is_one_line_and_says_that_the_release_is_the_current_one(browser: Browser, base: str) -> None:
+    async with visit(browser, base, viewport={"width": 1152, "height": 800}, locale="es-MX") as page:
+        await page.goto(f"{INDEX}?format=api")
+        await expect(page.locator(".tools span")).to_have_text("Versión 2020-01 (vigente)")
+        tops = "(links) => new Set(links.map((link) => link.getBoundingClientRect().top)).size"
+        assert await page.locator("header nav a").evaluate_all(tops) == 1
+        box = await page.locator("header").bounding_box()
+        assert box
+        assert box["height"] < 60
+
+
+@pytest.mark.parametrize("locale", ["es-MX", "en-US"])
+@pytest.mark.parametrize("width", [320, 390, 1280])
+async def test_placeholder_of_the_search_is_not_cut(browser: Browser, base: str, locale: str, width: int) -> None:
+    room = """(input) => {
+        const measured = input.ownerDocument.createElement("canvas").getContext("2d");
+        const { fontSize, fontFamily } = getComputedStyle(input, "::placeholder");
+        measured.font = `${fontSize} ${fontFamily}`;
+        const { paddingLeft, paddingRight, fontSize: cross } = getComputedStyle(input);
+        const inside = input.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight) - parseFloat(cross);
+        return inside - measured.measureText(input.placeholder).width;
+    }"""
+    async with visit(browser, base, viewport={"width": width, "height": 800}, locale=locale) as page:
+        await page.goto(f"{INDEX}?format=api")
+        assert await page.locator("#search").evaluate(room) >= 0
+
+
 @pytest.mark.parametrize(
     ("filters", "named", "unnamed"),
     [

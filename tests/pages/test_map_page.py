@@ -469,10 +469,24 @@ async def test_link_from_a_place_marks_it_on_the_map(browser: Browser, base: str
         assert await page.evaluate(MARKED) == [203240025]
 
 
-async def test_list_without_a_map_has_no_link_to_one(base: str) -> None:
-    for query, count in (("search=rancho", 0), ("ambito=R&municipio_id=20324", 1), ("ambito=R&clave=9999", 0)):
-        found = await parsed(f"{base}/api/census/localidades/?format=api&{query}")
-        assert sum(one.text == "Show on the map" for one in found.all("a")) == count
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("?ambito=R&municipio_id=20324", "?municipio_id=20324&ambito=R"),
+        ("?search=puerto+angel", "#map=12/15.666667/-96.491944&place=203240025"),
+        ("?search=angel&release=2020-01", "?release=2020-01#map=12/15.666667/-96.491944&place=203240025"),
+        ("?ambito=R&clave=9999", None),
+        ("suggest/?q=puerto+angel", "#map=12/15.666667/-96.491944&place=203240025"),
+        ("suggest/?q=oaxaca&kinds=estado", None),
+        ("nearest/?lat=15.667&lon=-96.492", "#map=12/15.666667/-96.491944&place=203240025"),
+        ("nearest/?lat=15.667&lon=-96.492&radius=1", None),
+    ],
+)
+async def test_list_shows_what_it_found_on_the_map(base: str, path: str, expected: str | None) -> None:
+    separator = "&" if "?" in path else "?"
+    found = await parsed(f"{base}/api/census/localidades/{path}{separator}format=api")
+    links = [one.attributes["href"] for one in found.all("a") if one.text == "Show on the map"]
+    assert links == ([f"/map{expected}"] if expected else [])
 
 
 async def test_missing_tiles_are_reported(browser: Browser, base: str) -> None:

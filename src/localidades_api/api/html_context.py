@@ -90,6 +90,7 @@ async def of_localities(
             "states": await services.repository.list_states(release),
             "municipalities": await services.repository.list_municipalities(release, estado_id) if estado_id else [],
             "details": details,
+            "ordered": [details[id_] for id_ in ids],
             "estado_id": estado_id,
             "municipio_id": filters.municipio_id,
             "is_filtered": bool(filters.chosen),

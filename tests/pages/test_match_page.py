@@ -295,6 +295,35 @@ async def test_matching_can_be_stopped(browser: Browser, base: str) -> None:
         await expect(page.get_by_role("button", name="Add keys")).to_be_enabled()
 
 
+async def test_button_is_beside_the_pasted_list_and_wants_one(page: Page) -> None:
+    pasted, button = page.get_by_label("Or paste a list"), page.get_by_role("button", name="Add keys")
+    below = await pasted.bounding_box(), await button.bounding_box()
+    assert below[0]
+    assert below[1]
+    assert 0 < below[1]["y"] - below[0]["y"] - below[0]["height"] < 80
+    await button.click()
+    await expect(pasted).to_be_focused()
+    assert await pasted.evaluate("(area) => area.validity.valueMissing")
+    await pasted.fill("Aguascalientes")
+    await page.get_by_label("Minimum certainty").scroll_into_view_if_needed()
+    await expect(button).to_be_in_viewport()
+    await button.click()
+    await expect(totals(page)).to_have_text("1 to decide")
+
+
+async def test_legends_are_within_their_borders_on_a_telephone(browser: Browser, base: str) -> None:
+    above = """(fieldsets) => fieldsets.filter((one) => {
+        const [box, legend] = [one, one.querySelector("legend")].map((part) => part.getBoundingClientRect());
+        return legend.top < box.top + 1 || legend.right > box.right;
+    }).length"""
+    async with visit(browser, base, viewport=TELEPHONE) as page:
+        await page.goto(PAGE)
+        await match(page, PASTED)
+        fieldsets = page.locator("fieldset:visible")
+        assert await fieldsets.count() == 2
+        assert await fieldsets.evaluate_all(above) == 0
+
+
 async def test_example_is_matched_by_a_click(page: Page) -> None:
     await page.get_by_role("button", name="Try an example").click()
     await expect(page.get_by_role("heading", name="Result")).to_be_focused()

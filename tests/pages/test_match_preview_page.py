@@ -48,7 +48,7 @@ def column(page: Page, name: str) -> Locator:
 
 
 async def test_workbook_is_understood_before_it_is_matched(page: Page) -> None:
-    await expect(page.get_by_role("button", name="Add keys")).to_be_hidden()
+    await expect(summary(page)).to_be_hidden()
     await choose(page, book_of())
     await expect(summary(page)).to_have_text(
         "Sheet “Visitas”, header in row 3, 5 rows. Name: Localidad · Municipio: Municipio · Estado: Entidad"

@@ -68,6 +68,9 @@ async def test_page_of_a_release_leads_to_its_layers(client: httpx.AsyncClient) 
     for link in page.inside("a", of=page.one("table")):
         assert parse_qs(urlsplit(link.attributes["href"]).query)["release"] == ["2020-01"]
     assert f"http://127.0.0.1:8000{OGC}/?release=2020-01" in [code.text for code in page.all("code")]
+    (language,) = [link.attributes["href"] for link in page.all("a") if link.attributes.get("hreflang")]
+    assert parse_qs(language.removeprefix("?")) == {"release": ["2020-01"], "lang": ["es"]}
+    assert "/map?release=2020-01" in [link.attributes["href"] for link in page.all("a")]
     assert (await client.get(f"{OGC}/?release=1999-01", headers=BROWSER)).status_code == 404
 
 

@@ -293,8 +293,8 @@ async def show_landing_page(
     builder = await _FeatureAnswer.begin(request, query, services)
     if _wants_html(query, request):
         collections = [{"id": name, "title": title, "description": said} for name, (title, said) in _TITLES.items()]
-        content = {"release": query.release, "collections": collections}
-        return answer_without_release(request, query, "ogc.html", "OGC API - Features", content)
+        page = {"collections": collections}
+        return answer_without_release(request, query, "ogc.html", "OGC API - Features", page, query.release)
     if builder.is_not_modified:
         return builder.not_modified()
     content = {

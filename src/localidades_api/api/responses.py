@@ -303,8 +303,9 @@ def answer_without_release(
     template: str,
     title: str,
     content: Any,  # noqa: ANN401  # as JSON
+    pinned: str | None = None,
 ) -> Response:
-    """Answer with content that depends on no release, as an HTML page or JSON."""
+    """Answer with content that depends on no release, as an HTML page or JSON; the page's links keep a `pinned` one."""
     renderer = select_renderer(query.format, request.headers)
     view = View(
         template,
@@ -313,8 +314,9 @@ def answer_without_release(
         root=root_of(request.scope),
         public_url=public_url(request),
         target=f"{request.scope['path']}?format=json",
+        pinned=pinned,
         language=query.lang or preferred_language(request.headers),
-        query={"lang": query.lang} if query.lang else {},
+        query={name: value for name, value in (("release", pinned), ("lang", query.lang)) if value},
     )
     vary = VARY_BY_LANGUAGE if renderer is HTML else {}
     headers = {"Cache-Control": CACHE_CONTROL, **vary, **renderer.headers}

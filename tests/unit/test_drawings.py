@@ -66,6 +66,25 @@ def test_country_is_drawn() -> None:
     assert [written(dot, dot.label) for dot in drawn.dots] == ["244 187 3"]
 
 
+def test_capital_is_named_beside_its_dot_if_its_place_is_covered() -> None:
+    cities = [
+        svg.City(-101.0, 22.15, "San Luis Potosí", 800_000, "a/", is_capital=True),
+        svg.City(-99.3, 22.45, "Valles", 100_000, "b/"),
+        svg.City(-99.6, 22.45, "Fraccionamiento Valles", 90_000, "c/"),
+    ]
+    for number, label in ((1, "223 150 start"), (2, "215 154 end")):
+        (link,) = [one for one in svg.draw_country(cities[:number]).links if one.path == "a/"]
+        assert f"{link.label.x} {link.label.y} {link.label.anchor}" == label
+
+
+def test_name_is_where_a_telephone_has_room_for_its_letters_beside_a_dot() -> None:
+    monterrey = svg.City(-100.3, 25.67, "Monterrey", 1_140_000, "a/", is_capital=True)
+    for latitude, anchor in ((26.1, "start"), (25.9, "end")):
+        reynosa = svg.City(-98.3, latitude, "Reynosa", 690_000, "b/")
+        (link,) = [one for one in svg.draw_country([monterrey, reynosa]).links if one.path == "a/"]
+        assert (link.label.anchor, link.is_large) == (anchor, True)
+
+
 def test_backdrop_and_inset_are_drawn() -> None:
     cells = {0: 1, 1: 15, 2: 1, 11: 1, 12: 58, 25: 1, 38: 59, 39: 1}
     drawn = svg.draw_backdrop([value for cell in cells.items() for value in cell], Frame(0, 0, 10, 4, 1)).decode()

@@ -355,13 +355,14 @@ def draw_country(cities: Iterable[City]) -> Country:
 
 
 def _place(dot: Dot, city: City, names: _Lettering, large_names: _Lettering) -> Label | None:
-    """Return the label of a city: on the side of its dot where a telephone has room too, if there is one."""
+    """Return the label of a city: where a telephone has room too, if there is such a place beside its dot."""
     crowded = _CROWDED.get(city.nombre)
     if crowded and names.has_room(crowded, _LETTER):
         return crowded
     labels = list(names.labels(dot, city.nombre, _LETTER))
-    sides = [label for label in labels if label.y == labels[0].y]
-    return next((label for label in sides if large_names.has_room(label, _LARGE_LETTER)), labels[0] if labels else None)
+    return next(
+        (label for label in labels if large_names.has_room(label, _LARGE_LETTER)), labels[0] if labels else None
+    )
 
 
 def _lead(dot: Dot, label: Label) -> tuple[int, int] | None:

@@ -190,11 +190,11 @@ class _Lettering:
                 yield Label(round(x), round(dot.y + down + self._baseline), anchor, text)
 
     def has_room(self, label: Label, letter: float) -> bool:
-        """Tell whether a name touches nothing."""
+        """Return whether a name touches nothing."""
         return self._is_free(self._area_of(label, letter))
 
     def has_room_for_dot(self, dot: Dot) -> bool:
-        """Tell whether a dot touches nothing."""
+        """Return whether a dot touches nothing."""
         return self._is_free(_Extent.around(dot))
 
     def _area_of(self, label: Label, letter: float) -> _Extent:

@@ -25,11 +25,8 @@ _NARROW = {**dict.fromkeys("Iijlí'. ", 0.45), **dict.fromkeys("frt", 0.65)}  # 
 _ROOT_PER_UNIT = 800  # root of a city's inhabitants per unit of its dot's radius, beyond 1
 _BASELINE = 2.0  # below the middle of a line, on a drawing of the country
 _GAP = 2  # between a name and its dot, or the line that leads there
-_MAP_LETTER, _MAP_BOLD, _MAP_LINE = (
-    9.5,
-    10.6,
-    17.0,
-)  # width of a letter on a map, of a bold one, and the height of a line
+# The width of a letter on a map, of a bold one, and the height of a line.
+_MAP_LETTER, _MAP_BOLD, _MAP_LINE = 9.5, 10.6, 17.0
 _MAP_BASELINE = 5.1
 _BEFORE = {"start": 0.0, "middle": 0.5, "end": 1.0}  # parts of a text before its anchor
 _MAP_LABEL = 22  # letters of the name in the middle of a map, which is bold

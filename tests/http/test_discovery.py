@@ -34,7 +34,7 @@ async def test_sitemap_from_robots_txt_lists_existing_pages(client: httpx.AsyncC
     addresses = [one.text or "" for one in root.iter(f"{NAMESPACE}loc")]
     states = (await client.get("/api/census/estados/?page_size=100")).json()["quantity"]
     municipalities = (await client.get("/api/census/municipios/?page_size=1000")).json()["quantity"]
-    assert len(addresses) == len(set(addresses)) == 10 + states + municipalities
+    assert len(addresses) == len(set(addresses)) == 13 + states + municipalities
     disallowed = re.findall("^Disallow: (.+)$", robots, re.MULTILINE)
     for address in addresses:
         answer = await client.get(address, headers={"Accept": "text/html"})

@@ -6,11 +6,13 @@ import os
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from alembic import command
-from sqlalchemy import Connection, event, text
+from sqlalchemy import Connection, Dialect, event, text
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -132,6 +134,30 @@ async def test_statement_is_cancelled_at_the_deadline(seeded: str, callers: int)
         for outcome in await asyncio.gather(*slow, return_exceptions=True):
             assert isinstance(outcome, DatabaseUnavailableError)
         assert [row[0] for row in await database.fetch(text("SELECT 1"))] == [1]
+    finally:
+        await database.dispose()
+
+
+@pytest.mark.parametrize("is_always", [False, True])
+async def test_connection_that_is_lost_while_it_is_set_up_is_replaced(seeded: str, *, is_always: bool) -> None:
+    database = Database.for_reading(seeded, pool_size=1, timeout=5)
+    lost: list[DBAPIConnection] = []
+
+    def connect(dialect: Dialect, _record: object, args: tuple[Any, ...], options: dict[str, Any]) -> DBAPIConnection:
+        connection = dialect.connect(*args, **options)
+        if is_always or not lost:
+            connection.driver_connection.terminate()
+            lost.append(connection)
+        return connection
+
+    event.listen(database.engine.sync_engine, "do_connect", connect)
+    try:
+        if is_always:
+            with pytest.raises(DatabaseUnavailableError):
+                await database.fetch(text("SELECT 1"))
+        else:
+            assert [row[0] for row in await database.fetch(text("SELECT 1"))] == [1]
+        assert len(lost) == (3 if is_always else 1)
     finally:
         await database.dispose()
 

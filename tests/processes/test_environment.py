@@ -42,13 +42,14 @@ COMMAND = "from localidades_api.cli import app; app()"
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the package as installed: with its migrations, outside a clone."""
+    """Return a folder with the package as installed: with its migrations and guides, outside a clone."""
     if not shutil.which("unshare") or subprocess.run([*AS_NOBODY, "true"], check=False, capture_output=True).returncode:
         pytest.skip("the system lets nobody make a user namespace, in which a user has no name")
     folder = tmp_path_factory.mktemp("installed")
     package = folder / "localidades_api"
-    for source, target in ((ROOT / "src" / "localidades_api", package), (ROOT / "migrations", package / "migrations")):
-        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+    copies = {one: package / one for one in ("migrations", "docs/guides", "docs/es/guides")}
+    for source, target in {"src/localidades_api": package, **copies}.items():
+        shutil.copytree(ROOT / source, target, ignore=shutil.ignore_patterns("__pycache__"))
     return folder
 
 

@@ -211,3 +211,8 @@ def test_another_uvicorn_is_refused_before_a_database_is_made(tmp_path: Path) ->
     assert "`serve` works with uvicorn 0.54 only, and 0.99.0 is installed" in ended.stderr
     assert "`pip install 'uvicorn==0.54.*'`" in ended.stderr
     assert "`localidades_api.asgi:app` with any ASGI server" in ended.stderr
+
+
+def test_metrics_say_that_no_release_is_published(database: str) -> None:
+    with serving(database, probe="/livez") as live:
+        eventually(lambda: b"localidades_release_published_timestamp_seconds 0.0\n" in ask(live.base, "/metrics").body)

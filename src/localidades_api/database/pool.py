@@ -261,6 +261,10 @@ def _translate_errors() -> Iterator[None]:
     except (OSError, TimeoutError, PoolTimeoutError) as error:
         COUNTERS.database_errors[error_kind(error)] += 1
         raise translate_connecting(error) from error
+    except (asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
+        # SQLAlchemy does not wrap the driver's errors while it sets a connection up, which was lost then.
+        COUNTERS.database_errors[error_kind(error)] += 1
+        raise DatabaseUnavailableError(is_passing=True) from error
     except (DBAPIError, asyncpg.PostgresError) as error:
         COUNTERS.database_errors[error_kind(error)] += 1
         translated = translate(error)

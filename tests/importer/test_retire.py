@@ -290,6 +290,7 @@ async def test_retirement_of_the_oldest_finishes_an_interrupted_one(releases: st
     await assert_only(releases, "2019-01", "2020-01")
 
 
+@pytest.mark.tail  # waits for readers for ten seconds
 def test_command_retires_all_but_the_newest(releases: str) -> None:
     settings = environment(releases, LOCALIDADES_RELEASE_POLL="0.1")
     ended = run("releases", "retire", "--keep", "2", env=settings)

@@ -18,7 +18,7 @@ from tests.support.waiting import in_thread
 
 STEPS = 8  # changes in a history
 SHARE = 10  # one in so many histories has several workers, or several servers
-GATE_SHARE = 4  # a history takes a second of processor time: the gate runs one for so many examples of other tests
+GATE_SHARE = 8  # a history takes a second of processor time: the gate runs one for so many examples of other tests
 
 pytestmark = [pytest.mark.hypothesis, pytest.mark.timeout(0)]  # as many histories as the profile says
 

@@ -129,6 +129,7 @@ in_two_looks = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.tail  # a third of a minute, because the page is long
 @in_two_looks
 async def test_reference_passes_axe(
     browser: Browser, live_server: str, scheme: str, viewport: ViewportSize, language: str

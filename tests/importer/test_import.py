@@ -26,12 +26,13 @@ from localidades_api.errors import (
     ImportRunningError,
     LocalidadesError,
 )
+from localidades_api.importer.checks import refuse_broken_letters
 from localidades_api.importer.extract import Position
 from localidades_api.importer.run import ImportReport, import_catalogue
 from localidades_api.importer.transform import Rejected
 from localidades_api.observability.progress import ImportStep
 from tests.support.application import import_into
-from tests.support.catalogue import HEADER, Place, Silent, many, write_catalogue
+from tests.support.catalogue import HEADER, TRAPS, Place, Silent, many, read_catalogue, write_catalogue
 from tests.support.database import (
     SOMEBODY_WAITS,
     assert_nothing_left,
@@ -381,6 +382,65 @@ async def test_first_file_says_if_it_is_not_of_the_whole_country(database: str, 
     every = [one for clave in range(1, 33) for one in of_estado(f"Estado {clave}", 2, f"{clave:02d}")]
     report = await import_into(database, write_catalogue(tmp_path / "2020-02.csv", every))
     assert report.losses is None
+
+
+async def test_file_that_renames_more_than_a_tenth_is_refused_unless_told_to(database: str, tmp_path: Path) -> None:
+    """Localities that are new don't make up for those that are renamed."""
+    before, added = of_estado("Colima", 100, "06"), of_estado("Colima", 200, "06")[100:]
+    await import_into(database, write_catalogue(tmp_path / "2020-01.csv", before))
+    photographed = await photograph(database)
+
+    def renamed(count: int) -> Path:
+        places = [*(replace(place, nombre=f"El {place.nombre}") for place in before[:count]), *before[count:], *added]
+        return write_catalogue(tmp_path / f"2020-{count}.csv", places)
+
+    with pytest.raises(
+        CatalogueError, match=r"renames 11 of the 100 localities that release 2020-01 .*--allow-renames\."
+    ):
+        await import_into(database, renamed(11), allow_renames=False)
+    await assert_nothing_left(database, photographed)
+    assert (await import_into(database, renamed(11), dry_run=True)).comparison.renamed == 11
+    assert (await import_into(database, renamed(10), allow_renames=False)).comparison.renamed == 10
+
+
+@pytest.mark.parametrize(
+    ("name", "is_broken"),
+    [
+        *(
+            ("Ánimas, Ñandú y Güémez".encode().decode(wrong), True)
+            for wrong in ("latin-1", "cp850", "cp437", "mac_roman")
+        ),
+        ("El Cajón y Güémez".encode().decode("cp1252"), True),
+        ("La Mar\N{LATIN CAPITAL LETTER A WITH TILDE}\N{SOFT HYPHEN}a", True),
+        ("Güémez".encode("ascii", "replace").decode(), True),
+        ("Güémez".encode("cp1252").decode(errors="replace"), True),
+        *((trap.nombre, False) for trap in TRAPS),
+        ("Ânimas", False),
+        ("SÃO JOÃO", False),
+    ],
+)
+def test_broken_letters_are_told_from_rare_ones(tmp_path: Path, name: str, *, is_broken: bool) -> None:
+    """Those of a hundredth of the names may be the places' own."""
+    places = of_estado("Colima", 98, "06")  # with the names of the estado and the municipio, a hundred
+    for count in (1, 2):
+        places[count - 1] = replace(places[count - 1], nombre=name)
+        catalogue = read_catalogue(write_catalogue(tmp_path / f"{count}.csv", places))
+        if is_broken and count == 2:
+            with pytest.raises(CatalogueError) as refused:
+                refuse_broken_letters(catalogue)
+            sentence = f"2 of the 100 names in the file have broken letters, such as {name!r}: a program"
+            assert str(refused.value).startswith(sentence)
+        else:
+            refuse_broken_letters(catalogue)
+
+
+async def test_file_with_broken_letters_is_refused_unless_told_to(database: str, tmp_path: Path) -> None:
+    path = write_catalogue(tmp_path / "2020-01.csv", of_estado("MÃ©xico", 3))
+    before = await photograph(database)
+    with pytest.raises(CatalogueError, match=r"1 of the 5 names .* as 'MÃ©xico': .* pass --allow-broken-letters\."):
+        await import_into(database, path)
+    await assert_nothing_left(database, before)
+    assert (await import_into(database, path, allow_broken_letters=True)).localities == 3
 
 
 @pytest.mark.parametrize(

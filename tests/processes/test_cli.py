@@ -202,7 +202,8 @@ def test_bash_completion_works_once_installed(installed: dict[str, str]) -> None
     assert "bash completion installed in " in said[0]
     assert "localidades-api.sh" in Path(installed["HOME"], ".bashrc").read_text()
     assert commands == "import"
-    own = {"--release", "--sheet", "--dry-run", "--allow-shrink", "--keep", "--keep-demo", "--reason", "--json"}
+    own = {"--release", "--sheet", "--dry-run", "--keep", "--keep-demo", "--reason", "--json"}
+    own |= {"--allow-shrink", "--allow-renames", "--allow-broken-letters"}
     assert set(options.split()) == own | {"--help"}
 
 

@@ -49,9 +49,9 @@ async def _writing(url: str) -> AsyncIterator[Database]:
 
 
 async def import_into(url: str, source: Path | str, **options: Any) -> ImportReport:  # noqa: ANN401  # passed on
-    """Import a file as the command line does."""
+    """Import a file as the command line does, except that all places may be renamed."""
     async with _writing(url) as database:
-        return await import_catalogue(database, str(source), Silent(), **options)
+        return await import_catalogue(database, str(source), Silent(), **{"allow_renames": True, **options})
 
 
 def import_file(url: str, source: Path | str) -> None:

@@ -163,7 +163,7 @@ def migrate(
         "localidades-api import demo --json | jq .totals",
     ),
 )
-def import_(
+def import_(  # noqa: PLR0913  # an argument for each option
     source: _Source,
     release: Annotated[
         str | None,
@@ -175,6 +175,13 @@ def import_(
     allow_shrink: Annotated[
         bool,
         typer.Option("--allow-shrink", help="Accept a catalogue that lacks over 10% of the localities or an estado."),
+    ] = False,
+    allow_renames: Annotated[
+        bool, typer.Option("--allow-renames", help="Accept a catalogue that renames over 10% of the localities.")
+    ] = False,
+    allow_broken_letters: Annotated[
+        bool,
+        typer.Option("--allow-broken-letters", help="Accept names that look as if read in the wrong encoding."),
     ] = False,
     keep: Annotated[
         Path | None,
@@ -206,6 +213,8 @@ def import_(
         release=release,
         dry_run=dry_run,
         allow_shrink=allow_shrink,
+        allow_renames=allow_renames,
+        allow_broken_letters=allow_broken_letters,
         keep_demo=keep_demo,
         reason=reason or None,
         sheet=sheet,

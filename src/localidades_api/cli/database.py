@@ -111,12 +111,14 @@ async def _on_database(
         await database.dispose()
 
 
-def run_import(
+def run_import(  # noqa: PLR0913  # an argument for each option of the command
     source: str,
     *,
     release: str | None,
     dry_run: bool,
     allow_shrink: bool,
+    allow_renames: bool,
+    allow_broken_letters: bool,
     keep_demo: bool,
     reason: str | None,
     sheet: str | None,
@@ -137,6 +139,8 @@ def run_import(
                 release=release,
                 dry_run=dry_run,
                 allow_shrink=allow_shrink,
+                allow_renames=allow_renames,
+                allow_broken_letters=allow_broken_letters,
                 keep_demo=keep_demo,
                 reason=reason,
                 sheet=sheet,

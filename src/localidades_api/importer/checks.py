@@ -1,5 +1,6 @@
-"""Refuses a catalogue that is already published, or that lacks much of the previous release."""
+"""Refuses a catalogue that is published already, lacks or renames much of the last release, or has broken letters."""
 
+import re
 from collections.abc import Sequence
 
 from sqlalchemy import text
@@ -45,6 +46,9 @@ async def refuse_published(connection: AsyncConnection, name: str, sha256: str) 
 
 
 _MAX_NAMED = 3  # estados in a message
+# Two letters for one: UTF-8 that was read as windows-1252 (`MÃ©xico`), as a code page of DOS or as Mac Roman. And what
+# stands for a letter that an encoding lacks. INEGI's names have none of these.
+_BROKEN_LETTER = re.compile(r"[ÂÃ├√][^\x00-\x7f]|[?\ufffd]")
 
 
 def refuse_losses(comparison: Comparison, catalogue: CatalogueRecords) -> None:
@@ -65,6 +69,32 @@ def describe_losses(comparison: Comparison, catalogue: CatalogueRecords) -> str 
     if comparison.lost_states:
         return f"The file has {has}: it lacks {_enumerate(comparison.lost_states)}, and {share}."
     return f"The file lacks {share}, over 10%." if comparison.removed * 10 > before else None
+
+
+def refuse_renames(comparison: Comparison, catalogue: CatalogueRecords) -> None:
+    """Raise CatalogueError if over a tenth of the keys that the previous release has too have another name."""
+    shared = len(catalogue.localities) - comparison.added
+    if comparison.renamed * 10 > shared:
+        raise CatalogueError(
+            f"The file renames {comparison.renamed:,} of the {shared:,} localities that release {comparison.previous}"
+            " has too, over 10%: its names are probably damaged, or beside the wrong keys. Download it again. If the"
+            " names are right, pass --allow-renames."
+        )
+
+
+def refuse_broken_letters(catalogue: CatalogueRecords) -> None:
+    """Raise CatalogueError if over a hundredth of the names were read or written in the wrong encoding."""
+    names = [
+        *(state.nombre for state in catalogue.states.values()),
+        *(municipality.nombre for municipality in catalogue.municipalities.values()),
+        *(locality.nombre for locality in catalogue.localities),
+    ]
+    if len(broken := list(filter(_BROKEN_LETTER.search, names))) * 100 > len(names):
+        raise CatalogueError(
+            f"{len(broken):,} of the {len(names):,} names in the file have broken letters, such as {broken[0]!r}: a"
+            " program has read or saved the file in the wrong encoding. Download it again, and import it as it is. If"
+            " the names are right, pass --allow-broken-letters."
+        )
 
 
 def _enumerate(names: Sequence[str]) -> str:

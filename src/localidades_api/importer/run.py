@@ -23,7 +23,13 @@ from localidades_api.errors import (
     InsufficientMemoryError,
     UncertainPublicationError,
 )
-from localidades_api.importer.checks import describe_losses, refuse_losses, refuse_published
+from localidades_api.importer.checks import (
+    describe_losses,
+    refuse_broken_letters,
+    refuse_losses,
+    refuse_published,
+    refuse_renames,
+)
 from localidades_api.importer.extract import open_catalogue, watch_reading
 from localidades_api.importer.kept_files import KeptFiles
 from localidades_api.importer.load import load_release, publish, vacuum
@@ -92,6 +98,8 @@ async def import_catalogue(  # noqa: PLR0913  # an argument for each option of t
     unnamed: str | None = None,
     dry_run: bool = False,
     allow_shrink: bool = False,
+    allow_renames: bool = False,
+    allow_broken_letters: bool = False,
     keep_demo: bool = False,
     reason: str | None = None,
     sheet: str | None = None,
@@ -115,6 +123,8 @@ async def import_catalogue(  # noqa: PLR0913  # an argument for each option of t
             async with AsyncExitStack() as stack, database.connect() as connection:
                 await begin_import(connection)
                 name, catalogue = await _read(connection, file, sheet, release, unnamed, progress)
+                if not allow_broken_letters:
+                    refuse_broken_letters(catalogue)
                 if indexer is not None and not dry_run:
                     areas = Areas.of(catalogue.states.values(), catalogue.municipalities.values())
                     index = indexer.building(name, file.sha256, areas, catalogue.localities, progress)
@@ -126,6 +136,8 @@ async def import_catalogue(  # noqa: PLR0913  # an argument for each option of t
                 comparison = await compare_with_current(connection, release_id, name)
                 if not allow_shrink:
                     refuse_losses(comparison, catalogue)
+                if not allow_renames:
+                    refuse_renames(comparison, catalogue)
                 await complete_comparisons(connection)
                 await publish(connection, release_id, progress, reason)
                 demo_retired = name != DEMO_RELEASE and not keep_demo and await withdraw_demo(connection)

@@ -120,6 +120,38 @@ async def test_missing_required_standby_is_unavailable(seeded: str) -> None:
     await database.dispose()
 
 
+@pytest.mark.parametrize("attributes", ["any", "primary", "read-write", "prefer-standby"])
+async def test_primary_is_used_for_reading_and_for_writing(seeded: str, attributes: str) -> None:
+    address = f"{seeded}&target_session_attrs={attributes}"
+    for database in (Database.for_reading(address, pool_size=1, timeout=5), Database.for_writing(address)):
+        assert [row[0] for row in await database.fetch(text("SELECT 1"))] == [1]
+        await database.dispose()
+
+
+@pytest.mark.parametrize(
+    ("parameter", "named"),
+    [
+        ("statement_cache_size=0", 'unrecognized configuration parameter "statement_cache_size"'),
+        ("prepare_threshold=0", 'unrecognized configuration parameter "prepare_threshold"'),
+        ("options=endpoint%3Dsilent-sea", "invalid command-line argument for server process: endpoint=silent-sea"),
+        ("work_mem=much", 'invalid value for parameter "work_mem": "much"'),
+        ("port_=5432", 'unrecognized configuration parameter "port_"'),
+        ("max_connections=5", 'parameter "max_connections" cannot be changed without restarting the server'),
+    ],
+)
+async def test_parameter_that_the_server_refuses_is_named(seeded: str, parameter: str, named: str) -> None:
+    address = f"{seeded}&{parameter}"
+    sentence = f"The server refuses a parameter of DATABASE_URL ({named}): correct or remove it."
+    reading, writing = Database.for_reading(address, pool_size=1, timeout=5), Database.for_writing(address)
+    with pytest.raises(DatabaseUnavailableError) as unavailable:
+        await reading.fetch(text("SELECT 1"))
+    with pytest.raises(ConfigurationError) as refused:
+        async with writing.connect():
+            pass
+    assert (str(unavailable.value), str(refused.value)) == (sentence, sentence)
+    assert unavailable.value.detail == "The database does not answer."
+
+
 async def test_bad_port_is_refused_without_the_password() -> None:
     with pytest.raises(ConfigurationError) as caught:
         await Servers(Dsn.parse("postgresql://u:s3cr3t@h:port/d")).connect(timeout=1)

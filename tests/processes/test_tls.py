@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import AsyncIterator, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -129,6 +130,18 @@ async def test_trusted_server_is_used(servers: TlsServers) -> None:
         assert rows[0][0] is True
     finally:
         await database.dispose()
+
+
+async def test_store_of_the_system_is_used(servers: TlsServers, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"postgresql://postgres:{PASSWORD}@localhost:{servers.good}/localidades?sslrootcert=system"
+    for trusted, is_trusted in ((servers.certificates.authority, True), (servers.certificates.stranger, False)):
+        monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
+        database = Database.for_reading(url, pool_size=1, timeout=10)
+        try:
+            with nullcontext() if is_trusted else pytest.raises(DatabaseUnavailableError, match=UNTRUSTED):
+                await database.fetch(text("SELECT 1"))
+        finally:
+            await database.dispose()
 
 
 async def test_renewed_certificates_need_no_restart(servers: TlsServers, tmp_path: Path) -> None:

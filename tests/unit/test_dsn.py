@@ -33,6 +33,7 @@ from localidades_api.errors import ConfigurationError
             "u@",
             {"host": "a:1,b:2", "target_session_attrs": "prefer-standby"},
         ),
+        ("postgresql://u@h/d?target_session_attrs=read-write", "u@h", {"target_session_attrs": "primary"}),
         ("postgresql://u@/d?host=/run/postgresql&port=5432", "u@", {"host": "/run/postgresql", "port": "5432"}),
     ],
 )
@@ -86,6 +87,31 @@ def test_standby_and_pooler_are_read(query: str, *, prefers_standby: bool, is_po
     dsn = Dsn.parse(f"postgresql://u@h/d{query}")
     assert (dsn.prefers_standby, dsn.is_pooled) == (prefers_standby, is_pooled)
     assert "pgbouncer" not in dsn.address
+
+
+@pytest.mark.parametrize(
+    ("query", "trusts_system"),
+    [
+        ("", False),
+        ("?sslrootcert=system", True),
+        ("?sslrootcert=system&sslmode=verify-full", True),
+        ("?sslrootcert=system&sslmode=disable", False),
+    ],
+)
+def test_store_of_the_system_is_read(query: str, *, trusts_system: bool) -> None:
+    assert Dsn.parse(f"postgresql://u@h/d{query}").trusts_system == trusts_system
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        ("sslmode=require", "DATABASE_URL: sslrootcert=system needs sslmode=verify-full"),
+        ("sslcert=c", "DATABASE_URL: sslrootcert=system can't be used with sslcert"),
+    ],
+)
+def test_store_of_the_system_is_not_combined_with_what_it_excludes(query: str, sentence: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"^{sentence}$"):
+        Dsn.parse(f"postgresql://u@h/d?sslrootcert=system&{query}")
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ _CHOICES = {
     "sslmode": ("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
     "target_session_attrs": ("any", "primary", "standby", "prefer-standby", "read-write", "read-only"),
 }
+SYSTEM = "system"  # instead of a file, the certificates that the system trusts
 _FILES = ("sslrootcert", "sslcrl", "sslcert", "sslkey")
 # libpq fills these in from variables such as PGSSLMODE. asyncpg does too, but without naming them in errors.
 _FROM_VARIABLES = ("sslmode", "target_session_attrs", *_FILES)
@@ -55,6 +56,7 @@ class Dsn:
     addresses: tuple[str, ...]
     connect_timeout: float | None
     prefers_standby: bool
+    trusts_system: bool  # whether certificates are checked against those that the system trusts
     is_pooled: bool  # the connection goes through a pooler: `pgbouncer=true`, as Prisma and its hosts write it
 
     @classmethod
@@ -93,6 +95,7 @@ class Dsn:
             tuple(written(*one) for one in _split_hosts(parts.netloc, options)),
             connect_timeout,
             options.get("target_session_attrs") == "prefer-standby",
+            options.get("sslrootcert") == SYSTEM and options["sslmode"] != "disable",
             is_pooled,
         )
 
@@ -152,12 +155,26 @@ def _check_values(options: dict[str, str]) -> None:
     for name, choices in _CHOICES.items():
         if options.get(name, choices[0]) not in choices:
             raise ConfigurationError(f"{sources[name]} must be one of {', '.join(choices)}")
+    _adapt(options, sources)
     for name in _FILES:
         try:
-            if (path := options.get(name)) and options.get("sslmode") != "disable":
+            if (path := options.get(name, "")) not in {"", SYSTEM} and options.get("sslmode") != "disable":
                 Path(path).read_bytes()
         except OSError as error:
             raise ConfigurationError(f"{sources[name]} names a file that can't be used ({error.strerror})") from error
+
+
+def _adapt(options: dict[str, str], sources: Mapping[str, str]) -> None:
+    """Replace the values that asyncpg reads in another way than libpq."""
+    if options.get("target_session_attrs") == "read-write":
+        # asyncpg would ask whether the session is read-only, as those of `serve` are on every server.
+        options["target_session_attrs"] = "primary"
+    if options.get("sslrootcert") == SYSTEM:
+        # Anybody can get a certificate that the system trusts, for another host.
+        if options.setdefault("sslmode", "verify-full") not in {"verify-full", "disable"}:
+            raise ConfigurationError(f"{sources['sslrootcert']}={SYSTEM} needs sslmode=verify-full")
+        if taken := options.keys() & {"sslcert", "sslcrl"}:  # asyncpg would ignore them
+            raise ConfigurationError(f"{sources['sslrootcert']}={SYSTEM} can't be used with {min(taken)}")
 
 
 def _check_ports(netloc: str, options: Mapping[str, str]) -> None:

@@ -2,13 +2,13 @@
 
 import errno
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import asyncpg
 from sqlalchemy.exc import DBAPIError, InterfaceError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from localidades_api.errors import DatabaseUnavailableError
+from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
 
 # Texts of asyncpg, which raises these errors without a type that identifies them.
 _NO_TLS = "rejected SSL upgrade"
@@ -24,9 +24,10 @@ _TOO_MANY_FILES = (
 )
 NO_POOLER_EXPECTED = "The connection goes through a pooler: add pgbouncer=true to the parameters of DATABASE_URL."
 _CONNECTION = "08"
+_UNSUPPORTED_PARAMETER = "unsupported startup parameter"
 # Messages of PgBouncer itself, whose SQLSTATE is that of a protocol violation or a lost connection.
 _POOLER = {
-    "unsupported startup parameter": NO_POOLER_EXPECTED,
+    _UNSUPPORTED_PARAMETER: NO_POOLER_EXPECTED,
     "no more connections allowed": "The pooler has as many clients as it allows: raise its max_client_conn, or lower"
     " LOCALIDADES_POOL_SIZE.",
     "query_wait_timeout": "The pooler had no free session in time: raise its default_pool_size.",
@@ -54,6 +55,8 @@ _UNAVAILABLE = {
     "58": "The database reports a system error: see its log.",
     "XX": "The database reports an internal error, or its files are damaged: see its log.",
 }
+# SQLSTATE codes of an unknown, unreadable, invalid or unchangeable parameter; nothing else has them on connecting.
+_PARAMETER = frozenset({"42704", "42601", "42602", "22023", "55P02"})
 # SQLSTATE codes and classes of a SELECT that the server always refuses.
 _REFUSED = {
     "42501": "The database refuses to let the service read: run `localidades-api roles`, or grant the role its rights.",
@@ -103,6 +106,15 @@ def translate_connecting(error: Exception) -> DatabaseUnavailableError:
             "The database does not offer TLS, which sslmode in DATABASE_URL, or PGSSLMODE, requires."
         )
     return DatabaseUnavailableError()
+
+
+def translate_parameter(error: asyncpg.PostgresError, own: Iterable[str]) -> ConfigurationError | None:
+    """Return ConfigurationError if a server refuses a parameter of DATABASE_URL, and not one of the service's `own`."""
+    message = str(error.args[0])
+    is_unsupported = _UNSUPPORTED_PARAMETER in message and not any(name in message for name in own)
+    if error.sqlstate not in _PARAMETER and not is_unsupported:
+        return None
+    return ConfigurationError(f"The server refuses a parameter of DATABASE_URL ({message}): correct or remove it.")
 
 
 def translate(error: DBAPIError | asyncpg.PostgresError) -> DatabaseUnavailableError | None:

@@ -7,6 +7,7 @@ from typing import Any
 import asyncpg
 
 from localidades_api.database.dsn import NO_ADDRESS, Dsn
+from localidades_api.database.failures import translate_parameter
 from localidades_api.errors import ConfigurationError
 
 _AVOID_INTERVAL = 3.0  # seconds; a server that is back gets connections again within five
@@ -31,6 +32,7 @@ class Servers:
 
     def __init__(self, dsn: Dsn) -> None:
         self._dsn = dsn
+        self._tls = {"ssl": True} if dsn.trusts_system else {}  # with the default context of Python
         self._avoided: dict[str, float] = {}
 
     async def connect(self, *, timeout: float, **options: Any) -> ServerConnection:  # noqa: ANN401, ASYNC109  # asyncpg's
@@ -48,7 +50,7 @@ class Servers:
                 if spare and self._is_avoided(address):
                     break
                 try:
-                    connection = await _open(address, timeout=share, **options)
+                    connection = await _open(address, timeout=share, **self._tls, **options)
                 except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
                     self.avoid(address)
                     fault = error
@@ -81,6 +83,8 @@ async def _open(address: str, **options: Any) -> ServerConnection:  # noqa: ANN4
         connection: ServerConnection = await asyncpg.connect(address, connection_class=ServerConnection, **options)
     except asyncpg.ClientConfigurationError as error:
         raise ConfigurationError(f"DATABASE_URL, or a variable such as PGSSLMODE: {error.args[0]}") from None
+    except asyncpg.PostgresError as error:
+        raise translate_parameter(error, options.get("server_settings", ())) or error from None
     except (asyncpg.InterfaceError, OSError):  # an untrusted certificate is a ValueError too, and a server's fault
         raise
     except (ValueError, LookupError, OverflowError):  # asyncpg can't read the address; its message may quote a password

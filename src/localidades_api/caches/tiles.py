@@ -6,9 +6,10 @@ import time
 from array import array
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
+from typing import Any, TypeVar
 
 from cachetools import LRUCache
 
@@ -42,16 +43,19 @@ _OVERHEAD = 400  # bytes per tile in addition to its body: key, objects
 _PAUSE_FACTOR = 4  # a pause after a tile, as a multiple of the time to draw it
 PREWARMED_ZOOM = 6  # deeper tiles are drawn in less than 30 ms each
 
+V = TypeVar("V")
+
 _Key = tuple[Release, Tile | None]  # None is the backdrop of the whole country
 
 
 class TileCache:
-    """Caches tiles, up to `limit` bytes; concurrent requests for one share its query."""
+    """Caches tiles, up to `limit` bytes, and what they are drawn from; concurrent requests share a query."""
 
     def __init__(self, database: Database, limit: int = _MAX_CACHE) -> None:
         self._database = database
         self._kept: LRUCache[_Key, bytes] = LRUCache(limit, getsizeof=_size)
         self._drawing: SingleFlight[_Key, bytes] = SingleFlight()
+        self._reading: SingleFlight[tuple[int, Release], Any] = SingleFlight()
         self._bounds: LRUCache[Release, Box | None] = LRUCache(8)
         self._cells: LRUCache[Release, array[int]] = LRUCache(2)  # each below 800 kB
         self._state_cells: LRUCache[Release, list[StateCell]] = LRUCache(2)  # some 5,000 cells each
@@ -74,24 +78,15 @@ class TileCache:
 
     async def cells(self, release: Release) -> "array[int]":
         """Return the cells of the frame of Mexico that hold any place, each followed by its number of places."""
-        held: array[int] | None = self._cells.get(release)
-        if held is None:
-            held = self._cells[release] = await get_backdrop(self._database, release, MEXICO)
-        return held
+        return await self._get(self._cells, release, lambda: get_backdrop(self._database, release, MEXICO))
 
     async def state_cells(self, release: Release) -> list[StateCell]:
         """Return what each estado has in each cell of the frame of drawings of estados, and outside."""
-        held: list[StateCell] | None = self._state_cells.get(release)
-        if held is None:
-            held = self._state_cells[release] = await list_state_cells(self._database, release, STATES)
-        return held
+        return await self._get(self._state_cells, release, lambda: list_state_cells(self._database, release, STATES))
 
     async def bounds(self, release: Release) -> Box | None:
         """Return the smallest box around all places of a release, or None if none has coordinates."""
-        if release not in self._bounds:
-            self._bounds[release] = await get_bounds(self._database, release)
-        bounds: Box | None = self._bounds[release]
-        return bounds
+        return await self._get(self._bounds, release, lambda: get_bounds(self._database, release))
 
     async def prewarm(self, release: Release) -> None:
         """Cache the tiles with the most places, so that no request waits for them; without a database, none.
@@ -108,6 +103,14 @@ class TileCache:
     async def close(self) -> None:
         """Cancel the queries that are running."""
         await self._drawing.close()
+        await self._reading.close()
+
+    async def _get(self, held: LRUCache[Release, V], release: Release, fetch: Callable[[], Awaitable[V]]) -> V:
+        """Return what one of the caches holds of a release, or fetch it."""
+        if release not in held:
+            held[release] = await self._reading.run((id(held), release), fetch)
+        found: V = held[release]
+        return found
 
     async def _draw(self, release: Release, tile: Tile) -> bytes:
         content = await get_tile(self._database, release, tile, _MAX_PLACES)

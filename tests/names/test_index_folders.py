@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from localidades_api.name_indexes.build import _CODE, _PACKAGE
+from localidades_api.name_indexes.build import _CODE, _PACKAGE, _READERS
 from localidades_api.name_indexes.folders import (
     OpenIndex,
     digest_of_code,
@@ -163,34 +163,49 @@ def test_default_is_the_users_cache_and_the_temporary_folder_without_one(tmp_pat
     assert default_root(package, homeless, TMPDIR=str(temporary)) == there
 
 
-def test_every_module_that_an_index_is_built_with_decides_its_name() -> None:
-    modules = {path.relative_to(_PACKAGE).with_suffix("").as_posix() for path in _PACKAGE.rglob("*.py")}
-    seen, coming = set[str](), {"names/build"}
+def imported_by(module: str) -> set[str]:
+    """Return the modules of the package that a module imports."""
+    found = set()
+    for node in ast.walk(ast.parse((_PACKAGE / module).read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("localidades_api."):
+            base = (node.module or "").removeprefix("localidades_api.").replace(".", "/")
+            found |= {f"{base}.py", *(f"{base}/{name.name}.py" for name in node.names)}
+    return {name for name in found if (_PACKAGE / name).is_file()}
+
+
+def test_no_module_that_an_index_is_built_with_counts_as_a_reader() -> None:
+    """`name_indexes/folders.py` opens indexes too, and so imports the readers."""
+    seen, coming = set[str](), {f"name_indexes/{name}.py" for name in ("build", "history", "places")}
     while coming:
-        module = coming.pop()
-        seen.add(module)
-        for node in ast.walk(ast.parse((_PACKAGE / f"{module}.py").read_text())):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("localidades_api."):
-                base = (node.module or "").removeprefix("localidades_api.").replace(".", "/")
-                coming |= ({base, *(f"{base}/{name.name}" for name in node.names)} & modules) - seen
-    of_catalogue = {"catalogue/folding", "catalogue/keys"}  # from others come names of types, sentences and errors
-    decisive = {module for module in seen if module.startswith("names/")} | (seen & of_catalogue)
-    assert {f"{module}.py" for module in decisive} <= set(_CODE)
-    assert all((_PACKAGE / part).is_file() for part in _CODE)
+        seen.add(module := coming.pop())
+        coming |= imported_by(module) - seen - {"name_indexes/folders.py"}
+    assert {"names/build.py", "names/text.py", "database/queries/places.py", "database/queries/catalogue.py"} <= seen
+    assert not seen & _READERS
+    others = {"catalogue", "database", "errors.py", "observability"}  # connections, names of types, sentences, errors
+    assert {name.partition("/")[0] for name in seen} == {"name_indexes", "names"} | others
 
 
-def test_coefficients_and_readers_do_not_decide_the_name_of_an_index(tmp_path: Path) -> None:
+def test_every_file_but_the_readers_decides_the_name_of_an_index(tmp_path: Path) -> None:
     copy = tmp_path / "package"
-    for part in _CODE:
-        (copy / part).parent.mkdir(parents=True, exist_ok=True)
-        (copy / part).write_bytes((_PACKAGE / part).read_bytes())
-    (copy / "names" / "weights.py").write_text("SURE = 0.5")
-    assert digest_of_code(copy, _CODE) == digest_of_code(_PACKAGE, _CODE)
-    for part in _CODE:
-        content = (copy / part).read_bytes()
-        (copy / part).write_bytes(content + b"\n")
-        assert digest_of_code(copy, _CODE) != digest_of_code(_PACKAGE, _CODE)
-        (copy / part).write_bytes(content)
+    shutil.copytree(_PACKAGE, copy, ignore=shutil.ignore_patterns("static", "templates", "__pycache__"))
+
+    def files(*folders: str) -> set[str]:
+        return {
+            path.relative_to(copy).as_posix() for folder in folders for path in (copy / folder).rglob("*.[pt][ys]*")
+        }
+
+    def is_renamed_by(name: str) -> bool:
+        content = (copy / name).read_bytes() if (copy / name).exists() else None
+        (copy / name).write_bytes((content or b"") + b"\n")
+        digest = digest_of_code(copy, _CODE, _READERS)
+        (copy / name).unlink() if content is None else (copy / name).write_bytes(content)
+        return digest != digest_of_code(_PACKAGE, _CODE, _READERS)
+
+    decisive = files("names", "name_indexes", "database/queries") | {"catalogue/folding.py", "catalogue/keys.py"}
+    assert decisive > _READERS
+    new = {"names/new.py", "names/new.tsv", "database/queries/new.py"}
+    assert {name for name in decisive | new if is_renamed_by(name)} == decisive - _READERS | new
+    assert not is_renamed_by("api/census.py")
 
 
 def test_tasks_of_one_process_may_list_indexes_at_once(tmp_path: Path) -> None:

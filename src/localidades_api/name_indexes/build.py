@@ -20,28 +20,31 @@ from localidades_api.names.build import build_index
 from localidades_api.names.places import Former, IndexedPlace, Withdrawn
 
 _PACKAGE = Path(__file__).parents[1]
-# The modules and tables that determine the content of an index, without its readers, whose upgrades keep it.
-_CODE = (
-    "catalogue/folding.py",
-    "catalogue/keys.py",
-    "database/queries/names.py",
-    "name_indexes/build.py",
-    "name_indexes/builder.py",
-    "name_indexes/history.py",
-    "name_indexes/places.py",
-    "names/build.py",
-    "names/build_files.py",
-    "names/build_table.py",
-    "names/build_words.py",
-    "names/layout.py",
-    "names/naming.py",
-    "names/places.py",
-    "names/query.py",
-    "names/text.py",
-    "names/vocabulary.py",
-    "names/estados.tsv",
-    "names/everyday_names.tsv",
-    "names/words.tsv",
+# What determines the content of an index: whole folders, so that a new module counts unless it is named below.
+_CODE = ("catalogue/folding.py", "catalogue/keys.py", "database/queries", "name_indexes", "names")
+# The modules and the table that only read an index; a change to one keeps it.
+_READERS = frozenset(
+    {
+        "name_indexes/imports.py",
+        "name_indexes/open_indexes.py",
+        "names/areas.py",
+        "names/certainty.py",
+        "names/coefficients.tsv",
+        "names/differences.py",
+        "names/evidence.py",
+        "names/faults.py",
+        "names/fields.py",
+        "names/find.py",
+        "names/index.py",
+        "names/match.py",
+        "names/match_areas.py",
+        "names/ranking.py",
+        "names/reader.py",
+        "names/rows.py",
+        "names/suggest.py",
+        "names/suggest_areas.py",
+        "names/weights.py",
+    }
 )
 MAX_IN_THREAD = 20_000  # places; a separate process builds larger indexes
 _TIMEOUT = 60.0  # seconds for a statement
@@ -57,7 +60,7 @@ def fingerprint(release: Release, releases: Collection[Release]) -> str:
 @cache
 def digest_of_builder() -> str:
     """Return a digest of the code that determines the content of an index."""
-    return digest_of_code(_PACKAGE, _CODE)
+    return digest_of_code(_PACKAGE, _CODE, _READERS)
 
 
 def earlier(release: Release, releases: Collection[Release]) -> list[Release]:

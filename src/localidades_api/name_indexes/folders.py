@@ -31,12 +31,13 @@ def digest(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
-def digest_of_code(package: Path, parts: Sequence[str]) -> str:
-    """Return a digest of the code in these modules and folders of the package, and of the version of tantivy."""
+def digest_of_code(package: Path, parts: Sequence[str], without: Collection[str] = ()) -> str:
+    """Return a digest of the version of tantivy, and of the modules and tables in these parts of the package."""
     hashed = hashlib.blake2b(version("tantivy").encode(), digest_size=12)
     files = (file for part in parts for file in (package / part, *(package / part).rglob("*")))
     for file in sorted(one for one in files if one.suffix in {".py", ".tsv"}):
-        hashed.update(f"{file.relative_to(package)}\n".encode() + file.read_bytes())
+        if (name := file.relative_to(package).as_posix()) not in without:
+            hashed.update(f"{name}\n".encode() + file.read_bytes())
     return hashed.hexdigest()
 
 

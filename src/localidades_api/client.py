@@ -339,9 +339,10 @@ def complete_key(key: str | int) -> str:
     digits = next((digits for digits in _KINDS if digits - 1 <= len(text) <= digits), 0)
     completed = text.zfill(digits)
     is_number = isinstance(key, int) and digits == _LOCALITY
-    if digits and text.isdecimal() and (is_number or key == completed):
+    is_key = digits > 0 and text.isascii() and text.isdecimal()
+    if is_key and (is_number or key == completed):
         return completed
-    hint = f" Did you mean '{completed}'?" if digits and text.isdecimal() else ""
+    hint = f" Did you mean '{completed}'?" if is_key else ""
     raise ValueError(f"A key is text of two, five or nine digits, such as '01' or '01001': {key!r} is not.{hint}")
 
 

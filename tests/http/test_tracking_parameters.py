@@ -48,6 +48,7 @@ async def test_problem_page_omits_tracking_parameters(client: httpx.AsyncClient)
         (f"{LOCALIDADES}filter/?utm_source=x&clave=&ambito=U", 303, "../?ambito=U"),
         (f"{LOCALIDADES}filter/?clave=7&ambito=U", 303, "../?ambito=U&clave=0007"),
         (f"{LOCALIDADES}filter/?clave=x7", 303, "../?clave=x7"),
+        (f"{LOCALIDADES}filter/?clave=٧", 303, "../?clave=%D9%A7"),
         (f"{LOCALIDADES}filter/?clave=01001", 303, "../?municipio_id=1001"),
         (f"{LOCALIDADES}filter/?clave=010010001&format=api&search=x", 303, "../10010001/?format=api"),
         (f"{LOCALIDADES}filter/?search=+14039+&lang=es", 303, "../../municipios/14039/?lang=es"),

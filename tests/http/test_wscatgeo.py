@@ -213,6 +213,7 @@ async def test_unknown_key_is_explained(client: httpx.AsyncClient, path: str) ->
     "path",
     [
         "geo/mgem/14", "mgel/14", "localidades", "localidades/14", "mgee/014", "v2/mgee", "vialidades/14",
+        "mgee/١٤", "mgem/١٤", "mgem/14/٠٣٩", "localidades/14/٠٣٩", "localidades/14/039/٠٠٠١", "mgee/１４",
         "mgem/014/039", "mgem/14/0039", "localidades/14/39001", "localidades/14/39/00001", "localidades/14/39/1/R",
     ],
 )  # fmt: skip

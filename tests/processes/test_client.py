@@ -42,7 +42,7 @@ def test_record_is_read_by_key(live_server: str) -> None:
     [
         (1, " Did you mean '01'?"), (14, " Did you mean '14'?"), (1001, " Did you mean '01001'?"),
         ("1", " Did you mean '01'?"), ("1001", " Did you mean '01001'?"), ("10010001", " Did you mean '010010001'?"),
-        (140_390_0010, ""), (-1, ""), ("", ""), ("01001000x", ""), ("123", ""), (123_456, ""),
+        (140_390_0010, ""), (-1, ""), ("", ""), ("01001000x", ""), ("123", ""), (123_456, ""), ("١٤", ""),
     ],
 )  # fmt: skip
 def test_bad_key_is_refused_with_the_likely_one(key: str | int, hint: str) -> None:

@@ -38,7 +38,7 @@ def see_search(query: Mapping[str, str], folder: str = "localidades") -> Respons
     if _is_key(clave, 5):
         kept["municipio_id"] = str(int(clave))
     elif clave:
-        kept["clave"] = clave.zfill(4) if clave.isdecimal() else clave
+        kept["clave"] = clave.zfill(4) if clave.isascii() and clave.isdecimal() else clave
     search = kept.get("search", "").strip()
     if any(_is_key(search, digits) for digits in _FOLDERS):
         return _see_page(search, kept, folder)

@@ -31,9 +31,11 @@ _MEDIA_TYPE = "application/json"  # without a charset, as that service says
 _MUN = r"/?(?P<mun>(?<=/)\d{1,3}|\d{3})"
 _LOC = r"/?(?P<loc>(?<=/)\d{1,4}|(?<=\d{3})\d{4})"
 _PATHS: Mapping[Level, re.Pattern[str]] = {
-    "mgee": re.compile(r"mgee(/(?P<ent>\d\d?))?/?"),
-    "mgem": re.compile(rf"mgem(/agem|/(?P<ent>\d\d?)({_MUN})?)?/?"),
-    "localidades": re.compile(rf"localidades/(?P<ent>\d\d?){_MUN}({_LOC}|/(?P<ambito>[UR]))?/?", re.IGNORECASE),
+    "mgee": re.compile(r"mgee(/(?P<ent>\d\d?))?/?", re.ASCII),
+    "mgem": re.compile(rf"mgem(/agem|/(?P<ent>\d\d?)({_MUN})?)?/?", re.ASCII),
+    "localidades": re.compile(
+        rf"localidades/(?P<ent>\d\d?){_MUN}({_LOC}|/(?P<ambito>[UR]))?/?", re.ASCII | re.IGNORECASE
+    ),
 }
 EXAMPLES: Mapping[str, str] = {  # paths, with what they answer
     "mgee": "Every estado.",

@@ -128,7 +128,7 @@ def _as_texts(value: str | float | EntityValue) -> list[str]:
     missing value of pandas, is left out.
     """
     if isinstance(value, EntityValue):
-        value = value.id if value.id.isdecimal() else value.name
+        value = value.id if value.id.isascii() and value.id.isdecimal() else value.name
     elif isinstance(value, float):
         value = (int(value) if value.is_integer() else value) if math.isfinite(value) else ""
     return [text for line in str(value).splitlines() if (text := line.strip())]

@@ -67,6 +67,18 @@ async def test_every_csv_row_conforms_to_the_data_package(of_two: httpx.AsyncCli
     assert len({row[resource["schema"]["primaryKey"]] for row in rows}) == len(rows) == 132
 
 
+async def test_data_package_has_validators(of_two: httpx.AsyncClient) -> None:
+    answer = await of_two.get(f"{PACKAGE}?release=2020-01")
+    assert (
+        answer.headers["last-modified"] == (await of_two.get(f"{LOCALIDADES}?release=2020-01")).headers["last-modified"]
+    )
+    tag = {"If-None-Match": answer.headers["etag"]}
+    again = await of_two.get(f"{PACKAGE}?release=2020-01", headers=tag)
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", answer.headers["etag"])
+    for target, host in ((PACKAGE, "test"), (f"{PACKAGE}?release=2020-01", "other")):
+        assert (await of_two.get(target, headers=tag | {"Host": host})).status_code == 200
+
+
 def is_limited(field: dict[str, Any]) -> bool:
     return "minimum" in field.get("constraints", {})
 

@@ -16,6 +16,8 @@ from localidades_api.catalogue.mercator import MEXICO_BOX
 from localidades_api.catalogue.schemas import Release
 from localidades_api.downloads.formats import FILE_TYPES
 from localidades_api.html.renderer import JSON
+from localidades_api.http.caching import freshness_headers
+from localidades_api.http.documents import respond_with_document
 from localidades_api.http.paths import LOCALIDADES, PREFIX
 
 DATA_PACKAGE = f"{LOCALIDADES}datapackage.json"
@@ -42,9 +44,9 @@ async def get_data_package(
     """Describe the CSV file of a release as a Data Package, with types that keep the zeros of keys."""
     release = await services.release(query.release)
     address = f"{str(request.base_url).rstrip('/')}{LOCALIDADES}download/?format=csv&release={release.name}"
-    # The address contains the Host header, so shared caches must not keep it.
-    headers = {**JSON.headers, "Cache-Control": "no-cache, private", "Catalogue-Release": release.name}
-    return Response(to_json(describe_data_package(release, address)), headers=headers)
+    # The address contains the Host header, so shared caches must not keep it, and the ETag is that of the content.
+    fresh = {**freshness_headers(release, JSON.format), "Cache-Control": "no-cache, private", **JSON.headers}
+    return respond_with_document(request.headers, to_json(describe_data_package(release, address)), fresh)
 
 
 def describe_data_package(release: Release, address: str) -> dict[str, Any]:

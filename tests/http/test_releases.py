@@ -15,6 +15,7 @@ import asyncpg
 import httpx
 import pytest
 from fastapi import FastAPI
+from sqlalchemy import Connection, event
 
 from localidades_api.database.import_lock import begin_import
 from localidades_api.database.pool import Database
@@ -142,6 +143,21 @@ async def test_new_release_is_available_by_name_at_once(seeded_database: str, ne
         assert (await client.get(f"{LOCALIDADES}?release=2021-01")).status_code == 404
         await import_into(seeded_database, next_catalogue)
         assert (await client.get(f"{LOCALIDADES}?release=2021-01")).status_code == 200
+
+
+async def test_requests_for_unknown_releases_share_a_statement(seeded_database: str) -> None:
+    async with running_app(seeded_database, in_background=False) as app, client_of(app) as client:
+        await client.get(LOCALIDADES)
+        asked: list[str] = []
+
+        def note(connection: Connection, cursor: object, statement: str, *rest: object) -> None:  # noqa: ARG001  # an event's
+            asked.append(statement)
+
+        event.listen(app.state.database.engine.sync_engine, "before_cursor_execute", note)
+        requests = (client.get(f"{LOCALIDADES}?release=none-{number}") for number in range(50))
+        assert {answer.status_code for answer in await asyncio.gather(*requests)} == {404}
+        assert (await client.get(f"{LOCALIDADES}?release=none-0")).status_code == 404
+        assert len(asked) <= 2  # the requests may last longer than a reading counts
 
 
 async def test_lag_counts_from_the_publication_of_a_newer_release(two_releases: str) -> None:

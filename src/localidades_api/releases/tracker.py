@@ -10,12 +10,14 @@ from localidades_api.database.pool import Database
 from localidades_api.database.queries.releases import ChangeCounts, ReleaseSnapshot, get_release_snapshot
 from localidades_api.errors import DatabaseUnavailableError, NoReleaseError, NotFoundError
 from localidades_api.observability.metrics import Series
+from localidades_api.single_flight import SingleFlight
 
 _log = logging.getLogger("uvicorn.error")
 
 # Seconds for which a server without the newest release counts as behind. After that the release counts as lost: a
 # standby was promoted that had not received it, or a backup was restored.
 BEHIND_TIMEOUT = 30.0
+_RECHECK_INTERVAL = 0.25  # seconds between reads of the list because a request names a release that it lacks
 
 
 class ReleaseTracker:
@@ -35,6 +37,9 @@ class ReleaseTracker:
         self._publication = 0
         self.fingerprint = self._digest()
         self._behind_since: float | None = None
+        self._rechecking: SingleFlight[None, bool] = SingleFlight()
+        self._was_behind = False  # at the last recheck
+        self._recheck_at = 0.0
         self.newest: Release | None = None
         self.served: Release | None = None
         self.searched: Release | None = None  # the served one or, until its names are indexed, the one before
@@ -76,12 +81,13 @@ class ReleaseTracker:
 
         Raises DatabaseUnavailableError if the server is behind and may lack the release.
         """
-        is_behind = False
-        if name not in self._by_name:
-            is_behind = await self.refresh()  # it may have been published a moment ago
+        if name not in self._by_name and time.monotonic() >= self._recheck_at:
+            # It may have been published a moment ago.
+            self._was_behind = await self._rechecking.run(None, self.refresh)
+            self._recheck_at = time.monotonic() + _RECHECK_INTERVAL
         if name in self._by_name:
             return self._by_name[name]
-        if is_behind:
+        if self._was_behind:
             raise DatabaseUnavailableError("The database server is behind and may not have the requested release yet.")
         raise NotFoundError("There is no such release.")
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Collection, Coroutine, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -58,34 +58,37 @@ async def _lifespan(
     if settings.database_url is None:
         raise ConfigurationError("DATABASE_URL is not set: set it, or start the service with `localidades-api serve`.")
     url = settings.database_url.get_secret_value()
-    tasks_before = asyncio.all_tasks()
-    database = Database.for_reading(url, pool_size=settings.pool_size, timeout=settings.database_timeout)
-    # Comparing and sorting take no connection from requests: they have their own pool, which connects on first use.
-    comparing = Database.for_reading(url, pool_size=MAX_SLOW_FETCHES, timeout=SLOW_TIMEOUT)
-    services = _build_services(settings, url, database, comparing)
-    poller = ReleasePoller(services.releases, services.pages, services.positions, services.names, services.tiles)
-    sampler = Sampler(database.gauges, services.pages.gauges, services.releases.gauges)
-    app.state.database = database
-    app.state.services = services
-    app.state.response_cache = ResponseCache(services.releases, MAX_RESPONSE_BYTES if settings.page_cache_bytes else 0)
-    endless = (
-        (poller.run(settings.release_poll), sampler.run(), services.names.keep_in_memory()) if in_background else ()
-    )
-    try:
-        async with _running(*endless):
-            yield {"early_answers": _early_answers(app, settings, limit)}
-    finally:
-        await services.names.close()
-        await services.positions.close()
-        await services.changes.close()
-        await services.tiles.close()
-        await services.pages.close()
-        await comparing.dispose()
-        await database.dispose()
-        # asyncpg cancels a statement over another connection, in another task. uvloop crashes if that connection
-        # is still being opened when a signal's exception ends the loop.
-        if left := asyncio.all_tasks() - tasks_before:
-            await asyncio.wait(left, timeout=_END_TIMEOUT)
+    async with contextlib.AsyncExitStack() as stack:  # closes everything, even if closing something fails
+        stack.push_async_callback(_await_left, asyncio.all_tasks())
+        database = Database.for_reading(url, pool_size=settings.pool_size, timeout=settings.database_timeout)
+        stack.push_async_callback(database.dispose)
+        # Comparing and sorting take no connection from requests: they have their own pool, which connects on first use.
+        comparing = Database.for_reading(url, pool_size=MAX_SLOW_FETCHES, timeout=SLOW_TIMEOUT)
+        stack.push_async_callback(comparing.dispose)
+        services = _build_services(settings, url, database, comparing)
+        for cache in (services.pages, services.tiles, services.changes, services.positions, services.names):
+            stack.push_async_callback(cache.close)
+        poller = ReleasePoller(services.releases, services.pages, services.positions, services.names, services.tiles)
+        sampler = Sampler(database.gauges, services.pages.gauges, services.releases.gauges)
+        app.state.database = database
+        app.state.services = services
+        app.state.response_cache = ResponseCache(
+            services.releases, MAX_RESPONSE_BYTES if settings.page_cache_bytes else 0
+        )
+        if in_background:
+            endless = poller.run(settings.release_poll), sampler.run(), services.names.keep_in_memory()
+            await stack.enter_async_context(_running(*endless))
+        yield {"early_answers": _early_answers(app, settings, limit)}
+
+
+async def _await_left(before: Collection[asyncio.Task[Any]]) -> None:
+    """Wait for tasks that are ending.
+
+    asyncpg cancels a statement over another connection, in another task. uvloop crashes if that connection is still
+    being opened when a signal's exception ends the loop.
+    """
+    if left := asyncio.all_tasks() - {*before, asyncio.current_task()}:
+        await asyncio.wait(left, timeout=_END_TIMEOUT)
 
 
 def _build_services(settings: Settings, url: str, database: Database, comparing: Database) -> Services:

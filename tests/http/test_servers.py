@@ -17,6 +17,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from localidades_api.caches.tiles import TileCache
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database import pool
 from localidades_api.database.dsn import Dsn
@@ -28,6 +29,8 @@ from localidades_api.database.queries.releases import get_release_snapshot
 from localidades_api.embedded_postgres import run_embedded
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
 from localidades_api.observability.metrics import Series
+from tests.support.application import running_app
+from tests.support.database import connected
 from tests.support.machine import reachable_folder
 from tests.support.postgres import alembic_config, execute, name_of
 from tests.support.waiting import eventually_async, in_thread
@@ -442,6 +445,21 @@ async def test_transactions_that_write_have_limits(
             assert {name: await connection.scalar(text(f"SHOW {name}")) for name in expected} == expected
     finally:
         await database.dispose()
+
+
+async def test_failure_to_close_a_cache_leaves_no_connection_open(
+    seeded_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(_: TileCache) -> None:
+        raise RuntimeError("A cache can't be closed.")
+
+    monkeypatch.setattr(TileCache, "close", fail)
+    with pytest.raises(RuntimeError, match="A cache"):
+        async with running_app(seeded_database, wants_names=False) as app:
+            await app.state.database.fetch(text("SELECT 1"))
+    others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    async with connected(seeded_database) as connection:
+        assert await connection.fetchval(f"{others} AND application_name = 'localidades-api'") == 0
 
 
 async def test_gauges_count_connections(seeded: str) -> None:

@@ -176,9 +176,31 @@ async def test_unknown_page_is_404_despite_if_none_match(client: httpx.AsyncClie
     assert answer.status_code == 404
 
 
+@pytest.mark.parametrize(
+    "target",
+    [
+        *(f"{INDEX}{path}/?format={format_}" for path in ("localidades/10010001", "municipios/1001", "estados/1")
+          for format_ in ("json", "api")),
+        *(f"/ogc/collections/{path}" for path in ("localidades/items/10010001", "municipios/items/1001")),
+        *("/card.png", "/card.png?id=10010001", "/wscatgeo/mgee/01", LOCALIDADES, f"{LOCALIDADES}datapackage.json"),
+    ],
+)  # fmt: skip
+async def test_whatever_exists_is_304_for_any_tag(client: httpx.AsyncClient, target: str) -> None:
+    assert (await client.get(target, headers={"If-None-Match": "*"})).status_code == 304
+
+
+async def test_unknown_key_of_wscatgeo_is_not_304_for_any_tag(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/wscatgeo/mgee/33", headers={"If-None-Match": "*"})
+    assert (answer.status_code, answer.json()["result"]) == (200, "404")
+
+
 async def test_if_modified_since_is_ignored(client: httpx.AsyncClient) -> None:
     header = {"If-Modified-Since": (await client.get(LOCALIDADES)).headers["last-modified"]}
     assert (await client.get(LOCALIDADES, headers=header)).status_code == 200
+
+
+UNKNOWN = ("localidades/19999999", "municipios/1999", "estados/33")
+OGC_UNKNOWN = ("localidades/items/19999999", "municipios/items/1999", "estados/items/33")
 
 
 @pytest.mark.parametrize(
@@ -189,6 +211,9 @@ async def test_if_modified_since_is_ignored(client: httpx.AsyncClient) -> None:
         (f"{LOCALIDADES}?release=none", 404),
         (f"{LOCALIDADES}?x=1", 422),
         (f"{INDEX}nothing/", 404),
+        *((f"{INDEX}{path}/?format={format_}", 404) for path in UNKNOWN for format_ in ("json", "api")),
+        *((f"/ogc/collections/{path}", 404) for path in OGC_UNKNOWN),
+        ("/card.png?id=19999999", 404),
     ],
 )
 async def test_errors_are_never_304_or_cached(client: httpx.AsyncClient, target: str, status: int) -> None:

@@ -246,7 +246,11 @@ class _FeatureAnswer:
     @property
     def is_not_modified(self) -> bool:
         """Whether the client already has this response (If-None-Match)."""
-        return is_fresh(self.request.headers.getlist("if-none-match"), self.headers["ETag"])
+        return self.has_tag(exists=True)
+
+    def has_tag(self, *, exists: bool) -> bool:
+        """Return `is_not_modified` of a feature, which may not exist."""
+        return is_fresh(self.request.headers.getlist("if-none-match"), self.headers["ETag"], exists=exists)
 
     def not_modified(self) -> Response:
         """Return the 304 response."""
@@ -484,11 +488,13 @@ async def get_locality_feature(
 ) -> Response:
     """Show a locality as GeoJSON."""
     builder = await _FeatureAnswer.begin(request, query, services)
-    if builder.is_not_modified:
+    if builder.has_tag(exists=False):
         return builder.not_modified()
     positions = await services.positions.get(builder.release, LocalityFilters(cvegeo=format_key("localidad", id)))
     if not positions:
         return await refuse_unknown(services, localities, builder.release, id)
+    if builder.is_not_modified:
+        return builder.not_modified()
     count, feature = await list_lines(services.database, builder.release, positions, "geojson")
     check_whole(count, positions)
     return await builder.answer_feature("localidades", id, feature)
@@ -522,13 +528,15 @@ async def get_area_feature(
 ) -> Response:
     """Show an estado or a municipio as GeoJSON."""
     builder = await _FeatureAnswer.begin(request, query, services)
-    if builder.is_not_modified:
+    if builder.has_tag(exists=False):
         return builder.not_modified()
     estado_id = id if collection == "estados" else state_of(id)
     area = (await _list_areas(services, builder.release, collection, estado_id)).get(id)
     if area is None:
         table = states if collection == "estados" else municipalities
         return await refuse_unknown(services, table, builder.release, id)
+    if builder.is_not_modified:
+        return builder.not_modified()
     points = await _locate(services, builder.release, collection, [id])
     return await builder.answer_feature(collection, id, _feature(id, points.get(id), area))
 

@@ -141,8 +141,12 @@ class ResponseBuilder:
     @property
     def is_not_modified(self) -> bool:
         """Whether the client already has this representation (If-None-Match)."""
+        return self.has_tag(exists=True)
+
+    def has_tag(self, *, exists: bool) -> bool:
+        """Return `is_not_modified` of a resource, which may not exist."""
         etag = entity_tag(self.release, self._representation(self.renderer.format))
-        return is_fresh(self.request.headers.getlist("if-none-match"), etag)
+        return is_fresh(self.request.headers.getlist("if-none-match"), etag, exists=exists)
 
     @property
     def _is_long(self) -> bool:
@@ -287,11 +291,13 @@ async def answer_by_key(
     builder = await ResponseBuilder.begin(request, query, services)
     if context:  # the HTML page may show other releases
         builder = replace(builder, page_variant=f".{services.releases.fingerprint}")
-    if builder.is_not_modified:
+    if builder.has_tag(exists=False):
         return builder.not_modified()
     row = await get(builder.release, id_)
     if row is None:
         return await refuse_unknown(services, table, builder.release, id_)
+    if builder.is_not_modified:
+        return builder.not_modified()
     content = describe(row)
     further = await context(builder.release, content) if context and builder.wants_html else {}
     return builder.answer(template, row.nombre, content, **further)

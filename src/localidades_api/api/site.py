@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from http import HTTPStatus
 from importlib.resources import files
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
@@ -235,13 +234,16 @@ async def get_card(request: Request, query: Annotated[CardQuery, Query()], servi
     """Draw the picture of a page for social networks."""
     release = await services.release(query.release)
     headers = freshness_headers(release, "png", pinned=query.release is not None)
-    if is_fresh(request.headers.getlist("if-none-match"), headers["ETag"]):
-        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+    asked, not_modified = request.headers.getlist("if-none-match"), Response(status_code=304, headers=headers)
+    if is_fresh(asked, headers["ETag"], exists=query.id is None):
+        return not_modified
     marked = None
     if query.id is not None:
         row = await services.repository.get_locality(release, query.id)
         if row is None:
             return await refuse_unknown(services, localities, release, query.id)
+        if is_fresh(asked, headers["ETag"]):
+            return not_modified
         marked = None if row.longitud is None or row.latitud is None else (row.longitud, row.latitud)
     cells = await services.tiles.cells(release)
     card = await asyncio.to_thread(draw_card, cells[::2], MEXICO, marked)

@@ -6,7 +6,6 @@ guessed about that service. It ignores parameters that it does not know, so this
 
 import re
 from collections.abc import Mapping
-from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -95,9 +94,12 @@ async def _answer(request: Request, version: Version, path: str, name: str | Non
     try:
         release = await _release(name, services)
         headers = freshness_headers(release, "wscatgeo", pinned=name is not None)
-        if is_fresh(request.headers.getlist("if-none-match"), headers["ETag"]):
-            return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+        asked, not_modified = request.headers.getlist("if-none-match"), Response(status_code=304, headers=headers)
+        if is_fresh(asked, headers["ETag"], exists=False):
+            return not_modified
         body = _envelope(release, await _read(version, path, release, services), is_one=_is_one(path))
+        if is_fresh(asked, headers["ETag"]):
+            return not_modified
     except _Refusal as refusal:
         body = to_json({"result": "404", "mensaje": str(refusal)})
         headers = {"Cache-Control": "no-cache"}

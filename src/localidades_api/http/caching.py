@@ -41,8 +41,10 @@ def freshness_headers(release: Release, format_: str, *, pinned: bool = False) -
     }
 
 
-def is_fresh(if_none_match: Sequence[str], etag: str) -> bool:
+def is_fresh(if_none_match: Sequence[str], etag: str, *, exists: bool = True) -> bool:
     """Return whether If-None-Match lists this ETag or is `*`, by weak comparison (RFC 9110 §13.1.2).
+
+    Before it is known whether the resource `exists`, `*` does not count.
 
     `if_none_match` has the lines of that header, since a list may be split over several (RFC 9110 §5.3).
     If-Modified-Since is ignored: going back to an older release makes the dates run backwards.
@@ -50,4 +52,4 @@ def is_fresh(if_none_match: Sequence[str], etag: str) -> bool:
     if not if_none_match:
         return False
     listed = ", ".join(if_none_match)
-    return listed.strip() == "*" or etag in _ENTITY_TAG.findall(listed)
+    return (exists and listed.strip() == "*") or etag in _ENTITY_TAG.findall(listed)

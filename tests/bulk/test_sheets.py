@@ -19,6 +19,9 @@ import openpyxl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from openpyxl.formatting.rule import Rule
+from openpyxl.workbook.defined_name import DefinedName
+from openpyxl.worksheet.datavalidation import DataValidation
 from openpyxl.worksheet.table import Table
 from openpyxl.worksheet.worksheet import Worksheet
 
@@ -555,6 +558,120 @@ def test_workbook_says_nothing_in_backticks(language: Language) -> None:
     cells = [cell.value for cell in first_sheet(openpyxl.load_workbook(io.BytesIO(written)))[2]]
     assert "“nombre”" in str(cells[-1])
     assert "`" not in str(cells)
+
+
+LIST = [HEADER, PLACE, *[("Tesistán", "Zapopan", "Jalisco")] * 4]  # A1:C6
+LOOKUP = {"E1": "clave", "F1": "giro", "E2": 1, "F2": "Abarrotes", "E3": 2, "F3": "Papelería"}  # E1:F3
+BELOW = {f"{column}{row}": "x" for column in "ABC" for row in range(10, 13)}  # A10:C12
+NEXT = {f"{column}{row}": f"{column}{row}" for column in "DE" for row in range(1, 4)}  # D1:E3, no column between
+
+
+@pytest.mark.filterwarnings("ignore:File may not be readable")  # openpyxl, of an empty table
+@pytest.mark.parametrize(
+    ("filtered", "tables", "more", "grown", "begins"),
+    [
+        ("A1:C6", [], {}, "A1:L6", ""),
+        ("A1:C6", [], {"D1": "Notas"}, "A1:M6", ""),  # a column that the list has got since
+        ("A1:C6", [], {"D3": "revisar"}, None, "E"),
+        ("A1:C6", [], LOOKUP, None, "G"),
+        ("A1:C6", ["E1:F3"], LOOKUP, None, "G"),
+        ("A1:C6", ["D1:E3"], NEXT, None, "F"),
+        ("A1:C6", ["A10:C12"], BELOW, "A1:L6", ""),
+        ("E1:F3", [], LOOKUP, None, "G"),
+        ("A1:B6", [], {}, None, "D"),  # without a column that is read
+        (None, ["A1:C6"], {}, "A1:L6", ""),
+        (None, ["A1:C6"], {"D1": "Notas"}, None, "E"),
+        (None, ["A1:C6", "E1:F3"], LOOKUP, None, "G"),
+        (None, ["A1:C3", "E1:F3"], LOOKUP, None, "G"),  # as high as the list's own
+        (None, ["E1:F3"], LOOKUP, None, "G"),
+        (None, ["E3:F5"], {"E3": "clave", "F3": "giro", "F5": 1}, None, "G"),
+        (None, ["E1:F3", "H1:I3"], LOOKUP, None, "J"),  # the second is empty
+        (None, ["A1:C6", "A10:C12"], BELOW, "A1:L6", ""),
+    ],
+)
+def test_only_the_filter_or_table_of_the_list_grows(
+    filtered: str | None, tables: list[str], more: dict[str, str | int], grown: str | None, begins: str
+) -> None:
+    def add_ranges(book: openpyxl.Workbook) -> None:
+        sheet = first_sheet(book)
+        for at, value in more.items():
+            sheet[at] = value
+        sheet.auto_filter.ref = filtered
+        for number, cells in enumerate(tables):
+            sheet.add_table(Table(displayName=f"T{number}", ref=cells))
+
+    data = workbook_of(*LIST, change=add_ranges)
+    source, written = opened(data), answered(data)
+    sheet = first_sheet(openpyxl.load_workbook(io.BytesIO(written)))
+    ranges = [*[filtered][: filtered is not None], *tables]
+    assert [*[sheet.auto_filter.ref][: filtered is not None], *(one.ref for one in sheet.tables.values())] == [
+        grown if grown and at == 0 else one for at, one in enumerate(ranges)
+    ]
+    assert [one.autoFilter and one.autoFilter.ref for one in sheet.tables.values()] == [
+        one.ref for one in sheet.tables.values()
+    ]
+    with zipfile.ZipFile(io.BytesIO(written)) as book:
+        names = re.findall(r"_FilterDatabase[^>]*>[^<]*!([^<]*)<", book.read("xl/workbook.xml").decode())
+    assert [name.replace("$", "") for name in names] == ([sheet.auto_filter.ref] if filtered else [])
+    assert {at: sheet[at].value for at in more} == more
+    assert sheet[f"{column_name(source.width)}1"].value == "match_outcome"
+    assert (source.note or "").startswith(f"The answers begin in column {begins}, with other") == bool(begins)
+    assert bool(source.note) == (grown is None)
+
+
+@pytest.mark.parametrize(
+    ("merged", "begins"),
+    [
+        ("A1:H1", "D"),  # a title
+        ("C2:F2", "G"),  # the last column, which is several of the sheet's
+        ("C3:F3", "G"),
+        ("D4:E5", "F"),  # empty
+        ("A8:H8", "D"),  # a note below the list
+    ],
+)
+def test_answers_are_behind_merged_cells(merged: str, begins: str) -> None:
+    data = workbook_of(("Visitas",), *LIST, change=lambda book: first_sheet(book).merge_cells(merged))
+    sheet = first_sheet(openpyxl.load_workbook(io.BytesIO(answered(data))))
+    assert sheet[f"{begins}2"].value == "match_outcome"
+    assert {sheet[f"{begins}{row}"].value for row in range(3, 7)} == {"exact"}
+    assert [str(one) for one in sheet.merged_cells.ranges] == [merged]
+
+
+@pytest.mark.parametrize("part", [SHEET, "xl/tables/table1.xml"])
+def test_how_a_list_is_sorted_grows_with_it(part: str) -> None:
+    def add_range(book: openpyxl.Workbook) -> None:
+        if part == SHEET:
+            first_sheet(book).auto_filter.ref = "A1:C6"
+        else:
+            first_sheet(book).add_table(Table(displayName="T", ref="A1:C6"))
+
+    def sort(xml: bytes) -> bytes:
+        return re.sub(rb"(<autoFilter [^>]*[^> /]) */>", rb"\1>" + order % b"C" + rb"</autoFilter>", xml)
+
+    order = b'<sortState ref="A2:%b6"><sortCondition ref="B2:B6"/></sortState>'
+    with zipfile.ZipFile(io.BytesIO(answered(edited(workbook_of(*LIST, change=add_range), {part: sort})))) as book:
+        assert order % b"L" in book.read(part)
+
+
+def test_what_else_is_beside_a_list_stays() -> None:
+    def decorate(book: openpyxl.Workbook) -> None:
+        sheet = first_sheet(book)
+        sheet.auto_filter.ref = "A1:C6"
+        sheet.print_area = "A1:C6"
+        sheet.conditional_formatting.add("E2:F9", Rule("containsBlanks", formula=["LEN(E2)=0"]))
+        validation = DataValidation("list", formula1='"sí,no"', sqref="E2:E9")
+        sheet.add_data_validation(validation)
+        book.defined_names["Giros"] = DefinedName("Giros", attr_text="Sheet!$E$1:$F$3")
+        book.create_sheet("Otra").auto_filter.ref = "A1:C6"
+
+    book = openpyxl.load_workbook(io.BytesIO(answered(workbook_of(*LIST, change=decorate))))
+    sheet = first_sheet(book)
+    assert sheet.auto_filter.ref == "A1:L6"
+    assert sheet.print_area == "'Sheet'!$A$1:$C$6"
+    assert [str(one.sqref) for one in sheet.conditional_formatting] == ["E2:F9"]
+    assert [str(one.sqref) for one in sheet.data_validations.dataValidation] == ["E2:E9"]
+    assert book.defined_names["Giros"].attr_text == "Sheet!$E$1:$F$3"
+    assert cast("Worksheet", book["Otra"]).auto_filter.ref == "A1:C6"
 
 
 @pytest.mark.parametrize(("beside", "grown"), [((), "A1:L2"), (("Notas",), "A1:C2")])

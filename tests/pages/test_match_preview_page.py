@@ -63,6 +63,24 @@ async def test_workbook_is_understood_before_it_is_matched(page: Page) -> None:
     await expect(column(page, "Asientos")).to_have_value("")
 
 
+async def test_page_says_that_other_cells_are_beside_the_list(page: Page) -> None:
+    note = page.locator("#note")
+    data = workbook_of(
+        ("Localidad", "Entidad", None, "giro"), ("Asientos", "Ags.", None, "x"),
+        change=lambda book: setattr(book.worksheets[0].auto_filter, "ref", "A1:B2"),
+    )  # fmt: skip
+    await page.goto(f"{PAGE}&lang=es")
+    await page.get_by_label("Elegir archivo").set_input_files(file_of("a.xlsx", data))
+    await expect(note).to_have_text(
+        "Las respuestas empiezan en la columna E, separadas de la lista por otras celdas, y no se mueven con ella al"
+        " ordenarla: pase esas celdas a otra hoja y vuelva a enviar el libro."
+    )
+    assert await axe_faults(page) == {}
+    await page.screenshot(path=SCREENSHOTS / "match-note.png", full_page=True)
+    await page.get_by_label("Elegir archivo").set_input_files(book_of())
+    await expect(note).to_be_hidden()
+
+
 async def test_columns_are_changed_and_left_out(page: Page) -> None:
     await choose(page, book_of())
     await column(page, "Municipio").select_option("— not used")

@@ -104,9 +104,10 @@ def _describe_place(reader: RowReader) -> dict[str, Any]:
             "sheet": reader.sheet.name,
             "header_row": reader.header_row,
             "has_header": reader.header_row > 0,
+            "note": reader.note,
         }
     has_header = isinstance(reader, CsvReader) and reader.has_header
-    return {"sheets": [], "sheet": None, "header_row": None, "has_header": has_header}
+    return {"sheets": [], "sheet": None, "header_row": None, "has_header": has_header, "note": None}
 
 
 class BulkResponse(_RowsResponse):

@@ -2,7 +2,7 @@
 
 import io
 import zipfile
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from itertools import chain
@@ -29,11 +29,12 @@ from localidades_api.files.archive import DAMAGED_ZIP, limit_reads
 from localidades_api.files.kinds import describe_zip
 from localidades_api.files.workbook import (
     DAMAGE,
-    Merge,
+    Range,
     Sheet,
     SheetRow,
     Workbook,
     WorkbookError,
+    column_name,
     find_sheet,
     is_workbook,
     refusal_of_cell,
@@ -43,6 +44,8 @@ _MAX_WORKBOOK = 20 * 1024**2  # bytes
 _MAX_UNPACKED = 512 * 1024**2  # bytes; a million rows of ten columns
 MAX_SHEET_ROWS = 1_000_000
 _MAX_MEMBERS = 1000
+_MAX_MERGES = 100_000  # merged ranges of several rows
+_MAX_TABLE = 256 * 1024  # bytes of a table's part
 _MAX_TITLES = 20  # rows, the header among them
 # Workbook parts that are rejected, with the error message for each.
 _REFUSED_MEMBERS = {
@@ -78,14 +81,18 @@ class XlsxReader(RowReader):
         header_row: int | None = None,
     ) -> None:
         super().__init__(file, roles, named)
-        self.width = 0  # columns that have a value
+        self.width = 0  # columns up to the last that is in use: the answers follow
         self.header: SheetRow | None = None
         self.header_row = 0  # of the sheet, from 1; 0 if there is none
         self._named_row = header_row
         self._titles = 0  # rows with a value up to the header
         self.assignment: Assignment | None = None
         self._longest: dict[int, int] = {}  # digits of the longest number of each column of keys
-        self._merges: list[Merge] = []
+        self.grown: tuple[str, Range] | None = None  # the range that grows by the answers, and the member with it
+        self.note: str | None = None  # what a person should know of where the answers are
+        self._filter: Range | None = None
+        self._merges: list[Range] = []
+        self._merged: dict[int, int] = {}  # the last column of merged ranges, by their first
         with self.refusing_damage():
             self.workbook = Workbook(_open_workbook(file))
             self.sheet = find_sheet(self.workbook, sheet)
@@ -225,7 +232,7 @@ class XlsxReader(RowReader):
         """Count the rows and the columns, and find the digits of keys."""
         used = {at for at, _ in cast("Assignment", self.assignment).by_role.values()}
         titles = self._titles
-        for row in self.workbook.rows(self.sheet, merges=self._merges):
+        for row in self.workbook.rows(self.sheet, take=self._take_range):
             yield
             if row is None:
                 continue
@@ -240,7 +247,53 @@ class XlsxReader(RowReader):
                 if at in used and not fault:
                     raise UnreadableBodyError(refusal_of_cell(at, row.number, fault))
             self._measure_keys(row)
-        self._merges = [merge for merge in self._merges if merge.column in used]
+        self._merges = [merge for merge in self._merges if merge.left in used]
+        self._place_answers(min(used), max(used))
+
+    def _take_range(self, element: str, cells: Range) -> None:
+        if element == "autoFilter":
+            self._filter = cells
+            return
+        if cells.last >= self.header_row:
+            self._merged[cells.left] = max(cells.right, self._merged.get(cells.left, 0))
+        if cells.last > cells.first:
+            if len(self._merges) == _MAX_MERGES:
+                raise WorkbookError(f"The sheet has more than {_MAX_MERGES:,} merged ranges: save it as CSV (UTF-8).")
+            self._merges.append(cells)
+
+    def _place_answers(self, first: int, last: int) -> None:
+        """Find the column of the answers, and the table or the filter of the list, if it can grow up to there.
+
+        That of the list begins at the header, and has all columns that are read, from `first` to `last`.
+        """
+        tables = self.workbook.tables(self.sheet)
+        filters = {self.sheet.member: self._filter} if self._filter else {}
+        ranges = {name: one for name, one in (tables | filters).items() if one.last >= self.header_row}
+        # A merged range that begins before the last column is a title or a note across the list, not one of its cells.
+        merged = [right for left, right in self._merged.items() if left >= self.width - 1]
+        tabled = [one.right for name, one in ranges.items() if name in tables]
+        self.width = max(self.width - 1, *merged, *tabled, 0) + 1
+        begun = {name: one for name, one in ranges.items() if one.first == self.header_row and one.right >= first}
+        for name, one in begun.items():
+            if one.left <= first and last <= one.right and self._can_grow(name, one, tables):
+                self.grown = name, one
+                return
+        if begun or any(one.left > last for one in ranges.values()):
+            self.note = (
+                f"The answers begin in column {column_name(self.width)}, with other cells between them and the list,"
+                " and don't move when the list is sorted: move those cells to another sheet, and send the workbook"
+                " again."
+            )
+
+    def _can_grow(self, member: str, cells: Range, tables: Mapping[str, Range]) -> bool:
+        """Return whether nothing stands between a range and the answers; a filter may lack columns of the list."""
+        between = range(cells.right + 1, self.width)
+        if member in tables:
+            return not between and self.workbook.archive.getinfo(member).file_size <= _MAX_TABLE
+        headers = self.layout.columns or []
+        return all(at < len(headers) and headers[at] for at in between) and not any(
+            one.right in between for one in tables.values()
+        )
 
     def _measure_keys(self, row: SheetRow) -> None:
         for at, longest in [*self._longest.items()]:
@@ -297,16 +350,16 @@ class _Header(NamedTuple):
 class _MergedCells:
     """Gives the rows of merged ranges the value of their first cell."""
 
-    def __init__(self, merges: Sequence[Merge]) -> None:
+    def __init__(self, merges: Sequence[Range]) -> None:
         self._coming = sorted(merges, key=lambda merge: -merge.first)
-        self._current: dict[int, tuple[Merge, str]] = {}  # by column, with the value
+        self._current: dict[int, tuple[Range, str]] = {}  # by column, with the value
 
     def fill(self, row: SheetRow) -> None:
         """Add to a row the values of ranges that began above it; rows come in order."""
         while self._coming and self._coming[-1].first <= row.number:
             merge = self._coming.pop()
-            value = row[merge.column] if merge.first == row.number and merge.column < len(row) else ""
-            self._current[merge.column] = merge, value
+            value = row[merge.left] if merge.first == row.number and merge.left < len(row) else ""
+            self._current[merge.left] = merge, value
         row.merged = {
             at: value
             for at, (merge, value) in self._current.items()

@@ -18,7 +18,7 @@ from localidades_api.bulk.workbook_reader import MAX_SHEET_ROWS, XlsxReader
 from localidades_api.catalogue.columns import COLUMNS, MATCHED
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.files.archive import is_folder
-from localidades_api.files.workbook import MAX_COLUMNS, SheetRow, column_name, escape_controls
+from localidades_api.files.workbook import MAX_COLUMNS, Range, SheetRow, column_name, escape_controls
 from localidades_api.http.sink import Sink
 
 _LEVEL = 3  # of zlib, as for downloads
@@ -139,8 +139,8 @@ def _entry(name: str) -> ZipInfo:
 class SheetWriter:
     """Writes the columns of the answer into the workbook that was sent, behind all of its columns.
 
-    Everything else stays as it is: the XML of the sheet is copied, and cells are put at the end of its rows. The range
-    of a filter or a table with the same header grows, or sorting by its arrows would part the answers from their rows.
+    Everything else stays as it is: the XML of the sheet is copied, and cells are put at the end of its rows. The filter
+    or the table of the list grows, or sorting by its arrows would part the answers from their rows.
     """
 
     def __init__(self, reader: RowReader, columns: AnswerColumns) -> None:
@@ -155,7 +155,7 @@ class SheetWriter:
         self._cells = _Cells(columns)
         self._names = columns.headers(self._reader.layout.columns or ())
         self._widths = _widths(columns, self._names)
-        self._ranges = _Ranges(self._reader.header_row, self._at, self._names)
+        self._growth = _Growth(*self._reader.grown, self._at, self._names) if self._reader.grown else None
         self._archive = _Archive()
         self._source: IO[bytes] = io.BytesIO()
         self._tag: str | None = None
@@ -164,9 +164,12 @@ class SheetWriter:
         """See `AnswerWriter`."""
         workbook, sheet = self._reader.workbook, self._reader.sheet
         with self._reader.refusing_damage():
+            changed: dict[str, bytes] = {}
             read = workbook.archive.read
-            changed = {member: self._ranges.grow_table(read(member)) for member in workbook.tables(sheet)}
-            changed[workbook.member] = self._ranges.grow_name(read(workbook.member), sheet.number)
+            if self._growth and self._growth.member == sheet.member:  # a filter has a name in the list of sheets
+                changed[workbook.member] = self._growth.grow_name(read(workbook.member), sheet.number)
+            elif self._growth:
+                changed[self._growth.member] = self._growth.grow_table(read(self._growth.member))
             self._archive.begin(workbook.archive, sheet.member, changed, workbook.part_of)
             self._source = workbook.archive.open(sheet.member)
         return self._archive.add(b"")
@@ -184,11 +187,13 @@ class SheetWriter:
     def end(self) -> bytes:
         """See `AnswerWriter`."""
         pieces, rest = [self._archive.add(self._header())], b""
+        growth = self._growth if self._growth and self._growth.member == self._reader.sheet.member else None
         while piece := self._source.read(_PIECE):
             whole, bracket, rest = (rest + piece).rpartition(b">")
             if len(rest) > _PIECE:  # a text, since no tag is so long
                 whole, bracket, rest = whole + bracket, rest, b""
-            pieces.append(self._archive.add(self._ranges.grow_filter(whole + bracket)))
+            whole += bracket
+            pieces.append(self._archive.add(growth.grow(whole) if growth else whole))
         return b"".join((*pieces, self._archive.add(rest), self._archive.end()))
 
     def _header(self) -> bytes:
@@ -225,16 +230,16 @@ def _as_xml(cells: str) -> bytes:
     return escape_controls(cells.encode(errors="replace"))
 
 
-_RANGE = rb"([A-Z]+)(\d+):([A-Z]+)(\d+)"
-_TABLE = re.compile(rb'(<(?:\w+:)?table\b[^<>]*?\bref=")' + _RANGE + rb'(")')
-_FILTER = re.compile(rb'(<(?:\w+:)?autoFilter\b[^<>]*?\bref=")' + _RANGE + rb'(")')
+_GROWING = re.compile(
+    rb'(<(?:\w+:)?(?:table|autoFilter|sortState)\b[^<>]*?\bref=["\'])([A-Z]+)(\d{1,7}):([A-Z]+)(\d{1,7})(?=["\'])'
+)
 _FILTER_NAME = re.compile(
     rb'(<(?:\w+:)?definedName\b[^<>]*?\bname="_xlnm\._FilterDatabase"[^<>]*>[^<]*?)'
-    rb"\$([A-Z]+)\$(\d+):\$([A-Z]+)\$(\d+)(<)"
+    rb"\$([A-Z]+)\$(\d{1,7}):\$([A-Z]+)\$(\d{1,7})(?=<)"
 )
 _SHEET_NUMBER = re.compile(rb'\blocalSheetId="(\d+)"')
-_TABLE_COLUMNS = re.compile(rb'(<(?:\w+:)?tableColumns\b[^<>]*?\bcount=")(\d+)(")')
-_TABLE_COLUMN_ID = re.compile(rb'<(?:\w+:)?tableColumn\b[^<>]*?\bid="(\d+)"')
+_TABLE_COLUMNS = re.compile(rb'(<(?:\w+:)?tableColumns\b[^<>]*?\bcount=["\'])(\d+)(["\'])')
+_TABLE_COLUMN_ID = re.compile(rb'<(?:\w+:)?tableColumn\b[^<>]*?\bid=["\'](\d+)["\']')
 _END_OF_COLUMNS = re.compile(rb"</(\w+:)?tableColumns>")
 
 
@@ -272,35 +277,32 @@ def _widen(head: bytes, at: int, widths: Sequence[int], tag: str) -> bytes:
     return before[:start] + columns + before[end:] + rows + after
 
 
-class _Ranges:
-    """Grows the ranges that begin at the header's row by the columns of the answer, which begin at the column `at`."""
+class _Growth:
+    """Grows the table or the filter of a list, in a member, by the columns of the answer, which begin at `at`."""
 
-    def __init__(self, header_row: int, at: int, names: Sequence[str]) -> None:
-        self._row = str(header_row).encode()
-        self._neighbour = column_name(at - 1).encode()
-        self._last = column_name(at + len(names) - 1).encode()
+    def __init__(self, member: str, cells: Range, at: int, names: Sequence[str]) -> None:
+        self.member = member
+        self._rows = range(cells.first, cells.last + 1)
+        self._columns = column_name(cells.left).encode(), column_name(cells.right).encode()
+        self._last = column_name(max(cells.right, at + len(names) - 1)).encode()
         self._names = names
 
-    def grow_filter(self, xml: bytes) -> bytes:
-        """Grow the filters in a part of a sheet."""
-        return _FILTER.sub(self._grow, xml)
+    def grow(self, xml: bytes) -> bytes:
+        """Grow the range, and how it is sorted, in a part of the XML that has it."""
+        return _GROWING.sub(lambda found: self._grow(found, b"%b%b%b:%b%b"), xml)
 
     def grow_name(self, workbook: bytes, sheet: int) -> bytes:
         """Grow the hidden name of a sheet's filter in the list of the workbook's sheets."""
 
         def grow(found: re.Match[bytes]) -> bytes:
             number = _SHEET_NUMBER.search(found[1])
-            if not number or int(number[1]) != sheet or found[3] != self._row:
-                return found[0]
-            return b"%b$%b$%b:$%b$%b<" % (found[1], found[2], found[3], self._last, found[5])
+            is_of_sheet = number is not None and int(number[1]) == sheet
+            return self._grow(found, b"%b$%b$%b:$%b$%b") if is_of_sheet else found[0]
 
         return _FILTER_NAME.sub(grow, workbook)
 
     def grow_table(self, table: bytes) -> bytes:
-        """Grow a table, unless other columns are between it and the answer."""
-        found = _TABLE.search(table)
-        if not found or found[3] != self._row or found[4] != self._neighbour:
-            return table
+        """Grow the range of a table, and add its columns."""
         first = max((int(id_) for id_ in _TABLE_COLUMN_ID.findall(table)), default=0) + 1
 
         def add(end: re.Match[bytes]) -> bytes:
@@ -310,14 +312,16 @@ class _Ranges:
             )
             return _as_xml("".join(columns)) + end[0]
 
-        table = _FILTER.sub(self._grow, _TABLE.sub(self._grow, table, 1))
-        table = _TABLE_COLUMNS.sub(lambda one: b"%b%d%b" % (one[1], int(one[2]) + len(self._names), one[3]), table, 1)
+        table = _TABLE_COLUMNS.sub(
+            lambda one: b"%b%d%b" % (one[1], int(one[2]) + len(self._names), one[3]), self.grow(table), 1
+        )
         return _END_OF_COLUMNS.sub(add, table, 1)
 
-    def _grow(self, found: re.Match[bytes]) -> bytes:
-        if found[3] != self._row:
-            return found[0]
-        return b"%b%b%b:%b%b%b" % (found[1], found[2], found[3], self._last, found[5], found[6])
+    def _grow(self, found: re.Match[bytes], written: bytes) -> bytes:
+        """Return the same columns and rows, or some of the rows, with the columns of the answer."""
+        _, left, first, right, last = found.groups()
+        is_own = (left, right) == self._columns and int(first) in self._rows and int(last) in self._rows
+        return written % (found[1], left, first, self._last, last) if is_own else found[0]
 
 
 class NewSheetWriter:

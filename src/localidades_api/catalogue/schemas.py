@@ -562,6 +562,13 @@ class MatchPreview(BaseModel):
             examples=[True],
         ),
     ]
+    note: Annotated[
+        str | None,
+        Field(
+            description="That sorting the sheet would part the answers from their rows, and what to do; null if not.",
+            examples=[None],
+        ),
+    ]
     quantity: Annotated[int, Field(description="How many rows there are.", ge=0, examples=[200])]
     kind: Annotated[
         PlaceKind | None,

@@ -222,10 +222,11 @@ class MatchStep(Step):
 
 
 class MatchSummary(NamedTuple):
-    """The number of rows with each outcome, and which sheet of a workbook was read."""
+    """The number of rows with each outcome, which sheet of a workbook was read, and a note on where the answers are."""
 
     outcomes: Counter[str]
     sheet: str | None
+    note: str | None
 
 
 def match_file(job: MatchJob, answer: AnswerRows, batch_size: int, counting: Counting) -> MatchSummary:
@@ -253,7 +254,9 @@ def match_file(job: MatchJob, answer: AnswerRows, batch_size: int, counting: Cou
                 raise_if_interrupted()
                 batch = list(islice(coming, batch_size))
             write(start + target.end())
-    return MatchSummary(outcomes, _describe_sheet(rows) if isinstance(rows, XlsxReader) else None)
+    if not isinstance(rows, XlsxReader):
+        return MatchSummary(outcomes, None, None)
+    return MatchSummary(outcomes, _describe_sheet(rows), rows.note if job.answer_type == XLSX else None)
 
 
 def _describe_sheet(rows: XlsxReader) -> str:
@@ -277,7 +280,7 @@ def match_and_report(job: MatchJob, answer: AnswerRows, batch_size: int, progres
     """Match the rows of a file, and print a summary."""
     progress.begin(MatchStep.MATCH)
     began = time.perf_counter()
-    outcomes, sheet = match_file(job, answer, batch_size, progress)
+    outcomes, sheet, note = match_file(job, answer, batch_size, progress)
     seconds = time.perf_counter() - began
     rows = outcomes.total()
     lines = [
@@ -286,6 +289,8 @@ def match_and_report(job: MatchJob, answer: AnswerRows, batch_size: int, progres
     ]
     if sheet is not None:
         lines.append(f"  read the sheet {sheet}")
+    if note is not None:
+        lines.append(f"  {note}")
     if job.output != _STDIO:
         lines.append(f"  {job.output}")
     console.print("\n".join(lines), markup=False)

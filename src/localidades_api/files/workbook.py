@@ -12,7 +12,7 @@ import csv
 import io
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import IO, NamedTuple, NoReturn
 from xml.parsers import expat
@@ -27,7 +27,7 @@ _CONTROLS = bytes({*range(32)} - {*b"\t\n"})
 _TO_ESCAPE = re.compile(rb"[\x00-\x08\x0b-\x1f]|\xef\xbf[\xbe\xbf]|_(?=x[0-9A-Fa-f]{4}_)")
 _PIECE = 32 * 1024  # bytes of XML, some milliseconds
 _MAX_INDEX = 1024**2  # bytes of a part that lists sheets or parts
-_MAX_TABLES, _MAX_TABLE = 100, 256 * 1024  # tables of a sheet, and bytes of each
+_MAX_TAG = 16 * 1024  # bytes at the beginning of a table's part, which have its range
 _MAX_STYLES = 16 * 1024**2  # bytes
 _MAX_TOKEN = 128 * 1024  # bytes of a tag or comment; expat takes time squared for a longer one
 _MAX_DEPTH = 100  # elements within each other, of which expat keeps each in memory
@@ -35,7 +35,8 @@ _MAX_ROW = 1024**2  # characters
 _MAX_GAP = 16 * 1024**2  # bytes of XML between the ends of two rows with a value, or of two texts
 _MAX_TEXTS = 256 * 1024**2  # bytes of memory for the texts that cells refer to
 _TEXT_OVERHEAD = 60  # bytes for each, in addition to its characters
-_MAX_MERGES = 100_000  # merged ranges of several rows
+_TABLE = re.compile(rb"<(?:\w+:)?table\b[^<>]*?\bref=[\"']([^\"']*)")
+_RANGE = re.compile(r"([A-Z]{1,3})([0-9]{1,7})(?::([A-Z]{1,3})([0-9]{1,7}))?")
 _UTF16 = (b"\xff\xfe", b"\xfe\xff", b"<\0", b"\0<")  # first bytes
 
 _DAYS_TO_1904 = 1462  # between the first days of the two calendars
@@ -79,12 +80,17 @@ class Sheet(NamedTuple):
     member: str
 
 
-class Merge(NamedTuple):
-    """A range of cells in one column and several rows, whose first cell has the value of all."""
+class Range(NamedTuple):
+    """A range of cells: its rows, from 1, and its columns, from 0."""
 
-    first: int  # rows, from 1
+    first: int
     last: int
-    column: int  # from 0
+    left: int
+    right: int
+
+
+# Takes the ranges of a sheet, each with the name of its element: `mergeCell` or `autoFilter`.
+TakeRange = Callable[[str, Range], None]
 
 
 class Workbook:
@@ -128,21 +134,25 @@ class Workbook:
         if member := self._find("/styles"):
             yield from _feed(self.archive, member, _StylesParser(self._formats), _MAX_STYLES)
 
-    def rows(
-        self, sheet: Sheet, edge: int = MAX_COLUMNS, merges: list[Merge] | None = None
-    ) -> Iterator[SheetRow | None]:
-        """Yield the rows that have a value, and None as a pause; add the merged ranges below them to `merges`."""
-        parser = _SheetParser(self, edge, [] if merges is None else merges)
+    def rows(self, sheet: Sheet, edge: int = MAX_COLUMNS, take: TakeRange | None = None) -> Iterator[SheetRow | None]:
+        """Yield the rows that have a value, and None as a pause; give `take` the ranges below them."""
+        parser = _SheetParser(self, edge, take)
         for _ in _feed(self.archive, sheet.member, parser):
             yield from parser.done
             parser.done.clear()
             yield None
 
-    def tables(self, sheet: Sheet) -> list[str]:
-        """Return the members with the tables of a sheet, without those that are too large to be read at once."""
-        parts = [one.part for one in self._relations(sheet.member).values() if one.kind.endswith("/table")]
-        members = [self._member(part) for part in parts[:_MAX_TABLES]]
-        return [member for member in members if self.archive.getinfo(member).file_size <= _MAX_TABLE]
+    def tables(self, sheet: Sheet) -> dict[str, Range]:
+        """Return the ranges of a sheet's tables by the members that describe them."""
+        relations = self._relations(sheet.member).values()
+        members = {self._members.get(_canonical(one.part)) for one in relations if one.kind.endswith("/table")}
+        tables: dict[str, Range] = {}
+        for member in filter(None, members):
+            with self.archive.open(member) as file:
+                found = _TABLE.search(file.read(_MAX_TAG))
+            if found and (cells := _range_of(found[1].decode(errors="replace"))):
+                tables[member] = cells
+        return tables
 
     def part_of(self, member: str) -> str:
         """Return the name of a member as the relations of the workbook spell it, which most programs need."""
@@ -432,14 +442,17 @@ class _TextsParser(_Parser):
             raise WorkbookError("The workbook has 16 MB of XML without a text: copy the table into a new workbook.")
 
 
-class _SheetParser(_Parser):
-    """Reads rows into `done`, and then the merged ranges of several rows."""
+_DEPTH_OF_FILTER = 2  # <worksheet><autoFilter>
 
-    def __init__(self, workbook: Workbook, edge: int, merges: list[Merge]) -> None:
+
+class _SheetParser(_Parser):
+    """Reads rows into `done`, and then the ranges of merged cells and of the filter."""
+
+    def __init__(self, workbook: Workbook, edge: int, take: TakeRange | None) -> None:
         super().__init__()
         self._workbook = workbook
         self._edge = edge
-        self._merges = merges
+        self._take = take
         self.done: list[SheetRow] = []
         self._number = 0
         self._row = SheetRow(0)
@@ -450,8 +463,11 @@ class _SheetParser(_Parser):
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         if name == "sheetData":
             self._read_rows()
-        elif name == "mergeCell":
-            self._merge(attributes.get("ref", ""))
+        # Deeper are the filters of custom views, which are not shown.
+        elif name == "mergeCell" or (name == "autoFilter" and self._depth == _DEPTH_OF_FILTER):
+            cells = _range_of(attributes.get("ref", ""))
+            if cells and self._take:
+                self._take(name, cells)
 
     def _read_rows(self) -> None:  # noqa: C901, PLR0915  # the elements of a sheet, one by one
         """Handle the elements of rows; there are millions of them, so closures are worth it."""
@@ -520,14 +536,6 @@ class _SheetParser(_Parser):
                 " LibreOffice and save it."
             )
 
-    def _merge(self, reference: str) -> None:
-        first, _, last = reference.partition(":")
-        merge = Merge(_row_of(first), _row_of(last or first), _column_of(first))
-        if merge.last > merge.first:
-            if len(self._merges) == _MAX_MERGES:
-                raise WorkbookError(f"The sheet has more than {_MAX_MERGES:,} merged ranges: save it as CSV (UTF-8).")
-            self._merges.append(merge)
-
     def _grow(self, by: int) -> None:
         self._size += by
         if self._size > _MAX_ROW:
@@ -591,9 +599,13 @@ def _column_of(reference: str) -> int:
     return column - 1
 
 
-def _row_of(reference: str) -> int:
-    """Return the row of a cell such as `AB12`, from 1."""
-    return int(reference.lstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
+def _range_of(reference: str) -> Range | None:
+    """Return a range such as `A1:C6`, or None for what is none."""
+    found = _RANGE.fullmatch(reference)
+    if not found:
+        return None
+    left, first, right, last = found[1], found[2], found[3] or found[1], found[4] or found[2]
+    return Range(int(first), int(last), _column_of(left), _column_of(right))
 
 
 def column_name(column: int) -> str:

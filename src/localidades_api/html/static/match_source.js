@@ -121,8 +121,10 @@ export class Source {
       method: "POST", headers: { "Content-Type": type }, body, signal,
     });
     const found = await answer.json();
+    const note = found.note ? (await import("./match_sentences.js")).sentenceOf(found.note) : [];
     if (signal.aborted) return;
     this.found = found.columns ? { ...found, isCut } : null;
+    byId("note").replaceChildren(...note);
     this.show(found);
     this.tell(answer.ok ? null : found);
   }

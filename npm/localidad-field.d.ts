@@ -32,6 +32,8 @@ export interface FormField {
   readonly willValidate: boolean;
   checkValidity(): boolean;
   reportValidity(): boolean;
+  /** An error of the page; the field is invalid until it is set to "". */
+  setCustomValidity(error: string): void;
 }
 
 /** `<localidad-field>`: `input` and `change` say that `value` has changed. */
@@ -45,9 +47,9 @@ export class LocalidadField extends HTMLElement {
   municipio: string;
   placeholder: string;
   label: string;
-  /** The official key, or nothing. */
+  /** The official key, or nothing. An id, which lacks the zero in front, becomes the key. */
   get value(): string;
-  set value(key: string | null | undefined);
+  set value(key: string | number | null | undefined);
   readonly place: LocalidadPlace | null;
 }
 

@@ -263,6 +263,77 @@ async def test_unknown_key_is_kept(page: Page) -> None:
     assert (await sent(page), await is_valid(page)) == ({"localidad": "019999999"}, True)
 
 
+@pytest.mark.parametrize(
+    ("given", "key"),
+    [
+        ("10010006", NANDU), (10010006, NANDU), (f" {NANDU} ", NANDU), ("14002", "14002"), ("1002", "01002"),
+        ("14", "14"), ("1", "01"), ("100", ""), ("140020", ""), ("1400200", ""), ("0140020005", ""), ("14-002", ""),
+        ("१४", ""), ("Jalisco", ""), ("0", "00"), ("", ""), (None, ""),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("element", ["field", "cascada"])
+async def test_id_becomes_the_key_and_anything_else_none(
+    page: Page, element: str, given: str | int | None, key: str
+) -> None:
+    tag = f"localidad-{element}"
+    await open_form(page, f'<{tag} name="localidad" kind="localidad,municipio,estado"></{tag}>', script=f"{tag}.js")
+    found = await page.evaluate(
+        """async ([tag, given]) => {
+            await customElements.whenDefined(tag);
+            const field = document.querySelector(tag);
+            field.value = given;
+            return [field.value, field.checkValidity(), field.validity.badInput];
+        }""",
+        [tag, given],
+    )
+    is_wrong = bool(given) and not key
+    assert found == [key, not is_wrong, is_wrong]
+
+
+@pytest.mark.parametrize("element", ["field", "cascada"])
+async def test_page_sets_an_error_of_its_own(page: Page, element: str) -> None:
+    tag = f"localidad-{element}"
+    await open_form(page, f'<{tag} name="localidad" required></{tag}>', script=f"{tag}.js")
+    state = f"""async (error) => {{
+        await customElements.whenDefined("{tag}");
+        const field = document.querySelector("{tag}");
+        if (error !== null) field.setCustomValidity(error);
+        const {{ customError, valueMissing }} = field.validity;
+        return [customError, valueMissing, field.validationMessage, field.checkValidity()];
+    }}"""
+    [_, _, own, _] = await page.evaluate(state)
+    assert await page.evaluate(state, "No hay servicio ahí.") == [True, True, "No hay servicio ahí.", False]
+    await page.evaluate(f"document.querySelector('{tag}').required = false")
+    assert await page.evaluate(state) == [True, False, "No hay servicio ahí.", False]
+    assert await page.evaluate(state, "") == [False, False, "", True]
+    await page.evaluate(f"document.querySelector('{tag}').required = true")
+    assert await page.evaluate(state) == [False, True, own, False]
+
+
+# As React with `value={v} onInput=…`, and Vue with `:value` and `@input`: each event sets the property again.
+CONTROL = """(tag) => {
+    const field = document.querySelector(tag);
+    field.addEventListener("input", () => { field.value = field.value });
+}"""
+
+
+async def test_key_that_is_set_after_each_letter_wipes_nothing(page: Page) -> None:
+    field = await open_form(page)
+    await page.evaluate(CONTROL, "localidad-field")
+    await field.fill("penon nandu")
+    await page.get_by_role("option").click()
+    await expect(field).to_have_value(NANDU_LABEL)
+    await field.press("End")
+    await field.press("Backspace")
+    await expect(field).to_have_value(NANDU_LABEL[:-1])
+    await field.fill("")
+    await field.press_sequentially("guadalajara")
+    await expect(page.get_by_role("option")).to_have_count(3)
+    await expect(field).to_have_value("guadalajara")
+    await page.evaluate("document.forms[0].reset()")
+    await expect(field).to_have_value("")
+
+
 async def test_disabled_field_is_not_sent(page: Page) -> None:
     value = f'<localidad-field name="localidad" value="{NANDU}"></localidad-field>'
     field = await open_form(page, f"<fieldset disabled>{value}</fieldset>")
@@ -569,6 +640,54 @@ async def test_each_level_of_a_cascade_empties_those_below(page: Page) -> None:
     assert await sent(page) == {"estado": "14", "mun": "14002", "loc": "140020005"}
     await expect(municipio).to_have_value("14002")
     await expect(localidad).to_have_value("El Peñón 80, Tepatitlán 2, Jalisco")
+
+
+async def test_cascade_that_is_set_after_each_letter_keeps_what_is_typed(page: Page) -> None:
+    estado, municipio, localidad = await open_cascade(page)
+    await page.evaluate(CONTROL, "localidad-cascada")
+    await estado.select_option("Jalisco")
+    await municipio.select_option("Tepatitlán 2")
+    await localidad.press_sequentially("penon 80")
+    await page.get_by_role("option", name="El Peñón 80, Tepatitlán 2, Jalisco").click()
+    await localidad.press("End")
+    await localidad.press("Backspace")
+    await expect(localidad).to_have_value("El Peñón 80, Tepatitlán 2, Jalisc")
+    await expect(municipio).to_have_value("14002")
+    assert await sent(page) == {"estado": "14", "mun": "14002", "loc": ""}
+    await municipio.select_option("Tepatitlán 3")
+    await expect(localidad).to_have_value("")  # though it had no key
+
+
+@pytest.mark.parametrize(
+    ("value", "keys"),
+    [
+        ("10010006", {"estado": "01", "mun": "01001", "loc": NANDU}),  # an id, not Durango
+        ("1001", {"estado": "01", "mun": "01001", "loc": ""}),
+        ("99001", NONE),
+        ("01999", {"estado": "01", "mun": "", "loc": ""}),
+        ("1400200", NONE),
+    ],
+)
+async def test_cascade_takes_an_id_and_no_key_that_its_lists_lack(
+    browser: Browser, forms: str, two_releases: str, value: str, keys: dict[str, str]
+) -> None:
+    async with visit(browser, forms, service=two_releases, errors=True) as page:  # there is no list of an estado 99
+        await open_cascade(page, CASCADE.replace("required", f'value="{value}"'))
+        await page.wait_for_load_state("networkidle")
+        assert await sent(page) == keys
+        assert await is_valid(page) == (value in {"10010006", "1001"})
+
+
+async def test_lists_of_a_cascade_are_in_the_order_of_their_names(page: Page) -> None:
+    async def answer(route: Route) -> None:
+        found = [{"id": at, "nombre": name} for at, name in enumerate(names, 1)]
+        await route.fulfill(json={"results": found}, headers={"Access-Control-Allow-Origin": "*"})
+
+    names = ["Zapopan", "Ñuñoa", "Jalisco", "Ébano", "Nuevo", "Eduardo", "Álamos", "Oaxaca"]
+    await page.route("**/api/census/estados/**", answer)
+    estado, _, _ = await open_cascade(page)
+    ordered = ["Álamos", "Ébano", "Eduardo", "Jalisco", "Nuevo", "Ñuñoa", "Oaxaca", "Zapopan"]
+    await expect(estado.locator("option")).to_have_text(["—", *ordered])
 
 
 @pytest.mark.parametrize(

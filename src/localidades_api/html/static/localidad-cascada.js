@@ -1,6 +1,6 @@
 // <localidad-cascada>: estado, municipio and localidad, each chosen within the one before. A form gets a key for each of
 // them. docs/guides/field.md describes it.
-import { addressOf, adopt, create, explain, languageOf, read, reflect } from "./localidad-field.js";
+import { addressOf, adopt, create, explain, keyOf, languageOf, read, reflect, setValidity } from "./localidad-field.js";
 
 const LEVELS = ["estado", "municipio", "localidad"];
 const DIGITS = { estado: 2, municipio: 5, localidad: 9 };
@@ -50,6 +50,8 @@ export class LocalidadCascada extends HTMLElement {
   #requests = { estado: new AbortController(), municipio: new AbortController() };
   #isDisabled = false;
   #isReady = false;
+  #isWrong = false; // the key that was given is none of the catalogue
+  #custom = ""; // the error of `setCustomValidity`
 
   constructor() {
     super();
@@ -93,7 +95,7 @@ export class LocalidadCascada extends HTMLElement {
   }
 
   formResetCallback() {
-    this.value = this.getAttribute("value");
+    this.#take(this.getAttribute("value"));
   }
 
   formDisabledCallback(isDisabled) {
@@ -111,11 +113,10 @@ export class LocalidadCascada extends HTMLElement {
     return localidad || municipio || estado;
   }
 
-  set value(key) {
-    const value = String(key ?? "");
-    for (const level of LEVELS) this.#keys[level] = value.length >= DIGITS[level] ? value.slice(0, DIGITS[level]) : "";
-    if (this.#isReady) this.#start();
-    else this.#update();
+  // Frameworks set the key that it has after each letter, which must stay.
+  set value(given) {
+    const text = String(given ?? "");
+    if (keyOf(text) !== this.value || (text && !this.value)) this.#take(text);
   }
 
   get place() { return this.#controls.localidad.place; }
@@ -127,24 +128,40 @@ export class LocalidadCascada extends HTMLElement {
   get willValidate() { return this.#internals.willValidate; }
   checkValidity() { return this.#internals.checkValidity(); }
   reportValidity() { return this.#internals.reportValidity(); }
+  setCustomValidity(error) {
+    this.#custom = String(error);
+    this.#update();
+  }
+
+  #take(given) {
+    const key = keyOf(given);
+    this.#isWrong = !key && Boolean(given?.trim());
+    for (const level of LEVELS) this.#keys[level] = key.length >= DIGITS[level] ? key.slice(0, DIGITS[level]) : "";
+    if (this.#isReady) this.#start();
+    else this.#update();
+  }
 
   #start() {
     for (const name of TEXTS) this.#controls.localidad[name] = this.getAttribute(name);
-    this.#controls.localidad.municipio = this.#keys.municipio || null;
-    this.#controls.localidad.value = this.#keys.localidad;
+    this.#fill();
     this.#offer("estado");
     this.#offer("municipio");
   }
 
   #choose(level, key) {
+    this.#isWrong = false;
     for (const other of LEVELS.slice(LEVELS.indexOf(level))) this.#keys[other] = "";
     this.#keys[level] = key;
-    if (level !== "localidad") {
-      this.#controls.localidad.value = "";
-      this.#controls.localidad.municipio = this.#keys.municipio || null;
-    }
+    if (level !== "localidad") this.#fill();
     if (level === "estado") this.#offer("municipio");
     this.#update();
+  }
+
+  #fill() {
+    const { localidad } = this.#controls;
+    localidad.formResetCallback(); // takes back what was typed too, for which `value` would not do
+    localidad.municipio = this.#keys.municipio || null;
+    if (this.#keys.localidad) localidad.value = this.#keys.localidad;
   }
 
   // Fills a list; the last one that was asked for remains.
@@ -159,12 +176,22 @@ export class LocalidadCascada extends HTMLElement {
     try {
       const { results } = await read(addressOf(this, `${level}s/`, query), signal);
       if (signal.aborted) return;
+      results.sort((one, other) => one.nombre.localeCompare(other.nombre, "es"));
       for (const { id, nombre } of results) select.add(new Option(nombre, String(id).padStart(DIGITS[level], "0")));
       select.value = this.#keys[level];
       this.#status.textContent = "";
+      if (select.selectedIndex < 0) this.#reject(level);
     } catch (error) {
       if (!signal.aborted) this.#status.textContent = explain(error, languageOf(this));
     }
+  }
+
+  // A list has no such key, so that nobody would see what the form sends.
+  #reject(level) {
+    this.#choose(level, "");
+    this.#controls[level].value = "";
+    this.#isWrong = true;
+    this.#update();
   }
 
   #update() {
@@ -179,10 +206,14 @@ export class LocalidadCascada extends HTMLElement {
       if (name) data.set(name, this.#keys[level]);
     }
     this.#internals.setFormValue(data, this.value);
-    const missing = this.required && ["estado", "municipio"].find((level) => !this.#keys[level]);
-    if (missing) this.#internals.setValidity({ valueMissing: true }, WORDS[languageOf(this)].choose[missing], this.#controls[missing]);
-    else if (localidad.validationMessage) this.#internals.setValidity(localidad.validity, localidad.validationMessage, localidad.shadowRoot.querySelector("input"));
-    else this.#internals.setValidity({});
+    const missing = (this.required || this.#isWrong) && ["estado", "municipio"].find((level) => !this.#keys[level]);
+    if (missing) {
+      const flags = { valueMissing: this.required, badInput: this.#isWrong };
+      setValidity(this.#internals, flags, WORDS[languageOf(this)].choose[missing], this.#custom, this.#controls[missing]);
+    } else {
+      const { badInput, valueMissing } = localidad.validity;
+      setValidity(this.#internals, { badInput, valueMissing }, localidad.validationMessage, this.#custom, localidad.shadowRoot.querySelector("input"));
+    }
   }
 }
 

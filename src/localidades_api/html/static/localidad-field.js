@@ -4,7 +4,7 @@
 const PAUSE = 150; // milliseconds after a letter
 const MAX_WAIT = 10; // seconds, whatever Retry-After says
 const LIMIT = 8; // suggestions
-const KEY = /^(\d{2}|\d{5}|\d{9})$/;
+const DIGITS = [2, 5, 9]; // of the keys of estados, municipios and localities
 
 const WORDS = {
   en: {
@@ -32,6 +32,13 @@ export function languageOf(element) {
   let found = element;
   while (found && !found.lang) found = found.parentElement ?? found.getRootNode().host;
   return /^es\b/i.test(found?.lang || navigator.language) ? "es" : "en";
+}
+
+// Returns the key that a text or a number is: an id lacks the zero in front. Anything else is no key, "".
+export function keyOf(given) {
+  const text = String(given ?? "").trim();
+  const digits = DIGITS.find((one) => one === text.length || one === text.length + 1);
+  return digits && /^[0-9]+$/.test(text) ? text.padStart(digits, "0") : "";
 }
 
 export function create(tag, attributes = {}, ...children) {
@@ -235,6 +242,12 @@ export function adopt(element, names) {
   }
 }
 
+// Says what is wrong with a field, or that nothing is; `custom` is the error of `setCustomValidity`, which comes first.
+export function setValidity(internals, flags, error, custom, anchor) {
+  const message = custom || error;
+  internals.setValidity(message ? { ...flags, customError: custom !== "" } : {}, message, anchor);
+}
+
 // Implicit submission, as Enter in an <input> does it.
 function submit(form) {
   const button = [...(form?.elements ?? [])].find(({ type }) => type === "submit" || type === "image");
@@ -260,6 +273,7 @@ export class LocalidadField extends HTMLElement {
   #value = "";
   #place = null;
   #committed = ""; // the key of the last `change`
+  #custom = ""; // the error of `setCustomValidity`
   #lookup = new AbortController();
   #isReady = false; // its attributes are set
 
@@ -310,7 +324,7 @@ export class LocalidadField extends HTMLElement {
   }
 
   formResetCallback() {
-    this.value = this.getAttribute("value");
+    this.#take(this.getAttribute("value"));
   }
 
   formDisabledCallback(isDisabled) {
@@ -329,16 +343,10 @@ export class LocalidadField extends HTMLElement {
 
   get value() { return this.#value; }
 
-  // A key: its name comes from the catalogue.
-  set value(key) {
-    const value = String(key ?? "");
-    if (value === this.#value && this.#place) return;
-    this.#combobox.close();
-    this.#lookup.abort();
-    this.#input.value = value;
-    this.#set(value, null);
-    this.#committed = value;
-    if (this.#isReady) this.#find(value);
+  // Frameworks set the key that the field has after each letter, which must stay.
+  set value(given) {
+    const text = String(given ?? "");
+    if (keyOf(text) !== this.#value || (text && !this.#value)) this.#take(text);
   }
 
   get place() { return this.#place; }
@@ -350,6 +358,10 @@ export class LocalidadField extends HTMLElement {
   get willValidate() { return this.#internals.willValidate; }
   checkValidity() { return this.#internals.checkValidity(); }
   reportValidity() { return this.#internals.reportValidity(); }
+  setCustomValidity(error) {
+    this.#custom = String(error);
+    this.#validate();
+  }
 
   get #language() { return languageOf(this); }
   get #words() { return WORDS[this.#language]; }
@@ -366,10 +378,21 @@ export class LocalidadField extends HTMLElement {
     return results;
   }
 
+  // Takes a key, whose name comes from the catalogue; what is none is shown, and has no key.
+  #take(given) {
+    const key = keyOf(given);
+    this.#combobox.close();
+    this.#lookup.abort();
+    this.#input.value = key || (given ?? "");
+    this.#set(key, null);
+    this.#committed = key;
+    if (this.#isReady) this.#find(key);
+  }
+
   // Finds the place of a whole key; what the field holds stays as it is if there is none.
   async #find(key) {
     this.#lookup.abort();
-    if (!KEY.test(key)) return;
+    if (!key) return;
     const { signal } = (this.#lookup = new AbortController());
     try {
       const { results } = await read(this.#query(key, LIMIT), signal);
@@ -387,7 +410,7 @@ export class LocalidadField extends HTMLElement {
     const text = this.#input.value.trim();
     this.#combobox.close();
     if (this.#place) this.#input.value = this.#place.label;
-    else if (!this.#value) await this.#find(text);
+    else if (!this.#value) await this.#find(keyOf(text));
     this.#commit();
   }
 
@@ -441,10 +464,11 @@ export class LocalidadField extends HTMLElement {
   }
 
   #validate() {
-    const text = this.#input.value.trim();
-    if (this.#value || (!text && !this.required)) this.#internals.setValidity({});
-    else if (text) this.#internals.setValidity({ badInput: true }, this.#words.unchosen, this.#input);
-    else this.#internals.setValidity({ valueMissing: true }, this.#words.required, this.#input);
+    const isEmpty = !this.#input.value.trim();
+    const badInput = !this.#value && !isEmpty;
+    const valueMissing = isEmpty && this.required && !this.#value;
+    const error = badInput ? this.#words.unchosen : valueMissing ? this.#words.required : "";
+    setValidity(this.#internals, { badInput, valueMissing }, error, this.#custom, this.#input);
   }
 }
 

@@ -151,6 +151,15 @@ def test_mounted_files_exist(file: str) -> None:
         assert os.access(path, os.X_OK) == (path.suffix == ".sh"), path
 
 
+@pytest.mark.parametrize("file", ["../docker-compose.yml", "compose.ha.yml", "compose.patroni.yml"])
+def test_bodies_of_rows_are_kept_on_disk(file: str) -> None:
+    serving = [one for one in services_of(file).values() if "serve" in one.get("command", [])]
+    assert serving
+    for service in serving:  # two bodies are larger than what tmpfs may take of memory
+        assert "temporary:/tmp" in service["volumes"]
+        assert not service.get("tmpfs")
+
+
 @SHAPES
 def test_mounted_volumes_are_declared(file: str) -> None:
     mounted = {volume.split(":")[0] for one in services_of(file).values() for volume in one.get("volumes", [])}

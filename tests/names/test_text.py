@@ -1,11 +1,21 @@
+from collections.abc import Callable
+from contextlib import suppress
+from time import process_time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localidades_api.catalogue.degrees import read_degrees
 from localidades_api.catalogue.folding import fold
-from localidades_api.names.text import canonical, core, repair, take_apart, variants
+from localidades_api.names.areas import AreaBook
+from localidades_api.names.differences import read_name
+from localidades_api.names.match import split_last
+from localidades_api.names.text import canonical, core, repair, take_apart, variants, with_article
 from localidades_api.names.vocabulary import ABBREVIATIONS, GENERICS, NUMBERS, PHRASES, STOP_WORDS
+from tests.support.long_texts import long_texts
 
+AREAS = AreaBook({14: "Jalisco"}, {14039: "Guadalajara"}, {})
 WORDS = st.sampled_from(
     sorted({*ABBREVIATIONS, *NUMBERS, *STOP_WORDS, *GENERICS, *(word for phrase in PHRASES for word in phrase)})
 )
@@ -97,3 +107,23 @@ def test_tables_are_folded_and_have_no_form_twice() -> None:
     assert all(fold(word) == word for word in [*ABBREVIATIONS, *NUMBERS, *STOP_WORDS, *GENERICS])
     assert not ABBREVIATIONS.keys() & NUMBERS.keys()
     assert not ABBREVIATIONS.keys() & STOP_WORDS
+
+
+def areas_of(text: str) -> str:
+    return AREAS.without_bracket(text)
+
+
+def read_longitude(text: str) -> None:
+    with suppress(ValueError):
+        read_degrees(text, "longitud")
+
+
+@pytest.mark.parametrize("read", [take_apart, with_article, repair, read_name, split_last, areas_of, read_longitude])
+def test_time_is_in_proportion_to_the_length_of_a_text(read: Callable[[str], object]) -> None:
+    slow = []
+    for text in long_texts(10_000):
+        began = process_time()
+        read(text)
+        if process_time() - began > 0.1:
+            slow.append(text[:20])
+    assert slow == []

@@ -386,7 +386,7 @@ _NUMBERED_FORMATS = {
     **dict.fromkeys([*range(18, 22), *range(32, 36), *range(45, 48)], "time"),
     22: "date time",
 }
-_LITERAL = re.compile(r'"[^"]*"|\\.|_.|\*.|\[[^\]]*\]|am/pm|a/p')  # in a format: not letters of a date
+_LITERAL = re.compile(r'"[^"]*"|\\.|_.|\*.|\[[^\[\]]*\]|am/pm|a/p')  # in a format: not letters of a date
 
 
 def _kind_of_format(code: str) -> str:

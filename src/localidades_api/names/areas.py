@@ -1,6 +1,5 @@
 """Finds estados and municipios by the names that people use."""
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -11,12 +10,12 @@ from rapidfuzz import fuzz, process
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_STATE
 from localidades_api.names import weights
+from localidades_api.names.places import MAX_TEXT
 from localidades_api.names.text import canonical, canonical_words, core, forms_of_state, repair, state_names
 from localidades_api.names.vocabulary import ESTADOS, STATE_CODES, TITLES
 
 _Names: TypeAlias = dict[tuple[int, bool], str]  # by key, and whether the name is a former one
 
-_BRACKET_AT_END = re.compile(r"([^(]+?)\s*\(([^()]+)\)\s*")
 _CACHED_TEXTS = 4096
 _MOST_AREAS = 6
 
@@ -45,7 +44,7 @@ _STATE_NAMES = frozenset(name for estado in ESTADOS.values() for name in estado.
 
 def is_state_name(text: str) -> bool:
     """Return whether a text is a name, abbreviation or code of an estado, in whatever release."""
-    folded = fold(text)
+    folded = fold(text[:MAX_TEXT])
     return folded in _STATE_NAMES or " ".join(canonical_words(folded)) in _STATE_NAMES
 
 
@@ -152,8 +151,11 @@ class AreaBook:
 
     def without_bracket(self, text: str) -> str:
         """Return a text whose bracket ends with an estado with a comma instead: `Zapopan, Jalisco`."""
-        found = _BRACKET_AT_END.fullmatch(text)
-        return f"{found[1]}, {found[2]}" if found and self.find_state(found[2].rpartition(",")[2]) is not None else text
+        name, _, last = text.rstrip().rpartition("(")
+        inner = last.removesuffix(")")
+        if not name or "(" in name or inner == last or self.find_state(inner.rpartition(",")[2]) is None:
+            return text
+        return f"{name.rstrip()}, {inner}"
 
     def split_state(self, text: str) -> tuple[str, str | None]:
         """Return the name of a municipio and that of its estado behind a comma, in brackets or behind a space."""

@@ -14,7 +14,7 @@ from localidades_api.names.faults import Difference, NameFault
 from localidades_api.names.layout import URBAN
 from localidades_api.names.places import IndexedLocality, NameKind, PlaceName
 from localidades_api.names.rows import MatchRow
-from localidades_api.names.text import canonical, open_word, repair, take_apart, variants, with_article
+from localidades_api.names.text import MAX_WORDS, canonical, open_word, repair, take_apart, variants, with_article
 from localidades_api.names.vocabulary import (
     ARTICLES,
     CONTRASTING,
@@ -42,7 +42,7 @@ _SOUNDS = (
     ("qu", "k"), ("ch", "@"), ("ph", "f"), ("ll", "y"), ("ce", "se"), ("ci", "si"), ("z", "s"), ("v", "b"), ("h", ""),
     ("x", "j"), ("y", "i"), ("ge", "je"), ("gi", "ji"), ("hu", "u"), ("gu", "u"), ("w", "u"), ("c", "k"), ("tz", "s"),
 )  # fmt: skip
-_WITH_PERIOD = re.compile(r"(\w+)\.")
+_WITH_PERIOD = re.compile(r"\b(\w++)\.")
 _WITHOUT_VOWELS = re.compile("[a-z][^aeiou0-9]+[aeo]?")  # glz, gpe, prsdnt
 
 
@@ -72,7 +72,7 @@ def read_name(text: str) -> GivenName:
         readings[0] = found[0], _fault(Difference.BRACKET_ADDED, text, main)
         readings.append((found[1], None))
         readings += [(words, _fault(Difference.BRACKET_ADDED_ALONE, text, " ".join(words))) for words in found[2:4]]
-    words = folded.split()
+    words = folded.split()[:MAX_WORDS]
     shortened = {word for word in words if _WITHOUT_VOWELS.fullmatch(word)}
     if "." in text:
         shortened.update(map(fold, _WITH_PERIOD.findall(text)))

@@ -8,6 +8,7 @@ from localidades_api.catalogue.filters import LocalityFilters
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEY_DIGITS, PlaceKind
 from localidades_api.names.layout import JOINED, KEY, LABEL
+from localidades_api.names.places import MAX_TEXT
 from localidades_api.names.query import MAX_BEGINNING, all_of, any_of, wrong_letters
 from localidades_api.names.reader import IndexReader
 from localidades_api.names.text import canonical_words, open_word, repair
@@ -21,7 +22,7 @@ _Part = Callable[[str, str], Query]
 
 def searched(text: str) -> str:
     """Return a search as it is compared: searches with the same return value find the same places."""
-    return fold(repair(text))
+    return fold(repair(text[:MAX_TEXT]))
 
 
 class Finder:

@@ -8,7 +8,7 @@ from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.names.find import Finder
 from localidades_api.names.match import Matcher
 from localidades_api.names.match_areas import AreaMatcher
-from localidades_api.names.places import Suggested
+from localidades_api.names.places import MAX_TEXT, Suggested
 from localidades_api.names.reader import IndexReader
 from localidades_api.names.rows import MatchResult, MatchRow
 from localidades_api.names.suggest import Suggester
@@ -18,7 +18,11 @@ _LOCALITIES: frozenset[PlaceKind] = frozenset({"localidad"})
 
 
 class NameIndex(IndexReader):
-    """The index in a folder, for suggestions, searches and matches by any number of threads and processes."""
+    """The index in a folder, for suggestions, searches and matches by any number of threads and processes.
+
+    Only the first `MAX_TEXT` characters of a text count: none is longer in the catalogue, and time and the caches of
+    words and areas grow with it.
+    """
 
     def __init__(self, folder: Path) -> None:
         """Open it; raise IndexUnreadableError if the folder holds no index, or not all of one."""
@@ -41,7 +45,7 @@ class NameIndex(IndexReader):
         limit: int = 10,
     ) -> list[Suggested]:
         """Return suggestions for a text, the likeliest first; its last word may be unfinished."""
-        return self._suggester.suggest(text, kinds, estado_id, municipio_id, limit)
+        return self._suggester.suggest(text[:MAX_TEXT], kinds, estado_id, municipio_id, limit)
 
     def find(self, text: str, filters: LocalityFilters) -> list[int]:
         """Return the positions of the places that a search and the other filters select, in the list's order.
@@ -52,7 +56,7 @@ class NameIndex(IndexReader):
 
     def find_areas(self, text: str, kind: PlaceKind) -> list[int]:
         """Return the keys of the estados or municipios that a search finds, the likeliest first, as `suggest` does."""
-        return self.area_suggester.find(text, kind)
+        return self.area_suggester.find(text[:MAX_TEXT], kind)
 
     def at(self, positions: Iterable[int]) -> Iterator[tuple[int, str]]:
         """Yield the key and the name of the place at each position of the list."""
@@ -60,8 +64,8 @@ class NameIndex(IndexReader):
 
     def match(self, row: MatchRow, sure: float = SURE) -> MatchResult:
         """Return the place or area for a row, what differs, and how certain it is; `sure` is the bound of certainty."""
-        return (self._matcher if row.kind == "localidad" else self._area_matcher).match(row, sure)
+        return (self._matcher if row.kind == "localidad" else self._area_matcher).match(row.clipped(), sure)
 
     def candidates(self, row: MatchRow) -> tuple[list[int], list[dict[str, float]]]:
         """Return the keys of the candidates for a row with a name, and the evidence for each."""
-        return self._matcher.candidates(row)
+        return self._matcher.candidates(row.clipped())

@@ -1,7 +1,6 @@
 """Matches a row to the key of its place and lists the differences."""
 
 import math
-import re
 from bisect import insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, MutableSequence, Sequence
@@ -35,7 +34,7 @@ from localidades_api.names.evidence import (
 )
 from localidades_api.names.faults import Difference, NameFault
 from localidades_api.names.layout import EVERYWHERE, JOINED, KEY, PART_OF_MUNICIPIO, SEAT, SHORT_OF_TOWN, WITHDRAWN
-from localidades_api.names.places import MAX_TEXT, IndexedLocality
+from localidades_api.names.places import IndexedLocality
 from localidades_api.names.query import read
 from localidades_api.names.reader import IndexReader
 from localidades_api.names.rows import Candidate, MatchResult, MatchRow, read_key
@@ -43,7 +42,6 @@ from localidades_api.names.text import core
 from localidades_api.names.weights import PENALTIES
 
 MAX_CANDIDATES = 5
-_AREA_AT_END = re.compile(r"(.*[^(\s,])\s*(?:,\s*|\()([^(),]+)\)?\.?\s*")
 _COUNTRY = frozenset({"mexico", "mex", "mx", "republica mexicana", "estados unidos mexicanos"})
 _PROPOSED = 8  # names of a municipio that each measure of similarity proposes for a comparison word by word
 _JUDGED = 12  # candidates of a row at most whose probabilities are compared
@@ -74,15 +72,13 @@ class Matcher:
 
     def _is_estado(self, text: str) -> bool:
         """Return whether a text in the column of municipios is the name of an estado, and of no municipio."""
-        folded = fold(text[:MAX_TEXT])
+        folded = fold(text)
         if folded.isdigit() or self._index.areas.named_state(folded) is None:
             return False
         return all(one.likeness < weights.SAME_NAME for one in self._index.areas.find_municipios(text, None))
 
     def _match(self, row: MatchRow, sure: float) -> MatchResult:
-        """Match one reading of a row; of a text that is longer than any name, only the beginning counts."""
-        if max(len(row.nombre or ""), len(row.municipio or ""), len(row.estado or "")) > MAX_TEXT:
-            row = row._replace(nombre=_clip(row.nombre), municipio=_clip(row.municipio), estado=_clip(row.estado))
+        """Match one reading of a row."""
         key = read_key(row.cvegeo)
         estado_id = self._index.areas.find_state(row.estado) if row.estado else None
         areas = self._areas(row, estado_id)
@@ -125,12 +121,13 @@ class Matcher:
         """Return the name of a row without its municipio and estado, where they follow it again."""
         text = row.nombre or ""
         areas = {fold(area) for area in (row.municipio, row.estado) if area}
-        while areas and (found := _AREA_AT_END.fullmatch(text)):
-            if fold(found[2]) not in areas and (
-                estado_id is None or self._index.areas.find_state(found[2]) != estado_id
+        while areas:
+            name, last = split_last(text)
+            if not name or (
+                fold(last) not in areas and (estado_id is None or self._index.areas.find_state(last) != estado_id)
             ):
                 break
-            text = found[1]
+            text = name
         return text
 
     def _areas(self, row: MatchRow, estado_id: int | None) -> Sequence[Area]:
@@ -540,8 +537,10 @@ def _score(share: float) -> float:
     return round(100 * max(0.0, share), 2)
 
 
-def _clip(text: str | None) -> str | None:
-    return text[:MAX_TEXT] if text else text
+def split_last(text: str) -> tuple[str, str]:
+    """Return a name without the part behind its last comma or in its last bracket, and that part."""
+    at = max(text.rfind(","), text.rfind("("), 0)
+    return text[:at].rstrip("(, \t\r\n"), text[at + 1 :]
 
 
 def _read_line(areas: AreaBook, row: MatchRow) -> Iterator[MatchRow]:

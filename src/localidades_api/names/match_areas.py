@@ -10,7 +10,6 @@ from localidades_api.names.areas import Area, AreaBook, state_of_code, untitled
 from localidades_api.names.certainty import outcome, shares
 from localidades_api.names.faults import Difference, NameFault
 from localidades_api.names.layout import EVERYWHERE, KEY, SEAT
-from localidades_api.names.places import MAX_TEXT
 from localidades_api.names.reader import IndexReader
 from localidades_api.names.rows import Candidate, MatchResult, MatchRow, read_key
 from localidades_api.names.text import canonical, repair, state_names
@@ -47,8 +46,8 @@ class AreaMatcher:
     def _match_municipality(self, row: MatchRow, sure: float) -> MatchResult:
         areas, text, estado = self._index.areas, row.nombre, row.estado
         if text and not estado:
-            text, estado = areas.split_state(text[:MAX_TEXT])
-        estado_id = areas.find_state(estado[:MAX_TEXT]) if estado else None
+            text, estado = areas.split_state(text)
+        estado_id = areas.find_state(estado) if estado else None
         found = self._find_municipality(text, estado, estado_id) if text else []
         key = read_key(row.cvegeo) or areas.find_by_key(row.cve_mun, estado_id)
         return decide_with_key(areas, found, key, text, sure) if key else decide(found, sure)
@@ -67,7 +66,7 @@ class AreaMatcher:
 
     def _municipios_of_seats(self, text: str, estado_id: int | None) -> list[int]:
         """Return the municipios whose seat has the name in a text, today or in everyday language."""
-        names = dict.fromkeys((fold(text[:MAX_TEXT]), " ".join(canonical(text[:MAX_TEXT]))))
+        names = dict.fromkeys((fold(text), " ".join(canonical(text))))
         rows = [row for name in names for row in self._index.layout.find(estado_id or EVERYWHERE, name, _HOMONYMS)]
         places = [self._index.place(row) for row in dict.fromkeys(rows)]
         return [place.id // KEYS_OF_A_MUNICIPIO for place in places if place.flags & SEAT]
@@ -79,7 +78,6 @@ class AreaMatcher:
 
 def state_candidates(book: AreaBook, text: str) -> list[AreaCandidate]:
     """Return the estado with a name, abbreviation, code or key, if there is one."""
-    text = text[:MAX_TEXT]
     found = book.find_state(text)
     if found is None:
         return []
@@ -93,8 +91,7 @@ def state_candidates(book: AreaBook, text: str) -> list[AreaCandidate]:
 
 def municipality_candidates(book: AreaBook, text: str, estado: str | None = None) -> list[AreaCandidate]:
     """Return the municipios that a text may name, the most similar first."""
-    text = text[:MAX_TEXT]
-    estado_id = book.find_state(estado[:MAX_TEXT]) if estado else None
+    estado_id = book.find_state(estado) if estado else None
     unknown: tuple[NameFault, ...] = ()
     if estado and estado_id is None:
         unknown = (NameFault(Difference.ESTADO, estado, "", PENALTIES[Difference.ESTADO]),)

@@ -155,7 +155,7 @@ class WordIndex:
         At most `most` letters are wrong in a word. None if no word can have any, or if fewer than `MAX_WRONG` exclude
         nothing from the search for unknown words.
         """
-        words = typed.words
+        words = tuple(dict.fromkeys(typed.words))
         unknown = {word for word in words if not self._searcher.doc_freq(field, word)}
         if most < MAX_WRONG and all(wrong_letters(word) <= most for word in unknown):
             return None
@@ -165,21 +165,22 @@ class WordIndex:
             return self.within(all_of([loose[word] if word in unknown else exact[word] for word in words]), scopes)
         variants = [
             all_of([loose[word] if word == wrong else exact[word] for word in words])
-            for wrong in dict.fromkeys(words)
+            for wrong in words
             if len(wrong) >= _SHORT
         ]
         return self.within(any_of(variants), scopes) if variants else None
 
     def without_kinds(self, typed: ParsedQuery, scopes: Iterable[str]) -> Query | None:
         """Find places by every word except those for the kind of a place; letters may be wrong."""
-        words = [word for word in typed.words if word not in GENERICS]
-        if not words or len(words) == len(typed.words):
+        words = [word for word in dict.fromkeys(typed.words) if word not in GENERICS]
+        if not words or GENERICS.isdisjoint(typed.words):
             return None
         return self.within(all_of([self._loose(word, typed) for word in words]), scopes)
 
     def most_words(self, typed: ParsedQuery, scopes: Iterable[str]) -> Query | None:
         """Find places by all words but one, without those for the kind of a place; letters may be wrong."""
-        words = [word for word in typed.words if word not in GENERICS] or list(typed.words)
+        every = tuple(dict.fromkeys(typed.words))
+        words = [word for word in every if word not in GENERICS] or every
         if len(words) < 2:  # noqa: PLR2004  # a single word can't be left out
             return None
         loose = [(Occur.Should, self._loose(word, typed)) for word in words]

@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 
 from localidades_api.catalogue.keys import PlaceKind, format_key, kind_of_key
 from localidades_api.names.faults import NameFault
+from localidades_api.names.places import MAX_TEXT
 
 _KM_PER_DEGREE = 111.2
 
@@ -33,6 +34,10 @@ class MatchRow(NamedTuple):
     ambito: str | None = None
     cve_mun: str | None = None
     kind: PlaceKind = "localidad"
+
+    def clipped(self) -> "MatchRow":
+        """Return the row with the beginnings of texts that are longer than any name."""
+        return MatchRow._make(one[:MAX_TEXT] if isinstance(one, str) else one for one in self)
 
     def kilometres_to(self, latitud: float | None, longitud: float | None) -> float | None:
         """Return the distance of a place from the row's point; None if either has no point."""

@@ -11,7 +11,7 @@ from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE,
 from localidades_api.catalogue.schemas import MatchReason
 from localidades_api.names import weights
 from localidades_api.names.layout import EVERYWHERE, JOINED, KEY, LABEL, SEAT
-from localidades_api.names.places import MAX_TEXT, IndexedLocality, NameKind, Suggested
+from localidades_api.names.places import IndexedLocality, NameKind, Suggested
 from localidades_api.names.query import MAX_START, MAX_WRONG, ParsedQuery, readings
 from localidades_api.names.ranking import Fit, fit, literal_points
 from localidades_api.names.reader import IndexReader
@@ -21,7 +21,6 @@ from localidades_api.names.vocabulary import STOP_WORDS
 _PROPOSED = 16  # places that a look-up proposes at most: enough to include the right one, if it is large
 _PROPOSED_NEAR = 24  # the same for words that are only similar
 _COMPARED = 6  # best places, whose names are compared letter by letter
-_MAX_TYPED = 2 * MAX_TEXT  # longer than the longest label
 _SHORT = 3  # characters: everybody types these, and many places begin with them
 _CACHED = 512  # results for such texts
 _KEY_LENGTHS = {1, 2, 4, 5, 8, 9}
@@ -38,7 +37,6 @@ class Suggester:
         self, text: str, kinds: Collection[PlaceKind], estado_id: int | None, municipio_id: int | None, limit: int
     ) -> list[Suggested]:
         """Return suggestions for a text, the likeliest first."""
-        text = text[:_MAX_TYPED]
         if len(text) <= _SHORT:
             return list(self._suggest_short(text, frozenset(kinds), estado_id, municipio_id, limit))
         return self._suggest(text, kinds, estado_id, municipio_id, limit)

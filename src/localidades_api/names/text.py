@@ -15,9 +15,10 @@ from localidades_api.catalogue.folding import fold
 from localidades_api.names.vocabulary import ABBREVIATIONS, ESTADOS, GENERICS, NUMBERS, PHRASES, STOP_WORDS
 
 _BRACKETS = re.compile(r"[(\[{]([^()\[\]{}]*)[)\]}]?")
-_MOVED_ARTICLE = re.compile(r"^([^,]*\S)\s*,\s*(el|la|los|las)\s*[,.]?\s*$", re.IGNORECASE)
-_BRACKETED_ARTICLE = re.compile(r"\s*\((el|la|los|las)\)\s*$", re.IGNORECASE)
-_ENDING_ARTICLE = re.compile(r"^(.*\S)\s+(el|la|los|las)\s*[,.]?\s*$", re.IGNORECASE)
+# With a possessive `*+` and a start that is not a blank, time is in proportion to the blanks, not to their square.
+_MOVED_ARTICLE = re.compile(r"^([^,]*\S)\s*,\s*(el|la|los|las)\s*+[,.]?\s*$", re.IGNORECASE)
+_BRACKETED_ARTICLE = re.compile(r"(?<!\s)\s*\((el|la|los|las)\)$", re.IGNORECASE)
+_ENDING_ARTICLE = re.compile(r"^(.*\S)\s+(el|la|los|las)\s*+[,.]?\s*$", re.IGNORECASE)
 _ORDINAL = re.compile(r"([0-9]{1,3})(?:a|o|ra|ro|er|da|do|ta|to|va|vo|na|no|ma|mo|ava|avo|ero|era)")
 _SPLIT_ORDINAL = re.compile(r"\b([0-9]{1,2}) (ra|ro|er|da|do|ta|to|va|vo|na|no|ma|mo)\b")
 # A letter inside a word that an encoding destroyed, and the signs of UTF-8 read as windows-1252.
@@ -29,6 +30,7 @@ _IN_WORD = re.compile(r"(?<=\w)[¥¤¢¡£]|[¥¤¢¡£](?=\w)")
 _DAMAGE = frozenset("?¿¬\N{REPLACEMENT CHARACTER}ÃÂ¥¤¢¡£&")  # the signs of damage: most texts have none
 _DIGIT = re.compile("[0-9] ")
 _MEMO_SIZE = 30_000
+MAX_WORDS = 30  # of a text: the longest label of a place has 17
 
 
 class ParsedName(NamedTuple):
@@ -107,13 +109,13 @@ def canonical(text: str) -> tuple[str, ...]:
 
 
 def canonical_words(folded: str) -> tuple[str, ...]:
-    """Return the canonical words of a folded text."""
+    """Return the canonical words of a folded text, `MAX_WORDS` at most."""
     if _DIGIT.search(folded):
         folded = _SPLIT_ORDINAL.sub(r"\1", folded)
-    words = folded.split(" ") if folded else []
+    words = folded.split(" ", MAX_WORDS)[:MAX_WORDS] if folded else []
     if not _PHRASE_STARTS.isdisjoint(words):
         words = list(_open_phrases(words))
-    opened = tuple([part for word in words for part in _WORDS[word]]) or tuple(words)
+    opened = tuple([part for word in words for part in _WORDS[word]][:MAX_WORDS]) or tuple(words)
     if not _PHRASE_STARTS.isdisjoint(opened):
         again = tuple(_open_phrases(list(opened)))  # `n de c p`: a stop word separated the phrase
         return opened if again == opened else canonical_words(" ".join(again))

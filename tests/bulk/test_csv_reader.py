@@ -1,6 +1,8 @@
 import csv
 import io
+import json
 import re
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -10,6 +12,7 @@ from localidades_api.bulk.formats import MediaType, reader
 from localidades_api.bulk.readers import CsvReader, for_a_while
 from localidades_api.bulk.rows import ROLES
 from localidades_api.errors import UnreadableBodyError
+from localidades_api.names.places import MAX_TEXT
 from tests.support.bulk import CSV, JSON, NDJSON, open_rows, rows_in
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
@@ -151,10 +154,36 @@ def test_inegi_census_file_is_read() -> None:
         assert row["latitud"] == pytest.approx(20.71871, abs=1e-3)
 
 
-def test_cell_may_be_very_long() -> None:
-    for cell in ("x" * 200_000, "x\n" * 300_000):
+def test_of_a_very_long_cell_the_beginning_is_read_and_everything_sent_back() -> None:
+    for cell in ("x" * 200_000, "x\n" * 300_000, " " * 100_000 + "x" * 200_000):
         (row,) = rows_in(f'nombre,estado\n"{cell}",Jal.\n'.encode())
         assert (row.problem, row.sent) == (None, [cell, "Jal."])
+        assert row.cells == {"nombre": cell.strip()[:MAX_TEXT].strip(), "estado": "Jal."}
+
+
+@pytest.mark.parametrize(
+    ("body", "media_type"),
+    [
+        (b"nombre" + b",x" * 16_000 + b"\nIxtapa\n", CSV),
+        (b"nombre," + b"x" * 500_000 + b"\nIxtapa\n", CSV),
+        (("nombre," + "\N{CJK UNIFIED IDEOGRAPH-7530}" * 300_000 + "\nIxtapa\n").encode(), CSV),
+        (json.dumps({"nombre": "Ixtapa"} | dict.fromkeys(map(str, range(16_000)), 1)).encode(), NDJSON),
+        (b'{"rows":[' + b'{"nombre":"Ixtapa"},' * 20_000 + b'{"nombre":"Ixtapa"}]}', JSON),
+    ],
+    ids=["equal headers", "a long header", "a header in Chinese", "many members", "many rows"],
+)
+def test_time_is_in_proportion_to_the_length_of_a_body(body: bytes, media_type: MediaType) -> None:
+    began = process_time()
+    source = open_rows(body, media_type)
+    source.describe(list(source))
+    assert process_time() - began < 2
+
+
+def test_row_has_no_more_cells_than_a_sheet() -> None:
+    with pytest.raises(UnreadableBodyError, match=re.escape("Line 3 has more than 16,384 cells.")):
+        rows_in(b"nombre\nIxtapa\n" + b"," * 17_000 + b"\n")
+    (row,) = rows_in(json.dumps(dict.fromkeys(map(str, range(17_000)), 1)).encode(), NDJSON)
+    assert row.problem == "It has more than 16,384 members."
 
 
 def test_unused_columns_may_be_repeated() -> None:

@@ -69,7 +69,8 @@ class _RowsResponse(Response, ABC):
 
     async def _check(self, body: IO[bytes]) -> RowReader:
         """Return the reader of a body that can be read to its end."""
-        reader = self._read(body)
+        async with self._turn:
+            reader = await asyncio.to_thread(self._read, body)  # a header may have a megabyte
         checking = reader.check()
         is_checked = False
         while not is_checked:

@@ -265,6 +265,8 @@ class CsvReader(RowReader):
             if self.has_header:
                 next(filter(None, records))
             for record in records:
+                if len(record) > _MAX_COLUMNS:
+                    raise UnreadableBodyError(f"Line {lines.start} has more than {_MAX_COLUMNS:,} cells.")
                 yield lines.start, record
 
     def _parse(self, lines: Lines, delimiter: str | None) -> Iterator[list[str]]:
@@ -359,7 +361,9 @@ class NdjsonReader(RowReader):
             return Row(number, sent, {}, str(error))
 
     def _assign(self, members: tuple[str, ...]) -> Assignment:
-        """Find the columns of rows with these members; raise RowError if they are not enough."""
+        """Find the columns of rows with these members; raise RowError if they are not enough, or too many."""
+        if len(members) > _MAX_COLUMNS:
+            raise RowError(f"It has more than {_MAX_COLUMNS:,} members.")
         named = {role: header for role, header in self._named.items() if header in members}
         missing = self._named.keys() - named.keys()
         possible = {name: role for name, role in self._roles.by_name.items() if name not in missing}
@@ -391,8 +395,9 @@ def _items(text: IO[str]) -> Iterator[str]:
     row, at = 1, found.end()
     has_more = not window.startswith("]", at)
     while has_more:
-        if len(window) - at <= MAX_ROW:  # a row may continue beyond it otherwise
-            window, at = window[at:] + text.read(MAX_ROW), 0
+        # Otherwise a row may continue beyond the window.
+        if len(window) - at <= MAX_ROW and (more := text.read(MAX_ROW)):
+            window, at = window[at:] + more, 0
         end = _find_end(window, at, row)
         yield window[at:end]
         comma = _COMMA.match(window, end)

@@ -3,6 +3,7 @@
 A column is named by the sender, or guessed from the headers that Mexican spreadsheets have.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -17,6 +18,7 @@ from localidades_api.catalogue.folding import fold_header
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.names.areas import is_state_name
+from localidades_api.names.places import MAX_TEXT
 
 _MAX_NUMBER = 1e15
 _NO_VALUE = frozenset({"", "-", "--", "na", "n/a", "nd", "n/d", "sd", "s/d", "null", "none", "nan", "#n/a", "#n/d"})
@@ -227,8 +229,9 @@ class Assignment(NamedTuple):
         note = None
         for role, (at, read) in self.by_role.items():
             value = values[at]
+            text = unquoted(value) if type(value) is str else as_text(role, value)
             try:
-                cells[role] = read(unquoted(value) if type(value) is str else as_text(role, value))
+                cells[role] = read(text.strip()[:MAX_TEXT])
             except UnreadablePointError as error:
                 note = note or str(error)
         if note is not None:  # half of a point is not a point
@@ -238,14 +241,15 @@ class Assignment(NamedTuple):
 
 def assign(headers: Sequence[str], roles: Roles, named: Named) -> Assignment:
     """Find the column of each role, named or guessed; raise UnreadableBodyError if a named one is missing."""
-    folded = [fold_header(header) for header in headers]
+    folded = _fold(headers)
+    first = {header: at for at, header in reversed([*enumerate(folded)])}
     columns: dict[str, int] = {}
     for role, header in named.items():
         if header:
             columns[role] = _find(header, headers, folded, role)
     for role, (known, _) in roles.by_name.items():
         if role not in named:
-            at = next((folded.index(one) for one in known if one in folded), None)
+            at = next((first[one] for one in known if one in first), None)
             if at is not None and at not in columns.values():
                 columns[role] = at
     if "clave" not in named and _is_other_code(columns, folded):
@@ -256,6 +260,10 @@ def assign(headers: Sequence[str], roles: Roles, named: Named) -> Assignment:
     by_role = {role: (at, roles.by_name[role].read) for role, at in columns.items()}
     is_keyed = len(roles.needed) > 1 and "cvegeo" in by_role and by_role.keys().isdisjoint({"nombre", "clave"})
     return Assignment(len(headers), by_role, next(kinds, None), is_keyed)
+
+
+def _fold(headers: Sequence[str]) -> list[str]:
+    return [fold_header(header[:MAX_TEXT]) for header in headers]
 
 
 def _is_other_code(columns: Mapping[str, int], folded: Sequence[str]) -> bool:
@@ -278,7 +286,7 @@ def require(assignment: Assignment, roles: Roles, headers: Sequence[str], named:
 
 def repeated(assignment: Assignment, headers: Sequence[str], named: Named) -> str | None:
     """Return a header that was found and that another column has as well; None if there is none."""
-    folded = [fold_header(header) for header in headers]
+    folded = _fold(headers)
     for role, (at, _) in assignment.by_role.items():
         is_literal = named.get(role) == headers[at]
         if named.get(role) not in headers and named.get(role) == unique(headers)[at]:
@@ -344,11 +352,11 @@ def name_columns(assignment: Assignment, headers: Sequence[str]) -> dict[str, st
 def unique(headers: Iterable[str]) -> list[str]:
     """Return headers as names of members: none empty, none twice."""
     seen: dict[str, None] = {}
+    repeats = Counter[str]()
     for number, header in enumerate(headers, 1):
         name = plain = header or f"column {number}"
-        again = 1
         while name in seen:
-            again += 1
-            name = f"{plain} ({again})"
+            repeats[plain] += 1
+            name = f"{plain} ({repeats[plain] + 1})"
         seen[name] = None
     return list(seen)

@@ -144,7 +144,7 @@ class XlsxReader(RowReader):
         sheets = [self.sheet] if self._is_sheet_named else self._visible
         for sheet in sheets:
             rows, is_empty = yield from self._first_rows(sheet)
-            header = self._choose_header(sheet, rows, is_empty=is_empty)
+            header = yield from self._choose_header(sheet, rows, is_empty=is_empty)
             headless = headless or self._without_header(sheet, rows, is_only_one=len(sheets) == 1)
             if isinstance(header, _Header):
                 found.append(header)
@@ -212,12 +212,15 @@ class XlsxReader(RowReader):
         below = [row for row in rows if row.number > widest.number]
         return {**described, "header_row": widest.number, **describe_sample(widest[:MAX_NAMED], roles, below)}
 
-    def _choose_header(self, sheet: Sheet, rows: Sequence[tuple[int, SheetRow]], *, is_empty: bool) -> "_Header | str":
+    def _choose_header(
+        self, sheet: Sheet, rows: Sequence[tuple[int, SheetRow]], *, is_empty: bool
+    ) -> "Generator[None, None, _Header | str]":
         """Return the row with the most known columns as the header, or why none can be."""
         if is_empty:
             return f"The sheet is empty: begin it with the columns `{self._roles.example}`."
         refusal, best = None, None
         for titles, row in rows:
+            yield
             try:
                 found = assign(row, self._roles, self._named)
                 require(found, self._roles, row, self._named)

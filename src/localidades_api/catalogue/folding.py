@@ -12,16 +12,17 @@ APOSTROPHES = (
     "'`\N{ACUTE ACCENT}\N{LEFT SINGLE QUOTATION MARK}\N{RIGHT SINGLE QUOTATION MARK}\N{PRIME}"
     "\N{MODIFIER LETTER APOSTROPHE}\N{LATIN CAPITAL LETTER SALTILLO}\N{LATIN SMALL LETTER SALTILLO}"
 )
-_FIRST_RARE = 0x2200  # after Latin and punctuation; clients could fill the memory with characters from here
+_FIRST_RARE = 0x2200  # after Latin and punctuation
 
 
 class _Folding(dict[int, str]):
-    """Caches the folded form of each character."""
+    """Caches the folded form of each character, except for the hundreds of thousands that stand for themselves."""
 
     def __missing__(self, code: int) -> str:
-        folded = self._fold(chr(code))
-        if code < _FIRST_RARE:
-            self[code] = folded
+        character = chr(code)
+        if code >= _FIRST_RARE and not unicodedata.decomposition(character):
+            return _plain(character)
+        folded = self[code] = self._fold(character)
         return folded
 
     @staticmethod

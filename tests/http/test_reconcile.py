@@ -319,6 +319,12 @@ NO_QUERIES: list[object] = ["Asientos", None, [], 5, True]
         ({"query": "Asientos", "properties": [{"pid": 5, "v": "x"}]}, "properties[0].pid: Give a text."),
         ({"query": "Asientos", "properties": {}}, "properties: Give a list."),
         ({"query": "Asientos", "properties": ["x"]}, "properties[0]: Give an object."),
+        ({"query": "Asientos", "properties": [{}] * 101}, "properties: Give 100 or fewer."),
+        ({"query": "Asientos"} | dict.fromkeys(map(str, range(101))), "A query is an object, such as"),
+        (
+            {"query": "Asientos", "properties": [{"pid": "estado", "v": ["x"] * 101}]},
+            "properties[0].v: Give a text, a number, an object with an `id`, or a list of at most 100 of these.",
+        ),
         *(
             (
                 {"query": "Asientos", "properties": [{"pid": "lat", "v": v}]},

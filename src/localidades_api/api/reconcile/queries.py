@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from localidades_api.api.reconcile.schemas import (
     MAX_CANDIDATES,
+    MAX_LISTED,
     EntityValue,
     Feature,
     ReconciliationCandidate,
@@ -27,6 +28,7 @@ from localidades_api.catalogue.messages import describe_fault, describe_place, p
 from localidades_api.catalogue.schemas import Release
 from localidades_api.names.faults import NameFault
 from localidades_api.names.index import NameIndex
+from localidades_api.names.places import MAX_TEXT
 from localidades_api.names.rows import Candidate, MatchRow
 from localidades_api.names.weights import SUGGESTED
 
@@ -62,16 +64,16 @@ class CandidateQuery(NamedTuple):
 
 def read_query(content: object) -> CandidateQuery:
     """Read a query; raise QueryError if it is wrong."""
+    if not isinstance(content, dict) or len(content) > MAX_LISTED:
+        raise QueryError('A query is an object, such as {"query": "Guadalajara"}.')
     try:
         query = ReconciliationQuery.model_validate(content)
     except ValidationError as error:
         fault = error.errors()[0]
-        if not fault["loc"]:
-            raise QueryError('A query is an object, such as {"query": "Guadalajara"}.') from None
         raise QueryError(f"{describe_place(fault['loc'])}: {describe_fault(fault)}") from None
     kinds = _kinds(query)
     values, unused = _read_properties(query, kinds)
-    text = query.query.strip()
+    text = query.query.strip()[:MAX_TEXT]
     if not text and not values.keys() & {"cvegeo", "clave"}:
         raise QueryError("query: Give a name or a key.")
     return CandidateQuery(text, kinds, int(query.limit), values, unused)
@@ -80,11 +82,11 @@ def read_query(content: object) -> CandidateQuery:
 def _kinds(query: ReconciliationQuery) -> list[PlaceKind]:
     """Return the types of a query: localidad by default, none if it requires several at once."""
     kinds: list[PlaceKind] = []
-    for name in query.types:
+    for name in dict.fromkeys(query.types):
         if (kind := known_kind(name)) is None:
             raise QueryError(f"type: {_shown(name)} is unknown; use {', '.join(TYPES)}.")
         kinds.append(kind)
-    kinds = list(dict.fromkeys(kinds)) or ["localidad"]
+    kinds = kinds or ["localidad"]
     return kinds if len(kinds) == 1 or query.type_strict != "all" else []
 
 
@@ -104,7 +106,7 @@ def _read_properties(query: ReconciliationQuery, kinds: Sequence[PlaceKind]) -> 
                 raise QueryError(f"properties: {_shown(one.pid)} is unknown; use {known}.")
             unused.append(one.pid)
             continue
-        texts = dict.fromkeys(text for value in one.values for text in _as_texts(value))
+        texts = dict.fromkeys(islice((text for value in one.values for text in _as_texts(value)), _MAX_READINGS))
         readable = [read for text in texts if (read := _read_value(name, text)) is not None]
         if readable:
             values.setdefault(name, []).extend(readable)
@@ -114,7 +116,7 @@ def _read_properties(query: ReconciliationQuery, kinds: Sequence[PlaceKind]) -> 
         if name in values and other not in values:
             del values[name]
             unused.append(name)
-    return values, unused
+    return values, list(dict.fromkeys(unused))
 
 
 def _shown(id_: str) -> str:
@@ -131,7 +133,7 @@ def _as_texts(value: str | float | EntityValue) -> list[str]:
         value = value.id if value.id.isascii() and value.id.isdecimal() else value.name
     elif isinstance(value, float):
         value = (int(value) if value.is_integer() else value) if math.isfinite(value) else ""
-    return [text for line in str(value).splitlines() if (text := line.strip())]
+    return [text[:MAX_TEXT] for line in str(value).splitlines() if (text := line.strip())]
 
 
 def _read_value(name: str, text: str) -> str | None:
@@ -155,25 +157,34 @@ async def answer_batch(services: Services, release: Release, batch: Mapping[str,
     async with services.names.using(release) as names:
         until = time.monotonic() + _YIELD_INTERVAL
         for key, content in batch.items():
-            if time.monotonic() > until:
-                await asyncio.sleep(0)
-                until = time.monotonic() + _YIELD_INTERVAL
-            results[key] = _answer(names, content).model_dump(exclude_none=True)
+            answering = _answer(names, content)
+            while (result := next(answering)) is None:
+                if time.monotonic() > until:
+                    await asyncio.sleep(0)
+                    until = time.monotonic() + _YIELD_INTERVAL
+            results[key] = result.model_dump(exclude_none=True)
     return results
 
 
-def _answer(names: NameIndex, content: object) -> ReconciliationResult:
+def _answer(names: NameIndex, content: object) -> Iterator[ReconciliationResult | None]:
+    """Yield None before each match of a query, which may have many readings, and then its result."""
+    yield None
     try:
         query = read_query(content)
     except QueryError as error:
-        return ReconciliationResult(result=[], error=str(error))
-    read = {kind: list(_read(names, kind, query)) for kind in query.kinds}
+        yield ReconciliationResult(result=[], error=str(error))
+        return
+    read: dict[PlaceKind, list[_Reading]] = {kind: [] for kind in query.kinds}
+    for kind, readings in read.items():
+        for reading in _read(names, kind, query):
+            readings.append(reading)
+            yield None
     candidates = [one for kind, readings in read.items() for one in _candidates(names, kind, query, readings)]
     candidates.sort(key=lambda one: -one.score)
     literal = [kind for kind, readings in read.items() if any(not one.faults for found, _ in readings for one in found)]
     if len(literal) > 1:
         candidates = [one.model_copy(update={"match": False}) for one in candidates]  # the type is in doubt
-    return ReconciliationResult(result=candidates[: query.limit])
+    yield ReconciliationResult(result=candidates[: query.limit])
 
 
 def _candidates(
@@ -203,7 +214,7 @@ def _read(names: NameIndex, kind: PlaceKind, query: CandidateQuery) -> Iterator[
         yield result.candidates, result.id
         return
     estados: Sequence[str | None] = query.values.get("estado") or [None]
-    for estado in estados:
+    for estado in estados[:_MAX_READINGS]:
         result = names.match(MatchRow(text, estado=estado, kind=kind))
         yield result.candidates, result.id
 

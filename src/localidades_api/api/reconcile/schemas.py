@@ -10,6 +10,7 @@ from localidades_api.catalogue.filters import Omittable
 from localidades_api.catalogue.messages import with_message
 
 MAX_CANDIDATES = 5
+MAX_LISTED = 100  # members of a query, properties, values of a property, types
 
 
 class Named(BaseModel):
@@ -107,8 +108,8 @@ class PropertyValue(BaseModel):
 
     pid: StrictStr
     v: Annotated[
-        _Value | list[_Value],
-        with_message("Give a text, a number, an object with an `id`, or a list of these."),
+        _Value | Annotated[list[_Value], Field(max_length=MAX_LISTED)],
+        with_message(f"Give a text, a number, an object with an `id`, or a list of at most {MAX_LISTED} of these."),
     ]
 
     @property
@@ -123,11 +124,12 @@ class ReconciliationQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     query: StrictStr = ""
-    type: Annotated[StrictStr | list[StrictStr] | None, with_message("Give the id of a type, or a list of them.")] = (
-        None
-    )
+    type: Annotated[
+        StrictStr | Annotated[list[StrictStr], Field(max_length=MAX_LISTED)] | None,
+        with_message("Give the id of a type, or a list of them."),
+    ] = None
     limit: Annotated[float, Field(ge=1, le=100)] = MAX_CANDIDATES
-    properties: list[PropertyValue] = []
+    properties: Annotated[list[PropertyValue], Field(max_length=MAX_LISTED)] = []
     type_strict: Literal["any", "should", "all"] = "should"
 
     @property
@@ -222,7 +224,7 @@ class ExtensionQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     ids: list[StrictStr]
-    properties: list[ExtensionProperty]
+    properties: Annotated[list[ExtensionProperty], Field(max_length=MAX_LISTED)]
 
 
 class ExtensionColumn(Named):

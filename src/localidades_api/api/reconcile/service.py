@@ -213,13 +213,16 @@ def _read_object(name: str, text: str) -> dict[str, object]:
 
 
 def _read_extension(text: str) -> ExtensionQuery:
+    content = _read_object("extend", text)
+    _refuse_too_many(content, "members")
+    if isinstance(ids := content.get("ids"), list):
+        _refuse_too_many(ids, "ids")
     try:
-        query = ExtensionQuery.model_validate(_read_object("extend", text))
+        query = ExtensionQuery.model_validate(content)
     except ValidationError as error:
         fault = error.errors()[0]
         sentence = f"{describe_place(fault['loc'])}: {describe_fault(fault)}"
         raise InvalidParametersError([("extend", sentence)]) from None
-    _refuse_too_many(query.ids, "ids")
     return query
 
 

@@ -4,29 +4,37 @@ import io
 import json
 import pyexpat
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from tempfile import TemporaryFile
+from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
 from time import process_time
 from typing import NamedTuple
 
-from localidades_api.bulk.answers import describe_problem
+from localidades_api.bulk.answers import describe_problem, match_row
 from localidades_api.bulk.formats import XLSX, MediaType, reader
-from localidades_api.bulk.rows import ROLES
+from localidades_api.bulk.rows import ROLES, RowError, assign
 from localidades_api.bulk.writers import writer
+from localidades_api.catalogue.folding import fold
+from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.errors import LocalidadesError
 from localidades_api.http.caching import is_fresh
 from localidades_api.http.negotiation import choose_coding, choose_media_type
 from localidades_api.importer.extract import open_table
 from localidades_api.importer.transform import transform
 from localidades_api.languages.accept_language import choose_language
+from localidades_api.names.index import NameIndex
 from localidades_api.server.heads import check_head, has_body
 from tests.support.catalogue import TRAPS, lines_of, unwatched
+from tests.support.long_texts import long_texts
+from tests.support.names import open_index
 from tests.support.workbooks import shared_texts, workbook_of
 
 # The event loop gets its turn ten times as often; instrumented code is slow.
 _MAX_SLICE = 1.0  # seconds of processor time
+_MAX_ROW = 0.2  # seconds of processor time
+_KINDS: Mapping[bytes, PlaceKind] = {b"l": "localidad", b"m": "municipio", b"e": "estado"}
 _ENCODINGS = ("utf-8", "cp1252", "latin-1", "utf-16-le", "utf-16-be")
 _NOTHING = {**describe_problem(""), "outcome": "none"}
 
@@ -137,6 +145,30 @@ def _read_head(data: bytes) -> bool:
     return True
 
 
+@cache
+def _names() -> tuple[NameIndex, TemporaryDirectory[str]]:
+    """Return an index and its folder, which is removed at the end of the process."""
+    folder = TemporaryDirectory()
+    return open_index(Path(folder.name)), folder
+
+
+def _match_row(data: bytes) -> bool:
+    """Match a row, whose cells end at a NUL, as what its first byte chooses; the time of one row is bounded."""
+    kind, cells = _KINDS.get(data[:1]), data[1:].decode(errors="replace").split("\0")
+    if kind is None or len(cells) > len(ROLES.by_name):
+        return False
+    headers = [*ROLES.by_name][: len(cells)]
+    names, _ = _names()
+    began = process_time()
+    try:
+        row = assign(headers, ROLES.of_kind(kind), {}).read(1, cells, cells)
+    except RowError:
+        return False
+    answer = match_row(row, names)
+    assert process_time() - began < _MAX_ROW, "the event loop is held"
+    return bool(answer["outcome"] != "problem")
+
+
 def _zip_of(content: bytes) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
@@ -167,5 +199,13 @@ def targets() -> dict[str, Target]:
         "json": Target(lambda data: _read_rows(data, "application/json"), [json]),
         "ndjson": Target(lambda data: _read_rows(data, "application/x-ndjson"), [ndjson]),
         "package": Target(_read_package, [workbook_of(("Localidad", "Municipio"), ("Peñón", "Asientos"))]),
+        "row": Target(
+            _match_row,
+            [
+                b"lSeybaplaya\0Centla\0\0Tabasco\x0018.5\0-92.6",
+                b"lEl Colorado (Rancho), Pto. Vallarta, Jal.",
+                *(b"l" + text.encode() for text in long_texts(200) if fold(text)),
+            ],
+        ),
         "workbook": Target(_read_workbook, members),
     }

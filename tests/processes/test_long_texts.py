@@ -1,0 +1,171 @@
+"""Long and repetitive texts in every field: none holds the server, and none stays in its memory."""
+
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from http import HTTPStatus
+from itertools import islice
+from pathlib import Path
+from threading import Event, Thread
+from typing import NamedTuple
+from urllib.parse import quote, urlencode
+
+import pytest
+
+from localidades_api.api.reconcile.vocabulary import COMPARED
+from localidades_api.bulk.rows import ROLES
+from localidades_api.http.paths import LOCALIDADES, MATCH, NEAREST, OGC, RECONCILE, WSCATGEO
+from tests.support.catalogue import Place, write_catalogue
+from tests.support.long_texts import long_texts
+from tests.support.machine import memory_of
+from tests.support.postgres import new_database
+from tests.support.wire import Live, ask, await_names, environment, run, serving
+
+_MAX_HELD = 0.2  # seconds of processor time that the server may spend while a probe waits
+_MAX_KEPT = 16 * 1024**2  # bytes
+_IN_CELL, _IN_QUERY = 20_000, 3000  # characters
+_SHORT = 80  # characters, which every parameter takes
+_JSON, _CSV = ("Content-Type", "application/json"), ("Content-Type", "text/csv")
+_FORM = ("Content-Type", "application/x-www-form-urlencoded")
+
+
+class Sent(NamedTuple):
+    """A request, and the field that has the texts."""
+
+    field: str
+    target: str
+    header: tuple[str, str] = _JSON
+    body: bytes = b""
+
+
+@pytest.fixture(scope="module")
+def live(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """Yield a server of as many municipios as the country has."""
+    words = ("San José", "Villa de Santa María", "Nuevo Zapata", "Paso del Macho", "Hidalgo")
+    places = [
+        Place(f"{ent:02d}{mun:03d}0001", f"Lugar {mun}", f"Estado {ent}", nom_mun=f"{words[mun % 5]} {ent} {mun}")
+        for ent in range(1, 33)
+        for mun in range(1, 78)
+    ]
+    path = write_catalogue(tmp_path_factory.mktemp("municipios") / "catun_localidad_2020-01.csv", places)
+    with new_database(server, migrated) as url:
+        assert run("import", str(path), env=environment(url)).returncode == 0
+        with serving(url) as live:
+            await_names(live.base)
+            yield live
+
+
+def rows(members: Iterable[Mapping[str, str]]) -> bytes:
+    return json.dumps({"rows": list(members)}).encode()
+
+
+def in_rows(texts: Sequence[str]) -> Iterator[Sent]:
+    for role in ROLES.by_name:
+        body = rows({"nombre": "San José", role: text} for text in texts)
+        yield Sent(role, MATCH, body=body)
+        yield Sent(role, f"{MATCH}preview/", body=body)
+    for kind in ("municipio", "estado"):
+        yield Sent(kind, f"{MATCH}?kind={kind}", body=rows({"nombre": text} for text in texts))
+    yield Sent("everything", MATCH, body=rows(dict.fromkeys(("nombre", "municipio", "estado"), text) for text in texts))
+    yield Sent("latitud", NEAREST, body=rows({"latitud": text, "longitud": "-100"} for text in texts))
+    yield Sent("members", MATCH, body=rows({"nombre": "San José", text: ""} for text in texts))
+    for text in texts:
+        cell = '"{}"'.format(text.replace('"', '""'))
+        yield Sent("a cell", MATCH, _CSV, f"nombre,estado\n{cell},Jalisco\n".encode())
+        yield Sent("a header", MATCH, _CSV, f"nombre,{cell}\nSan José,x\n".encode())
+        yield Sent("lines", MATCH, _CSV, f"{text}\n{text}\n".encode())
+
+
+def in_batches(texts: Sequence[str]) -> Iterator[Sent]:
+    def batch(field: str, queries: Iterable[Mapping[str, object]]) -> Sent:
+        named = {f"q{number}": query for number, query in enumerate(queries)}
+        return Sent(field, RECONCILE, _FORM, urlencode({"queries": json.dumps(named)}).encode())
+
+    for kind, properties in COMPARED.items():
+        yield batch(f"query of {kind}", ({"query": text, "type": kind} for text in texts))
+        for name in properties:
+            for value in ("{}", {"id": "x", "name": "{}"}):
+                queries = []
+                for text in texts:
+                    given = text if isinstance(value, str) else {**value, "name": text}
+                    queries.append({"query": "San José", "type": kind, "properties": [{"pid": name, "v": given}]})
+                yield batch(f"{name} of {kind}", queries)
+    yield batch("type", ({"query": "x", "type": text} for text in texts))
+    yield batch("pid", ({"query": "x", "properties": [{"pid": text, "v": "x"}]} for text in texts))
+    yield batch("a member", ({"query": "x", text: "x"} for text in texts))
+    for extension in ({"ids": texts, "properties": [{"id": "nombre"}]},
+                      {"ids": ["010010001"], "properties": [{"id": text} for text in texts]}):  # fmt: skip
+        yield Sent("extend", RECONCILE, _FORM, urlencode({"extend": json.dumps(extension)}).encode())
+
+
+_TARGETS = [
+    f"{LOCALIDADES}suggest/?q={{}}", f"{LOCALIDADES}suggest/?kind=localidad,municipio,estado&q={{}}",
+    f"{LOCALIDADES}?search={{}}", f"{LOCALIDADES}?sort=relevance&search={{}}", "/api/census/municipios/?search={}",
+    "/api/census/estados/?search={}", f"{LOCALIDADES}nearest/?lat={{}}&lon=-100",
+    f"{RECONCILE}suggest/entity/?prefix={{}}", f"{RECONCILE}suggest/type/?prefix={{}}",
+    f"{RECONCILE}suggest/property/?prefix={{}}", f"{WSCATGEO}v2/mgem/buscar/{{}}", f"{WSCATGEO}localidades/{{}}",
+    f"{OGC}/collections/localidades/items?bbox={{}}", f"{OGC}/collections/localidades/items?search={{}}",
+    f"{OGC}/collections/localidades/items?datetime={{}}", f"{OGC}/collections/localidades/items/{{}}", "/{}",
+]  # fmt: skip
+
+
+def in_addresses(texts: Sequence[str]) -> Iterator[Sent]:
+    for target in _TARGETS:
+        for text in texts:
+            yield Sent(target, target.format(quote(text, safe="")))
+
+
+def processor_time(live: Live) -> float:
+    fields = Path(f"/proc/{live.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@contextmanager
+def watched(live: Live) -> Iterator[list[float]]:
+    """Ask whether the server is alive, again and again; yield how much it has worked while each probe waited."""
+    held: list[float] = []
+    has_ended = Event()
+
+    def probe() -> None:
+        while not has_ended.is_set():
+            before = processor_time(live)
+            is_alive = ask(live.base, "/livez").status == HTTPStatus.NO_CONTENT
+            held.append(processor_time(live) - before if is_alive else math.inf)
+
+    thread = Thread(target=probe)
+    thread.start()
+    try:
+        yield held
+    finally:
+        has_ended.set()
+        thread.join()
+
+
+# 23 is coprime to the number of texts: with each field they are different ones.
+@pytest.mark.parametrize("each", [23, pytest.param(1, marks=[pytest.mark.tail, pytest.mark.timeout(600)])])
+def test_long_text_in_any_field_leaves_the_server_responsive(
+    live: Live, each: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    long, typed, short = (list(islice(long_texts(n), 0, None, each)) for n in (_IN_CELL, _IN_QUERY, _SHORT))
+    worst: list[tuple[float, str]] = []
+    for sent in (*in_rows(long), *in_batches(typed), *in_addresses(typed), *in_addresses(short)):
+        with watched(live) as held:
+            method = "POST" if sent.body else "GET"
+            assert ask(live.base, sent.target, sent.header, method=method, body=sent.body).status < 500, sent.field
+        worst.append((max(held), sent.field))
+    with capsys.disabled():
+        print(f"\n{len(worst)} requests with long texts, the worst: {max(worst)}")  # noqa: T201
+    assert max(worst)[0] <= _MAX_HELD, sorted(worst)[-5:]
+
+
+def test_long_texts_leave_nothing_in_memory(live: Live) -> None:
+    def post(part: str) -> int:
+        texts = (f"{part} {number} " * 10_000 for number in range(60))
+        body = rows(dict.fromkeys(("nombre", "municipio", "estado"), text) for text in texts)
+        assert ask(live.base, MATCH, _JSON, method="POST", body=body).status == 200
+        return memory_of(live, "VmRSS")
+
+    before = post("a")
+    assert max(post(part) for part in ("b", "c")) < before + _MAX_KEPT

@@ -193,7 +193,9 @@ def test_every_municipio_that_begins_so_is_suggested_within_its_estado() -> None
     assert found[5006] == weights.WORD_BEGINNING_LIKENESS
 
 
-@pytest.mark.parametrize("text", ["Jalisco", "Jal.", "JAL", "JC", "Estado de México", "Edomex", "CDMX", "MEX"])
+@pytest.mark.parametrize(
+    "text", ["Jalisco", "Jal.", "JAL", "JC", "Estado de México", "Edomex", "CDMX", "MEX", "Edo. de Jal."]
+)
 def test_name_of_an_estado_is_recognized_alone(text: str) -> None:
     assert is_state_name(text)
 

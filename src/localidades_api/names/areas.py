@@ -1,21 +1,33 @@
 """Finds estados and municipios by the names that people use."""
 
+import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from rapidfuzz import fuzz, process
+from rapidfuzz.distance import OSA
 
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_STATE
 from localidades_api.names import weights
 from localidades_api.names.places import MAX_TEXT
 from localidades_api.names.text import canonical, canonical_words, core, forms_of_state, repair, state_names
-from localidades_api.names.vocabulary import ESTADOS, STATE_CODES, TITLES
+from localidades_api.names.vocabulary import ARTICLES, COUNTRY, ESTADOS, STATE_CODES, TITLES
 
 _Names: TypeAlias = dict[tuple[int, bool], str]  # by key, and whether the name is a former one
 
+# What may stand before and behind the folded name of an estado: `Estado Libre y Soberano de Jalisco`, `Jal. Mex.`
+_FORMAL_STATE = re.compile(
+    r"(?:(?:estado|edo|est|entidad(?: federativa)?)(?: libre y soberano)?(?: de)? )?"
+    rf"(.+?)(?: (?:{'|'.join(sorted(COUNTRY))}))?"
+)
+_SEPARATOR = re.compile(r"[/;|]|\s[-\N{EN DASH}\N{EM DASH}]\s")  # beside the comma
+_POSTAL_CODE = re.compile(
+    r"(?<![^\s,.(])(?:c\.? ?p\.?:? ?)?[0-9]{5}(?![^\s,.)])", re.IGNORECASE
+)  # no name has five digits
+_AROUND_LINE = " \t\n,.;"
 _CACHED_TEXTS = 4096
 _MOST_AREAS = 6
 
@@ -45,13 +57,25 @@ _STATE_NAMES = frozenset(name for estado in ESTADOS.values() for name in estado.
 def is_state_name(text: str) -> bool:
     """Return whether a text is a name, abbreviation or code of an estado, in whatever release."""
     folded = fold(text[:MAX_TEXT])
-    return folded in _STATE_NAMES or " ".join(canonical_words(folded)) in _STATE_NAMES
+    formal = _FORMAL_STATE.fullmatch(folded)
+    names = {folded, " ".join(canonical_words(folded)), formal[1] if formal else folded}
+    return not _STATE_NAMES.isdisjoint(names)
 
 
 class AreaBook:
-    """The estados and municipios of a release, and the former names of municipios."""
+    """The estados and municipios of a release, and the former names of municipios.
 
-    def __init__(self, estados: Mapping[int, str], municipios: Mapping[int, str], former: Mapping[int, str]) -> None:
+    `count` returns how many places have a word in one of their names.
+    """
+
+    def __init__(
+        self,
+        estados: Mapping[int, str],
+        municipios: Mapping[int, str],
+        former: Mapping[int, str],
+        count: Callable[[str], int] = lambda _: 0,
+    ) -> None:
+        self._count = count
         self.estados = estados
         self.municipios = municipios
         self.words = {id_: canonical(name) for id_, name in municipios.items()}
@@ -60,6 +84,14 @@ class AreaBook:
         }
         self._states = {name: id_ for id_, estado in estados.items() for name in state_names(id_, estado)}
         self._joined_states = {name.replace(" ", ""): id_ for name, id_ in reversed(self._states.items())}
+        # The `l` of `nuevo l` is also an article, and an abbreviation has too few letters to allow a wrong one.
+        spoken = {name: id_ for name, id_ in reversed(self._states.items()) if min(map(len, name.split())) > 1}
+        self._states_by_words = {" ".join(canonical_words(name)): id_ for name, id_ in spoken.items()}
+        self._spelt_states = {
+            joined: id_
+            for name, id_ in spoken.items()
+            if len(joined := name.replace(" ", "")) >= weights.MIN_LETTERS_OF_ESTADO
+        }
         self._by_words: dict[str, list[int]] = defaultdict(list)
         self._exact: dict[tuple[int, str], list[int]] = defaultdict(list)  # today's names, by estado
         self._untitled: dict[int, dict[str, list[int]]] = defaultdict(dict)  # the same names without their titles
@@ -74,6 +106,7 @@ class AreaBook:
                 self._by_words[words].append(id_)
         # Caches of this book, of bounded size.
         self.find_state = lru_cache(_CACHED_TEXTS)(self._find_state)
+        self.is_misspelt_state = lru_cache(_CACHED_TEXTS)(self._is_misspelt_state)
         self.find_municipios = lru_cache(_CACHED_TEXTS)(self._find_municipios)
         self.scopes = lru_cache(_CACHED_TEXTS)(self._scopes)
         self.longer = lru_cache(_CACHED_TEXTS)(self._longer)
@@ -89,22 +122,52 @@ class AreaBook:
         self._joined[id_ // KEYS_OF_A_STATE][id_, is_former] = fold(name).replace(" ", "")
 
     def _find_state(self, text: str) -> int | None:
-        """Return the key of the estado with a name, code or key, or with a name much like it; None if there is none."""
+        """Return the key of the estado with a name, code or key; letters may be wrong, no word missing or added.
+
+        None if there is none, or if a municipio has exactly this name.
+        """
         folded = fold(repair(text))
         if (found := self.named_state(folded)) is not None:
             return found
-        like = process.extractOne(folded, list(self._states), scorer=fuzz.ratio, score_cutoff=weights.MIN_NAME_LIKENESS)
-        return self._states[like[0]] if like and len(folded) > 3 else None  # noqa: PLR2004  # too few letters to allow a wrong one
+        # `Pueblo` and `Colina` are words of their own.
+        if " " not in folded and self._count(folded) >= weights.MIN_PLACES_OF_OTHER_WORD:
+            return None
+        joined = folded.replace(" ", "")
+        most = weights.MAX_WRONG_LETTERS_OF_ESTADO
+        like = process.extract(joined, list(self._spelt_states), scorer=OSA.distance, score_cutoff=most, limit=3)
+        for name, wrong, _ in like:
+            if wrong * weights.LETTERS_OF_ESTADO_PER_WRONG_ONE <= min(len(name), len(joined)):
+                return None if self._is_municipio(folded) else self._spelt_states[name]
+        return None
+
+    def _is_misspelt_state(self, text: str) -> bool:
+        """Return whether a text is the name of an estado with letters wrong."""
+        return self.named_state(fold(repair(text))) is None and self.find_state(text) is not None
+
+    def _is_municipio(self, folded: str) -> bool:
+        """Return whether a municipio has exactly a folded name."""
+        words = " ".join(canonical_words(folded))
+        return any((estado_id, words) in self._exact for estado_id in self.estados)
 
     def named_state(self, folded: str) -> int | None:
         """Return the key of the estado with a folded name, code or key; None if there is none."""
         if folded.isdigit() and len(folded) <= 2:  # noqa: PLR2004  # the digits of an estado's key
             return int(folded) if int(folded) in self.estados else None
+        found = self._named_state(folded)
+        if found is None and (formal := _FORMAL_STATE.fullmatch(folded)) and formal[1] != folded:
+            found = self._named_state(formal[1])
+        return found
+
+    def _named_state(self, folded: str) -> int | None:
         if folded in self._states:
             return self._states[folded]
         if (found := state_of_code(folded)) in self.estados:
             return found
-        return self._joined_states.get(folded.replace(" ", ""))
+        if (found := self._joined_states.get(folded.replace(" ", ""))) is not None:
+            return found
+        if folded.partition(" ")[0] in ARTICLES:  # `El Hidalgo` is a place
+            return None
+        return self._states_by_words.get(" ".join(canonical_words(folded)))  # `Querétaro Arteaga`
 
     def _find_municipios(self, text: str, estado_id: int | None) -> tuple[Area, ...]:
         """Return the municipios with names like a text, the most similar first, within an estado if one is given."""
@@ -128,6 +191,15 @@ class AreaBook:
         ]:
             longer = [id_ for estado in estados for id_ in self.longer(bare, estado)]
             return tuple([*same, *(Area(id_, weights.MAX_SHARED_WORDS_LIKENESS) for id_ in longer)][:_MOST_AREAS])
+        cut = [id_ for estado in estados for id_ in self._begun(words, estado)]
+        close = self._similar(folded, words, estados)
+        known = {area.id for area in close}
+        return (*close, *(Area(id_, weights.MAX_SHARED_WORDS_LIKENESS) for id_ in cut if id_ not in known))[
+            :_MOST_AREAS
+        ]
+
+    def _similar(self, folded: str, words: str, estados: Collection[int]) -> list[Area]:
+        """Return the municipios with names similar to a text, the most similar first."""
         found: dict[int, Area] = {}
         for estado in estados:
             _add_alike(found, words, self._of_state.get(estado, {}), _likeness, weights.MIN_NAME_LIKENESS)
@@ -136,7 +208,7 @@ class AreaBook:
             for estado in estados:
                 _add_alike(found, joined, self._joined.get(estado, {}), _joined_likeness, weights.MIN_JOINED_LIKENESS)
         close = [area for area in found.values() if area.likeness >= _best(found) - weights.MAX_BEHIND]
-        return tuple(sorted(close, key=lambda area: (-area.likeness, area.id))[:_MOST_AREAS])
+        return sorted(close, key=lambda area: (-area.likeness, area.id))[:_MOST_AREAS]
 
     def _municipio_by_clave(self, clave: int, estado_id: int | None) -> tuple[Area, ...]:
         for id_ in (clave, (estado_id or 0) * KEYS_OF_A_STATE + clave):
@@ -157,11 +229,34 @@ class AreaBook:
             return text
         return f"{name.rstrip()}, {inner}"
 
+    def split_line(self, text: str) -> list[str]:
+        """Return the parts of a line: a name and the areas behind it, without the country and a postal code.
+
+        Commas part them, and whatever else stands before an area: `Zapopan - Jalisco`, `Zapopan (Jal.)`.
+        """
+        text = ", ".join(part for one in _POSTAL_CODE.sub(" ", text).split(",") if (part := one.strip(_AROUND_LINE)))
+        line, _, last = text.rpartition(",")
+        text = self.without_bracket(line if fold(last) in COUNTRY and self.find_state(last) is None else text)
+        for found in reversed(list(_SEPARATOR.finditer(text))):
+            behind = text[found.end() :].partition(",")[0].strip()
+            if self.find_state(behind) is None and not self._is_municipio(fold(behind)):
+                break
+            text = f"{text[: found.start()]},{text[found.end() :]}"
+        return [part for one in self.without_country(text).split(",") if (part := one.strip(_AROUND_LINE))]
+
+    def without_country(self, text: str) -> str:
+        """Return a text without the country, even unfinished, behind an estado: `Tijuana, Baja California, México`."""
+        line, _, last = text.rpartition(",")
+        name, _, estado = line.rpartition(",")
+        folded = fold(last)
+        is_country = bool(folded) and any(country.startswith(folded) for country in COUNTRY)
+        return line if name.strip() and is_country and self.find_state(estado) is not None else text
+
     def split_state(self, text: str) -> tuple[str, str | None]:
         """Return the name of a municipio and that of its estado behind a comma, in brackets or behind a space."""
-        name, _, last = (part.strip() for part in self.without_bracket(text).rpartition(","))
-        if name and self.find_state(last) is not None:
-            return name, last
+        *before, last = self.split_line(text) or [text]
+        if before and self.find_state(last) is not None:
+            return ", ".join(before), last
         words = text.split()
         for at in range(1, len(words)):
             name, last = " ".join(words[:at]), " ".join(words[at:])
@@ -183,6 +278,12 @@ class AreaBook:
         """Return the municipios of an estado whose names have more words behind these, titles aside."""
         beginning = " ".join(words) + " "
         return [id_ for name, ids in self._untitled[estado_id].items() if name.startswith(beginning) for id_ in ids]
+
+    def _begun(self, words: str, estado_id: int) -> list[int]:
+        """Return the municipios of an estado whose names begin with these words, the last of them cut short."""
+        if len(words) < weights.MIN_LETTERS_OF_CUT_NAME:
+            return []
+        return [id_ for name, ids in self._untitled[estado_id].items() if name.startswith(words) for id_ in ids]
 
     def _scopes(self, words: tuple[str, ...]) -> tuple[int, ...]:
         """Return the areas with exactly these words: estados, municipios, or municipios beside their estado."""

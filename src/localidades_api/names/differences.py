@@ -9,7 +9,7 @@ from rapidfuzz.distance import OSA
 
 from localidades_api.catalogue.folding import fold
 from localidades_api.names import weights
-from localidades_api.names.areas import Area
+from localidades_api.names.areas import Area, untitled
 from localidades_api.names.faults import Difference, NameFault
 from localidades_api.names.layout import URBAN
 from localidades_api.names.places import IndexedLocality, NameKind, PlaceName
@@ -447,8 +447,12 @@ def area_fault(row: MatchRow, area: Area, municipios: Mapping[int, str]) -> Name
         is_same = area.likeness >= weights.SAME_FORMER_LIKENESS
         difference = Difference.MUNICIPIO_FORMER if is_same else Difference.MUNICIPIO_LIKE_FORMER
         return _fault(difference, row.municipio or "", "")
+    nombre = municipios.get(area.id, "")
+    given, found = (set(untitled(canonical(text))) for text in (repair(row.municipio or ""), nombre))
+    if given > found and max(map(len, given - found)) > 2:  # noqa: PLR2004  # not `ed` for `de`
+        return NameFault(Difference.MUNICIPIO_ADDED, row.municipio or "", nombre, PENALTIES[Difference.MUNICIPIO_ADDED])
     penalty = round((weights.SAME_NAME - area.likeness) * weights.MUNICIPIO_PENALTY, 2)
-    return NameFault(Difference.MUNICIPIO_UNLIKE, row.municipio or "", municipios.get(area.id, ""), penalty)
+    return NameFault(Difference.MUNICIPIO_UNLIKE, row.municipio or "", nombre, penalty)
 
 
 def distance_fault(row: MatchRow, place: IndexedLocality) -> NameFault | None:

@@ -18,7 +18,8 @@ from localidades_api.names.vocabulary import ESTABLISHMENTS, GENERICS, SETTLEMEN
 _OTHER_NAMES = frozenset({"former_name", "bracket", "seat", "everyday"})  # codes
 _CONTRADICTIONS = frozenset(
     {
-        Difference.KEY, Difference.ESTADO, Difference.MUNICIPIO_UNKNOWN, Difference.ADDED, Difference.NUMBER_ADDED,
+        Difference.KEY, Difference.ESTADO, Difference.MUNICIPIO_UNKNOWN, Difference.MUNICIPIO_ADDED, Difference.ADDED,
+        Difference.NUMBER_ADDED,
         Difference.NUMBER_MISSING, Difference.FIRST_NUMBER_MISSING, Difference.NUMBER_OTHER,
         Difference.CONTRAST_ADDED, Difference.CONTRAST_MISSING, Difference.CONTRAST_OTHER,
     }
@@ -53,6 +54,11 @@ def contradicts(fault: NameFault) -> bool:
     return fault.difference in _CONTRADICTIONS
 
 
+def is_of_area(fault: NameFault) -> bool:
+    """Return whether a fault is about the area, the key or the point of a row, and not about its name."""
+    return fault.difference in _NOT_OF_NAME
+
+
 def may_be_short(question: "Question", place: IndexedLocality) -> bool:
     """Return whether people use the name for another place, for short: a town, or the seats of two municipios.
 
@@ -71,7 +77,8 @@ _LIGHT = frozenset({Difference.WORDING, Difference.ARTICLE, Difference.ORDER, Di
 _NOT_OF_NAME = frozenset(
     {
         Difference.FORMER_KEY, Difference.WITHDRAWN_KEY, Difference.UNKNOWN_KEY, Difference.KEY, Difference.ESTADO,
-        Difference.MUNICIPIO_UNLIKE, Difference.MUNICIPIO_FORMER, Difference.MUNICIPIO_LIKE_FORMER,
+        Difference.ESTADO_UNLIKE, Difference.MUNICIPIO_UNLIKE, Difference.MUNICIPIO_FORMER,
+        Difference.MUNICIPIO_LIKE_FORMER, Difference.MUNICIPIO_ADDED,
         Difference.MUNICIPIO_UNKNOWN, Difference.MUNICIPIO_OTHER, Difference.DISTANCE, Difference.AMBITO,
     }
 )  # fmt: skip
@@ -105,7 +112,7 @@ _DISAGREEING = frozenset(
 _MUNICIPIO = frozenset(
     {
         Difference.MUNICIPIO_UNLIKE, Difference.MUNICIPIO_FORMER, Difference.MUNICIPIO_LIKE_FORMER,
-        Difference.MUNICIPIO_UNKNOWN, Difference.MUNICIPIO_OTHER,
+        Difference.MUNICIPIO_UNKNOWN, Difference.MUNICIPIO_OTHER, Difference.MUNICIPIO_ADDED,
     }
 )  # fmt: skip
 

@@ -69,11 +69,13 @@ class Difference(StrEnum):
 
     # Areas, point and ambito
     MUNICIPIO_UNLIKE = "municipio_unlike", "municipio"  # the place's municipio, written differently
+    MUNICIPIO_ADDED = "municipio_added", "municipio"  # with words that its name lacks
     MUNICIPIO_FORMER = "municipio_former", "municipio"  # the municipio that the place was in
     MUNICIPIO_LIKE_FORMER = "municipio_like_former", "municipio"  # the same, written differently
     MUNICIPIO_UNKNOWN = "municipio_unknown", "municipio"  # no municipio has the name
     MUNICIPIO_OTHER = "municipio_other", "municipio"
     ESTADO = "estado"  # no estado has the name
+    ESTADO_UNLIKE = "estado_unlike", "estado"  # the estado with letters wrong
     DISTANCE = "distance"  # kilometres from the point of the row
     AMBITO = "ambito"  # urban for rural, or rural for urban
 

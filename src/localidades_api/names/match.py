@@ -29,6 +29,7 @@ from localidades_api.names.evidence import (
     gather,
     has_homonym,
     is_called,
+    is_of_area,
     is_seat_named,
     may_be_short,
 )
@@ -37,17 +38,18 @@ from localidades_api.names.layout import EVERYWHERE, JOINED, KEY, PART_OF_MUNICI
 from localidades_api.names.places import IndexedLocality
 from localidades_api.names.query import read
 from localidades_api.names.reader import IndexReader
-from localidades_api.names.rows import Candidate, MatchResult, MatchRow, read_key
-from localidades_api.names.text import core
+from localidades_api.names.rows import Candidate, MatchResult, MatchRow, Outcome, read_key
+from localidades_api.names.text import core, is_filler
 from localidades_api.names.weights import PENALTIES
 
 MAX_CANDIDATES = 5
-_COUNTRY = frozenset({"mexico", "mex", "mx", "republica mexicana", "estados unidos mexicanos"})
 _PROPOSED = 8  # names of a municipio that each measure of similarity proposes for a comparison word by word
 _JUDGED = 12  # candidates of a row at most whose probabilities are compared
 _HOMONYMS = 24  # places of one name that are compared
+_LEAST_SHARE = 1e-4  # of "none of them"
 _CACHED_WORDS = 50_000
 _CACHED_RARITIES = 5_000
+_CACHED_AREAS = 4096
 
 
 class Matcher:
@@ -60,14 +62,18 @@ class Matcher:
 
     def match(self, row: MatchRow, sure: float = weights.SURE) -> MatchResult:
         """Return the place of a row, certain from a probability of `sure`; a name alone may be a whole line."""
+        row = _without_fillers(row)
         if row.municipio and not row.estado and self._is_estado(row.municipio):
             row = row._replace(municipio=None, estado=row.municipio)
-        if not (row.municipio or row.estado or row.cvegeo or row.clave):
-            *by_area, row = _read_line(self._index.areas, row)
-            for reading in by_area:
+        if not (row.municipio or row.cvegeo or row.clave):
+            *by_area, [row] = _read_line(self._index.areas, row)
+            for readings in by_area:
+                if is_filler(readings[0].nombre):
+                    return self._match(readings[0], sure)
                 # Another reading must not make certain what one with areas leaves in doubt.
-                if (result := self._match(reading, sure)).outcome != "none":
-                    return result
+                found = [one for reading in readings if (one := self._match(reading, sure)).outcome != "none"]
+                if found:
+                    return found[0] if len(found) == 1 else _weigh(found, sure)
         return self._match(row, sure)
 
     def _is_estado(self, text: str) -> bool:
@@ -78,7 +84,11 @@ class Matcher:
         return all(one.likeness < weights.SAME_NAME for one in self._index.areas.find_municipios(text, None))
 
     def _match(self, row: MatchRow, sure: float) -> MatchResult:
-        """Match one reading of a row."""
+        """Match one reading of a row; a name that only says that no place is given needs a place that is called so."""
+        result = self._match_reading(row, sure)
+        return _only_literal(result, has_point=row.latitud is not None) if is_filler(row.nombre) else result
+
+    def _match_reading(self, row: MatchRow, sure: float) -> MatchResult:
         key = read_key(row.cvegeo)
         estado_id = self._index.areas.find_state(row.estado) if row.estado else None
         areas = self._areas(row, estado_id)
@@ -98,7 +108,7 @@ class Matcher:
     def _match_by_name(self, row: MatchRow, estado_id: int | None, areas: Sequence[Area], sure: float) -> MatchResult:
         if not row.nombre:
             return MatchResult("none", None, 0.0, ())
-        is_bare = row.latitud is None and row.ambito is None and (estado_id or not row.estado)
+        is_bare = row.latitud is None and row.ambito is None and not self._estado_fault(row, estado_id)
         is_literal = is_bare and len(areas) == 1 and areas[0].likeness == weights.SAME_NAME
         if is_literal and (found := self._match_literally(fold(row.nombre), areas[0].id, sure)):
             return found
@@ -207,11 +217,8 @@ class Matcher:
             difference = Difference.MUNICIPIO_OTHER if areas else Difference.MUNICIPIO_UNKNOWN
             fault = NameFault(difference, row.municipio, "", PENALTIES[difference]) if row.municipio else None
             self._compare_all(self._propose_anywhere(given, estado_id), row, given, found, fault)
-        if row.estado and estado_id is None:
-            unknown = NameFault(Difference.ESTADO, row.estado, "", PENALTIES[Difference.ESTADO])
-            found = {
-                at: NameDifference(one.cost + unknown.penalty, (*one.faults, unknown)) for at, one in found.items()
-            }
+        if fault := self._estado_fault(row, estado_id):
+            found = {at: _with_faults(one, [fault]) for at, one in found.items()}
         ranked = sorted(found.items(), key=lambda item: (item[1].cost, item[0]))
         named = [(self._index.place(at), difference) for at, difference in ranked]
         kept, others = _split_judged(named)
@@ -222,6 +229,17 @@ class Matcher:
         ):
             kept[-1] = seat  # however many places have the name of its municipio
         return kept
+
+    def _estado_fault(self, row: MatchRow, estado_id: int | None) -> NameFault | None:
+        """Return the fault of a row whose estado is misspelt or unknown."""
+        if not row.estado:
+            return None
+        if estado_id is None:
+            return NameFault(Difference.ESTADO, row.estado, "", PENALTIES[Difference.ESTADO])
+        if not self._index.areas.is_misspelt_state(row.estado):
+            return None
+        difference = Difference.ESTADO_UNLIKE
+        return NameFault(difference, row.estado, self._index.areas.estados[estado_id], PENALTIES[difference])
 
     def _compare_letters(self, area: Area, row: MatchRow, given: GivenName, found: dict[int, NameDifference]) -> None:
         """Compare names of a municipio letter by letter, and keep what fits better than by its words."""
@@ -543,26 +561,87 @@ def split_last(text: str) -> tuple[str, str]:
     return text[:at].rstrip("(, \t\r\n"), text[at + 1 :]
 
 
-def _read_line(areas: AreaBook, row: MatchRow) -> Iterator[MatchRow]:
-    """Yield the readings of a row with only a name, those with the most areas first, the row itself last.
+_is_filler = lru_cache(_CACHED_AREAS)(is_filler)  # a table has few municipios and estados
 
-    The municipio and the estado may follow the name, or the name may be a key.
+
+def _without_fillers(row: MatchRow) -> MatchRow:
+    """Return a row without areas that only say that none is given, and without such a name beside a key."""
+    if _is_filler(row.municipio):
+        row = row._replace(municipio=None)
+    if _is_filler(row.estado):
+        row = row._replace(estado=None)
+    if (row.cvegeo or (row.clave and row.municipio)) and is_filler(row.nombre):
+        row = row._replace(nombre=None)
+    return row
+
+
+def _only_literal(result: MatchResult, *, has_point: bool) -> MatchResult:
+    """Return the result for a name that says that no place is given: the places that are called so.
+
+    Only the point of the row makes one of them certain.
+    """
+    found = tuple(one for one in result.candidates if all(is_of_area(fault) for fault in one.faults))
+    if not found or result.best not in found:
+        return MatchResult("none", None, 0.0, found, result.withdrawn)
+    return result._replace(
+        outcome=result.outcome if has_point or result.outcome == "none" else "ambiguous", candidates=found
+    )
+
+
+def _weigh(results: Sequence[MatchResult], sure: float) -> MatchResult:
+    """Return the result of a line that can be read in several ways: their candidates compete by their odds."""
+    odds: dict[int, float] = {}
+    candidates: dict[int, Candidate] = {}
+    outcomes: dict[int, Outcome] = {}
+    for result in results:
+        none = max(1 - sum(one.score for one in result.candidates) / 100, _LEAST_SHARE)
+        for one in result.candidates:
+            if (share := one.score / 100 / none) > odds.get(one.id, 0.0):
+                odds[one.id], candidates[one.id], outcomes[one.id] = share, one, result.outcome
+    whole = 1 + sum(odds.values())
+    ranked = sorted(odds, key=lambda id_: -odds[id_])
+    shown = tuple(candidates[id_]._replace(score=_score(odds[id_] / whole)) for id_ in ranked[:MAX_CANDIDATES])
+    first = outcomes[ranked[0]] if odds[ranked[0]] / whole >= sure else "ambiguous"
+    margin = shown[0].score - shown[1].score if len(shown) > 1 else shown[0].score
+    return MatchResult(first, shown[0], round(margin, 2), shown, results[0].withdrawn)
+
+
+def _read_line(areas: AreaBook, row: MatchRow) -> Iterator[list[MatchRow]]:
+    """Yield the readings of a row without a municipio, those with the most areas first, the row itself last.
+
+    The areas may follow the name, or the name may be a key. Readings in one list are equally good.
     """
     text = row.nombre or ""
     digits = text.strip()
-    if digits.isdecimal() and len(digits) in {8, 9}:
-        yield row._replace(nombre=None, cvegeo=digits)
+    if digits.isdecimal() and len(digits) in {8, 9} and not row.estado:
+        yield [row._replace(nombre=None, cvegeo=digits)]
+        yield [row]
         return
-    name, _, last = (part.strip() for part in areas.without_bracket(text).rpartition(","))
-    if "," in name and fold(last) in _COUNTRY and areas.find_state(name.rpartition(",")[2]) is not None:
-        name, _, last = (part.strip() for part in name.rpartition(","))
-    if name and last:
-        inner, _, municipio = (part.strip() for part in name.rpartition(","))
-        is_estado = areas.find_state(last) is not None
-        if is_estado and inner and municipio:
-            yield row._replace(nombre=inner, municipio=municipio, estado=last)
-        if is_estado:
-            yield row._replace(nombre=name, estado=last)
-        elif areas.find_municipios(last, None):
+    *before, last = areas.split_line(text) or [text]
+    name = ", ".join(before)
+    if not name:
+        yield [row._replace(nombre=last if not row.estado else row.nombre)]
+        return
+    if len(before) > 1 and not row.estado and areas.find_state(last) is not None:
+        yield [row._replace(nombre=", ".join(before[:-1]), municipio=before[-1], estado=last)]
+    if readings := list(_read_parts(areas, row, before, last)):
+        yield readings
+    yield [row if row.estado else row._replace(nombre=f"{name}, {last}")]
+
+
+def _read_parts(areas: AreaBook, row: MatchRow, before: Sequence[str], last: str) -> Iterator[MatchRow]:
+    """Yield the readings of a line with one area behind the name, or with its estado before it."""
+    name = ", ".join(before)
+    if row.estado:
+        estado_id = areas.find_state(row.estado)
+        municipios = areas.find_municipios(last, estado_id) if areas.find_state(last) != estado_id else ()
+        if any(one.likeness >= weights.SAME_UNTITLED_NAME for one in municipios):
             yield row._replace(nombre=name, municipio=last)
-    yield row
+        return
+    is_estado = areas.find_state(last) is not None
+    if is_estado:
+        yield row._replace(nombre=name, estado=last)
+    if any(one.likeness >= weights.SAME_NAME or not is_estado for one in areas.find_municipios(last, None)):
+        yield row._replace(nombre=name, municipio=last)
+    if areas.named_state(fold(before[0])) is not None:
+        yield row._replace(nombre=last, municipio=", ".join(before[1:]) or None, estado=before[0])

@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from localidades_api.catalogue.folding import fold
-from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, format_key, kind_of_key
+from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, format_key, kind_of_key, state_of
 from localidades_api.names import weights
-from localidades_api.names.areas import Area, AreaBook, state_of_code, untitled
+from localidades_api.names.areas import Area, AreaBook, untitled
 from localidades_api.names.certainty import outcome, shares
 from localidades_api.names.faults import Difference, NameFault
 from localidades_api.names.layout import EVERYWHERE, KEY, SEAT
 from localidades_api.names.reader import IndexReader
 from localidades_api.names.rows import Candidate, MatchResult, MatchRow, read_key
-from localidades_api.names.text import canonical, repair, state_names
+from localidades_api.names.text import canonical, is_filler, repair
 from localidades_api.names.weights import PENALTIES
 
 _HOMONYMS = 24  # places of one name among which seats are sought
@@ -35,6 +35,9 @@ class AreaMatcher:
 
     def match(self, row: MatchRow, sure: float = weights.SURE) -> MatchResult:
         """Return the area of a row, certain from a probability of `sure`; the name may be a whole line."""
+        row = row._replace(
+            nombre=None if is_filler(row.nombre) else row.nombre, estado=None if is_filler(row.estado) else row.estado
+        )
         return self._match_state(row, sure) if row.kind == "estado" else self._match_municipality(row, sure)
 
     def _match_state(self, row: MatchRow, sure: float) -> MatchResult:
@@ -50,7 +53,7 @@ class AreaMatcher:
         estado_id = areas.find_state(estado) if estado else None
         found = self._find_municipality(text, estado, estado_id) if text else []
         key = read_key(row.cvegeo) or areas.find_by_key(row.cve_mun, estado_id)
-        return decide_with_key(areas, found, key, text, sure) if key else decide(found, sure)
+        return decide_with_key(areas, found, key, text, sure, estado) if key else decide(found, sure)
 
     def _find_municipality(self, text: str, estado: str | None, estado_id: int | None) -> list[AreaCandidate]:
         """Return the municipios that a text may name, among them those whose seat it names."""
@@ -81,9 +84,8 @@ def state_candidates(book: AreaBook, text: str) -> list[AreaCandidate]:
     found = book.find_state(text)
     if found is None:
         return []
-    nombre, folded = book.estados[found], fold(repair(text))
-    names = {name.replace(" ", "") for name in state_names(found, nombre)}
-    if folded.isdigit() or folded.replace(" ", "") in names or state_of_code(folded) == found:
+    nombre = book.estados[found]
+    if not book.is_misspelt_state(text):
         return [AreaCandidate(found, nombre, (), {"same_name": 1.0})]
     fault = NameFault(Difference.SPELLING, text, nombre, weights.MISSPELT_ESTADO_PENALTY)
     return [AreaCandidate(found, nombre, (fault,), {"other_name_of_estado": 1.0})]
@@ -92,9 +94,12 @@ def state_candidates(book: AreaBook, text: str) -> list[AreaCandidate]:
 def municipality_candidates(book: AreaBook, text: str, estado: str | None = None) -> list[AreaCandidate]:
     """Return the municipios that a text may name, the most similar first."""
     estado_id = book.find_state(estado) if estado else None
-    unknown: tuple[NameFault, ...] = ()
+    of_estado: tuple[NameFault, ...] = ()
     if estado and estado_id is None:
-        unknown = (NameFault(Difference.ESTADO, estado, "", PENALTIES[Difference.ESTADO]),)
+        of_estado = (NameFault(Difference.ESTADO, estado, "", PENALTIES[Difference.ESTADO]),)
+    elif estado and estado_id and book.is_misspelt_state(estado):
+        difference = Difference.ESTADO_UNLIKE
+        of_estado = (NameFault(difference, estado, book.estados[estado_id], PENALTIES[difference]),)
     words = untitled(canonical(repair(text)))
     areas = [area for area in book.find_municipios(text, estado_id) if area.id in book.municipios]
     if len(areas) == 1 and areas[0].likeness == weights.SAME_NAME and not text.isdecimal():
@@ -104,9 +109,11 @@ def municipality_candidates(book: AreaBook, text: str, estado: str | None = None
     for area in areas:
         fault = _name_fault(area, text, book.municipios[area.id])
         evidence = _evidence(book, area, words, fault, has_estado=estado_id is not None)
-        if unknown:
+        if estado and estado_id is None:
             evidence["estado_unknown"] = 1.0
-        found.append(AreaCandidate(area.id, book.label(area.id), (*unknown, fault) if fault else unknown, evidence))
+        elif of_estado:
+            evidence["estado_misspelt"] = 1.0
+        found.append(AreaCandidate(area.id, book.label(area.id), (*of_estado, fault) if fault else of_estado, evidence))
     return found
 
 
@@ -120,12 +127,12 @@ def seat_candidate(book: AreaBook, text: str, id_: int, *, has_estado: bool) -> 
 
 
 def decide_with_key(
-    book: AreaBook, found: Sequence[AreaCandidate], key: int, text: str | None, sure: float
+    book: AreaBook, found: Sequence[AreaCandidate], key: int, text: str | None, sure: float, estado: str | None = None
 ) -> MatchResult:
     """Return the result for a row with the key of an area, and candidates for its name.
 
-    The key decides where the name may be that of its area. Otherwise the area with the key comes first, and nothing is
-    certain.
+    The key decides where the name may be that of its area, and the estado too. Otherwise the area with the key comes
+    first, and nothing is certain.
     """
     kind = kind_of_key(key)
     written = format_key(kind, key)
@@ -135,13 +142,16 @@ def decide_with_key(
     same = {"same_name": 1.0}
     if agreeing := [one._replace(evidence=same) for one in found if one.id == key]:
         return decide(agreeing, sure)
-    if not text:
-        return decide([AreaCandidate(key, book.label(key), (), same)], sure)
     nombre = book.estados[key] if kind == "estado" else book.municipios[key]
-    other = NameFault(Difference.NAME, text, nombre, PENALTIES[Difference.NAME])
+    others = []
+    if text and fold(text) != fold(nombre):
+        others.append(NameFault(Difference.NAME, text, nombre, PENALTIES[Difference.NAME]))
+    if estado and book.find_state(estado) != state_of(key):
+        others.append(NameFault(Difference.ESTADO, estado, book.estados[state_of(key)], PENALTIES[Difference.ESTADO]))
     fault = NameFault(Difference.KEY, written, "", PENALTIES[Difference.KEY])
     named = [one._replace(faults=(*one.faults, fault)) for one in found]
-    return decide([AreaCandidate(key, book.label(key), (other,), same), *named], sure, is_doubtful=True)
+    keyed = AreaCandidate(key, book.label(key), tuple(others), same)
+    return decide([keyed, *named], sure, is_doubtful=bool(others or named))
 
 
 def _name_fault(area: Area, text: str, nombre: str) -> NameFault | None:
@@ -165,7 +175,7 @@ def _evidence(
         name = "untitled_name"
     elif fault.difference is Difference.SPELLING:
         found = untitled(book.words[area.id])
-        if words == found[: len(words)]:
+        if " ".join(found).startswith(" ".join(words)):
             name = "beginning_of_name"
         elif set(words) < set(found) or set(found) < set(words):
             name = "part_of_name"

@@ -34,9 +34,9 @@ class IndexReader:
         self.layout = IndexFiles(folder)
         meta = self.layout.meta
         former = _by_key(meta["former"])
-        self.areas = AreaBook(_by_key(meta["estados"]), _by_key(meta["municipios"]), former)
-        self.area_suggester = AreaSuggester(self.areas, former, _by_key(meta["seats"]))
         self.words = WordIndex(folder)
+        self.areas = AreaBook(_by_key(meta["estados"]), _by_key(meta["municipios"]), former, self.words.count)
+        self.area_suggester = AreaSuggester(self.areas, former, _by_key(meta["seats"]))
         self.place = lru_cache(_CACHED_PLACES)(self._read_place)
         self.block = lru_cache(_CACHED_BLOCKS)(self._read_block)
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from localidades_api.catalogue.folding import fold
-from localidades_api.names.vocabulary import ABBREVIATIONS, ESTADOS, GENERICS, NUMBERS, PHRASES, STOP_WORDS
+from localidades_api.names.vocabulary import ABBREVIATIONS, ESTADOS, FILLER, GENERICS, NUMBERS, PHRASES, STOP_WORDS
 
 _BRACKETS = re.compile(r"[(\[{]([^()\[\]{}]*)[)\]}]?")
 # With a possessive `*+` and a start that is not a blank, time is in proportion to the blanks, not to their square.
@@ -31,6 +31,7 @@ _DAMAGE = frozenset("?¿¬\N{REPLACEMENT CHARACTER}ÃÂ¥¤¢¡£&")  # the sign
 _DIGIT = re.compile("[0-9] ")
 _MEMO_SIZE = 30_000
 MAX_WORDS = 30  # of a text: the longest label of a place has 17
+_LONGEST_FILLER = 40  # characters
 
 
 class ParsedName(NamedTuple):
@@ -167,3 +168,8 @@ def variants(text: str) -> list[tuple[str, ...]]:
     whole = main + tuple(word for part in found for word in part)
     names = [main, whole, *(part for part in found if not GENERICS.issuperset(part))]
     return list(dict.fromkeys(names if main else [whole, *names[2:]]))
+
+
+def is_filler(text: str | None) -> bool:
+    """Return whether a text says only that no place is given: `Sin localidad`, `S/D`, `Varias`."""
+    return text is not None and len(text) <= _LONGEST_FILLER and FILLER.fullmatch(fold(text)) is not None

@@ -4,6 +4,7 @@ All words are folded (`catalogue.folding`). Tables beside this module hold abbre
 names of estados (`estados.tsv`), and everyday names that no rule can derive (`everyday_names.tsv`).
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
@@ -82,6 +83,24 @@ CONTRASTS: tuple[frozenset[str], ...] = (
     frozenset({"ampliacion", "anexo"}),
 )
 CONTRASTING = frozenset().union(*CONTRASTS)
+
+
+COUNTRY = frozenset({"mexico", "mex", "mx", "republica mexicana", "rep mexicana", "estados unidos mexicanos"})
+
+# How registers and people write that no place is known, given or meant.
+FILLER = re.compile(
+    r"(?:sin|s) ?(?:localidad|nombre|poblacion|comunidad|colonia|municipio|estado|lugar|domicilio|direccion"
+    r"|datos?|d|n|i|e|inf(?:ormacion)?|registro|especificar|definir|asignar|identificar|determinar)(?: especifica)?"
+    r"|no (?:se )?(?:especifi(?:ca|co|cad[oa])|aplica|disponible|dispone|sabe|conoce|indica(?:d[oa])?|tiene|hay|existe"
+    r"|contest[oa]|respond(?:io|e)|menciona(?:d[oa])?|proporcion(?:a|o|ad[oa])|report(?:a|o|ad[oa])"
+    r"|(?:identifica|localiza|registra|determina|defini|captura|encontra|informa|asigna|clasifica)d[oa])"
+    r"|(?:se )?(?:ignora|desconoce)|(?:ignora|desconoci)d[oa]|pendiente|por (?:definir|asignar|confirmar)"
+    r"|n ?[ade]|null|none|nan|x+|ningun[oa](?: de las anteriores)?|(?:domicilio )?conocido"
+    r"|(?:vari[oa]s|divers[oa]s|otr[oa]s?|tod[oa]s?|distint[oa]s)(?: (?:el|la|los|las))?"
+    r"(?: (?:localidad(?:es)?|comunidad(?:es)?|colonias?|poblaciones|lugar(?:es)?|municipios?|estado|entidad))?"
+    r"|(?:zona|area)s? (?:urbanas?|rural(?:es)?)|(?:cobertura|nivel) (?:estatal|municipal|regional|nacional)"
+    r"|localidad(?:es)?|colonias?|comunidad(?:es)?|municipio|poblado|ciudad|entidad|estado"
+)
 
 
 class StateSpellings(NamedTuple):

@@ -45,9 +45,11 @@ PENALTIES: Mapping[Difference, float] = {
     Difference.KEY: 30.0,
     Difference.MUNICIPIO_FORMER: 0.5,
     Difference.MUNICIPIO_LIKE_FORMER: 3.0,
+    Difference.MUNICIPIO_ADDED: 6.0,
     Difference.MUNICIPIO_UNKNOWN: 12.0,
     Difference.MUNICIPIO_OTHER: 22.0,
     Difference.ESTADO: 18.0,
+    Difference.ESTADO_UNLIKE: 2.0,
     Difference.AMBITO: 0.9,  # less than any other: registers often differ, so it only orders homonyms
 }
 # Words for the kind of a place, by what the word says.
@@ -167,8 +169,13 @@ MIN_NAME_LIKENESS = 80.0  # below it two names are different
 MIN_JOINED_LIKENESS = 92.0  # the same for names without their spaces, which are more alike
 SHARED_WORDS_LOSS = 6.0  # of a name with only some words of the other one
 MAX_SHARED_WORDS_LIKENESS = 94.0  # the name of which only these words were given
+MIN_LETTERS_OF_CUT_NAME = 12  # columns of fixed width cut longer names
 SAME_UNTITLED_NAME = 98.5  # of names that differ in titles: `Mpio. de`, `Heroica Ciudad de`
 MAX_BEHIND = 4.0  # an area further behind the best one is not a candidate
+MIN_PLACES_OF_OTHER_WORD = 4  # with a word that is like an estado's name, but no slip
+MIN_LETTERS_OF_ESTADO = 6  # of a name of an estado with letters wrong; fewer may be another word
+MAX_WRONG_LETTERS_OF_ESTADO = 2
+LETTERS_OF_ESTADO_PER_WRONG_ONE = 4  # at least
 BEGINNING_LIKENESS = 95.0  # the text begins the name
 WORD_BEGINNING_LIKENESS = 85.0  # the text begins a word of the name
 WORDS_LIKENESS = 82.0  # the words of the text begin words of the names, in another order or with others between
@@ -194,5 +201,6 @@ AREA_COEFFICIENTS: Mapping[str, float] = {
     "part_of_name_without_estado": 0.9,
     "penalty": -0.33,  # times the penalty of the name, in points
     "estado_unknown": -1.6,  # assumed: as for localities
+    "estado_misspelt": -0.3,  # assumed
     "other_name_of_estado": 4.6,
 }

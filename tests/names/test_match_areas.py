@@ -199,3 +199,22 @@ def test_place_that_is_called_so_is_found_by_its_exact_name(index: NameIndex) ->
     assert index.match(MatchRow("Ninguno", "Zapopan", "Jalisco", cvegeo="141200007")).id == 141200007
     assert index.match(MatchRow("Ninguno, Zapopan, Jalisco")).outcome == "ambiguous"
     assert index.match(MatchRow("Ninguna, Zapopan, Jalisco")).outcome == "none"
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("Tijuana, Baja California, México", TIJUANA),
+        ("Tijuana, Baja California, Mex.", TIJUANA),
+        ("Tijuana, B.C., MX", TIJUANA),
+        ("Tijuana, Baja California, Méx", TIJUANA),
+        ("Tijuana, República Mexicana", TIJUANA),
+        ("Tijuana, México", TIJUANA),
+        ("Zapopan, Jalisco, Mé", ZAPOPAN),
+        ("Proyecto Tijuana, México", 151060002),
+        ("Toluca, Estado de México", 151060001),
+        ("Toluca, México", 151060001),
+    ],
+)
+def test_country_adds_nothing_to_a_suggestion(index: NameIndex, text: str, first: int) -> None:
+    assert index.suggest(text)[0].id == first

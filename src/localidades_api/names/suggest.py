@@ -16,7 +16,8 @@ from localidades_api.names.query import MAX_START, MAX_WRONG, ParsedQuery, readi
 from localidades_api.names.ranking import Fit, fit, literal_points
 from localidades_api.names.reader import IndexReader
 from localidades_api.names.suggest_areas import SuggestedArea
-from localidades_api.names.vocabulary import STOP_WORDS
+from localidades_api.names.text import canonical
+from localidades_api.names.vocabulary import COUNTRY, STOP_WORDS
 
 _PROPOSED = 16  # places that a look-up proposes at most: enough to include the right one, if it is large
 _PROPOSED_NEAR = 24  # the same for words that are only similar
@@ -44,7 +45,7 @@ class Suggester:
     def _suggest(
         self, text: str, kinds: Collection[PlaceKind], estado_id: int | None, municipio_id: int | None, limit: int
     ) -> list[Suggested]:
-        typed = readings(text)
+        typed = readings(self._without_country(text))
         scope = _scope_of(estado_id, municipio_id)
         if not typed[0].words or scope is None:
             return []
@@ -58,6 +59,16 @@ class Suggester:
             results += self._areas(typed[0].text, kinds, scope, limit)
             results.sort(key=lambda found: -found.score)
         return results[:limit]
+
+    def _without_country(self, text: str) -> str:
+        """Return a text without the country at its end, unless it may be the estado of that name."""
+        areas = self._index.areas
+        line = areas.without_country(text)
+        name, _, last = line.rpartition(",")
+        if not name or fold(last) not in COUNTRY:
+            return line
+        estado_id = areas.find_state(last)
+        return line if estado_id and self._index.layout.find(estado_id, " ".join(canonical(name)), 1) else name
 
     # -- Localities
 

@@ -144,10 +144,11 @@ def test_clave_that_is_not_a_key_is_left_out_with_a_note(index: NameIndex) -> No
     [
         ("Tabasco", "Its `nombre` is that of an estado, and no locality has it."),
         ("Jal.", "Its `nombre` is that of an estado, and no locality has it."),
+        ("Sin localidad", "Its name says that no place is given."),
         ("Xyzzy Qwert", None),
     ],
 )
-def test_name_of_an_estado_is_explained(index: NameIndex, nombre: str, problem: str | None) -> None:
+def test_name_without_a_place_is_explained(index: NameIndex, nombre: str, problem: str | None) -> None:
     found = answer(index, f"nombre\n{nombre}\n")
     assert (found["outcome"], found["problem"]) == ("none", problem)
 

@@ -9,6 +9,7 @@ from localidades_api.catalogue.keys import CLAVE_DIGITS, KEY_DIGITS, PlaceKind, 
 from localidades_api.names.fields import read_fields
 from localidades_api.names.index import NameIndex
 from localidades_api.names.rows import Candidate, MatchResult, MatchRow
+from localidades_api.names.text import is_filler
 from localidades_api.names.weights import SURE
 
 _KINDS_OF_SHORT_KEYS: Mapping[int, PlaceKind] = {1: "estado", 2: "estado", 4: "municipio", 5: "municipio"}
@@ -26,6 +27,8 @@ def match_row(row: Row, index: NameIndex, sure: float = SURE, fields: Collection
     try:
         asked, note = match_cells(row.cells, row.kind)
         result = index.match(asked, sure)
+        if not note and is_filler(asked.nombre):
+            note = "Its name says that no place is given."
         is_localidad = asked.kind == "localidad"
         if is_localidad and result.outcome == "none" and not note and index.areas.find_state(asked.nombre or ""):
             note = "Its `nombre` is that of an estado, and no locality has it."

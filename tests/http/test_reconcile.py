@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -281,6 +281,27 @@ async def test_each_type_is_matched_by_name_and_key(
     assert (candidate["id"], candidate["match"]) == (key, match)
     assert [one["id"] for one in candidate["type"]] == [kind]
     assert 97 <= candidate["score"] < 100
+
+
+@pytest.mark.parametrize(
+    ("query", "properties", "kind", "keys"),
+    [
+        ("Zacatecas", {"cvegeo": "01"}, "estado", ["01", "32"]),  # the key and the name of two estados
+        ("Municipio 002", {"cvegeo": "01001"}, "municipio", ["01001", "01002"]),
+        ("Municipio 002", {"cvegeo": "01002", "estado": "Zacatecas"}, "municipio", ["01002"]),
+        ("Municipio 002", {"estado": "Calientes"}, "municipio", ["01002"]),
+        ("Asientos", {"estado": "Calientes"}, "localidad", ["010020001"]),
+    ],
+)
+async def test_candidate_that_a_property_contradicts_is_no_match(
+    client: httpx.AsyncClient, query: str, properties: Mapping[str, object], kind: str, keys: Sequence[str]
+) -> None:
+    [found] = await asked(
+        client,
+        {"query": query, "type": kind, "properties": [{"pid": name, "v": v} for name, v in properties.items()]},
+    )
+    assert [one["id"] for one in found["result"]][: len(keys)] == keys
+    assert not any(one["match"] for one in found["result"])
 
 
 async def test_several_types_are_answered_together_and_only_one_may_be_certain(client: httpx.AsyncClient) -> None:

@@ -208,14 +208,14 @@ def _read(names: NameIndex, kind: PlaceKind, query: CandidateQuery) -> Iterator[
             result = names.match(row)
             yield result.candidates, result.id
         return
-    text = query.first("cvegeo") or query.text
+    row = MatchRow(query.text or None, cvegeo=query.first("cvegeo"), kind=kind)
     if kind == "estado":
-        result = names.match(MatchRow(text, kind=kind))
+        result = names.match(row)
         yield result.candidates, result.id
         return
     estados: Sequence[str | None] = query.values.get("estado") or [None]
     for estado in estados[:_MAX_READINGS]:
-        result = names.match(MatchRow(text, estado=estado, kind=kind))
+        result = names.match(row._replace(estado=estado))
         yield result.candidates, result.id
 
 

@@ -19,9 +19,8 @@ from localidades_api.api.problems import ResponsePreferences, problem_of
 from localidades_api.api.route_table import allowed_methods
 from localidades_api.database.pool import already_waited, may_use_database
 from localidades_api.errors import LocalidadesError, NotFoundError, OverloadedError
-from localidades_api.html.renderer import root_of
 from localidades_api.http.headers import complete, on_wire
-from localidades_api.http.paths import REQUEST_ID, STATIC, WITH_BODY, is_census, operation_of
+from localidades_api.http.paths import REQUEST_ID, ROOT, STATIC, WITH_BODY, is_census, operation_of, path_of, root_of
 from localidades_api.observability.faults import FAULTS, cause, is_refused
 from localidades_api.observability.logging import Line, RequestLog, request_id
 from localidades_api.observability.metrics import COUNTERS
@@ -55,6 +54,9 @@ class Telemetry:
             await self._observe(scope, receive, send)
             return
         id_ = scope[REQUEST_ID] = self._next_id()
+        scope[ROOT] = scope.get("root_path", "")
+        for name in ("endpoint", "route"):  # of an application that this one is mounted in
+            scope.pop(name, None)
         request_id.set(id_)
         cause.set(None)  # with pipelining, the task of one request starts the next
         is_refused.set(False)
@@ -122,7 +124,7 @@ class ManagementPort:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on, or respond with 404 on the wrong port."""
-        if scope["type"] == "http" and self._is_on_port(scope) != (scope["path"] in OPERATIONAL):
+        if scope["type"] == "http" and self._is_on_port(scope) != (path_of(scope) in OPERATIONAL):
             await refusal(scope, _NOT_FOUND).send(send)
         else:
             await self.app(scope, receive, send)
@@ -195,7 +197,7 @@ class ConcurrencyLimit:
         """Wait for a slot and pass on, or refuse."""
         already_waited.set(0.0)  # with pipelining, the task of one request starts the next
         may_use_database.set(True)
-        if scope["type"] != "http" or not _needs_slot(scope["path"]):
+        if scope["type"] != "http" or not _needs_slot(path_of(scope)):
             await self.app(scope, receive, send)
         elif self._limit.is_full:
             await self._limit.refuse(scope).send(send)

@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from localidades_api.http.headers import on_wire
-from localidades_api.http.paths import OPERATION, STATIC, operation_of
+from localidades_api.http.paths import OPERATION, STATIC, operation_of, path_of
 from localidades_api.observability.metrics import COUNTERS
 from localidades_api.releases.tracker import ReleaseTracker
 
@@ -102,7 +102,7 @@ class ResponseCacheMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or pass on."""
-        if scope["type"] != "http" or scope["method"] != "GET" or scope["path"].startswith(f"{STATIC}/"):
+        if scope["type"] != "http" or scope["method"] != "GET" or path_of(scope).startswith(f"{STATIC}/"):
             await self.app(scope, receive, send)
             return
         app: FastAPI = scope["app"]

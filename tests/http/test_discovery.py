@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from pydantic import ValidationError
 
 from localidades_api.settings import Settings
-from tests.support.application import client_of, running_app
+from tests.support.application import Below, below_a_prefix, client_of, running_app
 
 NAMESPACE = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
 MADE_FOR_THIS_HOST = ("/robots.txt", "/sitemap.xml", "/llms.txt", "/.well-known/api-catalog")
@@ -102,9 +102,9 @@ def test_unusable_security_contact_is_refused(contact: str) -> None:
         Settings(security_contact=contact)
 
 
-async def test_discovery_files_include_the_forwarded_prefix(app: FastAPI) -> None:
-    transport = httpx.ASGITransport(app, root_path="/below")
-    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+@below_a_prefix
+async def test_discovery_files_include_the_forwarded_prefix(app: FastAPI, below: Below) -> None:
+    async with below(app, "/below") as client:
         robots = (await client.get("/below/robots.txt")).text
         assert "Disallow: /below/ogc/" in robots
         assert "Sitemap: http://test/below/sitemap.xml" in robots

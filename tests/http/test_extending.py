@@ -1,5 +1,6 @@
 """The extension points of FastAPI, on the application that `create_app` returns."""
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Annotated
 
@@ -18,7 +19,7 @@ from localidades_api.api.services import get_services
 from localidades_api.app import create_app
 from localidades_api.database.pool import Database
 from localidades_api.settings import Settings
-from tests.support.application import cache_of, client_of, key_of, running_app
+from tests.support.application import cache_of, client_of, key_of, mounted, running_app
 from tests.support.pages import Page
 from tests.support.postgres import new_database
 from tests.support.service_address import service_address
@@ -188,6 +189,75 @@ async def test_added_route_and_router_answer_beside_and_below_the_prefix(app: Fa
         preflight = await client.options("/api/census/visits/")
         assert preflight.headers["access-control-allow-methods"] == "POST"
         assert (await client.get("/api/census/visits/7")).headers["location"] == "7/"
+
+
+# -- Mounted below a path of another application
+
+# Each has addresses: of pages and of what they load, or of other resources.
+DOCUMENTS = [
+    *(target.partition("?")[0] + "?format=api" for target in (RECORD, "/api/census/", "/map", "/match", "/problems")),
+    "/docs", "/redoc", "/help", "/help/openrefine", "/wscatgeo/?format=api", "/ogc/?format=api", "/nothing?format=api",
+    "/api/census/", "/map?format=json", "/match?format=json", "/problems?format=json", "/nothing",
+    f"{LOCALIDADES}tiles.json", f"{LOCALIDADES}datapackage.json", "/api/census/reconcile/",
+    "/api/census/releases/feed.atom", "/robots.txt", "/sitemap.xml", "/llms.txt", "/.well-known/api-catalog",
+    "/ogc/", "/ogc/api", "/ogc/collections", "/ogc/collections/localidades/items?limit=2", f"{LOCALIDADES}?page=2",
+]  # fmt: skip
+_PATHS = "api|card|docs|help|llms|map|match|ogc|openapi|problems|redoc|sitemap|static|wscatgeo"
+_ADDRESS = re.compile(rf"""(?:(?<=["'(<\s])|http://test)(/(?:geo/)*(?:{_PATHS})\b[^"'()<>\s{{}}]*)""")
+
+
+@pytest.mark.parametrize("target", DOCUMENTS)
+async def test_addresses_of_a_mounted_service_are_below_its_path(app: FastAPI, target: str) -> None:
+    async with mounted(app, "/geo") as client:
+        answer = await client.get(f"/geo{target}")
+        text = answer.text
+        if answer.headers["content-type"].startswith("text/html"):  # its text has paths as the documentation has them
+            values = (value for element in Page.of(answer).elements for value in element.attributes.values())
+            text = " ".join(f'"{value}"' for value in values)
+        found = set(_ADDRESS.findall(f"{text} {answer.headers.get('link', '')}"))
+        assert {address for address in found if not re.match("/geo/(?!geo/)", address)} == set()
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "status", "location"),
+    [
+        ("GET", RECORD[:-1], 308, "10010001/"),
+        ("GET", f"{RECORD}?page=1", 422, None),
+        ("GET", "/docs/", 308, "../docs"),
+        ("GET", "/", 307, "api/census/"),
+        ("HEAD", RECORD, 200, None),
+        ("OPTIONS", RECORD, 204, None),
+        ("POST", RECORD, 405, None),
+        ("DELETE", "/api/census/nothing/", 405, None),
+        ("GET", "/nothing", 404, None),
+        ("GET", "/static/nothing", 404, None),
+        ("GET", "/static/style.css", 200, None),
+        ("GET", "/livez", 204, None),
+    ],
+)
+async def test_mounted_service_answers_as_at_the_root(
+    app: FastAPI, method: str, target: str, status: int, location: str | None
+) -> None:
+    answers = []
+    for client, path in ((client_of(app), target), (mounted(app, "/geo"), f"/geo{target}")):
+        async with client:
+            answer = await client.request(method, path)
+        headers = {name: value for name, value in answer.headers.items() if name != "last-modified"}
+        answers.append((answer.status_code, headers, answer.text.replace("/geo/", "/")))
+        assert (answer.status_code, answer.headers.get("location")) == (status, location)
+    assert [answers[0][0], answers[0][2]] == [answers[1][0], answers[1][2]]
+    assert answers[0][1].keys() == answers[1][1].keys()
+
+
+async def test_mounted_service_that_was_not_started_says_so(url: str) -> None:
+    app = create_app(settings_of(url), in_background=False)
+    async with mounted(app, "/geo") as client:
+        for target in (RECORD, "/readyz", f"{LOCALIDADES}?format=api"):
+            answer = await client.get(f"/geo{target}")
+            assert (answer.status_code, "lifespan_context" in answer.text) == (500, True)
+
+
+# -- Dependencies
 
 
 async def test_dependency_of_the_application_runs_for_every_request(url: str) -> None:

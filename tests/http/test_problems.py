@@ -8,7 +8,7 @@ import pytest
 from fastapi import FastAPI
 
 from localidades_api.api.site import answerable
-from tests.support.application import client_of
+from tests.support.application import Below, behind_proxy, below_a_prefix, client_of, mounted
 from tests.support.wire import LOCALIDADES
 
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
@@ -74,20 +74,21 @@ async def test_problem_type_links_to_its_description(client: httpx.AsyncClient, 
     assert [one["status"] for one in told if one["type"] == problem["type"]] == [problem["status"]]
 
 
-async def test_problem_type_includes_the_forwarded_prefix(app: FastAPI) -> None:
-    transport = httpx.ASGITransport(app, root_path="/claves")
-    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+@below_a_prefix
+async def test_problem_type_includes_the_forwarded_prefix(app: FastAPI, below: Below) -> None:
+    async with below(app, "/claves") as client:
         problem = (await client.get("/claves/nothing")).json()
         assert problem["type"] == "/claves/problems#not-found"
         page = await client.get("/claves/problems", headers=HTML)
         assert 'href="/claves/static/style.css"' in page.text
 
 
-@pytest.mark.parametrize("root", ["", "/claves"])
+@pytest.mark.parametrize(("below", "root"), [(behind_proxy, ""), (behind_proxy, "/claves"), (mounted, "/claves")])
 @pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_problem_type_of_a_missing_static_file_is_not_below_static(app: FastAPI, root: str, method: str) -> None:
-    transport = httpx.ASGITransport(app, root_path=root)
-    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+async def test_problem_type_of_a_missing_static_file_is_not_below_static(
+    app: FastAPI, below: Below, root: str, method: str
+) -> None:
+    async with below(app, root) as client:
         answer = await client.request(method, f"{root}/static/nothing")
         assert answer.json()["type"].startswith(f"{root}/problems#")
         page = (await client.request(method, f"{root}/static/nothing", headers=HTML)).text

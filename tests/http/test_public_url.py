@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from pydantic import ValidationError
 
 from localidades_api.settings import Settings
-from tests.support.application import client_of, running_app
+from tests.support.application import Below, below_a_prefix, client_of, running_app
 from tests.support.pages import BROWSER, INDEX, Page
 from tests.support.postgres import new_database
 from tests.support.wire import LOCALIDADES
@@ -74,9 +74,9 @@ async def test_problem_page_has_no_canonical_link(public: httpx.AsyncClient) -> 
     assert canonical_links(missing) == []
 
 
-async def test_public_address_takes_the_place_of_the_forwarded_prefix(named: FastAPI) -> None:
-    transport = httpx.ASGITransport(named, root_path="/below")
-    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+@below_a_prefix
+async def test_public_address_takes_the_place_of_the_forwarded_prefix(named: FastAPI, below: Below) -> None:
+    async with below(named, "/below") as client:
         page = await client.get(f"/below{LOCALIDADES}10010001/", headers=BROWSER)
         assert canonical_links(page) == [f"{PUBLIC}{LOCALIDADES}10010001/?format=api"]
         assert f"Sitemap: {PUBLIC}/sitemap.xml" in (await client.get("/below/robots.txt")).text

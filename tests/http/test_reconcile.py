@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from localidades_api.api.reconcile.vocabulary import FETCHED, PROPERTIES
 from localidades_api.catalogue.schemas import LocalityDetail
 from localidades_api.http.paths import MATCH
-from tests.support.application import client_of, recorded_statements, running_app
+from tests.support.application import Below, below_a_prefix, client_of, recorded_statements, running_app
 from tests.support.postgres import out_of_reach
 from tests.support.wire import ROOT
 
@@ -144,9 +144,9 @@ async def test_manifest_describes_types_and_urls(client: httpx.AsyncClient) -> N
         assert (await client.get(address, follow_redirects=True)).status_code == 200, address
 
 
-async def test_manifest_uses_the_request_host_and_is_private(app: FastAPI) -> None:
-    transport = httpx.ASGITransport(app, root_path="/claves")
-    async with httpx.AsyncClient(transport=transport, base_url="https://example.org:8443") as client:
+@below_a_prefix
+async def test_manifest_uses_the_request_host_and_is_private(app: FastAPI, below: Below) -> None:
+    async with below(app, "/claves", "https://example.org:8443") as client:
         answer = await client.get(f"/claves{RECONCILE}")
         assert answer.json()["view"]["url"].startswith("https://example.org:8443/claves/api/census/reconcile/view/")
         assert answer.headers["cache-control"] == "no-cache, private"

@@ -14,7 +14,7 @@ from playwright.sync_api import sync_playwright
 
 from localidades_api.api.examples import Exchange, read_examples
 from localidades_api.languages.translators import Language, translator
-from tests.support.application import import_file
+from tests.support.application import Below, below_a_prefix, import_file
 from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, chromium, visit
 from tests.support.catalogue import many, write_catalogue
 from tests.support.pages import Page as Parsed
@@ -48,9 +48,9 @@ async def test_documentation_refuses_bad_parameters(client: httpx.AsyncClient, q
     assert (await client.get(f"/docs?{query}")).status_code == 422
 
 
-async def test_documentation_includes_the_forwarded_prefix(app: FastAPI) -> None:
-    transport = httpx.ASGITransport(app, root_path="/below")
-    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+@below_a_prefix
+async def test_documentation_includes_the_forwarded_prefix(app: FastAPI, below: Below) -> None:
+    async with below(app, "/below") as client:
         page = Parsed.of(await client.get("/below/docs"))
         files = [one.attributes["src"] for one in page.all("script")]
         files += [one.attributes["href"] for one in page.all("link")]

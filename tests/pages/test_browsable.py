@@ -13,7 +13,15 @@ from pydantic_core import to_json
 
 import localidades_api
 from localidades_api.languages.translators import lenient_translator
-from tests.support.application import await_release, client_of, import_into, publish_again, running_app
+from tests.support.application import (
+    Below,
+    await_release,
+    below_a_prefix,
+    client_of,
+    import_into,
+    publish_again,
+    running_app,
+)
 from tests.support.catalogue import many, write_catalogue
 from tests.support.pages import BROWSER, ERRORS, INDEX, PAGES, Page, Shown
 from tests.support.postgres import new_database
@@ -296,9 +304,9 @@ async def test_page_is_accessible_and_its_links_work(
 
 
 @pytest.mark.parametrize("target", PAGES)
-async def test_links_include_the_forwarded_prefix(app: FastAPI, target: str) -> None:
-    transport = httpx.ASGITransport(app, root_path="/claves")
-    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+@below_a_prefix
+async def test_links_include_the_forwarded_prefix(app: FastAPI, target: str, below: Below) -> None:
+    async with below(app, "/claves") as client:
         for element in Page.of(await client.get(f"/claves{target}")).elements:
             for name in _ADDRESSES & element.attributes.keys():
                 path = urlsplit(urljoin(f"http://test/claves{target}", element.attributes[name])).path

@@ -14,7 +14,7 @@ from localidades_api.html.guides import _MARKDOWN, GUIDES
 from localidades_api.http.caching import CACHE_CONTROL
 from localidades_api.languages.match_words import OUTCOMES, name_outcome
 from localidades_api.languages.translators import LANGUAGES, Language
-from tests.support.application import client_of, running_app
+from tests.support.application import Below, below_a_prefix, client_of, running_app
 from tests.support.browser import visit
 from tests.support.pages import BROWSER
 from tests.support.pages import Page as Parsed
@@ -134,9 +134,9 @@ async def test_unknown_guide_is_a_problem(client: httpx.AsyncClient, accept: str
     assert said in answer.text
 
 
-async def test_links_and_pictures_have_the_forwarded_prefix(app: FastAPI) -> None:
-    transport = httpx.ASGITransport(app, root_path="/below")
-    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+@below_a_prefix
+async def test_links_and_pictures_have_the_forwarded_prefix(app: FastAPI, below: Below) -> None:
+    async with below(app, "/below") as client:
         page = await fetch(client, "/below/help/openrefine")
         pictures = [picture.attributes["src"] for picture in page.inside("img", of=page.one("main"))]
         assert len(pictures) == 2

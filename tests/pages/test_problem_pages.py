@@ -10,7 +10,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from tests.support.application import client_of, import_into, running_app
+from tests.support.application import Below, below_a_prefix, client_of, import_into, running_app
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.pages import BROWSER, INDEX, Page
 from tests.support.postgres import new_database
@@ -173,10 +173,9 @@ async def test_problem_of_a_preview_is_small_and_may_be_framed(
     assert (program.status_code, program.headers["content-type"]) == (status, "application/problem+json")
 
 
-async def test_problem_of_a_preview_may_be_framed_below_a_prefix(app: FastAPI) -> None:
-    async with httpx.AsyncClient(
-        transport=httpx.ASGITransport(app, root_path="/claves"), base_url="http://test"
-    ) as client:
+@below_a_prefix
+async def test_problem_of_a_preview_may_be_framed_below_a_prefix(app: FastAPI, below: Below) -> None:
+    async with below(app, "/claves") as client:
         answer = await client.get(f"/claves{INDEX}reconcile/preview/?id=01999", headers=BROWSER)
     assert answer.status_code == 404
     assert "frame-ancestors *" in answer.headers["content-security-policy"]

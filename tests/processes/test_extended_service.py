@@ -122,15 +122,15 @@ def test_bad_setting_is_named_with_any_application(seeded: str) -> None:
 
 # -- The examples of docs/guides/extending.md
 
-Serving = Callable[[str, str], AbstractContextManager[Live]]
+Serving = Callable[..., AbstractContextManager[Live]]
 
 
-def with_serve(url: str, application: str) -> AbstractContextManager[Live]:
-    return serving(url, "--app", application, SERVICE_KEY="s3cr3t")
+def with_serve(url: str, application: str, probe: str = "/readyz") -> AbstractContextManager[Live]:
+    return serving(url, "--app", application, probe=probe, SERVICE_KEY="s3cr3t")
 
 
-def with_uvicorn(url: str, application: str) -> AbstractContextManager[Live]:
-    return serving_with_uvicorn(url, application=application, SERVICE_KEY="s3cr3t")
+def with_uvicorn(url: str, application: str, probe: str = "/readyz") -> AbstractContextManager[Live]:
+    return serving_with_uvicorn(url, application=application, probe=probe, SERVICE_KEY="s3cr3t")
 
 
 both_servers = pytest.mark.parametrize("serve", [with_serve, with_uvicorn])
@@ -178,6 +178,16 @@ def test_api_key_example_checks_every_request(seeded_database: str, serve: Servi
         assert [ask(live.base, path).status for path in ("/docs", "/openapi.json", "/map")] == [401] * 3
         assert [ask(live.base, path).status for path in ("/static/style.css", "/nothing")] == [200, 404]
         await_metrics(live.base, lambda metrics: value(metrics, "response_cache_requests_total", "hit") == 0)
+
+
+@both_servers
+def test_mounted_example_answers_below_its_path(seeded_database: str, serve: Serving) -> None:
+    with serve(seeded_database, f"{EXAMPLES}.service_mounted:app", "/geo/readyz") as live:
+        for _ in range(2):  # the second comes from the response cache
+            assert json.loads(ask(live.base, f"/geo{RECORD}").body)["id"] == 10010001
+            moved = ask(live.base, f"/geo{RECORD[:-1]}")
+            assert (moved.status, moved.one("location")) == (308, "10010001/")
+        assert ask(live.base, RECORD).status == 404
 
 
 def test_test_example_passes(server: str, seeded: str, tmp_path: Path) -> None:

@@ -1,13 +1,14 @@
 """Runs the application without a network, and the importer as the command line does."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from fastapi import FastAPI
 from pydantic import SecretStr
 from sqlalchemy import Connection, Engine, event
@@ -87,6 +88,22 @@ async def _await_index(services: Services) -> None:
 def client_of(app: FastAPI) -> httpx.AsyncClient:
     """Return a client that calls the application directly and gets its responses to unexpected errors."""
     return httpx.AsyncClient(transport=httpx.ASGITransport(app, raise_app_exceptions=False), base_url="http://test")
+
+
+def behind_proxy(app: FastAPI, prefix: str, base_url: str = "http://test") -> httpx.AsyncClient:
+    """Return a client of an application that a proxy has below a prefix."""
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app, root_path=prefix), base_url=base_url)
+
+
+def mounted(app: FastAPI, prefix: str, base_url: str = "http://test") -> httpx.AsyncClient:
+    """Return a client of another application that has this one below a prefix."""
+    parent = FastAPI(openapi_url=None)
+    parent.mount(prefix, app)
+    return httpx.AsyncClient(transport=httpx.ASGITransport(parent), base_url=base_url)
+
+
+Below = Callable[..., httpx.AsyncClient]
+below_a_prefix = pytest.mark.parametrize("below", [behind_proxy, mounted])
 
 
 async def await_release(client: httpx.AsyncClient, name: str, *, within: float = PATIENCE) -> None:

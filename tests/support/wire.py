@@ -170,14 +170,18 @@ def serving(
 
 @contextmanager
 def serving_with_uvicorn(
-    url: str, *arguments: str, application: str = "localidades_api.asgi:app", **settings: str
+    url: str,
+    *arguments: str,
+    application: str = "localidades_api.asgi:app",
+    probe: str = "/readyz",
+    **settings: str,
 ) -> Iterator[Live]:
     """Run an application with the `uvicorn` command, as `serving` does with `serve`."""
     words = (application, "--port", "0", *arguments)
     env = environment(service_address(url), **settings)
     command = (sys.executable, "-m", "uvicorn")
     # After its shutdown, uvicorn raises the signal again.
-    with _running(*words, env=env, probe="/readyz", command=command, files=None, ends_with=-signal.SIGTERM) as live:
+    with _running(*words, env=env, probe=probe, command=command, files=None, ends_with=-signal.SIGTERM) as live:
         yield live
 
 

@@ -9,6 +9,7 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from localidades_api.api.params import ReleaseParam, StrictQuery
+from localidades_api.api.public_address import requested_base
 from localidades_api.api.services import ServicesDep
 from localidades_api.catalogue.attribution import CATALOGUE, ORIGIN, TERMS
 from localidades_api.catalogue.columns import COLUMNS, ColumnType, LocalityColumn
@@ -43,7 +44,7 @@ async def get_data_package(
 ) -> Response:
     """Describe the CSV file of a release as a Data Package, with types that keep the zeros of keys."""
     release = await services.release(query.release)
-    address = f"{str(request.base_url).rstrip('/')}{LOCALIDADES}download/?format=csv&release={release.name}"
+    address = f"{requested_base(request)}{LOCALIDADES}download/?format=csv&release={release.name}"
     # The address contains the Host header, so shared caches must not keep it, and the ETag is that of the content.
     fresh = {**freshness_headers(release, JSON.format), "Cache-Control": "no-cache, private", **JSON.headers}
     return respond_with_document(request.headers, to_json(describe_data_package(release, address)), fresh)

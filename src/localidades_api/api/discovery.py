@@ -18,7 +18,7 @@ from localidades_api.api.public_address import base_of
 from localidades_api.api.services import ServicesDep
 from localidades_api.errors import NotFoundError
 from localidades_api.html.guides import GUIDES
-from localidades_api.html.renderer import JSON, root_of
+from localidades_api.html.renderer import JSON
 from localidades_api.http.caching import CACHE_CONTROL
 from localidades_api.http.documents import respond_with_document
 from localidades_api.http.paths import (
@@ -32,6 +32,7 @@ from localidades_api.http.paths import (
     PREFIX,
     RECONCILE,
     WSCATGEO,
+    root_of,
 )
 
 # Records, lists and pages may be indexed; these answer questions, or are files without end for a crawler.

@@ -10,7 +10,7 @@ from sqlalchemy import Table
 
 from localidades_api.api import html_context
 from localidades_api.api.problems import ProblemPage
-from localidades_api.api.services import Services
+from localidades_api.api.services import Services, get_services
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, PlaceKind, format_key, misspellings
 from localidades_api.catalogue.locality import describe_locality, describe_near
 from localidades_api.catalogue.pagination import MAX_HTML_PAGE_SIZE
@@ -44,10 +44,10 @@ async def describe_problem(request: Request, error: LocalidadesError) -> Problem
 
     Only the pages of keys ask the database.
     """
-    services: Services = request.app.state.services
     path: str = request.scope["path"]
     if isinstance(error, InvalidPageError) or not isinstance(error, NotFoundError | GoneError):
         return None
+    services = await get_services(request)
     if not (record := _RECORD.fullmatch(path)):
         return ProblemPage(context={"meant": _suggest(services, path)})
     try:

@@ -23,6 +23,7 @@ from localidades_api import __version__
 from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import ReleaseParam, ReleaseQuery, StrictQuery, check_request, parameters_of
 from localidades_api.api.problems import describe_faults
+from localidades_api.api.public_address import requested_base
 from localidades_api.api.responses import answer_without_release
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.attribution import TERMS
@@ -226,7 +227,7 @@ class _FeatureAnswer:
     def link(self, rel: str, path: str, type_: str = "application/json", **query: str) -> dict[str, str]:
         """Return a link to a path of the service, of the release that the request names."""
         query = ({"release": self.query.release} if self.query.release else {}) | query
-        address = f"{str(self.request.base_url).rstrip('/')}{path}"
+        address = f"{requested_base(self.request)}{path}"
         asked = f"?{urlencode(query, safe=',:/')}" if query else ""
         return {"rel": rel, "type": type_, "href": address + asked}
 

@@ -4,7 +4,7 @@ import hashlib
 
 from fastapi import Request
 
-from localidades_api.html.renderer import root_of
+from localidades_api.http.paths import root_of
 
 
 def public_url(request: Request) -> str | None:
@@ -13,9 +13,17 @@ def public_url(request: Request) -> str | None:
     return url
 
 
+def requested_base(request: Request) -> str:
+    """Return the address of the service as it was requested, without a final slash.
+
+    `request.base_url` is that of the application that the service is mounted in.
+    """
+    return str(request.base_url.replace(path=root_of(request.scope)))
+
+
 def base_of(request: Request) -> str:
     """Return the address that the operator has set, or else the one that was requested."""
-    return public_url(request) or str(request.base_url).rstrip("/")
+    return public_url(request) or requested_base(request)
 
 
 def feed_base_of(request: Request) -> str:

@@ -36,10 +36,11 @@ from localidades_api.catalogue.schemas import (
 from localidades_api.downloads.changes import ChangesFormat, describe_changes, write_changes
 from localidades_api.downloads.formats import FILE_TYPES
 from localidades_api.downloads.response import range_headers
-from localidades_api.html.renderer import FORMATS, HTML, JSON, render_text, root_of
+from localidades_api.html.renderer import FORMATS, HTML, JSON, render_text
 from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
 from localidades_api.http.headers import VARY_BY_CODING
 from localidades_api.http.negotiation import accept_header, choose_media_type
+from localidades_api.http.paths import root_of
 
 router = APIRouter(tags=["Releases"], responses=CACHEABLE)
 router.add_api_route("/releases/{name}/changes/filter/", leave_out_blanks, include_in_schema=False)

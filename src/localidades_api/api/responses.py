@@ -59,11 +59,12 @@ from localidades_api.errors import (
     NotFoundError,
     UnsupportedMediaTypeError,
 )
-from localidades_api.html.renderer import FORMATS, HTML, JSON, Renderer, View, root_of, select_renderer
+from localidades_api.html.renderer import FORMATS, HTML, JSON, Renderer, View, select_renderer
 from localidades_api.http.caching import CACHE_CONTROL, entity_tag, freshness_headers, is_fresh
 from localidades_api.http.documents import respond_with_document
 from localidades_api.http.headers import VARY_BY_CODING, VARY_BY_LANGUAGE, link_header, vary_by_type
 from localidades_api.http.negotiation import CODINGS, choose_coding, compress
+from localidades_api.http.paths import root_of
 from localidades_api.languages.accept_language import preferred_language
 from localidades_api.languages.translators import Language
 from localidades_api.names.index import NameIndex

@@ -14,9 +14,15 @@ from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.downloads.response import Downloads
+from localidades_api.errors import LocalidadesError
 from localidades_api.http.transfers import Transfers
 from localidades_api.name_indexes.open_indexes import NameIndexes
 from localidades_api.releases.tracker import ReleaseTracker
+
+_NOT_STARTED = (
+    "The service was not started: enter its `router.lifespan_context` in the lifespan of the application that it is"
+    " mounted in."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +47,10 @@ class Services:
 
 
 async def get_services(request: Request) -> Services:
-    """Return the services of the application that handles a request."""
-    services: Services = request.app.state.services
+    """Return the services of the application that handles a request; raise LocalidadesError if it was not started."""
+    services: Services | None = getattr(request.app.state, "services", None)
+    if services is None:
+        raise LocalidadesError(_NOT_STARTED)
     return services
 
 

@@ -39,12 +39,12 @@ from localidades_api.errors import CommandError, LocalidadesError, NotFoundError
 from localidades_api.html.guides import GUIDES, PICTURE_FOLDER, SERVICE, Guide, Site, read_guide
 from localidades_api.html.png import draw_card
 from localidades_api.html.reference import describe_reference
-from localidades_api.html.renderer import HTML, JSON, View, root_of
+from localidades_api.html.renderer import HTML, JSON, View
 from localidades_api.html.static_files import STATIC, CompressedStaticFiles
 from localidades_api.http.caching import CACHE_CONTROL, freshness_headers, is_fresh
 from localidades_api.http.documents import respond_with_document
 from localidades_api.http.headers import VARY_BY_LANGUAGE, vary_by_type
-from localidades_api.http.paths import HELP, LOCALIDADES, MAP_PAGE, MATCH, MATCH_PAGE, PREFIX
+from localidades_api.http.paths import HELP, LOCALIDADES, MAP_PAGE, MATCH, MATCH_PAGE, PREFIX, root_of
 from localidades_api.languages.accept_language import preferred_language
 from localidades_api.languages.match_words import FAULTS, OUTCOMES, name_outcome
 from localidades_api.languages.translators import LANGUAGES, Language, document_translator

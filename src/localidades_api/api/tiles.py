@@ -10,6 +10,7 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from localidades_api.api.params import ReleaseParam, StrictQuery
+from localidades_api.api.public_address import requested_base
 from localidades_api.api.responses import CACHEABLE, problem
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.mercator import MAX_ZOOM, WORLD, Tile
@@ -63,7 +64,7 @@ class TilesQuery(StrictQuery):
 async def describe_tiles(request: Request, query: Annotated[TilesQuery, Query()], services: ServicesDep) -> Response:
     """Describe the vector tiles of a release as TileJSON: MapLibre, QGIS and others need only this address."""
     release = await services.release(query.release)
-    address = f"{str(request.base_url).rstrip('/')}{LOCALIDADES}tiles/{{z}}/{{x}}/{{y}}.mvt?release={release.name}"
+    address = f"{requested_base(request)}{LOCALIDADES}tiles/{{z}}/{{x}}/{{y}}.mvt?release={release.name}"
     description = TileJson(
         name=f"Localidades {release.name}",
         attribution=release.credit("en"),

@@ -10,7 +10,6 @@ from urllib.parse import urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from pydantic_core import to_json
 from starlette.datastructures import Headers
-from starlette.types import Scope
 
 from localidades_api import __version__
 from localidades_api.catalogue.attribution import REARRANGED, cite
@@ -35,12 +34,6 @@ _templates = Environment(
 )
 _templates.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
 _templates.globals |= {"version": __version__, "cite": cite, "rearranged": REARRANGED, "word_diff": word_diff}
-
-
-def root_of(scope: Scope) -> str:
-    """Return the path prefix of the service; within a mount, `root_path` includes the path of the mount."""
-    root: str = scope.get("app_root_path", scope.get("root_path", ""))
-    return root
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,15 +37,25 @@ class _DigitsConvertor(Convertor[str]):
 
 register_url_convertor("digits", _DigitsConvertor())
 
+ROOT = "localidades.root"  # the path prefix of the service, as the middleware found it
 OPERATION = "localidades.operation"  # name of the path operation, set where routing did not find it
 REQUEST_ID = "localidades.request_id"
 WITH_BODY = "localidades.with_body"  # False for HEAD: the body is not sent, so it need not be made
 
 
+def root_of(scope: Scope) -> str:
+    """Return the path prefix of the service: that of a proxy, and that of the application it is mounted in.
+
+    Within a mount of the service's own, such as `/static`, `root_path` includes that of the mount.
+    """
+    root: str = scope.get(ROOT, scope.get("root_path", ""))
+    return root
+
+
 def path_of(scope: Scope) -> str:
     """Return the path of a request below the service's root."""
     path: str = scope["path"]
-    return path.removeprefix(scope.get("root_path", ""))
+    return path.removeprefix(root_of(scope))
 
 
 def is_census(scope: Scope) -> bool:

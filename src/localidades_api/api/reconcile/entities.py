@@ -24,9 +24,9 @@ from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities, municipalities, states
 from localidades_api.database.queries.areas import list_successor_municipalities
 from localidades_api.errors import GoneError, LocalidadesError
-from localidades_api.html.renderer import HTML, JSON, View, root_of
+from localidades_api.html.renderer import HTML, JSON, View
 from localidades_api.http.headers import VARY_BY_LANGUAGE
-from localidades_api.http.paths import RECONCILE
+from localidades_api.http.paths import RECONCILE, root_of
 from localidades_api.languages.accept_language import preferred_language
 from localidades_api.names.places import Suggested
 

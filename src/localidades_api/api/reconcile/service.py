@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from localidades_api import __version__
 from localidades_api.api.params import StrictQuery
+from localidades_api.api.public_address import requested_base
 from localidades_api.api.reconcile.queries import answer_batch
 from localidades_api.api.reconcile.schemas import (
     Endpoint,
@@ -121,7 +122,7 @@ async def get_reconciliation(
     """
     fields = query.model_dump(exclude_none=True)
     if not fields:
-        manifest = describe_service(str(request.base_url).rstrip("/")).model_dump(by_alias=True)
+        manifest = describe_service(requested_base(request)).model_dump(by_alias=True)
         # Its addresses depend on the Host header, so shared caches must not keep it.
         return Response(to_json(manifest), headers={**JSON.headers, "Cache-Control": "no-cache, private"})
     return await _answer(services, fields)

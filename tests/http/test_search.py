@@ -269,7 +269,8 @@ async def test_query_syntax_is_not_interpreted(places_client: httpx.AsyncClient)
     """Only their letters count, whatever surrounds them."""
     for typed in HOSTILE:
         assert len(await suggest(places_client, typed)) <= 20, typed
-        assert await search(places_client, typed) == await search(places_client, fold(typed) or "-"), typed
+        if typed.strip():
+            assert await search(places_client, typed) == await search(places_client, fold(typed) or "-"), typed
 
 
 async def test_long_name_is_found_by_all_its_words(places_client: httpx.AsyncClient) -> None:
@@ -288,8 +289,31 @@ async def test_long_name_is_found_by_all_its_words(places_client: httpx.AsyncCli
     | st.text(st.sampled_from("asnjoe '\"\\&|!():*%_<>-½º°`´"), min_size=1, max_size=100)
 )
 async def test_arbitrary_text_is_answered(places_client: httpx.AsyncClient, typed: str) -> None:
-    for target in (f"{SUGGEST}?q={quote(typed)}", f"{LOCALIDADES}?search={quote(typed)}"):
-        assert (await places_client.get(target)).status_code == 200
+    assert (await places_client.get(f"{SUGGEST}?q={quote(typed)}")).status_code == 200
+    found = await places_client.get(f"{LOCALIDADES}?search={quote(typed)}")
+    assert found.status_code == 200 or not typed.strip()  # blank
+
+
+BLANKS = ["%20", "+%09", "%C2%A0", "%E3%80%80"]
+
+
+@pytest.mark.parametrize("blank", BLANKS)
+@pytest.mark.parametrize(
+    "target",
+    [
+        f"{LOCALIDADES}?search=", f"{LOCALIDADES}filter/?search=", f"{LOCALIDADES}download/?format=csv&search=",
+        "/api/census/municipios/?search=", "/api/census/estados/?search=", f"{SUGGEST}?q=", "/wscatgeo/?search=",
+        "/api/census/reconcile/?queries=", "/api/census/reconcile/suggest/entity/?prefix=",
+        "/api/census/reconcile/suggest/type/?prefix=", "/api/census/reconcile/suggest/property/?prefix=",
+        "/ogc/collections/localidades/items?limit=1&clave=", "/ogc/collections/localidades/items?limit=1&nombre=",
+    ],
+)  # fmt: skip
+async def test_blank_text_is_answered_as_an_empty_one(
+    places_client: httpx.AsyncClient, target: str, blank: str
+) -> None:
+    empty, answer = [await places_client.get(f"{target}{text}") for text in ("", blank)]
+    assert (answer.status_code, answer.content) == (empty.status_code, empty.content)
+    assert answer.headers.get("location") == empty.headers.get("location")
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,8 @@ async def leave_out_blanks(request: Request) -> Response:
 
 
 def filled(request: Request) -> dict[str, str]:
-    """Return the fields of a form that aren't blank."""
-    return {name: value for name, value in request.query_params.items() if value}
+    """Return the fields of a form that aren't blank, without the spaces around them."""
+    return {name: text for name, value in request.query_params.items() if (text := value.strip())}
 
 
 def see_search(query: Mapping[str, str], folder: str = "localidades") -> Response:
@@ -32,14 +32,14 @@ def see_search(query: Mapping[str, str], folder: str = "localidades") -> Respons
     A search is sorted by relevance. A clave may lack its zeros, or be the key of a municipio or a locality.
     """
     kept = dict(query)
-    clave = kept.pop("clave", "").strip()
+    clave = kept.pop("clave", "")
     if _is_key(clave, 9):
         return _see_page(clave, kept, folder)
     if _is_key(clave, 5):
         kept["municipio_id"] = str(int(clave))
     elif clave:
         kept["clave"] = clave.zfill(4) if clave.isascii() and clave.isdecimal() else clave
-    search = kept.get("search", "").strip()
+    search = kept.get("search", "")
     if any(_is_key(search, digits) for digits in _FOLDERS):
         return _see_page(search, kept, folder)
     return see_list({**kept, "sort": "relevance"} if search and "sort" not in kept else kept)

@@ -4,15 +4,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from localidades_api.catalogue.filters import MAX_TEXT_LENGTH, Omittable, column_names
+from localidades_api.catalogue.filters import Omittable, SearchText, column_names
 from localidades_api.catalogue.messages import several_of
 from localidades_api.catalogue.schemas import Municipality, State
 
 AreaSearchParam = Annotated[
-    Omittable[str],
+    Omittable[SearchText],
     Field(
-        min_length=1,
-        max_length=MAX_TEXT_LENGTH,
         description="Words of a name, also with those of its estado, or their beginnings, in any order; a key of two or"
         " five digits; or a label. Municipios are also found by their cabeceras and by everyday and former names, with"
         " or without titles, and misspelt words are understood if nothing else is found.",

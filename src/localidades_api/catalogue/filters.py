@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchemaHandler
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchemaHandler, StringConstraints
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
@@ -19,6 +19,13 @@ MAX_KEYS = 500
 MAX_TEXT_LENGTH = 100  # characters that a person types; INEGI's longest name has 86
 
 T = TypeVar("T")
+
+# Refused if it is blank. A pattern of pydantic's own would not see the text without the spaces around it.
+SearchText = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TEXT_LENGTH),
+    Field(json_schema_extra={"pattern": r"\S"}),
+]
 
 
 class _WithoutNull:
@@ -128,10 +135,8 @@ class LocalityFilters(ColumnFilters):
 
     bbox: _BoundingBox = None
     search: Annotated[
-        Omittable[str],
+        Omittable[SearchText],
         Field(
-            min_length=1,
-            max_length=MAX_TEXT_LENGTH,
             description="Words of a name, its municipio and its estado, or their beginnings, in any order; a key; or a"
             " label. Abbreviations, everyday and former names are understood, and misspelt words if nothing else is"
             " found.",

@@ -13,7 +13,8 @@ CACHE_CONTROL = "public, max-age=60, stale-while-revalidate=600, stale-if-error=
 # Of a request that names its release, which never changes. A release that was removed is kept that long too.
 PINNED_CACHE_CONTROL = "public, max-age=86400, stale-while-revalidate=86400, stale-if-error=86400"
 
-_ENTITY_TAG = re.compile(r'(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")')
+# A server in front that compresses, such as Apache, adds the coding to the tag, and gives it back as it is.
+_ENTITY_TAG = re.compile(r'(?:W/)?"([\x21\x23-\x7e\x80-\xff]*?)(?:(?:--?|;)(?:gzip|br|zstd|deflate))?"')
 
 
 @lru_cache(maxsize=32)
@@ -52,4 +53,4 @@ def is_fresh(if_none_match: Sequence[str], etag: str, *, exists: bool = True) ->
     if not if_none_match:
         return False
     listed = ", ".join(if_none_match)
-    return (exists and listed.strip() == "*") or etag in _ENTITY_TAG.findall(listed)
+    return (exists and listed.strip() == "*") or etag.strip('"') in _ENTITY_TAG.findall(listed)

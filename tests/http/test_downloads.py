@@ -221,6 +221,43 @@ def point_of(blob: bytes | None) -> tuple[float, float] | None:
     return None if math.isnan(x) else (x, y)
 
 
+@pytest.mark.parametrize("format_", FORMATS)
+async def test_address_that_ends_in_its_format_has_the_same_answer(files: httpx.AsyncClient, format_: str) -> None:
+    asked: list[tuple[str, dict[str, str]]] = [
+        ("", {}),
+        ("estado_id=31", {"Accept": "text/html"}),
+        ("release=2019-01", {"Range": "bytes=5-99"}),
+        ("search=sin", {"Accept-Encoding": "gzip"}),
+        ("", {"If-None-Match": "*"}),
+    ]
+    for query, headers in asked:
+        answers = [
+            await files.get(f"{address}{query}", headers=headers)
+            for address in (f"{DOWNLOAD}?format={format_}&", f"{DOWNLOAD}localidades.{format_}?")
+        ]
+        parts = [(one.status_code, one.headers, one.content) for one in answers]
+        assert parts[0] == parts[1], query
+
+
+@pytest.mark.parametrize(
+    ("target", "status", "location"),
+    [
+        ("localidades.gpkg?format=gpkg", 422, None),  # the address says it
+        ("localidades.gpkg?colour=red", 422, None),
+        ("localidades.gpkg/", 308, "../localidades.gpkg"),
+        ("localidades.shp", 404, None),
+        ("localidades.excel", 404, None),
+        ("localidades", 404, None),
+        ("other.gpkg", 404, None),
+    ],
+)
+async def test_other_addresses_below_a_download_are_unknown(
+    files: httpx.AsyncClient, target: str, status: int, location: str | None
+) -> None:
+    answer = await files.get(f"{DOWNLOAD}{target}")
+    assert (answer.status_code, answer.headers.get("location")) == (status, location)
+
+
 READERS: Mapping[str, Callable[[bytes], list[Record]]] = {
     "csv": read_csv, "ndjson": read_ndjson, "geojson": read_geojson, "parquet": read_parquet,
     "xlsx": read_xlsx, "gpkg": read_geopackage}  # fmt: skip

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from localidades_api.api.params import DownloadQuery
+from localidades_api.api.params import DownloadQuery, FileQuery
 from localidades_api.api.responses import CACHEABLE, header, problem
-from localidades_api.api.services import ServicesDep
+from localidades_api.api.services import Services, ServicesDep
 from localidades_api.downloads.files import write_file
-from localidades_api.downloads.formats import FILE_TYPES, DownloadFormat
+from localidades_api.downloads.formats import FILE_TYPES, DownloadFormat, FileEnding
 from localidades_api.downloads.response import range_headers
 from localidades_api.errors import RangeNotSatisfiableError
 from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
@@ -55,7 +55,20 @@ async def download_localities(
     The file is compressed with zstd, br or gzip if the client accepts it. CSV, NDJSON and GeoJSON can be resumed with
     `Range` if they are not compressed; name the release, or send `If-Range`, so that the rest is of the same file.
     """
-    format_ = _choose_format(query.format, request)
+    return await _download(request, query, _choose_format(query.format, request), services)
+
+
+@router.get("/download/localidades.{ending}", include_in_schema=False)
+async def download_file(
+    request: Request, ending: FileEnding, query: Annotated[FileQuery, Query()], services: ServicesDep
+) -> Response:
+    """Answer as `/download/` does, at an address that says the format: GDAL opens a file by its ending."""
+    return await _download(request, query, ending, services)
+
+
+async def _download(
+    request: Request, query: DownloadQuery | FileQuery, format_: DownloadFormat, services: Services
+) -> Response:
     release = await services.release(query.release, by_name=query.search is not None)
     representation: str = format_
     names = await services.names.get(release) if query.search is not None else None

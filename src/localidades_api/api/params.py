@@ -244,6 +244,12 @@ class DownloadQuery(LocalityFilters, StrictQuery):
     release: ReleaseParam = None
 
 
+class FileQuery(LocalityFilters, StrictQuery):
+    """The parameters of a download whose address says the format."""
+
+    release: ReleaseParam = None
+
+
 class ReleasesQuery(PagedQuery, RepresentationQuery):
     """The parameters of the list of releases."""
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 DownloadFormat = Literal["csv", "excel", "ndjson", "geojson", "parquet", "xlsx", "gpkg"]
+FileEnding = Literal["csv", "ndjson", "geojson", "parquet", "xlsx", "gpkg"]  # each of one format
 _CSV = "text/csv; charset=utf-8; header=present"
 
 

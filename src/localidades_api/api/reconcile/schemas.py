@@ -183,12 +183,17 @@ class ReconciliationResult(BaseModel):
     ] = None
 
 
+def _set_named_apart(schema: dict[str, Any]) -> None:
+    """Describe the named property in another part: in TypeScript it may be missing, and no value of the map may."""
+    schema["allOf"] = [{"type": "object", "properties": schema.pop("properties")}]
+
+
 class ReconciliationBatch(BaseModel):
     """The answer to a batch: a result under the name of each query."""
 
     # Of a map without a property, openapi-generator makes no class, and Java code that does not compile. Java tries the
     # types of an answer in alphabetical order, and an extension takes whatever it reads.
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", json_schema_extra=_set_named_apart)
     __pydantic_extra__: dict[str, ReconciliationResult]
 
     q0: Annotated[

@@ -206,6 +206,11 @@ def test_row_about_an_area_has_its_key(
         ("nombre,cvegeo\nJalisco,27\n", "estado", "27", [["name"], ["key"]]),
         ("municipio,estado\nSan Juan Mixtepec,Oaxaca\n", None, "20208", [[], []]),
         ("municipio,cvegeo\nAtlantis,14067\n", "municipio", "14067", [["name"]]),
+        ("municipio,estado,cvegeo\nGuadalajara,Tabasco,14039\n", "municipio", "14039", [["estado"]]),
+        ("municipio,estado,cvegeo\n,Tabasco,14039\n", "municipio", "14039", [["estado"]]),
+        ("municipio,estado,cvegeo\n,Atlantis,14039\n", "municipio", "14039", [["estado"]]),
+        ("municipio,estado,cvegeo\nCentla,Tabasco,14039\n", "municipio", "14039", [["estado", "name"], ["key"]]),
+        ("municipio,cve_mun,cvegeo\nGuadalajara,14067,14039\n", "municipio", "14039", [["key"]]),
     ],
 )
 def test_row_about_one_of_two_areas_is_ambiguous_and_its_key_comes_first(

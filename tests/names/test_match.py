@@ -257,7 +257,7 @@ def keyed_index(folder: Path) -> NameIndex:
         (MatchRow("Qwrtz", "Centla", "Tabasco", clave="0004"), "ambiguous", 95.0, [270030004]),
         # Of the municipios of the name and of the key one is wrong.
         (MatchRow("El Tinto", "Centla", "Tabasco", cvegeo="270040002"), "ambiguous", 80.0, [270040002]),
-        (MatchRow("Chilapa Mora", "Centla", "Tabasco", cvegeo="270040003"), "exact", 99.9, [270040003]),
+        (MatchRow("Chilapa Mora", "Centla", "Tabasco", cvegeo="270040003"), "ambiguous", 80.0, [270040003]),
     ],
 )
 def test_key_and_name_share_the_probability_by_how_well_the_name_fits(
@@ -271,6 +271,55 @@ def test_key_and_name_share_the_probability_by_how_well_the_name_fits(
     assert result.candidates[0].score == pytest.approx(score, abs=0.5)
     assert result.best == result.candidates[0]
     assert all("key" in {fault.code for fault in one.faults} for one in result.candidates[1:])
+
+
+@pytest.mark.parametrize(
+    ("row", "codes"),
+    [
+        (MatchRow(municipio="Centla", estado="Tabasco", cvegeo="140390001"), ["estado", "municipio"]),
+        (MatchRow(municipio="Centla", cvegeo="140390001"), ["municipio"]),
+        (MatchRow(estado="Tabasco", cvegeo="140390001"), ["estado"]),
+        (MatchRow(estado="Atlantis", cvegeo="140390001"), ["estado"]),
+        (MatchRow(municipio="Atlantis", cvegeo="140390001"), ["municipio"]),
+        (MatchRow(municipio="Guadalajara", estado="Tabasco", cvegeo="140390001"), ["estado"]),
+        (MatchRow("Guadalajara", "Centla", "Tabasco", cvegeo="140390001"), ["estado", "municipio"]),
+        (MatchRow("Guadalajara", estado="Oaxaca", cvegeo="140390001"), ["estado"]),
+        (MatchRow(municipio="Centla", estado="Jalisco", clave="0390001"), ["municipio"]),
+        (MatchRow(cvegeo="140390001", cve_mun="14067"), ["key"]),
+        (MatchRow(cvegeo="140390001", estado="14", cve_mun="067"), ["key"]),
+        (MatchRow(cvegeo="140390001", estado="Tabasco", cve_mun="14039"), ["estado"]),
+        (MatchRow("Guadalajara", "Guadalajara", cve_mun="14067"), ["key"]),
+        (MatchRow("Guadalajara", "Guadalajara", "Jalisco", cve_mun="27003"), ["key"]),
+        (MatchRow("Guadalajara", cve_mun="14039", estado="Tabasco"), ["key"]),
+        (MatchRow(cvegeo="180040112", municipio="Centla"), ["former_key", "municipio"]),
+    ],
+)
+def test_key_that_the_areas_of_the_row_contradict_is_never_certain(
+    index: NameIndex, row: MatchRow, codes: list[str]
+) -> None:
+    result = index.match(row, 0.8)
+    assert result.outcome == "ambiguous"
+    assert result.best is not None
+    assert [fault.code for fault in result.best.faults] == codes
+
+
+@pytest.mark.parametrize(
+    ("row", "key", "outcome"),
+    [
+        (MatchRow(municipio="Guadalajara", estado="Jal.", cvegeo="140390001"), 140390001, "exact"),
+        (MatchRow(municipio="39", estado="14", cvegeo="140390001", cve_mun="039"), 140390001, "exact"),
+        (MatchRow(municipio="Gudalajara", cvegeo="140390001"), 140390001, "exact"),
+        (MatchRow(municipio="Crucecita", cvegeo="204130001"), 204130001, "exact"),  # a town of the municipio
+        (MatchRow(municipio="Compostela", cvegeo="180040112"), 140670031, "sure"),
+        (MatchRow("Guadalajara", "Guadalajara", cve_mun="14039"), 140390001, "exact"),
+        (MatchRow("Guadalajara", "Guadalajara", "Jalisco", cve_mun="999"), 140390001, "exact"),
+    ],
+)
+def test_key_that_the_areas_of_the_row_agree_with_is_certain(
+    index: NameIndex, row: MatchRow, key: int, outcome: str
+) -> None:
+    result = index.match(row)
+    assert (result.id, result.outcome) == (key, outcome)
 
 
 def test_unknown_clave_is_a_fault_of_the_place_that_the_name_finds(index: NameIndex) -> None:

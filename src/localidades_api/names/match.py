@@ -3,11 +3,11 @@
 import math
 from bisect import insort
 from collections import Counter
-from collections.abc import Iterable, Iterator, MutableSequence, Sequence
+from collections.abc import Container, Iterable, Iterator, MutableSequence, Sequence
 from functools import lru_cache
 
 from localidades_api.catalogue.folding import fold
-from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE
+from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, state_of
 from localidades_api.names import certainty, weights
 from localidades_api.names.areas import (
     Area,
@@ -47,6 +47,9 @@ _PROPOSED = 8  # names of a municipio that each measure of similarity proposes f
 _JUDGED = 12  # candidates of a row at most whose probabilities are compared
 _HOMONYMS = 24  # places of one name that are compared
 _LEAST_SHARE = 1e-4  # of "none of them"
+_CONTRADICTIONS_OF_KEY = frozenset(
+    {Difference.ESTADO, Difference.MUNICIPIO_OTHER, Difference.MUNICIPIO_UNKNOWN, Difference.KEY}
+)
 _CACHED_WORDS = 50_000
 _CACHED_RARITIES = 5_000
 _CACHED_AREAS = 4096
@@ -109,14 +112,17 @@ class Matcher:
         if not row.nombre:
             return MatchResult("none", None, 0.0, ())
         is_bare = row.latitud is None and row.ambito is None and not self._estado_fault(row, estado_id)
-        is_literal = is_bare and len(areas) == 1 and areas[0].likeness == weights.SAME_NAME
+        other = self._key_of_other_municipio(row, estado_id, {area.id for area in areas})
+        is_literal = is_bare and len(areas) == 1 and areas[0].likeness == weights.SAME_NAME and other is None
         if is_literal and (found := self._match_literally(fold(row.nombre), areas[0].id, sure)):
             return found
         given = read_name(self._without_areas(row, estado_id))
         if is_literal and given.spoken and (found := self._match_literally(given.spoken, areas[0].id, sure)):
             return found
         question = self._question(row, given, areas)
-        named = self._compare_by_name(row, given, estado_id, areas)
+        named = [
+            (place, _with_faults(one, [other])) for place, one in self._compare_by_name(row, given, estado_id, areas)
+        ]
         return self._decide(question, named, self._find_withdrawn(row.nombre, areas), sure)
 
     def candidates(self, row: MatchRow) -> tuple[list[int], list[dict[str, float]]]:
@@ -149,6 +155,16 @@ class Matcher:
         if key is None:
             return areas
         return [area for area in areas if area.id == key] or areas or [Area(key, weights.SAME_NAME)]
+
+    def _key_of_other_municipio(
+        self, row: MatchRow, estado_id: int | None, municipios: Container[int]
+    ) -> NameFault | None:
+        """Return the fault of a `cve_mun` that is the key of a municipio, but of none of these."""
+        find = self._index.areas.find_by_key
+        key = find(row.cve_mun, estado_id) or find(row.cve_mun, None)
+        if row.cve_mun is None or key is None or key in municipios:
+            return None
+        return NameFault(Difference.KEY, row.cve_mun, "", PENALTIES[Difference.KEY])
 
     def _question(self, row: MatchRow, given: GivenName, areas: Sequence[Area]) -> Question:
         words = given.readings[0][0]
@@ -326,13 +342,18 @@ class Matcher:
         places = sorted((self._index.place(at) for at in rows), key=lambda place: (place.id != key, place.row))
         given = read_name(self._without_areas(row, estado_id)) if row.nombre else None
         municipio = area_fault(row, of_municipio, self._index.areas.municipios) if of_municipio else None
-        found = [(place, self._difference_of_key(row, key, given, place, municipio)) for place in places]
+        found = []
+        for place in places:
+            of_name = self._difference_of_key(row, key, given, place, municipio)
+            found.append((place, _with_faults(of_name, self._contradictions(row, place, estado_id, areas))))
         found.sort(key=lambda item: item[1].cost)
-        of_areas = {area.id for area in areas}
-        is_elsewhere = bool(of_areas) and all(of_areas.isdisjoint(_municipios(place)) for place in places)
-        is_called = bool(found) and _cost_of_name(found[0][1]) < weights.MIN_COST_OF_OTHER_NAME
-        if given is None or (is_called and not is_elsewhere):
+        is_contradicted = bool(found) and not _CONTRADICTIONS_OF_KEY.isdisjoint(_kinds(found[0][1]))
+        if given is None:
+            if is_contradicted:
+                return self._decide_between(key, found, [], [], sure)
             return self._decide_by_key(found, sure) if found else self._without_place(key)
+        if found and not is_contradicted and _cost_of_name(found[0][1]) < weights.MIN_COST_OF_OTHER_NAME:
+            return self._decide_by_key(found, sure)
         if not row.municipio and not areas and places:
             areas = (Area(places[0].id // KEYS_OF_A_MUNICIPIO, weights.SAME_NAME),)  # that of the key
         question = self._question(row, given, areas)
@@ -342,11 +363,33 @@ class Matcher:
             if not found or one[0].id != found[0][0].id
         ]
         if found:
-            return self._decide_between(question, key, found, named, sure, is_elsewhere=is_elsewhere)
+            likely = certainty.probabilities(self._evidence(question, named))
+            return self._decide_between(key, found, named, likely, sure)
         result = self._without_place(key)
         difference = Difference.UNKNOWN_KEY if result.withdrawn is None else Difference.WITHDRAWN_KEY
         ranked = [(place, _with_key(one, difference, key)) for place, one in named]
         return self._decide(question, ranked, result.withdrawn, sure)
+
+    def _contradictions(
+        self, row: MatchRow, place: IndexedLocality, estado_id: int | None, areas: Iterable[Area]
+    ) -> Iterator[NameFault]:
+        """Yield the faults of areas in a row that a place with its key is not in, and never was."""
+        book = self._index.areas
+        municipios = {place.id // KEYS_OF_A_MUNICIPIO, *(former.id // KEYS_OF_A_MUNICIPIO for former in place.former)}
+        estados = {state_of(id_) for id_ in municipios}
+        if row.estado and estado_id not in estados:
+            found = book.estados[place.id // (KEYS_OF_A_MUNICIPIO * KEYS_OF_A_STATE)]
+            yield NameFault(Difference.ESTADO, row.estado, found, PENALTIES[Difference.ESTADO])
+            areas = [area for id_ in estados for area in book.find_municipios(row.municipio or "", id_)]
+        named = {area.id for area in areas}
+        if row.municipio and municipios.isdisjoint(named):
+            find, name = self._index.layout.find, fold(row.municipio)
+            # A name that no municipio has may be that of a town in it: `Cancún` for Benito Juárez.
+            if named or not any(find(id_, name, 1) for id_ in municipios):
+                difference = Difference.MUNICIPIO_OTHER if named else Difference.MUNICIPIO_UNKNOWN
+                yield NameFault(difference, row.municipio, "", PENALTIES[difference])
+        if other := self._key_of_other_municipio(row, estado_id, municipios):
+            yield other
 
     def _without_place(self, key: int) -> MatchResult:
         """Return the result for a key alone that no place has."""
@@ -366,35 +409,29 @@ class Matcher:
 
     def _decide_between(
         self,
-        question: Question,
         key: int,
         found: Sequence[tuple[IndexedLocality, NameDifference]],
         named: Sequence[tuple[IndexedLocality, NameDifference]],
+        likely: Sequence[float],
         sure: float,
-        *,
-        is_elsewhere: bool,
     ) -> MatchResult:
-        """Return the result for the places with the key of a row and those with its name.
+        """Return the result for the places with the key of a row and those with its name, of given probabilities.
 
-        `is_elsewhere` says that the key belongs to another municipio than that of the row.
+        Nothing is certain if the areas of the row are not those of the key.
         """
         cost = _cost_of_name(found[0][1])
         lead = min((one.cost for _, one in named), default=weights.LEAD_WITHOUT_RIVAL) - cost
-        if is_elsewhere and lead <= 0:
-            fault = NameFault(
-                Difference.MUNICIPIO_OTHER, question.row.municipio or "", "", PENALTIES[Difference.MUNICIPIO_OTHER]
-            )
-            found = [(place, _with_faults(one, [fault])) for place, one in found]
-            lead -= fault.penalty
+        is_contradicted = not _CONTRADICTIONS_OF_KEY.isdisjoint(_kinds(found[0][1]))
+        if is_contradicted:
+            lead = min(lead, 0.0) - PENALTIES[Difference.MUNICIPIO_OTHER]
         is_another = cost > weights.MAX_COST_OF_KEY or lead < -weights.MAX_COST_OF_WORSE_KEY
         if lead >= 0 and not is_another:
             return self._decide_by_key(found, sure)
-        likely = certainty.probabilities(self._evidence(question, named))
         best, rest = certainty.share_with_key(likely, lead, is_another=is_another)
         others = [(place, _with_key(one, Difference.KEY, key)) for place, one in named]
         ranked = [(best, found[0]), *sorted(zip(rest, others, strict=True), key=lambda item: -item[0])]
         candidates = tuple(self._candidate(place, one.faults, share) for share, (place, one) in ranked)[:MAX_CANDIDATES]
-        outcome = certainty.outcome(best, is_doubtful=is_another, is_literal=False, sure=sure)
+        outcome = certainty.outcome(best, is_doubtful=is_another or is_contradicted, is_literal=False, sure=sure)
         margin = round(candidates[0].score - (candidates[1].score if len(candidates) > 1 else 0.0), 2)
         return MatchResult(outcome, candidates[0], margin, candidates)
 
@@ -532,14 +569,14 @@ def _with_key(difference: NameDifference, of_key: Difference, key: int) -> NameD
     return _with_faults(difference, [fault])
 
 
-def _municipios(place: IndexedLocality) -> set[int]:
-    """Return the municipios that a place is and was in."""
-    return {place.id // KEYS_OF_A_MUNICIPIO, *(former.id // KEYS_OF_A_MUNICIPIO for former in place.former)}
+def _kinds(difference: NameDifference) -> set[Difference]:
+    return {fault.difference for fault in difference.faults}
 
 
 def _cost_of_name(difference: NameDifference) -> float:
-    """Return the penalties of a place with a key, without that of a former key."""
-    return sum(fault.penalty for fault in difference.faults if fault.difference is not Difference.FORMER_KEY)
+    """Return the penalties of a place with a key, without those of a former key and of areas that contradict it."""
+    others = {Difference.FORMER_KEY, *_CONTRADICTIONS_OF_KEY}
+    return sum(fault.penalty for fault in difference.faults if fault.difference not in others)
 
 
 def _with_faults(difference: NameDifference, others: Iterable[NameFault | None]) -> NameDifference:

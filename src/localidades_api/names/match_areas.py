@@ -1,6 +1,6 @@
 """Matches a row about a municipio or an estado to its key and lists the differences."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from localidades_api.catalogue.folding import fold
@@ -44,7 +44,7 @@ class AreaMatcher:
         areas, text = self._index.areas, row.nombre
         found = state_candidates(areas, text) if text else []
         key = read_key(row.cvegeo)
-        return decide(found, sure) if key is None else decide_with_key(areas, found, key, text, sure)
+        return decide(found, sure) if key is None else decide_with_key(areas, found, key, row, sure)
 
     def _match_municipality(self, row: MatchRow, sure: float) -> MatchResult:
         areas, text, estado = self._index.areas, row.nombre, row.estado
@@ -52,8 +52,13 @@ class AreaMatcher:
             text, estado = areas.split_state(text)
         estado_id = areas.find_state(estado) if estado else None
         found = self._find_municipality(text, estado, estado_id) if text else []
-        key = read_key(row.cvegeo) or areas.find_by_key(row.cve_mun, estado_id)
-        return decide_with_key(areas, found, key, text, sure, estado) if key else decide(found, sure)
+        key = (
+            read_key(row.cvegeo)
+            or areas.find_by_key(row.cve_mun, estado_id)
+            or (areas.find_by_key(row.cve_mun, None) if estado_id else None)
+        )
+        asked = row._replace(nombre=text, estado=estado)
+        return decide_with_key(areas, found, key, asked, sure) if key else decide(found, sure)
 
     def _find_municipality(self, text: str, estado: str | None, estado_id: int | None) -> list[AreaCandidate]:
         """Return the municipios that a text may name, among them those whose seat it names."""
@@ -127,31 +132,42 @@ def seat_candidate(book: AreaBook, text: str, id_: int, *, has_estado: bool) -> 
 
 
 def decide_with_key(
-    book: AreaBook, found: Sequence[AreaCandidate], key: int, text: str | None, sure: float, estado: str | None = None
+    book: AreaBook, found: Sequence[AreaCandidate], key: int, row: MatchRow, sure: float
 ) -> MatchResult:
     """Return the result for a row with the key of an area, and candidates for its name.
 
-    The key decides where the name may be that of its area, and the estado too. Otherwise the area with the key comes
-    first, and nothing is certain.
+    The key decides where the name, the estado and `cve_mun` may be those of its area. Otherwise the area with the key
+    comes first, and nothing is certain.
     """
     kind = kind_of_key(key)
     written = format_key(kind, key)
     if key not in (book.estados if kind == "estado" else book.municipios):
         unknown = NameFault(Difference.UNKNOWN_KEY, written, "", PENALTIES[Difference.UNKNOWN_KEY])
         return decide([one._replace(faults=(*one.faults, unknown)) for one in found], sure)
-    same = {"same_name": 1.0}
-    if agreeing := [one._replace(evidence=same) for one in found if one.id == key]:
-        return decide(agreeing, sure)
+    text, faults = row.nombre, tuple(_contradictions(book, row, key)) if kind == "municipio" else ()
+    own = AreaCandidate(key, book.label(key), faults, {"same_name": 1.0})
+    if agreeing := [one for one in found if one.id == key]:
+        others = (fault for fault in agreeing[0].faults if not faults or fault.difference is not Difference.ESTADO)
+        return decide([own._replace(faults=(*faults, *others))], sure, is_doubtful=bool(faults))
+    if not text:
+        return decide([own], sure, is_doubtful=bool(faults))
     nombre = book.estados[key] if kind == "estado" else book.municipios[key]
-    others = []
-    if text and fold(text) != fold(nombre):
-        others.append(NameFault(Difference.NAME, text, nombre, PENALTIES[Difference.NAME]))
-    if estado and book.find_state(estado) != state_of(key):
-        others.append(NameFault(Difference.ESTADO, estado, book.estados[state_of(key)], PENALTIES[Difference.ESTADO]))
+    is_called = bool(faults) and any(one.id == key for one in municipality_candidates(book, text))
+    if not is_called:
+        own = own._replace(faults=(*faults, NameFault(Difference.NAME, text, nombre, PENALTIES[Difference.NAME])))
     fault = NameFault(Difference.KEY, written, "", PENALTIES[Difference.KEY])
     named = [one._replace(faults=(*one.faults, fault)) for one in found]
-    keyed = AreaCandidate(key, book.label(key), tuple(others), same)
-    return decide([keyed, *named], sure, is_doubtful=bool(others or named))
+    return decide([own, *named], sure, is_doubtful=True)
+
+
+def _contradictions(book: AreaBook, row: MatchRow, key: int) -> Iterator[NameFault]:
+    """Yield the faults of the estado and the `cve_mun` of a row that are not those of the municipio with its key."""
+    estado_id = state_of(key)
+    if row.estado and book.find_state(row.estado) != estado_id:
+        yield NameFault(Difference.ESTADO, row.estado, book.estados[estado_id], PENALTIES[Difference.ESTADO])
+    other = book.find_by_key(row.cve_mun, estado_id) or book.find_by_key(row.cve_mun, None)
+    if row.cve_mun and other not in {None, key}:
+        yield NameFault(Difference.KEY, row.cve_mun, book.municipios[key], PENALTIES[Difference.KEY])
 
 
 def _name_fault(area: Area, text: str, nombre: str) -> NameFault | None:

@@ -74,7 +74,7 @@ def test_lines_that_are_not_utf8_are_read_as_windows_1252() -> None:
         ("Entidad federativa", "estado"), ("NOM_ENT", "estado"), ("cve_ent", "estado"), ("Edo.", "estado"),
         ("Latitud", "latitud"), ("LAT_DECIMAL", "latitud"), ("lat", "latitud"), ("y", "latitud"),
         ("LON_DECIMAL", "longitud"), ("lng", "longitud"), ("CVEGEO", "cvegeo"), ("MAPA", "cvegeo"),
-        ("Cve_Loc", "clave"), ("Clave", None), ("folio", None), ("ciudad_o_localidad", "nombre"),
+        ("Cve_Loc", "clave"), ("Clave", "clave"), ("folio", None), ("ciudad_o_localidad", "nombre"),
         ("Localidad/Colonia", "nombre"), ("Localidad o colonia", "nombre"), ("NB_LOCALIDAD", "nombre"),
         ("Nombre del municipio o delegación", "municipio"), ("NB_MUNICIPIO", "municipio"), ("D_mnpio", "municipio"),
         ("Clave de la Entidad Federativa", "estado"), ("d_estado", "estado"), ("LOC", "clave"),

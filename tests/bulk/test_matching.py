@@ -125,12 +125,24 @@ def test_key_of_an_area_limits_the_search_for_the_name(index: NameIndex, body: s
     assert found["problem"].startswith(f"`cvegeo` has the key of its {note}")
 
 
-def test_column_of_other_codes_is_ignored_beside_names(index: NameIndex) -> None:
-    for header in ("clave", "id_localidad"):
-        found = answer(index, f"{header},nombre,municipio,estado\n0021,Ixtapa,Puerto Vallarta,Jalisco\n")
-        assert (found["outcome"], found["cvegeo"], found["problem"]) == ("exact", "140670010", None)
-    named = rows_in(b"clave,nombre\n0021,Ixtapa\n", named={"clave": "clave"})
-    assert named[0].cells["clave"] == "0021"
+@pytest.mark.parametrize(
+    ("clave", "outcome", "key", "codes"),
+    [
+        ("0021", "exact", "140670021", []),  # of two places of the name
+        ("20.0", "exact", "140670020", []),
+        ("0010", "ambiguous", "140670010", ["name"]),  # of a place with another name
+        ("0777", "ambiguous", "140670020", ["unknown_key"]),  # a register's own code
+        ("A-12", "ambiguous", "140670020", []),
+    ],
+)
+@pytest.mark.parametrize("header", ["clave", "id_localidad", "cve_loc"])
+@pytest.mark.parametrize("municipio", ["Puerto Vallarta", "067"])
+def test_clave_decides_between_places_of_the_name(
+    index: NameIndex, municipio: str, header: str, clave: str, outcome: str, key: str, codes: list[str]
+) -> None:
+    found = answer(index, f"{header},nombre,municipio,estado\n{clave},El Colorado,{municipio},Jalisco\n")
+    assert (found["outcome"], found["cvegeo"]) == (outcome, key)
+    assert [fault["code"] for fault in found["faults"]] == codes
 
 
 def test_clave_that_is_not_a_key_is_left_out_with_a_note(index: NameIndex) -> None:

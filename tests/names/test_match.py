@@ -339,6 +339,29 @@ def test_clave_in_another_municipio_of_the_same_name_is_not_certain(index: NameI
     assert named.id is None
 
 
+@pytest.mark.parametrize(
+    ("nombre", "clave", "outcome", "key", "codes"),
+    [
+        ("San Juan Mixtepec", "0001", "ambiguous", 202080001, []),  # of both
+        ("El Rosario", "0002", "ambiguous", 202080002, []),
+        ("San Juan Mixtepec", "0003", "ambiguous", 202080001, ["key"]),
+        ("La Trinidad", "0003", "exact", 202090003, []),
+        ("La Trinidad", "0001", "ambiguous", 202090003, ["key"]),
+    ],
+)
+def test_clave_in_municipios_of_one_name_is_that_of_the_place_with_the_name(
+    tmp_path: Path, nombre: str, clave: str, outcome: str, key: int, codes: list[str]
+) -> None:
+    trinidad = IndexedPlace(202090003, "La Trinidad", 20209, "San Juan Mixtepec", 20, "Oaxaca")
+    build_index(tmp_path / "names", [*PLACES, trinidad], [])
+    index = NameIndex(tmp_path / "names")
+    result = index.match(MatchRow(nombre, "San Juan Mixtepec", "Oaxaca", clave=clave))
+    index.close()
+    assert result.best is not None
+    assert (result.outcome, result.best.id) == (outcome, key)
+    assert [fault.code for fault in result.best.faults] == codes
+
+
 def test_key_and_name_of_two_places_are_never_certain(index: NameIndex) -> None:
     result = index.match(MatchRow("Villahermosa", "Centro", "Tabasco", cvegeo="140390001"))
     assert result.outcome == "ambiguous"

@@ -174,9 +174,6 @@ _KEY_OF_MUNICIPIO = """
 """
 _CVEGEO = "cvegeo cve_geo clave_geoestadistica cve_geoestadistica clave_inegi cve_inegi clavegeo clave_geo mapa"
 _CLAVE = "cve_loc clave_localidad clave_de_la_localidad clave_loc cve_localidad cveloc clave id_localidad loc"
-# Headers of claves that are also those of a register's own codes: they count beside a name only if the municipio is
-# given as a key.
-_OTHER_CODES = frozenset({"clave", "id_localidad"})
 
 # The roles of a row to match (`names.rows.MatchRow`).
 ROLES = Roles(
@@ -252,8 +249,6 @@ def assign(headers: Sequence[str], roles: Roles, named: Named) -> Assignment:
             at = next((first[one] for one in known if one in first), None)
             if at is not None and at not in columns.values():
                 columns[role] = at
-    if "clave" not in named and _is_other_code(columns, folded):
-        del columns["clave"]
     if not roles.together <= columns.keys():
         columns = {role: at for role, at in columns.items() if role in named or role not in roles.together}
     kinds = (kind for kind, needed in roles.needed.items() if any(one <= columns.keys() for one in needed))
@@ -264,13 +259,6 @@ def assign(headers: Sequence[str], roles: Roles, named: Named) -> Assignment:
 
 def _fold(headers: Sequence[str]) -> list[str]:
     return [fold_header(header[:MAX_TEXT]) for header in headers]
-
-
-def _is_other_code(columns: Mapping[str, int], folded: Sequence[str]) -> bool:
-    """Return whether the column of claves may have the codes of a register instead, in a table with names."""
-    if not {"clave", "nombre"} <= columns.keys() or "cvegeo" in columns or folded[columns["clave"]] not in _OTHER_CODES:
-        return False
-    return "municipio" not in columns or folded[columns["municipio"]] not in _KEY_OF_MUNICIPIO.split()
 
 
 def require(assignment: Assignment, roles: Roles, headers: Sequence[str], named: Named) -> None:

@@ -100,19 +100,39 @@ class Matcher:
         clave = read_key(row.clave)
         if not clave:
             return self._match_by_name(row, estado_id, areas, sure)
-        if clave < KEYS_OF_A_MUNICIPIO and len(areas) == 1:
-            key = areas[0].id * KEYS_OF_A_MUNICIPIO + clave
-            return self._match_by_key(row, key, estado_id, areas, sure, of_municipio=areas[0])
-        if clave >= KEYS_OF_A_MUNICIPIO and estado_id:
+        if clave >= KEYS_OF_A_MUNICIPIO:
+            if not estado_id:
+                return self._match_by_name(row, estado_id, areas, sure)
             key = estado_id * KEYS_OF_A_MUNICIPIO * KEYS_OF_A_STATE + clave
             return self._match_by_key(row, key, estado_id, areas, sure)
-        return self._match_by_name(row, estado_id, areas, sure)
+        keys = [(area.id * KEYS_OF_A_MUNICIPIO + clave, area) for area in areas]
+        if len(keys) > 1:  # municipios of one name: that of the place with both the name and the clave
+            keys = [(key, area) for key, area in keys if row.nombre and self._is_called(key, read_name(row.nombre))]
+        if len(keys) == 1:
+            key, area = keys[0]
+            return self._match_by_key(row, key, estado_id, areas, sure, of_municipio=area)
+        return self._match_by_name(row, estado_id, areas, sure, clave if areas and not keys else None)
 
-    def _match_by_name(self, row: MatchRow, estado_id: int | None, areas: Sequence[Area], sure: float) -> MatchResult:
+    def _is_called(self, key: int, given: GivenName) -> bool:
+        """Return whether the place that has a key today has a name, or nearly."""
+        places = map(self._index.place, self._index.layout.find(KEY, str(key), 4))
+        return any(place.id == key and compare(given, place).cost < weights.MIN_COST_OF_OTHER_NAME for place in places)
+
+    def _match_by_name(
+        self,
+        row: MatchRow,
+        estado_id: int | None,
+        areas: Sequence[Area],
+        sure: float,
+        other_clave: int | None = None,
+    ) -> MatchResult:
+        """Match a row by its name; `other_clave` is that of a place with another name."""
         if not row.nombre:
             return MatchResult("none", None, 0.0, ())
         is_bare = row.latitud is None and row.ambito is None and not self._estado_fault(row, estado_id)
         other = self._key_of_other_municipio(row, estado_id, {area.id for area in areas})
+        if other_clave is not None:
+            other = NameFault(Difference.KEY, f"{other_clave:04d}", "", PENALTIES[Difference.KEY])
         is_literal = is_bare and len(areas) == 1 and areas[0].likeness == weights.SAME_NAME and other is None
         if is_literal and (found := self._match_literally(fold(row.nombre), areas[0].id, sure)):
             return found

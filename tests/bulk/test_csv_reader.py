@@ -119,8 +119,6 @@ def test_keys_and_degrees_altered_by_a_spreadsheet_are_read() -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("Ixtapa,91,-105", "`latitud` must be decimal degrees from -90 to 90"),
-        ("Ixtapa,20,1021799", "`longitud` must be decimal degrees from -180 to 180"),
         ("Ixtapa,20,-105,más,y más", "It has 5 cells and the header 3"),
     ],
 )
@@ -139,6 +137,19 @@ def test_bad_row_does_not_affect_the_others(line: str, problem: str) -> None:
 def test_bad_coordinate_drops_the_point(line: str, role: str) -> None:
     (row,) = rows_in(f"nombre,lat,lon\n{line}\n".encode())
     assert (row.problem, row.note) == (None, f"`{role}` can't be read as degrees, such as 20.6736.")
+    assert row.cells == {"nombre": "Ixtapa", "latitud": None, "longitud": None}
+
+
+@pytest.mark.parametrize(
+    ("line", "note"),
+    [
+        ("Ixtapa,91,-105", "`latitud` must be decimal degrees from -90 to 90, such as 20.6736."),
+        ("Ixtapa,20,1021799", "`longitud` must be decimal degrees from -180 to 180, such as 20.6736."),
+    ],
+)
+def test_degrees_beyond_their_range_drop_the_point(line: str, note: str) -> None:
+    (row,) = rows_in(f"nombre,lat,lon\n{line}\n".encode())
+    assert (row.problem, row.note) == (None, note)
     assert row.cells == {"nombre": "Ixtapa", "latitud": None, "longitud": None}
 
 

@@ -7,6 +7,7 @@ from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.catalogue.schemas import Match
 from localidades_api.errors import UnreadableBodyError
+from localidades_api.names.fields import read_fields
 from localidades_api.names.index import NameIndex
 from tests.support.bulk import CSV, NDJSON, rows_in
 
@@ -79,7 +80,6 @@ def test_keys_are_read_as_spreadsheets_write_them(index: NameIndex, body: str, k
     ("body", "problem"),
     [
         ("nombre,estado\n  ,Jalisco\n", "Its `nombre` is empty, and it has no key to go by."),
-        ("nombre,lat,lon\nx,20,\n", "`latitud` and `longitud` belong together: give both, or neither."),
         ("nombre,cvegeo\nx,A12\n", "`cvegeo` must be a key of nine digits at most; leave it empty to go by the name."),
         ("cvegeo\n1234567890\n", "`cvegeo` must be a key of nine digits at most; leave it empty to go by the name."),
         ("nombre,cvegeo\n,14039\n", "`cvegeo` has the key of its `municipio`; that of a locality has nine digits."),
@@ -89,7 +89,6 @@ def test_keys_are_read_as_spreadsheets_write_them(index: NameIndex, body: str, k
         ("estado,nota\n,x\n", "Its `estado` is empty, and it has no key to go by."),
         ("cve_mun,cve_loc\n,0001\n", "Its `clave` is that of a place in a municipio: give the `municipio` as well."),
         ("cve_loc\n670021\n", "Its `clave` has the keys of a municipio and a place: give the `estado` as well."),
-        ("nombre,lat,lon\nx,95,1\n", "`latitud` must be decimal degrees from -90 to 90, such as 20.6736."),
     ],
 )
 def test_row_with_a_problem_has_no_key(index: NameIndex, body: str, problem: str) -> None:
@@ -98,12 +97,33 @@ def test_row_with_a_problem_has_no_key(index: NameIndex, body: str, problem: str
     assert (found["cvegeo"], found["score"], found["faults"], found["candidates"]) == (None, None, [], [])
 
 
-def test_row_with_bad_coordinates_is_matched_by_name_with_a_note(index: NameIndex) -> None:
-    found = answer(index, "nombre,municipio,lat,lon\nIxtapa,Puerto Vallarta,pendiente,-105.2\n")
+@pytest.mark.parametrize(
+    ("latitud", "longitud", "why"),
+    [
+        ("pendiente", "-105.2", "`latitud` can't be read as degrees, such as 20.6736."),
+        ("20.7", "-105.2 E", "`longitud` can't be read as degrees, such as 20.6736."),
+        ("20.7", "", "`latitud` and `longitud` belong together: give both, or neither."),
+        ("", "-105.2", "`latitud` and `longitud` belong together: give both, or neither."),
+        ("0", "0", "`latitud` and `longitud` are not in Mexico."),
+        ("-20.7", "105.2", "`latitud` and `longitud` are not in Mexico."),
+        ("99.9", "99.9", "`latitud` must be decimal degrees from -90 to 90, such as 20.6736."),
+        ("471234.5", "2289654.1", "`latitud` must be decimal degrees from -90 to 90, such as 20.6736."),
+    ],
+)
+def test_row_with_an_unusable_point_is_matched_without_it(
+    index: NameIndex, latitud: str, longitud: str, why: str
+) -> None:
+    found = answer(index, f"nombre,municipio,lat,lon\nIxtapa,Puerto Vallarta,{latitud},{longitud}\n")
     assert (found["outcome"], found["cvegeo"]) == ("exact", "140670010")
-    assert found["problem"] == (
-        "`latitud` can't be read as degrees, such as 20.6736. The row was matched without its coordinates."
-    )
+    assert found["problem"] == f"{why} The row was matched without its coordinates."
+
+
+@pytest.mark.parametrize("point", ["{lat},{lon}", "{lat},{east}", "{lon},{lat}", "{east},{lat}", "{lat} N,{east} W"])
+def test_point_without_its_minus_or_swapped_is_that_of_the_place(index: NameIndex, point: str) -> None:
+    place = read_fields(index, 140670021, ["latitud", "longitud"])
+    given = point.format(lat=place["latitud"], lon=place["longitud"], east=-place["longitud"])
+    found = answer(index, f"nombre,municipio,lat,lon\nEl Colorado,Puerto Vallarta,{given}\n")
+    assert (found["outcome"], found["cvegeo"], found["problem"]) == ("exact", "140670021", None)
 
 
 @pytest.mark.parametrize(

@@ -235,6 +235,8 @@ async def test_features_list_differences_that_lower_the_score(
         {"cvegeo": 10010004},
         {"municipio": "Municipio 001", "clave": "0004"},
         {"lat": 21.880833, "lon": "-102.296111", "municipio": "Municipio 001", "estado": ""},
+        {"lat": 21.880833, "lon": "102.296111", "municipio": "Municipio 001"},
+        {"lat": "-102.296111", "lon": "21.880833", "municipio": "Municipio 001"},
     ],
 )
 async def test_property_value_may_be_text_number_list_or_entity(
@@ -247,9 +249,11 @@ async def test_property_value_may_be_text_number_list_or_entity(
 @pytest.mark.parametrize(
     ("properties", "unused"),
     [
-        ({"lat": "N/D", "lon": "-102.3"}, {"lat", "longitud"}),
+        ({"lat": "N/D", "lon": "-102.3"}, {"latitud", "longitud"}),
+        ({"lat": "21.88"}, {"latitud"}),
+        ({"lat": 0, "lon": 0}, {"latitud", "longitud"}),
         ({"ambito": "?"}, {"ambito"}),
-        ({"lat": 91, "lon": 0}, {"lat", "longitud"}),
+        ({"lat": 91, "lon": 0}, {"latitud", "longitud"}),
         ({"poblacion": 500, "abreviatura": "Ags."}, {"poblacion", "abreviatura"}),
     ],
 )

@@ -609,9 +609,10 @@ def test_words_that_tell_places_apart_are_no_spellings_of_each_other(index: Name
     assert found.faults[0] == NameFault(Difference.CONTRAST_OTHER, "alto", "alta", 35.0)
 
 
-def test_name_of_the_municipio_at_a_point_far_away_leaves_doubt(index: NameIndex) -> None:
+def test_name_of_the_municipio_at_a_point_far_away_is_none_that_a_person_may_know(index: NameIndex) -> None:
     result = index.match(MatchRow("Seybaplaya", "Centla", "Tabasco", 32.5, -117.0))
-    assert result.outcome == "ambiguous"
+    assert result.outcome == "none"
+    assert result.candidates[0].score < 10
     assert [fault.code for fault in result.candidates[0].faults] == ["distance"]
 
 

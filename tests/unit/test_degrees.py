@@ -9,7 +9,9 @@ from localidades_api.catalogue.degrees import (
     Axis,
     DegreesOutOfRangeError,
     UnreadableDegreesError,
+    is_in_mexico,
     read_degrees,
+    read_point,
 )
 
 LATITUDE, LONGITUDE = 21 + 52 / 60 + 47.362 / 3600, -(102 + 17 / 60 + 45.768 / 3600)
@@ -68,6 +70,47 @@ def test_number_out_of_range_is_refused(text: str, axis: Axis) -> None:
 def test_other_text_is_refused(text: str) -> None:
     with pytest.raises(UnreadableDegreesError):
         read_degrees(text, "latitud")
+
+
+@pytest.mark.parametrize(
+    ("text", "axis"),
+    [("-103.35 E", "longitud"), ("+103.35 W", "longitud"), ("-20.67 N", "latitud"), ("+20°40'12\" S", "latitud"),
+     ("E -103.35", "longitud"), ("+103.35 O", "longitud")],
+)  # fmt: skip
+def test_sign_that_contradicts_the_letter_is_refused(text: str, axis: Axis) -> None:
+    with pytest.raises(UnreadableDegreesError):
+        read_degrees(text, axis)
+
+
+@pytest.mark.parametrize(
+    ("latitud", "longitud", "point"),
+    [
+        ("20.67", "-103.35", (20.67, -103.35)),
+        ("20.67", "103.35", (20.67, -103.35)),  # its minus is missing
+        ("-103.35", "20.67", (20.67, -103.35)),  # swapped
+        ("103.35", "20.67", (20.67, -103.35)),
+        ("103°21'00\" W", "20°40'12\" N", (20.67, -103.35)),
+        ("1032100", "204012", (20.67, -103.35)),
+        ("20.67 N", "103.35 O", (20.67, -103.35)),
+        ("0", "0", (0, 0)),
+        ("-20.67", "103.35", (-20.67, 103.35)),  # in Australia, perhaps
+        ("51.5", "-0.1", (51.5, -0.1)),
+        ("20.67", "20.67", (20.67, 20.67)),
+    ],
+)
+def test_point_is_understood_where_it_is_then_in_mexico(
+    latitud: str, longitud: str, point: tuple[float, float]
+) -> None:
+    assert read_point(latitud, longitud) == pytest.approx(point)
+    assert is_in_mexico(*point) == (point == (20.67, -103.35))
+
+
+@pytest.mark.parametrize(
+    ("latitud", "longitud"), [("2285000", "671000"), ("671000.5", "2285000"), ("99.9", "99.9"), ("103.35", "-20 E")]
+)
+def test_point_in_other_units_is_refused(latitud: str, longitud: str) -> None:
+    with pytest.raises((UnreadableDegreesError, DegreesOutOfRangeError)):
+        read_point(latitud, longitud)
 
 
 @given(st.text(max_size=20) | st.from_regex(r"[NSEWO]?[+-]?[0-9]{1,3}[^0-9]{0,3}[0-9]{0,2}[^0-9]?[0-9.]{0,5}[NSEWO]?"),

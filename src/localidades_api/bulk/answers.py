@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 
 from localidades_api.bulk.rows import Answer, Cells, Row, RowError
 from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
+from localidades_api.catalogue.degrees import is_in_mexico
 from localidades_api.catalogue.keys import CLAVE_DIGITS, KEY_DIGITS, PlaceKind, format_key
 from localidades_api.names.fields import read_fields
 from localidades_api.names.index import NameIndex
@@ -13,6 +14,7 @@ from localidades_api.names.text import is_filler
 from localidades_api.names.weights import SURE
 
 _KINDS_OF_SHORT_KEYS: Mapping[int, PlaceKind] = {1: "estado", 2: "estado", 4: "municipio", 5: "municipio"}
+_WITHOUT_POINT = "The row was matched without its coordinates."
 _SHORT_KEY_DIGITS = 8  # without its leading zero, which spreadsheets drop
 
 
@@ -41,7 +43,7 @@ def with_note(answer: Answer, row: Row) -> Answer:
     """Return the answer to a row, and a note about the cells that were ignored."""
     if row.note is None or answer["outcome"] == "problem":
         return answer
-    sentences = row.note, "The row was matched without its coordinates.", answer["problem"]
+    sentences = row.note, _WITHOUT_POINT, answer["problem"]
     return {**answer, "problem": " ".join(filter(None, sentences))}
 
 
@@ -55,8 +57,23 @@ def match_cells(cells: Cells, kind: PlaceKind | None = "localidad") -> tuple[Mat
         kind = _KINDS_OF_SHORT_KEYS.get(len(row.cvegeo or ""), "localidad")
     if kind != "localidad":
         return _area_row(row, kind), None
-    if (row.latitud is None) != (row.longitud is None):
-        raise RowError("`latitud` and `longitud` belong together: give both, or neither.")
+    if note := _refuse_point(row):
+        asked, other = _match_key(row._replace(latitud=None, longitud=None))
+        return asked, " ".join(filter(None, (note, _WITHOUT_POINT, other)))
+    return _match_key(row)
+
+
+def _refuse_point(row: MatchRow) -> str | None:
+    """Return why the point of a row is not used; None if it is, or if there is none."""
+    if row.latitud is None and row.longitud is None:
+        return None
+    if row.latitud is None or row.longitud is None:
+        return "`latitud` and `longitud` belong together: give both, or neither."
+    return None if is_in_mexico(row.latitud, row.longitud) else "`latitud` and `longitud` are not in Mexico."
+
+
+def _match_key(row: MatchRow) -> tuple[MatchRow, str | None]:
+    """Return the row with the key that it is matched by, and a note about one that was not read as its column says."""
     if row.cvegeo is not None:
         _check_key("cvegeo", row.cvegeo)
         return _with_area_of_key(row, row.cvegeo)

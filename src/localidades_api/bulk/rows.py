@@ -13,6 +13,7 @@ from localidades_api.catalogue.degrees import (
     DegreesOutOfRangeError,
     UnreadableDegreesError,
     read_degrees,
+    read_point,
 )
 from localidades_api.catalogue.folding import fold_header
 from localidades_api.catalogue.keys import PlaceKind
@@ -20,16 +21,13 @@ from localidades_api.errors import UnreadableBodyError
 from localidades_api.names.areas import is_state_name
 from localidades_api.names.places import MAX_TEXT
 
+POINT: tuple[Axis, Axis] = ("latitud", "longitud")
 _MAX_NUMBER = 1e15
 _NO_VALUE = frozenset({"", "-", "--", "na", "n/a", "nd", "n/d", "sd", "s/d", "null", "none", "nan", "#n/a", "#n/d"})
 
 
 class RowError(ValueError):
     """A row can't be answered; its text is a sentence for whoever sent the row. The next row is not affected."""
-
-
-class UnreadablePointError(ValueError):
-    """A row's point can't be read, but the rest of the row can; its text is a sentence for whoever sent the row."""
 
 
 def unquoted(text: str) -> str:
@@ -53,22 +51,31 @@ def read_key(text: str) -> str | None:
     return None if text.casefold() in _NO_VALUE else text.removesuffix(".0")
 
 
-def degrees(axis: Axis) -> Callable[[str], float | None]:
-    """Return the reader of a column of degrees."""
+def read_coordinate(text: str) -> str | None:
+    """Read the text of a coordinate, which only a point gives a meaning; None for no value."""
+    return None if text.strip().casefold() in _NO_VALUE else text
 
-    def read(text: str) -> float | None:
-        if text.strip().casefold() in _NO_VALUE:
-            return None
-        try:
-            return read_degrees(text, axis)
-        except UnreadableDegreesError:
-            raise UnreadablePointError(f"`{axis}` can't be read as degrees, such as 20.6736.") from None
-        except DegreesOutOfRangeError:
-            raise RowError(
-                f"`{axis}` must be decimal degrees from {-BOUNDS[axis]} to {BOUNDS[axis]}, such as 20.6736."
-            ) from None
 
-    return read
+def _point_of(texts: Sequence[str | float | None]) -> tuple[Sequence[float | None], str | None]:
+    """Return the degrees of a point, None for one that is not given, and a sentence if they can't be read."""
+    try:
+        if None not in texts:
+            return read_point(*map(str, texts)), None
+        axes = zip(texts, POINT, strict=True)
+        return [None if text is None else read_degrees(str(text), axis) for text, axis in axes], None
+    except (UnreadableDegreesError, DegreesOutOfRangeError):
+        return (None, None), next(filter(None, map(_refuse_degrees, texts, POINT)), None)
+
+
+def _refuse_degrees(text: str | float | None, axis: Axis) -> str | None:
+    """Return why a text is no degrees of an axis; None if it is, or if there is none."""
+    try:
+        read_degrees("0" if text is None else str(text), axis)
+    except UnreadableDegreesError:
+        return f"`{axis}` can't be read as degrees, such as 20.6736."
+    except DegreesOutOfRangeError:
+        return f"`{axis}` must be decimal degrees from {-BOUNDS[axis]} to {BOUNDS[axis]}, such as 20.6736."
+    return None
 
 
 def as_text(role: str, value: object) -> str:
@@ -112,7 +119,7 @@ class Role(NamedTuple):
     """
 
     headers: Sequence[str]
-    read: Callable[[str], str | float | None]
+    read: Callable[[str], str | None]
 
 
 class Roles(NamedTuple):
@@ -159,7 +166,6 @@ _ESTADO = """
     clave_de_la_entidad_federativa clave_ent cve_entidad cve_estado cveent estado_id id_estado id_entidad cve_edo
     c_estado nom_abr
 """
-POINT = ("latitud", "longitud")
 _LATITUD = """
     lat_decimal lat_dec latitud_decimal latitud_dec latitud latitude lat coordenada_latitud coord_lat coordenada_y
     coord_y y
@@ -182,8 +188,8 @@ ROLES = Roles(
         "municipio": Role([*_MUNICIPIO.split(), *_KEY_OF_MUNICIPIO.split()], read_area),
         "cve_mun": Role(_KEY_OF_MUNICIPIO.split(), read_key),
         "estado": Role(_ESTADO.split(), read_area),
-        "latitud": Role(_LATITUD.split(), degrees("latitud")),
-        "longitud": Role(_LONGITUD.split(), degrees("longitud")),
+        "latitud": Role(_LATITUD.split(), read_coordinate),
+        "longitud": Role(_LONGITUD.split(), read_coordinate),
         "cvegeo": Role(_CVEGEO.split(), read_key),
         "clave": Role(_CLAVE.split(), read_key),
     },
@@ -216,7 +222,7 @@ class Assignment(NamedTuple):
     """The column of each role that was found: its index among the headers, and the reader of its cells."""
 
     width: int  # the number of headers
-    by_role: Mapping[str, tuple[int, Callable[[str], str | float | None]]]
+    by_role: Mapping[str, tuple[int, Callable[[str], str | None]]]
     kind: PlaceKind | None = None  # of the first set of needed columns that was found
     is_keyed: bool = False  # whether each row's `cvegeo` may be the key of another kind, since nothing else says it
 
@@ -227,12 +233,10 @@ class Assignment(NamedTuple):
         for role, (at, read) in self.by_role.items():
             value = values[at]
             text = unquoted(value) if type(value) is str else as_text(role, value)
-            try:
-                cells[role] = read(text.strip()[:MAX_TEXT])
-            except UnreadablePointError as error:
-                note = note or str(error)
-        if note is not None:  # half of a point is not a point
-            cells |= dict.fromkeys(POINT)
+            cells[role] = read(text.strip()[:MAX_TEXT])
+        if not cells.keys().isdisjoint(POINT):
+            point, note = _point_of([cells.get(axis) for axis in POINT])
+            cells |= zip(POINT, point, strict=True)
         return Row(number, sent, cells, note=note, kind=None if self.is_keyed else self.kind)
 
 

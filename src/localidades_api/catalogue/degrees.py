@@ -1,6 +1,7 @@
 """Reads degrees: decimal, or in degrees, minutes and seconds as in INEGI's files."""
 
 import re
+from contextlib import suppress
 from typing import Literal
 
 Axis = Literal["latitud", "longitud"]
@@ -32,8 +33,8 @@ class DegreesOutOfRangeError(ValueError):
 def read_degrees(text: str, axis: Axis) -> float:
     """Return decimal degrees, positive to the north and the east.
 
-    Raise UnreadableDegreesError or DegreesOutOfRangeError. A longitude in minutes and seconds without a sign or a
-    letter is west, because INEGI's older files leave out both.
+    Raise UnreadableDegreesError, also for a sign that contradicts the letter, or DegreesOutOfRangeError. A longitude in
+    minutes and seconds without a sign or a letter is west, because INEGI's older files leave out both.
     """
     text, side = _without_side(text.strip(), axis)
     if found := _DIGITS.fullmatch(text):
@@ -52,7 +53,28 @@ def read_degrees(text: str, axis: Axis) -> float:
         raise DegreesOutOfRangeError
     is_west = axis == "longitud" and bool(parts) and not sign
     is_negative = side in _SIDES[axis][1] if side else sign == "-" or is_west
+    if side and sign and is_negative != (sign == "-"):  # -103.35 E
+        raise UnreadableDegreesError
     return -degrees if is_negative else degrees
+
+
+def is_in_mexico(latitud: float, longitud: float) -> bool:
+    """Return whether a point is in the rectangle of Mexico, with its islands."""
+    return int(latitud) in _IN_MEXICO["latitud"] and longitud < 0 and int(-longitud) in _IN_MEXICO["longitud"]
+
+
+def read_point(latitud: str, longitud: str) -> tuple[float, float]:
+    """Return a point in decimal degrees; raise as `read_degrees` does.
+
+    Outside of Mexico, a longitude without its minus and two swapped texts are understood if the point is then in it.
+    """
+    for north, west in ((latitud, longitud), (longitud, latitud)):
+        with suppress(UnreadableDegreesError, DegreesOutOfRangeError):
+            point = read_degrees(north, "latitud"), read_degrees(west, "longitud")
+            for one in (point, (point[0], -point[1])):
+                if is_in_mexico(*one):
+                    return one
+    return read_degrees(latitud, "latitud"), read_degrees(longitud, "longitud")
 
 
 def _without_side(text: str, axis: Axis) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 import math
 from bisect import insort
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, MutableSequence, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, MutableSequence, Sequence
 from functools import lru_cache
 
 from localidades_api.catalogue.folding import fold
@@ -391,7 +391,7 @@ class Matcher:
         return self._decide(question, ranked, result.withdrawn, sure)
 
     def _contradictions(
-        self, row: MatchRow, place: IndexedLocality, estado_id: int | None, areas: Iterable[Area]
+        self, row: MatchRow, place: IndexedLocality, estado_id: int | None, areas: Collection[Area]
     ) -> Iterator[NameFault]:
         """Yield the faults of areas in a row that a place with its key is not in, and never was."""
         book = self._index.areas
@@ -400,13 +400,14 @@ class Matcher:
         if row.estado and estado_id not in estados:
             found = book.estados[place.id // (KEYS_OF_A_MUNICIPIO * KEYS_OF_A_STATE)]
             yield NameFault(Difference.ESTADO, row.estado, found, PENALTIES[Difference.ESTADO])
-            areas = [area for id_ in estados for area in book.find_municipios(row.municipio or "", id_)]
-        named = {area.id for area in areas}
+            named = {area.id for id_ in estados for area in book.find_municipios(row.municipio or "", id_)}
+        else:
+            named = {area.id for area in areas}
         if row.municipio and municipios.isdisjoint(named):
             find, name = self._index.layout.find, fold(row.municipio)
             # A name that no municipio has may be that of a town in it: `Cancún` for Benito Juárez.
-            if named or not any(find(id_, name, 1) for id_ in municipios):
-                difference = Difference.MUNICIPIO_OTHER if named else Difference.MUNICIPIO_UNKNOWN
+            if areas or not any(find(id_, name, 1) for id_ in municipios):
+                difference = Difference.MUNICIPIO_OTHER if areas else Difference.MUNICIPIO_UNKNOWN
                 yield NameFault(difference, row.municipio, "", PENALTIES[difference])
         if other := self._key_of_other_municipio(row, estado_id, municipios):
             yield other
@@ -505,8 +506,6 @@ class Matcher:
         contradicted = any(map(contradicts, difference.faults))
         doubtful = gone is not None or has_moved or other_may_be_meant or contradicted or may_be_short(question, place)
         outcome = certainty.outcome(share, is_doubtful=doubtful, is_literal=not difference.faults, sure=sure)
-        if outcome == "none" and {fault.difference for fault in difference.faults} == {Difference.DISTANCE}:
-            outcome = "ambiguous"  # the name or the point is wrong; a person may know which
         margin = round(best.score - (candidates[1].score if len(candidates) > 1 else 0.0), 2)
         shown = candidates[:MAX_CANDIDATES]
         return MatchResult(

@@ -3,11 +3,10 @@
 import math
 from typing import Literal, NamedTuple
 
+from localidades_api.catalogue.degrees import EARTH_RADIUS
 from localidades_api.catalogue.keys import PlaceKind, format_key, kind_of_key
 from localidades_api.names.faults import NameFault
 from localidades_api.names.places import MAX_TEXT
-
-_KM_PER_DEGREE = 111.2
 
 Outcome = Literal["exact", "sure", "ambiguous", "none"]
 
@@ -43,8 +42,10 @@ class MatchRow(NamedTuple):
         """Return the distance of a place from the row's point; None if either has no point."""
         if self.latitud is None or self.longitud is None or latitud is None or longitud is None:
             return None
-        east = (longitud - self.longitud) * math.cos(math.radians(latitud))
-        return _KM_PER_DEGREE * math.hypot(latitud - self.latitud, east)
+        here, there = math.radians(self.latitud), math.radians(latitud)
+        east = math.sin(math.radians(longitud - self.longitud) / 2)
+        half = math.hypot(math.sin((there - here) / 2), math.sqrt(max(0.0, math.cos(here) * math.cos(there))) * east)
+        return 2 * EARTH_RADIUS / 1000 * math.asin(min(1.0, half))
 
 
 def read_key(text: str | None) -> int | None:

@@ -21,7 +21,7 @@ from localidades_api.api.reconcile.schemas import (
 )
 from localidades_api.api.reconcile.vocabulary import ALIASES, COMPARED, PROPERTIES, TYPES, known_kind, named_type
 from localidades_api.api.services import Services
-from localidades_api.catalogue.degrees import Axis, read_degrees
+from localidades_api.catalogue.degrees import is_in_mexico, read_point
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import PlaceKind, format_key
 from localidades_api.catalogue.messages import describe_fault, describe_place, plain_name
@@ -32,7 +32,7 @@ from localidades_api.names.places import MAX_TEXT
 from localidades_api.names.rows import Candidate, MatchRow
 from localidades_api.names.weights import SUGGESTED
 
-_AXES: Mapping[str, Axis] = {"latitud": "latitud", "longitud": "longitud"}
+_AXES = ("latitud", "longitud")
 _MAX_READINGS = 8  # of properties with several values each
 _AMBITOS: Mapping[str, str] = {"u": "U", "urban": "U", "urbano": "U", "urbana": "U", "r": "R", "rural": "R"}
 
@@ -42,20 +42,21 @@ class QueryError(Exception):
 
 
 class CandidateQuery(NamedTuple):
-    """The text and types of a query, the values of its properties, and the properties that can't be compared."""
+    """The text and types of a query, its points, the values of its other properties, and those that aren't compared."""
 
     text: str
     kinds: Sequence[PlaceKind]
     limit: int
+    points: Sequence[tuple[float, float]]
     values: Mapping[str, Sequence[str]]
     unused: Sequence[str]
 
     def rows(self) -> Iterator[MatchRow]:
         """Yield a row for each combination of values, up to a limit."""
-        for choice in islice(product(*self.values.values()), _MAX_READINGS):
+        readings = product(self.points or [(None, None)], product(*self.values.values()))
+        for (latitud, longitud), choice in islice(readings, _MAX_READINGS):
             chosen = dict(zip(self.values, choice, strict=True))
-            point = {name: float(chosen.pop(name)) for name in _AXES if name in chosen}
-            yield MatchRow(self.text or None, **chosen, **point)  # type: ignore[arg-type]  # names of its fields
+            yield MatchRow(self.text or None, latitud=latitud, longitud=longitud, **chosen)  # type: ignore[arg-type]  # names of its fields
 
     def first(self, name: str) -> str | None:
         """Return the first value of a property, or None."""
@@ -73,10 +74,14 @@ def read_query(content: object) -> CandidateQuery:
         raise QueryError(f"{describe_place(fault['loc'])}: {describe_fault(fault)}") from None
     kinds = _kinds(query)
     values, unused = _read_properties(query, kinds)
+    coordinates = [values.pop(axis, []) for axis in _AXES]
+    points = list(_read_points(*coordinates))
+    if not points:
+        unused += [axis for axis, given in zip(_AXES, coordinates, strict=True) if given]
     text = query.query.strip()[:MAX_TEXT]
     if not text and not values.keys() & {"cvegeo", "clave"}:
         raise QueryError("query: Give a name or a key.")
-    return CandidateQuery(text, kinds, int(query.limit), values, unused)
+    return CandidateQuery(text, kinds, int(query.limit), points, values, unused)
 
 
 def _kinds(query: ReconciliationQuery) -> list[PlaceKind]:
@@ -112,11 +117,16 @@ def _read_properties(query: ReconciliationQuery, kinds: Sequence[PlaceKind]) -> 
             values.setdefault(name, []).extend(readable)
         elif texts:
             unused.append(one.pid)
-    for name, other in (("latitud", "longitud"), ("longitud", "latitud")):
-        if name in values and other not in values:
-            del values[name]
-            unused.append(name)
     return values, list(dict.fromkeys(unused))
+
+
+def _read_points(latitudes: Sequence[str], longitudes: Sequence[str]) -> Iterator[tuple[float, float]]:
+    """Yield the points in Mexico, of each latitude and longitude."""
+    for latitud, longitud in islice(product(latitudes, longitudes), _MAX_READINGS):
+        with suppress(ValueError):
+            point = read_point(latitud, longitud)
+            if is_in_mexico(*point):
+                yield point
 
 
 def _shown(id_: str) -> str:
@@ -140,10 +150,6 @@ def _read_value(name: str, text: str) -> str | None:
     """Return a value as matching reads it, or None if it can't be read."""
     if name == "ambito":
         return _AMBITOS.get(fold(text))
-    if axis := _AXES.get(name):
-        with suppress(ValueError):
-            return str(read_degrees(text, axis))
-        return None
     return text
 
 
@@ -204,7 +210,7 @@ def _candidates(
 def _read(names: NameIndex, kind: PlaceKind, query: CandidateQuery) -> Iterator[_Reading]:
     """Yield the candidates of each reading of a query, and the key that is certain if the reading is right."""
     if kind == "localidad":
-        for row in query.rows() if query.values else [MatchRow(query.text)]:
+        for row in query.rows() if query.values or query.points else [MatchRow(query.text)]:
             result = names.match(row)
             yield result.candidates, result.id
         return

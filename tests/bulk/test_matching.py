@@ -80,7 +80,8 @@ def test_keys_are_read_as_spreadsheets_write_them(index: NameIndex, body: str, k
     ("body", "problem"),
     [
         ("nombre,estado\n  ,Jalisco\n", "Its `nombre` is empty, and it has no key to go by."),
-        ("nombre,cvegeo\nx,A12\n", "`cvegeo` must be a key of nine digits at most; leave it empty to go by the name."),
+        ("cvegeo\nA12\n", "`cvegeo` must be a key of nine digits at most; leave it empty to go by the name."),
+        ("cvegeo\n1.4039E+08\n", "A spreadsheet has rounded `cvegeo`: format it as text there, and enter it again."),
         ("cvegeo\n1234567890\n", "`cvegeo` must be a key of nine digits at most; leave it empty to go by the name."),
         ("nombre,cvegeo\n,14039\n", "`cvegeo` has the key of its `municipio`; that of a locality has nine digits."),
         ("nombre,cvegeo\n,5038\n", "`cvegeo` has the key of its `municipio`; that of a locality has nine digits."),
@@ -163,6 +164,50 @@ def test_clave_decides_between_places_of_the_name(
     found = answer(index, f"{header},nombre,municipio,estado\n{clave},El Colorado,{municipio},Jalisco\n")
     assert (found["outcome"], found["cvegeo"]) == (outcome, key)
     assert [fault["code"] for fault in found["faults"]] == codes
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "1.40390045E8", "1.40390045E+08", "140390045.00", '"140,390,045"', "140.390.045", "14-039-0045", "14/39/45",
+        "14 039 0045", "'140390045", "\u200b140390045\ufeff", "１４０３９００４５", "140390045\N{NO-BREAK SPACE}",
+        '"140390045,0"',
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("nombre", ["", "Puente de Arcediano"])
+def test_key_that_has_lost_nothing_is_read(index: NameIndex, key: str, nombre: str) -> None:
+    found = answer(index, f"cvegeo,nombre\n{key},{nombre}\n")
+    assert (found["outcome"], found["cvegeo"], found["problem"]) == ("exact", "140390045", None)
+
+
+@pytest.mark.parametrize(
+    ("key", "note"),
+    [
+        ("1.40390E+08", "A spreadsheet has rounded `cvegeo`: the row was matched without it."),
+        ("1.4E+08", "A spreadsheet has rounded `cvegeo`: the row was matched without it."),
+        ("A12", "`cvegeo` is not a key: the row was matched without it."),
+        ("#REF!", "`cvegeo` is not a key: the row was matched without it."),
+        ("12345678901234567890", "`cvegeo` is not a key: the row was matched without it."),
+    ],
+)
+def test_row_whose_key_is_lost_is_matched_by_its_name(index: NameIndex, key: str, note: str) -> None:
+    found = answer(index, f"nombre,municipio,cvegeo\nIxtapa,Puerto Vallarta,{key}\n")
+    assert (found["outcome"], found["cvegeo"], found["problem"]) == ("exact", "140670010", note)
+    area = answer(index, f"municipio,estado,cvegeo\nPuerto Vallarta,Jalisco,{key}\n", "municipio")
+    assert (area["outcome"], area["cvegeo"], area["problem"]) == ("exact", "14067", note)
+
+
+@pytest.mark.parametrize(
+    ("ageb", "key"),
+    [("1403900010019", "140390001"), ("140390001001A", "140390001"), ("1403900010019004", "140390001"),
+     ("503800010101", "050380001"), ("503800010101002", "050380001")],
+)  # fmt: skip
+def test_key_of_an_ageb_or_a_block_is_that_of_its_locality(index: NameIndex, ageb: str, key: str) -> None:
+    found = answer(index, f"cvegeo\n{ageb}\n")
+    assert (found["outcome"], found["cvegeo"]) == ("exact", key)
+    assert found["problem"] == "`cvegeo` has the key of an AGEB or a block: its locality's was used."
+    other = answer(index, f"cvegeo,nombre,municipio\n{ageb},Ixtapa,Puerto Vallarta\n")
+    assert {one["cvegeo"] for one in other["candidates"]} == {key, "140670010"}
 
 
 def test_clave_that_is_not_a_key_is_left_out_with_a_note(index: NameIndex) -> None:

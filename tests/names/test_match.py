@@ -346,6 +346,7 @@ def test_clave_in_another_municipio_of_the_same_name_is_not_certain(index: NameI
         ("El Rosario", "0002", "ambiguous", 202080002, []),
         ("San Juan Mixtepec", "0003", "ambiguous", 202080001, ["key"]),
         ("La Trinidad", "0003", "exact", 202090003, []),
+        ("Ejido Trinidad", "3", "sure", 202090003, ["kind", "article"]),
         ("La Trinidad", "0001", "ambiguous", 202090003, ["key"]),
     ],
 )

@@ -6,7 +6,14 @@ from typing import Any, TypeAlias
 from localidades_api.bulk.rows import Answer, Cells, Row, RowError
 from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
 from localidades_api.catalogue.degrees import is_in_mexico
-from localidades_api.catalogue.keys import CLAVE_DIGITS, KEY_DIGITS, PlaceKind, format_key
+from localidades_api.catalogue.keys import (
+    CLAVE_DIGITS,
+    KEY_DIGITS,
+    PlaceKind,
+    format_key,
+    is_rounded_key,
+    locality_of_ageb,
+)
 from localidades_api.names.fields import read_fields
 from localidades_api.names.index import NameIndex
 from localidades_api.names.rows import Candidate, MatchResult, MatchRow
@@ -56,7 +63,7 @@ def match_cells(cells: Cells, kind: PlaceKind | None = "localidad") -> tuple[Mat
     if kind is None:
         kind = _KINDS_OF_SHORT_KEYS.get(len(row.cvegeo or ""), "localidad")
     if kind != "localidad":
-        return _area_row(row, kind), None
+        return _area_row(row, kind)
     if note := _refuse_point(row):
         asked, other = _match_key(row._replace(latitud=None, longitud=None))
         return asked, " ".join(filter(None, (note, _WITHOUT_POINT, other)))
@@ -75,18 +82,31 @@ def _refuse_point(row: MatchRow) -> str | None:
 def _match_key(row: MatchRow) -> tuple[MatchRow, str | None]:
     """Return the row with the key that it is matched by, and a note about one that was not read as its column says."""
     if row.cvegeo is not None:
-        _check_key("cvegeo", row.cvegeo)
-        return _with_area_of_key(row, row.cvegeo)
+        if (of_locality := locality_of_ageb(row.cvegeo)) is not None:
+            return row._replace(
+                cvegeo=of_locality
+            ), "`cvegeo` has the key of an AGEB or a block: its locality's was used."
+        if row.nombre is None or _is_key(row.cvegeo):
+            _check_key("cvegeo", row.cvegeo)
+            return _with_area_of_key(row, row.cvegeo)
+        asked, note = _match_key(row._replace(cvegeo=None))
+        return asked, " ".join(filter(None, (_explain_left_out("cvegeo", row.cvegeo), note)))
     if row.clave is not None and (row.nombre is None or _is_key(row.clave)):
         return _with_clave(row, row.clave), None
     if row.nombre is None:
         raise RowError("Its `nombre` is empty, and it has no key to go by.")
-    note = None if row.clave is None else "`clave` is not a key: the row was matched without it."
-    return row._replace(clave=None), note
+    return row._replace(clave=None), None if row.clave is None else _explain_left_out("clave", row.clave)
 
 
-def _area_row(row: MatchRow, kind: PlaceKind) -> MatchRow:
-    """Return a row about an area; raise RowError if it has neither its name nor its key."""
+def _explain_left_out(role: str, key: str) -> str:
+    """Return why a row was matched without a key."""
+    if is_rounded_key(key):
+        return f"A spreadsheet has rounded `{role}`: the row was matched without it."
+    return f"`{role}` is not a key: the row was matched without it."
+
+
+def _area_row(row: MatchRow, kind: PlaceKind) -> tuple[MatchRow, str | None]:
+    """Return a row about an area, and a note as above; raise RowError if it has neither its name nor its key."""
     if kind == "estado":
         row = MatchRow(row.estado or row.nombre, cvegeo=row.cvegeo, kind=kind)
     else:
@@ -94,9 +114,11 @@ def _area_row(row: MatchRow, kind: PlaceKind) -> MatchRow:
         row = MatchRow(nombre, estado=row.estado, cvegeo=row.cvegeo, cve_mun=row.cve_mun, kind=kind)
     if row.nombre is None and row.cvegeo is None:
         raise RowError(f"Its `{kind}` is empty, and it has no key to go by.")
-    if row.cvegeo is not None and not _is_key(row.cvegeo, kind):
+    if row.cvegeo is None or _is_key(row.cvegeo, kind):
+        return row, None
+    if row.nombre is None or _is_key(row.cvegeo):
         raise RowError(f"`cvegeo` must be the key of its `{kind}`; leave it empty to go by the name.")
-    return row
+    return row._replace(cvegeo=None), _explain_left_out("cvegeo", row.cvegeo)
 
 
 def _with_clave(row: MatchRow, clave: str) -> MatchRow:
@@ -131,6 +153,8 @@ def _is_key(key: str, kind: PlaceKind = "localidad") -> bool:
 
 
 def _check_key(role: str, key: str) -> None:
+    if is_rounded_key(key):
+        raise RowError(f"A spreadsheet has rounded `{role}`: format it as text there, and enter it again.")
     if not _is_key(key):
         raise RowError(f"`{role}` must be a key of nine digits at most; leave it empty to go by the name.")
 

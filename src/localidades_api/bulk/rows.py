@@ -16,7 +16,7 @@ from localidades_api.catalogue.degrees import (
     read_point,
 )
 from localidades_api.catalogue.folding import fold_header
-from localidades_api.catalogue.keys import PlaceKind
+from localidades_api.catalogue.keys import PlaceKind, read_written_key
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.names.areas import is_state_name
 from localidades_api.names.places import MAX_TEXT
@@ -42,13 +42,14 @@ def read_text(text: str) -> str | None:
 
 def read_area(text: str) -> str | None:
     """Read the name or the key of an area; a spreadsheet may have made `39.0` of a key."""
-    return text.strip().removeprefix("'").removesuffix(".0") or None
+    area = text.strip().removeprefix("'").removesuffix(".0")
+    return None if area.casefold() in _NO_VALUE else area
 
 
 def read_key(text: str) -> str | None:
-    """Read a key that a spreadsheet may have made a number: `140390001.0` is `140390001`; None for no value."""
-    text = text.strip().removeprefix("'")  # which turns a number into text
-    return None if text.casefold() in _NO_VALUE else text.removesuffix(".0")
+    """Read a key in any form that people and spreadsheets give it; None for no value."""
+    key = read_written_key(text)
+    return None if key.casefold() in _NO_VALUE else key
 
 
 def read_coordinate(text: str) -> str | None:

@@ -1,5 +1,7 @@
 """Official keys, labels of places, and names of releases."""
 
+import re
+import unicodedata
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
@@ -37,6 +39,51 @@ def kind_of_key(id_: int) -> PlaceKind:
     if id_ < KEYS_OF_A_STATE:
         return "estado"
     return "municipio" if id_ < KEYS_OF_A_STATE * KEYS_OF_A_STATE else "localidad"
+
+
+_FRACTION = re.compile(r"([0-9]+)[.,]0+")  # a number with decimals: 140390001.00
+_GROUPS = re.compile(r"[0-9]{1,3}(?:[,. ][0-9]{3})+")  # a number with separators: 140,390,001
+_PARTS = re.compile(
+    r"([0-9]{1,2})[-/]([0-9]{1,3})[-/]([0-9]{1,4})|([0-9]{2})[. ]([0-9]{3})[. ]([0-9]{4})"
+)  # 14-039-0001
+_POWER = re.compile(r"([0-9])(?:[.,]([0-9]{1,15}))?e(\+?)0?([0-9]{1,2})", re.IGNORECASE)  # 1.40390001E8
+_SHOWN_DECIMALS = 5  # of a long number in a narrow cell of Excel, which saves as CSV what it shows
+_OF_AGEB = re.compile(r"([0-9]{8,9})[0-9]{3}[0-9A](?:[0-9]{3})?")  # 13 digits, or 16 with the block
+
+
+def read_written_key(text: str) -> str:
+    """Return the digits of a key in any form that loses none, as spreadsheets and people write it.
+
+    Any other text is returned without invisible characters and blanks around it.
+    """
+    if text.isascii() and text.isdecimal():
+        return text
+    visible = "".join(one for one in unicodedata.normalize("NFKC", text) if unicodedata.category(one) != "Cf")
+    written = visible.strip().removeprefix("'")  # which turns a number into text
+    if found := _FRACTION.fullmatch(written):
+        return found[1]
+    if _GROUPS.fullmatch(written):
+        return re.sub("[,. ]", "", written)
+    if found := _PARTS.fullmatch(written):
+        estado, municipio, localidad = filter(None, found.groups())
+        return f"{estado:0>2}{municipio:0>3}{localidad:0>4}"
+    if (found := _POWER.fullmatch(written)) and not is_rounded_key(written):
+        digits, power = found[1] + (found[2] or ""), int(found[4])
+        if len(digits) - 1 <= power:
+            return digits.ljust(power + 1, "0")
+    return written
+
+
+def is_rounded_key(text: str) -> bool:
+    """Return whether a text is a key that a spreadsheet has rounded, such as `1.4039E+08`."""
+    found = _POWER.fullmatch(text)
+    return found is not None and bool(found[3]) and len(found[2] or "") <= min(_SHOWN_DECIMALS, int(found[4]) - 1)
+
+
+def locality_of_ageb(key: str) -> str | None:
+    """Return the key of the locality that the key of an urban AGEB or block begins with; None for any other key."""
+    found = _OF_AGEB.fullmatch(key.upper())
+    return found[1].zfill(KEY_DIGITS["localidad"]) if found else None
 
 
 def misspellings(kind: PlaceKind, typed: str) -> set[int]:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Container, Iterable, Iterator, MutableSe
 from functools import lru_cache
 
 from localidades_api.catalogue.folding import fold
-from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, state_of
+from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, read_written_key, state_of
 from localidades_api.names import certainty, weights
 from localidades_api.names.areas import (
     Area,
@@ -114,9 +114,9 @@ class Matcher:
         return self._match_by_name(row, estado_id, areas, sure, clave if areas and not keys else None)
 
     def _is_called(self, key: int, given: GivenName) -> bool:
-        """Return whether the place that has a key today has a name, or nearly."""
+        """Return whether the place that has a key today has a name, or one much like it."""
         places = map(self._index.place, self._index.layout.find(KEY, str(key), 4))
-        return any(place.id == key and compare(given, place).cost < weights.MIN_COST_OF_OTHER_NAME for place in places)
+        return any(place.id == key and compare(given, place).cost < weights.MAX_COST_OF_WORDS for place in places)
 
     def _match_by_name(
         self,
@@ -668,7 +668,7 @@ def _read_line(areas: AreaBook, row: MatchRow) -> Iterator[list[MatchRow]]:
     The areas may follow the name, or the name may be a key. Readings in one list are equally good.
     """
     text = row.nombre or ""
-    digits = text.strip()
+    digits = read_written_key(text)
     if digits.isdecimal() and len(digits) in {8, 9} and not row.estado:
         yield [row._replace(nombre=None, cvegeo=digits)]
         yield [row]

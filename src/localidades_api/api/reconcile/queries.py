@@ -23,7 +23,7 @@ from localidades_api.api.reconcile.vocabulary import ALIASES, COMPARED, PROPERTI
 from localidades_api.api.services import Services
 from localidades_api.catalogue.degrees import is_in_mexico, read_point
 from localidades_api.catalogue.folding import fold
-from localidades_api.catalogue.keys import PlaceKind, format_key
+from localidades_api.catalogue.keys import PlaceKind, format_key, locality_of_ageb, read_written_key
 from localidades_api.catalogue.messages import describe_fault, describe_place, plain_name
 from localidades_api.catalogue.schemas import Release
 from localidades_api.names.faults import NameFault
@@ -150,6 +150,9 @@ def _read_value(name: str, text: str) -> str | None:
     """Return a value as matching reads it, or None if it can't be read."""
     if name == "ambito":
         return _AMBITOS.get(fold(text))
+    if name in {"cvegeo", "clave"}:
+        key = read_written_key(text)
+        return locality_of_ageb(key) or key
     return text
 
 

@@ -363,6 +363,33 @@ def test_clave_in_municipios_of_one_name_is_that_of_the_place_with_the_name(
     assert [fault.code for fault in result.best.faults] == codes
 
 
+@pytest.mark.parametrize(
+    ("nombre", "municipio", "estado", "key"),
+    [
+        ("18-mar", "Centla", "Tabasco", 270030020),  # as Excel saves 18 de Marzo
+        ("18-MAR", "Centla", "Tabasco", 270030020),
+        ("2026-03-18", "Centla", "Tabasco", 270030020),
+        ("18-mar-26", "Centla", "Tabasco", 270030020),
+        ("2026-03-18 00:00:00", "Centla", "Tabasco", 270030020),
+        ("Jos‚ Mar¡a P\N{NO-BREAK SPACE}ez", "Centla", "Tabasco", 270030021),  # written by MS-DOS
+        ("Ju\N{NO-BREAK SPACE}rez", "Centla", "Tabasco", 270030022),
+        ("µLAMO", "Centla", "Tabasco", 270030023),
+    ],
+)
+def test_dates_and_letters_of_ms_dos_are_read_with_a_difference(
+    tmp_path: Path, nombre: str, municipio: str, estado: str, key: int
+) -> None:
+    rows = ((20, "18 de Marzo"), (21, "José María Páez"), (22, "Juárez"), (23, "Álamo"), (24, "20 de Noviembre"))
+    places = [IndexedPlace(270030000 + clave, name, 27003, "Centla", 27, "Tabasco") for clave, name in rows]
+    build_index(tmp_path / "names", places, [])
+    index = NameIndex(tmp_path / "names")
+    result = index.match(MatchRow(nombre, municipio, estado))
+    index.close()
+    assert (result.outcome, result.id) == ("sure", key)
+    assert result.best is not None
+    assert [(fault.code, fault.given) for fault in result.best.faults] == [("wording", nombre)]
+
+
 def test_key_and_name_of_two_places_are_never_certain(index: NameIndex) -> None:
     result = index.match(MatchRow("Villahermosa", "Centro", "Tabasco", cvegeo="140390001"))
     assert result.outcome == "ambiguous"

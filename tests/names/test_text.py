@@ -11,7 +11,7 @@ from localidades_api.catalogue.folding import fold
 from localidades_api.names.areas import AreaBook
 from localidades_api.names.differences import read_name
 from localidades_api.names.match import split_last
-from localidades_api.names.text import canonical, core, repair, take_apart, variants, with_article
+from localidades_api.names.text import canonical, core, repair, take_apart, undo_date, variants, with_article
 from localidades_api.names.vocabulary import ABBREVIATIONS, GENERICS, NUMBERS, PHRASES, STOP_WORDS
 from tests.support.long_texts import long_texts
 
@@ -127,3 +127,32 @@ def test_time_is_in_proportion_to_the_length_of_a_text(read: Callable[[str], obj
         if process_time() - began > 0.1:
             slow.append(text[:20])
     assert slow == []
+
+
+@pytest.mark.parametrize(
+    ("text", "repaired"),
+    [
+        ("M‚rida", "Mérida"),
+        ("Michoac\N{NO-BREAK SPACE}n", "Michoacán"),
+        ("Ju\N{NO-BREAK SPACE}rez", "Juárez"),
+        ("SAN ANDRšS", "SAN ANDRÜS"),
+        ("San\N{NO-BREAK SPACE}Juan", "San\N{NO-BREAK SPACE}Juan"),
+        ("Lomas de\N{NO-BREAK SPACE}la Cruz", "Lomas de\N{NO-BREAK SPACE}la Cruz"),
+        ("Rancho\N{NO-BREAK SPACE}grande", "Rancho\N{NO-BREAK SPACE}grande"),
+        ("el\N{NO-BREAK SPACE}carmen", "el\N{NO-BREAK SPACE}carmen"),
+    ],
+)
+def test_letters_of_ms_dos_are_read_as_such_only_within_words(text: str, repaired: str) -> None:
+    assert repair(text) == repaired
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("18-mar", "18 de Marzo"), ("5-may", "5 de Mayo"), ("16-sep", "16 de Septiembre"), ("1-Dec", "1 de Diciembre"),
+        ("20-nov-26", "20 de Noviembre"), ("2026-11-20", "20 de Noviembre"), ("20 nov.", "20 de Noviembre"),
+        ("18-mas", "18-mas"), ("2026-13-20", "2026-13-20"), ("18 de Marzo", "18 de Marzo"), ("18", "18"),
+    ],
+)  # fmt: skip
+def test_date_is_read_as_the_name_that_it_was(text: str, name: str) -> None:
+    assert undo_date(text) == name

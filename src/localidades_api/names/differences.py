@@ -14,7 +14,16 @@ from localidades_api.names.faults import Difference, NameFault
 from localidades_api.names.layout import URBAN
 from localidades_api.names.places import IndexedLocality, NameKind, PlaceName
 from localidades_api.names.rows import MatchRow
-from localidades_api.names.text import MAX_WORDS, canonical, open_word, repair, take_apart, variants, with_article
+from localidades_api.names.text import (
+    MAX_WORDS,
+    canonical,
+    open_word,
+    repair,
+    take_apart,
+    undo_date,
+    variants,
+    with_article,
+)
 from localidades_api.names.vocabulary import (
     ARTICLES,
     CONTRASTING,
@@ -50,6 +59,7 @@ class GivenName(NamedTuple):
     """A name from a row, and its readings: canonical words, and the fault that a reading begins with."""
 
     text: str
+    damage: NameFault | None  # letters of MS-DOS, or a date of a spreadsheet, that were undone
     folded: str
     letters: str  # folded, outside its brackets, without spaces
     initials: tuple[str, ...]  # its words of one letter, folded
@@ -61,7 +71,9 @@ class GivenName(NamedTuple):
 
 def read_name(text: str) -> GivenName:
     """Take the name of a row apart."""
-    text = repair(text).strip()
+    written = text.strip()
+    repaired = repair(written).strip()
+    text = undo_date(repaired)
     main, inner = take_apart(text)
     moved = with_article(main)
     folded = fold(text)
@@ -78,6 +90,7 @@ def read_name(text: str) -> GivenName:
         shortened.update(map(fold, _WITH_PERIOD.findall(text)))
     return GivenName(
         text,
+        None if text == written or len(repaired) < len(written) else _fault(Difference.WORDING, written, text),
         folded,
         (folded if main is text else fold(main)).replace(" ", ""),
         tuple(word for word in words if len(word) == 1),
@@ -118,12 +131,13 @@ def compare(given: GivenName, place: IndexedLocality, least: float = weights.MAX
 
     If each costs more than `least`, or shares nothing with the given name, the cost is over 100, without faults.
     """
+    undone = (given.damage,) if given.damage else ()
     if given.folded == fold(place.nombre):
-        return _SAME
+        return NameDifference(given.damage.penalty, undone) if given.damage else _SAME
     for nombre, _, _ in place.former:
         if given.folded == fold(nombre):
             fault = _fault(Difference.FORMER_NAME_LITERALLY, nombre, place.nombre)
-            return NameDifference(fault.penalty, (fault,))
+            return NameDifference(sum(one.penalty for one in (*undone, fault)), (*undone, fault))
     best = NameDifference(least + weights.MAX_COST, ())
     for name in place.names:
         for reading, first in given.readings:
@@ -132,7 +146,7 @@ def compare(given: GivenName, place: IndexedLocality, least: float = weights.MAX
             found = as_one or _compare_words(given, reading, name.words, place, min(best.cost, weights.MAX_COST) - base)
             if found is None:
                 continue
-            faults = [*([first] if first else ()), *found]
+            faults = [*undone, *([first] if first else ()), *found]
             faults += _faults_of_spelling(given, place, name, same_words=not found)
             cost = sum([fault.penalty for fault in faults])
             if cost < best.cost:
@@ -146,6 +160,7 @@ def compare_letters(given: GivenName, place: IndexedLocality) -> NameDifference 
     None if none is much alike, or if they have other numbers or contrasting words.
     """
     words, first = given.readings[0]
+    before = [fault for fault in (given.damage, first) if fault]
     best: NameDifference | None = None
     for full in dict.fromkeys((place.nombre, *(name.written for name in place.names if name.written))):
         apart = take_apart(full)
@@ -158,7 +173,7 @@ def compare_letters(given: GivenName, place: IndexedLocality) -> NameDifference 
                 continue
             penalty = round(PENALTIES[Difference.SPACING] + (1 - likeness) * weights.SPELLING_PENALTY, 2)
             difference = Difference.SPACING if likeness == 1 else Difference.LETTERS
-            faults = [*([first] if first else ()), NameFault(difference, given.folded, folded, penalty)]
+            faults = [*before, NameFault(difference, given.folded, folded, penalty)]
             if apart.inner:
                 kind = Difference.BRACKET_LEFT_OUT if part is apart.main else Difference.BRACKET_ALONE
                 faults.append(_fault(kind, given.text, full))

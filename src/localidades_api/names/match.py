@@ -137,7 +137,12 @@ class Matcher:
         if is_literal and (found := self._match_literally(fold(row.nombre), areas[0].id, sure)):
             return found
         given = read_name(self._without_areas(row, estado_id))
-        if is_literal and given.spoken and (found := self._match_literally(given.spoken, areas[0].id, sure)):
+        if (
+            is_literal
+            and given.spoken
+            and not given.damage
+            and (found := self._match_literally(given.spoken, areas[0].id, sure))
+        ):
             return found
         question = self._question(row, given, areas)
         named = [

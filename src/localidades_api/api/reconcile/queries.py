@@ -47,7 +47,7 @@ class CandidateQuery(NamedTuple):
     text: str
     kinds: Sequence[PlaceKind]
     limit: int
-    points: Sequence[tuple[float, float]]
+    points: Sequence[tuple[float, float] | tuple[None, None]]
     values: Mapping[str, Sequence[str]]
     unused: Sequence[str]
 

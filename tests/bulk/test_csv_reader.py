@@ -78,6 +78,11 @@ def test_lines_that_are_not_utf8_are_read_as_windows_1252() -> None:
         ("Localidad/Colonia", "nombre"), ("Localidad o colonia", "nombre"), ("NB_LOCALIDAD", "nombre"),
         ("Nombre del municipio o delegación", "municipio"), ("NB_MUNICIPIO", "municipio"), ("D_mnpio", "municipio"),
         ("Clave de la Entidad Federativa", "estado"), ("d_estado", "estado"), ("LOC", "clave"),
+        ("cve_agee", "estado"), ("nom_agee", "estado"), ("nom_agem", "municipio"), ("ent_resid", "estado"),
+        ("loc_resid", "clave"), ("C_NOM_LOC", "nombre"), ("1. Localidad", "nombre"), ("3) Estado", "estado"),
+        ("nombreLocalidad", "nombre"), ("NombreDelMunicipio", "municipio"), ("Estado (requerido)", "estado"),
+        ("* Localidad [texto]", "nombre"), ("txtMunicipio", "municipio"), ("Localidad*", "nombre"),
+        ("Clave (SEP)", None), ("c_Localidad", None), ("Nombre (tutor)", None), ("2. Nombre", None),
     ],
 )  # fmt: skip
 def test_common_headers_are_recognized(header: str, role: str | None) -> None:
@@ -100,6 +105,11 @@ def test_area_name_takes_precedence_over_its_key() -> None:
     (cells,) = cells_of(body)
     named = {"nombre": "Guadalajara", "municipio": "Guadalajara", "estado": "Jalisco"}
     assert cells == {**named, "cve_mun": "039", "clave": "0001"}
+
+
+def test_known_header_comes_before_one_that_is_much_like_it() -> None:
+    (cells,) = cells_of(b"Localidad (anterior),Localidad,Estado (requerido),ESTADO *\nA,B,C,D\n")
+    assert cells == {"nombre": "B", "estado": "D"}
 
 
 def test_named_columns_are_not_guessed() -> None:

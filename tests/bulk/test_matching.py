@@ -87,7 +87,7 @@ def test_keys_are_read_as_spreadsheets_write_them(index: NameIndex, body: str, k
         ("nombre,cvegeo\n,5038\n", "`cvegeo` has the key of its `municipio`; that of a locality has nine digits."),
         ("nombre,cvegeo\n,14\n", "`cvegeo` has the key of its `estado`; that of a locality has nine digits."),
         ("municipio,estado\n,Jalisco\n", "Its `municipio` is empty, and it has no key to go by."),
-        ("estado,nota\n,x\n", "Its `estado` is empty, and it has no key to go by."),
+        ("estado,nota\n,1\n", "Its `estado` is empty, and it has no key to go by."),
         ("cve_mun,cve_loc\n,0001\n", "Its `clave` is that of a place in a municipio: give the `municipio` as well."),
         ("cve_loc\n670021\n", "Its `clave` has the keys of a municipio and a place: give the `estado` as well."),
     ],
@@ -214,6 +214,49 @@ def test_clave_that_is_not_a_key_is_left_out_with_a_note(index: NameIndex) -> No
     found = answer(index, "cve_loc,nombre,municipio\nA-12,Ixtapa,Puerto Vallarta\n")
     assert (found["outcome"], found["cvegeo"]) == ("exact", "140670010")
     assert found["problem"] == "`clave` is not a key: the row was matched without it."
+
+
+@pytest.mark.parametrize(
+    ("body", "cvegeo"),
+    [
+        ("Entidad,Municipio,Localidad\n14,39,45\n", "140390045"),
+        ("Entidad,Municipio,Localidad\n14,039,0045\n", "140390045"),
+        ("Municipio,Localidad\n14039,45\n", "140390045"),
+        ("Entidad,Municipio,Localidad\nJalisco,14039,45\n", "140390045"),
+        ("Entidad,Municipio,Localidad\n14,39,9999\n", None),
+        ('{"Entidad": 14, "Municipio": 39, "Localidad": 45}', "140390045"),
+        ("cve_agee,cve_agem,cve_loc\n14,039,0045\n", "140390045"),
+        ("ent_resid,mun_resid,loc_resid\n14,39,45\n", "140390045"),
+    ],
+)
+def test_digits_in_every_column_are_claves(index: NameIndex, body: str, cvegeo: str | None) -> None:
+    found = answer(index, body)
+    assert (found["outcome"], found["cvegeo"]) == ("exact" if cvegeo else "none", cvegeo)
+
+
+@pytest.mark.parametrize(
+    ("body", "header"),
+    [
+        ("Población,Estado\nIxtapa,Jalisco\n", "Población"),
+        ("c_Localidad,c_Estado,Descripción\n01,JAL,Ixtapa\n", "Descripción"),
+        ('{"Población": "Ixtapa", "Estado": "Jalisco"}', "Población"),
+    ],
+)
+def test_list_of_places_is_not_taken_for_one_of_estados(index: NameIndex, body: str, header: str) -> None:
+    found = answer(index, body)
+    assert (found["outcome"], found["cvegeo"]) == ("problem", None)
+    assert found["problem"] == (
+        f"Only its estado was recognized. If `{header}` has the localities, say so with `nombre`; if the rows are about"
+        " estados, with `kind=estado`."
+    )
+    assert answer(index, body, "estado")["cvegeo"] == "14"
+
+
+@pytest.mark.parametrize("beside", ["", "Población\n8348151", "Capital\nJalisco", "Folio\nA-12", "Fecha\n2026-01-01"])
+def test_list_of_estados_may_have_other_columns(index: NameIndex, beside: str) -> None:
+    header, _, value = beside.partition("\n")
+    found = answer(index, f"Estado,{header or 'nota'}\nJalisco,{value}\n")
+    assert (found["outcome"], found["cvegeo"]) == ("exact", "14")
 
 
 @pytest.mark.parametrize(

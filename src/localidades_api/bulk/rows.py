@@ -3,6 +3,7 @@
 A column is named by the sender, or guessed from the headers that Mexican spreadsheets have.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -157,7 +158,7 @@ _MUNICIPIO = """
     municipio_o_alcaldia municipio_alcaldia alcaldia_o_municipio alcaldia_municipio delegacion delegacion_o_municipio
     delegacion_municipio municipio_o_delegacion municipio_delegacion nombre_del_municipio_o_delegacion
     nombre_del_municipio_o_alcaldia nombre_del_municipio_o_demarcacion_territorial municipio_o_demarcacion_territorial
-    demarcacion demarcacion_territorial municipios municipality county
+    demarcacion demarcacion_territorial municipios municipality county nom_agem
 """
 _ESTADO = """
     nom_ent nombre_entidad nombre_estado nombre_de_la_entidad nombre_del_estado estado entidad entidad_federativa
@@ -165,7 +166,7 @@ _ESTADO = """
     nb_estado d_estado desc_entidad desc_estado descripcion_entidad estado_o_entidad entidad_o_estado estados state
     cve_ent clave_entidad clave_estado clave_de_la_entidad clave_del_estado clave_entidad_federativa
     clave_de_la_entidad_federativa clave_ent cve_entidad cve_estado cveent estado_id id_estado id_entidad cve_edo
-    c_estado nom_abr
+    c_estado nom_abr nom_agee cve_agee ent_resid ent_ocurr ent_regis
 """
 _LATITUD = """
     lat_decimal lat_dec latitud_decimal latitud_dec latitud latitude lat coordenada_latitud coord_lat coordenada_y
@@ -177,10 +178,13 @@ _LONGITUD = """
 """
 _KEY_OF_MUNICIPIO = """
     cve_mun clave_municipio clave_del_municipio clave_mun cve_municipio cvemun municipio_id id_municipio c_mnpio
-    cvegeo_mun cvegeomun
+    cvegeo_mun cvegeomun cve_agem mun_resid mun_ocurr mun_regis
 """
 _CVEGEO = "cvegeo cve_geo clave_geoestadistica cve_geoestadistica clave_inegi cve_inegi clavegeo clave_geo mapa"
-_CLAVE = "cve_loc clave_localidad clave_de_la_localidad clave_loc cve_localidad cveloc clave id_localidad loc"
+_CLAVE = """
+    cve_loc clave_localidad clave_de_la_localidad clave_loc cve_localidad cveloc clave id_localidad loc
+    loc_resid loc_ocurr loc_regis
+"""
 
 # The roles of a row to match (`names.rows.MatchRow`).
 ROLES = Roles(
@@ -226,9 +230,16 @@ class Assignment(NamedTuple):
     by_role: Mapping[str, tuple[int, Callable[[str], str | None]]]
     kind: PlaceKind | None = None  # of the first set of needed columns that was found
     is_keyed: bool = False  # whether each row's `cvegeo` may be the key of another kind, since nothing else says it
+    unused: Mapping[int, str] = {}  # the other headers of a table that may be one of estados only for lack of a role
 
     def read(self, number: int, sent: Sent, values: Sequence[Any]) -> Row:
         """Read the cells of a row that has a value for every header; raise RowError for one that can't be read."""
+        for at, header in self.unused.items():
+            if (other := values[at]) and isinstance(other, str) and _is_name(other[:MAX_TEXT]):
+                raise RowError(
+                    f"Only its estado was recognized. If `{header}` has the localities, say so with `nombre`; if the"
+                    " rows are about estados, with `kind=estado`."
+                )
         cells: dict[str, str | float | None] = {}
         note = None
         for role, (at, read) in self.by_role.items():
@@ -241,9 +252,32 @@ class Assignment(NamedTuple):
         return Row(number, sent, cells, note=note, kind=None if self.is_keyed else self.kind)
 
 
+_MAX_HEADER = 100  # characters
+_BRACKET = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
+_NUMBER_AT_START = re.compile(r"\W*[0-9]{1,3}\s*[.):-]\s*")
+_WORD_OF_CAMEL_CASE = re.compile(r"(?<=[a-záéíóúñ])(?=[A-ZÁÉÍÓÚÑ])")
+_PREFIX = re.compile(r"(?:[a-z]_(?=nom|cve|clave)|(?:txt|str|cmb|cbo|ddl)_)")
+_VAGUE = frozenset({"clave", "nombre", "name", "x", "y"})  # in `Clave (SEP)` the bracket says what it is
+
+
+def _fold_headers(headers: Sequence[str], roles: Roles) -> list[str]:
+    """Return folded headers; an unknown one without its number, bracket, camel case or prefix if it is then known."""
+    folded = _fold(headers)
+    taken = {*folded}
+    known = {one for role in roles.by_name.values() for one in role.headers}
+    for at, header in enumerate(headers):
+        if folded[at] and folded[at] not in known and len(header) <= _MAX_HEADER:
+            bare = _NUMBER_AT_START.sub("", _BRACKET.sub(" ", header), count=1)
+            plain = _PREFIX.sub("", fold_header(_WORD_OF_CAMEL_CASE.sub(" ", bare)), count=1)
+            if plain in known and plain not in _VAGUE and plain not in taken:
+                taken.add(plain)
+                folded[at] = plain
+    return folded
+
+
 def assign(headers: Sequence[str], roles: Roles, named: Named) -> Assignment:
     """Find the column of each role, named or guessed; raise UnreadableBodyError if a named one is missing."""
-    folded = _fold(headers)
+    folded = _fold_headers(headers, roles)
     first = {header: at for at, header in reversed([*enumerate(folded)])}
     columns: dict[str, int] = {}
     for role, header in named.items():
@@ -258,8 +292,17 @@ def assign(headers: Sequence[str], roles: Roles, named: Named) -> Assignment:
         columns = {role: at for role, at in columns.items() if role in named or role not in roles.together}
     kinds = (kind for kind, needed in roles.needed.items() if any(one <= columns.keys() for one in needed))
     by_role = {role: (at, roles.by_name[role].read) for role, at in columns.items()}
-    is_keyed = len(roles.needed) > 1 and "cvegeo" in by_role and by_role.keys().isdisjoint({"nombre", "clave"})
-    return Assignment(len(headers), by_role, next(kinds, None), is_keyed)
+    kind = next(kinds, None)
+    is_guessed = len(roles.needed) > 1
+    is_keyed = is_guessed and "cvegeo" in by_role and by_role.keys().isdisjoint({"nombre", "clave"})
+    is_of_states = is_guessed and kind == "estado" and not named
+    unused = {at: header for at, header in enumerate(headers) if at not in columns.values()} if is_of_states else {}
+    return Assignment(len(headers), by_role, kind, is_keyed, unused)
+
+
+def _is_name(text: str) -> bool:
+    """Return whether a text may be the name of a locality: letters without a digit, and no estado."""
+    return any(map(str.isalpha, text)) and not any(map(str.isdigit, text)) and not is_state_name(text)
 
 
 def _fold(headers: Sequence[str]) -> list[str]:
@@ -279,7 +322,7 @@ def require(assignment: Assignment, roles: Roles, headers: Sequence[str], named:
 
 def repeated(assignment: Assignment, headers: Sequence[str], named: Named) -> str | None:
     """Return a header that was found and that another column has as well; None if there is none."""
-    folded = _fold(headers)
+    folded = _fold(headers)  # looser forms are taken only once
     for role, (at, _) in assignment.by_role.items():
         is_literal = named.get(role) == headers[at]
         if named.get(role) not in headers and named.get(role) == unique(headers)[at]:

@@ -7,7 +7,14 @@ from collections.abc import Collection, Container, Iterable, Iterator, MutableSe
 from functools import lru_cache
 
 from localidades_api.catalogue.folding import fold
-from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, read_written_key, state_of
+from localidades_api.catalogue.keys import (
+    CLAVE_DIGITS,
+    KEY_DIGITS,
+    KEYS_OF_A_MUNICIPIO,
+    KEYS_OF_A_STATE,
+    read_written_key,
+    state_of,
+)
 from localidades_api.names import certainty, weights
 from localidades_api.names.areas import (
     Area,
@@ -66,6 +73,8 @@ class Matcher:
     def match(self, row: MatchRow, sure: float = weights.SURE) -> MatchResult:
         """Return the place of a row, certain from a probability of `sure`; a name alone may be a whole line."""
         row = _without_fillers(row)
+        if _is_written_in_digits(row):
+            row = row._replace(nombre=None, clave=row.nombre)
         if row.municipio and not row.estado and self._is_estado(row.municipio):
             row = row._replace(municipio=None, estado=row.municipio)
         if not (row.municipio or row.cvegeo or row.clave):
@@ -524,6 +533,15 @@ class Matcher:
             for fault in faults
         )
         return Candidate(place.id, self._index.label(place), _score(share), faults, place.row)
+
+
+def _is_written_in_digits(row: MatchRow) -> bool:
+    """Return whether digits stand for the name of a row and for its municipio, which are claves then."""
+    nombre, municipio, estado = ((text or "").strip() for text in (row.nombre, row.municipio, row.estado))
+    if row.cvegeo or row.clave or not (nombre.isdecimal() and municipio.isdecimal()):
+        return False
+    is_whole = len(municipio) > CLAVE_DIGITS["municipio"] or estado.isdecimal()
+    return is_whole and len(nombre) <= CLAVE_DIGITS["localidad"] and len(municipio) <= KEY_DIGITS["municipio"]
 
 
 def _split_judged(

@@ -238,7 +238,7 @@ def test_digits_in_every_column_are_claves(index: NameIndex, body: str, cvegeo: 
     ("body", "header"),
     [
         ("Población,Estado\nIxtapa,Jalisco\n", "Población"),
-        ("c_Localidad,c_Estado,Descripción\n01,JAL,Ixtapa\n", "Descripción"),
+        ("Sitio,c_Estado,Descripción\n01,JAL,Ixtapa\n", "Descripción"),
         ('{"Población": "Ixtapa", "Estado": "Jalisco"}', "Población"),
     ],
 )
@@ -250,6 +250,14 @@ def test_list_of_places_is_not_taken_for_one_of_estados(index: NameIndex, body: 
         " estados, with `kind=estado`."
     )
     assert answer(index, body, "estado")["cvegeo"] == "14"
+
+
+def test_list_with_a_key_of_its_localities_is_none_of_estados(index: NameIndex) -> None:
+    body = "c_Localidad,c_Estado,Descripción\n01,JAL,Jalisco\n"
+    with pytest.raises(UnreadableBodyError, match="names no column for `nombre`"):
+        answer(index, body)
+    (row,) = rows_in(body.encode(), named={"nombre": "Descripción"})
+    assert row.cells["nombre"] == "Jalisco"
 
 
 @pytest.mark.parametrize("beside", ["", "Población\n8348151", "Capital\nJalisco", "Folio\nA-12", "Fecha\n2026-01-01"])

@@ -294,6 +294,8 @@ def assign(headers: Sequence[str], roles: Roles, named: Named) -> Assignment:
     by_role = {role: (at, roles.by_name[role].read) for role, at in columns.items()}
     kind = next(kinds, None)
     is_guessed = len(roles.needed) > 1
+    if is_guessed and kind == "estado" and any(header.endswith("_localidad") for header in folded):
+        kind = None  # a list of places with an unknown column of names, such as the SAT's with c_Localidad
     is_keyed = is_guessed and "cvegeo" in by_role and by_role.keys().isdisjoint({"nombre", "clave"})
     is_of_states = is_guessed and kind == "estado" and not named
     unused = {at: header for at, header in enumerate(headers) if at not in columns.values()} if is_of_states else {}

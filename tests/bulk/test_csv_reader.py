@@ -83,6 +83,7 @@ def test_lines_that_are_not_utf8_are_read_as_windows_1252() -> None:
         ("nombreLocalidad", "nombre"), ("NombreDelMunicipio", "municipio"), ("Estado (requerido)", "estado"),
         ("* Localidad [texto]", "nombre"), ("txtMunicipio", "municipio"), ("Localidad*", "nombre"),
         ("Clave (SEP)", None), ("c_Localidad", None), ("Nombre (tutor)", None), ("2. Nombre", None),
+        ("Clave INEGI (CVEGEO)", None), ("Estado (2)", None), ("Municipio (obligatorio)", "municipio"),
     ],
 )  # fmt: skip
 def test_common_headers_are_recognized(header: str, role: str | None) -> None:
@@ -108,7 +109,7 @@ def test_area_name_takes_precedence_over_its_key() -> None:
 
 
 def test_known_header_comes_before_one_that_is_much_like_it() -> None:
-    (cells,) = cells_of(b"Localidad (anterior),Localidad,Estado (requerido),ESTADO *\nA,B,C,D\n")
+    (cells,) = cells_of(b"Localidad (opcional),Localidad,Estado (requerido),ESTADO *\nA,B,C,D\n")
     assert cells == {"nombre": "B", "estado": "D"}
 
 

@@ -476,12 +476,12 @@ async def test_problems_of_files_and_rows_are_in_spanish(browser: Browser, base:
             await page.get_by_role("button", name="Asignar claves").click()
             await expect(page.get_by_role("alert")).to_contain_text(sentence)
         await page.get_by_label("Elegir archivo").set_input_files(
-            file_of("list.csv", b"Localidad,lat,lon\nNinguno,95,1\nNinguno,1,2,3\n")
+            file_of("list.csv", b"Localidad,lat,lon\n,95,1\nNinguno,1,2,3\n")
         )
         await page.get_by_role("button", name="Asignar claves").click()
         await expect(page.locator("#unfound tbody td:last-child")).to_contain_text(
             [
-                "latitud debe estar en grados decimales de -90 a 90, como 20.6736.",
+                "La fila no tiene nombre ni clave.",
                 "Tiene 4 celdas y el encabezado 3: ponga entre comillas la celda que contenga el delimitador.",
             ]
         )

@@ -253,11 +253,14 @@ class Assignment(NamedTuple):
 
 
 _MAX_HEADER = 100  # characters
-_BRACKET = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
-_NUMBER_AT_START = re.compile(r"\W*[0-9]{1,3}\s*[.):-]\s*")
+# Only these say nothing: in `Clave (SEP)` the bracket says what it is, and `Clave INEGI (CVEGEO)` is of an answer.
+_BRACKET = re.compile(
+    r"[(\[]\s*(?:requerid[oa]|obligatori[oa]|opcional|texto|required|mandatory|optional|text|\*)\s*[)\]]", re.IGNORECASE
+)
+_NUMBER_AT_START = re.compile(r"^\W*[0-9]{1,3}\s*[.):-]\s*")
 _WORD_OF_CAMEL_CASE = re.compile(r"(?<=[a-záéíóúñ])(?=[A-ZÁÉÍÓÚÑ])")
-_PREFIX = re.compile(r"(?:[a-z]_(?=nom|cve|clave)|(?:txt|str|cmb|cbo|ddl)_)")
-_VAGUE = frozenset({"clave", "nombre", "name", "x", "y"})  # in `Clave (SEP)` the bracket says what it is
+_PREFIX = re.compile(r"^(?:[a-z]_(?=nom|cve|clave)|(?:txt|str|cmb|cbo|ddl)_)")
+_VAGUE = frozenset({"clave", "nombre", "name", "x", "y"})
 
 
 def _fold_headers(headers: Sequence[str], roles: Roles) -> list[str]:
@@ -267,8 +270,8 @@ def _fold_headers(headers: Sequence[str], roles: Roles) -> list[str]:
     known = {one for role in roles.by_name.values() for one in role.headers}
     for at, header in enumerate(headers):
         if folded[at] and folded[at] not in known and len(header) <= _MAX_HEADER:
-            bare = _NUMBER_AT_START.sub("", _BRACKET.sub(" ", header), count=1)
-            plain = _PREFIX.sub("", fold_header(_WORD_OF_CAMEL_CASE.sub(" ", bare)), count=1)
+            bare = _NUMBER_AT_START.sub("", _BRACKET.sub(" ", header))
+            plain = _PREFIX.sub("", fold_header(_WORD_OF_CAMEL_CASE.sub(" ", bare)))
             if plain in known and plain not in _VAGUE and plain not in taken:
                 taken.add(plain)
                 folded[at] = plain

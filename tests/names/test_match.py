@@ -70,6 +70,12 @@ CELLS = st.none() | st.text(max_size=30) | st.sampled_from([place.nombre for pla
         ("CENTRO, CENTRO", CENTRO, 270040001, "sure", ["seat"]),
         ("SEIVAPLALLA", CENTLA, 270030015, "sure", ["spelling"]),
         ("F. I. MADERO", CENTLA, 270030014, "sure", ["wording"]),
+        ("0001 Frontera", CENTLA, 270030001, "exact", []),
+        ("0001.- FRONTERRA", CENTLA, 270030001, "sure", ["spelling"]),
+        ("270030001 Frontera", {}, 270030001, "exact", []),
+        ("0001-Frontera, Centla, Tabasco", {}, 270030001, "exact", []),
+        ("0001 Frontera", {"estado": "Tabasco"}, 270030001, "exact", []),
+        ("0001 Villahermosa", CENTLA, 270030001, "ambiguous", ["name"]),
     ],
 )
 def test_row_is_matched_with_its_faults(

@@ -1,6 +1,7 @@
 """Matches a row to the key of its place and lists the differences."""
 
 import math
+import re
 from bisect import insort
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, MutableSequence, Sequence
@@ -50,6 +51,8 @@ from localidades_api.names.text import core, is_filler
 from localidades_api.names.weights import PENALTIES
 
 MAX_CANDIDATES = 5
+# A clave, or the whole key, before a name: `0001 Bacalar`. No name of the catalogue begins so.
+_KEY_BEFORE_NAME = re.compile(r"(?:([0-9]{4})|([0-9]{9}))[\s.:)-]+(\w.*)", re.DOTALL)
 _PROPOSED = 8  # names of a municipio that each measure of similarity proposes for a comparison word by word
 _JUDGED = 12  # candidates of a row at most whose probabilities are compared
 _HOMONYMS = 24  # places of one name that are compared
@@ -101,6 +104,9 @@ class Matcher:
         return _only_literal(result, has_point=row.latitud is not None) if is_filler(row.nombre) else result
 
     def _match_reading(self, row: MatchRow, sure: float) -> MatchResult:
+        """Match one reading of a row."""
+        if not (row.cvegeo or row.clave) and (found := _KEY_BEFORE_NAME.fullmatch((row.nombre or "").strip())):
+            row = row._replace(clave=found[1], cvegeo=found[2], nombre=found[3])
         key = read_key(row.cvegeo)
         estado_id = self._index.areas.find_state(row.estado) if row.estado else None
         areas = self._areas(row, estado_id)

@@ -5,6 +5,9 @@
 matches rows whose keys are known, and prints their scores beside the share that was right. `--evidence FILE` writes the
 evidence for each candidate instead, for `benchmarks.fit_certainty`. The tables of names are not part of this project.
 Their columns are source, estado, municipio, nombre and cvegeo, and optionally latitud and longitud.
+
+Rows that no place should get are made too: of places that are withheld from the index, with a wrong municipio or
+estado, with a filler for a name, and with another place's key. A last table has how many of them are certain.
 """
 
 import argparse
@@ -13,12 +16,15 @@ import json
 import re
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from itertools import islice, pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
-from benchmarks.names import places_of, read_catalogue, withdrawn_of
-from localidades_api.catalogue.keys import CLAVE_OF_SEAT, KEYS_OF_A_MUNICIPIO
+from benchmarks.names import places_of, read_catalogue, rows_of, withdrawn_of
+from localidades_api.catalogue.keys import CLAVE_OF_SEAT, KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE
+from localidades_api.importer.transform import CatalogueRecords
 from localidades_api.names.build import build_index
 from localidades_api.names.index import NameIndex
 from localidades_api.names.rows import MatchRow
@@ -27,7 +33,12 @@ BANDS = (0, 10, 30, 50, 70, 80, 85, 95, 97, 99, 100.01)  # points of a score
 _OFFICIAL = "sedesol_catalogo"  # another office's list, not typed by people
 
 
-class IndexedLocality(NamedTuple):
+_FILLERS = ("Ninguna", "Sin localidad", "Sin nombre", "Varias", "Colonia", "Zona urbana", "Todo el municipio", "Otra")
+_EVERY_TYPED, _EVERY_OF_CATALOGUE = 4, 40  # of which one place is withheld
+_EVERY_MUNICIPIO = 25  # of which one gets fillers
+
+
+class KnownRow(NamedTuple):
     """A row whose key is known; `kind` says how it was made from a row of a source."""
 
     kind: str
@@ -36,7 +47,7 @@ class IndexedLocality(NamedTuple):
     key: int
 
 
-def known_rows(path: Path) -> Iterator[IndexedLocality]:
+def known_rows(path: Path) -> Iterator[KnownRow]:
     """Yield the rows of a table as they were typed."""
     with path.open(encoding="utf-8", newline="") as file:
         for cells in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
@@ -45,10 +56,10 @@ def known_rows(path: Path) -> Iterator[IndexedLocality]:
                     float(cells[name]) if cells.get(name) else None for name in ("latitud", "longitud")
                 )
                 row = MatchRow(cells["nombre"], cells["municipio"], cells["estado"], latitud, longitud)
-                yield IndexedLocality("typed", cells["source"], row, int(cells["cvegeo"]))
+                yield KnownRow("typed", cells["source"], row, int(cells["cvegeo"]))
 
 
-def poorer(rows: Iterable[IndexedLocality]) -> Iterator[IndexedLocality]:
+def poorer(rows: Iterable[KnownRow]) -> Iterator[KnownRow]:
     """Yield every other row without its municipio, and every eighth without an area."""
     for number, known in enumerate(rows):
         if number % 2:
@@ -57,17 +68,61 @@ def poorer(rows: Iterable[IndexedLocality]) -> Iterator[IndexedLocality]:
             yield known._replace(kind="without area", row=MatchRow(known.row.nombre))
 
 
-def seats(index: NameIndex, keys: Iterable[int]) -> Iterator[IndexedLocality]:
+def seats(index: NameIndex, keys: Iterable[int]) -> Iterator[KnownRow]:
     """Yield the seats of all municipios under the municipio's name and the usual short one."""
     for key in keys:
         municipio_id, clave = divmod(key, KEYS_OF_A_MUNICIPIO)
         if clave == int(CLAVE_OF_SEAT):
             municipio, estado = index.areas.municipios[municipio_id], index.areas.estados[municipio_id // 1000]
-            yield IndexedLocality("seat", "catalogue", MatchRow(municipio, None, estado), key)
+            yield KnownRow("seat", "catalogue", MatchRow(municipio, None, estado), key)
             short = re.split(r" del? ", municipio)[0]
             if short != municipio:
-                yield IndexedLocality("short", "catalogue", MatchRow(short, municipio, estado), key)
-                yield IndexedLocality("short", "catalogue", MatchRow(short, short, estado), key)
+                yield KnownRow("short", "catalogue", MatchRow(short, municipio, estado), key)
+                yield KnownRow("short", "catalogue", MatchRow(short, short, estado), key)
+
+
+def withheld_keys(typed: Iterable[KnownRow], catalogue: Iterable[int]) -> set[int]:
+    """Return the places to withhold: one in four that the tables name, and one in forty of the catalogue."""
+    named = sorted({known.key for known in typed})
+    return {*named[::_EVERY_TYPED], *sorted(catalogue)[::_EVERY_OF_CATALOGUE]}
+
+
+def withheld(catalogue: CatalogueRecords, typed: Iterable[KnownRow], keys: set[int]) -> Iterator[KnownRow]:
+    """Yield rows of places that an index is to lack, as they were typed and as the catalogue writes them."""
+    rows = [known for known in typed if known.key in keys]
+    rows += [KnownRow("withheld", "catalogue", row, key) for row, key in rows_of(catalogue) if key in keys]
+    for known in (*rows, *poorer(rows[::3])):
+        yield known._replace(kind="withheld")
+
+
+def wrong_areas(index: NameIndex, typed: Iterable[KnownRow]) -> Iterator[KnownRow]:
+    """Yield every fourth row with the next municipio of its estado, or with the next estado."""
+    municipios, estados = index.areas.municipios, index.areas.estados
+    for number, known in enumerate(islice(typed, 0, None, 4)):
+        municipio_id = known.key // KEYS_OF_A_MUNICIPIO
+        estado_id = municipio_id // KEYS_OF_A_STATE
+        beside = municipio_id + 1
+        if number % 2:
+            yield known._replace(
+                kind="wrong area", row=known.row._replace(estado=estados[estado_id % len(estados) + 1])
+            )
+        elif beside in municipios:
+            yield known._replace(kind="wrong area", row=known.row._replace(municipio=municipios[beside]))
+
+
+def fillers(index: NameIndex) -> Iterator[KnownRow]:
+    """Yield words that people write where they have no name, in some of the municipios."""
+    for municipio_id, municipio in islice(index.areas.municipios.items(), 0, None, _EVERY_MUNICIPIO):
+        for filler in _FILLERS:
+            row = MatchRow(filler, municipio, index.areas.estados[municipio_id // KEYS_OF_A_STATE])
+            yield KnownRow("filler", "fillers", row, municipio_id * KEYS_OF_A_MUNICIPIO)
+
+
+def keys_of_others(typed: Sequence[KnownRow]) -> Iterator[KnownRow]:
+    """Yield rows with the key of the next row, which is another place's."""
+    for known, other in pairwise(typed):
+        if known.key != other.key:
+            yield known._replace(kind="key of another", row=known.row._replace(cvegeo=f"{other.key:09d}"))
 
 
 class Tally:
@@ -91,7 +146,7 @@ class Tally:
         return f"{self.rows:,} | {said} | {right} | {self.certain / self.rows:.1%} | {certain}"
 
 
-def judge(index: NameIndex, rows: Iterable[IndexedLocality], judged: set[int]) -> dict[str, dict[str, Tally]]:
+def judge(index: NameIndex, rows: Iterable[KnownRow], judged: set[int]) -> dict[str, dict[str, Tally]]:
     """Match rows, and count them by score, difference and source; only answers with a key of `judged` count."""
     tables: dict[str, dict[str, Tally]] = {name: defaultdict(Tally) for name in ("score", "difference", "source")}
     for known in rows:
@@ -110,13 +165,30 @@ def judge(index: NameIndex, rows: Iterable[IndexedLocality], judged: set[int]) -
     return tables
 
 
-def write_evidence(index: NameIndex, rows: Iterable[IndexedLocality], path: Path) -> None:
+def judge_unknown(index: NameIndex, rows: Iterable[KnownRow]) -> dict[str, Tally]:
+    """Match rows that no place should get, and count them by kind; one that gets its own place is right."""
+    tallies: dict[str, Tally] = defaultdict(Tally)
+    for known in rows:
+        result = index.match(known.row)
+        is_right, is_certain = result.best is not None and result.best.id == known.key, result.id is not None
+        tallies[known.kind].add(result.best.score if result.best else 0.0, is_right=is_right, is_certain=is_certain)
+    return tallies
+
+
+def write_evidence(index: NameIndex, rows: Iterable[KnownRow], file: TextIO) -> None:
     """Write the candidates of each row, and the evidence for each of them, as lines of JSON."""
-    with path.open("w", encoding="utf-8") as file:
-        for known in rows:
-            keys, evidence = index.candidates(known.row)
-            line = {"kind": known.kind, "source": known.source, "key": known.key, "keys": keys, "evidence": evidence}
-            file.write(json.dumps(line) + "\n")
+    for known in rows:
+        keys, evidence = index.candidates(known.row)
+        line = {"kind": known.kind, "source": known.source, "key": known.key, "keys": keys, "evidence": evidence}
+        file.write(json.dumps(line) + "\n")
+
+
+def print_table(title: str, table: Mapping[str, Tally]) -> None:
+    """Print tallies, the highest scores first."""
+    print(f"\n| {title} | rows | said | right | certain | of these right |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    for label, tally in sorted(table.items(), key=lambda item: -item[1].said / item[1].rows):
+        print(f"| {label} | {tally} |")
 
 
 def main() -> None:
@@ -129,21 +201,26 @@ def main() -> None:
     options = parser.parse_args()
     catalogue, earlier = read_catalogue(options.catalogue), read_catalogue(options.earlier)
     typed = [known for path in options.names for known in known_rows(path)]
-    with tempfile.TemporaryDirectory() as name:
-        build_index(Path(name) / "names", places_of(catalogue, earlier), withdrawn_of(catalogue, earlier))
-        index = NameIndex(Path(name) / "names")
-        today = {row.id for row in catalogue.localities}
+    today = {row.id for row in catalogue.localities}
+    hidden = withheld_keys(typed, today)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        build_index(folder / "whole", places_of(catalogue, earlier), withdrawn_of(catalogue, earlier))
+        places = (place for place in places_of(catalogue, earlier) if place.id not in hidden)
+        build_index(folder / "without", places, withdrawn_of(catalogue, earlier))
+        whole, without = (stack.enter_context(closing(NameIndex(folder / name))) for name in ("whole", "without"))
+        unknown = [*wrong_areas(whole, typed), *fillers(whole)]
+        lacking = list(withheld(catalogue, typed, hidden))
         if options.evidence:
-            write_evidence(index, [*typed, *poorer(typed), *seats(index, sorted(today))], options.evidence)
-        else:
-            # The known key of a place that is new since the earlier release may be invented.
-            tables = judge(index, typed, today & {row.id for row in earlier.localities})
-            for title, table in tables.items():
-                print(f"\n| {title} | rows | said | right | certain | of these right |")
-                print("| --- | ---: | ---: | ---: | ---: | ---: |")
-                for label, tally in sorted(table.items(), key=lambda item: -item[1].said / item[1].rows):
-                    print(f"| {label} | {tally} |")
-        index.close()
+            with options.evidence.open("w", encoding="utf-8") as file:
+                write_evidence(whole, [*typed, *poorer(typed), *seats(whole, sorted(today)), *unknown], file)
+                write_evidence(without, lacking, file)
+            return
+        # The known key of a place that is new since the earlier release may be invented.
+        for title, table in judge(whole, typed, today & {row.id for row in earlier.localities}).items():
+            print_table(title, table)
+        no_place = judge_unknown(whole, [*unknown, *keys_of_others(typed)])
+        print_table("rows that no place should get", no_place | judge_unknown(without, lacking))
 
 
 if __name__ == "__main__":

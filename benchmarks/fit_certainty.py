@@ -7,7 +7,8 @@
 Each candidate of a row competes with the others and with none of them: a conditional logit, fitted by maximum
 likelihood with a small penalty on the coefficients. Probabilities of the first candidates, each from a fit that had not
 seen its municipio, are calibrated with two figures, a shift and a slope. All printed and drawn figures are
-cross-validated, by municipio and by source.
+cross-validated, by municipio and by source. Rows without a right place count as much as `SHARES` says, in the fit and
+in the tables of scores (docs/decisions/certainty.md).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import itertools
 import json
 import math
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +38,7 @@ Figures: TypeAlias = npt.NDArray[np.float64]
 
 TABLE = Path(__file__).parents[1] / "src" / "localidades_api" / "names" / "coefficients.tsv"
 WEIGHTS = {"typed": 1.0, "without municipio": 0.3, "without area": 0.3, "seat": 0.1, "short": 0.1}
+SHARES = {"withheld": 0.02, "wrong area": 0.005, "filler": 0.001}  # of all rows: those that a register has by mistake
 PENALTY = 0.5
 BOUNDS = (0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99)
 BANDS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.8, 0.85, 0.95, 0.97, 0.99, 1.0001)
@@ -55,6 +58,7 @@ class Row:
     figures: Figures
     right: int
     is_literal: list[bool]
+    weight: float
 
     @property
     def municipio(self) -> int:
@@ -65,6 +69,9 @@ class Row:
 def read(path: Path, names: list[str]) -> list[Row]:
     """Read the rows; `names` gets the names of the figures."""
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    counts = Counter(line["kind"] for line in lines)
+    known = sum(weight * counts[kind] for kind, weight in WEIGHTS.items()) / (1 - sum(SHARES.values()))
+    weights = WEIGHTS | {kind: share * known / counts[kind] for kind, share in SHARES.items() if counts[kind]}
     names += sorted({name for line in lines for one in line["evidence"] for name in one})
     column = {name: number for number, name in enumerate(names)}
     rows = []
@@ -75,7 +82,8 @@ def read(path: Path, names: list[str]) -> list[Row]:
                 figures[candidate, column[name]] = value
         right = line["keys"].index(line["key"]) if line["key"] in line["keys"] else -1
         literal = ["same_name" in one for one in line["evidence"]]
-        rows.append(Row(line["kind"], line["source"], line["key"], line["keys"], figures, right, literal))
+        weight = weights[line["kind"]]
+        rows.append(Row(line["kind"], line["source"], line["key"], line["keys"], figures, right, literal, weight))
     return rows
 
 
@@ -86,9 +94,9 @@ def fit(rows: Sequence[Row], start: Figures | None = None) -> Figures:
     sizes = [len(row.keys) for row in rows]
     group = np.repeat(np.arange(len(rows)), sizes)
     first = np.cumsum([0, *sizes[:-1]])
-    weights = np.array([WEIGHTS[row.kind] for row in rows])
+    weights = np.array([row.weight for row in rows])
     right = np.array([first[at] + row.right for at, row in enumerate(rows) if row.right >= 0])
-    weight_of_right = np.array([WEIGHTS[row.kind] for row in rows if row.right >= 0])
+    weight_of_right = np.array([row.weight for row in rows if row.right >= 0])
 
     def loss(coefficients: Figures) -> tuple[float, Figures]:
         odds = np.exp(np.clip(figures @ coefficients, -50, 50))
@@ -150,7 +158,7 @@ def scale(first: Sequence[First]) -> tuple[float, float]:
     """Return the shift and slope that calibrate the log-odds of first candidates."""
     logits = np.array([logit(one.share) for one in first])
     right = np.array([float(one.is_right) for one in first])
-    weights = np.array([WEIGHTS[one.row.kind] for one in first])
+    weights = np.array([one.row.weight for one in first])
 
     def loss(figures: Figures) -> float:
         scaled = figures[0] + figures[1] * logits
@@ -166,13 +174,24 @@ def scaled_by(scale: tuple[float, float], first: Sequence[First]) -> list[tuple[
     return [(1 / (1 + math.exp(-shift - slope * logit(one.share))), one) for one in first]
 
 
+def typed(scaled: Sequence[tuple[float, First]]) -> list[tuple[float, First]]:
+    """Return the rows that a register has: those that were typed, and those that no place is right for."""
+    return [(share, one) for share, one in scaled if one.row.kind in {"typed", *SHARES}]
+
+
+def rates(band: Sequence[tuple[float, First]]) -> tuple[float, float]:
+    """Return the mean probability of rows and how many are right, each row with its weight."""
+    weights = [one.row.weight for _, one in band]
+    said = sum(share * one.row.weight for share, one in band) / sum(weights)
+    return said, sum(one.row.weight for _, one in band if one.is_right) / sum(weights)
+
+
 def report(title: str, scaled: Sequence[tuple[float, First]], rows: Sequence[Row]) -> None:
     """Print how well scores are calibrated, and the share and accuracy of certain rows at each bound."""
-    typed = [(share, one) for share, one in scaled if one.row.kind == "typed"]
     print(f"\n## {title}\n\n| score | rows | said | right |\n| --- | ---: | ---: | ---: |")
     for low, high in itertools.pairwise(BANDS):
-        if band := [(share, one.is_right) for share, one in typed if low <= share < high]:
-            said, right = (sum(column) / len(band) for column in zip(*band, strict=True))
+        if band := [(share, one) for share, one in typed(scaled) if low <= share < high]:
+            said, right = rates(band)
             print(f"| {100 * low:g} to below {100 * min(high, 1):g} | {len(band):,} | {said:.1%} | {right:.1%} |")
     print(
         "\n| rows | bound | certain | right | wrong: name as published, otherwise |\n| --- | ---: | ---: | ---: | --- |"
@@ -194,18 +213,16 @@ def draw(picture: Path, series: Mapping[str, Sequence[tuple[float, First]]]) -> 
     figure, (left, right) = plt.subplots(1, 2, figsize=(8.6, 4), layout="constrained")
     left.plot([0, 100], [0, 100], color=GREY, linewidth=0.8)
     for (label, scaled), colour in zip(series.items(), _COLOURS, strict=True):
-        typed = [(share, one) for share, one in scaled if one.row.kind == "typed"]
-        bands = [[one for one in typed if low <= one[0] < high] for low, high in itertools.pairwise(BANDS)]
-        said = [100 * sum(share for share, _ in band) / len(band) for band in bands]
-        found = [100 * sum(one.is_right for _, one in band) / len(band) for band in bands]
+        ranked = sorted(typed(scaled), key=lambda one: -one[0])
+        bands = [[one for one in ranked if low <= one[0] < high] for low, high in itertools.pairwise(BANDS)]
+        said, found = zip(*[[100 * rate for rate in rates(band)] for band in bands], strict=True)
         errors = [
             196 * math.sqrt(of * (100 - of)) / 100 / math.sqrt(len(band)) for of, band in zip(found, bands, strict=True)
         ]
         left.errorbar(said, found, errors, color=colour, marker="o", markersize=3, capsize=2, label=label)
-        ranked = sorted(typed, key=lambda one: -one[0])
-        count = np.arange(1, len(ranked) + 1)
-        of_these = np.cumsum([one.is_right for _, one in ranked]) / count
-        right.plot(100 * count / len(ranked), 100 * of_these, color=colour, label=label)
+        count = np.cumsum([one.row.weight for _, one in ranked])
+        of_these = np.cumsum([one.row.weight * one.is_right for _, one in ranked]) / count
+        right.plot(100 * count / count[-1], 100 * of_these, color=colour, label=label)
     _dress(left, "what the score says, %", "right, %")
     _dress(right, "certain, % of the rows", "of these right, %")
     right.set_ylim(90, 100.4)

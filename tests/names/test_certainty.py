@@ -212,6 +212,12 @@ NEVER_CERTAIN = {
     "another place's key": MatchRow("Villahermosa", "Centro", "Tabasco", cvegeo="140390001"),
     "withdrawn namesake": MatchRow("Parrilla", "Centro", "Tabasco"),
     "homonym": MatchRow("El Colorado", "Puerto Vallarta", "Jalisco"),
+    "other name outside the bracket": MatchRow("Yuku Ndee (Seybaplaya)", "Centla", "Tabasco"),
+    "firm in a bracket": MatchRow("Frontera [Procesadora de Carnes]", "Centla", "Tabasco"),
+    "farm in a bracket": MatchRow("Frontera (Rancho)", "Centla", "Tabasco"),
+    "one word of eight": MatchRow("Mora Centla Zarco Huerto Lindero Molino Frontera Tabasco", "Centla", "Tabasco"),
+    "initial added": MatchRow("Frontera T", "Centla", "Tabasco"),
+    "word of the municipio added": MatchRow("Frontera Centla", "Centla", "Tabasco"),
 }
 
 

@@ -49,11 +49,6 @@ def faults(index: NameIndex, given: str, nombre: str) -> list[tuple[str, str, st
         ("Chilapa", "Chilapa Zarco", [("missing", "", "zarco", 15.17)]),
         ("La Chilapa", "El Chilapa", [("article", "la", "el", 2.0)]),
         (
-            "Chilapa [Rancho]",
-            "Chilapa",
-            [("bracket_added", "Chilapa [Rancho]", "Chilapa", 3.0), ("wording", "Chilapa [Rancho]", "Chilapa", 1.0)],
-        ),
-        (
             "Zarco (Chilapa)",
             "Chilapa",
             [
@@ -85,6 +80,53 @@ def faults(index: NameIndex, given: str, nombre: str) -> list[tuple[str, str, st
         ("Chil. 2", "Chilapa 2", [("abbreviation", "chil", "chilapa", 4.0)]),
         ("Jylapa", "Gilapa", [("spelling", "jylapa", "gilapa", 2.4)]),
         ("Chilapa (La)", "La Chilapa", []),
+        ("Mora12 Zarco", "Mora 12 Zarco", [("spacing", "mora12 zarco", "mora 12 zarco", 1.0)]),
+        (
+            "Zarco 505",
+            "Zarco Cincuenta y Cinco",
+            [
+                ("number_other", "505", "50", 40.0),
+                ("number_added", "505", "", 18.0),
+                ("number_missing", "", "50", 14.0),
+                ("number_missing", "", "5", 14.0),
+            ],
+        ),
+        ("Zarco 12B", "Zarco 13B", [("added", "12b", "", 14.25), ("missing", "", "13b", 14.25)]),
+        ("Zarco Km1", "Zarco Km12", [("added", "km1", "", 13.33), ("missing", "", "km12", 15.78)]),
+        (
+            "Chilapa (Chilapa Zarco)",
+            "Chilapa Zarco",
+            [
+                ("bracket_added", "Chilapa (Chilapa Zarco)", "chilapa zarco", 3.0),
+                ("wording", "Chilapa (Chilapa Zarco)", "Chilapa Zarco", 1.0),
+            ],
+        ),
+        *(
+            (
+                given,
+                "Chilapa",
+                [("bracket_establishment_added", given, "Chilapa", 3.0), ("wording", given, "Chilapa", 1.0)],
+            )
+            for given in (
+                "Chilapa [Rancho]",
+                "Chilapa (Rancho)",
+                "Chilapa [Bombeo de Agua]",
+                "Chilapa [Juan Mora]",
+                "Chilapa (Procesadora de Carnes)",
+                "Chilapa [Ejido] (Restaurante Mora)",
+            )
+        ),
+        ("Chilapa [Ejido]", "Chilapa", [("kind_added", "ejido", "", 2.5)]),
+        *(
+            (given, "Chilapa", [("bracket_added", given, "Chilapa", 3.0), ("wording", given, "Chilapa", 1.0)])
+            for given in ("Chilapa (Zarco)", "Chilapa (El Zarco de Mora)", "Chilapa [Colonia] (Zarco)")
+        ),
+        ("Mora Centla Chilapa", "Chilapa", [("added", "mora", "", 11.18), ("added", "centla", "", 8.76)]),
+        (
+            "Chilapa Centla Tabasco",
+            "Chilapa",
+            [("added_of_area", "centla", "", 1.0), ("added_of_area", "tabasco", "", 1.0)],
+        ),
     ],
 )
 def test_difference_between_two_names_has_a_kind_words_and_a_penalty(
@@ -104,6 +146,10 @@ def test_difference_between_two_names_has_a_kind_words_and_a_penalty(
         ("Cihlapas 2", "Chilapa", None),
         ("Cihlapas Alta", "Chilapa", None),
         ("CHILAPADOS", "Chilapa Dos", [("spacing", "chilapados", "chilapa dos", 1.0)]),
+        ("CHILAPA2", "Chilapa 2", [("spacing", "chilapa2", "chilapa 2", 1.0)]),
+        ("CHILAPA 505", "Chilapa 50 5", None),
+        ("CHILAPA505", "Chilapa 50 5", None),
+        ("Chilapa Zarco12", "Chilapa Zarco13", None),
         (
             "ELZARCO",
             "Chilapa (El Zarco)",
@@ -113,7 +159,7 @@ def test_difference_between_two_names_has_a_kind_words_and_a_penalty(
             "ELZARCO [Rancho]",
             "El Zarco (Chilapa)",
             [
-                ("bracket_added", "ELZARCO [Rancho]", "ELZARCO", 3.0),
+                ("bracket_establishment_added", "ELZARCO [Rancho]", "ELZARCO", 3.0),
                 ("spacing", "elzarco rancho", "el zarco", 1.0),
                 ("bracket_left_out", "ELZARCO [Rancho]", "El Zarco (Chilapa)", 2.0),
             ],

@@ -28,8 +28,17 @@ HEAVY = {"cost_heavy": 1.0}
         ),
         (MatchRow("EJ. FRANCISCO I. MADERO", *CENTLA), 270030014, {"differences": 1, "kind_added_other": 1}),
         (MatchRow("Pueblo Frontera", *CENTLA), 270030001, {"differences": 1, "kind_added_settlement": 1}),
-        (MatchRow("Rancho Frontera", *CENTLA), 270030001, {"differences": 1, "kind_added_establishment": 1}),
-        (MatchRow("Isla Frontera", *CENTLA), 270030001, {"differences": 1, "kind_added_weighty": 1}),
+        (
+            MatchRow("Rancho Frontera", *CENTLA),
+            270030001,
+            {"differences": 1, "kind_added_establishment": 1, "kind_added_to_town": 1},
+        ),
+        (
+            MatchRow("Isla Frontera", *CENTLA),
+            270030001,
+            {"differences": 1, "kind_added_weighty": 1, "kind_added_to_town": 1},
+        ),
+        (MatchRow("Frontera [Rancho]", *CENTLA), 270030001, {"differences": 2, "bracket_establishment_added": 1}),
         (MatchRow("MARGEN IZQUIERDA", *CENTLA), 270030010, {"differences": 1, "bracket_alone": 1}),
         (MatchRow("Chilapa 1ra. Sección", *CENTLA), 270030010, {"differences": 1, "bracket_left_out": 1}),
         (

@@ -52,6 +52,8 @@ _SOUNDS = (
     ("x", "j"), ("y", "i"), ("ge", "je"), ("gi", "ji"), ("hu", "u"), ("gu", "u"), ("w", "u"), ("c", "k"), ("tz", "s"),
 )  # fmt: skip
 _WITH_PERIOD = re.compile(r"\b(\w++)\.")
+_DIGITS = re.compile("[0-9]+")
+_SQUARE_BRACKETS = re.compile(r"\[([^\[\]]*)")
 _WITHOUT_VOWELS = re.compile("[a-z][^aeiou0-9]+[aeo]?")  # glz, gpe, prsdnt
 
 
@@ -62,6 +64,7 @@ class GivenName(NamedTuple):
     damage: NameFault | None  # letters of MS-DOS, or a date of a spreadsheet, that were undone
     folded: str
     letters: str  # folded, outside its brackets, without spaces
+    digits: list[str]  # the numbers in these letters, as the spaces part them
     initials: tuple[str, ...]  # its words of one letter, folded
     shortened: frozenset[str]  # its words that are cut short, as a period behind them or missing vowels show
     spoken: str | None  # folded, with a trailing article moved to the front: "Paz, La" is "la paz"
@@ -77,13 +80,18 @@ def read_name(text: str) -> GivenName:
     main, inner = take_apart(text)
     moved = with_article(main)
     folded = fold(text)
-    spoken = fold(moved) if moved else fold(main) if main != text and not inner else None
+    folded_main = folded if main is text else fold(main)
+    spoken = fold(moved) if moved else folded_main if main != text and not inner else None
     found = variants(text)
     readings: list[tuple[tuple[str, ...], NameFault | None]] = [(found[0], None)]
     if len(found) > 1:
-        readings[0] = found[0], _fault(Difference.BRACKET_ADDED, text, main)
+        added = Difference.BRACKET_ESTABLISHMENT_ADDED if _has_establishment(text, inner) else Difference.BRACKET_ADDED
+        readings[0] = found[0], _fault(added, text, main)
         readings.append((found[1], None))
-        readings += [(words, _fault(Difference.BRACKET_ADDED_ALONE, text, " ".join(words))) for words in found[2:4]]
+        for part in found[2:4]:
+            is_longer = set(found[0]) <= set(part)  # `Chiconcillo (Santiago Chiconcillo)`
+            alone = Difference.BRACKET_ADDED if is_longer else Difference.BRACKET_ADDED_ALONE
+            readings.append((part, _fault(alone, text, " ".join(part))))
     words = folded.split()[:MAX_WORDS]
     shortened = {word for word in words if _WITHOUT_VOWELS.fullmatch(word)}
     if "." in text:
@@ -92,13 +100,24 @@ def read_name(text: str) -> GivenName:
         text,
         None if text == written or len(repaired) < len(written) else _fault(Difference.WORDING, written, text),
         folded,
-        (folded if main is text else fold(main)).replace(" ", ""),
+        folded_main.replace(" ", ""),
+        _DIGITS.findall(folded_main),
         tuple(word for word in words if len(word) == 1),
         frozenset(shortened),
         spoken,
         _articles(spoken or folded),
         tuple(readings),
     )
+
+
+def _has_establishment(text: str, inner: Iterable[str]) -> bool:
+    """Return whether a bracket of a name says that it is one of an establishment or a single property.
+
+    INEGI uses square brackets for these and for kinds of places: `[Rancho]`, `[Bombeo de Agua]`, `[Ejido]`.
+    """
+    if any(words[0] in ESTABLISHMENTS for words in map(canonical, inner) if words):
+        return True
+    return not all(GENERICS.issuperset(canonical(part)) for part in _SQUARE_BRACKETS.findall(text))
 
 
 def _fault(difference: Difference, given: str, found: str) -> NameFault:
@@ -159,8 +178,7 @@ def compare_letters(given: GivenName, place: IndexedLocality) -> NameDifference 
 
     None if none is much alike, or if they have other numbers or contrasting words.
     """
-    words, first = given.readings[0]
-    before = [fault for fault in (given.damage, first) if fault]
+    before = [fault for fault in (given.damage, given.readings[0][1]) if fault]
     best: NameDifference | None = None
     for full in dict.fromkeys((place.nombre, *(name.written for name in place.names if name.written))):
         apart = take_apart(full)
@@ -169,7 +187,7 @@ def compare_letters(given: GivenName, place: IndexedLocality) -> NameDifference 
             likeness = _likeness(given.letters, folded.replace(" ", "")) if folded else 0.0
             if likeness < weights.MIN_WHOLE_LIKENESS:
                 continue
-            if likeness < 1 and _distinguishing(words) != _distinguishing(canonical(part)):
+            if _contradicts(given, part, is_spaced=likeness == 1):
                 continue
             penalty = round(PENALTIES[Difference.SPACING] + (1 - likeness) * weights.SPELLING_PENALTY, 2)
             difference = Difference.SPACING if likeness == 1 else Difference.LETTERS
@@ -186,16 +204,26 @@ def compare_letters(given: GivenName, place: IndexedLocality) -> NameDifference 
     return best
 
 
+def _contradicts(given: GivenName, part: str, *, is_spaced: bool) -> bool:
+    """Return whether a name has other numbers or contrasting words; `is_spaced` if only spaces differ."""
+    if is_spaced:
+        return given.digits != _DIGITS.findall(fold(part))
+    return _distinguishing(given.readings[0][0]) != _distinguishing(canonical(part))
+
+
 def _distinguishing(words: Iterable[str]) -> set[str]:
     """Return the numbers and contrasting words of a name."""
-    return {word for word in words if word.isdigit() or word in CONTRASTING}
+    return {*_DIGITS.findall(" ".join(words)), *CONTRASTING.intersection(words)}
 
 
 def _written_as_one_word(
     given: GivenName, reading: tuple[str, ...], words: tuple[str, ...], written: str
 ) -> list[NameFault] | None:
     """Return the fault of a name without its spaces, such as `Cuatrociénegas`, in which a number stays in letters."""
-    if len(reading) == 1 and len(words) > 1 and given.folded == fold(written).replace(" ", ""):
+    if len(reading) != 1 or len(words) == 1:
+        return None
+    folded = fold(written)
+    if given.folded == folded.replace(" ", "") and _has_same_digits([given.folded], [folded]):
         return [_fault(Difference.SPACING, given.folded, " ".join(words))]
     return None
 
@@ -247,7 +275,7 @@ def _compare_words(
     if not added and not missing and not faults:
         return [_fault(Difference.ORDER, " ".join(given), " ".join(found))]
     if added and missing:
-        if "".join(given) == "".join(found):
+        if "".join(given) == "".join(found) and _has_same_digits(given, found):
             return [_fault(Difference.SPACING, " ".join(given), " ".join(found))]
         faults += _pair(added, missing, name.shortened)
     if _shares_nothing(given, added):
@@ -260,6 +288,11 @@ def _compare_words(
         if cost >= least:
             return None
     return faults if cost < least else None
+
+
+def _has_same_digits(given: Iterable[str], found: Iterable[str]) -> bool:
+    """Return whether two texts have the same numbers in digits; a space between two digits makes two of one."""
+    return _DIGITS.findall(" ".join(given)) == _DIGITS.findall(" ".join(found))
 
 
 def _shares_nothing(given: Sequence[str], added: Sequence[str]) -> bool:
@@ -292,8 +325,9 @@ def _faults_of_unpaired(
         yield from _conflicts(added, missing)
     has_number = any(map(str.isdigit, (*given, *found)))
     first = True
+    areas = set(_areas_behind(added, given, place))
     for word in added:
-        if word != given[0] and (word in place.municipio_words or word in place.state_words):
+        if word in areas:
             yield _fault(Difference.AREA_ADDED, word, "")
         else:
             yield _added(word, letters, has_number=has_number, first=first)
@@ -302,6 +336,14 @@ def _faults_of_unpaired(
     for word in missing:
         yield _missing(word, letters, has_number=has_number, first=first)
         first = first and word in GENERICS
+
+
+def _areas_behind(added: Sequence[str], given: Sequence[str], place: IndexedLocality) -> Iterable[str]:
+    """Yield the words of the place's areas with which the given name ends."""
+    for word in reversed(given[1:]):
+        if word not in added or not (word in place.municipio_words or word in place.state_words):
+            return
+        yield word
 
 
 def _conflicts(added: Sequence[str], missing: Sequence[str]) -> Iterable[NameFault]:
@@ -372,7 +414,7 @@ def _pair(added: list[str], missing: list[str], shortened: Collection[str]) -> l
             (-likeness, one, other)
             for one in ones
             for other in others
-            if (likeness := _likeness(one, other)) >= weights.MIN_WORD_LIKENESS
+            if (likeness := _likeness(one, other)) >= weights.MIN_WORD_LIKENESS and _has_same_digits([one], [other])
         ]
     )
     faults = []
@@ -396,7 +438,7 @@ def _pair_abbreviated(added: list[str], missing: list[str], shortened: Collectio
     """Pair words that are cut short with those that have their letters."""
     faults = []
     for one in tuple(added):
-        if len(one) > 1 and not one.isdigit():
+        if len(one) > 1 and one.isalpha():
             is_short = one in shortened
             other = next((word for word in missing if _is_short_for(one, word, only_beginning=not is_short)), None)
             if other:
@@ -422,7 +464,7 @@ def _pair_joined(added: list[str], missing: list[str]) -> list[NameFault]:
     if len(added) == len(missing) == 1:
         return []
     likeness = _likeness("".join(added), "".join(missing))
-    if likeness >= weights.MIN_SPACING_LIKENESS:
+    if likeness >= weights.MIN_SPACING_LIKENESS and _has_same_digits(added, missing):
         penalty = PENALTIES[Difference.SPACING] + (1 - likeness) * weights.SPELLING_PENALTY
         fault = NameFault(Difference.SPACING, " ".join(added), " ".join(missing), round(penalty, 2))
         added.clear()

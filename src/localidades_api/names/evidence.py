@@ -1,7 +1,7 @@
 """Gathers the evidence for a place that a row may refer to, and finds reasons for doubt."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from localidades_api.catalogue.folding import fold
@@ -19,9 +19,9 @@ _OTHER_NAMES = frozenset({"former_name", "bracket", "seat", "everyday"})  # code
 _CONTRADICTIONS = frozenset(
     {
         Difference.KEY, Difference.ESTADO, Difference.MUNICIPIO_UNKNOWN, Difference.MUNICIPIO_ADDED, Difference.ADDED,
-        Difference.NUMBER_ADDED,
-        Difference.NUMBER_MISSING, Difference.FIRST_NUMBER_MISSING, Difference.NUMBER_OTHER,
-        Difference.CONTRAST_ADDED, Difference.CONTRAST_MISSING, Difference.CONTRAST_OTHER,
+        Difference.INITIAL_ADDED, Difference.AREA_ADDED, Difference.NUMBER_ADDED, Difference.NUMBER_MISSING, Difference.FIRST_NUMBER_MISSING,
+        Difference.NUMBER_OTHER, Difference.CONTRAST_ADDED, Difference.CONTRAST_MISSING, Difference.CONTRAST_OTHER,
+        Difference.BRACKET_ESTABLISHMENT_ADDED, Difference.BRACKET_ADDED_ALONE,
     }
 )  # fmt: skip
 
@@ -48,8 +48,8 @@ def is_called(faults: Sequence[NameFault]) -> bool:
 def contradicts(fault: NameFault) -> bool:
     """Return whether a fault may be due to another place, whatever else agrees.
 
-    So it is with a word that the place's name lacks, such as a second surname, and with a different number or
-    contrasting word.
+    So it is with a word that the place's name lacks, such as a second surname, with a different number or contrasting
+    word, with an establishment in brackets, and if only the row's bracket has the name.
     """
     return fault.difference in _CONTRADICTIONS
 
@@ -90,7 +90,8 @@ _OWN_EVIDENCE: dict[Difference, str] = {
             Difference.ARTICLE, Difference.ORDER, Difference.EVERYDAY, Difference.FORMER_NAME,
             Difference.FORMER_NAME_LITERALLY, Difference.SEAT, Difference.SEAT_WITH_NAMESAKE,
             Difference.BRACKET_LEFT_OUT, Difference.BRACKET_ESTABLISHMENT_LEFT_OUT, Difference.BRACKET_ALONE,
-            Difference.BRACKET_ADDED, Difference.BRACKET_ADDED_ALONE, Difference.NUMBER_ADDED,
+            Difference.BRACKET_ADDED, Difference.BRACKET_ESTABLISHMENT_ADDED, Difference.BRACKET_ADDED_ALONE,
+            Difference.NUMBER_ADDED,
             Difference.NUMBER_MISSING, Difference.NUMBER_OTHER, Difference.CONTRAST_ADDED,
             Difference.CONTRAST_MISSING, Difference.CONTRAST_OTHER, Difference.AREA_ADDED,
         )
@@ -109,6 +110,8 @@ _DISAGREEING = frozenset(
         Difference.CONTRAST_OTHER,
     }
 )  # fmt: skip
+# Differences that don't say which words of the given name the place's name lacks.
+_OF_OTHER_WORDS = frozenset({Difference.LETTERS, Difference.BRACKET_ADDED_ALONE})
 _MUNICIPIO = frozenset(
     {
         Difference.MUNICIPIO_UNLIKE, Difference.MUNICIPIO_FORMER, Difference.MUNICIPIO_LIKE_FORMER,
@@ -136,7 +139,7 @@ class Question(NamedTuple):
 def gather(question: Question, place: IndexedLocality, faults: Sequence[NameFault], lead: float) -> dict[str, float]:
     """Return the evidence for a place by name, without zeros; `lead` is in penalties, over the best of the others."""
     found: dict[str, float] = {"any": 1.0}
-    for name, value in _of_faults(question, faults):
+    for name, value in _of_faults(question, place, faults):
         found[name] = found.get(name, 0.0) + value
     found.update(_of_words(question, place, faults))
     found.update(_of_area(question, faults))
@@ -151,7 +154,7 @@ def gather(question: Question, place: IndexedLocality, faults: Sequence[NameFaul
     return found
 
 
-def _of_faults(question: Question, faults: Sequence[NameFault]) -> Iterator[tuple[str, float]]:
+def _of_faults(question: Question, place: IndexedLocality, faults: Sequence[NameFault]) -> Iterator[tuple[str, float]]:
     differences = [fault.difference for fault in faults if fault.difference not in _NOT_OF_NAME]
     if not differences:
         yield "same_name", 1.0
@@ -164,10 +167,10 @@ def _of_faults(question: Question, faults: Sequence[NameFault]) -> Iterator[tupl
     if not _MISSING.isdisjoint(differences):
         yield "missing", 1.0
     for fault in faults:
-        yield from _of_fault(question, fault)
+        yield from _of_fault(question, place, fault)
 
 
-def _of_fault(question: Question, fault: NameFault) -> Iterator[tuple[str, float]]:
+def _of_fault(question: Question, place: IndexedLocality, fault: NameFault) -> Iterator[tuple[str, float]]:
     difference = fault.difference
     if name := _OWN_EVIDENCE.get(difference):
         yield name, 1.0
@@ -178,7 +181,7 @@ def _of_fault(question: Question, fault: NameFault) -> Iterator[tuple[str, float
     elif difference in _MISSING:
         yield "missing_rarity", question.rarity(fault.found)
     elif difference in _KINDS:
-        yield f"{difference}_{_sort_of_kind(fault.given or fault.found)}", 1.0
+        yield from _of_kind(place, fault)
     elif difference is Difference.LETTERS:
         yield "letters", 1.0
         yield "letters_cost", fault.penalty / 10
@@ -187,6 +190,14 @@ def _of_fault(question: Question, fault: NameFault) -> Iterator[tuple[str, float
         yield "abbreviation_of_a_word", float(question.is_word(fault.given))
     elif difference is Difference.SPELLING:
         yield from _of_spelling(question, fault)
+
+
+def _of_kind(place: IndexedLocality, fault: NameFault) -> Iterator[tuple[str, float]]:
+    sort = _sort_of_kind(fault.given or fault.found)
+    yield f"{fault.difference}_{sort}", 1.0
+    # The ejido or the farm that has the name of a town is a place of its own.
+    if fault.difference is Difference.KIND_ADDED and sort != "settlement" and place.flags & (SEAT | URBAN):
+        yield "kind_added_to_town", 1.0
 
 
 def _of_spelling(question: Question, fault: NameFault) -> Iterator[tuple[str, float]]:
@@ -208,12 +219,15 @@ def _sort_of_kind(word: str) -> str:
 def _of_words(question: Question, place: IndexedLocality, faults: Sequence[NameFault]) -> Iterator[tuple[str, float]]:
     """Yield how much of the given name, and of the place's outside its brackets, agrees, by the rarity of the words."""
     differ = {word for fault in faults if fault.difference in _DISAGREEING for word in fault.given.split()}
-    if any(fault.difference is Difference.LETTERS for fault in faults):
+    words: Collection[str] = question.words
+    if any(fault.difference is Difference.BRACKET_ADDED_ALONE for fault in faults):
+        words = sorted(question.all_words)
+    if any(fault.difference in _OF_OTHER_WORDS for fault in faults):
         differ.update(set(question.words).difference(*(name.words for name in place.names)))
-    shared = [word for word in question.words if word not in differ and word not in GENERICS]
+    shared = [word for word in words if word not in differ and word not in GENERICS]
     yield "shared_rarity", min(weights.MAX_SHARED_RARITY, sum(map(question.rarity, shared)))
     yield "shared_words", float(min(weights.MAX_SHARED_WORDS, len(shared)))
-    given = sum(question.rarity(word) for word in question.words if word not in place.municipio_words)
+    given = sum(question.rarity(word) for word in words if word not in place.municipio_words)
     agreed = sum(question.rarity(word) for word in shared if word not in place.municipio_words)
     yield "share_of_given", agreed / given if given else 1.0
     main = place.names[0].words

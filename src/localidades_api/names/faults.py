@@ -52,6 +52,7 @@ class Difference(StrEnum):
     BRACKET_ESTABLISHMENT_LEFT_OUT = "bracket_establishment_left_out", "bracket"  # a bracket such as [Rancho]
     BRACKET_ALONE = "bracket_alone", "bracket"  # only what is in the place's brackets was given
     BRACKET_ADDED = "bracket_added", "bracket"
+    BRACKET_ESTABLISHMENT_ADDED = "bracket_establishment_added", "bracket"
     BRACKET_ADDED_ALONE = "bracket_added_alone", "bracket"  # only what is in the row's brackets is compared
 
     # Other names of a place

@@ -61,7 +61,9 @@ GENERICS = _words(
 ESTABLISHMENTS = _words(
     """rancho granja granjas restaurante vivero huerta balneario quinta hotel motel establo gasolinera aserradero
     corrales vinedos bodega empaque propiedad invernadero empacadora avicola campamento gasera trituradora mina basurero
-    fabrica ganadera escuela relleno rastro finca parque residencial agropecuaria industria sociedad lienzo"""
+    fabrica ganadera escuela relleno rastro finca parque residencial agropecuaria industria sociedad lienzo planta
+    taller procesadora distribuidora constructora comercializadora deshidratadora ladrillera bloquera frigorifico
+    bodegas viveros graneros transportes subestacion caseta club universidad instituto aeropuerto compania"""
 )
 # Kinds of a whole village or town.
 SETTLEMENTS = _words("pueblo poblado villa ciudad heroica heroico h localidad cabecera")

@@ -33,6 +33,7 @@ PENALTIES: Mapping[Difference, float] = {
     Difference.BRACKET_ESTABLISHMENT_LEFT_OUT: 4.0,
     Difference.BRACKET_ALONE: 6.0,
     Difference.BRACKET_ADDED: 3.0,
+    Difference.BRACKET_ESTABLISHMENT_ADDED: 3.0,
     Difference.BRACKET_ADDED_ALONE: 8.0,
     Difference.SEAT: 1.5,
     Difference.SEAT_WITH_NAMESAKE: 4.0,

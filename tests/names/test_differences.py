@@ -121,6 +121,11 @@ def faults(index: NameIndex, given: str, nombre: str) -> list[tuple[str, str, st
             (given, "Chilapa", [("bracket_added", given, "Chilapa", 3.0), ("wording", given, "Chilapa", 1.0)])
             for given in ("Chilapa (Zarco)", "Chilapa (El Zarco de Mora)", "Chilapa [Colonia] (Zarco)")
         ),
+        (
+            "Chilapa Centla",
+            "Chilapa Mora",
+            [("added", "centla", "", 16.15), ("missing", "", "mora", 12.77)],
+        ),
         ("Mora Centla Chilapa", "Chilapa", [("added", "mora", "", 11.18), ("added", "centla", "", 8.76)]),
         (
             "Chilapa Centla Tabasco",

@@ -325,7 +325,7 @@ def _faults_of_unpaired(
         yield from _conflicts(added, missing)
     has_number = any(map(str.isdigit, (*given, *found)))
     first = True
-    areas = set(_areas_behind(added, given, place))
+    areas = set(_areas_behind(added, given, place)) if GENERICS.issuperset(missing) else set()
     for word in added:
         if word in areas:
             yield _fault(Difference.AREA_ADDED, word, "")
@@ -339,7 +339,7 @@ def _faults_of_unpaired(
 
 
 def _areas_behind(added: Sequence[str], given: Sequence[str], place: IndexedLocality) -> Iterable[str]:
-    """Yield the words of the place's areas with which the given name ends."""
+    """Yield the words of the place's areas that follow its name."""
     for word in reversed(given[1:]):
         if word not in added or not (word in place.municipio_words or word in place.state_words):
             return

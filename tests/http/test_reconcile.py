@@ -175,7 +175,7 @@ async def test_name_is_matched_to_its_key_with_leading_zeros(client: httpx.Async
     assert candidate == {
         "id": "010020001",
         "name": "Asientos, Municipio 002, Aguascalientes",
-        "score": 99.78,
+        "score": 99.57,
         "match": True,
         "type": [{"id": "localidad", "name": "Localidad (locality)"}],
         "features": [],

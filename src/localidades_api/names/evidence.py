@@ -19,9 +19,10 @@ _OTHER_NAMES = frozenset({"former_name", "bracket", "seat", "everyday"})  # code
 _CONTRADICTIONS = frozenset(
     {
         Difference.KEY, Difference.ESTADO, Difference.MUNICIPIO_UNKNOWN, Difference.MUNICIPIO_ADDED, Difference.ADDED,
-        Difference.INITIAL_ADDED, Difference.AREA_ADDED, Difference.NUMBER_ADDED, Difference.NUMBER_MISSING, Difference.FIRST_NUMBER_MISSING,
-        Difference.NUMBER_OTHER, Difference.CONTRAST_ADDED, Difference.CONTRAST_MISSING, Difference.CONTRAST_OTHER,
-        Difference.BRACKET_ESTABLISHMENT_ADDED, Difference.BRACKET_ADDED_ALONE,
+        Difference.INITIAL_ADDED, Difference.AREA_ADDED, Difference.NUMBER_ADDED, Difference.NUMBER_MISSING,
+        Difference.FIRST_NUMBER_MISSING, Difference.NUMBER_OTHER, Difference.CONTRAST_ADDED,
+        Difference.CONTRAST_MISSING, Difference.CONTRAST_OTHER, Difference.BRACKET_ESTABLISHMENT_ADDED,
+        Difference.BRACKET_ADDED_ALONE,
     }
 )  # fmt: skip
 

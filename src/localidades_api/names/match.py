@@ -52,7 +52,7 @@ from localidades_api.names.weights import PENALTIES
 
 MAX_CANDIDATES = 5
 # A clave, or the whole key, before a name: `0001 Bacalar`. No name of the catalogue begins so.
-_KEY_BEFORE_NAME = re.compile(r"(?:([0-9]{4})|([0-9]{9}))[\s.:)-]+(\w.*)", re.DOTALL)
+_KEY_BEFORE_NAME = re.compile(r"(?:([0-9]{4})|([0-9]{9}))[\s.:)-]+([^\W\d].*)", re.DOTALL)
 _PROPOSED = 8  # names of a municipio that each measure of similarity proposes for a comparison word by word
 _JUDGED = 12  # candidates of a row at most whose probabilities are compared
 _HOMONYMS = 24  # places of one name that are compared

@@ -1,12 +1,13 @@
 """A certain key agrees with the areas that the row gives."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from localidades_api.names.build import build_index
 from localidades_api.names.index import NameIndex
-from localidades_api.names.places import MIN_URBAN, IndexedPlace
+from localidades_api.names.places import MIN_URBAN, Former, IndexedPlace
 from localidades_api.names.rows import MatchRow
 
 PLACES = (
@@ -199,6 +200,20 @@ def test_place_that_is_called_so_is_found_by_its_exact_name(index: NameIndex) ->
     assert index.match(MatchRow("Ninguno", "Zapopan", "Jalisco", cvegeo="141200007")).id == 141200007
     assert index.match(MatchRow("Ninguno, Zapopan, Jalisco")).outcome == "ambiguous"
     assert index.match(MatchRow("Ninguna, Zapopan, Jalisco")).outcome == "none"
+
+
+def test_place_that_is_called_so_comes_before_one_that_was(tmp_path: Path) -> None:
+    former = Former("Ninguno", "Zapopan", 141200338)
+    places = [
+        IndexedPlace(141200338, "Ninguno (Armando)", 14120, "Zapopan", 14, "Jalisco", "R", 90, former=(former,)),
+        *(IndexedPlace(141200339 + at, "Ninguno", 14120, "Zapopan", 14, "Jalisco", "R", 1) for at in range(3)),
+    ]
+    build_index(tmp_path / "names", places)
+    index = NameIndex(tmp_path / "names")
+    result = index.match(MatchRow("Ninguno", "Zapopan", "Jalisco"))
+    index.close()
+    assert result.outcome == "ambiguous"
+    assert {one.id for one in result.candidates} == {141200339, 141200340, 141200341}
 
 
 @pytest.mark.parametrize(

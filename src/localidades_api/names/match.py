@@ -666,11 +666,12 @@ def _only_literal(result: MatchResult, *, has_point: bool) -> MatchResult:
     Only the point of the row makes one of them certain.
     """
     found = tuple(one for one in result.candidates if all(is_of_area(fault) for fault in one.faults))
-    if not found or result.best not in found:
+    if not found or result.outcome == "none":
         return MatchResult("none", None, 0.0, found, result.withdrawn)
-    return result._replace(
-        outcome=result.outcome if has_point or result.outcome == "none" else "ambiguous", candidates=found
-    )
+    is_first = found[0] == result.best  # and no place that had the name, or has a name like it
+    outcome = result.outcome if has_point and is_first else "ambiguous"
+    margin = found[0].score - (found[1].score if len(found) > 1 else 0.0)
+    return MatchResult(outcome, found[0], round(margin, 2), found, result.withdrawn)
 
 
 def _weigh(results: Sequence[MatchResult], sure: float) -> MatchResult:

@@ -23,6 +23,7 @@ from tests.support.application import client_of, import_file, running_app
 from tests.support.browser import launched
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.downloads import large_places
+from tests.support.golden import Golden
 from tests.support.machine import reachable_folder
 from tests.support.names import open_index
 from tests.support.pooler import pooling_the_service
@@ -54,6 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
     obey Ctrl-C, which a shell has background jobs such as `make test &` ignore.
     """
     os.nice(NICENESS)
+    Golden.regenerates = config.getoption("--regen")
     if not hasattr(config, "workerinput"):  # the main process
         folder = ExitStack()
         share(folder.enter_context(reachable_folder()))
@@ -63,7 +65,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add --pooler, which connects the tests' services through PgBouncer."""
+    """Add --pooler, which connects the tests' services through PgBouncer, and --regen, which writes golden files."""
+    parser.addoption("--regen", action="store_true", help="write the golden files that differ (look at the diff)")
     parser.addoption("--pooler", choices=["session", "transaction"], help="put PgBouncer between services and Postgres")
 
 

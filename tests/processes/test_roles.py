@@ -11,7 +11,7 @@ from alembic import command
 
 from localidades_api.database.pool import Database
 from tests.support.catalogue import many, write_catalogue
-from tests.support.database import connected, rights_of
+from tests.support.database import connected
 from tests.support.postgres import alembic_config, new_database, own_name
 from tests.support.waiting import in_thread
 from tests.support.wire import ask, await_names, environment, run, serving
@@ -261,15 +261,6 @@ def test_importer_takes_over_existing_tables(roles: Roles, tmp_path: Path) -> No
 
 
 # -- Again
-
-
-def test_roles_command_is_idempotent(roles: Roles) -> None:
-    def rights() -> list[list[str]]:
-        return in_thread(lambda: asyncio.run(rights_of(roles.owner, roles.reader, roles.importer)))
-
-    before = rights()
-    make(roles)
-    assert rights() == before
 
 
 def test_extra_rights_of_the_reader_are_revoked(server: str, seeded: str) -> None:

@@ -1,7 +1,6 @@
 """Reads the contents of a database directly, not through the service."""
 
 import json
-import re
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -41,30 +40,6 @@ async def connected(url: str) -> AsyncIterator[asyncpg.Connection]:
         yield connection
     finally:
         await connection.close()
-
-
-async def rights_of(url: str, reader: str, importer: str) -> list[list[str]]:
-    """Return the rights and settings of two roles in a database, with other names for them and the database."""
-    async with connected(url) as connection:
-        rows = await connection.fetch(
-            """
-            SELECT 'table', relname::text, pg_get_userbyid(relowner)::text, relacl::text FROM pg_class
-             WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')
-            UNION SELECT 'schema', nspname::text, '', nspacl::text FROM pg_namespace WHERE nspname = 'public'
-            UNION SELECT 'database', datname::text, '', datacl::text FROM pg_database WHERE datname = current_database()
-            UNION SELECT 'default', defaclrole::regrole::text, '', defaclacl::text FROM pg_default_acl
-            UNION SELECT 'role', rolname::text, '', concat(rolsuper, rolcanlogin, rolcreaterole) FROM pg_roles
-             WHERE rolname = ANY ($1)
-            UNION SELECT 'setting', setrole::regrole::text, '', setconfig::text FROM pg_db_role_setting
-             WHERE setrole::regrole::text = ANY ($1)
-            """,
-            [reader, importer],
-        )
-        name = await connection.fetchval("SELECT current_database()")
-    # The letters of all rights have one more since Postgres 17.
-    own = {reader: "{reader}", importer: "{importer}", name: "{database}", "arwdDxtm": "all", "arwdDxt": "all"}
-    names = re.compile("|".join(own))
-    return sorted([names.sub(lambda found: own[found[0]], str(cell)) for cell in row] for row in rows)
 
 
 async def photograph(url: str) -> dict[str, list[tuple[Any, ...]]]:

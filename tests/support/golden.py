@@ -1,7 +1,4 @@
-"""Golden files, in tests/golden if no other folder is named.
-
-To renew a golden file, delete it and run its test twice: the first run writes it and fails.
-"""
+"""Golden files, in tests/golden if no other folder is named. `--regen` writes those that differ."""
 
 import json
 from difflib import unified_diff
@@ -12,16 +9,24 @@ import pytest
 GOLDEN = Path(__file__).parents[1] / "golden"
 
 
+class Golden:
+    """Whether golden files are written; tests/conftest.py reads the option."""
+
+    regenerates = False
+
+
 def assert_golden(name: str, content: bytes, folder: Path = GOLDEN) -> None:
-    """Compare bytes with a golden file; show the lines that differ."""
+    """Compare bytes with a golden file and show the lines that differ; with --regen, write them instead."""
     path = folder / name
-    if not path.exists():
-        path.parent.mkdir(exist_ok=True)
+    expected = path.read_bytes() if path.exists() else b""
+    if content == expected:
+        return
+    if Golden.regenerates:
         path.write_bytes(content)
-        pytest.fail(f"{path} was written: look at it")
-    if (expected := path.read_bytes()) != content:
-        before, now = (text.decode(errors="backslashreplace").splitlines() for text in (expected, content))
-        pytest.fail("\n".join(unified_diff(before, now, name, "now", n=2, lineterm="")) or "The line breaks differ.")
+        return
+    before, now = (text.decode(errors="backslashreplace").splitlines() for text in (expected, content))
+    difference = "\n".join(unified_diff(before, now, name, "now", n=2, lineterm="")) or "The line breaks differ."
+    pytest.fail(f"{difference}\nIf this is right, run the test with --regen.")
 
 
 def assert_golden_json(name: str, value: object) -> None:

@@ -23,7 +23,7 @@ export UV_SYSTEM_CERTS := true
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run quick sql test coverage tail faults fuzz mutants test-tools lint format docs bench dist sbom audit requirements vendored clean
+.PHONY: help run quick sql test coverage tail faults fuzz test-tools lint format docs bench dist sbom audit requirements vendored clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "  make %-12s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,9 +59,6 @@ faults: $(VENV)/dev.stamp $(PATRONI)/patroni.stamp ## Stop, kill, pause and disc
 
 fuzz: $(VENV)/dev.stamp $(FUZZER)/fuzz.stamp ## Change inputs at random, a minute for each reader; ARGS="workbook --seconds 3600"
 	PYTHONPATH="$(FUZZER)" "$(BIN)/python" -m tests.fuzz $(ARGS)
-
-mutants: $(VENV)/dev.stamp $(BROWSER) ## Change one thing at a time in copies of the tree, and list what no test notices; ARGS="--seed 7 --count 30"
-	"$(BIN)/python" -m tests.mutation $(ARGS)
 
 test-tools: $(TEST_TOOLS) $(PATRONI)/patroni.stamp ## Install the tools of the slow tests: client generators, readers of files, axe, Patroni
 

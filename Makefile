@@ -10,11 +10,10 @@ PATRONI := build/patroni
 FUZZER := build/fuzz/lib
 READERS := build/readers/.venv
 PYTHON_CLIENT := tests/clients/python/.venv
-TYPESCRIPT_CLIENT := tests/clients/typescript/node_modules
-ARCGIS_CLIENT := tests/clients/arcgis/node_modules
+NPM_CLIENTS := tests/clients/node_modules
 BROWSER := tests/browser/node_modules
 VALIDATOR := tests/validator/node_modules
-TEST_TOOLS := $(PYTHON_CLIENT)/test.stamp $(READERS)/readers.stamp $(TYPESCRIPT_CLIENT) $(ARCGIS_CLIENT) $(BROWSER) $(VALIDATOR)
+TEST_TOOLS := $(PYTHON_CLIENT)/test.stamp $(READERS)/readers.stamp $(NPM_CLIENTS) $(BROWSER) $(VALIDATOR)
 UV := build/uv/bin/uv
 MANIFESTS := $(filter-out %kustomization.yaml %cluster.yaml,$(wildcard deploy/kubernetes/*.yaml deploy/kubernetes/jobs/*.yaml deploy/kubernetes/postgres/*.yaml))
 # The certificate of an organization's proxy is only in the system's store.
@@ -113,7 +112,7 @@ sbom: $(SUPPLY)/supply.stamp ## List the components of a deployment: CycloneDX, 
 	PYTHONWARNINGS=ignore "$(SUPPLY)/bin/cyclonedx-py" requirements requirements/serve.txt --pyproject pyproject.toml --mc-type application \
 		--output-reproducible --validate --output-file build/sbom.cdx.json
 
-PINNED = $(wildcard requirements/*.txt) benchmarks/requirements.txt tests/clients/python/requirements.txt
+PINNED = $(wildcard requirements/*.txt) benchmarks/requirements.txt
 
 audit: $(SUPPLY)/supply.stamp ## Check the pinned dependencies for known vulnerabilities (needs the network)
 	@rm -f build/audit.json
@@ -137,7 +136,6 @@ requirements: $(UV) ## Pin the newest dependencies, with hashes
 	$(COMPILE:pyproject.toml=) --constraint requirements/dev.txt --group bench --output-file benchmarks/requirements.txt
 	$(COMPILE:pyproject.toml=) --upgrade --group docs --output-file requirements/docs.txt
 	$(COMPILE:pyproject.toml=) --upgrade --group supply --output-file requirements/supply.txt
-	$(COMPILE:pyproject.toml=) --upgrade --group clients --output-file tests/clients/python/requirements.txt
 	$(COMPILE:pyproject.toml=) --upgrade --group patroni --output-file requirements/patroni.txt
 	$(COMPILE:pyproject.toml=) --upgrade --group fuzz --output-file requirements/fuzz.txt
 	$(COMPILE:pyproject.toml=) --upgrade --group readers --output-file requirements/readers.txt
@@ -148,7 +146,7 @@ vendored: $(VENV)/dev.stamp ## Update the vendored scripts of the map from npm: 
 	"$(BIN)/python" -m tests.browser.vendored
 
 clean: ## Remove the virtual environment and caches; the database stays
-	rm -rf "$(VENV)" build/uv "$(PEERS)" "$(DOCS)" "$(SUPPLY)" "$(READERS)" "$(PYTHON_CLIENT)" "$(TYPESCRIPT_CLIENT)" "$(ARCGIS_CLIENT)" "$(BROWSER)" "$(VALIDATOR)"
+	rm -rf "$(VENV)" build/uv "$(PEERS)" "$(DOCS)" "$(SUPPLY)" "$(READERS)" "$(PYTHON_CLIENT)" "$(NPM_CLIENTS)" "$(BROWSER)" "$(VALIDATOR)"
 	rm -rf benchmarks/peers/fastify/node_modules
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
@@ -185,8 +183,10 @@ $(SUPPLY)/supply.stamp: requirements/supply.txt $(UV)
 	$(call sync,$(SUPPLY),$<)
 	@touch "$@"
 
-$(PYTHON_CLIENT)/test.stamp: tests/clients/python/requirements.txt $(UV)
-	$(call sync,$(PYTHON_CLIENT),$<)
+# Throw-away clients of the slow tests: exact versions, without a lock file.
+$(PYTHON_CLIENT)/test.stamp: pyproject.toml $(UV)
+	@test -x "$(PYTHON_CLIENT)/bin/python" || "$(UV)" venv --quiet --python "$(PYTHON)" "$(PYTHON_CLIENT)"
+	"$(UV)" pip install --quiet --python "$(PYTHON_CLIENT)" --group clients
 	@touch "$@"
 
 $(READERS)/readers.stamp: requirements/readers.txt $(UV)
@@ -212,8 +212,11 @@ $(UV): requirements/uv.txt
 	@touch "$@"
 
 # Without Node, the tests that need it are left out; CI has it.
-$(TYPESCRIPT_CLIENT) $(ARCGIS_CLIENT) $(BROWSER) $(VALIDATOR): %/node_modules: %/package-lock.json
-	@if command -v npm > /dev/null; then npm ci --prefix "$(@D)" --no-audit --no-fund --loglevel=error && touch "$@"; \
+$(BROWSER) $(VALIDATOR): %/node_modules: %/package-lock.json
+$(NPM_CLIENTS): tests/clients/package.json
+$(NPM_CLIENTS) $(BROWSER) $(VALIDATOR):
+	@if command -v npm > /dev/null; then \
+		npm $(if $(filter %lock.json,$<),ci,install --no-package-lock) --prefix "$(@D)" --no-audit --no-fund --loglevel=error && touch "$@"; \
 	elif [ -n "$$CI" ]; then echo "CI needs Node.js 20 or newer, with npm."; exit 1; fi
 
 benchmarks/peers/fastify/node_modules: benchmarks/peers/fastify/package-lock.json

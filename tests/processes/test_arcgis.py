@@ -23,7 +23,9 @@ RELEASE = {"release": "2020-01"}
 
 def bundle(folder: Path) -> bytes:
     """Return the program with the SDK, as one script; it and its styles are written into a folder."""
-    esbuild = needed(FOLDER / "node_modules" / ".bin" / "esbuild", "ArcGIS is not installed: `make test-tools` does it")
+    esbuild = needed(
+        FOLDER.parent / "node_modules" / ".bin" / "esbuild", "ArcGIS is not installed: `make test-tools` does it"
+    )
     options = ("--bundle", "--format=esm", "--log-level=warning", f"--outdir={folder}")
     subprocess.run([esbuild, "layer.js", *options], cwd=FOLDER, timeout=PATIENCE, check=True)
     return (folder / "layer.js").read_bytes()

@@ -81,9 +81,9 @@ def needs_node() -> None:
 def test_generated_typescript_client_compiles_and_reads_the_service(
     live_server: str, document: Path, tmp_path: Path
 ) -> None:
-    for name in ("package.json", "tsconfig.json", "client.ts"):
-        shutil.copy(TYPESCRIPT / name, tmp_path)
-    (tmp_path / "node_modules").symlink_to(TYPESCRIPT / "node_modules")
+    for path in (CLIENTS / "package.json", TYPESCRIPT / "tsconfig.json", TYPESCRIPT / "client.ts"):
+        shutil.copy(path, tmp_path)
+    (tmp_path / "node_modules").symlink_to(CLIENTS / "node_modules")
     programs = tmp_path / "node_modules" / ".bin"
     run_program(tmp_path, programs / "openapi-typescript", document, "--output", "schema.d.ts")
     run_program(tmp_path, programs / "tsc", "--project", ".")
@@ -157,8 +157,8 @@ COMPILERS = ("node_modules/typescript/bin/tsc", "node_modules/typescript-7/bin/t
 
 def typescript_folder(folder: Path, service: str) -> Path:
     """Prepare a folder with the types of a service, as the guide does."""
-    (folder / "node_modules").symlink_to(TYPESCRIPT / "node_modules")
-    shutil.copy(TYPESCRIPT / "package.json", folder)
+    (folder / "node_modules").symlink_to(CLIENTS / "node_modules")
+    shutil.copy(CLIENTS / "package.json", folder)
     (folder / "tsconfig.json").write_text(in_guide("```json\n", service, "```"))
     run_program(folder, "npx", "--no", "--package", *in_guide("npx --package ", service).split())
     return folder

@@ -100,7 +100,8 @@ def test_metadata_say_who_made_the_package_and_for_which_pythons(packages: Packa
     assert tried is not None
     versions = [f"Programming Language :: Python :: {version}" for version in re.findall(r"[0-9.]+", tried[1])]
     assert described.classifiers is not None
-    assert [one for one in described.classifiers if re.search(r":: [0-9]+\.[0-9]+$", one)] == versions
+    named = [one for one in described.classifiers if re.search(r":: [0-9]+\.[0-9]+$", one)]
+    assert [named[0], named[-1]] == versions  # the oldest and the newest are tried each night
     assert "Typing :: Typed" in described.classifiers
     assert str(described.requires_python) == f">={versions[0].rpartition(' ')[2]}"
     assert described.author == "The localidades-api authors"

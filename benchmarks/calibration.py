@@ -1,10 +1,10 @@
 """Measures how often a match is right at each score, by difference and by source (docs/reference/matching.md).
 
-    python -m benchmarks.calibration 2018.zip --earlier 2012.zip names.tsv more_names.tsv
+    python -m benchmarks.calibration 2018.zip --earlier 2012.zip
 
 matches rows whose keys are known, and prints their scores beside the share that was right. `--evidence FILE` writes the
-evidence for each candidate instead, for `benchmarks.fit_certainty`. The tables of names are not part of this project.
-Their columns are source, estado, municipio, nombre and cvegeo, and optionally latitud and longitud.
+evidence for each candidate instead, for `benchmarks.fit_certainty`. The rows are those of tests/data unless tables are
+given. Their columns are source, estado, municipio, nombre and cvegeo, and optionally latitud and longitud.
 
 Rows that no place should get are made too: of places that are withheld from the index, with a wrong municipio or
 estado, with a filler for a name, and with another place's key. A last table has how many of them are certain.
@@ -29,6 +29,8 @@ from localidades_api.names.build import build_index
 from localidades_api.names.index import NameIndex
 from localidades_api.names.rows import MatchRow
 
+DATA = Path(__file__).parents[1] / "tests" / "data"
+NAMES = (DATA / "dirty_names.tsv", DATA / "more_names.tsv")
 BANDS = (0, 10, 30, 50, 70, 80, 85, 95, 97, 99, 100.01)  # points of a score
 _OFFICIAL = "sedesol_catalogo"  # another office's list, not typed by people
 
@@ -195,7 +197,7 @@ def main() -> None:
     """Print the tables, or write the evidence."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("catalogue", type=Path, help="INEGI's file of the release to search")
-    parser.add_argument("names", type=Path, nargs="+", help="tables of names with their keys")
+    parser.add_argument("names", type=Path, nargs="*", default=NAMES, help="tables of names with their keys")
     parser.add_argument("--earlier", type=Path, required=True, help="INEGI's file of an earlier release")
     parser.add_argument("--evidence", type=Path, metavar="FILE", help="write the evidence for the fit")
     options = parser.parse_args()

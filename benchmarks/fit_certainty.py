@@ -1,6 +1,6 @@
 """Fits the weight of each kind of evidence (names/coefficients.tsv) to rows whose keys are known, and judges the fit.
 
-    python -m benchmarks.calibration 2018.zip --earlier 2012.zip names.tsv … --evidence evidence.jsonl
+    python -m benchmarks.calibration 2018.zip --earlier 2012.zip --evidence evidence.jsonl
     benchmarks/.venv/bin/python -m benchmarks.fit_certainty evidence.jsonl --releases 2018.zip 2012.zip --write \
         --draw docs/certainty.svg
 

@@ -1,9 +1,8 @@
 """Accuracy and speed of the index of names, on INEGI's own files (docs/decisions/names.md).
 
-    python -m benchmarks.names 2018.zip --earlier 2012.zip --dirty dirty_names.tsv
+    python -m benchmarks.names 2018.zip --earlier 2012.zip
 
-prints one table; `--show N` also lists the first N failures of each line. The dirty names are not part of this project;
-without them their lines are left out. Speeds are of processor time, one core.
+prints one table; `--show N` also lists the first N failures of each line. Speeds are of processor time, one core.
 """
 
 import argparse
@@ -30,6 +29,7 @@ from localidades_api.names.places import IndexedPlace, Withdrawn
 from localidades_api.names.rows import MatchResult, MatchRow
 
 _QUERIES = Path(__file__).parent.parent / "tests" / "names" / "queries.tsv"
+_DIRTY = Path(__file__).parent.parent / "tests" / "data" / "dirty_names.tsv"
 _SEED = 13
 _LARGEST = 2000
 _LOCALITY_DIGITS = 9
@@ -304,7 +304,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("catalogue", type=Path, help="INEGI's file of the release to search")
     parser.add_argument("--earlier", type=Path, help="its file of an earlier release")
-    parser.add_argument("--dirty", type=Path, help="a table of names as people typed them, with their keys")
+    parser.add_argument("--dirty", type=Path, default=_DIRTY, help="a table of names with their keys")
     parser.add_argument("--queries", type=Path, default=_QUERIES, help="a table of queries and their keys")
     parser.add_argument("--show", type=int, default=0, help="how many failures of each line to list")
     options = parser.parse_args()

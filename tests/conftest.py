@@ -235,7 +235,7 @@ def real_catalogues() -> Path:
     """Return the folder of INEGI's files beside the project; skip if there is none."""
     folder = ROOT.parent / "shared" / "catalogue"
     if not folder.is_dir():
-        pytest.skip("the trial data (real catalogues beside the project) are not on this machine")
+        pytest.skip("INEGI's national files are not on this machine (../shared/catalogue; see tests/data/README.md)")
     return folder
 
 

@@ -84,7 +84,7 @@ def test_searches_find_the_judged_places(index: NameIndex) -> None:
     def answer(given: str) -> str:
         filters, _, text = given.partition(": ")
         chosen = LocalityFilters(**dict([filters.split("=")] if filters else []))
-        found = list(index.find(searched(text), chosen))
-        return f"{len(found)} {', '.join(INDEXED[position - 1].nombre for position in found[:3])}"
+        found = [name for _, name in index.at(index.find(searched(text), chosen))]
+        return f"{len(found)} {', '.join(found[:3])}"
 
     assert_lines("searches.txt", answer)

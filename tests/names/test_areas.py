@@ -1,15 +1,10 @@
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
-from rapidfuzz.distance import OSA
 
-from localidades_api.catalogue.folding import fold
-from localidades_api.catalogue.keys import PlaceKind
-from localidades_api.names import weights
 from localidades_api.names.areas import AreaBook, is_state_name
 from localidades_api.names.match_areas import decide, municipality_candidates, state_candidates
 from localidades_api.names.rows import MatchResult
-from localidades_api.names.suggest_areas import AreaSuggester
 from localidades_api.names.text import canonical
 from localidades_api.names.weights import SURE
 
@@ -87,7 +82,8 @@ def test_municipio_is_found_with_its_spaces_left_out_or_added(text: str, estado_
 
 
 def test_municipio_in_one_word_is_not_quite_the_name() -> None:
-    assert [area.likeness for area in BOOK.find_municipios("Cuatrociénegas", 5)] == [99.0]
+    [found] = BOOK.find_municipios("Cuatrociénegas", 5)
+    assert found.likeness < 100
     assert match_municipality(BOOK, "Cuatrociénegas", "Coahuila").best is not None
 
 
@@ -103,7 +99,7 @@ def score(text: str, estado: str | None = None, book: AreaBook = BOOK) -> float:
 def test_score_of_an_area_falls_with_what_differs() -> None:
     same = score("San Felipe Orizatlán", "Hidalgo")
     one_letter, two_letters = (score(text, "Hidalgo") for text in ("San Felipe Orisatlan", "San Phelipe Orisatlan"))
-    assert 99.67 == same > one_letter > two_letters > score("San Phelipe Orisatlan") > 10
+    assert same > one_letter > two_letters > score("San Phelipe Orisatlan") > 10
     part = score("Orizatlan", "Hidalgo")
     assert one_letter > part > score("Orizatlan") > 10
     assert score("San Felipe Orizatlán Centro", "Hidalgo") == part  # words too many
@@ -113,7 +109,8 @@ def test_score_of_an_area_falls_with_what_differs() -> None:
 def test_municipios_of_one_name_share_the_probability_and_neither_is_certain() -> None:
     result = match_municipality(BOOK, "San Juan del Río")
     assert (result.outcome, result.margin) == ("ambiguous", 0)
-    assert [(one.id, one.score) for one in result.candidates] == [(10028, 49.92), (22016, 49.92)]
+    assert [one.id for one in result.candidates] == [10028, 22016]
+    assert 45 < result.candidates[0].score == result.candidates[1].score <= 50
     assert match_municipality(BOOK, "San Juan del Río", "Querétaro").outcome == "exact"
 
 
@@ -140,9 +137,9 @@ def test_former_name_of_a_municipio_is_sure_if_no_other_is_like_it() -> None:
 
 
 def test_misspelt_estado_is_less_likely() -> None:
-    assert (match_state(BOOK, "Jalisco").outcome, match_state(BOOK, "Jalisco").candidates[0].score) == ("exact", 99.67)
-    result = match_state(BOOK, "Jalizco")
-    assert (result.outcome, result.candidates[0].score) == ("sure", 99.0)
+    right, misspelt = match_state(BOOK, "Jalisco"), match_state(BOOK, "Jalizco")
+    assert (right.outcome, misspelt.outcome) == ("exact", "sure")
+    assert right.candidates[0].score > misspelt.candidates[0].score
 
 
 @given(st.sampled_from(sorted(BOOK.municipios.values())) | st.text(max_size=20), st.sampled_from([None, *ESTADOS, "x"]))
@@ -152,45 +149,6 @@ def test_scores_of_areas_are_probabilities_and_certain_is_one_alone(text: str, e
     assert scores == sorted(scores, reverse=True)
     assert sum(scores) <= 100
     assert result.id is None or (len(scores) == 1 and scores[0] >= 97)
-
-
-TOWNS = ("Monclova", "Atlangatepec", "Cuatro Ciénegas", "Aldama", "Aldana", "Ocampo Aldama", "Almada")
-BOOK_OF_TOWNS = AreaBook(dict(enumerate(ESTADOS, 1)), dict(enumerate(TOWNS, 5001)), {})
-SUGGESTER = AreaSuggester(BOOK_OF_TOWNS, {}, {})
-KINDS: tuple[PlaceKind, ...] = ("localidad", "municipio", "estado")
-
-
-def likeness(typed: str, name: str) -> float:
-    """Return how alike a text and the name of an area are, as suggestions rank areas."""
-    if typed == name:
-        return weights.SAME_NAME
-    if name.startswith(typed):
-        return weights.BEGINNING_LIKENESS
-    if f" {typed}" in name:
-        return weights.WORD_BEGINNING_LIKENESS
-    wrong = OSA.distance(typed, name)
-    return weights.MISSPELT_LIKENESS - wrong if wrong <= min(2, len(typed) // 4) else 0.0
-
-
-@given(st.sampled_from(TOWNS), st.integers(1, 16), st.integers(0, 16), st.sampled_from(["", "x", "a", "xx", "xxx"]))
-@example("Aldama", 6, 6, "")
-@example("Cuatro Ciénegas", 1, 1, "")
-@example("Atlangatepec", 12, 5, "xx")
-def test_areas_are_suggested_by_the_likeness_of_their_names(name: str, length: int, at: int, added: str) -> None:
-    beginning = name[:length]
-    typed = beginning[:at] + added + beginning[at:]
-    words = {id_: " ".join(canonical(one)) for id_, one in {0: typed, **BOOK_OF_TOWNS.municipios}.items()}
-    found = {area.id: area.likeness for area in SUGGESTER.suggest(typed, KINDS)}
-    for id_ in BOOK_OF_TOWNS.municipios:
-        begins_label = fold(BOOK_OF_TOWNS.label(id_)).startswith(fold(typed))
-        least = weights.BEGINNING_LIKENESS if begins_label else 0.0  # `c` is the beginning of Cuatro Ciénegas, a 4
-        assert found.get(id_, 0.0) == max(likeness(words[0], words[id_]), least)
-
-
-def test_every_municipio_that_begins_so_is_suggested_within_its_estado() -> None:
-    found = {area.id: area.likeness for area in SUGGESTER.suggest("ald coahuila", KINDS)}
-    assert {found[5004], found[5005]} == {weights.BEGINNING_LIKENESS}
-    assert found[5006] == weights.WORD_BEGINNING_LIKENESS
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from localidades_api.names.certainty import (
     outcome,
     probabilities,
     probabilities_by_key,
-    share_with_key,
 )
 from localidades_api.names.evidence import Question, gather
 from localidades_api.names.faults import Difference, NameFault
@@ -176,34 +175,6 @@ def test_score_that_equals_the_bound_of_a_row_is_sure(index: NameIndex) -> None:
     result = index.match(MatchRow("Frontera", "Centla", "Tabasco"), 0.998)
     assert (result.outcome, result.candidates[0].score) == ("exact", 99.8)
     assert index.match(MatchRow("Frontera", "Centla", "Tabasco"), 0.9981).outcome == "ambiguous"
-
-
-def test_places_that_had_a_key_are_likely_by_their_penalties() -> None:
-    assert probabilities_by_key([17.0]) == [0.999]
-    assert probabilities_by_key([0.0, 0.0]) == [0.4995, 0.4995]
-    assert probabilities_by_key([0.0, 2.0, 3.0]) == pytest.approx([0.999, 0.0005, 0.0005], rel=0.01)
-
-
-@pytest.mark.parametrize(
-    ("lead", "share"), [(-0.5, 0.99), (-4.0, 0.99), (-4.5, 0.96), (-15.0, 0.96), (-15.5, 0.8), (-90.0, 0.8)]
-)
-def test_key_is_less_likely_the_more_another_place_has_its_name(lead: float, share: float) -> None:
-    best, named = share_with_key([0.6, 0.3], lead, is_another=False)
-    assert best == share
-    assert named == pytest.approx([0.6 * (1 - share), 0.3 * (1 - share)])
-
-
-@pytest.mark.parametrize(
-    ("named", "shares"),
-    [
-        ([0.8, 0.2], [0.5, 0.4, 0.1]),
-        ([0.6], [0.7, 0.3]),
-        ([], [0.95]),
-    ],
-)
-def test_key_and_name_of_two_places_are_as_likely_as_each_other(named: list[float], shares: list[float]) -> None:
-    best, others = share_with_key(named, -50.0, is_another=True)
-    assert [best, *others] == pytest.approx(shares)
 
 
 NEVER_CERTAIN = {

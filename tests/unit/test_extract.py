@@ -32,7 +32,6 @@ OLD_HEADER = (
     "Latitud", "Longitud", "Lat_Decimal", "Lon_Decimal", "Altitud", "Cve_Carta",
     "Pob_Total", "Pob_Masculina", "Pob_Femenina", "Total de Viviendas Habitadas",
 )  # fmt: skip
-ACCENTED = tuple(place for place in TRAPS if not place.nombre.isascii())
 
 
 def names_of(catalogue: CatalogueRecords) -> list[str]:
@@ -192,31 +191,26 @@ _WINDOWS = st.sampled_from([chr(code) for code in range(0x20, 0x2123) if code !=
 _PROSE = st.sampled_from(list("aáñ \"',()[]-`½\N{NO-BREAK SPACE}"))
 
 
-@given(names=st.lists(st.text(_UNICODE | _PROSE, min_size=1, max_size=40).filter(_fits), min_size=1, max_size=5))
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-8"])
+@given(data=st.data())
+@pytest.mark.parametrize(
+    ("encoding", "letters"), [("utf-8-sig", _UNICODE), ("utf-8", _UNICODE), ("windows-1252", _WINDOWS)],
+    ids=["BOM", "utf-8", "windows-1252"],
+)  # fmt: skip
 @pytest.mark.parametrize("separator", [",", "\t"], ids=["csv", "txt"])
-def test_any_utf_8_name_is_read_back_exactly(
-    tmp_path_factory: pytest.TempPathFactory, encoding: str, separator: str, names: list[str]
+def test_any_name_is_read_back_exactly(
+    tmp_path_factory: pytest.TempPathFactory,
+    encoding: str,
+    letters: st.SearchStrategy[str],
+    separator: str,
+    data: st.DataObject,
 ) -> None:
-    assert written_and_read(tmp_path_factory, names, encoding, separator) == names
-
-
-@given(names=st.lists(st.text(_WINDOWS | _PROSE, min_size=1, max_size=40).filter(_fits), min_size=1, max_size=5))
-@pytest.mark.parametrize("separator", [",", "\t"], ids=["csv", "txt"])
-def test_any_windows_1252_name_is_read_back_exactly(
-    tmp_path_factory: pytest.TempPathFactory, separator: str, names: list[str]
-) -> None:
-    assert written_and_read(tmp_path_factory, names, "windows-1252", separator) == names
-
-
-def written_and_read(
-    tmp_path_factory: pytest.TempPathFactory, names: list[str], encoding: str, separator: str
-) -> list[str]:
+    name = st.text(letters | _PROSE, min_size=1, max_size=40).filter(_fits)
+    names = data.draw(st.lists(name, min_size=1, max_size=5))
     # Enough ordinary rows follow to detect the encoding, whatever the names could be in another.
     places = [Place(f"01001{number:04d}", name) for number, name in enumerate([*names, *["Peñón"] * 200], 1)]
     path = tmp_path_factory.getbasetemp() / f"any-{encoding}.csv"
     path.write_bytes(text_of(places, separator=separator).encode(encoding))
-    return names_of(read_catalogue(path))[: len(names)]
+    assert names_of(read_catalogue(path))[: len(names)] == names
 
 
 @given(
@@ -246,27 +240,27 @@ def test_utf_8_member_of_a_zip_is_preferred(tmp_path: Path) -> None:
         assert names_of(transform(table, unwatched)) == ["Utf ó"]
 
 
-def test_zip_with_windows_1252_only_is_read(tmp_path: Path, expected: CatalogueRecords) -> None:
-    path = write_zip(tmp_path / "catun_localidad.zip", {"AGEEML_2018.csv": text_of(TRAPS).encode("windows-1252")})
-    assert read_catalogue(path) == expected
-
-
-def test_largest_table_of_a_zip_is_read(tmp_path: Path, expected: CatalogueRecords) -> None:
-    path = write_zip(
-        tmp_path / "catun_localidad.zip",
-        {
-            "leeme.txt": b"Fuente: INEGI",
-            "__MACOSX/._AGEEML.csv": b"\0\x05\x16\x07",
-            "mapa.pdf": b"%PDF-1.7" * 10_000,
-            "folder/AGEEML.CSV": text_of(TRAPS).encode(),
-        },
-    )
-    assert read_catalogue(path) == expected
-
-
-def test_zip_is_recognized_without_its_extension(tmp_path: Path, expected: CatalogueRecords) -> None:
-    path = write_zip(tmp_path / "download", {"AGEEML.txt": text_of(TRAPS, separator="\t").encode()})
-    assert read_catalogue(path) == expected
+@pytest.mark.parametrize(
+    ("name", "members"),
+    [
+        ("windows-1252 alone.zip", {"AGEEML_2018.csv": text_of(TRAPS).encode("windows-1252")}),
+        ("without an extension", {"AGEEML.txt": text_of(TRAPS, separator="\t").encode()}),
+        (
+            "among others.zip",
+            {
+                "leeme.txt": b"Fuente: INEGI",
+                "__MACOSX/._AGEEML.csv": b"\0\x05\x16\x07",
+                "mapa.pdf": b"%PDF-1.7" * 10_000,
+                "folder/AGEEML.CSV": text_of(TRAPS).encode(),
+            },
+        ),
+    ],
+    ids=["windows-1252 alone", "without an extension", "the largest table among other files"],
+)
+def test_table_of_a_zip_is_read(
+    tmp_path: Path, expected: CatalogueRecords, name: str, members: dict[str, bytes]
+) -> None:
+    assert read_catalogue(write_zip(tmp_path / name, members)) == expected
 
 
 def test_zip_without_a_table_is_refused(tmp_path: Path) -> None:
@@ -275,50 +269,41 @@ def test_zip_without_a_table_is_refused(tmp_path: Path) -> None:
         read_catalogue(path)
 
 
-def test_zip_with_a_password_is_refused(tmp_path: Path) -> None:
-    path = write_zip(tmp_path / "catun_localidad.zip", {"AGEEML.csv": text_of(TRAPS).encode()})
-    content = bytearray(path.read_bytes())
-    content[6] |= 1  # the flag "encrypted" of the member and of the directory's entry
-    content[content.rindex(b"PK\x01\x02") + 8] |= 1
-    path.write_bytes(content)
-    with pytest.raises(CatalogueError, match=r"locked.*password"):
-        read_catalogue(path)
+def changed(archive: bytes, at: int, value: int) -> bytes:
+    """Set bits of a byte in the head of the only member and in the directory's entry, which has it two bytes later."""
+    content = bytearray(archive)
+    for place in (at, content.rindex(b"PK\x01\x02") + at + 2):
+        content[place] |= value
+    return bytes(content)
 
 
-def test_truncated_zip_is_refused_as_such(tmp_path: Path) -> None:
-    path = write_zip(tmp_path / "catun_localidad.zip", {"AGEEML.csv": text_of(TRAPS).encode()})
-    content = path.read_bytes()
-    for length in (4, len(content) // 2, len(content) - 1):
-        path.write_bytes(content[:length])
-        with pytest.raises(CatalogueError, match="damaged, cut short"):
-            read_catalogue(path)
+def inverted(archive: bytes) -> bytes:
+    """Invert nine bytes in the middle."""
+    middle = len(archive) // 2
+    return archive[:middle] + bytes(byte ^ 0xFF for byte in archive[middle : middle + 9]) + archive[middle + 9 :]
 
 
-def test_zip_with_a_name_in_another_encoding_than_it_says_is_refused_as_damaged(tmp_path: Path) -> None:
-    path = write_zip(tmp_path / "catun_localidad.zip", {"Catálogo.csv": text_of(TRAPS).encode()})
-    path.write_bytes(path.read_bytes().replace("á".encode(), b"\xe1a"))
-    with pytest.raises(CatalogueError, match="damaged"):
-        read_catalogue(path)
-
-
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (lambda archive: changed(archive, 6, 1), r"locked.*password"),
+        (lambda archive: changed(archive, 8, zipfile.ZIP_LZMA), "uncommon compression method"),
+        (lambda archive: archive[:4], "damaged, cut short"),
+        (lambda archive: archive[: len(archive) // 2], "damaged, cut short"),
+        (lambda archive: archive[:-1], "damaged, cut short"),
+        (lambda archive: archive.replace("á".encode(), b"\xe1a"), "damaged"),
+        (inverted, "damaged"),
+    ],
+    ids=["password", "compression", "head only", "half", "without its last byte", "name", "content"],
+)
 @pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
-def test_corrupt_zip_is_refused_as_such(tmp_path: Path, compression: int) -> None:
-    path = write_zip(tmp_path / "catun_localidad.zip", {"AGEEML.csv": text_of(TRAPS).encode()}, compression)
-    content = path.read_bytes()
-    middle = len(content) // 2
-    path.write_bytes(
-        content[:middle] + bytes(byte ^ 0xFF for byte in content[middle : middle + 9]) + content[middle + 9 :]
-    )
-    with pytest.raises(CatalogueError, match="damaged"):
-        read_catalogue(path)
-
-
-def test_zip_with_unsupported_compression_is_refused_as_such(tmp_path: Path) -> None:
-    path = write_zip(tmp_path / "catun_localidad.zip", {"AGEEML.csv": text_of(TRAPS).encode()})
-    content = bytearray(path.read_bytes())
-    content[8] = content[content.rindex(b"PK\x01\x02") + 10] = zipfile.ZIP_LZMA
-    path.write_bytes(content)
-    with pytest.raises(CatalogueError, match="uncommon compression method"):
+def test_zip_that_cannot_be_read_is_refused_saying_why(
+    tmp_path: Path, damage: Callable[[bytes], bytes], sentence: str, compression: int
+) -> None:
+    text = text_of([place for place in TRAPS if "á" not in place.nombre]).encode()
+    path = write_zip(tmp_path / "catun_localidad.zip", {"Catálogo.csv": text}, compression)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(CatalogueError, match=sentence):
         read_catalogue(path)
 
 
@@ -674,20 +659,14 @@ def test_windows_1252_that_starts_like_utf_8_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["windows-1252", "utf-8"])
-def test_encoding_is_detected_from_a_single_letter_at_the_end(tmp_path: Path, encoding: str) -> None:
-    header = "CVE_ENT,NOM_ENT,CVE_MUN,NOM_MUN,CVE_LOC,NOM_LOC"
+def test_encoding_is_detected_from_a_single_letter_at_the_beginning_or_the_end(tmp_path: Path, encoding: str) -> None:
+    header, row = "CVE_ENT,NOM_ENT,CVE_MUN,NOM_MUN,CVE_LOC,NOM_LOC\n", "01,A,001,B,0001,C\n"
+    end = "Fuente: Instituto de Geograf\u00eda\u00ed"
     path = tmp_path / "AGEEML.csv"
-    path.write_bytes(f"{header}\n01,A,001,B,0001,Tepic\nFuente: Instituto de Geograf\u00eda\u00ed".encode(encoding))
-    with open_table(path) as table:
-        assert "".join(table.lines).endswith("Geograf\u00eda\u00ed")
-
-
-@pytest.mark.parametrize("encoding", ["windows-1252", "utf-8"])
-def test_encoding_is_detected_from_a_single_letter_at_the_beginning(tmp_path: Path, encoding: str) -> None:
-    path = tmp_path / "AGEEML.csv"
-    path.write_bytes("\u00f1,CVE_ENT,NOM_ENT,CVE_MUN,NOM_MUN,CVE_LOC,NOM_LOC\n1,01,A,001,B,0001,C\n".encode(encoding))
-    with open_table(path) as table:
-        assert list(table.lines) == ["1,01,A,001,B,0001,C\n"]
+    for text, last in ((header + row + end, end), (f"\u00f1,{header}1,{row}", f"1,{row}")):
+        path.write_bytes(text.encode(encoding))
+        with open_table(path) as table:
+            assert [*table.lines][-1] == last
 
 
 @given(content=st.binary(max_size=200), whole=st.booleans())
@@ -701,8 +680,3 @@ def test_arbitrary_bytes_are_read_or_refused(
     except CatalogueError:
         return
     assert len(catalogue.localities) >= len(TRAPS)
-
-
-def test_table_of_accented_names_is_read() -> None:
-    """Guard the fixtures: without letters outside ASCII the encodings above would prove nothing."""
-    assert len(ACCENTED) >= 4

@@ -113,12 +113,11 @@ def test_text_may_end_anywhere(index: NameIndex, text: str, key: int) -> None:
     assert first(index, text) == key
 
 
-@pytest.mark.parametrize("text", ["puerto", "Puerto ", "PTO."])
-def test_large_places_of_a_kind_come_before_hamlets_that_are_called_so(tmp_path: Path, text: str) -> None:
+def test_large_places_of_a_kind_come_before_hamlets_that_are_called_so(tmp_path: Path) -> None:
     hamlets = [IndexedPlace(270040100 + n, "El Puerto", 27004, "Centro", 27, "Tabasco") for n in range(12)]
     build_index(tmp_path / "names", [*PLACES, *hamlets])
     index = NameIndex(tmp_path / "names")
-    assert first(index, text) == 140670001
+    assert [first(index, text) for text in ("puerto", "Puerto ", "PTO.")] == [140670001] * 3
     index.close()
 
 

@@ -3,8 +3,9 @@
     python -m benchmarks.calibration 2018.zip --earlier 2012.zip
 
 matches rows whose keys are known, and prints their scores beside the share that was right. `--evidence FILE` writes the
-evidence for each candidate instead, for `benchmarks.fit_certainty`. The rows are those of tests/data unless tables are
-given. Their columns are source, estado, municipio, nombre and cvegeo, and optionally latitud and longitud.
+evidence for each candidate instead, for `benchmarks.fit_certainty`. The rows are those of tests/data, or of the
+tables that `--names` gives. Their columns are source, estado, municipio, nombre and cvegeo, and optionally latitud and
+longitud.
 
 Rows that no place should get are made too: of places that are withheld from the index, with a wrong municipio or
 estado, with a filler for a name, and with another place's key. A last table has how many of them are certain.
@@ -197,7 +198,7 @@ def main() -> None:
     """Print the tables, or write the evidence."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("catalogue", type=Path, help="INEGI's file of the release to search")
-    parser.add_argument("names", type=Path, nargs="*", default=NAMES, help="tables of names with their keys")
+    parser.add_argument("--names", type=Path, nargs="+", default=NAMES, help="tables of names with their keys")
     parser.add_argument("--earlier", type=Path, required=True, help="INEGI's file of an earlier release")
     parser.add_argument("--evidence", type=Path, metavar="FILE", help="write the evidence for the fit")
     options = parser.parse_args()

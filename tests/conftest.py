@@ -31,7 +31,7 @@ from tests.support.postgres import alembic_config, execute, new_database, templa
 from tests.support.run_folder import cache_folder, run_folder, share
 from tests.support.servers import Installation
 from tests.support.waiting import in_thread
-from tests.support.wire import ROOT, await_names, serving, serving_with_uvicorn
+from tests.support.wire import ROOT, await_names, serving
 
 # The same examples in every run, without a deadline, because the machine may be busy.
 hypothesis_settings.register_profile("project", deadline=None, derandomize=True, database=None, max_examples=50)
@@ -202,16 +202,6 @@ def live_server(server: str, seeded: str) -> Iterator[str]:
     """Yield the URL of `localidades-api serve` on the small catalogue, for tests that only read."""
     with new_database(server, seeded) as url, serving(url) as live:
         await_names(live.base)
-        yield live.base
-
-
-@pytest.fixture(scope="session", params=["serve", "uvicorn"])
-def any_server(request: pytest.FixtureRequest, server: str, seeded: str) -> Iterator[str]:
-    """Yield the URL of `localidades-api serve`, then that of the `uvicorn` command on the same application."""
-    if request.param == "serve":
-        yield request.getfixturevalue("live_server")
-        return
-    with new_database(server, seeded) as url, serving_with_uvicorn(url, "--no-server-header") as live:
         yield live.base
 
 

@@ -23,7 +23,7 @@ from tests.support.database import BREAK_LOCALITIES
 from tests.support.golden import assert_golden, assert_golden_json
 from tests.support.postgres import execute, new_database
 from tests.support.waiting import eventually_async
-from tests.support.wire import LOCALIDADES, Answer, ask
+from tests.support.wire import LOCALIDADES, Answer, ask, serving_with_uvicorn
 
 INDEX = "/api/census/"
 RECONCILE = f"{INDEX}reconcile/"
@@ -53,39 +53,50 @@ def assert_answer(name: str, answer: Answer) -> None:
     assert_golden(f"{name}.http", written(answer))
 
 
-@pytest.mark.parametrize(
-    ("name", "target", "headers", "method"),
-    [
-        ("page-first", LOCALIDADES, [], "GET"),
-        ("page-middle", f"{LOCALIDADES}?page=2", [], "GET"),
-        ("page-last", f"{LOCALIDADES}?page=3", [], "GET"),
-        ("page-first-head", LOCALIDADES, [], "HEAD"),
-        ("page-not-modified", LOCALIDADES, [("If-None-Match", "*")], "GET"),
-        ("estados", f"{INDEX}estados/", [], "GET"),
-        ("municipios", f"{INDEX}municipios/", [], "GET"),
-        ("municipios-filtered", f"{INDEX}municipios/?estado_id=2&page=2&page_size=4", [], "GET"),
-        ("index", INDEX, [], "GET"),
-        ("options", LOCALIDADES, [], "OPTIONS"),
-        ("redirect", f"{LOCALIDADES[:-1]}?page=2", [], "GET"),
-        ("error-404-page", f"{LOCALIDADES}?page=4", [], "GET"),
-        ("error-404-release", f"{LOCALIDADES}?release=none", [], "GET"),
-        ("error-404-path", f"{INDEX}nothing/", [], "GET"),
-        ("error-405", LOCALIDADES, [], "DELETE"),
-        ("error-406", LOCALIDADES, [("Accept", "image/png")], "GET"),
-        ("error-422-page", f"{LOCALIDADES}?page=0", [], "GET"),
-        ("error-422-digits", f"{LOCALIDADES}?page=%2B1", [], "GET"),
-        ("error-422-format", f"{LOCALIDADES}?format=xml", [], "GET"),
-        ("error-422-release", f"{LOCALIDADES}?release=-", [], "GET"),
-        ("error-422-unknown", f"{LOCALIDADES}?municipio=1", [], "GET"),
-        ("error-422-repeated", f"{LOCALIDADES}?page=1&page=1", [], "GET"),
-        ("error-422-nul", f"{LOCALIDADES}?page=%00", [], "GET"),
-        ("error-422-undecodable", f"{LOCALIDADES}?page=%FF", [], "GET"),
-    ],
-)
-def test_response_equals_the_golden_file(
-    any_server: str, name: str, target: str, headers: list[tuple[str, str]], method: str
-) -> None:
-    assert_answer(name, ask(any_server, target, *headers, method=method))
+WIRE: dict[str, tuple[str, str, list[tuple[str, str]]]] = {
+    "page-first": ("GET", LOCALIDADES, []),
+    "page-middle": ("GET", f"{LOCALIDADES}?page=2", []),
+    "page-last": ("GET", f"{LOCALIDADES}?page=3", []),
+    "page-first-head": ("HEAD", LOCALIDADES, []),
+    "page-not-modified": ("GET", LOCALIDADES, [("If-None-Match", "*")]),
+    "estados": ("GET", f"{INDEX}estados/", []),
+    "municipios": ("GET", f"{INDEX}municipios/", []),
+    "municipios-filtered": ("GET", f"{INDEX}municipios/?estado_id=2&page=2&page_size=4", []),
+    "index": ("GET", INDEX, []),
+    "options": ("OPTIONS", LOCALIDADES, []),
+    "redirect": ("GET", f"{LOCALIDADES[:-1]}?page=2", []),
+    "error-404-page": ("GET", f"{LOCALIDADES}?page=4", []),
+    "error-404-release": ("GET", f"{LOCALIDADES}?release=none", []),
+    "error-404-path": ("GET", f"{INDEX}nothing/", []),
+    "error-405": ("DELETE", LOCALIDADES, []),
+    "error-406": ("GET", LOCALIDADES, [("Accept", "image/png")]),
+    "error-422-page": ("GET", f"{LOCALIDADES}?page=0", []),
+    "error-422-digits": ("GET", f"{LOCALIDADES}?page=%2B1", []),
+    "error-422-format": ("GET", f"{LOCALIDADES}?format=xml", []),
+    "error-422-release": ("GET", f"{LOCALIDADES}?release=-", []),
+    "error-422-unknown": ("GET", f"{LOCALIDADES}?municipio=1", []),
+    "error-422-repeated": ("GET", f"{LOCALIDADES}?page=1&page=1", []),
+    "error-422-nul": ("GET", f"{LOCALIDADES}?page=%00", []),
+    "error-422-undecodable": ("GET", f"{LOCALIDADES}?page=%FF", []),
+}
+# What the protocol of the server, which the `uvicorn` command has of its own, takes part in.
+UNDER_UVICORN = (
+    "page-first", "page-first-head", "page-not-modified", "options", "redirect", "error-404-path", "error-405",
+    "error-406", "error-422-digits", "error-422-nul", "error-422-undecodable",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WIRE)
+def test_response_on_the_wire_equals_the_golden_file(live_server: str, name: str) -> None:
+    method, target, headers = WIRE[name]
+    assert_answer(name, ask(live_server, target, *headers, method=method))
+
+
+def test_responses_under_uvicorn_equal_the_golden_files(server: str, seeded: str) -> None:
+    with new_database(server, seeded) as url, serving_with_uvicorn(url, "--no-server-header") as live:
+        for name in UNDER_UVICORN:
+            method, target, headers = WIRE[name]
+            assert_answer(name, ask(live.base, target, *headers, method=method))
 
 
 def answer_of(response: httpx.Response) -> Answer:

@@ -47,7 +47,10 @@ async def test_reader_only_reads_and_importer_owns_the_tables_of_the_service(see
     ("reader", "importer", "sentence"),
     [
         ("same", "same", "must be different roles"),
-        *((name, "importer", "up to 63 lower-case letters") for name in ("pg_x", "Upper", "1a", "", "a" * 64, "a-b")),
+        *(
+            (name, "importer", "up to 63 lower-case letters")
+            for name in ("pg_x", "Upper", "1a", "", "a" * 64, "a-b", "año", 'x"; --')
+        ),
         ("reader", "pg_x", "up to 63 lower-case letters"),
     ],
 )

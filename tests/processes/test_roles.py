@@ -23,37 +23,22 @@ WRITES = (
     "INSERT INTO releases (name, source, sha256, states, municipalities, localities) VALUES ('x', 'x', 'x', 0, 0, 0)",
     "INSERT INTO comparisons VALUES (1, 1, 0, 0, 0, 0, 0)",
     "UPDATE current_release SET release_id = 1",
-    "DELETE FROM publications",
-    "UPDATE localities SET nombre = 'x'",
     "UPDATE localities_r1 SET nombre = 'x'",
     "DELETE FROM localities",
-    "DELETE FROM states",
     "TRUNCATE localities",
-    "TRUNCATE localities_r1",
-    "DROP TABLE comparisons",
-    "ALTER TABLE localities ADD COLUMN x int",
     "ALTER TABLE localities DETACH PARTITION localities_r1",
     "CREATE TABLE x (id int)",
     "CREATE TEMPORARY TABLE x (id int)",
-    "CREATE TABLE x AS SELECT * FROM states",
-    "CREATE SCHEMA x",
     "CREATE EXTENSION citext",
     "CREATE FUNCTION x() RETURNS int LANGUAGE sql AS 'SELECT 1'",
-    "CREATE INDEX ON localities (nombre)",
-    "CREATE ROLE x",
-    "CREATE DATABASE x",
     "COPY states FROM PROGRAM 'echo 1'",
-    "COPY states TO '/tmp/x'",
-    "COPY states TO PROGRAM 'cat'",
     "SELECT nextval('releases_id_seq')",
     "SELECT * FROM releases FOR UPDATE",
     "DO $$ BEGIN LOCK TABLE localities IN ROW EXCLUSIVE MODE; END $$",
     "SELECT * FROM pending_seed",
     "SELECT * FROM pg_authid",
     "SELECT pg_read_file('/etc/passwd')",
-    "SELECT pg_reload_conf()",
     "SET ROLE postgres",
-    "SET SESSION AUTHORIZATION postgres",
     "SET ROLE {importer}",
     "ALTER ROLE {importer} PASSWORD 'x'",
     "ANALYZE localities; DO $$ BEGIN EXECUTE 'CREATE TABLE x (id int)'; END $$",
@@ -61,33 +46,14 @@ WRITES = (
 
 KEY = 10010001
 TARGETS = (
-    "/readyz",
-    "/api/census/",
-    "/api/census/localidades/",
-    "/api/census/localidades/?page=3",
-    "/api/census/localidades/?format=api",
-    "/api/census/localidades/?release=2020-01&page=2",
-    "/api/census/localidades/?estado_id=1&ambito=R",
-    "/api/census/localidades/?search=ninguno",
-    "/api/census/localidades/?search=ningnuo",
-    "/api/census/localidades/suggest/?q=nin",
-    "/api/census/localidades/nearest/?lat=21.8&lon=-102.2",
-    f"/api/census/localidades/{KEY}/",
-    f"/api/census/localidades/{KEY}/?format=api",
-    "/api/census/localidades/download/?format=csv",
-    "/api/census/localidades/download/?format=excel",
-    "/api/census/localidades/download/?format=ndjson",
-    "/api/census/localidades/download/?format=geojson",
-    "/api/census/localidades/download/?format=parquet",
-    "/api/census/localidades/download/?format=xlsx",
-    "/api/census/municipios/",
-    "/api/census/municipios/1001/",
-    "/api/census/estados/",
-    "/api/census/estados/1/",
-    "/api/census/releases/",
-    "/api/census/releases/?format=api",
-    "/api/census/releases/2020-01/changes/?since=2020-01",
-)
+    "/readyz", "/api/census/", "/api/census/localidades/?page=3", "/api/census/localidades/?format=api",
+    "/api/census/localidades/?release=2020-01&page=2", "/api/census/localidades/?estado_id=1&ambito=R",
+    "/api/census/localidades/?search=ningnuo", "/api/census/localidades/suggest/?q=nin",
+    "/api/census/localidades/nearest/?lat=21.8&lon=-102.2", f"/api/census/localidades/{KEY}/",
+    f"/api/census/localidades/{KEY}/?format=api", "/api/census/localidades/download/?format=csv",
+    "/api/census/localidades/download/?format=parquet", "/api/census/municipios/1001/", "/api/census/estados/",
+    "/api/census/releases/", "/api/census/releases/2020-01/changes/?since=2020-01",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -132,36 +98,15 @@ def roles(server: str, seeded: str) -> Iterator[Roles]:
 # -- The reader
 
 
-@pytest.mark.parametrize("statement", WRITES)
-async def test_reader_can_write_nothing(roles: Roles, statement: str) -> None:
-    statement = statement.format(importer=roles.importer) if "{importer}" in statement else statement
+async def test_reader_can_write_nothing(roles: Roles) -> None:
+    refusals = (asyncpg.InsufficientPrivilegeError, asyncpg.ReadOnlySQLTransactionError)
     async with connected(roles.url(roles.reader)) as connection:
         assert await connection.fetchval("SHOW default_transaction_read_only") == "on"
-        refusals = (asyncpg.InsufficientPrivilegeError, asyncpg.ReadOnlySQLTransactionError)
-        with pytest.raises(refusals):
-            await connection.execute(statement)
-        await connection.execute("SET default_transaction_read_only = off")
-        with pytest.raises(asyncpg.InsufficientPrivilegeError):
-            await connection.execute(statement)
-
-
-async def test_reader_sees_only_our_tables(server: str, seeded: str) -> None:
-    with new_database(server, seeded) as url:
-        async with connected(url) as owner:
-            await owner.execute("CREATE TABLE somebody_elses (id int); CREATE TABLE alembic_version (version_num text)")
-        made = new_roles(url)
-        await asyncio.to_thread(make, made)
-        async with connected(url) as owner:
-            others = "SELECT tableowner = current_user FROM pg_tables WHERE tablename ~ '^(somebody_elses|alembic)'"
-            assert [own for (own,) in await owner.fetch(others)] == [True, True]
-        async with connected(made.url(made.reader)) as connection:
-            readable = await connection.fetch(
-                "SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace"
-                " AND relkind IN ('r', 'p') AND has_table_privilege(oid, 'SELECT') ORDER BY 1"
-            )
-        tables = ["comparisons", "current_release", "localities", "municipalities"]
-        tables += ["publications", "releases", "states"]
-        assert [name for (name,) in readable] == tables
+        for mode, refused in (("on", refusals), ("off", refusals[:1])):
+            await connection.execute(f"SET default_transaction_read_only = {mode}")
+            for statement in (one.replace("{importer}", roles.importer) for one in WRITES):
+                with pytest.raises(refused):
+                    await connection.execute(statement)
 
 
 def test_service_works_as_the_reader(roles: Roles, live_server: str) -> None:
@@ -294,50 +239,19 @@ def test_extra_rights_of_the_reader_are_revoked(server: str, seeded: str) -> Non
 # -- Refused
 
 
-@pytest.mark.parametrize(
-    ("reader", "importer", "sentence"),
-    [
-        ("postgres", "other", "Role postgres is a superuser"),
-        ("same", "same", "The reader and the importer must be different roles"),
-        ("pg_read_all_data", "other", "A role's name must have up to 63"),
-        ('x"; DROP TABLE states; --', "other", "A role's name must have up to 63"),
-        ("", "other", "A role's name must have up to 63"),
-        ("x" * 64, "other", "A role's name must have up to 63"),
-        ("año", "other", "A role's name must have up to 63"),
-        ("mighty", "other", "Role mighty is a superuser, or has other rights or memberships"),
-        ("member", "other", "Role member is a superuser, or has other rights or memberships"),
-        ("owning", "other", "Role owning can still write to somebody_elses: revoke that right"),
-        ("lent", "other", "Role lent can still write to somebody_elses: revoke that right"),
-    ],
-)
-def test_overprivileged_role_is_refused(server: str, seeded: str, reader: str, importer: str, sentence: str) -> None:
-    async def prepare(statement: str) -> None:
-        async with connected(url) as connection:
-            await connection.execute(statement)
-
-    async def roles_there() -> list[str]:
-        async with connected(url) as connection:
-            query = "SELECT rolname::text FROM pg_roles WHERE rolname::text = ANY ($1) ORDER BY 1"
-            return [name for (name,) in await connection.fetch(query, [reader, importer])]
-
-    table = "CREATE TABLE somebody_elses (id int)"
-    before_and_after = {
-        "mighty": ("CREATE ROLE mighty CREATEDB", "DROP ROLE mighty"),
-        "member": ("CREATE ROLE member IN ROLE pg_write_all_data", "DROP ROLE member"),
-        "owning": (f"CREATE ROLE owning; {table}; ALTER TABLE somebody_elses OWNER TO owning", None),
-        "lent": (f"CREATE ROLE lent; {table}; GRANT INSERT ON somebody_elses TO lent", None),
-    }
+def test_refused_role_is_explained_and_nothing_is_created(server: str, seeded: str) -> None:
+    """tests/http/test_database_roles.py has what is refused."""
     with new_database(server, seeded) as url:
-        if reader in before_and_after:
-            in_thread(lambda: asyncio.run(prepare(before_and_after[reader][0])))
-        there = in_thread(lambda: asyncio.run(roles_there()))
-        ended = run("roles", "--reader", reader, "--importer", importer, env=environment(url))
+        other = own_name("other")
+        ended = run("roles", "--reader", "postgres", "--importer", other, env=environment(url))
         assert (ended.returncode, ended.stdout) == (1, "")
-        assert f"error: {sentence}" in ended.stderr
-        assert in_thread(lambda: asyncio.run(roles_there())) == there
-        if reader in before_and_after:
-            after = before_and_after[reader][1] or f"DROP OWNED BY {reader}; DROP ROLE {reader}"
-            in_thread(lambda: asyncio.run(prepare(after)))
+        assert "error: Role postgres is a superuser" in ended.stderr
+
+        async def made() -> object:
+            async with connected(url) as connection:
+                return await connection.fetchval("SELECT count(*) FROM pg_roles WHERE rolname = $1", other)
+
+        assert in_thread(lambda: asyncio.run(made())) == 0
 
 
 def test_missing_right_to_create_roles_is_explained(roles: Roles) -> None:

@@ -1,10 +1,7 @@
 """The log of a real server: one format, a line per request, causes of errors, and no client input."""
 
 import json
-import logging
-import os
 import re
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -15,7 +12,6 @@ from typing import Any
 import pytest
 
 from localidades_api.observability.faults import Faults
-from localidades_api.observability.logging import ConsoleFormatter, JsonFormatter, Line, RequestLog
 from tests.support.application import import_file
 from tests.support.catalogue import many, write_catalogue
 from tests.support.database import BREAK_LOCALITIES
@@ -219,30 +215,3 @@ def test_causes_of_the_last_interval_are_counted_at_the_end(caplog: pytest.LogCa
     assert [record.getMessage() for record in caplog.records] == ["It failed"]
     faults.sweep(everything=True)
     assert caplog.records[1].getMessage() == "Again 2 times in 0 s: It failed"
-
-
-def test_error_is_one_json_line() -> None:
-    error = ValueError('of two\nlines, "quoted", and \N{LINE SEPARATOR} others')
-    record = logging.LogRecord("x", logging.ERROR, "", 0, "it %s", ("failed",), (ValueError, error, None))
-    (line,) = JsonFormatter().format(record).split("\n")
-    assert json.loads(line)["message"] == "it failed"
-    assert "of two\nlines" in json.loads(line)["traceback"]
-    assert "it failed\nValueError: of two\nlines" in ConsoleFormatter().format(record)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="no pipe that keeps what is written apart")
-async def test_lines_of_workers_do_not_mix(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Writes of up to 4,096 bytes to a pipe are atomic."""
-    reading, writing = os.pipe2(os.O_DIRECT)
-    with os.fdopen(reading, "rb", buffering=0) as read, os.fdopen(writing, "w") as stderr:
-        monkeypatch.setattr(sys, "stderr", stderr)
-        log = RequestLog("json")
-        for number in range(100):
-            log.add(Line(str(number), "GET", "list_localities", 200, 1.5, "2020-01", 99))
-        log.flush()
-        numbers: list[int] = []
-        while len(numbers) < 100:
-            piece = read.read(65536)
-            assert piece.endswith(b"\n")
-            numbers += [int(json.loads(line)["id"]) for line in piece.splitlines()]
-    assert numbers == list(range(100))

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -34,6 +33,7 @@ from tests.support.application import (
     running_app,
 )
 from tests.support.catalogue import Place, many, write_catalogue
+from tests.support.commands import invoke
 from tests.support.database import SOMEBODY_WAITS, connected, photograph, read_release, rows_of
 from tests.support.postgres import new_database
 from tests.support.waiting import eventually_async
@@ -145,13 +145,6 @@ async def counts_of(url: str) -> dict[str, tuple[Any, ...]]:
 # -- By hand
 
 
-async def test_lock_is_free_as_soon_as_a_release_is_retired(releases: str) -> None:
-    async with connected(releases) as connection:
-        for name in ("2019-01", "2020-01"):
-            await retire(releases, name)
-            assert await connection.fetchval(LOCK_IS_FREE)
-
-
 async def test_release_after_a_retired_one_is_compared_with_the_one_before(releases: str) -> None:
     assert await counts_of(releases) == {"2020-01": ("2019-01", 0, 1, 1), "2021-01": ("2020-01", 0, 1, 1)}
     await retire(releases, "2020-01")
@@ -160,61 +153,55 @@ async def test_release_after_a_retired_one_is_compared_with_the_one_before(relea
     assert await counts_of(releases) == {}
 
 
-def test_retired_release_is_gone_and_the_others_are_whole(releases: str) -> None:
-    began = time.monotonic()
-    ended = run("releases", "retire", "2019-01", env=environment(releases, LOCALIDADES_RELEASE_POLL="0.1"))
+async def mark_as_if(url: str, seconds_ago: int) -> None:
+    """Have each release that is retired from now on seem to be so for some seconds, and note when it was."""
+    async with connected(url) as connection:
+        await connection.execute(
+            f"""
+            CREATE TABLE marks (at timestamptz);
+            CREATE FUNCTION earlier() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                INSERT INTO marks VALUES (NEW.retired_at);
+                NEW.retired_at = NEW.retired_at - interval '{seconds_ago} s'; RETURN NEW; END $$;
+            CREATE TRIGGER earlier BEFORE UPDATE OF retired_at ON releases FOR EACH ROW EXECUTE FUNCTION earlier();
+            """  # noqa: S608  # a number of this test
+        )
+
+
+async def test_retired_release_is_gone_and_the_others_are_whole(releases: str) -> None:
+    await mark_as_if(releases, 8)
+    settings = environment(releases, LOCALIDADES_RELEASE_POLL="0.1")
+    ended = await asyncio.to_thread(run, "releases", "retire", "2019-01", env=settings)
     assert (ended.returncode, ended.stdout) == (0, "Release 2019-01 is retired.\n"), ended.stderr
-    assert time.monotonic() - began > 10  # within which a request that has begun to read it has ended
-    asyncio.run(assert_only(releases, "2020-01", "2021-01"))
-    assert "2019-01" not in run("releases", env=environment(releases)).stdout
+    async with connected(releases) as connection:
+        waited = await connection.fetchval("SELECT extract(epoch FROM now() - at)::float8 + 8 FROM marks")
+    assert waited > 10  # within which a request that has begun to read it has ended
+    await assert_only(releases, "2020-01", "2021-01")
 
 
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        (
-            "2021-01",
-            "error: Release 2021-01 is the current one: first make another one current with"
-            " `localidades-api releases publish`.\n",
-        ),
-        ("2018-01", "error: There is no release 2018-01: run `localidades-api releases` to list the releases.\n"),
-        ("'; DROP TABLE releases; --", "error: There is no release '; DROP TABLE releases; --: run `localidades-api"),
-        ("", "error: There is no release : run `localidades-api"),
-    ],
-)
-def test_retirement_of_the_current_or_an_unknown_release_changes_nothing(
-    releases: str, name: str, sentence: str
-) -> None:
+def test_retirement_of_the_current_or_an_unknown_release_changes_nothing(releases: str) -> None:
     before = asyncio.run(photograph(releases))
-    ended = run("releases", "retire", name, env=environment(releases))
-    assert (ended.returncode, ended.stdout) == (1, "")
-    assert sentence in ended.stderr
+    for name, sentence in {
+        "2021-01": "error: Release 2021-01 is the current one: first make another one current with"
+        " `localidades-api releases publish`.\n",
+        "2018-01": "error: There is no release 2018-01: run `localidades-api releases` to list the releases.\n",
+        "'; DROP TABLE releases; --": "error: There is no release '; DROP TABLE releases; --: run `localidades-api",
+        "": "error: There is no release : run `localidades-api",
+    }.items():
+        ended = invoke("releases", "retire", name, url=releases)
+        assert (ended.returncode, ended.stdout) == (1, "")
+        assert sentence in ended.stderr
     assert asyncio.run(photograph(releases)) == before
 
 
-@pytest.mark.parametrize("command", ["retire", pytest.param("publish", marks=pytest.mark.tail)])
-def test_completion_names_the_releases_that_are_not_the_current_one(releases: str, command: str) -> None:
-    def complete(url: str | None) -> str:
-        asked = environment(
-            url,
-            _LOCALIDADES_API_COMPLETE="complete_bash",
-            COMP_WORDS=f"localidades-api releases {command} 20",
-            COMP_CWORD="3",
-        )
-        code = "import sys; sys.argv[0] = 'localidades-api'; from localidades_api.cli import app; app()"
-        ended = subprocess.run([sys.executable, "-c", code], env=asked, capture_output=True, text=True, check=False)
+def test_completion_names_the_releases_that_are_not_the_current_one(releases: str) -> None:
+    def complete(url: str | None, command: str = "retire") -> list[str]:
+        words = {"COMP_WORDS": f"root releases {command} 20", "COMP_CWORD": "3", "_ROOT_COMPLETE": "complete_bash"}
+        ended = invoke(url=url, **words)
         assert ended.stderr == ""
-        return ended.stdout
+        return ended.stdout.split()
 
-    assert complete(releases).split() == ["2019-01", "2020-01"]
-    if command == "retire":  # both complete in one way
-        assert complete("postgresql://someone:s3cr3t@127.0.0.1:1/x").split() == []
-        assert complete(None).split() == []
-
-
-def test_list_of_releases_is_what_it_was(releases: str) -> None:
-    listed = run("releases", "--json", env=environment(releases))
-    assert [one["release"] for one in json.loads(listed.stdout)["releases"]] == list(NAMES)
+    assert complete(releases) == complete(releases, "publish") == ["2019-01", "2020-01"]
+    assert complete("postgresql://someone:s3cr3t@127.0.0.1:1/x") == complete(None) == []
 
 
 async def test_name_and_file_of_a_retired_release_can_be_published_again(releases: str, tmp_path: Path) -> None:
@@ -290,21 +277,20 @@ async def test_retirement_of_the_oldest_finishes_an_interrupted_one(releases: st
     await assert_only(releases, "2019-01", "2020-01")
 
 
-@pytest.mark.tail  # waits for readers for ten seconds
-def test_command_retires_all_but_the_newest(releases: str) -> None:
-    settings = environment(releases, LOCALIDADES_RELEASE_POLL="0.1")
-    ended = run("releases", "retire", "--keep", "2", env=settings)
+async def test_command_retires_all_but_the_newest(releases: str) -> None:
+    await mark_as_if(releases, 3600)
+    ended = await asyncio.to_thread(run, "releases", "retire", "--keep", "2", env=environment(releases))
     assert (ended.returncode, ended.stdout) == (0, "Release 2019-01 is retired.\n"), ended.stderr
-    ended = run("releases", "retire", "--keep", "2", env=settings)
+    ended = await asyncio.to_thread(run, "releases", "retire", "--keep", "2", env=environment(releases))
     said = "No release is retired: none but the current one is older than the 2 newest.\n"
     assert (ended.returncode, ended.stdout) == (0, said), ended.stderr
 
 
-@pytest.mark.parametrize("words", [(), ("2019-01", "--keep", "2"), ("--keep", "0"), ("--keep", "all")])
-def test_retirement_takes_either_a_name_or_a_number(releases: str, words: tuple[str, ...]) -> None:
-    ended = run("releases", "retire", *words, env=environment(releases))
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert "--keep" in ended.stderr
+def test_retirement_takes_either_a_name_or_a_number(releases: str) -> None:
+    for words in ((), ("2019-01", "--keep", "2"), ("--keep", "0"), ("--keep", "all")):
+        ended = invoke("releases", "retire", *words, url=releases)
+        assert (ended.returncode, ended.stdout) == (2, "")
+        assert "--keep" in ended.stderr
 
 
 # -- Killed
@@ -407,7 +393,8 @@ async def names_of(url: str) -> list[tuple[str, bool]]:
 
 
 async def test_import_of_a_real_catalogue_retires_the_demo(demo: str, real: Path) -> None:
-    settings = environment(demo, LOCALIDADES_RELEASE_POLL="0.1")
+    await mark_as_if(demo, 3600)
+    settings = environment(demo)
     tried = await asyncio.to_thread(run, "import", str(real), "--dry-run", env=settings)
     assert "the demo would be retired because its places are invented" in tried.stderr
     assert await names_of(demo) == [("demo", False)]
@@ -468,25 +455,22 @@ async def test_demo_that_a_killed_import_has_only_withdrawn_is_removed_by_the_ne
     else:
         async with connected(demo) as connection:  # its grace is over
             await connection.execute("UPDATE releases SET retired_at = retired_at - interval '1 h'")
-        ended = await asyncio.to_thread(run, "import", str(source), env=environment(demo))
+        ended = await asyncio.to_thread(run, "import", str(source), "--allow-renames", env=environment(demo))
         assert ended.returncode == 0, ended.stderr
         assert "the demo" not in ended.stderr
         assert await names_of(demo) == [("2022-01", False), ("2023-01", False)]
 
 
 async def test_import_whose_demo_cannot_be_removed_now_has_published_all_the_same(demo: str, real: Path) -> None:
+    await mark_as_if(demo, 3600)
     async with connected(demo) as connection:
         await connection.execute(
             """
             CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END $$;
             CREATE TRIGGER refuse BEFORE DELETE ON releases EXECUTE FUNCTION refuse();
-            CREATE FUNCTION long_ago() RETURNS trigger LANGUAGE plpgsql AS
-                $$ BEGIN NEW.retired_at = NEW.retired_at - interval '1 h'; RETURN NEW; END $$;
-            CREATE TRIGGER long_ago BEFORE UPDATE ON releases FOR EACH ROW EXECUTE FUNCTION long_ago();
             """
         )
-        settings = environment(demo, LOCALIDADES_RELEASE_POLL="0.1")
-        ended = await asyncio.to_thread(run, "import", str(real), env=settings)
+    ended = await asyncio.to_thread(run, "import", str(real), env=environment(demo))
     assert ended.returncode == 0, ended.stderr
     assert "published release 2022-01" in ended.stderr
     assert "The retired release is not removed yet" in ended.stderr

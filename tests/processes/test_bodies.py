@@ -4,7 +4,7 @@ import http.client
 import json
 import logging
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from urllib.parse import urlsplit
 
 import pytest
@@ -15,11 +15,17 @@ from starlette.routing import Route
 
 from tests.processes.serving_app import serving_app
 from tests.support.waiting import PATIENCE
-from tests.support.wire import parse, send, statuses
+from tests.support.wire import connect, parse, read_answer, send, statuses
 
 BODY = b'{"name":"Aguascalientes"}'
 CHUNKED = b"%x\r\n%b\r\n0\r\nContent-Type: text/plain\r\n\r\n" % (len(BODY), BODY)  # with a trailer
 SMUGGLED = b"GET /echo HTTP/1.1\r\nHost: test\r\n\r\n"
+FRAMED = {
+    "length": ([f"Content-Length: {len(BODY)}"], BODY),
+    "chunked": (["Transfer-Encoding: chunked"], CHUNKED),
+    "extension": (["Transfer-Encoding: chunked"], CHUNKED.replace(b"\r\n", b";a=b\r\n", 1)),
+    "upgrade": ([f"Content-Length: {len(BODY)}", "Connection: Upgrade", "Upgrade: foo"], BODY),
+}
 WITH_BODY = ["POST", "PUT", "PATCH", "DELETE", "QUERY"]
 WITHOUT_BODY = ["GET", "HEAD", "OPTIONS", "TRACE"]
 
@@ -64,11 +70,17 @@ def request(method: str, target: str, *fields: str) -> bytes:
 
 
 @pytest.mark.parametrize("method", WITH_BODY)
-@pytest.mark.parametrize(
-    ("framing", "sent"), [(f"Content-Length: {len(BODY)}", BODY), ("Transfer-Encoding: chunked", CHUNKED)]
-)
-def test_body_reaches_the_route_and_ends_the_connection(live: str, method: str, framing: str, sent: bytes) -> None:
-    received = send(live, request(method, "/echo", "Content-Type: application/json", framing) + sent + SMUGGLED)
+@pytest.mark.parametrize("shape", FRAMED)
+def test_body_reaches_the_route_and_ends_the_connection(live: str, method: str, shape: str) -> None:
+    framing, sent = FRAMED[shape]
+    head = request(method, "/echo", "Content-Type: application/json", *framing)
+    received = send(live, head + sent + SMUGGLED)
+    with connect(live) as late:  # the body comes once the head has been read
+        late.sendall(head)
+        late.sendall(sent + SMUGGLED)
+        assert statuses(read_answer(late)) == [b"200"]
+        with suppress(ConnectionResetError):
+            assert late.recv(1) == b""
     assert statuses(received) == [b"200"]
     answer = parse(received)
     assert answer.one("connection") == "close"
@@ -76,11 +88,10 @@ def test_body_reaches_the_route_and_ends_the_connection(live: str, method: str, 
 
 
 @pytest.mark.parametrize("method", WITHOUT_BODY)
-@pytest.mark.parametrize(
-    ("framing", "sent"), [(f"Content-Length: {len(BODY)}", BODY), ("Transfer-Encoding: chunked", CHUNKED)]
-)
-def test_body_of_a_get_is_discarded(live: str, method: str, framing: str, sent: bytes) -> None:
-    received = send(live, request(method, "/echo", framing) + sent + SMUGGLED)
+@pytest.mark.parametrize("shape", ["length", "chunked"])
+def test_body_of_a_get_is_discarded(live: str, method: str, shape: str) -> None:
+    framing, sent = FRAMED[shape]
+    received = send(live, request(method, "/echo", *framing) + sent + SMUGGLED)
     assert statuses(received) == [b"200"]
     answer = parse(received)
     assert answer.one("connection") == "close"

@@ -32,8 +32,8 @@ LAST = f"GET {LOCALIDADES}?page=3 HTTP/1.1\r\nHost: test\r\nConnection: close\r\
 @pytest.mark.parametrize(
     "target",
     [
-        LOCALIDADES, f"{LOCALIDADES}?page=2&format=api", f"{LOCALIDADES}10010001/", f"{LOCALIDADES}suggest/?q=lugar",
-        f"{LOCALIDADES}tiles/0/0/0.mvt", "/api/census/estados/", "/api/census/", "/nothing", "/livez", "/match",
+        LOCALIDADES, f"{LOCALIDADES}?page=2&format=api", f"{LOCALIDADES}10010001/", f"{LOCALIDADES}tiles/0/0/0.mvt",
+        "/nothing", "/livez", "/match",
     ],
 )  # fmt: skip
 def test_cached_response_is_identical_on_the_wire(live_server: str, target: str) -> None:
@@ -285,32 +285,6 @@ def test_expect_continue_is_answered(live_server: str) -> None:
     assert outcomes(dechunked(parse(received).body)) == ["exact"]
 
 
-FRAMED = {
-    "length": (head(f"Content-Length: {len(ROW)}"), ROW),
-    "chunked": (head("Transfer-Encoding: chunked"), chunk(ROW) + b"0\r\n\r\n"),
-    "upgrade": (head(f"Content-Length: {len(ROW)}", "Connection: Upgrade", "Upgrade: foo"), ROW),
-    "trailer": (head("Transfer-Encoding: chunked"), chunk(ROW) + b"0\r\nContent-Type: text/csv\r\n\r\n"),
-    "extension": (head("Transfer-Encoding: chunked"), chunk(ROW).replace(b"\r\n", b";a=b\r\n", 1) + b"0\r\n\r\n"),
-}
-
-
-@pytest.mark.parametrize("shape", FRAMED)
-@pytest.mark.parametrize("is_late", [False, True])
-def test_bytes_after_a_body_are_not_a_request(live_server: str, shape: str, *, is_late: bool) -> None:
-    smuggled = f"GET {LOCALIDADES}10010004/ HTTP/1.1\r\nHost: test\r\n\r\n".encode()
-    start, sent = FRAMED[shape]
-    with connect(live_server) as client:
-        if is_late:
-            client.sendall(start)
-            client.sendall(sent + smuggled)
-        else:
-            client.sendall(start + sent + smuggled)
-        received = read_to_the_end(client)
-    assert re.findall(rb"HTTP/1\.1 ([2-5]\d\d) ", received) == [b"200"]
-    assert b"connection: close" in received
-    assert b"10010004" not in received
-
-
 H2C = (
     "Connection: Upgrade, HTTP2-Settings",
     "Upgrade: h2c",
@@ -325,18 +299,18 @@ UPGRADES = {
 }
 
 
-@pytest.mark.parametrize("size", [7, 300, 1_000_000])
 @pytest.mark.parametrize("shape", UPGRADES)
-def test_body_of_an_upgrade_is_read(live_server: str, shape: str, size: int) -> None:
+def test_body_of_an_upgrade_is_read(live_server: str, shape: str) -> None:
     data = b"".join(UPGRADES[shape])
-    with connect(live_server) as client:
-        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        for start in range(0, len(data), size):
-            client.sendall(data[start : start + size])
-        received = read_to_the_end(client)
-    answer = parse(received.removeprefix(b"HTTP/1.1 100 Continue\r\n\r\n"))
-    assert outcomes(dechunked(answer.body)) == ["exact", "exact"]
-    assert b"connection: close" in received
+    for size in (7, 1_000_000):
+        with connect(live_server) as client:
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for start in range(0, len(data), size):
+                client.sendall(data[start : start + size])
+            received = read_to_the_end(client)
+        answer = parse(received.removeprefix(b"HTTP/1.1 100 Continue\r\n\r\n"))
+        assert outcomes(dechunked(answer.body)) == ["exact", "exact"]
+        assert b"connection: close" in received
 
 
 def test_malformed_body_of_an_upgrade_is_refused(live_server: str) -> None:

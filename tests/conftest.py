@@ -205,7 +205,7 @@ def live_server(server: str, seeded: str) -> Iterator[str]:
         yield live.base
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 async def browser() -> AsyncIterator[Browser]:
     """Yield Debian's Chromium."""
     async with launched() as browser:

@@ -60,9 +60,10 @@ async def test_key_of_a_town_is_two_interactions_away(page: Page, hand: Hand) ->
     """Type, and choose: the key is there, without scrolling."""
     await page.goto("/")
     await reach(page, page.get_by_role("combobox").first, hand)
-    await page.keyboard.type("el penon 70 jalisco")
+    async with page.expect_response("**/suggest/?q=el+penon+70+jalisco&**"):
+        await page.keyboard.type("el penon 70 jalisco")
     suggested = page.get_by_role("option").first
-    await expect(suggested).to_contain_text("El Peñón 70")
+    await expect(suggested).to_have_text("El Peñón 70, Tepatitlán 1, Jalisco")
     if hand == "telephone":
         await suggested.tap()
     else:

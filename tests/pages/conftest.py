@@ -6,11 +6,18 @@ import pytest
 from playwright.async_api import Browser, Page
 
 from tests.pages.country import a_year_later, places
-from tests.support.browser import visit
+from tests.support.browser import WEBGL, launched, visit
 from tests.support.catalogue import TRAPS, write_catalogue
 from tests.support.catalogue_service import serving_files
 
 PAGE = "/match?format=api"
+
+
+@pytest.fixture(scope="session")
+async def with_webgl() -> AsyncIterator[Browser]:
+    """Yield Debian's Chromium with WebGL."""
+    async with launched(*WEBGL) as browser:
+        yield browser
 
 
 @pytest.fixture(scope="module")

@@ -6,14 +6,14 @@ import math
 import re
 from collections.abc import AsyncIterator, Iterator
 from random import Random
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
 from playwright.async_api import Browser, Locator, Page, Position, Response, ViewportSize, expect
 
 from localidades_api.catalogue.mercator import MEXICO
-from tests.support.browser import SCREENSHOTS, TELEPHONE, WEBGL, axe_faults, hold, launched, visit
+from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, hold, launched, visit
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.catalogue_service import serving_files
 from tests.support.pages import BROWSER
@@ -99,10 +99,9 @@ def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -
 
 
 @pytest.fixture(scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    """Yield Debian's Chromium with WebGL."""
-    async with launched(*WEBGL) as browser:
-        yield browser
+def browser(with_webgl: Browser) -> Browser:
+    """Return Debian's Chromium with WebGL."""
+    return with_webgl
 
 
 @pytest.fixture(scope="module")
@@ -458,35 +457,31 @@ async def test_map_of_a_list_fits_its_places_and_passes_axe(browser: Browser, ba
         await expect(page.locator("p.amount")).to_have_text("2 records")
 
 
-@pytest.mark.parametrize("pinned", ["", "&release=2020-01"])
-async def test_link_from_a_place_marks_it_on_the_map(browser: Browser, base: str, pinned: str) -> None:
+async def test_link_from_a_place_marks_it_on_the_map(browser: Browser, base: str) -> None:
     async with visit(browser, base, **STILL) as page:
-        await page.goto(f"/api/census/localidades/203240025/?format=api{pinned}")
+        await page.goto("/api/census/localidades/203240025/?format=api&release=2020-01")
         await page.get_by_role("link", name="Show on the map").click()
         await expect(panel(page).get_by_role("heading")).to_have_text("Puerto Ángel")
         await drawn(page, "Playa Zipolite")
-        assert ("release=2020-01" in page.url) == bool(pinned)
+        assert "release=2020-01" in page.url
         assert await page.evaluate(MARKED) == [203240025]
 
 
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
+async def test_list_shows_what_it_found_on_the_map(base: str) -> None:
+    found, close = "#map=12/15.666667/-96.491944&place=203240025", "lat=15.667&lon=-96.492"
+    for path, expected in (
         ("?ambito=R&municipio_id=20324", "?municipio_id=20324&ambito=R"),
-        ("?search=puerto+angel", "#map=12/15.666667/-96.491944&place=203240025"),
-        ("?search=angel&release=2020-01", "?release=2020-01#map=12/15.666667/-96.491944&place=203240025"),
+        ("?search=puerto+angel", found),
+        ("?search=angel&release=2020-01", f"?release=2020-01{found}"),
         ("?ambito=R&clave=9999", None),
-        ("suggest/?q=puerto+angel", "#map=12/15.666667/-96.491944&place=203240025"),
+        ("suggest/?q=puerto+angel", found),
         ("suggest/?q=oaxaca&kinds=estado", None),
-        ("nearest/?lat=15.667&lon=-96.492", "#map=12/15.666667/-96.491944&place=203240025"),
-        ("nearest/?lat=15.667&lon=-96.492&radius=1", None),
-    ],
-)
-async def test_list_shows_what_it_found_on_the_map(base: str, path: str, expected: str | None) -> None:
-    separator = "&" if "?" in path else "?"
-    found = await parsed(f"{base}/api/census/localidades/{path}{separator}format=api")
-    links = [one.attributes["href"] for one in found.all("a") if one.text == "Show on the map"]
-    assert links == ([f"/map{expected}"] if expected else [])
+        (f"nearest/?{close}", found),
+        (f"nearest/?{close}&radius=1", None),
+    ):
+        page = await parsed(f"{base}/api/census/localidades/{path}&format=api")
+        links = [one.attributes["href"] for one in page.all("a") if one.text == "Show on the map"]
+        assert links == ([f"/map{expected}"] if expected else []), path
 
 
 async def test_missing_tiles_are_reported(browser: Browser, base: str) -> None:
@@ -517,43 +512,39 @@ async def test_every_link_leads_somewhere_before_a_place_is_chosen(base: str) ->
     assert all(link.attributes.get("href") for link in page.all("a"))
 
 
-@pytest.mark.parametrize("size", [TELEPHONE, {"width": 320, "height": 568}, {"width": 1280, "height": 800}], ids=str)
-async def test_nothing_covers_or_cuts_the_whole(browser: Browser, base: str, size: ViewportSize) -> None:
+async def test_nothing_covers_or_cuts_the_whole(browser: Browser, base: str) -> None:
     corners = """async () => {
         const { shown } = await import(document.querySelector("script[src*='map.js']").src);
         const { top } = document.getElementById("ground").getBoundingClientRect();
         return shown.whole.map((corner) => shown.map.project(corner)).map(({ x, y }) => [x, y + top]);
     }"""
-    async with visit(browser, base, viewport=size, **STILL) as page:
-        await page.goto(PAGE)
-        (west, south), (east, north) = await page.evaluate(corners)
-        cards = page.locator("#visible, .legend")
-        visible, legend = [box for card in await cards.all() if (box := await card.bounding_box())]
-        assert west > 25
-        assert visible["y"] + visible["height"] < north
-        assert east < size["width"] - 60
-        assert south < legend["y"] or east < legend["x"]
+    sizes: list[ViewportSize] = [TELEPHONE, {"width": 320, "height": 568}, {"width": 1280, "height": 800}]
+    for size in sizes:
+        async with visit(browser, base, viewport=size, **STILL) as page:
+            await page.goto(PAGE)
+            (west, south), (east, north) = await page.evaluate(corners)
+            cards = page.locator("#visible, .legend")
+            visible, legend = [box for card in await cards.all() if (box := await card.bounding_box())]
+            assert west > 25
+            assert visible["y"] + visible["height"] < north
+            assert east < size["width"] - 60
+            assert south < legend["y"] or east < legend["x"]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_colours_of_the_legend_and_of_boundaries_are_told_apart(
-    browser: Browser, base: str, scheme: Literal["light", "dark"]
-) -> None:
-    colours = """async (scheme) => {
+async def test_colours_of_the_legend_and_of_boundaries_are_told_apart(loaded: Loaded) -> None:
+    colours = """async (isDark) => {
         const { legend, palette } = await import("/static/map_style.js");
-        const isDark = scheme === "dark";
         const { line, ground } = palette(isDark);
         return [...legend(isDark, "poblacion", []), line, ground].map((colour) => colour.match(/[0-9a-f]{2}/g));
     }"""
-    async with visit(browser, base) as page:
-        await page.goto("/help")
-        found = [[int(part, 16) for part in colour] for colour in await page.evaluate(colours, scheme)]
-    *towns, fewer, unknown, line, ground = found
-    for index, one in enumerate([fewer, unknown, line, ground], len(towns)):
-        for other in found[:index]:
-            assert math.dist(one, other) > 50, (one, other)
-    assert max(unknown) - min(unknown) < 10  # a grey
-    assert math.dist(fewer, unknown) > 100
+    for is_dark in (False, True):
+        found = [[int(part, 16) for part in colour] for colour in await loaded.page.evaluate(colours, is_dark)]
+        *towns, fewer, unknown, line, ground = found
+        for index, one in enumerate([fewer, unknown, line, ground], len(towns)):
+            for other in found[:index]:
+                assert math.dist(one, other) > 50, (one, other)
+        assert max(unknown) - min(unknown) < 10  # a grey
+        assert math.dist(fewer, unknown) > 100
 
 
 # -- Without a map

@@ -6,12 +6,11 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import openpyxl
-import pytest
 from playwright.async_api import Browser, FilePayload, Locator, Page, expect
 
 from tests.pages.conftest import PAGE
 from tests.pages.test_match_page import PASTED, downloaded, file_of, match, question, rows_in
-from tests.support.browser import SCREENSHOTS, TELEPHONE, WEBGL, axe_faults, hold, launched, visit
+from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, hold, visit
 from tests.support.workbooks import workbook_of
 
 PREVIEW = "**/api/census/localidades/match/preview/**"
@@ -144,23 +143,21 @@ async def test_only_one_file_is_taken(page: Page) -> None:
     await expect(page.get_by_role("heading", name="What was understood")).to_be_hidden()
 
 
-@pytest.mark.parametrize(
-    ("pasted", "names"),
-    [
+async def test_pasted_quotation_marks_swallow_no_row(page: Page) -> None:
+    for pasted, names in (
         ('Localidad\tn\n"El Fuerte" 2\t1\n"Otro" 3\t2\nAsientos\t3\n', ['"El Fuerte" 2', '"Otro" 3', "Asientos"]),
         ('Localidad\tn\n"El Alto\t1\nEl Bajo"\t2\n', ['"El Alto', 'El Bajo"']),
         ('Localidad\tn\n"nunca cierra\t1\nAsientos\t2\n', ['"nunca cierra', "Asientos"]),
         ('Localidad\tn\n"""El Fuerte"" 2"\t1\n"dos\nlíneas"\t2\n', ['"El Fuerte" 2', "dos\nlíneas"]),
         ('Localidad\n"El Fuerte" 2\n"Otro\nAsientos\n', ['"El Fuerte" 2', '"Otro', "Asientos"]),
         ('Localidad,n\n"Uno, dos",1\nAsientos,2\n', ["Uno, dos", "Asientos"]),
-    ],
-)
-async def test_pasted_quotation_marks_swallow_no_row(page: Page, pasted: str, names: list[str]) -> None:
-    await page.get_by_label("Or paste a list").fill(pasted)
-    await expect(summary(page)).to_have_text(f"{len(names)} rows. Name: Localidad")
-    await match(page, pasted)
-    rows = rows_in((await downloaded(page))[1])
-    assert [row["Localidad"] for row in rows] == names
+    ):
+        await page.goto(PAGE)
+        await page.get_by_label("Or paste a list").fill(pasted)
+        await expect(summary(page)).to_have_text(f"{len(names)} rows. Name: Localidad")
+        await match(page, pasted)
+        rows = rows_in((await downloaded(page))[1])
+        assert [row["Localidad"] for row in rows] == names
 
 
 CALLS = """async (calls) => {
@@ -169,28 +166,28 @@ CALLS = """async (calls) => {
 }"""
 
 
-@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
-async def test_cells_of_csv_are_read_and_written_as_they_came(page: Page, delimiter: str) -> None:
-    other = ";" if delimiter == "," else ","
-    quoted = f'"a{delimiter}b"', '"dos\nlíneas"', '"a ""b"" c"', '""'
-    lines = ["a|b|c".replace("|", delimiter), delimiter.join(quoted), f"x{delimiter}y{delimiter}", delimiter, "z"]
-    records = [["a", "b", "c"], [*quoted], ["x", "y", ""], ["", ""], ["z"]]
-    texts = [end.join(lines) + last for end in ("\n", "\r\n", "\r") for last in ("", end)]
-    calls: list[list[Any]] = [["parse", text, delimiter] for text in texts]
-    calls.append(["parse", f"x{delimiter}y{delimiter}", delimiter])  # nothing follows the last delimiter
-    calls += [["quote", text, delimiter] for text in (f"a{delimiter}b", 'a "b"', "a\r", "a\n", "a b")]
-    calls.append(["join", [["a", f"b{other}c", '"d"']], other, "\r\n"])
-    calls.append(["delimiterOf", f"a{delimiter}b{delimiter}c{other}d\na{other}b{other}c{other}d{other}e"])
-    calls.append(["delimiterOf", f"SEP={delimiter}\na{other}b{other}c"])
-    calls.append(["delimiterOf", "a|b;c,d"])
-    found = await page.evaluate(CALLS, calls)
-    assert found[: len(texts)] == [records] * len(texts)
-    assert found[len(texts) :] == [
-        [["x", "y", ""]],
-        f'"a{delimiter}b"', '"a ""b"""', '"a\r"', '"a\n"', "a b",
-        f'a{other}"b{other}c"{other}"d"\r\n',
-        delimiter, delimiter, ",",
-    ]  # fmt: skip
+async def test_cells_of_csv_are_read_and_written_as_they_came(page: Page) -> None:
+    for delimiter in (",", ";", "\t", "|"):
+        other = ";" if delimiter == "," else ","
+        quoted = f'"a{delimiter}b"', '"dos\nlíneas"', '"a ""b"" c"', '""'
+        lines = ["a|b|c".replace("|", delimiter), delimiter.join(quoted), f"x{delimiter}y{delimiter}", delimiter, "z"]
+        records = [["a", "b", "c"], [*quoted], ["x", "y", ""], ["", ""], ["z"]]
+        texts = [end.join(lines) + last for end in ("\n", "\r\n", "\r") for last in ("", end)]
+        calls: list[list[Any]] = [["parse", text, delimiter] for text in texts]
+        calls.append(["parse", f"x{delimiter}y{delimiter}", delimiter])  # nothing follows the last delimiter
+        calls += [["quote", text, delimiter] for text in (f"a{delimiter}b", 'a "b"', "a\r", "a\n", "a b")]
+        calls.append(["join", [["a", f"b{other}c", '"d"']], other, "\r\n"])
+        calls.append(["delimiterOf", f"a{delimiter}b{delimiter}c{other}d\na{other}b{other}c{other}d{other}e"])
+        calls.append(["delimiterOf", f"SEP={delimiter}\na{other}b{other}c"])
+        calls.append(["delimiterOf", "a|b;c,d"])
+        found = await page.evaluate(CALLS, calls)
+        assert found[: len(texts)] == [records] * len(texts)
+        assert found[len(texts) :] == [
+            [["x", "y", ""]],
+            f'"a{delimiter}b"', '"a ""b"""', '"a\r"', '"a\n"', "a b",
+            f'a{other}"b{other}c"{other}"d"\r\n',
+            delimiter, delimiter, ",",
+        ]  # fmt: skip
 
 
 async def test_text_is_cut_at_a_line_end_outside_quotes(page: Page) -> None:
@@ -318,7 +315,7 @@ async def test_saved_file_has_the_data_that_were_checked(page: Page) -> None:
     assert "match_nombre" not in rows[0]
 
 
-async def test_certain_and_chosen_places_are_on_the_map(base: str) -> None:
+async def test_certain_and_chosen_places_are_on_the_map(with_webgl: Browser, base: str) -> None:
     features = """async () => {
         const { src } = document.querySelector("script[src*='match.js']");
         const { shown } = await import(new URL("match_result.js", src));
@@ -326,7 +323,7 @@ async def test_certain_and_chosen_places_are_on_the_map(base: str) -> None:
         while (!(await map.getSource("matched").getData()).features.length) await new Promise(requestAnimationFrame);
         return (await map.getSource("matched").getData()).features.map(({ properties }) => properties.cvegeo);
     }"""
-    async with launched(*WEBGL) as browser, visit(browser, base, viewport=TELEPHONE) as page:
+    async with visit(with_webgl, base, viewport=TELEPHONE) as page:
         await page.goto(PAGE)
         await match(page, "nombre,municipio,estado\nAguascalientes,Municipio 001,Ags.\nNinguno,Municipio 001,Ags.\n")
         await page.get_by_text("On the map").click()

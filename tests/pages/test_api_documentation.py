@@ -43,9 +43,9 @@ async def test_documentation_has_the_layout_of_the_site_in_both_languages(client
     assert (await client.get(f"{path}?lang=es")).text.count('lang="es"') >= 1
 
 
-@pytest.mark.parametrize("query", ["lang=fr", "format=json", "x=1", "lang=es&lang=en"])
-async def test_documentation_refuses_bad_parameters(client: httpx.AsyncClient, query: str) -> None:
-    assert (await client.get(f"/docs?{query}")).status_code == 422
+async def test_documentation_refuses_bad_parameters(client: httpx.AsyncClient) -> None:
+    for query in ("lang=fr", "format=json", "x=1", "lang=es&lang=en"):
+        assert (await client.get(f"/docs?{query}")).status_code == 422, query
 
 
 @below_a_prefix

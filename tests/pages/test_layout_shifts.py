@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from playwright.async_api import Page, ViewportSize, expect
+from playwright.async_api import Browser, Page, ViewportSize, expect
 
 from tests.pages.country import KINDS
-from tests.support.browser import WEBGL, hold, launched, visit
+from tests.support.browser import hold, visit
 
 MAX_SHIFT = 0.05  # cumulative layout shift; 0.1 is good by https://web.dev/articles/cls
 VIEWPORTS: list[ViewportSize] = [{"width": 390, "height": 844}, {"width": 1280, "height": 800}]
@@ -19,7 +19,7 @@ PAGES = {kind: target for kind, target in KINDS.items() if not kind.startswith("
     "docs": "/docs",
     "redoc": "/redoc",
 }
-IN_GATE = {"index", "list", "localidad", "estado", "releases", "match", "map", "docs"}  # of each script one page
+IN_GATE = {"index", "list", "localidad", "match", "map", "docs"}  # of each script one page
 # All scripts but the one that runs before anything is drawn.
 SCRIPTS = re.compile(r"/(?!theme\.js)[\w-]+\.m?js(\?.*)?$")
 # Wait until the whole page was drawn, for which it doesn't need these scripts.
@@ -49,9 +49,9 @@ MAP_DRAWN = """async () => {
 
 
 @pytest.fixture(scope="module")
-async def page(two_releases: str) -> AsyncIterator[Page]:
+async def page(with_webgl: Browser, two_releases: str) -> AsyncIterator[Page]:
     """Yield a page of a Chromium with WebGL."""
-    async with launched(*WEBGL) as browser, visit(browser, two_releases, errors=True) as page:
+    async with visit(with_webgl, two_releases, errors=True) as page:
         yield page
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -39,48 +40,41 @@ async def links_of(page: Page, selector: str) -> list[Path]:
     return [Path(urlsplit(address).path) for address in await page.eval_on_selector_all(f"{selector} a", script)]
 
 
-@pytest.mark.parametrize("name", PAGES)
-async def test_spanish_page_can_be_read_on_a_telephone(site: Path, browser: Browser, name: str) -> None:
+@pytest.fixture(scope="module")
+async def page(browser: Browser) -> AsyncIterator[Page]:
+    """Yield a page of a telephone."""
     page = await browser.new_page(viewport={"width": 390, "height": 800})
-    try:
-        await page.goto((site / "es" / name).as_uri())
-        assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        # Nothing covers the title and the text below it.
-        is_on_top = """element => {
-            const box = element.getBoundingClientRect();
-            return element.contains(document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2));
-        }"""
-        for selector in ("article h1", "article p >> nth=0", "article p >> nth=1"):
-            await page.locator(selector).scroll_into_view_if_needed()
-            assert await page.locator(selector).evaluate(is_on_top), selector
-    finally:
-        await page.close()
+    yield page
+    await page.close()
+
+
+# Say whether nothing covers an element.
+IS_ON_TOP = """element => {
+    const box = element.getBoundingClientRect();
+    return element.contains(document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2));
+}"""
 
 
 @pytest.mark.parametrize("name", PAGES)
-@pytest.mark.parametrize("folder", ["", "es/"])
-async def test_menus_are_in_the_language_of_the_page(site: Path, browser: Browser, folder: str, name: str) -> None:
-    page = await browser.new_page()
-    try:
+async def test_page_can_be_read_on_a_telephone_and_has_menus_in_its_language(site: Path, page: Page, name: str) -> None:
+    for folder, other in (("", "es"), ("es", "")):
         await page.goto((site / folder / name).as_uri())
         for menu in (".md-tabs", ".md-nav--primary"):
             found = await links_of(page, menu)
             assert len(found) > 3
             assert {file.is_relative_to(site / "es") for file in found} == {bool(folder)}
-        assert await links_of(page, ".md-header__option") == [site / ("" if folder else "es") / name]
-        assert await page.locator("html").get_attribute("lang") == (folder.removesuffix("/") or "en")
-    finally:
-        await page.close()
+        assert await links_of(page, ".md-header__option") == [site / other / name]
+        assert await page.locator("html").get_attribute("lang") == (folder or "en")
+    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for selector in ("article h1", "article p >> nth=0", "article p >> nth=1"):
+        await page.locator(selector).scroll_into_view_if_needed()
+        assert await page.locator(selector).evaluate(IS_ON_TOP), selector
 
 
-async def test_decision_leads_to_the_spanish_front_page(site: Path, browser: Browser) -> None:
+async def test_decision_leads_to_the_spanish_front_page(site: Path, page: Page) -> None:
     """Decisions are in English only."""
-    page = await browser.new_page()
-    try:
-        await page.goto((site / "decisions" / "site.html").as_uri())
-        assert await links_of(page, ".md-header__option") == [site / "es" / "index.html"]
-    finally:
-        await page.close()
+    await page.goto((site / "decisions" / "site.html").as_uri())
+    assert await links_of(page, ".md-header__option") == [site / "es" / "index.html"]
 
 
 @pytest.mark.parametrize("folder", ["", "es/"])

@@ -1,13 +1,12 @@
 """The guides below /help: they lead only to pages that the service has, and say what it says."""
 
 import re
-from collections.abc import AsyncIterator
 from urllib.parse import unquote, urldefrag, urljoin
 
 import httpx
 import pytest
 from fastapi import FastAPI
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser
 
 from localidades_api.bulk.columns import in_language, match_columns
 from localidades_api.html.guides import _MARKDOWN, GUIDES
@@ -165,24 +164,17 @@ async def test_picture_can_be_cached(client: httpx.AsyncClient, name: str) -> No
     assert picture.headers["cache-control"] == kept.headers["cache-control"] == CACHE_CONTROL
 
 
-@pytest.fixture
-async def page(browser: Browser, two_releases: str) -> AsyncIterator[Page]:
+async def test_browser_knows_the_address_and_the_sizes_of_pictures_before_they_come(
+    browser: Browser, two_releases: str
+) -> None:
     async with visit(browser, two_releases) as page:
-        yield page
-
-
-async def test_browser_knows_the_size_of_a_picture_before_it_comes(page: Page) -> None:
-    await page.goto("/help/openrefine")
-    for picture in await page.locator("main img").all():
-        await picture.scroll_into_view_if_needed()
-        await picture.evaluate("one => one.decode()")
-        sizes = await picture.evaluate("one => [[one.width, one.height], [one.naturalWidth, one.naturalHeight]]")
-        stated = [await picture.get_attribute(name) for name in ("width", "height")]
-        assert stated == [str(size) for size in sizes[1]]
-        assert sizes[0][0] / sizes[0][1] == pytest.approx(sizes[1][0] / sizes[1][1], rel=0.01)
-
-
-async def test_address_for_openrefine_is_that_of_the_service(page: Page, two_releases: str) -> None:
-    await page.goto("/help/openrefine")
-    address = urljoin(two_releases, "/api/census/reconcile/")
-    assert await page.locator("main code").first.text_content() == address
+        await page.goto("/help/openrefine")
+        address = await page.locator("main code").first.text_content()
+        assert address == urljoin(two_releases, "/api/census/reconcile/")
+        for picture in await page.locator("main img").all():
+            await picture.scroll_into_view_if_needed()
+            await picture.evaluate("one => one.decode()")
+            sizes = await picture.evaluate("one => [[one.width, one.height], [one.naturalWidth, one.naturalHeight]]")
+            stated = [await picture.get_attribute(name) for name in ("width", "height")]
+            assert stated == [str(size) for size in sizes[1]]
+            assert sizes[0][0] / sizes[0][1] == pytest.approx(sizes[1][0] / sizes[1][1], rel=0.01)

@@ -1,16 +1,47 @@
 """The page /match of a service on a small catalogue, for the modules that define no other."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import NamedTuple
 
+import httpx
 import pytest
+from fastapi import FastAPI
 from playwright.async_api import Browser, Page
 
 from tests.pages.country import a_year_later, places
+from tests.support.application import client_of
 from tests.support.browser import WEBGL, launched, visit
 from tests.support.catalogue import TRAPS, write_catalogue
 from tests.support.catalogue_service import serving_files
+from tests.support.pages import BROWSER
+from tests.support.pages import Page as Parsed
 
 PAGE = "/match?format=api"
+
+
+class Read(NamedTuple):
+    """An answer, and its page."""
+
+    answer: httpx.Response
+    page: Parsed
+
+
+Reader = Callable[[str], Awaitable[Read]]
+
+
+@pytest.fixture(scope="session")
+async def read(app: FastAPI) -> AsyncIterator[Reader]:
+    """Yield what reads a page of `app` as a browser gets it, each address once."""
+    pages: dict[str, Read] = {}
+    async with client_of(app) as client:
+
+        async def read_once(target: str) -> Read:
+            if target not in pages:
+                answer = await client.get(target, headers=BROWSER)
+                pages[target] = Read(answer, Parsed.of(answer))
+            return pages[target]
+
+        yield read_once
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,10 @@
-"""Pages describe themselves in the results of search engines."""
+"""Pages describe themselves to search engines and social networks."""
 
-import httpx
 import pytest
 
 from localidades_api.html.guides import GUIDES
-from tests.support.pages import BROWSER, ERRORS, INDEX, PAGES, Page
+from tests.pages.conftest import Reader
+from tests.support.pages import ERRORS, INDEX, PAGES, Page
 from tests.support.wire import LOCALIDADES
 
 EVERY = [
@@ -21,19 +21,36 @@ EVERY = [
 ]
 
 
-async def description_of(client: httpx.AsyncClient, target: str, language: str) -> str:
-    joined = f"{target.removesuffix('&lang=es')}&lang={language}"
-    return Page.of(await client.get(joined, headers=BROWSER)).one("meta", name="description").attributes["content"]
+def described(page: Page) -> str:
+    return page.one("meta", name="description").attributes["content"]
 
 
 @pytest.mark.parametrize("target", EVERY)
-async def test_every_page_has_a_description_in_its_language(client: httpx.AsyncClient, target: str) -> None:
-    english, spanish = [await description_of(client, target, language) for language in ("en", "es")]
-    for description in (english, spanish):
+async def test_every_page_describes_itself_in_its_language(read: Reader, target: str) -> None:
+    found = []
+    for language, site, locale in (
+        ("en", "Localities of Mexico", "en_US"),
+        ("es", "Localidades de México", "es_MX"),
+    ):
+        page = (await read(f"{target}&lang={language}")).page
+        description = described(page)
         assert 60 <= len(description) <= 220
         assert description == " ".join(description.split())
         assert description.endswith(".")
         assert "{" not in description
+        shared = {
+            one.attributes["property"]: one.attributes["content"]
+            for one in page.all("meta")
+            if "property" in one.attributes
+        }
+        title = shared.pop("og:title")
+        assert title
+        assert page.inside("title", of=page.one("head"))[0].text.startswith(title)
+        assert shared == {
+            "og:site_name": site, "og:locale": locale, "og:type": "website", "og:description": description,
+        }  # fmt: skip
+        found.append(description)
+    english, spanish = found
     assert "Mexic" in english or "INEGI" in english
     assert "México" in spanish or "INEGI" in spanish
     assert english != spanish
@@ -73,12 +90,14 @@ async def test_every_page_has_a_description_in_its_language(client: httpx.AsyncC
     ],
 )
 async def test_pages_of_places_are_described_by_their_data(
-    client: httpx.AsyncClient, target: str, english: str, spanish: str
+    read: Reader, target: str, english: str, spanish: str
 ) -> None:
-    assert await description_of(client, target, "en") == english
-    assert await description_of(client, target, "es") == spanish
+    assert described((await read(f"{target}&lang=en")).page) == english
+    assert described((await read(f"{target}&lang=es")).page) == spanish
 
 
-@pytest.mark.parametrize("target", [target for target, _ in ERRORS])
-async def test_problem_page_has_no_description(client: httpx.AsyncClient, target: str) -> None:
-    assert Page.of(await client.get(target, headers=BROWSER)).all("meta", name="description") == []
+async def test_problem_page_has_no_description_and_shares_nothing(read: Reader) -> None:
+    for target, _ in ERRORS:
+        page = (await read(target)).page
+        assert [one for one in page.all("meta") if {"property", "content"} <= one.attributes.keys()] == []
+        assert page.all("meta", name="description") == []

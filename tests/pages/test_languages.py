@@ -20,6 +20,7 @@ from localidades_api.languages.accept_language import choose_language
 from localidades_api.languages.match_words import FAULTS, OUTCOMES
 from localidades_api.names.faults import Difference
 from localidades_api.names.rows import Outcome
+from tests.pages.conftest import Reader
 from tests.support.pages import ERRORS, PAGES, Page
 
 PACKAGE = Path(localidades_api.__file__).parent
@@ -178,13 +179,14 @@ def said_on(page: Page) -> Iterator[str]:
 @pytest.mark.parametrize(
     "target", [*PAGES, "/match?format=api", "/map?format=api&municipio_id=1001", *(target for target, _ in ERRORS)]
 )
-async def test_spanish_page_has_no_english_text(client: httpx.AsyncClient, target: str) -> None:
+async def test_spanish_page_has_no_english_text(read: Reader, target: str) -> None:
     """Texts of several words are also searched within others."""
     catalogue = translations()
     english = set(catalogue) - set(catalogue.values())
     phrases = re.compile("|".join(re.escape(text) for text in english if " " in text))
-    page = Page.of(await client.get(re.sub("&lang=[a-z]+", "", target) + "&lang=es"))
+    page, same_in_english = [
+        (await read(re.sub("&lang=[a-z]+", "", target) + f"&lang={language}")).page for language in ("es", "en")
+    ]
     assert page.one("html").attributes["lang"] == "es"
     assert {text for text in said_on(page) if text in english or phrases.search(text)} == set()
-    same_in_english = Page.of(await client.get(re.sub("&lang=[a-z]+", "", target) + "&lang=en"))
     assert english & set(said_on(same_in_english))  # such texts are found if they exist

@@ -145,29 +145,18 @@ def unpublished(release: Release) -> Release:
     return release.model_copy(update={"id": release.id + 100})
 
 
-@pytest.mark.parametrize("name", READS)
-async def test_existing_release_is_read(present: Database, releases: Sequence[Release], name: str) -> None:
+MISSING = "does not have the requested release"
+
+
+async def test_release_missing_on_the_server_is_unavailable(present: Database, releases: Sequence[Release]) -> None:
     older, newer = releases
-    await READS[name](present, newer, older)
-
-
-@pytest.mark.parametrize("name", READS)
-async def test_release_missing_on_the_server_is_unavailable(
-    present: Database, releases: Sequence[Release], name: str
-) -> None:
-    older, newer = releases
-    with pytest.raises(DatabaseUnavailableError, match="does not have the requested release") as caught:
-        await READS[name](present, unpublished(newer), older)
-    assert caught.value.is_passing
-
-
-@pytest.mark.parametrize("name", READS_OF_BOTH)
-async def test_second_release_missing_on_the_server_is_unavailable(
-    present: Database, releases: Sequence[Release], name: str
-) -> None:
-    older, newer = releases
-    with pytest.raises(DatabaseUnavailableError, match="does not have the requested release"):
-        await READS[name](present, newer, unpublished(older))
+    for name, read in READS.items():
+        with pytest.raises(DatabaseUnavailableError, match=MISSING) as caught:
+            await read(present, unpublished(newer), older)
+        assert caught.value.is_passing, name
+    for name in READS_OF_BOTH:
+        with pytest.raises(DatabaseUnavailableError, match=MISSING):
+            await READS[name](present, newer, unpublished(older))
 
 
 async def test_other_release_with_the_same_id_is_unavailable_once_noticed(
@@ -261,29 +250,21 @@ async def test_half_detached_release_is_unavailable(server: str, both: str, rele
                 await CatalogueRepository(database).get_locality(newer, LOCALITY)
 
 
-@pytest.mark.parametrize("name", READS_OF_AREAS)
-async def test_areas_are_read_until_they_are_removed(
-    detached: Database, releases: Sequence[Release], name: str
+async def test_localities_are_unavailable_once_detached_and_areas_once_removed(
+    detached: Database, cleared: Database, releases: Sequence[Release]
 ) -> None:
-    await detached.engine.dispose()  # a new connection hasn't found the release
-    assert await READS[name](detached, releases[1], releases[0])
+    older, newer = releases
+    for name in READS_OF_AREAS:
+        await detached.engine.dispose()  # a new connection hasn't found the release
+        assert await READS[name](detached, newer, older)
+    for name in READS.keys() - {*READS_OF_THE_LIST}:
+        for database in (cleared,) if name in READS_OF_AREAS else (detached, cleared):
+            with pytest.raises(DatabaseUnavailableError, match=MISSING):
+                await READS[name](database, newer, older)
 
 
-@pytest.mark.parametrize("name", [name for name in READS if name not in READS_OF_AREAS + READS_OF_THE_LIST])
-async def test_detached_localities_are_unavailable(detached: Database, releases: Sequence[Release], name: str) -> None:
-    with pytest.raises(DatabaseUnavailableError, match="does not have the requested release"):
-        await READS[name](detached, releases[1], releases[0])
-
-
-@pytest.mark.parametrize("name", [name for name in READS if name not in READS_OF_THE_LIST])
-async def test_removed_release_is_unavailable(cleared: Database, releases: Sequence[Release], name: str) -> None:
-    with pytest.raises(DatabaseUnavailableError, match="does not have the requested release"):
-        await READS[name](cleared, releases[1], releases[0])
-
-
-@pytest.mark.parametrize("name", [name for name in READS_OF_BOTH if name not in READS_OF_THE_LIST])
-async def test_second_removed_release_is_unavailable(
-    without_older: Database, releases: Sequence[Release], name: str
-) -> None:
-    with pytest.raises(DatabaseUnavailableError, match="does not have the requested release"):
-        await READS[name](without_older, releases[1], releases[0])
+async def test_second_removed_release_is_unavailable(without_older: Database, releases: Sequence[Release]) -> None:
+    for name in READS_OF_BOTH:
+        if name not in READS_OF_THE_LIST:
+            with pytest.raises(DatabaseUnavailableError, match=MISSING):
+                await READS[name](without_older, releases[1], releases[0])

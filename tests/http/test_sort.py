@@ -80,7 +80,7 @@ def named_database(server: str, migrated: str, tmp_path_factory: pytest.TempPath
         yield url
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 async def app(server: str, named_database: str) -> AsyncIterator[FastAPI]:
     with new_database(server, named_database) as url:
         async with running_app(url) as app:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -62,21 +62,6 @@ async def test_operations_document_304_if_they_answer_it(client: httpx.AsyncClie
     assert len(answered) > 10
 
 
-def test_operations_of_a_tag_start_with_its_collection(document: Document) -> None:
-    groups: dict[str, list[str]] = defaultdict(list)
-    for name, operation in operations(document):
-        path = name.partition(" ")[2]
-        [tag] = operation["tags"]
-        assert not [other for other in groups[tag] if other.startswith(path) and other != path], path
-        groups[tag].append(path)
-    assert groups["Localities"] == [
-        LOCALIDADES,
-        f"{LOCALIDADES}suggest/",
-        f"{LOCALIDADES}nearest/",
-        f"{LOCALIDADES}{{id}}/",
-    ]
-
-
 def test_document_is_valid_openapi(document: Document) -> None:
     schemathesis.openapi.from_dict(document).validate()
     for schema in document["components"]["schemas"].values():
@@ -84,10 +69,12 @@ def test_document_is_valid_openapi(document: Document) -> None:
 
 
 def test_every_operation_parameter_and_response_is_described(document: Document) -> None:
+    used = {tag for _, operation in operations(document) for tag in operation["tags"]}
+    assert used == {tag["name"] for tag in document["tags"]}
+    assert all(len(tag["description"]) > 20 for tag in document["tags"])
     for name, operation in operations(document):
-        assert operation["summary"], name
+        assert re.fullmatch(r"[A-Z][a-z ,]+[a-z]", operation["summary"]), name
         assert len(operation["description"]) > 20, name
-        assert operation["tags"], name
         for parameter in operation.get("parameters", []):
             assert parameter["in"] in {"query", "path"}
             assert len(parameter["description"]) > 20, (name, parameter)
@@ -107,82 +94,6 @@ def test_no_map_has_named_members(document: Document) -> None:
     maps = {name for name, schema in schemas.items() if isinstance(schema.get("additionalProperties"), dict)}
     assert "ReconciliationBatch" in maps
     assert {name for name in maps if "properties" in schemas[name]} == set()
-
-
-def test_required_parameters_come_first(document: Document) -> None:
-    required = {
-        name: [parameter["required"] for parameter in operation.get("parameters", [])]
-        for name, operation in operations(document)
-    }
-    assert required[f"GET {LOCALIDADES}nearest/"][:3] == [True, True, False]
-    assert {name for name, flags in required.items() if flags != sorted(flags, reverse=True)} == set()
-
-
-def test_only_json_is_documented_where_it_is_the_default(document: Document) -> None:
-    """Otherwise generated types would be unions with text."""
-    others = {name: media for name, media in named_media_types(document) if media - {"application/json"}}
-    assert others == {
-        "GET /api/census/localidades/download/": {
-            "text/csv", "application/x-ndjson", "application/geo+json", "application/vnd.apache.parquet",
-            "application/geopackage+sqlite3", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-        },
-        "GET /api/census/localidades/tiles/{z}/{x}/{y}.mvt": {"application/vnd.mapbox-vector-tile"},
-        "GET /api/census/localidades/backdrop.svg": {"image/svg+xml"},
-        "GET /api/census/reconcile/preview/": {"text/html"},
-    }  # fmt: skip
-
-
-def named_media_types(document: Document) -> Iterator[tuple[str, set[str]]]:
-    """Yield each operation, and the media types of its answers."""
-    for name, operation in operations(document):
-        found = [answer.get("content", {}) for status, answer in operation["responses"].items() if status < "400"]
-        yield name, {media_type for content in found for media_type in content}
-
-
-def test_shared_enumerations_are_defined_once(document: Document) -> None:
-    schemas = document["components"]["schemas"]
-    assert schemas["Language"] == {"type": "string", "enum": ["en", "es"]}
-    assert schemas["Format"] == {"type": "string", "enum": ["json", "api"]}
-    assert schemas["RowsFormat"] == {"type": "string", "enum": ["json", "ndjson", "csv", "xlsx"]}
-    inline: list[tuple[str, ...]] = []
-    for _, operation in operations(document):
-        for parameter in operation.get("parameters", []):
-            if "enum" in parameter["schema"]:
-                inline.append(tuple(parameter["schema"]["enum"]))
-            if parameter["name"] == "lang":
-                assert parameter["schema"]["$ref"] == "#/components/schemas/Language"
-    assert not {("en", "es"), ("json", "api"), ("json", "ndjson", "csv")} & set(inline)
-
-
-def test_tags_and_summaries_are_readable(document: Document) -> None:
-    described = [tag["name"] for tag in document["tags"]]
-    used = {tag for _, operation in operations(document) for tag in operation["tags"]}
-    assert used == set(described)
-    assert described[:7] == ["Localities", "Areas", "Matching", "Downloads", "Map", "Releases", "Reconciliation"]
-    assert all(len(tag["description"]) > 20 for tag in document["tags"])
-    for name, operation in operations(document):
-        assert re.fullmatch(r"[A-Z][a-z ,]+[a-z]", operation["summary"]), name
-    assert not [name for name in document["components"]["schemas"] if not name.isalnum()]
-
-
-def test_documented_responses_match_the_contract(document: Document) -> None:
-    for path in (INDEX, LOCALIDADES):
-        responses = document["paths"][path]["get"]["responses"]
-        listed = {"307"} if path == LOCALIDADES else set()
-        assert set(responses) == {"200", "304", "404", "406", "422", "503"} | listed
-        assert set(responses["200"]["content"]) == {"application/json"}
-        assert "content" not in responses["304"]
-        for status in ("404", "406", "422", "503"):
-            assert set(responses[status]["content"]) == {"application/problem+json"}
-        for status, answer in responses.items():
-            assert {"Allow", "Vary"} <= set(answer["headers"]), status
-        for status in ("200", "304"):
-            assert {"ETag", "Last-Modified", "Cache-Control", "Catalogue-Release"} <= set(responses[status]["headers"])
-        assert "Retry-After" in responses["503"]["headers"]
-    assert "Link" in document["paths"][LOCALIDADES]["get"]["responses"]["200"]["headers"]
-    download = document["paths"][f"{LOCALIDADES}download/"]["get"]["responses"]
-    assert "Catalogue-Records" in download["200"]["headers"]
-    assert "Catalogue-Records" not in download["304"]["headers"]
 
 
 def test_examples_match_their_schemas(document: Document) -> None:
@@ -293,17 +204,9 @@ async def test_gone_problems_match_their_schemas(database: str, document: Docume
 
 @pytest.mark.parametrize(
     ("target", "status"),
-    [
-        (LOCALIDADES, 200),
-        (f"{LOCALIDADES}?page=3", 200),
-        (INDEX, 200),
-        (f"{LOCALIDADES}?page=4", 404),
-        (f"{LOCALIDADES}?release=none", 404),
-        (f"{INDEX}?release=none", 404),
-        (f"{LOCALIDADES}?page=0&x=1", 422),
-        (f"{INDEX}?format=x", 422),
-    ],
-)
+    [(LOCALIDADES, 200), (INDEX, 200), (f"{LOCALIDADES}?page=4", 404), (f"{INDEX}?release=none", 404),
+     (f"{LOCALIDADES}?page=0&x=1", 422)],
+)  # fmt: skip
 async def test_responses_match_their_schemas(
     client: httpx.AsyncClient, document: Document, target: str, status: int
 ) -> None:
@@ -313,6 +216,8 @@ async def test_responses_match_their_schemas(
     jsonschema_rs.validate(schema, answer.json())
     documented = document["paths"][target.partition("?")[0]]["get"]["responses"][str(status)]["headers"]
     assert set(documented) <= {name.title().replace("Etag", "ETag") for name in answer.headers}
+    always = {"Allow", "Vary", "ETag", "Last-Modified", "Cache-Control", "Catalogue-Release"}
+    assert set(documented) >= (always if status == 200 else {"Allow", "Vary"})
 
 
 async def test_served_document_only_adds_the_releases(client: httpx.AsyncClient, document: Document) -> None:

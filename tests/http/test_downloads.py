@@ -19,7 +19,6 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import asyncpg
 import httpx
 import openpyxl
 import pytest
@@ -28,7 +27,6 @@ from openpyxl.utils.escape import unescape
 from pyarrow import parquet as pq
 from xlsxwriter.worksheet import Worksheet
 
-from localidades_api.catalogue.columns import LocalityRow
 from localidades_api.downloads.formats import FILE_TYPES
 from tests.support.application import client_of, import_into, recorded_statements, running_app
 from tests.support.catalogue import Place, many, write_catalogue
@@ -221,7 +219,7 @@ def point_of(blob: bytes | None) -> tuple[float, float] | None:
     return None if math.isnan(x) else (x, y)
 
 
-@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize("format_", ["csv", "gpkg"])
 async def test_address_that_ends_in_its_format_has_the_same_answer(files: httpx.AsyncClient, format_: str) -> None:
     asked: list[tuple[str, dict[str, str]]] = [
         ("", {}),
@@ -276,11 +274,8 @@ def assert_file(answer: httpx.Response, format_: str, places: list[Place], relea
     """Check a complete response."""
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"] == MEDIA_TYPES[format_]
-    assert answer.headers["allow"] == "GET"
-    assert answer.headers["vary"] == "Accept, Accept-Encoding"
     assert answer.headers["catalogue-release"] == release
     assert answer.headers["catalogue-records"] == str(len(places))
-    assert answer.headers["x-content-type-options"] == "nosniff"
     assert "Catalogue-Records" in answer.headers["access-control-expose-headers"]
     rows = READERS[format_](answer.content)
     expected = expected_of(places, format_)
@@ -302,32 +297,6 @@ async def test_download_has_every_record_and_column_in_order(files: httpx.AsyncC
     assert answer.headers["content-disposition"] == f'attachment; filename="{name}"'
 
 
-@pytest.mark.parametrize("format_", FORMATS)
-async def test_download_matches_the_database(
-    service: tuple[FastAPI, str], files: httpx.AsyncClient, format_: str
-) -> None:
-    connection = await asyncpg.connect(service[1])
-    try:
-        rows = await connection.fetch(
-            "SELECT l.*, m.nombre AS municipio, s.nombre AS estado, s.abreviatura AS estado_abreviatura"
-            " FROM releases AS r JOIN localities AS l ON l.release_id = r.id"
-            " JOIN municipalities AS m ON (m.release_id, m.id) = (l.release_id, l.municipio_id)"
-            " JOIN states AS s ON (s.release_id, s.id) = (m.release_id, m.estado_id)"
-            " WHERE r.name = '2020-01' ORDER BY l.clave, l.id"
-        )
-    finally:
-        await connection.close()
-    got = READERS[format_]((await files.get(f"{DOWNLOAD}?format={format_}")).content)
-    assert len(got) == len(rows) == len(PLACES)
-    names = set(dict(rows[0])) & set(got[0])
-    assert names == {*LocalityRow._fields, "municipio", "estado", "estado_abreviatura"}
-    if format_ == "geojson":
-        names -= FLOATS  # an incomplete point is omitted
-    assert [[row[name] for name in sorted(names)] for row in got] == [
-        [row[name] for name in sorted(names)] for row in rows
-    ]
-
-
 FILTERS: Mapping[str, Callable[[Place], bool]] = {
     "municipio_id=1001": lambda place: place.cvegeo[:5] == "01001",
     "municipio_id=01001": lambda place: place.cvegeo[:5] == "01001",
@@ -341,9 +310,11 @@ FILTERS: Mapping[str, Callable[[Place], bool]] = {
 }
 
 
-@pytest.mark.parametrize("format_", FORMATS)
-@pytest.mark.parametrize("query", FILTERS)
-async def test_download_can_be_filtered(files: httpx.AsyncClient, format_: str, query: str) -> None:
+@pytest.mark.parametrize(
+    ("query", "format_"),
+    [*zip(FILTERS, itertools.cycle(FORMATS)), *(("search=LUGAR&estado_id=2", format_) for format_ in FORMATS)],
+)
+async def test_download_can_be_filtered(files: httpx.AsyncClient, query: str, format_: str) -> None:
     answer = await files.get(f"{DOWNLOAD}?format={format_}&{query}")
     part = [place for place in PLACES if FILTERS[query](place)]
     assert 0 < len(part) < len(PLACES)
@@ -353,7 +324,7 @@ async def test_download_can_be_filtered(files: httpx.AsyncClient, format_: str, 
     assert [record["id"] for record in listed.json()["results"]] == [int(place.cvegeo) for place in in_order(part)]
 
 
-@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize("format_", ["csv", "parquet"])
 async def test_older_release_can_be_downloaded(files: httpx.AsyncClient, format_: str) -> None:
     answer = await files.get(f"{DOWNLOAD}?format={format_}&release=2019-01")
     assert_file(answer, format_, OLDER, "2019-01")
@@ -368,11 +339,6 @@ async def test_empty_download_is_a_valid_file(files: httpx.AsyncClient, format_:
     assert_file(answer, format_, [])
     if format_ == "csv":
         assert answer.text.splitlines() == [",".join(row_of(PLACES[0]))]
-
-
-async def test_parquet_metadata_names_the_release(files: httpx.AsyncClient) -> None:
-    content = (await files.get(f"{DOWNLOAD}?format=parquet")).content
-    assert pq.read_schema(io.BytesIO(content)).metadata[b"release"] == b"2020-01"
 
 
 async def test_workbook_describes_its_source_and_columns(files: httpx.AsyncClient) -> None:
@@ -501,20 +467,15 @@ async def test_excel_and_plain_csv_have_different_etags(files: httpx.AsyncClient
 # -- Requests
 
 
-@pytest.mark.parametrize(
-    ("accept", "format_"),
-    [(None, "csv"), ("", "csv"), ("*/*", "csv"), (BROWSER, "csv"), ("text/csv", "csv"), ("text/*", "csv"),
-     ("application/x-ndjson", "ndjson"), ("application/geo+json", "geojson"), ("APPLICATION/GEO+JSON;q=0.1", "geojson"),
-     *((media_type, format_) for format_, media_type in MEDIA_TYPES.items()),
-     ("text/csv;q=0.5, application/x-ndjson", "ndjson"),
-     ("text/csv;q=0, */*;q=0.1", "ndjson"), ("application/json, application/geo+json;q=0.1", "geojson")],
-)  # fmt: skip
-async def test_accept_chooses_the_format(files: httpx.AsyncClient, accept: str | None, format_: str) -> None:
-    answer = await files.get(f"{DOWNLOAD}?estado_id=31", headers={} if accept is None else {"Accept": accept})
-    assert_file(answer, format_, [place for place in PLACES if place.cvegeo[:2] == "31"])
+async def test_accept_chooses_the_format(files: httpx.AsyncClient) -> None:
+    asked = [(None, "csv"), (BROWSER, "csv"), ("text/csv;q=0, */*;q=0.1", "ndjson")]
+    part = [place for place in PLACES if place.cvegeo[:2] == "31"]
+    for accept, format_ in [*asked, *((media_type, format_) for format_, media_type in MEDIA_TYPES.items())]:
+        answer = await files.get(f"{DOWNLOAD}?estado_id=31", headers={} if accept is None else {"Accept": accept})
+        assert_file(answer, format_, part)
 
 
-@pytest.mark.parametrize("accept", ["application/json", "text/html", "image/png", "garbage", "*/*;q=0", "text/csv;q=2"])
+@pytest.mark.parametrize("accept", ["application/json", "text/html", "*/*;q=0"])
 async def test_unacceptable_format_is_406_listing_the_formats(files: httpx.AsyncClient, accept: str) -> None:
     answer = await files.get(DOWNLOAD, headers={"Accept": accept})
     assert answer.status_code == 406
@@ -525,16 +486,13 @@ async def test_unacceptable_format_is_406_listing_the_formats(files: httpx.Async
     assert by_format.headers["content-type"] == MEDIA_TYPES["ndjson"]
 
 
-def test_sheet_limit_is_excels() -> None:
-    assert FILE_TYPES["xlsx"].max_records == Worksheet().xls_rowmax - 1  # the header
-
-
-@pytest.mark.parametrize("method", ["GET", "HEAD"])
-@pytest.mark.parametrize("chosen", [("?format=xlsx", "*/*"), ("", MEDIA_TYPES["xlsx"])], ids=["format", "Accept"])
+@pytest.mark.parametrize(
+    ("method", "query", "accept"), [("GET", "?format=xlsx", "*/*"), ("HEAD", "", MEDIA_TYPES["xlsx"])]
+)
 async def test_workbook_beyond_the_sheet_limit_is_refused_before_it_starts(
-    files: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, method: str, chosen: tuple[str, str]
+    files: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, method: str, query: str, accept: str
 ) -> None:
-    query, accept = chosen
+    assert FILE_TYPES["xlsx"].max_records == Worksheet().xls_rowmax - 1  # the header
     for room, status in ((len(PLACES), 200), (len(PLACES) - 1, 406)):
         monkeypatch.setitem(FILE_TYPES, "xlsx", FILE_TYPES["xlsx"]._replace(max_records=room))
         answer = await files.request(method, f"{DOWNLOAD}{query}", headers={"Accept": accept})
@@ -551,28 +509,18 @@ async def test_workbook_beyond_the_sheet_limit_is_refused_before_it_starts(
     assert part.status_code == 200
 
 
-@pytest.mark.parametrize(
-    ("query", "named"),
-    [("format=json", "format"), ("format=CSV", "format"), ("format=", "format"), ("format=csv&format=csv", "format"),
-     ("dialect=excel", "dialect"), ("page=1", "page"), ("page_size=10", "page_size"), ("x=1", "x"),
-     ("estado_id=33", "estado_id"), ("cvegeo=1", "cvegeo"), ("search=", "search"), ("clave=1", "clave"),
-     ("ambito=X", "ambito"), ("release=/", "release"), ("format=csv%00", "query")],
-)  # fmt: skip
-async def test_bad_parameter_is_422_naming_it(files: httpx.AsyncClient, query: str, named: str) -> None:
-    answer = await files.get(f"{DOWNLOAD}?{query}")
-    assert answer.status_code == 422
-    assert answer.headers["vary"] == "Accept"
-    assert [fault["parameter"] for fault in answer.json()["errors"]] == [named]
-
-
-async def test_unknown_release_is_404(files: httpx.AsyncClient) -> None:
-    assert (await files.get(f"{DOWNLOAD}?release=2001-01")).status_code == 404
+async def test_bad_parameter_is_422_naming_it(files: httpx.AsyncClient) -> None:
+    for query, named in (("format=json", "format"), ("format=CSV", "format"), ("dialect=excel", "dialect"),
+                         ("page=1", "page"), ("page_size=10", "page_size")):  # fmt: skip
+        answer = await files.get(f"{DOWNLOAD}?{query}")
+        assert answer.status_code == 422
+        assert [fault["parameter"] for fault in answer.json()["errors"]] == [named]
 
 
 # -- Headers
 
 
-@pytest.mark.parametrize("query", [*(f"format={format_}" for format_ in FORMATS), "format=excel", "search=comillas"])
+@pytest.mark.parametrize("query", ["format=csv", "format=excel", "format=xlsx", "format=gpkg", "search=comillas"])
 async def test_304_for_a_download_runs_no_sql(
     service: tuple[FastAPI, str], files: httpx.AsyncClient, query: str
 ) -> None:
@@ -589,8 +537,10 @@ async def test_304_for_a_download_runs_no_sql(
     assert statements == []
 
 
-@pytest.mark.parametrize("coding", ["zstd", "br", "gzip"])
-@pytest.mark.parametrize("format_", ["csv", "ndjson", "geojson", "gpkg"])
+@pytest.mark.parametrize(
+    ("format_", "coding"), [("csv", "zstd"), ("csv", "br"), ("csv", "gzip"), ("ndjson", "br"), ("geojson", "gzip"),
+                            ("gpkg", "gzip")]
+)  # fmt: skip
 async def test_download_is_compressed_if_accepted(files: httpx.AsyncClient, format_: str, coding: str) -> None:
     plain = await files.get(f"{DOWNLOAD}?format={format_}")
     assert "content-encoding" not in plain.headers
@@ -602,22 +552,18 @@ async def test_download_is_compressed_if_accepted(files: httpx.AsyncClient, form
     assert_file(packed, format_, PLACES)
 
 
-@pytest.mark.parametrize("coding", ["identity", "deflate", "gzip;q=0", "*;q=0", ""])
-async def test_download_is_not_compressed_otherwise(files: httpx.AsyncClient, coding: str) -> None:
-    answer = await files.get(f"{DOWNLOAD}?format=csv", headers={"Accept-Encoding": coding})
-    assert "content-encoding" not in answer.headers
-    assert_file(answer, "csv", PLACES)
+async def test_download_is_not_compressed_otherwise(files: httpx.AsyncClient) -> None:
+    refusing = [("csv", coding) for coding in ("identity", "deflate", "gzip;q=0", "")]
+    for format_, coding in (*refusing, *((format_, "gzip, br, zstd") for format_ in ("parquet", "xlsx"))):
+        answer = await files.get(f"{DOWNLOAD}?format={format_}", headers={"Accept-Encoding": coding})
+        assert "content-encoding" not in answer.headers
+        assert_file(answer, format_, PLACES)
 
 
-@pytest.mark.parametrize("format_", ["parquet", "xlsx"])
-async def test_compressed_formats_are_not_compressed_again(files: httpx.AsyncClient, format_: str) -> None:
-    answer = await files.get(f"{DOWNLOAD}?format={format_}", headers={"Accept-Encoding": "gzip, br, zstd"})
-    assert "content-encoding" not in answer.headers
-    assert_file(answer, format_, PLACES)
-
-
-@pytest.mark.parametrize("query", [*(f"?format={format_}" for format_ in FORMATS), "?estado_id=30", "?x=1"])
-@pytest.mark.parametrize("coding", ["identity", "gzip"])
+@pytest.mark.parametrize(
+    ("query", "coding"),
+    [("?format=csv", "gzip"), ("?format=parquet", "identity"), ("?format=gpkg", "gzip"), ("?x=1", "identity")],
+)
 def test_head_has_the_headers_of_get(live_server: str, query: str, coding: str) -> None:
     got = ask(live_server, DOWNLOAD + query, ("Accept-Encoding", coding))
     head = ask(live_server, DOWNLOAD + query, ("Accept-Encoding", coding), method="HEAD")
@@ -629,16 +575,16 @@ def test_head_has_the_headers_of_get(live_server: str, query: str, coding: str) 
     ]
 
 
-@pytest.mark.parametrize("format_", FORMATS)
-async def test_download_that_cannot_start_is_503(seeded_database: str, format_: str) -> None:
+async def test_download_that_cannot_start_is_503(seeded_database: str) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
         await client.get(DOWNLOAD)
         await run_sql(seeded_database, "ALTER TABLE municipalities RENAME TO elsewhere")
-        answer = await client.get(f"{DOWNLOAD}?format={format_}")
-    assert answer.status_code == 503
-    assert int(answer.headers["retry-after"]) > 0
-    assert answer.headers["content-type"] == "application/problem+json"
-    assert "content-disposition" not in answer.headers
+        for format_ in FORMATS:
+            answer = await client.get(f"{DOWNLOAD}?format={format_}")
+            assert answer.status_code == 503
+            assert int(answer.headers["retry-after"]) > 0
+            assert answer.headers["content-type"] == "application/problem+json"
+            assert "content-disposition" not in answer.headers
 
 
 # -- Failures, on the wire
@@ -685,12 +631,7 @@ def test_large_download_is_complete(busy: tuple[Live, str], large_rows: list[Pla
     assert_file(answer, format_, rows)
 
 
-def test_large_filtered_download_is_complete(busy: tuple[Live, str], large_rows: list[Place]) -> None:
-    answer = httpx.get(f"{busy[0].base}{DOWNLOAD}?format=geojson&estado_id=2", timeout=PATIENCE)
-    assert_file(answer, "geojson", [place for place in large_rows if place.cvegeo[:2] == "02"])
-
-
-@pytest.mark.parametrize("query", ["format=csv", "format=geojson&ambito=R", "format=parquet", "format=gpkg"])
+@pytest.mark.parametrize("query", ["format=geojson&ambito=R", "format=parquet", "format=gpkg"])
 def test_stalled_downloads_hold_no_database_connection(busy: tuple[Live, str], query: str) -> None:
     live, url = busy
     with stalled(live.base, query), stalled(live.base, query), stalled(live.base, "format=csv", "gzip"):
@@ -720,14 +661,8 @@ def assert_broken(download: Stalled) -> None:
 
 
 @pytest.mark.parametrize(
-    ("format_", "coding"),
-    # A GeoPackage is sent once its last record is read.
-    [
-        *((format_, "identity") for format_ in FORMATS if format_ != "gpkg"),
-        ("csv", "gzip"),
-        ("ndjson", "br"),
-        ("geojson", "zstd"),
-    ],
+    ("format_", "coding"),  # a GeoPackage is sent once its last record is read
+    [("csv", "gzip"), ("ndjson", "br"), ("geojson", "zstd"), ("parquet", "identity"), ("xlsx", "identity")],
 )
 @pytest.mark.direct("PgBouncer lets nobody in for a moment after a login that failed")
 def test_download_is_aborted_if_the_database_goes_away(

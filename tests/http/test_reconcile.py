@@ -91,12 +91,16 @@ async def asked(client: httpx.AsyncClient, *queries: object) -> list[dict[str, A
     return list(results.values())
 
 
+def query_of(query: str, properties: Mapping[str, object], kind: str | None = None) -> dict[str, object]:
+    listed = [{"pid": pid, "v": value} for pid, value in properties.items()]
+    return {"query": query, "properties": listed, **({"type": kind} if kind else {})}
+
+
 async def best(
     client: httpx.AsyncClient, query: str, properties: Mapping[str, object] | None = None, kind: str | None = None
 ) -> dict[str, Any]:
     """Return the best candidate for a name."""
-    listed = [{"pid": pid, "v": value} for pid, value in (properties or {}).items()]
-    [result] = await asked(client, {"query": query, "properties": listed, **({"type": kind} if kind else {})})
+    [result] = await asked(client, query_of(query, properties or {}, kind))
     assert "error" not in result, result
     candidate: dict[str, Any] = result["result"][0]
     return candidate
@@ -216,75 +220,63 @@ async def test_features_list_differences_that_lower_the_score(
     assert candidate["score"] < without["score"]
 
 
-@pytest.mark.parametrize(
-    "properties",
-    [
-        {"municipio": "Municipio 001", "estado": "Aguascalientes"},
-        {"municipio": "01001"},
-        {"municipio": 1001},
-        {"municipio_id": "1001"},
-        {"municipio_clave": "001", "estado_abreviatura": "Ags."},
-        {"id": "10010004"},
-        {"municipio": {"id": "01001", "name": "Municipio 001"}, "estado": {"id": "01", "name": "Aguascalientes"}},
-        {"municipio": {"id": "Q1", "name": "Municipio 001"}},
-        {"municipio": ["Municipio 007", "Municipio 001"]},
-        {"estado": 1.0, "municipio": "Municipio 001"},
-        {"estado": "Aguascalientes\nAguascalientes", "municipio": "Municipio 001"},
-        {"estado": float("nan"), "municipio": "Municipio 001"},
-        {"cvegeo": "010010004"},
-        {"cvegeo": 10010004},
-        {"municipio": "Municipio 001", "clave": "0004"},
-        {"lat": 21.880833, "lon": "-102.296111", "municipio": "Municipio 001", "estado": ""},
-        {"lat": 21.880833, "lon": "102.296111", "municipio": "Municipio 001"},
-        {"lat": "-102.296111", "lon": "21.880833", "municipio": "Municipio 001"},
-    ],
-)
-async def test_property_value_may_be_text_number_list_or_entity(
-    client: httpx.AsyncClient, properties: Mapping[str, object]
-) -> None:
-    candidate = await best(client, "Ardillas de Abajo", properties)
-    assert (candidate["id"], candidate["match"]) == ("010010004", True)
+VALUES: list[dict[str, object]] = [
+    {"municipio": "Municipio 001", "estado": "Aguascalientes"},
+    {"municipio": "01001"},
+    {"municipio": 1001},
+    {"municipio_id": "1001"},
+    {"municipio_clave": "001", "estado_abreviatura": "Ags."},
+    {"id": "10010004"},
+    {"municipio": {"id": "01001", "name": "Municipio 001"}, "estado": {"id": "01", "name": "Aguascalientes"}},
+    {"municipio": {"id": "Q1", "name": "Municipio 001"}},
+    {"municipio": ["Municipio 007", "Municipio 001"]},
+    {"estado": 1.0, "municipio": "Municipio 001"},
+    {"estado": "Aguascalientes\nAguascalientes", "municipio": "Municipio 001"},
+    {"estado": float("nan"), "municipio": "Municipio 001"},
+    {"cvegeo": "010010004"},
+    {"cvegeo": 10010004},
+    {"municipio": "Municipio 001", "clave": "0004"},
+    {"lat": 21.880833, "lon": "-102.296111", "municipio": "Municipio 001", "estado": ""},
+    {"lat": 21.880833, "lon": "102.296111", "municipio": "Municipio 001"},
+    {"lat": "-102.296111", "lon": "21.880833", "municipio": "Municipio 001"},
+]
 
 
-@pytest.mark.parametrize(
-    ("properties", "unused"),
-    [
+async def test_property_value_may_be_text_number_list_or_entity(client: httpx.AsyncClient) -> None:
+    results = await asked(client, *(query_of("Ardillas de Abajo", properties) for properties in VALUES))
+    for properties, result in zip(VALUES, results, strict=True):
+        assert (result["result"][0]["id"], result["result"][0]["match"]) == ("010010004", True), properties
+
+
+async def test_unusable_property_is_reported_and_the_row_is_matched(client: httpx.AsyncClient) -> None:
+    for properties, unused in (
         ({"lat": "N/D", "lon": "-102.3"}, {"latitud", "longitud"}),
         ({"lat": "21.88"}, {"latitud"}),
         ({"lat": 0, "lon": 0}, {"latitud", "longitud"}),
         ({"ambito": "?"}, {"ambito"}),
         ({"lat": 91, "lon": 0}, {"latitud", "longitud"}),
         ({"poblacion": 500, "abreviatura": "Ags."}, {"poblacion", "abreviatura"}),
-    ],
-)
-async def test_unusable_property_is_reported_and_the_row_is_matched(
-    client: httpx.AsyncClient, properties: Mapping[str, object], unused: set[str]
-) -> None:
-    candidate = await best(client, "Asientos", {"municipio": "Municipio 002", **properties})
-    assert candidate["match"] is True
-    assert {feature["id"] for feature in candidate["features"] if feature["value"] is False} == unused
+    ):
+        candidate = await best(client, "Asientos", {"municipio": "Municipio 002", **properties})
+        assert candidate["match"] is True
+        assert {feature["id"] for feature in candidate["features"] if feature["value"] is False} == unused
 
 
-@pytest.mark.parametrize(
-    ("query", "kind", "key", "match"),
-    [
-        ("Zacatecas", "estado", "32", True),
-        ("zac.", "estado", "32", True),
-        ("Zacatekas", "estado", "32", True),
-        ("Municipio 002, Aguascalientes", "municipio", "01002", True),
-        ("01002", "municipio", "01002", True),
-        ("010020001", "localidad", "010020001", True),
-        ("Asientos, Municipio 002, Ags.", "localidad", "010020001", True),
-        ("32", "estado", "32", True),
-    ],
-)
-async def test_each_type_is_matched_by_name_and_key(
-    client: httpx.AsyncClient, query: str, kind: str, key: str, match: object
-) -> None:
-    candidate = await best(client, query, kind=kind)
-    assert (candidate["id"], candidate["match"]) == (key, match)
-    assert [one["id"] for one in candidate["type"]] == [kind]
-    assert 97 <= candidate["score"] < 100
+async def test_each_type_is_matched_by_name_and_key(client: httpx.AsyncClient) -> None:
+    for query, kind, key in (
+        ("Zacatecas", "estado", "32"),
+        ("zac.", "estado", "32"),
+        ("Zacatekas", "estado", "32"),
+        ("Municipio 002, Aguascalientes", "municipio", "01002"),
+        ("01002", "municipio", "01002"),
+        ("010020001", "localidad", "010020001"),
+        ("Asientos, Municipio 002, Ags.", "localidad", "010020001"),
+        ("32", "estado", "32"),
+    ):
+        candidate = await best(client, query, kind=kind)
+        assert (candidate["id"], candidate["match"]) == (key, True)
+        assert [one["id"] for one in candidate["type"]] == [kind]
+        assert 97 <= candidate["score"] < 100
 
 
 @pytest.mark.parametrize(
@@ -333,53 +325,49 @@ NO_TYPES: list[object] = [5, [5], {}]
 NO_QUERIES: list[object] = ["Asientos", None, [], 5, True]
 
 
-@pytest.mark.parametrize(
-    ("query", "named"),
-    [
-        ({"query": "Asientos", "type": "ciudad"}, "type: ciudad is unknown; use localidad, municipio, estado."),
-        ({"query": "Asientos", "properties": [{"pid": "P131", "v": "x"}]}, "properties: P131 is unknown; use ambito,"),
-        ({"query": "Asientos", "properties": [{"pid": "lat"}]}, "properties[0].v: It is required."),
-        ({"query": "Asientos", "properties": [{"v": "x"}]}, "properties[0].pid: It is required."),
-        ({"query": "Asientos", "properties": [{"pid": "", "v": "x"}]}, "properties: an empty id is unknown; use"),
-        ({"query": "Asientos", "properties": [{"pid": 5, "v": "x"}]}, "properties[0].pid: Give a text."),
-        ({"query": "Asientos", "properties": {}}, "properties: Give a list."),
-        ({"query": "Asientos", "properties": ["x"]}, "properties[0]: Give an object."),
-        ({"query": "Asientos", "properties": [{}] * 101}, "properties: Give 100 or fewer."),
-        ({"query": "Asientos"} | dict.fromkeys(map(str, range(101))), "A query is an object, such as"),
+BAD_QUERIES: list[tuple[object, str]] = [
+    ({"query": "Asientos", "type": "ciudad"}, "type: ciudad is unknown; use localidad, municipio, estado."),
+    ({"query": "Asientos", "properties": [{"pid": "P131", "v": "x"}]}, "properties: P131 is unknown; use ambito,"),
+    ({"query": "Asientos", "properties": [{"pid": "lat"}]}, "properties[0].v: It is required."),
+    ({"query": "Asientos", "properties": [{"pid": "", "v": "x"}]}, "properties: an empty id is unknown; use"),
+    ({"query": "Asientos", "properties": [{"pid": 5, "v": "x"}]}, "properties[0].pid: Give a text."),
+    ({"query": "Asientos", "properties": {}}, "properties: Give a list."),
+    ({"query": "Asientos", "properties": ["x"]}, "properties[0]: Give an object."),
+    ({"query": "Asientos", "properties": [{}] * 101}, "properties: Give 100 or fewer."),
+    ({"query": "Asientos"} | dict.fromkeys(map(str, range(101))), "A query is an object, such as"),
+    (
+        {"query": "Asientos", "properties": [{"pid": "estado", "v": ["x"] * 101}]},
+        "properties[0].v: Give a text, a number, an object with an `id`, or a list of at most 100 of these.",
+    ),
+    *(
         (
-            {"query": "Asientos", "properties": [{"pid": "estado", "v": ["x"] * 101}]},
-            "properties[0].v: Give a text, a number, an object with an `id`, or a list of at most 100 of these.",
-        ),
-        *(
-            (
-                {"query": "Asientos", "properties": [{"pid": "lat", "v": v}]},
-                "properties[0].v: Give a text, a number, an",
-            )
-            for v in NO_VALUES
-        ),
-        ({"query": "Asientos", "limit": 0}, "limit: Input should be greater than or equal to 1."),
-        ({"query": "Asientos", "limit": 101}, "limit: Input should be less than or equal to 100."),
-        ({"query": "Asientos", "limit": "x"}, "limit: Give a number."),
-        ({"query": "Asientos", "limit": None}, "limit: Give a number."),
-        ({"query": "Asientos", "kind": "localidad"}, "kind: There is no such member."),
-        ({"query": "Asientos", "": "localidad"}, "(a name that is not plain ASCII): There is no such member."),
-        ({"query": " "}, "query: Give a name or a key."),
-        ({}, "query: Give a name or a key."),
-        ({"query": 5}, "query: Give a text."),
-        ({"query": "Asientos", "type_strict": "maybe"}, "type_strict: This parameter takes: any, should, all."),
-        ({"query": "Asientos", "type_strict": 1}, "type_strict: This parameter takes: any, should, all."),
-        ({"query": "Asientos", "type": "<b>"}, "type: (a name that is not plain ASCII) is unknown"),
-        ({"query": "Asientos", "type": ""}, "type: an empty id is unknown; use localidad, municipio, estado."),
-        *(({"query": "Asientos", "type": type_}, "type: Give the id of a type, or a list of") for type_ in NO_TYPES),
-        *((query, 'A query is an object, such as {"query": "Guadalajara"}.') for query in NO_QUERIES),
-    ],
-)
-async def test_bad_query_is_named_and_the_others_are_answered(
-    client: httpx.AsyncClient, query: object, named: str
-) -> None:
-    before, wrong, after = await asked(client, {"query": "Asientos"}, query, {"query": "Asientos"})
-    assert wrong["result"] == []
-    assert named in wrong["error"]
+            {"query": "Asientos", "properties": [{"pid": "lat", "v": v}]},
+            "properties[0].v: Give a text, a number, an",
+        )
+        for v in NO_VALUES
+    ),
+    ({"query": "Asientos", "limit": 0}, "limit: Input should be greater than or equal to 1."),
+    ({"query": "Asientos", "limit": 101}, "limit: Input should be less than or equal to 100."),
+    ({"query": "Asientos", "limit": None}, "limit: Give a number."),
+    ({"query": "Asientos", "kind": "localidad"}, "kind: There is no such member."),
+    ({"query": "Asientos", "": "localidad"}, "(a name that is not plain ASCII): There is no such member."),
+    ({"query": " "}, "query: Give a name or a key."),
+    ({}, "query: Give a name or a key."),
+    ({"query": 5}, "query: Give a text."),
+    ({"query": "Asientos", "type_strict": "maybe"}, "type_strict: This parameter takes: any, should, all."),
+    ({"query": "Asientos", "type": "<b>"}, "type: (a name that is not plain ASCII) is unknown"),
+    ({"query": "Asientos", "type": ""}, "type: an empty id is unknown; use localidad, municipio, estado."),
+    *(({"query": "Asientos", "type": type_}, "type: Give the id of a type, or a list of") for type_ in NO_TYPES),
+    *((query, 'A query is an object, such as {"query": "Guadalajara"}.') for query in NO_QUERIES),
+]
+
+
+async def test_bad_query_is_named_and_the_others_are_answered(client: httpx.AsyncClient) -> None:
+    good = {"query": "Asientos"}
+    before, *wrong, after = await asked(client, good, *(query for query, _ in BAD_QUERIES), good)
+    for (query, named), result in zip(BAD_QUERIES, wrong, strict=True):
+        assert result["result"] == [], query
+        assert named in result["error"]
     assert before["result"][0]["id"] == after["result"][0]["id"] == "010020001"
 
 
@@ -442,15 +430,13 @@ async def test_match_flag_means_certain(client: httpx.AsyncClient) -> None:
 # -- Bad requests
 
 
-@pytest.mark.parametrize(
-    ("body", "parameter"),
-    [
+async def test_bad_form_is_refused_naming_its_field(client: httpx.AsyncClient) -> None:
+    for body, parameter in (
         (b"", "queries"),
         (b"queries=%7B%7D&extend=%7B%7D", "queries"),
         (b"queries=%7B%7D&queries=%7B%7D", "queries"),
         (b"queries=&extend=%7B%7D&extend=%7B%7D", "extend"),
         (b"queries=%7B%7D&callback=x", "callback"),
-        (b"query=Asientos", "query"),
         (b"queries=%7B", "queries"),
         (b"queries=%5B%5D", "queries"),
         (b"queries=%ff", "body"),
@@ -459,12 +445,10 @@ async def test_match_flag_means_certain(client: httpx.AsyncClient) -> None:
         (b"a&b&c&d&e&f&g&h&i&j&k&l", "body"),
         (b"extend=%7B%7D", "extend"),
         (b'extend={"ids":["01"],"properties":[{"id":"P31"}]}', "extend"),
-    ],
-)
-async def test_bad_form_is_refused_naming_its_field(client: httpx.AsyncClient, body: bytes, parameter: str) -> None:
-    answer = await client.post(RECONCILE, content=body, headers=FORM)
-    assert (answer.status_code, answer.json()["type"]) == (422, "/problems#invalid-parameters")
-    assert answer.json()["errors"][0]["parameter"] == parameter
+    ):
+        answer = await client.post(RECONCILE, content=body, headers=FORM)
+        assert (answer.status_code, answer.json()["type"]) == (422, "/problems#invalid-parameters"), body
+        assert answer.json()["errors"][0]["parameter"] == parameter, body
 
 
 async def test_body_of_another_media_type_is_415(client: httpx.AsyncClient) -> None:
@@ -590,24 +574,18 @@ async def test_unknown_key_has_empty_cells(client: httpx.AsyncClient) -> None:
     assert content["rows"]["010010001"]["nombre"] == [{"str": "Aguascalientes"}]
 
 
-@pytest.mark.parametrize(
-    ("query", "message"),
-    [
+async def test_bad_extension_is_explained_with_its_location(client: httpx.AsyncClient) -> None:
+    bad: list[tuple[dict[str, object], str]] = [
         ({}, "ids: It is required."),
         ({"ids": "01", "properties": []}, "ids: Give a list."),
         ({"ids": [1], "properties": []}, "ids[0]: Give a text."),
-        ({"ids": [], "properties": [{}]}, "properties[0].id: It is required."),
         ({"ids": [], "properties": [{"id": "nombre"}, "nombre"]}, "properties[1]: Give an object."),
         ({"ids": [], "properties": [{"id": "nombre", "settings": 5}]}, "properties[0].settings: Give an object."),
-        ({"ids": [], "properties": [], "limit": 1}, "limit: There is no such member."),
         ({"ids": [], "properties": [], "<b>": 1}, "(a name that is not plain ASCII): There is no such member."),
-    ],
-)
-async def test_bad_extension_is_explained_with_its_location(
-    client: httpx.AsyncClient, query: dict[str, object], message: str
-) -> None:
-    answer = await post(client, extend=query)
-    assert answer.json()["errors"] == [{"parameter": "extend", "message": message}]
+    ]
+    for query, message in bad:
+        answer = await post(client, extend=query)
+        assert answer.json()["errors"] == [{"parameter": "extend", "message": message}]
 
 
 # -- Pages

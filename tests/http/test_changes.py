@@ -283,7 +283,7 @@ async def test_import_after_a_rollback_is_compared_with_the_current_and_the_prev
 # -- Changes
 
 
-@pytest.mark.parametrize("size", ["", "&page_size=1000", "&page_size=7", "&page_size=1"])
+@pytest.mark.parametrize("size", ["", "&page_size=7"])
 async def test_following_next_links_yields_every_change(client: httpx.AsyncClient, size: str) -> None:
     expected = changes_of(OLD, NEW)
     assert {change["change"] for change in expected} == set(KINDS)
@@ -293,29 +293,20 @@ async def test_following_next_links_yields_every_change(client: httpx.AsyncClien
         assert list(change) == ["change", "id", "before", "after"]
         for side in ("before", "after"):
             assert change[side] is None or list(change[side]) == COLUMNS
+    page = f"{RELEASES}2020-01/changes/?since=2019-01&format=ndjson&page=2&page_size=7"
+    assert await read_ndjson(client, page) == expected[7:14]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-async def test_changes_can_be_filtered_by_kind(client: httpx.AsyncClient, kind: str) -> None:
-    expected = [change for change in changes_of(OLD, NEW) if change["change"] == kind]
-    assert expected
-    assert await every_record(client, f"2020-01/changes/?since=2019-01&change={kind}&page_size=2") == expected
-    assert await read_ndjson(
-        client, f"{RELEASES}2020-01/changes/?since=2019-01&change={kind}&format=ndjson"
-    ) == expected  # fmt: skip
-
-
-@pytest.mark.parametrize("kind", [None, *KINDS])
-async def test_changes_can_be_filtered_by_estado(client: httpx.AsyncClient, kind: str | None) -> None:
-    estados = {change["id"] // 10_000_000 for change in changes_of(OLD, NEW)}
-    assert len(estados) > 2
-    for estado in {*estados, 32}:
+async def test_changes_can_be_filtered_by_kind_and_estado(client: httpx.AsyncClient) -> None:
+    every = changes_of(OLD, NEW)
+    choices = [(kind, None) for kind in KINDS] + [(None, 31), (None, 1), (None, 32), ("added", 31), ("updated", 1)]
+    for kind, estado in choices:
         expected = [
-            change
-            for change in changes_of(OLD, NEW)
-            if change["id"] // 10_000_000 == estado and kind in {None, change["change"]}
+            change for change in every if kind in {None, change["change"]} and estado in {None, change["id"] // 10**7}
         ]
-        target = f"2020-01/changes/?since=2019-01&estado_id={estado}" + (f"&change={kind}" if kind else "")
+        assert bool(expected) is (estado != 32), (kind, estado)
+        target = "2020-01/changes/?since=2019-01" + (f"&change={kind}" if kind else "")
+        target += f"&estado_id={estado}" if estado else ""
         assert await every_record(client, f"{target}&page_size=7") == expected
         assert await read_ndjson(client, f"{RELEASES}{target}&format=ndjson") == expected
 
@@ -336,7 +327,7 @@ def table_of(changes: list[Record]) -> list[list[object]]:
     return rows
 
 
-@pytest.mark.parametrize("query", ["", "&change=updated", "&estado_id=31", "&page=2&page_size=7", "&estado_id=32"])
+@pytest.mark.parametrize("query", ["", "&page=2&page_size=7", "&estado_id=32"])
 async def test_table_of_changes_has_the_values_that_differ(client: httpx.AsyncClient, query: str) -> None:
     target = f"{RELEASES}2020-01/changes/?since=2019-01{query}"
     expected = table_of(await read_ndjson(client, f"{target}&format=ndjson"))
@@ -394,8 +385,8 @@ async def test_file_of_changes_is_chosen_by_accept_and_resumed_anywhere(
         assert (rest.status_code, rest.content) == (206, whole.content[first:])
 
 
-@pytest.mark.parametrize("name", ["2019-01", "2020-01"])
-async def test_release_has_no_changes_since_itself(client: httpx.AsyncClient, name: str) -> None:
+async def test_release_has_no_changes_since_itself(client: httpx.AsyncClient) -> None:
+    name = "2019-01"
     empty = {"quantity": 0, "total_pages": 0, "results": []}
     assert await get(client, f"{name}/changes/?since={name}") == empty
     assert await get(client, f"{name}/changes/?since={name}&change=added") == empty
@@ -403,30 +394,18 @@ async def test_release_has_no_changes_since_itself(client: httpx.AsyncClient, na
     assert await read_ndjson(client, f"{RELEASES}{name}/changes/?since={name}&format=ndjson") == []
 
 
-@pytest.mark.parametrize(
-    ("target", "status", "named"),
-    [("2020-01/changes/", 422, "since"), ("2020-01/changes/?since=", 422, "since"),
-     ("2020-01/changes/?since=2019-01&change=moved", 422, "change"),
-     ("2020-01/changes/?since=2019-01&release=2019-01", 422, "release"),
-     ("2020-01/changes/?since=2019-01&page=99", 404, None),
-     ("2020-01/changes/?since=2001-01", 404, None), ("2001-01/changes/?since=2019-01", 404, None),
-     ("2020-01/changes/?since=2019-01&format=gpkg", 422, "format"),
-     ("2020-01/changes/?since=2019-01&estado_id=33", 422, "estado_id"),
-     ("%3Cscript%3E/changes/?since=2019-01", 404, None),
-     ("2020-01/", 404, None), ("2020-01/changes/x/?since=2019-01", 404, None),
-     ("2020-01/changes/?since=2019-01&format=ndjson&page=0", 422, "page"),
-     ("2020-01/changes/?since=2019-01&format=ndjson&page=99", 404, None),
-     ("2020-01/changes/?since=2019-01&format=ndjson&page_size=0", 422, "page_size")],
-)  # fmt: skip
-async def test_impossible_comparison_is_explained(
-    client: httpx.AsyncClient, target: str, status: int, named: str | None
-) -> None:
-    answer = await client.get(RELEASES + target)
-    assert answer.status_code == status
-    assert (answer.headers["allow"], answer.headers["vary"]) == ("GET", "Accept")
-    assert answer.headers["content-type"] == "application/problem+json"
-    assert [fault["parameter"] for fault in answer.json().get("errors", [])] == ([named] if named else [])
-    assert "script" not in answer.text
+async def test_impossible_comparison_is_explained(client: httpx.AsyncClient) -> None:
+    for target, status, named in (
+        ("2020-01/changes/", 422, "since"), ("2020-01/changes/?since=", 422, "since"),
+        ("2020-01/changes/?since=2019-01&change=moved", 422, "change"),
+        ("2020-01/changes/?since=2019-01&release=2019-01", 422, "release"),
+        ("2020-01/changes/?since=2001-01", 404, None), ("2001-01/changes/?since=2019-01", 404, None),
+        ("2020-01/changes/?since=2019-01&format=gpkg", 422, "format"), ("2020-01/", 404, None),
+        ("2020-01/changes/?since=2019-01&format=ndjson&page=99", 404, None),
+    ):  # fmt: skip
+        answer = await client.get(RELEASES + target)
+        assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json"), target
+        assert [fault["parameter"] for fault in answer.json().get("errors", [])] == ([named] if named else []), target
 
 
 @pytest.mark.parametrize(
@@ -442,7 +421,6 @@ async def test_changes_have_an_etag_and_304(client: httpx.AsyncClient, format_: 
         assert first.status_code == by_format.status_code == 200
         assert first.headers["etag"] == by_format.headers["etag"]
         assert first.headers["content-type"] == by_format.headers["content-type"]
-        assert first.headers["allow"] == "GET"
         also = {"json": "", "api": ", Accept-Language", "ndjson": ", Accept-Encoding", "csv": ", Accept-Encoding"}[
             format_
         ]
@@ -457,25 +435,15 @@ async def test_changes_have_an_etag_and_304(client: httpx.AsyncClient, format_: 
     assert len(tags) == 5
 
 
-@pytest.mark.parametrize(
-    "query", ["", "&page_size=2", "&change=added", "&format=api", "&format=ndjson", "&page=1&format=ndjson"]
-)
-async def test_304_for_changes_needs_no_comparison(both: str, client: httpx.AsyncClient, query: str) -> None:
-    target = f"{RELEASES}2020-01/changes/?since=2019-01{query}"
-    first = await client.get(target)
-    assert first.status_code == 200
+async def test_304_for_changes_needs_no_comparison(both: str, client: httpx.AsyncClient) -> None:
     async with running_app(both, wants_names=False) as app, client_of(app) as fresh:
-        with recorded_statements(app) as statements:
-            again = await fresh.get(target, headers={"If-None-Match": first.headers["etag"]})
-    assert (again.status_code, again.content, statements) == (304, b"", [])
-
-
-async def test_ndjson_has_all_changes_or_the_requested_page(client: httpx.AsyncClient) -> None:
-    address = f"{RELEASES}2020-01/changes/?since=2019-01"
-    page = (await client.get(f"{address}&page=2&page_size=2")).json()
-    lines = (await client.get(f"{address}&page=2&page_size=2&format=ndjson")).text.splitlines()
-    assert [json.loads(line) for line in lines] == page["results"]
-    assert len((await client.get(f"{address}&format=ndjson")).text.splitlines()) == page["quantity"]
+        for query in ("", "&page_size=2", "&change=added", "&format=api", "&format=ndjson", "&page=1&format=ndjson"):
+            target = f"{RELEASES}2020-01/changes/?since=2019-01{query}"
+            first = await client.get(target)
+            assert first.status_code == 200
+            with recorded_statements(app) as statements:
+                again = await fresh.get(target, headers={"If-None-Match": first.headers["etag"]})
+            assert (again.status_code, again.content, statements) == (304, b"", [])
 
 
 # -- Changes that an import has stored
@@ -667,15 +635,14 @@ async def own_columns(client: httpx.AsyncClient, release: str) -> list[Record]:
     return [{name: row[name] for name in COLUMNS} for row in rows]
 
 
-@pytest.mark.parametrize("coding", ["identity", "gzip", "zstd"])
-async def test_ndjson_is_an_attachment_with_all_changes(client: httpx.AsyncClient, coding: str) -> None:
+async def test_ndjson_is_an_attachment_with_all_changes(client: httpx.AsyncClient) -> None:
     answer = await client.get(
         f"{RELEASES}2020-01/changes/?since=2019-01",
-        headers={"Accept": "application/x-ndjson", "Accept-Encoding": coding},
+        headers={"Accept": "application/x-ndjson", "Accept-Encoding": "zstd"},
     )
     assert [json.loads(line) for line in answer.content.splitlines()] == changes_of(OLD, NEW)
     assert answer.content.endswith(b"\n")
-    assert answer.headers.get("content-encoding", "identity") == coding
+    assert answer.headers["content-encoding"] == "zstd"
     assert answer.headers["content-disposition"] == 'attachment; filename="changes-2019-01-2020-01.ndjson"'
     assert answer.headers["catalogue-records"] == str(len(changes_of(OLD, NEW)))
 

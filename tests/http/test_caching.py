@@ -124,18 +124,13 @@ async def test_etag_differs_by_representation_but_not_by_page(client: httpx.Asyn
     [
         (LOCALIDADES, 60),
         (f"{LOCALIDADES}?release=2020-01", 86400),
-        (f"{LOCALIDADES}?page=2&release=2020-01&format=json", 86400),
         (f"{LOCALIDADES}?estado_id=1&release=2020-01", 86400),
         (f"{LOCALIDADES}?release=2020-01&format=api", 60),  # its page mentions other releases
-        (f"{LOCALIDADES}10010001/", 60),
         (f"{LOCALIDADES}10010001/?release=2020-01", 86400),
-        (f"{LOCALIDADES}suggest/?q=pa", 60),
         # Places are also found by their names in other releases.
         (f"{LOCALIDADES}suggest/?q=pa&release=2020-01", 60),
-        (f"{LOCALIDADES}suggest/?q=pa&release=2020-01&format=json", 60),
         (f"{LOCALIDADES}?search=pa&release=2020-01", 60),
         (f"{LOCALIDADES}download/?format=csv&search=pa&release=2020-01", 60),
-        (f"{LOCALIDADES}download/?format=csv", 60),
         (f"{LOCALIDADES}download/?format=csv&release=2020-01", 86400),
         (f"{INDEX}releases/", 60),
         (f"{INDEX}releases/2020-01/changes/?since=2020-01", 86400),
@@ -153,19 +148,6 @@ async def test_response_for_a_named_release_is_fresh_for_a_day(
     assert unchanged.headers["cache-control"] == answer.headers["cache-control"]
 
 
-@pytest.mark.parametrize("target", [LOCALIDADES, f"{LOCALIDADES}?format=api", INDEX])
-async def test_304_has_no_body_and_runs_no_sql(app: FastAPI, client: httpx.AsyncClient, target: str) -> None:
-    full = await client.get(target)
-    with recorded_statements(app) as statements:
-        answer = await client.get(target, headers={"If-None-Match": full.headers["etag"]})
-    assert answer.status_code == 304
-    assert answer.content == b""
-    assert not statements
-    assert "content-type" not in answer.headers
-    for name in ("etag", "last-modified", "cache-control", "catalogue-release", "vary", "allow"):
-        assert answer.headers[name] == full.headers[name]
-
-
 async def test_if_none_match_may_span_several_lines(app: FastAPI, client: httpx.AsyncClient) -> None:
     etag = (await client.get(LOCALIDADES)).headers["etag"]
     with recorded_statements(app) as statements:
@@ -174,12 +156,12 @@ async def test_if_none_match_may_span_several_lines(app: FastAPI, client: httpx.
     assert not statements
 
 
-@pytest.mark.parametrize("format_", ["json", "api"])
-@pytest.mark.parametrize("path", ["localidades/?", "localidades/?ambito=R&", "municipios/?", "estados/?", "releases/?"])
-async def test_unknown_page_is_404_despite_if_none_match(client: httpx.AsyncClient, path: str, format_: str) -> None:
-    etag = (await client.get(f"{INDEX}{path}format={format_}")).headers["etag"]
-    answer = await client.get(f"{INDEX}{path}format={format_}&page=99", headers={"If-None-Match": etag})
-    assert answer.status_code == 404
+async def test_unknown_page_is_404_despite_if_none_match(client: httpx.AsyncClient) -> None:
+    for path in ("localidades/?", "localidades/?ambito=R&", "municipios/?", "estados/?", "releases/?"):
+        for format_ in ("json", "api"):
+            etag = (await client.get(f"{INDEX}{path}format={format_}")).headers["etag"]
+            target = f"{INDEX}{path}format={format_}&page=99"
+            assert (await client.get(target, headers={"If-None-Match": etag})).status_code == 404, target
 
 
 @pytest.mark.parametrize(

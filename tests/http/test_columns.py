@@ -2,20 +2,17 @@
 
 import io
 import types
-from collections.abc import Sequence
 from typing import Union, get_args, get_origin, get_type_hints
 
 import asyncpg
 import httpx
 import openpyxl
 import pytest
-from pyarrow import parquet as pq
 
 from localidades_api.api.reconcile.vocabulary import FETCHED, PROPERTIES
 from localidades_api.catalogue.columns import (
     ATTRIBUTES,
     COLUMNS,
-    POINT,
     RECORD,
     ColumnType,
     LocalityColumn,
@@ -24,9 +21,8 @@ from localidades_api.catalogue.columns import (
 from localidades_api.catalogue.schemas import LocalityRecord
 from localidades_api.database.models import metadata
 from localidades_api.importer.extract import COLUMNS as IMPORTED
-from localidades_api.languages.translators import document_translator
 from tests.support.downloads import DOWNLOAD
-from tests.support.wire import LOCALIDADES, ROOT
+from tests.support.wire import ROOT
 
 # What Postgres calls the type of a column; a key comes from text, or from a number that gets its zeros back.
 DATABASE_TYPES: dict[ColumnType, set[str]] = {
@@ -87,12 +83,6 @@ def test_every_column_of_a_record_is_a_field_of_its_schema() -> None:
         assert field.examples in ([column.example], None)
 
 
-@pytest.mark.parametrize("name", RECORD)
-def test_meaning_of_every_column_of_a_record_is_translated(name: str) -> None:
-    meaning = COLUMNS[name].meaning
-    assert document_translator("es")(meaning) != meaning
-
-
 IN_SPANISH = {2: "dos", 3: "tres", 4: "cuatro", 5: "cinco", 9: "nueve"}
 
 
@@ -111,21 +101,6 @@ def test_every_column_has_its_words(column: LocalityColumn) -> None:
         assert f"`{column.name}`" in (ROOT / page).read_text(encoding="utf-8")
 
 
-def header_of(format_: str, content: bytes) -> Sequence[object]:
-    if format_ in {"csv", "excel"}:
-        return content.decode("utf-8-sig").partition("\r\n")[0].split(",")
-    if format_ == "xlsx":
-        sheet = openpyxl.load_workbook(io.BytesIO(content))["Localidades"]
-        return [cell.value for cell in sheet[1]]
-    return [*pq.read_schema(io.BytesIO(content)).names[:-1]]
-
-
-@pytest.mark.parametrize("format_", ["csv", "excel", "xlsx", "parquet"])
-async def test_file_has_every_column_in_the_order_of_the_table(client: httpx.AsyncClient, format_: str) -> None:
-    content = (await client.get(f"{DOWNLOAD}?format={format_}&cvegeo=010010001")).content
-    assert header_of(format_, content) == [*COLUMNS]
-
-
 async def test_sheet_gives_names_more_room_than_keys_and_numbers(client: httpx.AsyncClient) -> None:
     content = (await client.get(f"{DOWNLOAD}?format=xlsx&cvegeo=010010001")).content
     sheet = openpyxl.load_workbook(io.BytesIO(content))["Localidades"]
@@ -136,21 +111,6 @@ async def test_sheet_gives_names_more_room_than_keys_and_numbers(client: httpx.A
     }
     for number, column in enumerate(COLUMNS.values(), 1):
         assert (widths[number] > 20) == (column.kind == "text")
-
-
-async def test_line_of_ndjson_has_every_column_in_the_order_of_the_table(client: httpx.AsyncClient) -> None:
-    line = (await client.get(f"{DOWNLOAD}?format=ndjson&cvegeo=010010001")).json()
-    assert [*line] == [*COLUMNS]
-
-
-async def test_feature_has_every_column_once(client: httpx.AsyncClient) -> None:
-    (feature,) = (await client.get(f"{DOWNLOAD}?format=geojson&cvegeo=010010001")).json()["features"]
-    assert [*feature["properties"]] == [name for name in COLUMNS if name not in {"id", *POINT}]
-
-
-async def test_record_has_every_column_in_the_order_of_an_answer(client: httpx.AsyncClient) -> None:
-    record = (await client.get(f"{LOCALIDADES}10010001/")).json()
-    assert [*record] == [*RECORD, "municipio", "estado"]
 
 
 def test_every_column_can_be_fetched_by_reconciliation_but_the_keys_for_joins() -> None:

@@ -66,11 +66,10 @@ async def test_redirect_drops_tracking_parameters(
     assert (answer.status_code, answer.headers["location"]) == (status, location)
 
 
-@pytest.mark.parametrize("query", ["utm_source=x", "fbclid=x", "_gl=x", "mc_cid=x"])
-@pytest.mark.parametrize("accept", ["application/json", "*/*"])
-async def test_tracking_parameters_are_unknown_to_programs(client: httpx.AsyncClient, query: str, accept: str) -> None:
+async def test_tracking_parameters_are_unknown_to_programs(client: httpx.AsyncClient) -> None:
+    query = "utm_source=x"
     for target in (f"{LOCALIDADES}?{query}", f"{LOCALIDADES}?{query}&format=json", f"{INDEX}?{query}"):
-        headers = BROWSER if "format" in target else {"Accept": accept}
+        headers = BROWSER if "format" in target else {"Accept": "*/*"}
         answer = await client.get(target, headers=headers)
         assert answer.status_code == 422
         assert [fault["parameter"] for fault in answer.json()["errors"]] == [query.partition("=")[0]]

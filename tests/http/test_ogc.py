@@ -74,12 +74,10 @@ async def test_page_of_a_release_leads_to_its_layers(client: httpx.AsyncClient) 
     assert (await client.get(f"{OGC}/?release=1999-01", headers=BROWSER)).status_code == 404
 
 
-@pytest.mark.parametrize(
-    "accept", ["*/*", "application/json", "application/geo+json", "image/png", "application/json, text/html"]
-)
-async def test_program_gets_json_whatever_it_accepts(client: httpx.AsyncClient, accept: str) -> None:
-    answer = await client.get(f"{OGC}/", headers={"Accept": accept})
-    assert answer.headers["content-type"] == "application/json"
+async def test_program_gets_json_whatever_it_accepts(client: httpx.AsyncClient) -> None:
+    for accept in ("*/*", "application/geo+json", "image/png", "application/json, text/html"):
+        answer = await client.get(f"{OGC}/", headers={"Accept": accept})
+        assert answer.headers["content-type"] == "application/json"
 
 
 async def test_landing_page_links_to_everything(client: httpx.AsyncClient) -> None:
@@ -119,7 +117,7 @@ async def test_api_definition_is_valid_and_lists_limit_and_filters(
         ).status_code == 200
 
 
-@pytest.mark.parametrize("limit", [1, 7, 60, 1_000_000])
+@pytest.mark.parametrize("limit", [7, 1_000_000])
 async def test_following_next_returns_each_locality_once(client: httpx.AsyncClient, limit: int) -> None:
     features = await read_all(client, f"{OGC}/collections/localidades/items?limit={limit}")
     download = (await client.get(f"{LOCALIDADES}download/?format=geojson")).json()["features"]
@@ -131,10 +129,7 @@ async def test_following_next_returns_each_locality_once(client: httpx.AsyncClie
     ("collection", "query"),
     [
         ("estados", ""),
-        ("municipios", "&estado_id=1"),
         ("municipios", "&bbox=-103,21,-102,23"),
-        ("localidades", ""),
-        ("localidades", "&ambito=U&estado_id=1"),
         ("localidades", "&bbox=-103,21,-102,23"),
         ("localidades", "&bbox=-103,21,-110,22"),  # two boxes
     ],
@@ -144,7 +139,7 @@ async def test_indexes_count_the_features_that_match(
 ) -> None:
     target = f"{OGC}/collections/{collection}/items?limit=7{query}"
     every = await read_all(client, target)
-    for index in range(len(every) + 9):
+    for index in {0, 3, max(len(every) - 7, 0), len(every), len(every) + 8}:
         page = await get(client, f"{target}&{name}={index}")
         assert page["features"] == every[index : index + 7]
         assert (page["numberMatched"], page["numberReturned"]) == (len(every), len(page["features"]))
@@ -197,40 +192,22 @@ async def test_link_from_an_index_continues_in_its_release(client: httpx.AsyncCl
     assert rest == every[80:]
 
 
-@pytest.mark.parametrize(
-    ("query", "name"),
-    [
-        ("startindex=-1", "startindex"),
-        ("offset=1.5", "offset"),
-        (f"startindex={2**53}", "startindex"),
-        ("offset=99999999999999999999", "offset"),
-        ("startindex=", "startindex"),
-        ("startindex=1&offset=1", "offset"),
-        ("after=0&startindex=0", "startindex"),
-        ("after=3&offset=3", "offset"),
-        ("startIndex=3", "startIndex"),
-    ],
-)
+async def test_invalid_index_is_refused_by_name(client: httpx.AsyncClient) -> None:
+    for query, name in (
+        ("startindex=-1", "startindex"), ("offset=1.5", "offset"), (f"startindex={2**53}", "startindex"),
+        ("startindex=", "startindex"), ("startindex=1&offset=1", "offset"), ("after=0&startindex=0", "startindex"),
+        ("after=3&offset=3", "offset"), ("startIndex=3", "startIndex"),
+    ):  # fmt: skip
+        answer = await client.get(f"{OGC}/collections/localidades/items?{query}")
+        assert answer.status_code == 400
+        assert [fault["parameter"] for fault in answer.json()["errors"]] == [name]
+
+
 @pytest.mark.parametrize("collection", COLLECTIONS)
-async def test_invalid_index_is_refused_by_name(
-    client: httpx.AsyncClient, collection: str, query: str, name: str
-) -> None:
-    answer = await client.get(f"{OGC}/collections/{collection}/items?{query}")
-    assert answer.status_code == 400
-    assert [fault["parameter"] for fault in answer.json()["errors"]] == [name]
-
-
-@pytest.mark.parametrize("query", ["estado_id=1", "municipio_id=1001", "ambito=U", "clave=0001", "cvegeo=010010003"])
-async def test_filters_match_the_list(client: httpx.AsyncClient, query: str) -> None:
-    features = await read_all(client, f"{OGC}/collections/localidades/items?limit=2&{query}")
-    listed = await get(client, f"{LOCALIDADES}?page_size=200&{query}")
-    assert features
-    assert [feature["id"] for feature in features] == [one["id"] for one in listed["results"]]
-
-
-@pytest.mark.parametrize(
-    ("bbox", "has_any"),
-    [
+async def test_bbox_selects_the_points_within(client: httpx.AsyncClient, collection: str) -> None:
+    target = f"{OGC}/collections/{collection}/items?limit=200"
+    located = [feature for feature in await read_all(client, target) if feature["geometry"]]
+    for bbox, has_any in (
         ("-103,21,-102,22", True),
         ("-103,21,0,-102,22,100", True),
         ("-103.,21.0000000000001,-102,22.5", True),
@@ -238,28 +215,17 @@ async def test_filters_match_the_list(client: httpx.AsyncClient, query: str) -> 
         ("-103,21,-110,22", True),  # around the other side of the Earth
         ("177,65,-177,70", False),
         ("-1e-05,0,1,1", False),
-    ],
-)
-@pytest.mark.parametrize("collection", COLLECTIONS)
-async def test_bbox_selects_the_points_within(
-    client: httpx.AsyncClient,
-    collection: str,
-    bbox: str,
-    has_any: bool,  # noqa: FBT001  # pytest passes it by name
-) -> None:
-    target = f"{OGC}/collections/{collection}/items?limit=200"
-    numbers = [float(one) for one in bbox.split(",")]
-    west, south, east, north = numbers if len(numbers) == 4 else (*numbers[:2], *numbers[3:5])
-
-    def is_within(feature: dict[str, Any]) -> bool:
-        if feature["geometry"] is None:
-            return False
-        x, y = feature["geometry"]["coordinates"]
-        return bool(south <= y <= north and (west <= x <= east if west <= east else x >= west or x <= east))
-
-    expected = [feature for feature in await read_all(client, target) if is_within(feature)]
-    assert await read_all(client, f"{target}&bbox={bbox}") == expected
-    assert bool(expected) is has_any
+    ):
+        numbers = [float(one) for one in bbox.split(",")]
+        west, south, east, north = numbers if len(numbers) == 4 else (*numbers[:2], *numbers[3:5])
+        expected = [
+            feature
+            for feature in located
+            for x, y in [feature["geometry"]["coordinates"]]
+            if south <= y <= north and (west <= x <= east if west <= east else x >= west or x <= east)
+        ]
+        assert await read_all(client, f"{target}&bbox={bbox}") == expected
+        assert bool(expected) is has_any
 
 
 async def test_areas_are_located_at_their_cabeceras(client: httpx.AsyncClient) -> None:
@@ -307,11 +273,10 @@ async def test_bad_requests_have_the_status_of_the_standard(
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
 
 
-@pytest.mark.parametrize("when", ["2018-09-01T00:00:00Z", "2018-01-01T00:00:00.5-06:00/..", "../2018-01-01T00:00:00Z"])
-async def test_datetime_matches_every_feature(client: httpx.AsyncClient, when: str) -> None:
-    page = await get(client, f"{OGC}/collections/localidades/items?datetime={when}")
-    assert page["numberMatched"] == 132
-    assert len(page["features"]) == 10
+async def test_datetime_matches_every_feature(client: httpx.AsyncClient) -> None:
+    for when in ("2018-09-01T00:00:00Z", "2018-01-01T00:00:00.5-06:00/..", "../2018-01-01T00:00:00Z"):
+        page = await get(client, f"{OGC}/collections/localidades/items?datetime={when}")
+        assert (page["numberMatched"], len(page["features"])) == (132, 10)
 
 
 @pytest.mark.parametrize(

@@ -134,15 +134,12 @@ async def app(server: str, varied_database: str) -> AsyncIterator[FastAPI]:
 
 ALONE: list[dict[str, str]] = [
     {"municipio_id": "1001"},
-    {"municipio_id": "01001"},
     {"municipio_id": "32011"},
     {"municipio_id": "32999"},
     {"estado_id": "1"},
-    {"estado_id": "09"},
     {"estado_id": "32"},
     {"estado_id": "2"},
     {"clave": "0001"},
-    {"clave": "0044"},
     {"clave": "9999"},
     {"ambito": "U"},
     {"ambito": "R"},
@@ -151,13 +148,11 @@ ALONE: list[dict[str, str]] = [
     {"cvegeo": "320580044,010010001,090020001"},
     {"bbox": "-106,19,-99,22"},
     {"bbox": "-102.296111,21.880833,-102.296111,21.880833"},
-    {"bbox": "-180,-90,180,90"},
     {"bbox": "1,2,3,4"},
     {"search": "san jose"},
     {"search": "JOSÉ SAN"},
     {"search": "riO (del"},
     {"search": "nº 5"},
-    {"search": "ninguno"},
     {"search": "zzz"},
 ]
 
@@ -202,8 +197,6 @@ async def test_up_to_500_keys_are_accepted(client: httpx.AsyncClient, zeros: boo
                 "1,2,3,91", "nan,2,3,4", "1,2,3,4\n", "1,2,3,4,", f"1.{'0' * 26},2,3,4", "1,2,3,4.",
             )
         ),
-        *(("page_size", garbage) for garbage in ("0", "1001", "+1")),
-        ("page", "0"),
     ],
 )  # fmt: skip
 async def test_bad_filter_is_refused_by_name(client: httpx.AsyncClient, parameter: str, value: str) -> None:
@@ -222,25 +215,12 @@ async def test_no_results_are_one_empty_page(client: httpx.AsyncClient, filters:
     assert (await client.get(address(filters, page=2))).status_code == 404
 
 
-@pytest.mark.parametrize("filters", [{"estado_id": "14"}, {"search": "rio", "ambito": "R"}, {}])
-@pytest.mark.parametrize("page_size", [7, 1000])
-async def test_page_past_the_last_is_404(client: httpx.AsyncClient, filters: Filters, page_size: int) -> None:
-    expected = choose(filters)
-    total_pages = -(-len(expected) // page_size)
-    last = await client.get(address(filters, page=total_pages, page_size=page_size))
-    assert last.json()["results"] == expected[(total_pages - 1) * page_size :]
-    past = await client.get(address(filters, page=total_pages + 1, page_size=page_size))
-    assert past.status_code == 404
-    assert past.json()["total_pages"] == total_pages
-
-
 async def test_default_page_size_may_be_spelled_out(client: httpx.AsyncClient) -> None:
     plain, spelt = [await client.get(LOCALIDADES + query) for query in ("?page=2", "?page=2&page_size=50")]
     assert plain.content == spelt.content
     assert plain.headers.raw == spelt.headers.raw
 
 
-@pytest.mark.parametrize("page_size", [20, 50])
 @pytest.mark.parametrize(
     "filters",
     [
@@ -252,17 +232,15 @@ async def test_default_page_size_may_be_spelled_out(client: httpx.AsyncClient) -
     ],
     ids=lambda filters: next(iter(filters)),
 )
-async def test_links_keep_filters_size_and_release(
-    client: httpx.AsyncClient, filters: dict[str, str], page_size: int
-) -> None:
-    answer = await client.get(address(filters, page_size=page_size))
+async def test_links_keep_filters_size_and_release(client: httpx.AsyncClient, filters: dict[str, str]) -> None:
+    answer = await client.get(address(filters, page_size=20))
     total_pages = answer.json()["total_pages"]
     relations = {"first": 1, "last": total_pages} | ({"next": 2} if total_pages > 1 else {})
     links = {relation: urlsplit(link["url"]) for relation, link in answer.links.items()}
     assert {link.path for link in links.values()} == {LOCALIDADES}
     parameters = {relation: dict(parse_qsl(link.query, strict_parsing=True)) for relation, link in links.items()}
     assert {relation: int(given.pop("page")) for relation, given in parameters.items()} == relations
-    expected = {**filters, "release": "2020-01", "format": "json"} | ({"page_size": "20"} if page_size == 20 else {})
+    expected = {**filters, "release": "2020-01", "format": "json", "page_size": "20"}
     if "cvegeo" in expected:
         expected["cvegeo"] = ",".join(sorted(place.cvegeo for place in PLACES[:70]))  # with their zeros
     assert all(given == expected for given in parameters.values())

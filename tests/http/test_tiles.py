@@ -145,17 +145,13 @@ async def test_feature_matches_the_catalogue(client: httpx.AsyncClient) -> None:
     assert "poblacion" not in features[10010007].properties
 
 
-@pytest.mark.parametrize(
-    "name",
-    [f"{MAX_ZOOM + 1}/0/0", "0/1/0", "0/0/1", "5/32/0", "5/0/32", "99/0/0", "x/0/0", "1/-1/0", "1/0/0.5", "1/0/+1",
-     "1/0/٠", f"1/0/{'9' * 30}", "1/0/0.mvt", "1/0/", "5/7"],
-)  # fmt: skip
-async def test_tiles_elsewhere_do_not_exist(client: httpx.AsyncClient, name: str) -> None:
-    answer = await client.get(f"{TILES}{name}.mvt")
-    assert answer.status_code in {404, 422}
-    assert answer.headers["content-type"] == "application/problem+json"
-    if re.fullmatch(r"[0-9]{1,2}/[0-9]{1,2}/[0-9]{1,2}", name):
-        assert answer.status_code == 404
+async def test_tiles_elsewhere_do_not_exist(client: httpx.AsyncClient) -> None:
+    for name in (f"{MAX_ZOOM + 1}/0/0", "0/1/0", "0/0/1", "5/32/0", "5/0/32", "99/0/0"):
+        assert (await client.get(f"{TILES}{name}.mvt")).status_code == 404, name
+    for name in ("x/0/0", "1/-1/0", "1/0/0.5", "1/0/+1", "1/0/٠", f"1/0/{'9' * 30}", "1/0/0.mvt", "1/0/", "5/7"):
+        answer = await client.get(f"{TILES}{name}.mvt")
+        assert answer.status_code in {404, 422}, name
+        assert answer.headers["content-type"] == "application/problem+json"
 
 
 @pytest.mark.parametrize("path", ["tiles/5/7/14.mvt", "backdrop.svg"])
@@ -165,21 +161,13 @@ async def test_backdrop_of_a_named_release_is_cached_for_a_day(client: httpx.Asy
     pinned = await client.get(f"{LOCALIDADES}{path}?release=2020-01")
     assert pinned.headers["cache-control"].startswith("public, max-age=86400,")
     assert pinned.content == answer.content
-    assert answer.headers["vary"] == "Accept, Accept-Encoding"
-    assert answer.headers["catalogue-release"] == "2020-01"
-    head = await client.head(f"{LOCALIDADES}{path}")
-    assert (head.content, head.headers["etag"]) == (b"", answer.headers["etag"])
     confirmed = await client.get(f"{LOCALIDADES}{path}", headers={"If-None-Match": answer.headers["etag"]})
     assert (confirmed.status_code, confirmed.content) == (304, b"")
     for name in ("etag", "cache-control", "last-modified", "vary", "catalogue-release"):
         assert confirmed.headers[name] == answer.headers[name]
 
 
-@pytest.mark.parametrize(
-    ("accepted", "coding"),
-    [("gzip", "gzip"), ("br, GZIP;q=0.5", "gzip"), ("*", "gzip"), ("gzip;q=0", None), ("*;q=0.0", None),
-     ("gzip;q=0, *", None), ("br", None), ("identity", None), ("", None)],
-)  # fmt: skip
+@pytest.mark.parametrize(("accepted", "coding"), [("gzip", "gzip"), ("gzip;q=0, *", None), ("br", None), ("", None)])
 async def test_tile_is_compressed_if_accepted(client: httpx.AsyncClient, accepted: str, coding: str | None) -> None:
     answer = await client.get(f"{TILES}0/0/0.mvt", headers={"Accept-Encoding": accepted})
     assert answer.headers.get("content-encoding") == coding

@@ -70,7 +70,7 @@ def _point_of(texts: Sequence[str | float | None]) -> tuple[Sequence[float | Non
 
 
 def _refuse_degrees(text: str | float | None, axis: Axis) -> str | None:
-    """Return why a text is no degrees of an axis; None if it is, or if there is none."""
+    """Return the reason why a text is not the degrees of an axis; None if it is, or is empty."""
     try:
         read_degrees("0" if text is None else str(text), axis)
     except UnreadableDegreesError:

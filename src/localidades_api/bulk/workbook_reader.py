@@ -289,7 +289,7 @@ class XlsxReader(RowReader):
             )
 
     def _can_grow(self, member: str, cells: Range, tables: Mapping[str, Range]) -> bool:
-        """Return whether nothing stands between a range and the answers; a filter may lack columns of the list."""
+        """Return whether no cells are between a range and the answers; a filter may lack columns of the list."""
         between = range(cells.right + 1, self.width)
         if member in tables:
             return not between and self.workbook.archive.getinfo(member).file_size <= _MAX_TABLE

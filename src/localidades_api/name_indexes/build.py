@@ -20,7 +20,7 @@ from localidades_api.names.build import build_index
 from localidades_api.names.places import Former, IndexedPlace, Withdrawn
 
 _PACKAGE = Path(__file__).parents[1]
-# What determines the content of an index: whole folders, so that a new module counts unless it is named below.
+# These determine the content of an index: whole folders, so that a new module counts unless it is named below.
 _CODE = ("catalogue/folding.py", "catalogue/keys.py", "database/queries", "name_indexes", "names")
 # The modules and the table that only read an index; a change to one keeps it.
 _READERS = frozenset(

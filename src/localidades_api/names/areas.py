@@ -18,7 +18,7 @@ from localidades_api.names.vocabulary import ARTICLES, COUNTRY, ESTADOS, STATE_C
 
 _Names: TypeAlias = dict[tuple[int, bool], str]  # by key, and whether the name is a former one
 
-# What may stand before and behind the folded name of an estado: `Estado Libre y Soberano de Jalisco`, `Jal. Mex.`
+# Formal words before and behind the folded name of an estado: `Estado Libre y Soberano de Jalisco`, `Jal. Mex.`
 _FORMAL_STATE = re.compile(
     r"(?:(?:estado|edo|est|entidad(?: federativa)?)(?: libre y soberano)?(?: de)? )?"
     rf"(.+?)(?: (?:{'|'.join(sorted(COUNTRY))}))?"

@@ -129,7 +129,7 @@ class AreaBook:
         folded = fold(repair(text))
         if (found := self.named_state(folded)) is not None:
             return found
-        # `Pueblo` and `Colina` are words of their own.
+        # `Pueblo` and `Colina` are words with another meaning.
         if " " not in folded and self._count(folded) >= weights.MIN_PLACES_OF_OTHER_WORD:
             return None
         joined = folded.replace(" ", "")

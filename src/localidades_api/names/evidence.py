@@ -196,7 +196,7 @@ def _of_fault(question: Question, place: IndexedLocality, fault: NameFault) -> I
 def _of_kind(place: IndexedLocality, fault: NameFault) -> Iterator[tuple[str, float]]:
     sort = _sort_of_kind(fault.given or fault.found)
     yield f"{fault.difference}_{sort}", 1.0
-    # The ejido or the farm that has the name of a town is a place of its own.
+    # The ejido or the farm that has the name of a town is another place.
     if fault.difference is Difference.KIND_ADDED and sort != "settlement" and place.flags & (SEAT | URBAN):
         yield "kind_added_to_town", 1.0
 

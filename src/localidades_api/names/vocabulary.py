@@ -89,7 +89,7 @@ CONTRASTING = frozenset().union(*CONTRASTS)
 
 COUNTRY = frozenset({"mexico", "mex", "mx", "republica mexicana", "rep mexicana", "estados unidos mexicanos"})
 
-# How registers and people write that no place is known, given or meant.
+# Registers and people write these where no place is known, given or meant.
 FILLER = re.compile(
     r"(?:sin|s) ?(?:localidad|nombre|poblacion|comunidad|colonia|municipio|estado|lugar|domicilio|direccion"
     r"|datos?|d|n|i|e|inf(?:ormacion)?|registro|especificar|definir|asignar|identificar|determinar)(?: especifica)?"

@@ -1,8 +1,6 @@
-"""The evidence for a place, its coefficients, and when an answer is certain."""
+"""How probable a place is, and when an answer is certain."""
 
-from collections.abc import Iterator
-from itertools import product
-from pathlib import Path
+from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -10,65 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
-from localidades_api.names.build import build_index
-from localidades_api.names.certainty import (
-    coefficients,
-    outcome,
-    probabilities,
-    probabilities_by_key,
-)
-from localidades_api.names.evidence import Question, gather
-from localidades_api.names.faults import Difference, NameFault
+from localidades_api.names.certainty import coefficients, outcome, probabilities, probabilities_by_key
 from localidades_api.names.index import NameIndex
-from localidades_api.names.layout import KEY
 from localidades_api.names.places import Former
 from localidades_api.names.rows import MatchRow
-from localidades_api.names.weights import MAX_SURE, MIN_SURE
-from tests.support.names import ESTADOS, MUNICIPIOS, PLACES
+from localidades_api.names.weights import MIN_SURE
+from tests.support.names import ESTADOS, MUNICIPIOS, PLACES, place
 
-SCALE = {"scale_shift", "scale_slope"}
-LEFT_OUT = {"ambito_other"}  # of the table, since the rows of the fit don't say it
-BOUNDS = (MIN_SURE, 0.9, 0.97, MAX_SURE)
-FITTED = sorted(coefficients().keys() - SCALE)
+FITTED = sorted(coefficients().keys() - {"scale_shift", "scale_slope"})
 EVIDENCE = st.dictionaries(st.sampled_from(FITTED), st.floats(-3, 8))
-# A word of each sort that `gather` tells apart, and one that no place has.
-WORDS = ("frontera", "qwrtz", "rancho", "ejido", "puerto", "pueblo", "hospital")
-POINTS = ((None, None), *((24.3 + km / 111.2, -108.5) for km in (0.5, 2.0, 5.0, 9.0)))
-
-
-def differences() -> Iterator[NameFault]:
-    """Yield a difference of each sort: a word for another where there may be one, added, and missing."""
-    for difference, word in product(Difference, WORDS):
-        yield NameFault(difference, word, "", 2.0)
-        yield NameFault(difference, "", word, 2.0)
-        yield NameFault(difference, word, "norte", 2.0)
-
-
-def evidence_of_each_sort(index: NameIndex) -> Iterator[dict[str, float]]:
-    """Yield the evidence of each sort of difference, point and area, for a seat and for a place that is none."""
-    seat, other = (index.place(index.layout.find(KEY, str(key), 1)[0]) for key in (270030001, 270030015))
-
-    def question(row: MatchRow, *words: str) -> Question:
-        return Question(row, " ".join(words), words, frozenset(words), [], lambda _: 1.0, lambda word: word != "qwrtz")
-
-    for difference in differences():
-        yield gather(question(MatchRow("Frontera"), "frontera"), seat, [difference], 0.0)
-    for point, place in product(POINTS, (seat, other)):
-        yield gather(question(MatchRow("Centla", "Centla", "Tabasco", *point), "centla"), place, [], 7.0)
-
-
-def test_each_coefficient_is_of_evidence_and_each_evidence_has_one(index: NameIndex) -> None:
-    yielded = {name for one in evidence_of_each_sort(index) for name in one}
-    assert coefficients().keys() - SCALE == yielded - LEFT_OUT
-
-
-# -- Probabilities
 
 
 @given(st.lists(EVIDENCE, min_size=1, max_size=6), st.randoms(use_true_random=False))
 def test_candidates_compete_whatever_their_order(evidence: list[dict[str, float]], random: Random) -> None:
-    order = list(range(len(evidence)))
-    random.shuffle(order)
+    order = random.sample(range(len(evidence)), len(evidence))
     found, other = probabilities(evidence), probabilities([evidence[at] for at in order])
     assert [found[at] for at in order] == pytest.approx(other)
 
@@ -87,45 +40,25 @@ def test_places_of_one_key_compete(penalties: list[float]) -> None:
     assert all(0 <= one <= 1 for one in found)
 
 
-def best_score(index: NameIndex, row: MatchRow) -> float:
-    result = index.match(row)
-    assert result.best is not None
-    return result.best.score
-
-
 def test_another_municipio_speaks_against_a_place(index: NameIndex) -> None:
-    own, none, another = (
-        best_score(index, MatchRow("Seybaplaya", name, "Tabasco")) for name in ("Centla", None, "Centro")
+    rows = (MatchRow("Seybaplaya", municipio, "Tabasco") for municipio in ("Centla", None, "Centro"))
+    own, none, another = (index.match(row).candidates[0].score for row in rows)
+    assert min(own, none) > another
+
+
+def test_rare_word_that_is_shared_speaks_for_a_place(index_of: Callable[..., NameIndex]) -> None:
+    """Both names have a word with a letter wrong; the word that they share is one of many places, or of this alone."""
+    names = [
+        *(f"Laguna Zz{chr(97 + at)}{chr(98 + at)}orita" for at in range(20)),
+        "Laguna Sabanera",
+        "Tecolutla Sabanera",
+    ]
+    index = index_of(*(place(270030200 + at, name, "Centla", "Tabasco") for at, name in enumerate(names)))
+    common, rare = (
+        {one.id: one.score for one in index.match(MatchRow(f"{word} Savanera", "Centla", "Tabasco")).candidates}
+        for word in ("Laguna", "Tecolutla")
     )
-    assert own > another
-    assert none > another
-
-
-def test_rare_word_that_is_shared_speaks_for_a_place(tmp_path: Path) -> None:
-    """Both names lack one word of the place's; the word that they share is one of many places, or of this alone."""
-    many = [
-        place._replace(id=270030200 + at, nombre=f"Laguna {word}", former=())
-        for at, (place, word) in enumerate(
-            zip(PLACES, (f"Zz{chr(97 + at)}{chr(98 + at)}orita" for at in range(20)), strict=False)
-        )
-    ]
-    two = [
-        PLACES[0]._replace(id=270030300, nombre="Tecolutla Sabanera", is_seat=False, former=()),
-        PLACES[0]._replace(id=270030301, nombre="Laguna Sabanera", is_seat=False, former=()),
-    ]
-    of_centla = [
-        one._replace(municipio_id=27003, municipio="Centla", estado_id=27, estado="Tabasco", poblacion=None, ambito="R")
-        for one in [*many, *two]
-    ]
-    build_index(tmp_path / "names", of_centla, [])
-    index = NameIndex(tmp_path / "names")
-    row = MatchRow("x", "Centla", "Tabasco")
-    scores = {}
-    for word, key in (("Tecolutla", 270030300), ("Laguna", 270030301)):
-        result = index.match(row._replace(nombre=f"{word} Savanera"))
-        scores[word] = next(one.score for one in result.candidates if one.id == key)
-    index.close()
-    assert scores["Tecolutla"] > scores["Laguna"]
+    assert rare[270030221] > common[270030220]
 
 
 # -- What is certain
@@ -137,29 +70,18 @@ def test_rare_word_that_is_shared_speaks_for_a_place(tmp_path: Path) -> None:
         MatchRow("Frontera", "Centla", "Tabasco"),
         MatchRow("CONCEPCI?N", "Centla", "Tabasco"),
         MatchRow("Carranza", "Zaragoza", "Coahuila"),
-        MatchRow("Centro", None, "Tabasco"),
-        MatchRow("El Colorado", "Puerto Vallarta", "Jalisco"),
+        MatchRow("Seybaplay", None, "Tabasco"),
         MatchRow(cvegeo="180040112"),
     ],
 )
 def test_bound_moves_rows_between_certain_and_ambiguous_and_changes_nothing_else(
     index: NameIndex, row: MatchRow
 ) -> None:
-    results = [index.match(row, bound) for bound in BOUNDS]
+    share = index.match(row).candidates[0].score / 100
+    bounds = sorted({MIN_SURE, 0.9, 0.97, share - 0.001, share + 0.001, 0.999})
+    results = [index.match(row, bound) for bound in bounds]
     assert {one._replace(outcome="ambiguous") for one in results} == {results[0]._replace(outcome="ambiguous")}
-    for bound, result in zip(BOUNDS, results, strict=True):
-        if result.id is not None:
-            assert result.candidates[0].score >= 100 * bound
-    certain = [result.id is not None for result in results]
-    assert certain == sorted(certain, reverse=True)
-
-
-def test_bound_is_of_what_the_score_says(index: NameIndex) -> None:
-    row = MatchRow("Seybaplay", None, "Tabasco")
-    share = best_score(index, row) / 100
-    assert 0.85 < share < 0.97
-    outcomes = [index.match(row, bound).outcome for bound in (share - 0.01, share + 0.01)]
-    assert outcomes == ["sure", "ambiguous"]
+    assert [result.id is not None for result in results] == [bound < share + 0.0005 for bound in bounds]
 
 
 @pytest.mark.parametrize(
@@ -171,45 +93,14 @@ def test_probability_that_equals_a_bound_has_reached_it(probability: float, foun
     assert outcome(probability, is_doubtful=True, is_literal=True) == ("none" if found == "none" else "ambiguous")
 
 
-def test_score_that_equals_the_bound_of_a_row_is_sure(index: NameIndex) -> None:
-    result = index.match(MatchRow("Frontera", "Centla", "Tabasco"), 0.998)
-    assert (result.outcome, result.candidates[0].score) == ("exact", 99.8)
-    assert index.match(MatchRow("Frontera", "Centla", "Tabasco"), 0.9981).outcome == "ambiguous"
-
-
-NEVER_CERTAIN = {
-    "point over 5 km away": MatchRow("Seybaplaya", "Centla", "Tabasco", 25.7 + 5.3 / 111.2, -101.0),
-    "unknown estado": MatchRow("Frontera", "Centla", "Nueva Galicia"),
-    "another place's key": MatchRow("Villahermosa", "Centro", "Tabasco", cvegeo="140390001"),
-    "withdrawn namesake": MatchRow("Parrilla", "Centro", "Tabasco"),
-    "homonym": MatchRow("El Colorado", "Puerto Vallarta", "Jalisco"),
-    "other name outside the bracket": MatchRow("Yuku Ndee (Seybaplaya)", "Centla", "Tabasco"),
-    "firm in a bracket": MatchRow("Frontera [Procesadora de Carnes]", "Centla", "Tabasco"),
-    "farm in a bracket": MatchRow("Frontera (Rancho)", "Centla", "Tabasco"),
-    "one word of eight": MatchRow("Mora Centla Zarco Huerto Lindero Molino Frontera Tabasco", "Centla", "Tabasco"),
-    "initial added": MatchRow("Frontera T", "Centla", "Tabasco"),
-    "word of the municipio added": MatchRow("Frontera Centla", "Centla", "Tabasco"),
-}
-
-
-@pytest.mark.parametrize("row", NEVER_CERTAIN.values(), ids=NEVER_CERTAIN)
-def test_row_that_is_contradicted_is_never_certain(index: NameIndex, row: MatchRow) -> None:
-    result = index.match(row, MIN_SURE)
-    assert result.candidates
-    assert result.outcome in {"ambiguous", "none"}
-
-
-def test_key_that_another_place_had_is_that_of_its_own_place(tmp_path: Path) -> None:
+def test_key_that_another_place_had_is_that_of_its_own_place(index_of: Callable[..., NameIndex]) -> None:
     frontera, chilapa = (next(one for one in PLACES if one.id == key) for key in (270030001, 270030010))
-    moved = chilapa._replace(former=(Former(chilapa.nombre, "Centla", frontera.id),))
-    build_index(tmp_path / "names", [frontera, moved], [])
-    index = NameIndex(tmp_path / "names")
-    bare, named = index.match(MatchRow(cvegeo="270030001")), index.match(MatchRow(moved.nombre, cvegeo="270030001"))
-    index.close()
-    assert (bare.id, [one.id for one in bare.candidates]) == (frontera.id, [frontera.id, moved.id])
+    index = index_of(frontera, chilapa._replace(former=(Former(chilapa.nombre, "Centla", frontera.id),)))
+    bare = index.match(MatchRow(cvegeo="270030001"))
+    assert (bare.id, [one.id for one in bare.candidates]) == (frontera.id, [frontera.id, chilapa.id])
     assert sum(one.score for one in bare.candidates) <= 100
-    assert named.best is not None
-    assert named.best.id == moved.id
+    named = index.match(MatchRow(chilapa.nombre, cvegeo="270030001"))
+    assert named.candidates[0].id == chilapa.id
 
 
 # -- The catalogue's own names
@@ -217,29 +108,24 @@ def test_key_that_another_place_had_is_that_of_its_own_place(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("municipio_id", MUNICIPIOS)
 def test_name_of_a_municipio_is_its_seat(index: NameIndex, municipio_id: int) -> None:
-    """Two municipios of one estado may have one name, and then nothing tells which is meant.
-
-    Without the municipio, a seat with a name of its own, as Villahermosa has in Centro, may be in doubt.
-    """
+    """Of two municipios of one name nothing tells which is meant; without a municipio a seat may be in doubt."""
     name, estado = MUNICIPIOS[municipio_id], ESTADOS[municipio_id // 1000]
-    namesakes = [id_ for id_, other in MUNICIPIOS.items() if (other, id_ // 1000) == (name, municipio_id // 1000)]
-    seats = {id_ * KEYS_OF_A_MUNICIPIO + 1 for id_ in namesakes}
+    seats = {id_ * KEYS_OF_A_MUNICIPIO + 1 for id_, other in MUNICIPIOS.items() if other == name}
     for row in (MatchRow(name, None, estado), MatchRow(name, name, estado)):
         result = index.match(row)
         assert {one.id for one in result.candidates[: len(seats)]} == seats
-        assert result.id in (seats if len(seats) == 1 and row.municipio else {None, *seats})
-        assert result.id is None or len(seats) == 1
+        assert result.id in ({None} if len(seats) > 1 else seats if row.municipio else {None, *seats})
 
 
 def test_homonyms_are_told_apart_or_ambiguous(index: NameIndex) -> None:
     by_name: dict[tuple[str, int], set[int]] = {}
-    for place in PLACES:
-        by_name.setdefault((place.nombre, place.municipio_id), set()).add(place.id)
-    homonyms = [place for place in PLACES if len(by_name[place.nombre, place.municipio_id]) > 1]
+    for one in PLACES:
+        by_name.setdefault((one.nombre, one.municipio_id), set()).add(one.id)
+    homonyms = [one for one in PLACES if len(by_name[one.nombre, one.municipio_id]) > 1]
     assert homonyms
-    for place in homonyms:
-        row = MatchRow(place.nombre, place.municipio, place.estado)
+    for one in homonyms:
+        row = MatchRow(one.nombre, one.municipio, one.estado)
         bare = index.match(row, MIN_SURE)
         assert (bare.outcome, bare.margin) == ("ambiguous", 0)
-        assert {one.id for one in bare.candidates} >= by_name[place.nombre, place.municipio_id]
-        assert index.match(row._replace(latitud=place.latitud, longitud=place.longitud)).id == place.id
+        assert {found.id for found in bare.candidates} >= by_name[one.nombre, one.municipio_id]
+        assert index.match(row._replace(latitud=one.latitud, longitud=one.longitud)).id == one.id

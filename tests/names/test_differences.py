@@ -1,12 +1,8 @@
 """What differs between two names, and which difference is the worse one."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from rapidfuzz.distance import OSA
 
-from localidades_api.names import weights
-from localidades_api.names.differences import NameDifference, _likeness, compare, compare_letters, read_name
+from localidades_api.names.differences import NameDifference, compare, compare_letters, read_name
 from localidades_api.names.index import NameIndex
 from localidades_api.names.layout import KEY
 from localidades_api.names.places import NameKind, PlaceName
@@ -140,19 +136,12 @@ def test_names_may_be_compared_letter_by_letter(index: NameIndex, given: str, no
         ("Chilapa Zarco", ["Chilapas Zarco", "Chilapaz Zarco", "Zarco"]),
         ("Chilapa Zarco", ["Chil. Zarco", "Chil Zarco", "Cipa Zarco"]),
         ("Chilapa Alta", ["Chilapa", "Chilapa Alto"]),
+        ("Chilapa", ["Chilapa Zapotal", "Chilapa Zapotal Grandioso"]),
     ],
 )
 def test_name_that_is_less_alike_costs_more(index: NameIndex, nombre: str, best_first: list[str]) -> None:
     costs = [compared(index, given, nombre).cost for given in best_first]
     assert costs == sorted(set(costs)), costs
-
-
-def test_first_word_too_many_costs_most(index: NameIndex) -> None:
-    """A kind leaves the next word the first."""
-    for typed in ("Chilapa Zapotal Grandioso", "Chilapa Ejido Zapotal Grandioso"):
-        *_, first, second = compared(index, typed, "Chilapa").faults
-        assert (first.given, second.given) == ("zapotal", "grandioso")
-        assert first.penalty > second.penalty
 
 
 def test_other_names_of_a_place_are_compared_letter_by_letter_too(index: NameIndex) -> None:
@@ -163,17 +152,4 @@ def test_other_names_of_a_place_are_compared_letter_by_letter_too(index: NameInd
 
 
 def test_names_that_share_only_a_kind_or_a_number_are_not_compared(index: NameIndex) -> None:
-    found = compared(index, "Ejido Zarco 2", "Ejido Chilapa 2")
-    assert (found.faults, found.cost > 100) == ((), True)
-
-
-SPELLING = st.text("aeiszqukch", min_size=1, max_size=7)
-
-
-@given(SPELLING, SPELLING)
-def test_likeness_is_that_of_the_letters_or_more_if_the_words_are_alike(one: str, other: str) -> None:
-    letters = OSA.normalized_similarity(one, other) - (weights.OTHER_FIRST_LETTER if one[0] != other[0] else 0)
-    if letters >= weights.MIN_SOUND_LIKENESS:
-        assert _likeness(one, other) >= letters
-    else:
-        assert _likeness(one, other) == letters
+    assert compared(index, "Ejido Zarco 2", "Ejido Chilapa 2").cost > 100

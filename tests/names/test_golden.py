@@ -5,6 +5,7 @@ text, add a line that ends with the arrow, and run this test with --regen.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -14,68 +15,90 @@ from localidades_api.catalogue.keys import KEY_DIGITS
 from localidades_api.names.build import build_index
 from localidades_api.names.find import searched
 from localidades_api.names.index import NameIndex
-from localidades_api.names.places import Former, IndexedPlace
+from localidades_api.names.places import Former
 from localidades_api.names.rows import MatchRow
+from localidades_api.names.weights import SURE
 from tests.support.golden import GOLDEN, assert_golden
-from tests.support.names import PLACES, WITHDRAWN
+from tests.support.names import PLACES, WITHDRAWN, place, places_of
 
-# More homonyms than are compared.
+# More homonyms and similar names than are compared.
 MANY = (
-    *(IndexedPlace(141200100 + at, "Las Palmas", 14120, "Zapopan", 14, "Jalisco", "R", at) for at in range(27)),
-    *(
-        IndexedPlace((32001 + at) * 10_000 + 1, "Villa Unión", 32001 + at, f"Mpio {at}", 32, "Zacatecas", is_seat=True)
-        for at in range(26)
-    ),
+    *(place(141200100 + at, "Las Palmas", "Zapopan", "Jalisco", at) for at in range(27)),
+    *(place((32001 + at) * 10_000 + 1, "Villa Unión", f"Mpio {at}", "Zacatecas") for at in range(26)),
+    *(place(141200200 + at, f"Pozo {at}", "Zapopan", "Jalisco", 9 * at) for at in range(14)),
+    *(place(230040010 + at, "Benito Juárez", "Othón P. Blanco", "Quintana Roo", 200) for at in range(9)),
 )
-# More similar names than are compared, and a town that is known by a part of its name.
-MORE = (
-    *(IndexedPlace(141200200 + at, f"Pozo {at}", 14120, "Zapopan", 14, "Jalisco", "R", 9 * at) for at in range(14)),
-    IndexedPlace(141200001, "Zapopan", 14120, "Zapopan", 14, "Jalisco", "U", 1_257_547, 20.72, -103.39, is_seat=True),
-    IndexedPlace(141200066, "Santa Ana Tepetitlán", 14120, "Zapopan", 14, "Jalisco", "U", 32_000, 20.61, -103.44),
-    IndexedPlace(30080001, "San José del Cabo", 3008, "Los Cabos", 3, "Baja California Sur", "U", 69_788, is_seat=True),
-    IndexedPlace(30080002, "San José", 3008, "Los Cabos", 3, "Baja California Sur", "R", 12),
-    IndexedPlace(30010001, "Ciudad Constitución", 3001, "Comondú", 3, "Baja California Sur", "U", 40_935, is_seat=True),
-    IndexedPlace(151060001, "Toluca de Lerdo", 15106, "Toluca", 15, "México", "U", 223_876, is_seat=True),
-    IndexedPlace(151060020, "San Lorenzo Tepaltitlán", 15106, "Toluca", 15, "México", "U", 30_000, 19.3, -99.63),
-    IndexedPlace(80370001, "Juárez", 8037, "Juárez", 8, "Chihuahua", "U", 1_321_004, is_seat=True),
-    IndexedPlace(100120052, "Ciudad Juárez", 10012, "Lerdo", 10, "Durango", "U", 7_643, 25.47, -103.59),
-    IndexedPlace(50070001, "Cuatro Ciénegas de Carranza", 5007, "Cuatro Ciénegas", 5, "Coahuila de Zaragoza", "U",
-                 10_395, is_seat=True, former=(Former("Villa Carranza", "Cuatro Ciénegas", 50070012),)),
+# Towns that are known by a part of their name, which hamlets beside them and elsewhere have, or other towns.
+TOWNS = places_of("""
+    30010001  | Ciudad Constitución     | Comondú               | Baja California Sur | 40935
+    30010002  | San José                | Comondú               | Baja California Sur | 90
+    30020001  | Santa Rosalía           | Mulegé                | Baja California Sur | 14160
+    30020002  | Mulegé                  | Mulegé                | Baja California Sur | 3821
+    30080001  | San José del Cabo       | Los Cabos             | Baja California Sur | 69788
+    30080002  | San José                | Los Cabos             | Baja California Sur | 12
+    30080003  | San Lucas               | Los Cabos             | Baja California Sur | 40
+    80370001  | Juárez                  | Juárez                | Chihuahua           | 1321004
+    100120052 | Ciudad Juárez           | Lerdo                 | Durango             | 7643
+    130100002 | Cardonal                | Atitalaquia           | Hidalgo             | 2000
+    130150001 | Cardonal                | Cardonal              | Hidalgo             |
+    130660001 | Tezontepec              | Villa de Tezontepec   | Hidalgo             | 9000
+    130670001 | Tezontepec de Aldama    | Tezontepec de Aldama  | Hidalgo             | 8000
+    130670002 | Panuaya                 | Tezontepec de Aldama  | Hidalgo             | 3000
+    140610060 | Ciudad Juárez           | Mezquitic             | Jalisco             | 60
+    140610061 | Rancho Juárez           | Mezquitic             | Jalisco             | 6
+    141200001 | Zapopan                 | Zapopan               | Jalisco             | 1257547
+    141200066 | Santa Ana Tepetitlán    | Zapopan               | Jalisco             | 32000
+    151060001 | Toluca de Lerdo         | Toluca                | México              | 223876
+    151060020 | San Lorenzo Tepaltitlán | Toluca                | México              | 30000
+    202090003 | La Trinidad             | San Juan Mixtepec     | Oaxaca              |
+    230050001 | Cancún                  | Benito Juárez         | Quintana Roo        | 888797
+""")
+CIENEGAS = place(
+    50070001, "Cuatro Ciénegas de Carranza", "Cuatro Ciénegas", "Coahuila de Zaragoza", 10_395,
+    former=(Former("Villa Carranza", "Cuatro Ciénegas", 50070012),),
 )  # fmt: skip
-INDEXED = (*PLACES, *MANY, *MORE)
 
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NameIndex]:
     folder = tmp_path_factory.mktemp("golden") / "names"
-    build_index(folder, INDEXED, WITHDRAWN)
-    opened = NameIndex(folder)
-    yield opened
-    opened.close()
+    build_index(folder, [*PLACES, *MANY, *TOWNS, CIENEGAS], WITHDRAWN)
+    with closing(NameIndex(folder)) as opened:
+        yield opened
 
 
 def assert_lines(name: str, answer: Callable[[str], str]) -> None:
-    """Compare each line of a golden file with the answer to what it gives."""
-    given = [line.rpartition(" ->")[0] for line in (GOLDEN / name).read_text(encoding="utf-8").splitlines()]
-    assert_golden(name, "".join(f"{one} -> {answer(one)}".rstrip() + "\n" for one in given).encode())
+    """Compare each line of a golden file, except headings, with the answer to what it gives."""
+    lines = []
+    for line in (GOLDEN / name).read_text(encoding="utf-8").splitlines():
+        given, arrow, _ = line.rpartition(" ->")
+        lines.append(f"{given} -> {answer(given)}".rstrip() if arrow else line)
+    assert_golden(name, "".join(f"{line}\n" for line in lines).encode())
 
 
 def test_rows_lead_to_the_judged_places(index: NameIndex) -> None:
+    """`seguro` is the least probability of a certain place; behind the place is what differs."""
+
     def answer(given: str) -> str:
         cells: dict[str, Any] = dict(cell.split("=", 1) for cell in given.split("; "))
+        bound = float(cells.pop("seguro", SURE))
         for axis in cells.keys() & {"latitud", "longitud"}:
             cells[axis] = float(cells[axis])
-        found = index.match(MatchRow(**cells))
-        return f"{found.outcome} {found.best.label if found.best else ''}"
+        found = index.match(MatchRow(**cells), bound)
+        if not found.best:
+            return found.outcome
+        return "; ".join([f"{found.outcome} {found.best.label}", *(fault.code for fault in found.best.faults)])
 
     assert_lines("matches.txt", answer)
 
 
 def test_beginnings_suggest_the_judged_places(index: NameIndex) -> None:
+    """In brackets is why."""
+
     def answer(given: str) -> str:
         kinds, _, text = given.partition(": ")
         wanted = {kind for kind in KEY_DIGITS if kind in kinds.split(",")}
-        return " | ".join(one.label for one in index.suggest(text, kinds=wanted, limit=3))
+        return " | ".join(f"{one.label} [{one.match}]" for one in index.suggest(text, kinds=wanted, limit=3))
 
     assert_lines("suggestions.txt", answer)
 
@@ -83,7 +106,7 @@ def test_beginnings_suggest_the_judged_places(index: NameIndex) -> None:
 def test_searches_find_the_judged_places(index: NameIndex) -> None:
     def answer(given: str) -> str:
         filters, _, text = given.partition(": ")
-        chosen = LocalityFilters(**dict([filters.split("=")] if filters else []))
+        chosen = LocalityFilters.model_validate(dict(one.split("=") for one in filters.split("&") if one))
         found = [name for _, name in index.at(index.find(searched(text), chosen))]
         return f"{len(found)} {', '.join(found[:3])}"
 

@@ -1,18 +1,20 @@
 import ast
 import os
+import pwd
 import shutil
-import subprocess
-import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from localidades_api.name_indexes.build import _CODE, _PACKAGE, _READERS
+from localidades_api.catalogue.schemas import Release
+from localidades_api.name_indexes import build, folders
+from localidades_api.name_indexes.build import _CODE, _PACKAGE, _READERS, fingerprint
 from localidades_api.name_indexes.folders import (
     OpenIndex,
     digest_of_code,
@@ -29,6 +31,8 @@ from tests.support.wire import ROOT
 NAMES = f"names-{os.getuid()}"
 OWNER, OTHER, GROUP = 54321, 54322, 54320
 
+# -- Where indexes are
+
 
 def test_indexes_have_a_folder_of_their_user_in_the_chosen_one(tmp_path: Path) -> None:
     root = index_root(tmp_path / "a" / "b")
@@ -40,16 +44,37 @@ def test_folder_that_cannot_be_used_is_an_error_if_it_was_chosen(tmp_path: Path)
     (tmp_path / "file").write_text("")
     with pytest.raises(NotADirectoryError):
         index_root(tmp_path / "file")
-    elsewhere = tmp_path / "elsewhere"
+    (tmp_path / NAMES).symlink_to(elsewhere := tmp_path / "elsewhere")
     elsewhere.mkdir()
-    (tmp_path / NAMES).symlink_to(elsewhere)
     with pytest.raises(PermissionError, match="belongs to another user"):
         index_root(tmp_path)
+
+
+def test_default_is_the_users_cache_and_the_temporary_folder_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folders, "find_clone", lambda: None)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert index_root(None) == tmp_path / "cache" / "localidades-api" / NAMES
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    there = tmp_path / f"localidades-api-{os.getuid()}" / NAMES
+    assert index_root(None) == there
+    for name in ("XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)  # the user is unknown
+    assert index_root(None) == there
+
+
+# -- Folders that a group shares
 
 
 @pytest.fixture
 def shared_folder() -> Iterator[Path]:
     """Yield a folder of `OWNER` that its group may write, where others than root reach it."""
+    if os.geteuid():
+        pytest.skip("only root can act as two users")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         os.chown(folder, OWNER, GROUP)
@@ -73,39 +98,37 @@ def as_user(uid: int, work: Callable[[], object]) -> None:
     assert os.waitpid(pid, 0)[1] == 0
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as two users")
 def test_users_of_a_group_share_the_indexes_of_a_folder(shared_folder: Path, tmp_path: Path) -> None:
     is_open = all(one.stat().st_mode & 0o001 for one in (ROOT, *ROOT.parents))
     needed(ROOT if is_open else None, "other users can't enter the folder of this clone")
     build_index(tmp_path / "before", PLACES)  # imports modules that other users may not be able to read
     OpenIndex(tmp_path / "before").close()
-    root = shared_folder / f"names-{OWNER}"
+    root, name = shared_folder / f"names-{OWNER}", "a" * 24
 
     def serve() -> None:
         assert index_root(shared_folder) == root
-        remove_unreachable(root, "service", ["a" * 24])
+        remove_unreachable(root, "service", [name])
 
     def import_() -> None:
         assert index_root(shared_folder) == root
-        assert listed_names(root) == {"a" * 24}
-        with suppress(RuntimeError), locked_by_thread(root / f"{'a' * 24}.lock"):
-            build_index(root / ("a" * 24), PLACES)
+        assert listed_names(root) == {name}
+        with suppress(RuntimeError), locked_by_thread(root / f"{name}.lock"):
+            build_index(root / name, PLACES)
             raise RuntimeError  # the lock stays, as after `kill -9`
 
     def search() -> None:
-        with locked_by_thread(root / f"{'a' * 24}.lock"):
-            index = OpenIndex(root / ("a" * 24))
+        with locked_by_thread(root / f"{name}.lock"):
+            index = OpenIndex(root / name)
         assert index.names.suggest("oaxaca", limit=1)
         index.close()
         assert remove_unreachable(root, "service", [])
-        assert not (root / ("a" * 24)).exists()
+        assert not (root / name).exists()
 
     as_user(OWNER, serve)
     as_user(OTHER, import_)
     as_user(OWNER, search)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as two users")
 def test_other_users_of_a_shared_folder_have_their_own_until_its_owner_has_one(shared_folder: Path) -> None:
     """The service would refuse a folder that an import has made for it."""
 
@@ -124,7 +147,6 @@ def test_other_users_of_a_shared_folder_have_their_own_until_its_owner_has_one(s
     as_user(OTHER, use(OTHER))
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as two users")
 @pytest.mark.parametrize("user", [OTHER + 1, 0])  # 0 is this user
 def test_folder_of_another_user_under_the_name_of_the_owner_is_refused(shared_folder: Path, user: int) -> None:
     (shared_folder / f"names-{OWNER}").mkdir()
@@ -133,34 +155,7 @@ def test_folder_of_another_user_under_the_name_of_the_owner_is_refused(shared_fo
         index_root(shared_folder)
 
 
-def default_root(package: Path, script: str = "", **environment: str) -> str:
-    """Return the folder of indexes that a package outside a clone chooses."""
-    script += "from localidades_api.name_indexes.folders import index_root\nprint(index_root(None))"
-    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(package), **environment}
-    return subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=env
-    ).stdout.strip()
-
-
-@pytest.fixture
-def package(tmp_path: Path) -> Path:
-    """Return a folder with the package as it is installed, with its migrations."""
-    folder = tmp_path / "site"
-    ignored = shutil.ignore_patterns("static", "__pycache__")
-    shutil.copytree(ROOT / "src" / "localidades_api", folder / "localidades_api", ignore=ignored)
-    shutil.copytree(ROOT / "migrations", folder / "localidades_api" / "migrations", ignore=ignored)
-    return folder
-
-
-def test_default_is_the_users_cache_and_the_temporary_folder_without_one(tmp_path: Path, package: Path) -> None:
-    cache, temporary = tmp_path / "cache", tmp_path / "temporary"
-    temporary.mkdir()
-    assert default_root(package, XDG_CACHE_HOME=str(cache)) == str(cache / "localidades-api" / NAMES)
-    (tmp_path / "file").write_text("")
-    there = str(temporary / f"localidades-api-{os.getuid()}" / NAMES)
-    assert default_root(package, XDG_CACHE_HOME=str(tmp_path / "file"), TMPDIR=str(temporary)) == there
-    homeless = "import pwd; pwd.getpwuid = {}.__getitem__\n"
-    assert default_root(package, homeless, TMPDIR=str(temporary)) == there
+# -- Names of indexes
 
 
 def imported_by(module: str) -> set[str]:
@@ -185,14 +180,16 @@ def test_no_module_that_an_index_is_built_with_counts_as_a_reader() -> None:
     assert {name.partition("/")[0] for name in seen} == {"name_indexes", "names"} | others
 
 
-def test_every_file_but_the_readers_decides_the_name_of_an_index(tmp_path: Path) -> None:
+def test_every_file_but_the_readers_decides_the_name_of_an_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     copy = tmp_path / "package"
-    shutil.copytree(_PACKAGE, copy, ignore=shutil.ignore_patterns("static", "templates", "__pycache__"))
-
-    def files(*folders: str) -> set[str]:
-        return {
-            path.relative_to(copy).as_posix() for folder in folders for path in (copy / folder).rglob("*.[pt][ys]*")
-        }
+    for part in _CODE:
+        copied = shutil.copytree if (_PACKAGE / part).is_dir() else shutil.copy
+        (copy / part).parent.mkdir(parents=True, exist_ok=True)
+        copied(_PACKAGE / part, copy / part)
+    files = {str(path.relative_to(copy)) for path in copy.rglob("*") if path.suffix in {".py", ".tsv"}}
+    assert files > _READERS
 
     def is_renamed_by(name: str) -> bool:
         content = (copy / name).read_bytes() if (copy / name).exists() else None
@@ -201,11 +198,16 @@ def test_every_file_but_the_readers_decides_the_name_of_an_index(tmp_path: Path)
         (copy / name).unlink() if content is None else (copy / name).write_bytes(content)
         return digest != digest_of_code(_PACKAGE, _CODE, _READERS)
 
-    decisive = files("names", "name_indexes", "database/queries") | {"catalogue/folding.py", "catalogue/keys.py"}
-    assert decisive > _READERS
     new = {"names/new.py", "names/new.tsv", "database/queries/new.py"}
-    assert {name for name in decisive | new if is_renamed_by(name)} == decisive - _READERS | new
-    assert not is_renamed_by("api/census.py")
+    assert {name for name in files | new if is_renamed_by(name)} == files - _READERS | new
+    release = Release(id=1, name="2020-01", source="x.csv", sha256="ab", published_at=datetime(2020, 1, 1, tzinfo=UTC),
+                      states=1, municipalities=1, localities=1)  # fmt: skip
+    before = fingerprint(release, [release])
+    monkeypatch.setattr(build, "digest_of_builder", lambda: "another")
+    assert fingerprint(release, [release]) != before
+
+
+# -- What stays and what goes
 
 
 def test_tasks_of_one_process_may_list_indexes_at_once(tmp_path: Path) -> None:

@@ -1,64 +1,58 @@
 """A certain key agrees with the areas that the row gives."""
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import pytest
 
 from localidades_api.names.build import build_index
 from localidades_api.names.index import NameIndex
-from localidades_api.names.places import MIN_URBAN, Former, IndexedPlace
+from localidades_api.names.places import Former
 from localidades_api.names.rows import MatchRow
+from tests.support.names import place, places_of
 
-PLACES = (
-    (2, "Baja California", 4, "Tijuana", 1, "Tijuana", 1_300_983),
-    (5, "Coahuila de Zaragoza", 13, "Hidalgo", 4, "Los Borregos", 10),
-    (6, "Colima", 2, "Colima", 1, "Colima", 137_383),
-    (7, "Chiapas", 9, "Arriaga", 5, "Las Amarillas", 3),
-    (7, "Chiapas", 34, "Frontera Comalapa", 20, "Sinaloa", 30),
-    (13, "Hidalgo", 24, "Huasca de Ocampo", 1, "Huasca de Ocampo", 600),
-    (13, "Hidalgo", 63, "Tepeji del Río de Ocampo", 99, "Los Borregos", 5),
-    (14, "Jalisco", 60, "Mexticacán", 1, "Mexticacán", 3_482),
-    (14, "Jalisco", 64, "Ojuelos de Jalisco", 1, "Ojuelos de Jalisco", 11_881),
-    (14, "Jalisco", 105, "Tototlán", 1, "Tototlán", 11_735),
-    (14, "Jalisco", 120, "Zapopan", 1, "Zapopan", 1_142_483),
-    (14, "Jalisco", 120, "Zapopan", 7, "Ninguno", 3),
-    (15, "México", 106, "Toluca", 1, "Toluca de Lerdo", 489_333),
-    (15, "México", 106, "Toluca", 2, "Proyecto Tijuana", 40),
-    (16, "Michoacán de Ocampo", 34, "Hidalgo", 1, "Ciudad Hidalgo", 60_542),
-    (19, "Nuevo León", 13, "China", 11, "Las Amarillas", 5),
-    (20, "Oaxaca", 84, "San Agustín Etla", 1, "San Agustín Etla", 3_893),
-    (20, "Oaxaca", 86, "San Agustín Tlacotepec", 1, "San Agustín Tlacotepec", 862),
-    (20, "Oaxaca", 86, "San Agustín Tlacotepec", 2, "El Tule", 20),
-    (21, "Puebla", 114, "Puebla", 50, "Pueblo Viejo", 40),
-    (21, "Puebla", 114, "Puebla", 51, "Pueblo Nuevo", 50),
-    *((21, "Puebla", 114, "Puebla", 52 + at, f"Pueblo {name}", 60) for at, name in enumerate(("Alto", "Bajo"))),
-    *((21, "Puebla", 114, "Puebla", 60 + at, f"La Colina {at}", 60) for at in range(4)),
-    (23, "Quintana Roo", 10, "Bacalar", 1, "Bacalar", 11_084),
-    (23, "Quintana Roo", 10, "Bacalar", 11, "Andrés Quintana Roo", 300),
-)
 AMARILLAS, BACALAR, OJUELOS, TIJUANA, TOTOTLAN, ZAPOPAN = (
     190130011, 230100001, 140640001, 20040001, 141050001, 141200001,
 )  # fmt: skip
+PLACES = """
+    20040001  | Tijuana                | Tijuana                  | Baja California      | 1300983
+    50130004  | Los Borregos           | Hidalgo                  | Coahuila de Zaragoza | 10
+    60020001  | Colima                 | Colima                   | Colima               | 137383
+    70090005  | Las Amarillas          | Arriaga                  | Chiapas              | 3
+    70340020  | Sinaloa                | Frontera Comalapa        | Chiapas              | 30
+    130240001 | Huasca de Ocampo       | Huasca de Ocampo         | Hidalgo              | 600
+    130630099 | Los Borregos           | Tepeji del Río de Ocampo | Hidalgo              | 5
+    140600001 | Mexticacán             | Mexticacán               | Jalisco              | 3482
+    140640001 | Ojuelos de Jalisco     | Ojuelos de Jalisco       | Jalisco              | 11881
+    141050001 | Tototlán               | Tototlán                 | Jalisco              | 11735
+    141200001 | Zapopan                | Zapopan                  | Jalisco              | 1142483
+    141200007 | Ninguno                | Zapopan                  | Jalisco              | 3
+    151060001 | Toluca de Lerdo        | Toluca                   | México               | 489333
+    151060002 | Proyecto Tijuana       | Toluca                   | México               | 40
+    160340001 | Ciudad Hidalgo         | Hidalgo                  | Michoacán de Ocampo  | 60542
+    190130011 | Las Amarillas          | China                    | Nuevo León           | 5
+    200840001 | San Agustín Etla       | San Agustín Etla         | Oaxaca               | 3893
+    200860001 | San Agustín Tlacotepec | San Agustín Tlacotepec   | Oaxaca               | 862
+    200860002 | El Tule                | San Agustín Tlacotepec   | Oaxaca               | 20
+    211140050 | Pueblo Viejo           | Puebla                   | Puebla               | 40
+    211140051 | Pueblo Nuevo           | Puebla                   | Puebla               | 50
+    211140052 | Pueblo Alto            | Puebla                   | Puebla               | 60
+    211140053 | Pueblo Bajo            | Puebla                   | Puebla               | 60
+    211140060 | La Colina 0            | Puebla                   | Puebla               | 60
+    211140061 | La Colina 1            | Puebla                   | Puebla               | 60
+    211140062 | La Colina 2            | Puebla                   | Puebla               | 60
+    211140063 | La Colina 3            | Puebla                   | Puebla               | 60
+    230100001 | Bacalar                | Bacalar                  | Quintana Roo         | 11084
+    230100011 | Andrés Quintana Roo    | Bacalar                  | Quintana Roo         | 300
+"""
 
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NameIndex]:
-    """Lend an index of these places."""
     folder = tmp_path_factory.mktemp("areas") / "names"
-    build_index(
-        folder,
-        [
-            IndexedPlace(
-                (estado_id * 1000 + municipio) * 10_000 + clave, nombre, estado_id * 1000 + municipio, nom_mun,
-                estado_id, estado, "U" if poblacion >= MIN_URBAN else "R", poblacion, is_seat=clave == 1,
-            )
-            for estado_id, estado, municipio, nom_mun, clave, nombre, poblacion in PLACES
-        ],
-    )  # fmt: skip
-    index = NameIndex(folder)
-    yield index
-    index.close()
+    build_index(folder, places_of(PLACES))
+    with closing(NameIndex(folder)) as index:
+        yield index
 
 
 @pytest.mark.parametrize(
@@ -114,35 +108,28 @@ def test_key_is_certain_only_if_the_areas_of_the_row_agree(
 
 
 def test_both_readings_of_a_line_are_candidates(index: NameIndex) -> None:
-    found = [one.id for one in index.match(MatchRow("Los Borregos, Hidalgo")).candidates]
-    assert set(found) == {50130004, 130630099}
-    found = [one.id for one in index.match(MatchRow("Quintana Roo, Bacalar")).candidates]
-    assert found == [BACALAR, 230100011]
+    borregos, roo = (
+        index.match(MatchRow(line)).candidates for line in ("Los Borregos, Hidalgo", "Quintana Roo, Bacalar")
+    )
+    assert {one.id for one in borregos} == {50130004, 130630099}
+    assert [one.id for one in roo] == [BACALAR, 230100011]
+
+
+def test_places_in_every_municipio_of_a_name_cut_short_are_candidates(index: NameIndex) -> None:
+    assert index.match(MatchRow("El Tule", "San Agustín Tla", "Oaxaca")).candidates[0].id == 200860002
 
 
 @pytest.mark.parametrize(
     ("nombre", "id_", "outcome"),
     [
-        ("California", None, "none"),
-        ("Pueblo", None, "none"),
-        ("Campo", None, "none"),
-        ("Colina", None, "none"),
-        ("Nuevo", None, "none"),
-        ("New Mexico", None, "none"),
-        ("Huasca de Ocampo", None, "none"),
-        ("El Hidalgo", None, "none"),
-        ("Sin estado", None, "none"),
-        ("Pubela", 21, "sure"),
-        ("Vaja California", 2, "sure"),
-        ("Mechoacan", 16, "sure"),
-        ("Michoacan Ocampo", 16, "exact"),
-        ("Estado de Michoacán", 16, "exact"),
-        ("Edo. Libre y Soberano de Puebla", 21, "exact"),
-        ("Jal., Méx.", 14, "exact"),
-        ("Estado de México", 15, "exact"),
-        ("Edo. Mex.", 15, "exact"),
+        *((other, None, "none") for other in ("California", "Pueblo", "Campo", "Colina", "Nuevo", "New Mexico",
+                                              "Huasca de Ocampo", "El Hidalgo", "Sin estado")),
+        ("Pubela", 21, "sure"), ("Vaja California", 2, "sure"), ("Mechoacan", 16, "sure"),
+        ("Michoacan Ocampo", 16, "exact"), ("Estado de Michoacán", 16, "exact"),
+        ("Edo. Libre y Soberano de Puebla", 21, "exact"), ("Jal., Méx.", 14, "exact"),
+        ("Estado de México", 15, "exact"), ("Edo. Mex.", 15, "exact"),
     ],
-)
+)  # fmt: skip
 def test_estado_has_no_word_missing_or_added(index: NameIndex, nombre: str, id_: int | None, outcome: str) -> None:
     result = index.match(MatchRow(nombre, kind="estado"))
     assert (result.id, result.outcome) == (id_, outcome)
@@ -174,11 +161,6 @@ def test_municipio_agrees_with_all_that_the_row_gives(
     assert ([one.id for one in result.candidates], result.outcome) == (candidates, outcome)
 
 
-def test_places_in_every_municipio_of_a_name_cut_short_are_candidates(index: NameIndex) -> None:
-    result = index.match(MatchRow("El Tule", "San Agustín Tla", "Oaxaca"))
-    assert result.candidates[0].id == 200860002
-
-
 FILLERS = (
     "Sin localidad", "Ninguna", "Colonia", "Varias", "Varias localidades", "Todo el municipio", "Zona urbana",
     "Sin nombre", "S/D", "N/A", "N/D", "S/N", "No especificado", "NO ESPECIFICADA", "Se ignora", "Se desconoce",
@@ -202,34 +184,22 @@ def test_place_that_is_called_so_is_found_by_its_exact_name(index: NameIndex) ->
     assert index.match(MatchRow("Ninguna, Zapopan, Jalisco")).outcome == "none"
 
 
-def test_place_that_is_called_so_comes_before_one_that_was(tmp_path: Path) -> None:
-    former = Former("Ninguno", "Zapopan", 141200338)
-    places = [
-        IndexedPlace(141200338, "Ninguno (Armando)", 14120, "Zapopan", 14, "Jalisco", "R", 90, former=(former,)),
-        *(IndexedPlace(141200339 + at, "Ninguno", 14120, "Zapopan", 14, "Jalisco", "R", 1) for at in range(3)),
-    ]
-    build_index(tmp_path / "names", places)
-    index = NameIndex(tmp_path / "names")
-    result = index.match(MatchRow("Ninguno", "Zapopan", "Jalisco"))
-    index.close()
-    assert result.outcome == "ambiguous"
-    assert {one.id for one in result.candidates} == {141200339, 141200340, 141200341}
+def test_place_that_is_called_so_comes_before_one_that_was(index_of: Callable[..., NameIndex]) -> None:
+    zapopan, former = ("Zapopan", "Jalisco"), (Former("Ninguno", "Zapopan", 141200338),)
+    called = [place(141200339 + at, "Ninguno", *zapopan, 1) for at in range(3)]
+    index = index_of(place(141200338, "Ninguno (Armando)", *zapopan, 90, former=former), *called)
+    result = index.match(MatchRow("Ninguno", *zapopan))
+    assert (result.outcome, {one.id for one in result.candidates}) == ("ambiguous", {one.id for one in called})
 
 
 @pytest.mark.parametrize(
     ("text", "first"),
     [
-        ("Tijuana, Baja California, México", TIJUANA),
-        ("Tijuana, Baja California, Mex.", TIJUANA),
-        ("Tijuana, B.C., MX", TIJUANA),
-        ("Tijuana, Baja California, Méx", TIJUANA),
-        ("Tijuana, República Mexicana", TIJUANA),
-        ("Tijuana, México", TIJUANA),
-        ("Zapopan, Jalisco, Mé", ZAPOPAN),
-        ("Proyecto Tijuana, México", 151060002),
-        ("Toluca, Estado de México", 151060001),
-        ("Toluca, México", 151060001),
+        ("Tijuana, Baja California, México", TIJUANA), ("Tijuana, B.C., MX", TIJUANA),
+        ("Tijuana, Baja California, Méx", TIJUANA), ("Tijuana, República Mexicana", TIJUANA),
+        ("Tijuana, México", TIJUANA), ("Zapopan, Jalisco, Mé", ZAPOPAN), ("Proyecto Tijuana, México", 151060002),
+        ("Toluca, Estado de México", 151060001), ("Toluca, México", 151060001),
     ],
-)
+)  # fmt: skip
 def test_country_adds_nothing_to_a_suggestion(index: NameIndex, text: str, first: int) -> None:
     assert index.suggest(text)[0].id == first

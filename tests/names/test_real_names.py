@@ -2,6 +2,7 @@ import random
 import re
 import string
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from benchmarks import names
 from localidades_api.catalogue.columns import MATCHED
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
+from localidades_api.importer.transform import CatalogueRecords
 from localidades_api.names.build import build_index
 from localidades_api.names.fields import read_fields
 from localidades_api.names.index import NameIndex
@@ -23,41 +25,46 @@ pytestmark = pytest.mark.tail
 
 
 @pytest.fixture(scope="module")
-def real_index(real_catalogues: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NameIndex]:
+def catalogue(real_catalogues: Path) -> CatalogueRecords:
+    return names.read_catalogue(real_catalogues / "catun_localidad_2018-09.zip")
+
+
+@pytest.fixture(scope="module")
+def index(
+    real_catalogues: Path, catalogue: CatalogueRecords, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[NameIndex]:
     """Lend the index of the release 2018-09 with the names of 2012-06."""
-    catalogue = names.read_catalogue(real_catalogues / "catun_localidad_2018-09.zip")
     earlier = names.read_catalogue(real_catalogues / "catun_localidad_2012-06.zip")
     folder = tmp_path_factory.mktemp("real") / "names"
     build_index(folder, names.places_of(catalogue, earlier), names.withdrawn_of(catalogue, earlier))
-    index = NameIndex(folder)
-    yield index
-    index.close()
+    with closing(NameIndex(folder)) as index:
+        yield index
 
 
-def test_queries_as_people_type_them_lead_to_what_they_mean(real_index: NameIndex, real_catalogues: Path) -> None:
-    assert real_catalogues.is_dir()
+def area_of(index: NameIndex, municipio_id: int) -> tuple[str, str]:
+    return index.areas.municipios[municipio_id], index.areas.estados[municipio_id // 1000]
+
+
+def test_queries_as_people_type_them_lead_to_what_they_mean(index: NameIndex) -> None:
     outcome = names.Outcome("queries", "97 %")
     for case in names.typed_queries(Path(__file__).parent / "queries.tsv"):
-        outcome.add(case.text, case.key, [found.id for found in real_index.suggest(case.text, kinds=case.kinds)])
+        outcome.add(case.text, case.key, [found.id for found in index.suggest(case.text, kinds=case.kinds)])
     assert outcome.first >= 0.97 * outcome.count, outcome.failures
     assert outcome.five >= 0.995 * outcome.count, outcome.failures
 
 
-def test_labels_lead_to_their_places(real_index: NameIndex, real_catalogues: Path) -> None:
-    assert real_catalogues.is_dir()
-    for case in islice(names.labels(real_index), 0, None, 50):
-        assert real_index.suggest(case.text, limit=1)[0].id == case.key, case.text
+def test_labels_lead_to_their_places(index: NameIndex) -> None:
+    for case in islice(names.labels(index), 0, None, 50):
+        assert index.suggest(case.text, limit=1)[0].id == case.key, case.text
 
 
-def test_rows_of_the_release_itself_are_never_another_places(real_index: NameIndex, real_catalogues: Path) -> None:
-    catalogue = names.read_catalogue(real_catalogues / "catun_localidad_2018-09.zip")
+def test_rows_of_the_release_itself_are_never_another_places(index: NameIndex, catalogue: CatalogueRecords) -> None:
     row: MatchRow
     for row, key in islice(names.rows_of(catalogue), 0, None, 20):
-        assert real_index.match(row).id in {key, None}, row
+        assert index.match(row).id in {key, None}, row
 
 
-def test_fields_of_the_index_are_those_of_the_file(real_index: NameIndex, real_catalogues: Path) -> None:
-    catalogue = names.read_catalogue(real_catalogues / "catun_localidad_2018-09.zip")
+def test_fields_of_the_index_are_those_of_the_file(index: NameIndex, catalogue: CatalogueRecords) -> None:
     columns = ["nombre", "clave", "ambito", "latitud", "longitud", "altitud", "poblacion", "viviendas"]
     for row in islice(catalogue.localities, 0, None, 20):
         municipio = catalogue.municipalities[row.municipio_id]
@@ -66,16 +73,15 @@ def test_fields_of_the_index_are_those_of_the_file(real_index: NameIndex, real_c
             "municipio": municipio.nombre, "estado": estado.nombre, "cve_ent": estado.clave, "cve_mun": municipio.clave,
             "cvegeo_mun": f"{row.municipio_id:05d}",
         }  # fmt: skip
-        assert read_fields(real_index, row.id, MATCHED) == expected
+        assert read_fields(index, row.id, MATCHED) == expected
 
 
-def test_typing_on_loses_none_of_the_largest_places(real_index: NameIndex, real_catalogues: Path) -> None:
-    assert real_catalogues.is_dir()
-    places = sorted(map(real_index.place, range(400)), key=lambda place: -(place.poblacion or 0))[:150]
-    for place, text in [(one, text) for one in places for text in (one.nombre, real_index.label(one))]:
+def test_typing_on_loses_none_of_the_largest_places(index: NameIndex) -> None:
+    places = sorted(map(index.place, range(400)), key=lambda place: -(place.poblacion or 0))[:150]
+    for place, text in [(one, text) for one in places for text in (one.nombre, index.label(one))]:
         shown = False
         for length in range(3, len(text) + 1):
-            is_there = place.id in {found.id for found in real_index.suggest(text[:length])}
+            is_there = place.id in {found.id for found in index.suggest(text[:length])}
             assert is_there >= shown, text[:length]
             shown = is_there
 
@@ -86,77 +92,68 @@ def certain_of_seats(index: NameIndex, rows: Iterable[tuple[MatchRow, int]]) -> 
     return sum(key is not None for *_, key in keys), {seat: row for row, seat, key in keys if key not in {None, seat}}
 
 
-def test_municipios_by_estado_and_name_are_hardly_ever_in_another(real_index: NameIndex, real_catalogues: Path) -> None:
-    catalogue = names.read_catalogue(real_catalogues / "catun_localidad_2018-09.zip")
+def test_municipios_by_estado_and_name_are_hardly_ever_in_another(
+    index: NameIndex, catalogue: CatalogueRecords
+) -> None:
     population = {row.id: row.poblacion or 0 for row in catalogue.localities}
-    areas = real_index.areas
     rows = [
-        (MatchRow(name, None, areas.estados[id_ // 1000]), id_ * KEYS_OF_A_MUNICIPIO + 1)
-        for id_, name in areas.municipios.items()
+        (MatchRow(name, None, index.areas.estados[id_ // 1000]), id_ * KEYS_OF_A_MUNICIPIO + 1)
+        for id_, name in index.areas.municipios.items()
     ]
-    certain, wrong = certain_of_seats(real_index, rows)
+    certain, wrong = certain_of_seats(index, rows)
     assert certain > len(rows) / 2
     elsewhere = {
         seat: row
         for seat, row in wrong.items()
-        if (real_index.match(row).id or 0) // KEYS_OF_A_MUNICIPIO != seat // KEYS_OF_A_MUNICIPIO
+        if (index.match(row).id or 0) // KEYS_OF_A_MUNICIPIO != seat // KEYS_OF_A_MUNICIPIO
     }
     assert {seat: row for seat, row in elsewhere.items() if population.get(seat, 0) > TOWN} == {}
     assert len(elsewhere) <= 5, elsewhere
 
 
-def test_name_of_a_municipio_leads_to_its_seat_first(real_index: NameIndex, real_catalogues: Path) -> None:
+def test_name_of_a_municipio_leads_to_its_seat_first(index: NameIndex, catalogue: CatalogueRecords) -> None:
     """Or to that of its namesake in the estado: alone, nothing tells the two apart."""
-    catalogue = names.read_catalogue(real_catalogues / "catun_localidad_2018-09.zip")
     keys = {row.id for row in catalogue.localities}
     seats: dict[tuple[int, str], set[int]] = {}
-    for id_, name in real_index.areas.municipios.items():
+    for id_, name in index.areas.municipios.items():
         if (seat := id_ * KEYS_OF_A_MUNICIPIO + 1) in keys:
             seats.setdefault((id_ // 1000, name), set()).add(seat)
     assert len(seats) > 2450
     for (estado_id, name), wanted in seats.items():
-        result = real_index.match(MatchRow(name, None, real_index.areas.estados[estado_id]))
+        result = index.match(MatchRow(name, None, index.areas.estados[estado_id]))
         assert result.candidates[0].id in wanted, name
         assert result.id is None or wanted == {result.id}, name
 
 
-def test_homonyms_are_never_certain_without_a_point(real_index: NameIndex, real_catalogues: Path) -> None:
-    catalogue = names.read_catalogue(real_catalogues / "catun_localidad_2018-09.zip")
+def test_homonyms_are_never_certain_without_a_point(index: NameIndex, catalogue: CatalogueRecords) -> None:
     by_name: dict[tuple[int, str], list[int]] = {}
     for row in catalogue.localities:
         by_name.setdefault((row.municipio_id, fold(row.nombre)), []).append(row.id)
     homonyms = {name: ids for name, ids in by_name.items() if len(ids) > 1}
     assert len(homonyms) > 10_000
-    areas = real_index.areas
     for (municipio_id, name), ids in islice(homonyms.items(), 0, None, 4):
-        given = MatchRow(name, areas.municipios[municipio_id], areas.estados[municipio_id // 1000])
-        assert real_index.match(given).outcome == "ambiguous", given
-        assert {one.id for one in real_index.match(given).candidates} & set(ids), given
+        result = index.match(MatchRow(name, *area_of(index, municipio_id)))
+        assert result.outcome == "ambiguous", (name, municipio_id)
+        assert {one.id for one in result.candidates} & set(ids), (name, municipio_id)
 
 
-def test_short_names_of_towns_are_never_another_place(real_index: NameIndex, real_catalogues: Path) -> None:
-    catalogue = names.read_catalogue(real_catalogues / "catun_localidad_2018-09.zip")
-    areas = real_index.areas
-    rows = [
-        (MatchRow(short, areas.municipios[row.municipio_id], areas.estados[row.municipio_id // 1000]), row.id)
+def test_short_names_of_towns_and_municipios_are_hardly_ever_another_place(
+    index: NameIndex, catalogue: CatalogueRecords
+) -> None:
+    towns = [
+        (MatchRow(short, *area_of(index, row.municipio_id)), row.id)
         for row in catalogue.localities
         if (row.poblacion or 0) >= TOWN and (short := SHORT.split(row.nombre)[0]) != row.nombre
     ]
-    assert len(rows) > 500
-    _, wrong = certain_of_seats(real_index, rows)
+    assert len(towns) > 500
+    _, wrong = certain_of_seats(index, towns)
     assert len(wrong) <= 3, wrong
-
-
-def test_short_names_of_municipios_are_hardly_ever_another_place_in_them(
-    real_index: NameIndex, real_catalogues: Path
-) -> None:
-    assert real_catalogues.is_dir()
-    rows = [
-        (MatchRow(short, name, real_index.areas.estados[id_ // 1000]), id_ * KEYS_OF_A_MUNICIPIO + 1)
-        for id_, name in real_index.areas.municipios.items()
+    seats = [
+        (MatchRow(short, *area_of(index, id_)), id_ * KEYS_OF_A_MUNICIPIO + 1)
+        for id_, name in index.areas.municipios.items()
         if (short := SHORT.split(name)[0]) != name
     ]
-    certain, wrong = certain_of_seats(real_index, rows)
+    certain, wrong = certain_of_seats(index, seats)
     assert certain
     assert len(wrong) <= 5, wrong
 
@@ -173,14 +170,13 @@ def with_a_letter_wrong(name: str) -> str:
     ids=["in capitals", "folded", "in another order", "with a letter wrong"],
 )  # fmt: skip
 def test_name_is_among_the_first_five_suggestions_of_its_municipio(
-    real_index: NameIndex, real_catalogues: Path, typed: Callable[[str], str]
+    index: NameIndex, catalogue: CatalogueRecords, typed: Callable[[str], str]
 ) -> None:
     """Homonyms count for each other; the names with signs of their own are those that INEGI's files damaged most."""
-    catalogue = names.read_catalogue(real_catalogues / "catun_localidad_2018-09.zip")
     odd = [row for row in catalogue.localities if set(row.nombre) & set("°´#:&½`'\"")]
     missing = []
     for row in [*islice(catalogue.localities, 0, None, 2000), *islice(odd, 0, None, 20)]:
-        found = real_index.suggest(typed(row.nombre), municipio_id=row.municipio_id, limit=5)
+        found = index.suggest(typed(row.nombre), municipio_id=row.municipio_id, limit=5)
         if fold(row.nombre) not in [fold(one.nombre) for one in found]:
             missing.append((row.nombre, row.id))
     # A number in letters is none with a letter wrong.

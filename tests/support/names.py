@@ -4,7 +4,7 @@ from pathlib import Path
 
 from localidades_api.names.build import build_index
 from localidades_api.names.index import NameIndex
-from localidades_api.names.places import Former, IndexedPlace, Withdrawn
+from localidades_api.names.places import MIN_URBAN, Former, IndexedPlace, Withdrawn
 
 ESTADOS = {5: "Coahuila de Zaragoza", 9: "Ciudad de México", 14: "Jalisco", 20: "Oaxaca", 27: "Tabasco"}
 MUNICIPIOS = {
@@ -72,6 +72,22 @@ PLACES = tuple(
     for id_, nombre, population, former in _ROWS
 )  # fmt: skip
 WITHDRAWN = (Withdrawn(270030099, "El Zapote", "Centla"), Withdrawn(270040098, "Parrilla", "Centro"))
+
+
+def place(
+    id_: int, nombre: str, municipio: str, estado: str, people: int | None = None, former: tuple[Former, ...] = ()
+) -> IndexedPlace:
+    """Return a place: the seat of its municipio if its key ends with 0001, and urban if it has the people."""
+    return IndexedPlace(
+        id_, nombre, id_ // 10_000, municipio, id_ // 10_000_000, estado,
+        "U" if (people or 0) >= MIN_URBAN else "R", people, is_seat=id_ % 10_000 == 1, former=former,
+    )  # fmt: skip
+
+
+def places_of(table: str) -> list[IndexedPlace]:
+    """Return the places of a table: key, name, municipio, estado and population."""
+    rows = ([cell.strip() for cell in line.split("|")] for line in table.strip().splitlines())
+    return [place(int(key), *names, int(people) if people else None) for key, *names, people in rows]
 
 
 def open_index(folder: Path) -> NameIndex:

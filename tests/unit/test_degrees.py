@@ -18,22 +18,20 @@ LATITUDE, LONGITUDE = 21 + 52 / 60 + 47.362 / 3600, -(102 + 17 / 60 + 45.768 / 3
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("axis", "text"),
     [
-        "102°17'45.768\" W", '102°17´45.768"', "102° 17' 45,768'' O", "W 102:17:45.768", "-102 17 45.768",
-        "102º17′45.768″w", "102Â°17'45.768\" W", "102d17m45.768s W", "102°17.7628'", "-102.29604667", "102,29604667 W",
-        "102.29604667° O", "-1.0229604667e+02",
+        *(("longitud", text) for text in (
+            "102°17'45.768\" W", '102°17´45.768"', "102° 17' 45,768'' O", "W 102:17:45.768", "-102 17 45.768",
+            "102º17′45.768″w", "102Â°17'45.768\" W", "102d17m45.768s W", "102°17.7628'", "-102.29604667",
+            "102,29604667 W", "102.29604667° O", "-1.0229604667e+02",
+        )),
+        *(("latitud", text) for text in (
+            "21°52'47.362\" N", '21°52´47.362"', "N21°52'47.362\"", "21.87982278", "021 52 47.362",
+        )),
     ],
 )  # fmt: skip
-def test_longitude_is_read_in_every_notation(text: str) -> None:
-    assert read_degrees(text, "longitud") == pytest.approx(LONGITUDE, abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    "text", ["21°52'47.362\" N", '21°52´47.362"', "N21°52'47.362\"", "21.87982278", "021 52 47.362"]
-)
-def test_latitude_is_read_in_every_notation(text: str) -> None:
-    assert read_degrees(text, "latitud") == pytest.approx(LATITUDE, abs=1e-6)
+def test_degrees_are_read_in_every_notation(axis: Axis, text: str) -> None:
+    assert read_degrees(text, axis) == pytest.approx(LATITUDE if axis == "latitud" else LONGITUDE, abs=1e-6)
 
 
 @given(st.integers(0, 200), st.integers(0, 70), st.integers(0, 700), st.sampled_from(["", "N", "S"]))
@@ -55,30 +53,21 @@ def test_packed_digits_of_older_census_files_are_read(text: str, axis: Axis) -> 
 
 
 @pytest.mark.parametrize(
-    ("text", "axis"),
+    ("text", "axis", "error"),
     [
-        ("91", "latitud"), ("-180.5", "longitud"), ("215299", "latitud"), ("21°60'00\" N", "latitud"),
-        ("455236", "longitud"), ("2421500", "latitud"), ("180°00'01\" W", "longitud"), ("785412.5", "longitud"),
+        *((text, "latitud", DegreesOutOfRangeError) for text in ("91", "215299", "21°60'00\" N", "2421500")),
+        *((text, "longitud", DegreesOutOfRangeError) for text in ("-180.5", "455236", "180°00'01\" W", "785412.5")),
+        *(
+            (text, "latitud", UnreadableDegreesError)
+            for text in ("", "veinte", "1_0", "inf", "N", "21/11/20", "20.67, -103.3", "٢١", "21°52'47\" E")
+        ),
+        # A sign that contradicts the letter.
+        *((text, "latitud", UnreadableDegreesError) for text in ("-20.67 N", "+20°40'12\" S")),
+        *((text, "longitud", UnreadableDegreesError) for text in ("-103.35 E", "+103.35 W", "E -103.35", "+103.35 O")),
     ],
-)  # fmt: skip
-def test_number_out_of_range_is_refused(text: str, axis: Axis) -> None:
-    with pytest.raises(DegreesOutOfRangeError):
-        read_degrees(text, axis)
-
-
-@pytest.mark.parametrize("text", ["", "veinte", "1_0", "inf", "N", "21/11/20", "20.67, -103.3", "٢١", "21°52'47\" E"])
-def test_other_text_is_refused(text: str) -> None:
-    with pytest.raises(UnreadableDegreesError):
-        read_degrees(text, "latitud")
-
-
-@pytest.mark.parametrize(
-    ("text", "axis"),
-    [("-103.35 E", "longitud"), ("+103.35 W", "longitud"), ("-20.67 N", "latitud"), ("+20°40'12\" S", "latitud"),
-     ("E -103.35", "longitud"), ("+103.35 O", "longitud")],
-)  # fmt: skip
-def test_sign_that_contradicts_the_letter_is_refused(text: str, axis: Axis) -> None:
-    with pytest.raises(UnreadableDegreesError):
+)
+def test_other_text_is_refused(text: str, axis: Axis, error: type[Exception]) -> None:
+    with pytest.raises(error):
         read_degrees(text, axis)
 
 

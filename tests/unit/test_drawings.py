@@ -37,11 +37,8 @@ def test_map_of_neighbours_is_drawn() -> None:
         "417 278 3.1 Otro 410 283 end",
         "258 195 2.5 Rancho Dos 258 211 middle",
     ]
-
-
-def test_map_without_neighbours_is_drawn() -> None:
-    drawn = svg.draw_map(HERE, [])
-    assert (drawn.scale_width, drawn.scale_label, drawn.dots) == (86, "200 m", [])
+    alone = svg.draw_map(HERE, [])
+    assert (alone.scale_width, alone.scale_label, alone.dots) == (86, "200 m", [])
 
 
 def test_country_is_drawn() -> None:
@@ -77,14 +74,6 @@ def test_capital_is_named_beside_its_dot_if_its_place_is_covered() -> None:
         assert f"{link.label.x} {link.label.y} {link.label.anchor}" == label
 
 
-def test_name_is_where_a_telephone_has_room_for_its_letters_beside_a_dot() -> None:
-    monterrey = svg.City(-100.3, 25.67, "Monterrey", 1_140_000, "a/", is_capital=True)
-    for latitude, anchor in ((26.1, "start"), (25.9, "end")):
-        reynosa = svg.City(-98.3, latitude, "Reynosa", 690_000, "b/")
-        (link,) = [one for one in svg.draw_country([monterrey, reynosa]).links if one.path == "a/"]
-        assert (link.label.anchor, link.is_large) == (anchor, True)
-
-
 def test_backdrop_and_inset_are_drawn() -> None:
     cells = {0: 1, 1: 15, 2: 1, 11: 1, 12: 58, 25: 1, 38: 59, 39: 1}
     drawn = svg.draw_backdrop([value for cell in cells.items() for value in cell], Frame(0, 0, 10, 4, 1)).decode()
@@ -112,6 +101,7 @@ def test_cell_belongs_to_the_estado_with_most_places_in_it() -> None:
     cells = [(1, 0, 5, 10), (2, 0, 6, 10), (1, below, 6, 1), (2, below, 6, 1), (2, 1, 1, 1)]
     drawn = svg.draw_states(StateCell(*cell) for cell in cells)
     assert {id_: shape.path for id_, shape in drawn.items()} == {2: "m0 0h2", 1: "m0 1h1"}
+    assert svg.draw_states([StateCell(1, None, 3, 5)]) == {}
 
 
 def test_estados_are_shaded_by_fifths_of_their_density() -> None:
@@ -120,7 +110,3 @@ def test_estados_are_shaded_by_fifths_of_their_density() -> None:
     assert {id_: shape.shade for id_, shape in svg.draw_states(cells).items()} == {
         1: 0, 2: 0, 3: 1, 4: 1, 6: 2, 7: 2, 8: 3, 9: 3, 10: 4, 5: 4
     }  # fmt: skip
-
-
-def test_estado_without_a_cell_is_not_drawn() -> None:
-    assert svg.draw_states([StateCell(1, None, 3, 5)]) == {}

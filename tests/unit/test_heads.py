@@ -25,14 +25,10 @@ def test_head_announces_a_body(fields: RawHeaders, *, expected: bool) -> None:
     assert has_body(fields) is expected
 
 
-@pytest.mark.parametrize(("size", "is_refused"), [(MAX_HEAD, False), (MAX_HEAD + 1, True)])
-def test_size_of_a_head_is_that_on_the_wire(size: int, *, is_refused: bool) -> None:
-    fields = [HOST, (b"x", b"a" * (size - SMALLEST))]
-    if is_refused:
-        with pytest.raises(HeaderFieldsTooLargeError):
-            check_head(b"GET", b"/", "1.1", fields)
-    else:
-        check_head(b"GET", b"/", "1.1", fields)
+def test_size_of_a_head_is_that_on_the_wire() -> None:
+    check_head(b"GET", b"/", "1.1", [HOST, (b"x", b"a" * (MAX_HEAD - SMALLEST))])
+    with pytest.raises(HeaderFieldsTooLargeError):
+        check_head(b"GET", b"/", "1.1", [HOST, (b"x", b"a" * (MAX_HEAD + 1 - SMALLEST))])
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localidades_api.catalogue.keys import (
-    KEY_DIGITS,
     PlaceKind,
     format_key,
     kind_of_key,
@@ -33,21 +32,6 @@ def test_municipios_of_an_estado_have_its_key(estado: int) -> None:
 )  # fmt: skip
 def test_size_of_a_key_tells_its_kind(id_: int, kind: PlaceKind, key: str) -> None:
     assert (kind_of_key(id_), format_key(kind, id_)) == (kind, key)
-
-
-@given(st.sampled_from(["municipio", "localidad"]), st.integers(1001, 320_589_999), st.data())
-def test_misspelled_key_leads_back_to_it(kind: PlaceKind, id_: int, data: st.DataObject) -> None:
-    key = format_key(kind, id_ % 10 ** KEY_DIGITS[kind] or 1001)
-    at = data.draw(st.integers(1, len(key) - 2))
-    swapped = key[:at] + key[at + 1] + key[at] + key[at + 2 :]
-    doubled = key[:at] + key[at] + key[at:]
-    found = [misspellings(kind, one) for one in (swapped, doubled)]
-    if key[at] == "0":
-        found.append(misspellings(kind, key[:at] + key[at + 1 :]))
-    if len(key.lstrip("0")) >= len(key) - 1:
-        assert [int(key) in one for one in found] == [True] * len(found)
-    for one in found:
-        assert {len(str(other)) for other in one} <= {len(key) - 1, len(key)}
 
 
 def test_misspellings_are_all_of_one_slip() -> None:

@@ -72,16 +72,8 @@ def test_time_has_milliseconds_in_utc() -> None:
 def test_records_have_the_request_the_cause_and_a_traceback(form: str) -> None:
     config = log_config("json" if form == "json" else "console")
     formatter = config["formatters"]["default"]["()"]()
-    record = logging.makeLogRecord(
-        {
-            "name": "localidades_api.x",
-            "levelno": 30,
-            "levelname": "WARNING",
-            "msg": "Año %s",
-            "args": ("1",),
-            "created": 0,
-        }
-    )
+    warning = {"name": "localidades_api.x", "levelno": 30, "levelname": "WARNING", "created": 0}
+    record = logging.makeLogRecord({**warning, "msg": "Año %s", "args": ("1",)})
     token = request_id.set("7f-1")
     try:
         record.__dict__["cause"] = "KeyError@x.py:1"

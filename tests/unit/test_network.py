@@ -1,6 +1,6 @@
 """Clients of HTTP use the proxies and certificates of the environment, and name a variable that they can't use."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import certifi
@@ -8,9 +8,10 @@ import httpx
 import pytest
 
 from localidades_api.network import NetworkSettingsError, open_async_client, open_client
-from tests.support.http_server import Request, Respond, Response, http_server
+from tests.support.http_server import Request, Response, http_server
 
 VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR")
+CATALOGUE = "http://catalogue.example/"
 UNUSABLE = "socks://someone:s3cr3t@proxy.example:1080"  # GNOME's, which httpx refuses
 
 
@@ -26,19 +27,16 @@ def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 def proxy() -> Iterator[tuple[str, list[str]]]:
     """Yield the address of a proxy and the targets that it was asked for."""
     asked: list[str] = []
-    with http_server(recording(asked)) as address:
-        yield address, asked
 
-
-def recording(asked: list[str]) -> Respond:
     def respond(request: Request) -> Response:
         asked.append(request.target)
         return Response(b"proxied")
 
-    return respond
+    with http_server(respond) as address:
+        yield address, asked
 
 
-def refusal_of(url: str = "http://catalogue.example/") -> str:
+def refusal_of(url: str = CATALOGUE) -> str:
     """Return the error of both clients, without one of httpx that would show in a traceback."""
     sentences = set()
     for opens in (open_client, open_async_client):
@@ -56,38 +54,19 @@ def refusal_of(url: str = "http://catalogue.example/") -> str:
 
 
 @pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"])
-def test_request_goes_through_the_proxy(
+async def test_requests_go_through_the_proxy(
     proxy: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     address, asked = proxy
-    monkeypatch.setenv(name, address)
-    with open_client("http://catalogue.example/", headers={"Accept": "text/csv"}) as client:
-        assert client.get("http://catalogue.example/a.zip").text == "proxied"
-        assert client.headers["accept"] == "text/csv"
-    assert asked == ["http://catalogue.example/a.zip"]
-
-
-async def test_request_of_asyncio_goes_through_the_proxy(
-    proxy: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    address, asked = proxy
-    monkeypatch.setenv("HTTP_PROXY", address.removeprefix("http://"))
-    async with open_async_client("http://catalogue.example/", base_url="http://catalogue.example/") as client:
-        assert (await client.get("a.zip")).text == "proxied"
-    assert asked == ["http://catalogue.example/a.zip"]
-
-
-def test_proxy_that_no_request_uses_does_not_matter(
-    proxy: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """GNOME sets all three."""
-    address, asked = proxy
-    monkeypatch.setenv("HTTP_PROXY", address)
-    monkeypatch.setenv("HTTPS_PROXY", address)
+    monkeypatch.setenv("HTTPS_PROXY", address)  # GNOME sets all three; what no request uses doesn't matter
     monkeypatch.setenv("ALL_PROXY", UNUSABLE)
-    with open_client("http://catalogue.example/") as client:
-        assert client.get("http://catalogue.example/").text == "proxied"
-    assert asked == ["http://catalogue.example/"]
+    monkeypatch.setenv(name, address.removeprefix("http://") if name.islower() else address)
+    with open_client(CATALOGUE, headers={"Accept": "text/csv"}) as client:
+        assert client.get(f"{CATALOGUE}a.zip").text == "proxied"
+        assert client.headers["accept"] == "text/csv"
+    async with open_async_client(CATALOGUE, base_url=CATALOGUE) as client:
+        assert (await client.get("b.zip")).text == "proxied"
+    assert asked == [f"{CATALOGUE}a.zip", f"{CATALOGUE}b.zip"]
 
 
 def test_redirect_to_a_host_without_a_proxy_is_followed_directly(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,59 +74,47 @@ def test_redirect_to_a_host_without_a_proxy_is_followed_directly(monkeypatch: py
         moved = Response(status=302, headers={"Location": direct.replace("127.0.0.1", "localhost")})
         with http_server(lambda _: moved) as address:
             monkeypatch.setenv("ALL_PROXY", address)
-            with open_client("http://catalogue.example/", follow_redirects=True) as client:
-                assert client.get("http://catalogue.example/").text == "direct"
+            with open_client(CATALOGUE, follow_redirects=True) as client:
+                assert client.get(CATALOGUE).text == "direct"
 
 
 @pytest.mark.parametrize(
     ("url", "no_proxy"),
     [
-        *((url, "") for url in ("http://127.0.0.1:8000", "http://127.8.0.1", "http://[::1]:80", "http://localhost")),
-        ("http://a.localhost", ""),
-        ("https://127.0.0.1:8000", ""),
-        ("http://10.1.2.3", "10.0.0.0/8"),
-        ("http://10.1.2.3:80", "example.org, 10.1.2.3"),
-        ("http://[fe80::1]", "192.168.0.0/16,fe80::/10"),
-        ("http://[fd00::1]", "[fd00::1]"),
-        ("http://catalogue.example", "*"),
-        ("http://catalogue.example", "EXAMPLE"),
-        ("http://catalogue.example", "a.mx .example"),
-        ("http://catalogue.example", "*.example"),
+        *((url, "") for url in ("http://127.0.0.1:8000", "http://127.8.0.1", "http://[::1]:80", "http://localhost",
+                                "http://a.localhost", "https://127.0.0.1:8000")),
+        ("http://10.1.2.3", "10.0.0.0/8"), ("http://10.1.2.3:80", "example.org, 10.1.2.3"),
+        ("http://[fe80::1]", "192.168.0.0/16,fe80::/10"), ("http://[fd00::1]", "[fd00::1]"), (CATALOGUE, "*"),
+        (CATALOGUE, "EXAMPLE"), (CATALOGUE, "a.mx .example"), (CATALOGUE, "*.example"),
     ],
-)
+)  # fmt: skip
 def test_some_hosts_are_asked_directly(monkeypatch: pytest.MonkeyPatch, url: str, no_proxy: str) -> None:
     monkeypatch.setenv("ALL_PROXY", UNUSABLE)
     monkeypatch.setenv("NO_PROXY", no_proxy)
     open_client(url).close()
     monkeypatch.setenv("NO_PROXY", "11.0.0.0/8,fd00::2,ample,le.example,catalogue")
-    if not no_proxy:
-        open_client(url).close()
-    else:
+    if no_proxy:
         assert refusal_of(url).startswith("ALL_PROXY must be")
+    else:
+        open_client(url).close()
 
 
-def test_direct_request_does_not_reach_the_proxy(proxy: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
-    address, asked = proxy
-    monkeypatch.setenv("HTTP_PROXY", address)
-    with http_server(lambda _: Response(b"direct")) as direct, open_client(direct) as client:
-        assert client.get(direct).text == "direct"
-    assert asked == []
+# -- Variables that can't be used
 
 
 @pytest.mark.parametrize(
     "value",
-    [
-        UNUSABLE, "ftp://proxy.example", "http://someone:s3cr3t/@proxy.example", "http://proxy.example:port", "http://",
-    ],
-)  # fmt: skip
+    [UNUSABLE, "ftp://proxy.example", "http://someone:s3cr3t/@proxy.example", "http://proxy.example:port", "http://"],
+)
 @pytest.mark.parametrize(
-    ("name", "url"),
-    [("HTTP_PROXY", "http://catalogue.example"), ("https_proxy", "https://catalogue.example"),
-     ("ALL_PROXY", "http://catalogue.example"), ("HTTPS_PROXY", "http://catalogue.example")],
-)  # fmt: skip
-def test_proxy_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch, name: str, url: str, value: str) -> None:
+    ("name", "scheme"),
+    [("HTTP_PROXY", "http"), ("https_proxy", "https"), ("ALL_PROXY", "http"), ("HTTPS_PROXY", "http")],
+)
+def test_proxy_that_cannot_be_used_is_named(
+    monkeypatch: pytest.MonkeyPatch, name: str, scheme: str, value: str
+) -> None:
     monkeypatch.setenv(name, value)
-    assert refusal_of(url) == (
+    assert refusal_of(f"{scheme}://catalogue.example") == (
         f"{name} must be the address of a proxy and begin with http://, https:// or socks5://, such as"
         " http://proxy.example.org:3128."
     )
@@ -169,33 +136,19 @@ def test_list_of_hosts_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPa
     assert refusal_of() == ("NO_PROXY must be a list of hosts and networks, such as localhost,.example.org,10.0.0.0/8.")
 
 
-# -- Certificates
-
-
-def folder_of(tmp_path: Path) -> Path:
-    return tmp_path
-
-
-def text_of(tmp_path: Path) -> Path:
-    path = tmp_path / "certificates.pem"
-    path.write_text("none")
-    return path
-
-
 @pytest.mark.parametrize(
-    ("make", "reason"),
+    ("name", "reason"),
     [
-        (lambda folder: folder / "nowhere.pem", "No such file or directory"),
-        (folder_of, "Is a directory"),
-        (text_of, "it has no certificates in PEM format"),
+        ("nowhere.pem", "No such file or directory"), ("", "Is a directory"),
+        ("none.pem", "it has no certificates in PEM format"),
     ],
-)
+)  # fmt: skip
 def test_file_of_certificates_that_cannot_be_used_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, make: Callable[[Path], Path], reason: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, reason: str
 ) -> None:
-    path = make(tmp_path)
-    monkeypatch.setenv("SSL_CERT_FILE", str(path))
-    assert refusal_of() == f"SSL_CERT_FILE names {path}, which can't be used: {reason}."
+    (tmp_path / "none.pem").write_text("none")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / name))
+    assert refusal_of() == f"SSL_CERT_FILE names {tmp_path / name}, which can't be used: {reason}."
 
 
 def test_folder_of_certificates_that_does_not_exist_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

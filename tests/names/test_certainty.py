@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
-from localidades_api.names.certainty import coefficients, outcome, probabilities, probabilities_by_key
+from localidades_api.names.certainty import coefficients, outcome, probabilities
 from localidades_api.names.index import NameIndex
 from localidades_api.names.places import Former
 from localidades_api.names.rows import MatchRow
@@ -24,26 +24,6 @@ def test_candidates_compete_whatever_their_order(evidence: list[dict[str, float]
     order = random.sample(range(len(evidence)), len(evidence))
     found, other = probabilities(evidence), probabilities([evidence[at] for at in order])
     assert [found[at] for at in order] == pytest.approx(other)
-
-
-@given(EVIDENCE, st.integers(2, 4))
-def test_candidates_of_the_same_evidence_stay_level(evidence: dict[str, float], count: int) -> None:
-    found = probabilities([evidence] * count)
-    assert set(found) == {found[0]}
-    assert count * found[0] <= 1 + 1e-9
-
-
-@given(st.lists(st.floats(0, 100), min_size=1, max_size=4))
-def test_places_of_one_key_compete(penalties: list[float]) -> None:
-    found = probabilities_by_key(sorted(penalties))
-    assert sum(found) <= 1 + 1e-9
-    assert all(0 <= one <= 1 for one in found)
-
-
-def test_another_municipio_speaks_against_a_place(index: NameIndex) -> None:
-    rows = (MatchRow("Seybaplaya", municipio, "Tabasco") for municipio in ("Centla", None, "Centro"))
-    own, none, another = (index.match(row).candidates[0].score for row in rows)
-    assert min(own, none) > another
 
 
 def test_rare_word_that_is_shared_speaks_for_a_place(index_of: Callable[..., NameIndex]) -> None:

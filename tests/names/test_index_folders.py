@@ -132,27 +132,24 @@ def test_users_of_a_group_share_the_indexes_of_a_folder(shared_folder: Path, tmp
 def test_other_users_of_a_shared_folder_have_their_own_until_its_owner_has_one(shared_folder: Path) -> None:
     """The service would refuse a folder that an import has made for it."""
 
-    def use(owner: int) -> Callable[[], object]:
-        def root() -> None:
+    def use(user: int, owner: int) -> None:
+        def assert_root() -> None:
             assert index_root(shared_folder) == shared_folder / f"names-{owner}"
 
-        return root
+        as_user(user, assert_root)
 
-    as_user(OTHER, use(OTHER))
-    as_user(OWNER, use(OWNER))
-    as_user(OTHER, use(OWNER))
+    use(OTHER, OTHER)
+    use(OWNER, OWNER)
+    use(OTHER, OWNER)
     modes = {path.name: path.stat().st_mode & 0o777 for path in shared_folder.iterdir()}
     assert modes == {f"names-{OTHER}": 0o700, f"names-{OWNER}": 0o770}
     shared_folder.chmod(0o1777)  # as /tmp: its users share nothing
-    as_user(OTHER, use(OTHER))
-
-
-@pytest.mark.parametrize("user", [OTHER + 1, 0])  # 0 is this user
-def test_folder_of_another_user_under_the_name_of_the_owner_is_refused(shared_folder: Path, user: int) -> None:
-    (shared_folder / f"names-{OWNER}").mkdir()
-    os.chown(shared_folder / f"names-{OWNER}", user, GROUP)
-    with pytest.raises(PermissionError, match="belongs to another user"):
-        index_root(shared_folder)
+    use(OTHER, OTHER)
+    shared_folder.chmod(0o770)
+    for user in (OTHER + 1, 0):  # 0 is this user
+        os.chown(shared_folder / f"names-{OWNER}", user, GROUP)
+        with pytest.raises(PermissionError, match="belongs to another user"):
+            index_root(shared_folder)
 
 
 # -- Names of indexes

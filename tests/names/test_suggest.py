@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 from localidades_api.names.index import NameIndex
 from localidades_api.names.layout import KEY
 from localidades_api.names.places import Former, IndexedLocality, IndexedPlace
-from localidades_api.names.query import read, readings
-from localidades_api.names.ranking import fit
 from tests.support.names import PLACES, place
 
 CHOSEN = st.sampled_from(PLACES)
@@ -65,22 +63,6 @@ def test_any_text_is_answered_within_bounds(
     assert all(estado_id in {None, one.estado_id} and municipio_id in {None, one.municipio_id} for one in found)
 
 
-# Words of several places, whole, begun and misspelt.
-_WORDS = """guadalajara puerto vallarta pto vall chilapa chilpa 2a secc seccion margen la el juntas centro cento tabasco
-jal oaxaca juarez san jose jos mojonera compostela villahermosa laguna nueva zaragoza ejido de q"""
-WORDS = st.lists(st.sampled_from(_WORDS.split()), min_size=1, max_size=5).map(" ".join)
-
-
-@given(WORDS, st.sampled_from(["", " ", ","]), CHOSEN)
-def test_name_that_fits_best_is_the_first_of_those_with_most_points(
-    index: NameIndex, text: str, end: str, place: IndexedPlace
-) -> None:
-    found = known(index, place.id)
-    for typed in readings(text + end):
-        each = [fit(typed, found._replace(names=(name,))) for name in found.names]
-        assert fit(typed, found) == max(each, key=lambda one: one.points)
-
-
 # -- What comes first
 
 
@@ -88,12 +70,6 @@ def test_area_restricts_suggestions_and_the_name_that_matched_is_told(index: Nam
     assert [one.id for one in index.suggest("guadalajara", estado_id=27)] == [270040052]
     assert [one.id for one in index.suggest("guadalajara", municipio_id=27004)] == [270040052]
     assert [index.suggest(text)[0].name for text in ("gdl", "guadalajara")] == ["GDL", None]
-
-
-@pytest.mark.parametrize("worse", ["centla frontera", "frontera centlla"])
-def test_text_fits_better_with_its_municipio_behind_and_spelt_right(index: NameIndex, worse: str) -> None:
-    frontera = known(index, 270030001)
-    assert fit(read("frontera centla"), frontera).points == 100 > fit(read(worse), frontera).points
 
 
 HAMLETS = [place(270040100 + at, "El Puerto", "Centro", "Tabasco") for at in range(12)]

@@ -4,8 +4,6 @@ import asyncio
 import re
 import resource
 import socket
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, closing
 
 import pytest
 from fastapi import FastAPI
@@ -13,73 +11,33 @@ from uvicorn import Config
 from uvicorn.server import ServerState
 
 from localidades_api.errors import ConfigurationError
-from localidades_api.server import protocol as protocol_module
 from localidades_api.server.connections import Connections, max_connections
 from localidades_api.server.deadlines import Timeouts
 from localidades_api.server.protocol import HttpProtocol
 
 
-@asynccontextmanager
-async def connected(config: Config, connections: Connections) -> AsyncIterator[tuple[HttpProtocol, socket.socket]]:
-    """Lend the server's side of a new connection, and the client's."""
-    loop = asyncio.get_running_loop()
-    server, client = socket.socketpair()
-    with closing(client):
-        transport, protocol = await loop.connect_accepted_socket(
+async def test_connection_with_an_unread_request_is_not_closed_to_make_room() -> None:
+    config, loop = Config(FastAPI()), asyncio.get_running_loop()
+    config.load()
+    connections = Connections(maximum=2, timeouts=Timeouts(client=5, keep_alive=5))
+
+    async def connect() -> tuple[HttpProtocol, socket.socket]:
+        server, client = socket.socketpair()
+        _, protocol = await loop.connect_accepted_socket(
             lambda: HttpProtocol(config, ServerState(), {}, loop, connections), server
         )
-        yield protocol, client
-        transport.abort()
-        await asyncio.sleep(0)
+        return protocol, client
 
-
-async def test_connection_with_an_unread_request_is_not_closed_to_make_room() -> None:
-    config = Config(FastAPI())
-    config.load()
-    connections = Connections(maximum=2, timeouts=Timeouts(client=5, keep_alive=5))
-    async with AsyncExitStack() as stack:
-        waiting, client = await stack.enter_async_context(connected(config, connections))
-        silent, _ = await stack.enter_async_context(connected(config, connections))
-        client.sendall(b"GET /nothing HTTP/1.1\r\nHost: test\r\n\r\n")
-        assert waiting.is_idle  # as far as the parser knows
-        assert connections.admit(HttpProtocol(config, ServerState(), {}, asyncio.get_running_loop(), connections))
-        assert not waiting.transport.is_closing()
-        assert silent.transport.is_closing()
-
-
-async def test_wait_for_the_next_request_begins_with_the_end_of_the_response() -> None:
-    app = FastAPI()
-
-    @app.get("/slow")
-    async def respond() -> None:
-        await asyncio.sleep(0.05)
-
-    config = Config(app)
-    config.load()
-    loop = asyncio.get_running_loop()
-    connections = Connections(maximum=2, timeouts=Timeouts(client=5, keep_alive=5))
-    async with connected(config, connections) as (protocol, client):
-        client.settimeout(0)
-        connected_at = loop.time()
-        assert connected_at - 2 < protocol.idle_since <= connected_at - 1  # before those that have sent a request
-        await loop.sock_sendall(client, b"GET /slow HTTP/1.1\r\nHost: test\r\n\r\n")
-        assert (await loop.sock_recv(client, 1000)).startswith(b"HTTP/1.1 200 OK\r\n")
-        assert connected_at + 0.05 <= protocol.idle_since <= loop.time()
-
-
-async def test_last_request_of_a_connection_is_answered_and_closes_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol_module, "_MAX_REQUESTS", 3)
-    config = Config(FastAPI())
-    config.load()
-    loop = asyncio.get_running_loop()
-    connections = Connections(maximum=2, timeouts=Timeouts(client=5, keep_alive=5))
-    async with connected(config, connections) as (_, client):
-        client.settimeout(0)
-        for number in (1, 2, 3):
-            await loop.sock_sendall(client, b"GET /nothing HTTP/1.1\r\nHost: test\r\n\r\n")
-            answer = await loop.sock_recv(client, 1000)
-            assert answer.startswith(b"HTTP/1.1 404")
-            assert (b"connection: close" in answer) == (number == 3)
+    (waiting, client), (silent, other) = await connect(), await connect()
+    client.sendall(b"GET /nothing HTTP/1.1\r\nHost: test\r\n\r\n")
+    assert waiting.is_idle  # as far as the parser knows
+    assert connections.admit(HttpProtocol(config, ServerState(), {}, loop, connections))
+    assert not waiting.transport.is_closing()
+    assert silent.transport.is_closing()
+    waiting.transport.abort()
+    await asyncio.sleep(0)
+    for one in (client, other):
+        one.close()
 
 
 @pytest.mark.parametrize(

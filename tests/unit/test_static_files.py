@@ -9,7 +9,7 @@ import brotli  # type: ignore[import-untyped]
 import httpx
 import pytest
 
-from localidades_api.html.static_files import STATIC, CompressedStaticFiles
+from localidades_api.html.static_files import CompressedStaticFiles
 from localidades_api.http.caching import CACHE_CONTROL
 from tests.browser.vendored import VENDORED, Vendored
 from tests.support.machine import needed
@@ -52,15 +52,6 @@ async def test_text_is_sent_in_the_best_accepted_coding(folder: Path, name: str,
     assert answer.headers["vary"] == "Accept-Encoding"
     assert int(answer.headers["content-length"]) == len(body)
     assert DECODERS[coding](body) == PLAIN
-
-
-async def test_small_text_is_compressed_as_much_as_possible_and_a_large_one_quickly(folder: Path) -> None:
-    sheet = (STATIC / "style.css").read_bytes()
-    large = b"".join(b"/* %d */" % number + sheet for number in range(99_999 // len(sheet) + 1))
-    for name, text, quality in (("small.css", sheet, 11), ("large.css", large, 9)):
-        (folder / name).write_bytes(text)
-        _, body = await fetch(folder, name, accept_encoding="br")
-        assert body == brotli.compress(text, quality=quality) != brotli.compress(text, quality=20 - quality)
 
 
 async def test_etag_depends_on_content_and_coding(folder: Path) -> None:

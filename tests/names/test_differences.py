@@ -144,12 +144,5 @@ def test_name_that_is_less_alike_costs_more(index: NameIndex, nombre: str, best_
     assert costs == sorted(set(costs)), costs
 
 
-def test_other_names_of_a_place_are_compared_letter_by_letter_too(index: NameIndex) -> None:
-    names = (PlaceName(NameKind.OWN, ("zarco",), ""), PlaceName(NameKind.FORMER, ("chilapa", "mora"), "Chilapa Mora"))
-    place = index.place(0)._replace(nombre="Zarco", names=names, former=())
-    found = compare_letters(read_name("CHILAPAMORA"), place)
-    assert told("CHILAPAMORA", found) == "spacing chilapamora/chilapa mora, former_name Chilapa Mora/Zarco"
-
-
 def test_names_that_share_only_a_kind_or_a_number_are_not_compared(index: NameIndex) -> None:
     assert compared(index, "Ejido Zarco 2", "Ejido Chilapa 2").cost > 100

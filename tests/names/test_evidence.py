@@ -57,8 +57,8 @@ def evidence_of(index: NameIndex, row: MatchRow, key: int) -> set[str]:
 @pytest.mark.parametrize("line", ROWS.strip().splitlines())
 def test_candidate_has_the_evidence_of_its_differences_and_no_other(index: NameIndex, line: str) -> None:
     given, key, evidence = line.split(" | ")
-    names = [cell or None for cell in given.split(", ")]
-    row = MatchRow(*names[:3], ambito="R" if len(names) > 3 else None)
+    nombre, municipio, estado, ambito = [*(cell or None for cell in given.split(", ")), None, None, None][:4]
+    row = MatchRow(nombre, municipio, estado, ambito=ambito)
     found = {name for name in evidence_of(index, row, int(key)) if not name.endswith(LEFT_OUT)}
     assert found == set(evidence.split())
 

@@ -12,7 +12,6 @@ from localidades_api.names.build import build_index
 from localidades_api.names.index import NameIndex
 from localidades_api.names.layout import FILES, META, WORDS, IndexUnreadableError
 from localidades_api.names.places import IndexedPlace
-from localidades_api.names.vocabulary import read_everyday_names
 from tests.support.names import PLACES
 
 
@@ -54,12 +53,6 @@ def test_opened_index_answers_when_its_folder_is_gone(tmp_path: Path, index_of: 
     assert index.suggest("Guadalajara, Jalisco")[0].id == 140390001
 
 
-def test_rows_are_ranked_by_population(index: NameIndex) -> None:
-    """A place of unknown population ranks with what makes it a town: that it is urban, or a cabecera."""
-    points = [index.place(row).population_points for row in range(index.layout.rows)]
-    assert points == sorted(points, reverse=True)
-
-
 @pytest.mark.parametrize("top", [3, 30])
 def test_first_places_are_searched_first_and_all_if_these_are_too_few(
     index_of: Callable[..., NameIndex], index: NameIndex, monkeypatch: pytest.MonkeyPatch, top: int
@@ -69,12 +62,6 @@ def test_first_places_are_searched_first_and_all_if_these_are_too_few(
     for text in ("a", "san", "san juan mixtepec", "guadalajra", "ixtapa puerto", "zzz"):
         for limit in (1, 2, 10):
             assert other.suggest(text, limit=limit) == index.suggest(text, limit=limit)
-
-
-def test_everyday_names_have_keys_of_nine_digits() -> None:
-    names = read_everyday_names()
-    assert names
-    assert all(1_000_0000 < key <= 329_999_999 and all(names[key]) for key in names)
 
 
 FORKING = """
@@ -89,7 +76,7 @@ write_index(Path(sys.argv[1]), PLACES, in_parallel=True)
 def write_with_fork(folder: Path) -> str:
     """Write an index with a fork, in a process without other threads, and return its stderr."""
     folder.mkdir(exist_ok=True)
-    command = [sys.executable, "-c", FORKING, folder]
+    command = [sys.executable, "-c", FORKING, str(folder)]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (ended.returncode == 0) == (ended.stderr == "")
     return ended.stderr

@@ -32,23 +32,10 @@ def test_end_of_a_long_text_changes_nothing_and_is_not_kept(
     assert ask(index, text) == ask(index, text[:MAX_TEXT]) == ask(index, text[:MAX_TEXT] + "xyz " * 20)
     tracemalloc.start()
     try:
-        for number in range(30):
+        for number in range(12):
             ask(index, f"{number} x" * 30_000)  # one word of 100 kB, or 30,000 of them
             ask(index, f"{number} x," + f"{number}y" * 30_000)
         kept, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert kept < 1024**2
-
-
-@pytest.mark.parametrize(
-    ("text", "right"),
-    [
-        ("Ixtapa" + " " * 300 + "Nuevo", 140670010),
-        (" " * 300 + "Ixtapa", None),
-        ("Ixtapa, Puerto Vallarta, Jalisco" + " (" * 300, 140670010),
-    ],
-)
-def test_long_name_is_matched_by_its_beginning(index: NameIndex, text: str, right: int | None) -> None:
-    best = index.match(MatchRow(text)).best
-    assert (best and best.id) == right

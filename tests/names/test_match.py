@@ -145,8 +145,10 @@ def similar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NameIndex]:
 def test_key_and_name_share_the_probability_by_how_well_the_name_fits(
     similar: NameIndex, nombre: str, key: str, outcome: str, score: float, keys: list[int]
 ) -> None:
-    nombre, *areas = nombre.split(", ")
-    row = MatchRow(nombre, "Centla", "Tabasco", clave=key) if len(key) == 4 else MatchRow(nombre, *areas, cvegeo=key)
+    is_clave = len(key) == 4
+    municipio, estado = ("Centla", "Tabasco") if is_clave or "," in nombre else (None, None)
+    row = MatchRow(nombre.partition(",")[0], municipio, estado)
+    row = row._replace(clave=key) if is_clave else row._replace(cvegeo=key)
     result = similar.match(row)
     assert [one.id for one in result.candidates[: len(keys)]] == keys
     assert result.outcome == outcome

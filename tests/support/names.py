@@ -86,8 +86,11 @@ def place(
 
 def places_of(table: str) -> list[IndexedPlace]:
     """Return the places of a table: key, name, municipio, estado and population."""
-    rows = ([cell.strip() for cell in line.split("|")] for line in table.strip().splitlines())
-    return [place(int(key), *names, int(people) if people else None) for key, *names, people in rows]
+    places = []
+    for line in table.strip().splitlines():
+        key, nombre, municipio, estado, people = (cell.strip() for cell in line.split("|"))
+        places.append(place(int(key), nombre, municipio, estado, int(people) if people else None))
+    return places
 
 
 def open_index(folder: Path) -> NameIndex:

@@ -8,7 +8,6 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import httpx
-from alembic import command
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
@@ -24,7 +23,7 @@ from tests.model.cutting import Cut
 from tests.model.model import Model, State
 from tests.model.readers import NAMES, RELEASES, Readers
 from tests.support.application import client_of, running_app
-from tests.support.postgres import alembic_config, new_database, run_sql
+from tests.support.postgres import new_database, run_sql
 from tests.support.waiting import PATIENCE, eventually_async
 from tests.support.wire import LOCALIDADES
 
@@ -137,13 +136,6 @@ class Histories(RuleBasedStateMachine):
         expected = self.model.state.with_newest(keep)
         self.change(lambda url: self.changes.retire_all_but(keep, url), expected, cut)
 
-    @rule()
-    def migrate(self) -> None:
-        """Migrate a database that is at the head."""
-        with self.model.changing(self.model.state):
-            self.run(asyncio.to_thread(command.upgrade, alembic_config(self.url), "head"))
-            self.model.settle(self.model.state)
-
     # Faults
 
     @rule()
@@ -198,9 +190,10 @@ class Histories(RuleBasedStateMachine):
         before = self.model.state
         async with through(self.url, cut if self.can_cut else None) as url:
             error = await attempt(lambda: make(url))
-        is_broken_off = await self.repair() or (cut and cut.has_happened)
-        found, self.half_removed = await self._contents(cut)
-        if is_broken_off:
+        if cut and cut.has_happened:  # the last statement may still be running
+            await eventually_async(self._is_over)
+        found, self.half_removed = await self.changes.read(self.url)
+        if cut and cut.has_happened:
             assert found in {before, expected}, (found, before, expected)
         elif expected is None:
             assert isinstance(error, LocalidadesError), error
@@ -210,23 +203,11 @@ class Histories(RuleBasedStateMachine):
             assert found == expected
         await self.settle(found)
 
-    async def repair(self) -> bool:
-        """Undo a fault that may have broken off a change; return whether there was one."""
-        return False
-
-    async def _contents(self, cut: Cut | None) -> tuple[State, list[str]]:
-        """Read the database, after the server has noticed a cut: the last statement may still be running."""
-        if cut and cut.has_happened:
-            query = (
-                "SELECT count(*) = 0 FROM pg_locks JOIN pg_database ON pg_database.oid = database"
-                " WHERE datname = current_database() AND locktype = 'advisory'"
-            )
-
-            async def is_over() -> bool:
-                return bool((await run_sql(self.url, query))[0][0])
-
-            await eventually_async(is_over)
-        return await self.changes.read(self.url)
+    async def _is_over(self) -> bool:
+        """Return whether the server has noticed that a command's connection was cut."""
+        query = "SELECT count(*) = 0 FROM pg_locks JOIN pg_database ON pg_database.oid = database"
+        query += " WHERE datname = current_database() AND locktype = 'advisory'"
+        return bool((await run_sql(self.url, query))[0][0])
 
     async def settle(self, state: State) -> None:
         """Wait until the service shows a state; readers ask meanwhile."""

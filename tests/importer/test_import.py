@@ -27,7 +27,7 @@ from tests.support.database import SOMEBODY_WAITS, assert_nothing_left, connecte
 from tests.support.http_server import Response, at_paths, http_server
 from tests.support.postgres import new_database
 from tests.support.records import record_of
-from tests.support.waiting import eventually_async, in_thread
+from tests.support.waiting import PATIENCE, eventually_async, in_thread
 from tests.support.wire import ROOT
 
 # Steps of an import from a path, and all but the last before anything is published.
@@ -445,7 +445,7 @@ def start_import(url: str, source: str, moment: str) -> subprocess.Popen[str]:
 
 def kill_import(url: str, source: str, moment: str) -> None:
     with start_import(url, source, moment) as importer:
-        output = importer.communicate(timeout=60)
+        output = importer.communicate(timeout=2 * PATIENCE)
     assert importer.returncode == -signal.SIGKILL, output
 
 

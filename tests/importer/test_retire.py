@@ -35,7 +35,7 @@ from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.commands import invoke
 from tests.support.database import SOMEBODY_WAITS, connected, photograph, read_release, rows_of
 from tests.support.postgres import execute, new_database
-from tests.support.waiting import eventually_async, in_thread
+from tests.support.waiting import PATIENCE, eventually_async, in_thread
 from tests.support.wire import ROOT, environment, run
 
 LIST = "/api/census/localidades/"
@@ -273,7 +273,7 @@ async def kill(url: str, name: str, moment: str) -> None:
             assert await other.fetchval(IS_PENDING)
         else:
             with start(url, name, moment) as retirer:
-                output = await asyncio.to_thread(retirer.communicate, timeout=60)
+                output = await asyncio.to_thread(retirer.communicate, timeout=2 * PATIENCE)
             assert retirer.returncode == -signal.SIGKILL, output
             await until(other, LOCK_IS_FREE)
 

@@ -3,6 +3,7 @@ import io
 import json
 import re
 from time import process_time
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -30,14 +31,12 @@ def cells_of(data: bytes, *, header_row: int | None = None, **named: str) -> lis
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-@pytest.mark.parametrize("last", [True, False])
-def test_any_delimiter_and_line_ending_is_recognized(delimiter: str, end: str, *, last: bool) -> None:
-    lines = [["nombre", "estado"], ["El Peñón", "Jal."], ["Ixtapa", ""]]
-    data = end.join(map(delimiter.join, lines)) + (end if last else "")
-    assert cells_of(data.encode()) == [
-        {"nombre": "El Peñón", "estado": "Jal."},
-        {"nombre": "Ixtapa", "estado": None},
-    ]
+def test_any_delimiter_and_line_ending_is_recognized(delimiter: str, end: str) -> None:
+    data = end.join(map(delimiter.join, [["nombre", "estado"], ["El Peñón", "Jal."], ["Ixtapa", ""]]))
+    for body in (data, data + end):
+        assert cells_of(body.encode()) == [
+            {"nombre": "El Peñón", "estado": "Jal."}, {"nombre": "Ixtapa", "estado": None}
+        ]  # fmt: skip
 
 
 @given(st.lists(st.tuples(CELL, CELL), max_size=6), DELIMITER, st.sampled_from(["\n", "\r\n"]))
@@ -97,20 +96,25 @@ def test_common_headers_are_recognized(header: str, role: str | None) -> None:
     assert len(row.cells) == 1 + (role is not None) + (other != "nota")
 
 
-def test_column_x_without_y_is_not_a_longitude() -> None:
-    assert cells_of(b"nombre,x\nIxtapa,si\n") == [{"nombre": "Ixtapa"}]
-
-
-def test_area_name_takes_precedence_over_its_key() -> None:
-    body = b"CVE_ENT,NOM_ENT,CVE_MUN,NOM_MUN,CVE_LOC,NOM_LOC\n14,Jalisco,039,Guadalajara,0001,Guadalajara\n"
-    (cells,) = cells_of(body)
-    named = {"nombre": "Guadalajara", "municipio": "Guadalajara", "estado": "Jalisco"}
-    assert cells == {**named, "cve_mun": "039", "clave": "0001"}
-
-
-def test_known_header_comes_before_one_that_is_much_like_it() -> None:
-    (cells,) = cells_of(b"Localidad (opcional),Localidad,Estado (requerido),ESTADO *\nA,B,C,D\n")
-    assert cells == {"nombre": "B", "estado": "D"}
+@pytest.mark.parametrize(
+    ("body", "cells"),
+    [
+        (b"nombre,x\nIxtapa,si\n", {"nombre": "Ixtapa"}),  # no longitude without a latitude
+        (b"CVE_ENT,NOM_ENT,CVE_MUN,NOM_MUN,CVE_LOC,NOM_LOC\n14,Jalisco,039,Guadalajara,0001,Guadalajara\n",
+         {"nombre": "Guadalajara", "municipio": "Guadalajara", "estado": "Jalisco", "cve_mun": "039", "clave": "0001"}),
+        (b"Localidad (opcional),Localidad,Estado (requerido),ESTADO *\nA,B,C,D\n", {"nombre": "B", "estado": "D"}),
+        (b'nombre;mun;cvegeo;lat;lon\n ;39.0;140390001.0;"20,67";-1.033E+02\n',
+         {"nombre": None, "municipio": "39", "cvegeo": "140390001", "latitud": 20.67, "longitud": -103.3}),
+        (b"cvegeo,lat,lon\nN/D,NULL,-\n", {"cvegeo": None, "latitud": None, "longitud": None}),
+        # The download for Excel, and keys with an apostrophe.
+        (b'\xef\xbb\xbfcvegeo,clave,nombre,estado_id\r\n="010010001",="0001","Aguascalientes",="01"\r\n',
+         {"cvegeo": "010010001", "clave": "0001", "nombre": "Aguascalientes", "estado": "01"}),
+        (b"cvegeo,mun\n'010010001,'01001\n", {"cvegeo": "010010001", "municipio": "01001"}),
+        (b"nota,nombre,nota,NOMBRE DEL CENTRO\na,Ixtapa,b,c\n", {"nombre": "Ixtapa"}),
+    ],
+)  # fmt: skip
+def test_cells_are_read_as_programs_write_them(body: bytes, cells: dict[str, object]) -> None:
+    assert cells_of(body) == [cells]
 
 
 def test_named_columns_are_not_guessed() -> None:
@@ -120,46 +124,25 @@ def test_named_columns_are_not_guessed() -> None:
     assert cells_of(body, nombre="lugar DEL evento")[0]["nombre"] == "Ixtapa"
 
 
-def test_keys_and_degrees_altered_by_a_spreadsheet_are_read() -> None:
-    (cells,) = cells_of(b'nombre;mun;cvegeo;lat;lon\n ;39.0;140390001.0;"20,67";-1.033E+02\n')
-    assert cells == {"nombre": None, "municipio": "39", "cvegeo": "140390001", "latitud": 20.67, "longitud": -103.3}
-    (cells,) = cells_of(b"cvegeo,lat,lon\nN/D,NULL,-\n")
-    assert set(cells.values()) == {None}
-
-
-@pytest.mark.parametrize(
-    ("line", "problem"),
-    [
-        ("Ixtapa,20,-105,más,y más", "It has 5 cells and the header 3"),
-    ],
-)
-def test_bad_row_does_not_affect_the_others(line: str, problem: str) -> None:
-    body = f"nombre,lat,lon\nFrontera,18,-92\n{line}\nIxtapa,20,-105\n"
-    rows = rows_in(body.encode())
+def test_bad_row_does_not_affect_the_others() -> None:
+    rows = rows_in("nombre,lat,lon\nFrontera,18,-92\nIxtapa,20,-105,más,y más\nIxtapa,20,-105\n".encode())
     assert [row.problem is None for row in rows] == [True, False, True]
-    assert problem in (rows[1].problem or "")
-    assert rows[1].sent == line.split(",")
+    assert "It has 5 cells and the header 3" in (rows[1].problem or "")
+    assert rows[1].sent == ["Ixtapa", "20", "-105", "más", "y más"]
 
 
 @pytest.mark.parametrize(
-    ("line", "role"),
-    [("Ixtapa,veinte,-105", "latitud"), ("Ixtapa,1_0,-105", "latitud"), ("Ixtapa,nan,inf", "longitud")],
-)
-def test_bad_coordinate_drops_the_point(line: str, role: str) -> None:
-    (row,) = rows_in(f"nombre,lat,lon\n{line}\n".encode())
-    assert (row.problem, row.note) == (None, f"`{role}` can't be read as degrees, such as 20.6736.")
-    assert row.cells == {"nombre": "Ixtapa", "latitud": None, "longitud": None}
-
-
-@pytest.mark.parametrize(
-    ("line", "note"),
+    ("point", "note"),
     [
-        ("Ixtapa,91,-105", "`latitud` must be decimal degrees from -90 to 90, such as 20.6736."),
-        ("Ixtapa,20,1021799", "`longitud` must be decimal degrees from -180 to 180, such as 20.6736."),
+        ("veinte,-105", "`latitud` can't be read as degrees, such as 20.6736."),
+        ("1_0,-105", "`latitud` can't be read as degrees, such as 20.6736."),
+        ("nan,inf", "`longitud` can't be read as degrees, such as 20.6736."),
+        ("91,-105", "`latitud` must be decimal degrees from -90 to 90, such as 20.6736."),
+        ("20,1021799", "`longitud` must be decimal degrees from -180 to 180, such as 20.6736."),
     ],
 )
-def test_degrees_beyond_their_range_drop_the_point(line: str, note: str) -> None:
-    (row,) = rows_in(f"nombre,lat,lon\n{line}\n".encode())
+def test_bad_coordinate_drops_the_point(point: str, note: str) -> None:
+    (row,) = rows_in(f"nombre,lat,lon\nIxtapa,{point}\n".encode())
     assert (row.problem, row.note) == (None, note)
     assert row.cells == {"nombre": "Ixtapa", "latitud": None, "longitud": None}
 
@@ -187,12 +170,11 @@ def test_of_a_very_long_cell_the_beginning_is_read_and_everything_sent_back() ->
     ("body", "media_type"),
     [
         (b"nombre" + b",x" * 16_000 + b"\nIxtapa\n", CSV),
-        (b"nombre," + b"x" * 500_000 + b"\nIxtapa\n", CSV),
         (("nombre," + "\N{CJK UNIFIED IDEOGRAPH-7530}" * 300_000 + "\nIxtapa\n").encode(), CSV),
         (json.dumps({"nombre": "Ixtapa"} | dict.fromkeys(map(str, range(16_000)), 1)).encode(), NDJSON),
         (b'{"rows":[' + b'{"nombre":"Ixtapa"},' * 20_000 + b'{"nombre":"Ixtapa"}]}', JSON),
     ],
-    ids=["equal headers", "a long header", "a header in Chinese", "many members", "many rows"],
+    ids=["equal headers", "a header in Chinese", "many members", "many rows"],
 )
 def test_time_is_in_proportion_to_the_length_of_a_body(body: bytes, media_type: MediaType) -> None:
     began = process_time()
@@ -208,35 +190,25 @@ def test_row_has_no_more_cells_than_a_sheet() -> None:
     assert row.problem == "It has more than 16,384 members."
 
 
-def test_unused_columns_may_be_repeated() -> None:
-    assert cells_of(b"nota,nombre,nota,NOMBRE DEL CENTRO\na,Ixtapa,b,c\n") == [{"nombre": "Ixtapa"}]
+def test_column_that_is_used_may_not_be_repeated() -> None:
     body = b"Nombre,nombre,NOMBRE\nAna,Ixtapa,x\n"
     assert cells_of(body, nombre="nombre") == [{"nombre": "Ixtapa"}]  # the only one that is written so
     with pytest.raises(UnreadableBodyError, match="the column `Nombre` twice"):
         rows_in(body)
 
 
-def test_csv_download_for_excel_is_read() -> None:
-    body = b'\xef\xbb\xbfcvegeo,clave,nombre,estado_id\r\n="010010001",="0001","Aguascalientes",="01"\r\n'
-    assert cells_of(body) == [
-        {"cvegeo": "010010001", "clave": "0001", "nombre": "Aguascalientes", "estado": "01"}
-    ]  # fmt: skip
-    assert cells_of(b"cvegeo,mun\n'010010001,'01001\n") == [{"cvegeo": "010010001", "municipio": "01001"}]
-
-
-@pytest.mark.parametrize("line", ["sep=;", "SEP=;", '"sep=;"'])
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_sep_line_is_skipped(line: str, end: str) -> None:
-    body = f"{line}{end}nombre;Nota, con, comas{end}Ixtapa;x{end}".encode()
-    source = open_rows(body)
+@pytest.mark.parametrize("line", ["sep=;\n", "SEP=;\r\n", '"sep=;"\r'])
+def test_sep_line_is_skipped(line: str) -> None:
+    source = open_rows(f"{line}nombre;Nota, con, comas\nIxtapa;x\n".encode())
     (row,) = source
     assert (row.number, row.cells, row.sent) == (3, {"nombre": "Ixtapa"}, ["Ixtapa", "x"])
     assert (source.layout.delimiter, source.layout.columns) == (";", ["nombre", "Nota, con, comas"])
+    assert [(row.number, row.cells["nombre"]) for row in rows_in(b"sep=,\nTequila, Jal.\n")] == [(2, "Tequila, Jal.")]
 
 
 @pytest.mark.parametrize(("media_type", "rows"), [(CSV, (b"nombre\nx\n", b"y\n")), (NDJSON, (b"1\n", b"2\n"))])
 def test_many_empty_lines_are_read_fast(media_type: MediaType, rows: tuple[bytes, bytes]) -> None:
-    source = reader(media_type, io.BytesIO((b"\n" * 1_000_000).join([*rows, b""])), ROLES)
+    source = reader(media_type, io.BytesIO((b"\n" * 300_000).join([*rows, b""])), ROLES)
     assert sum(1 for _ in source.check()) > 2
     assert source.count == 2
     coming, found, slices = source.rows(), 0, 0
@@ -262,34 +234,27 @@ def test_missing_cells_are_empty_and_extra_empty_cells_are_ignored() -> None:
     [
         (b"", "The file is empty: begin it with a line such as `nombre,municipio,estado`"),
         (b"\n\r\n", "The file is empty"),
-        (b"\n" * 1_000_000 + b"nombre\n", "The file is empty"),
         (b"sep=;\n" + b"\n" * 1_000_000 + b"nombre\n", "The file is empty"),
         (b"sep=;\n", "The file is empty"),
         (b"\xef\xbb\xbf", "The file is empty"),
         (b"Guadalajara,14\nIxtapa,14\n", "The first line names no column for `nombre`"),
-        (b"sitio,nota\nCentla,Tabasco\n", "The first line names no column for `nombre`"),
-        (
-            b"a;b;c;d\n",
-            "The first line names no column for `nombre`, or `cvegeo`, or `clave`, or `municipio`, or `estado`: begin",
-        ),
+        (b"a;b;c;d\n",
+         "The first line names no column for `nombre`, or `cvegeo`, or `clave`, or `municipio`, or `estado`: begin"),
+        (b"sitio,nota\nTequila,Jalisco\n", "The first line names no column"),
+        (b"Tequila;Tequila\n", "The first line names no column"),
+        (b"1,2,x,Jalisco\n", "The first line names no column"),
         (b'nombre,estado\nx,y\n"Ixtapa,Jal.\nz,w\n', "A quote in line 3 is never closed"),
-        (b'"nombre,estado\nx,y\n', "A quote in line 1"),
-        (b'nombre\n"' + b"x\n" * 800_000, "A quote in line 2"),
         (b'nombre\n"' + b"x\n" * 600_000 + b'"\n', "A quote in line 2 is not closed within 1 MB: close it"),
         (b"Localidad,folio,localidad\nx,1,y\n", "The first line has the column `Localidad` twice: rename or remove"),
-        (b"nombre,lat,lon,lat\nx,1,2,3\n", "The first line has the column `lat` twice: rename or remove one of them."),
         (b'nombre\nx\n\ny\n"z\n' + b'","\n' * 400_000, "A quote in line 5 is not closed within 1 MB"),
-        (b"nombre\nx\n" + b"x" * 1_100_000, "A line is longer than 1 MB"),
         (b"nombre\nx\n" + "\u00f1".encode() * 1_100_000, "A line is longer than 1 MB"),
-        (b'nombre\nx\n"', "A quote in line 3 is never closed"),
         (b"nombre" + b"," * 16_384, "The first line has more than 16,384 columns"),
         ("nombre\nx\n".encode("utf-16"), "The file is UTF-16: save it as CSV (UTF-8)."),
         ("nombre\nx\n".encode("utf-16-le"), "The file is not text, or is UTF-16"),
         (b"PK\x03\x04" + b"\0" * 20, "The workbook can't be read: save it as .xlsx"),
         (b"\x1f\x8b\x08" + bytes(range(256)), "The file is compressed with gzip"),
-        (b"PK\x03\x04" + b"x" * 2_000_000, "The workbook can't be read"),
     ],
-)
+)  # fmt: skip
 def test_unreadable_file_is_explained(body: bytes, sentence: str) -> None:
     with pytest.raises(UnreadableBodyError) as caught:
         open_rows(body)
@@ -324,12 +289,6 @@ def test_list_without_a_header_is_one_of_places(body: bytes, cells: list[dict[st
     assert source.layout.columns == [*cells[0]]
 
 
-@pytest.mark.parametrize("body", [b"sitio,nota\nTequila,Jalisco\n", b"Tequila;Tequila\n", b"1,2,x,Jalisco\n"])
-def test_list_whose_first_line_does_not_end_with_an_estado_needs_a_header_or_a_word(body: bytes) -> None:
-    with pytest.raises(UnreadableBodyError, match="The first line names no column"):
-        open_rows(body)
-
-
 @pytest.mark.parametrize(
     ("body", "named", "cells"),
     [
@@ -343,48 +302,33 @@ def test_columns_without_a_header_are_named_by_their_numbers(
     body: bytes, named: dict[str, str], cells: list[dict[str, str]]
 ) -> None:
     assert [row.cells for row in rows_in(body, named=named, header_row=0)] == cells
+    if named:
+        assert open_rows(body, named=named, header_row=0).layout.columns == ["", "nombre", "", "estado"]
 
 
-def test_unnamed_columns_without_a_header_have_no_role() -> None:
-    assert open_rows(b"7,Tequila,x\n", named={"nombre": "2"}, header_row=0).layout.columns == ["", "nombre", ""]
-
-
-@pytest.mark.parametrize("number", ["0", "4", "x", "\u00b2"])
-def test_number_of_a_column_without_a_header_is_checked(number: str) -> None:
-    sentence = r"^Without a header, name the column of `nombre` by its number, from 1 to 3\.$"
-    with pytest.raises(UnreadableBodyError, match=sentence):
-        open_rows(b"7,Tequila,x\n", named={"nombre": number}, header_row=0)
-
-
-def test_many_columns_without_a_header_have_to_be_named() -> None:
-    with pytest.raises(UnreadableBodyError, match=r"^The file has 4 columns and no header: say the number of each"):
-        open_rows(b"7,Tequila,x,Jal.\n", header_row=0)
-
-
-def test_only_tables_have_a_header() -> None:
-    with pytest.raises(UnreadableBodyError, match=r"^Only CSV and workbooks have a header: leave out `header_row`\.$"):
-        open_rows(b"{}", NDJSON, header_row=0)
-    with pytest.raises(UnreadableBodyError, match=r"^Only a workbook \(.xlsx\) may have rows above its header"):
-        open_rows(b"nombre\nx\n", header_row=2)
-
-
-def test_first_row_of_csv_can_be_said_to_be_the_header() -> None:
-    assert open_rows(b"nombre\nx\n", header_row=1).count == 1
-    with pytest.raises(UnreadableBodyError, match="The first line names no column"):
-        open_rows(b"Tequila, Jal.\n", header_row=1)
+@pytest.mark.parametrize(
+    ("body", "media_type", "options", "sentence"),
+    [
+        *((b"7,Tequila,x\n", CSV, {"header_row": 0, "named": {"nombre": number}},
+           "Without a header, name the column of `nombre` by its number, from 1 to 3.") for number in "04x\u00b2"),
+        (b"7,Tequila,x,Jal.\n", CSV, {"header_row": 0},
+         "The file has 4 columns and no header: say the number of each"),
+        (b"{}", NDJSON, {"header_row": 0}, "Only CSV and workbooks have a header: leave out `header_row`."),
+        (b"nombre\nx\n", CSV, {"header_row": 2}, "Only a workbook (.xlsx) may have rows above its header"),
+        (b"Tequila, Jal.\n", CSV, {"header_row": 1}, "The first line names no column"),
+        # A header is not echoed.
+        (b"sitio\nTequila\n", CSV, {"header_row": 1, "named": {"nombre": "lugar"}},
+         "The first line does not have the header that was named for `nombre`."),
+    ],
+)  # fmt: skip
+def test_header_that_is_not_as_it_was_said_is_explained(
+    body: bytes, media_type: MediaType, options: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(UnreadableBodyError) as caught:
+        open_rows(body, media_type, **options)
+    assert str(caught.value).startswith(sentence)
 
 
 def test_column_alone_has_names_whatever_it_is_called() -> None:
     assert cells_of(b"sitio\nTequila\n", header_row=1) == [{"nombre": "Tequila"}]
     assert cells_of(b"cvegeo\n140390001\n", header_row=1) == [{"cvegeo": "140390001"}]
-    with pytest.raises(UnreadableBodyError, match="not have the header that was named"):
-        cells_of(b"sitio\nTequila\n", header_row=1, nombre="lugar")
-
-
-def test_missing_named_column_is_explained_without_echoing_its_header() -> None:
-    with pytest.raises(UnreadableBodyError, match=r"not have the header that was named for `nombre`\."):
-        rows_in(b"a,b\n1,2\n", named={"nombre": "Lugar"})
-
-
-def test_line_that_names_the_delimiter_is_no_place_of_a_list() -> None:
-    assert [(row.number, row.cells["nombre"]) for row in rows_in(b"sep=,\nTequila, Jal.\n")] == [(2, "Tequila, Jal.")]

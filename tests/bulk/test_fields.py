@@ -2,14 +2,13 @@
 
 import csv
 import io
-import json
 from typing import Any
 
 import openpyxl
 import pytest
 
-from localidades_api.bulk.answers import describe_match, describe_problem, match_row
-from localidades_api.bulk.columns import MATCH_COLUMNS, match_columns
+from localidades_api.bulk.answers import describe_match, match_row
+from localidades_api.bulk.columns import match_columns
 from localidades_api.bulk.formats import XLSX, MediaType
 from localidades_api.bulk.writers import writer
 from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT
@@ -17,7 +16,7 @@ from localidades_api.catalogue.schemas import Match
 from localidades_api.names.fields import read_fields
 from localidades_api.names.index import NameIndex
 from localidades_api.names.rows import Candidate, MatchResult
-from tests.support.bulk import CSV, NDJSON, open_rows, rows_in
+from tests.support.bulk import CSV, open_rows, rows_in
 
 # The first is certain, the second one of two, the third unlike any place, and the fourth can't be read.
 ROWS = b"folio,nombre,municipio\n1,Zaragoza,Zaragoza\n2,Ninguno,Centro\n3,Xochitepec,Centla\n4,,\n"
@@ -52,12 +51,6 @@ def test_answers_and_candidates_have_the_fields_beside_their_labels(index: NameI
         assert {one[name] for name in fields} == {None}
 
 
-def test_default_fields_are_names(index: NameIndex) -> None:
-    [row] = rows_in(b"nombre,municipio\nZaragoza,Zaragoza\n")
-    assert match_row(row, index) == match_row(row, index, fields=["nombre", "municipio", "estado"])
-    assert describe_problem("It has none.") == describe_problem("It has none.", MATCHED_BY_DEFAULT)
-
-
 def test_answer_with_every_field_matches_its_schema(index: NameIndex) -> None:
     for answer in answers(index, list(MATCHED)):
         checked = Match.model_validate({"sent": None, "row": 1, **answer}, strict=True)
@@ -76,27 +69,13 @@ def test_result_that_is_an_area_has_its_fields(index: NameIndex, id_: int, nombr
         assert answer["poblacion"] is None
 
 
-def test_columns_of_the_fields_follow_the_label() -> None:
-    before, after = ["outcome", "cvegeo", "label"], ["score", "margin", "faults", "candidates", "withdrawn", "problem"]
-    assert list(MATCH_COLUMNS.cells) == [*before, *after]
-    assert list(match_columns(NAMES).cells) == [*before, *NAMES, *after]
-    assert match_columns(()) == MATCH_COLUMNS
-
-
 def test_table_has_the_fields_of_certain_places_only(index: NameIndex) -> None:
     rows = list(csv.DictReader(io.StringIO(written(index, CSV, NAMES).decode())))
+    assert [name.removeprefix("match_") for name in rows[0]][4:11] == ["cvegeo", "label", *NAMES]
     place = read_fields(index, 50380001, NAMES)
-    assert rows[0]["match_cvegeo"] == "050380001"
+    assert (rows[0]["match_cvegeo"], rows[0]["match_cve_ent"]) == ("050380001", "05")
     assert {name: rows[0][f"match_{name}"] for name in NAMES} == {name: str(place[name]) for name in NAMES}
-    assert rows[0]["match_cve_ent"] == "05"
     assert [rows[at][f"match_{name}"] for at in (1, 2, 3) for name in NAMES] == [""] * 3 * len(NAMES)
-
-
-def test_lines_of_json_have_the_fields_of_every_answer(index: NameIndex) -> None:
-    lines = [json.loads(line) for line in written(index, NDJSON, NAMES).splitlines()]
-    assert [{name: one[name] for name in NAMES} for one in lines[:2]] == [
-        read_fields(index, one["id"], NAMES) for one in lines[:2]
-    ]
 
 
 def test_workbook_has_numbers_as_numbers_and_keys_as_text(index: NameIndex) -> None:

@@ -57,14 +57,10 @@ def test_members_are_recognized_in_each_row() -> None:
         (b"nombre,estado", "It is not JSON."),
         (b'["Ixtapa"]', "It is no object."),
         (b'{"Localidad": "Ixtapa", "LOCALIDAD": "x"}', "It has `Localidad` twice: rename or remove one of them."),
-        (
-            b'{"lugar del evento": "Ixtapa"}',
-            "It has no `nombre`, or `cvegeo`, or `clave`, or `municipio`, or `estado`.",
-        ),
+        (b'{"lugar del evento": 1}', "It has no `nombre`, or `cvegeo`, or `clave`, or `municipio`, or `estado`."),
         (b'{"nombre": ["Ixtapa"]}', "`nombre` must be a text or a number."),
         (b'{"nombre": true}', "`nombre` must be a text or a number."),
         (b'{"nombre": "x", "lat": 1e300, "lon": 0}', "`latitud` is a number beyond any key or degree."),
-        (b'{"nombre": "x", "cvegeo": 1' + b"0" * 100 + b"}", "`cvegeo` is a number beyond any key or degree."),
         (b'{"nombre": "x", "cvegeo": 1' + b"0" * 5000 + b"}", "It is not JSON."),
         (b'{"nombre": "\\ud800"}', "It is not JSON."),
         (b'{"nombre": ' + b"[" * 5000 + b"]" * 5000 + b"}", "It is not JSON."),
@@ -81,19 +77,24 @@ def test_placeholders_for_missing_values_are_read_as_none() -> None:
     assert row.cells == {"nombre": None, "cvegeo": "140390001", "latitud": None, "longitud": None}
 
 
-def test_windows_1252_line_is_read() -> None:
+def test_encoding_of_lines_may_be_windows_1252_and_that_of_documents_not() -> None:
     (row,) = rows_in('{"nombre": "Peñón"}'.encode("cp1252"), NDJSON)
     assert row.cells == {"nombre": "Peñón"}
+    for body, sentence in {
+        '{"rows": [{"nombre": "Peñón"}]}'.encode("cp1252"): "The JSON is not UTF-8",
+        '{"rows": []}'.encode("utf-16"): "The file is UTF-16",
+        b'{"rows": [{"nombre": "Pe\xc3': "The JSON is not UTF-8",
+    }.items():
+        with pytest.raises(UnreadableBodyError, match=sentence):
+            rows_in(body, JSON)
 
 
 @pytest.mark.parametrize(
     ("body", "sentence"),
     [
         ("", 'The JSON does not begin with {"rows": ['),
-        ('[{"nombre": "x"}]', 'The JSON does not begin with {"rows": ['),
         ('{"filas": [', 'The JSON does not begin with {"rows": ['),
         (" " * 5000, 'The JSON does not begin with {"rows": ['),
-        ('{"rows": [{"nombre": "x"}', "The JSON is broken at row 2: it ends too early."),
         ('{"rows": [{"nombre": "x"}]', "The JSON is broken at row 2: it ends too early."),
         ('{"rows": [{"nombre": "x"},]}', "The JSON is broken at row 2: "),
         ('{"rows": [,]}', "The JSON is broken at row 1: "),
@@ -112,12 +113,3 @@ def test_unreadable_document_is_explained(body: str, sentence: str) -> None:
     with pytest.raises(UnreadableBodyError) as caught:
         open_rows(body.encode(), JSON)
     assert str(caught.value).startswith(sentence)
-
-
-def test_document_in_another_encoding_is_explained() -> None:
-    with pytest.raises(UnreadableBodyError, match="The JSON is not UTF-8"):
-        rows_in('{"rows": [{"nombre": "Peñón"}]}'.encode("cp1252"), JSON)
-    with pytest.raises(UnreadableBodyError, match="The file is UTF-16"):
-        rows_in('{"rows": []}'.encode("utf-16"), JSON)
-    with pytest.raises(UnreadableBodyError, match="The JSON is not UTF-8"):
-        rows_in(b'{"rows": [{"nombre": "Pe\xc3', JSON)

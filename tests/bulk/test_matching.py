@@ -39,18 +39,13 @@ def test_ambiguous_row_lists_candidates_by_likelihood(index: NameIndex) -> None:
     assert len(found["candidates"]) <= 5
 
 
-def test_row_without_a_similar_place_has_no_key(index: NameIndex) -> None:
+def test_row_without_a_place_has_no_key(index: NameIndex) -> None:
     found = answer(index, "nombre,municipio,estado\nXochitepec,Centla,Tabasco\n")
     assert (found["outcome"], found["cvegeo"], found["score"], found["margin"]) == ("none", None, None, None)
-
-
-def test_withdrawn_key_is_reported(index: NameIndex) -> None:
     found = answer(index, "cvegeo\n270030099\n")
     assert (found["outcome"], found["withdrawn"]) == ("none", "270030099")
-
-
-def test_former_key_leads_to_its_successor(index: NameIndex) -> None:
-    found = answer(index, "cvegeo\n180040112\n")
+    assert answer(index, "Entidad,Municipio,Localidad\n14,39,9999\n")["outcome"] == "none"
+    found = answer(index, "cvegeo\n180040112\n")  # a former key
     assert (found["cvegeo"], [fault["code"] for fault in found["faults"]]) == ("140670031", ["former_key"])
 
 
@@ -58,42 +53,58 @@ def test_former_key_leads_to_its_successor(index: NameIndex) -> None:
     ("body", "key"),
     [
         ("cvegeo\n50380001\n", "050380001"),
-        ("Clave\n140390001\n", "140390001"),
-        ("cve_ent,cve_mun,cve_loc\n14,039,1\n", "140390001"),
         ("cve_ent,cve_mun,nom_loc\n14,39,Puente de Arcediano\n", "140390045"),
         ('{"cve_ent": 14, "cve_mun": 39.0, "cve_loc": 1}', "140390001"),
         ("nombre,cvegeo\nGuadalajara,ND\n", "140390001"),
-        ("CVE_ENT,CVE_MUN,CVE_LOC,NOM_LOC\n14,067,0021,El Colorado\n", "140670021"),
         ("cve_ent,cve_mun,cve_loc,nom_loc\n14,67,21.0,El Colorado\n", "140670021"),
         ("cve_mun,cve_loc,nom_loc\n14067,21,El Colorado\n", "140670021"),
         ("cve_loc,nom_loc\n140670021,El Colorado\n", "140670021"),
         ("cvegeo,cve_loc,nom_loc\n14067,0021,El Colorado\n", "140670021"),
         ("municipio_id,clave,nombre\n14067,0021,El Colorado\n", "140670021"),
         ("entidad,clave localidad\nJalisco,670021\n", "140670021"),
+        # Digits in every column are claves.
+        ("Entidad,Municipio,Localidad\n14,39,45\n", "140390045"),
+        ("Municipio,Localidad\n14039,45\n", "140390045"),
+        ("Entidad,Municipio,Localidad\nJalisco,14039,45\n", "140390045"),
+        ('{"Entidad": 14, "Municipio": 39, "Localidad": 45}', "140390045"),
+        ("cve_agee,cve_agem,cve_loc\n14,039,0045\n", "140390045"),
+        ("ent_resid,mun_resid,loc_resid\n14,39,45\n", "140390045"),
+        # The key of a municipio says which of two of one name, or one whose name is not known; not against the name.
+        ("nom_ent,nom_mun,cve_mun,nom_loc\nOaxaca,San Juan Mixtepec,209,El Rosario\n", "202090002"),
+        ("nom_ent,nom_mun,cve_mun,nom_loc\nOaxaca,Mixtepec bis,208,El Rosario\n", "202080002"),
+        ("nom_ent,nom_mun,cve_mun,nom_loc\nJalisco,Guadalajara,067,Guadalajara\n", "140390001"),
     ],
 )
-def test_keys_are_read_as_spreadsheets_write_them(index: NameIndex, body: str, key: str | None) -> None:
+def test_keys_are_read_as_spreadsheets_write_them(index: NameIndex, body: str, key: str) -> None:
     assert answer(index, body)["cvegeo"] == key
 
 
+OF_MUNICIPIO = "`cvegeo` has the key of its `municipio`; that of a locality has nine digits."
+
+
 @pytest.mark.parametrize(
-    ("body", "problem"),
+    ("body", "kind", "problem"),
     [
-        ("nombre,estado\n  ,Jalisco\n", "Its `nombre` is empty, and it has no key to go by."),
-        ("cvegeo\nA12\n", "`cvegeo` must be a key of nine digits at most; leave it empty to go by the name."),
-        ("cvegeo\n1.4039E+08\n", "A spreadsheet has rounded `cvegeo`: format it as text there, and enter it again."),
-        ("cvegeo\n1234567890\n", "`cvegeo` must be a key of nine digits at most; leave it empty to go by the name."),
-        ("nombre,cvegeo\n,14039\n", "`cvegeo` has the key of its `municipio`; that of a locality has nine digits."),
-        ("nombre,cvegeo\n,5038\n", "`cvegeo` has the key of its `municipio`; that of a locality has nine digits."),
-        ("nombre,cvegeo\n,14\n", "`cvegeo` has the key of its `estado`; that of a locality has nine digits."),
-        ("municipio,estado\n,Jalisco\n", "Its `municipio` is empty, and it has no key to go by."),
-        ("estado,nota\n,1\n", "Its `estado` is empty, and it has no key to go by."),
-        ("cve_mun,cve_loc\n,0001\n", "Its `clave` is that of a place in a municipio: give the `municipio` as well."),
-        ("cve_loc\n670021\n", "Its `clave` has the keys of a municipio and a place: give the `estado` as well."),
+        ("nombre,estado\n  ,Jalisco\n", None, "Its `nombre` is empty, and it has no key to go by."),
+        ("cvegeo\nA12\n", None, "`cvegeo` must be a key of nine digits at most; leave it empty to go by the name."),
+        ("cvegeo\n1.4039E+08\n", None,
+         "A spreadsheet has rounded `cvegeo`: format it as text there, and enter it again."),
+        ("nombre,cvegeo\n,5038\n", None, OF_MUNICIPIO),
+        ("nombre,cvegeo\n,14\n", None, "`cvegeo` has the key of its `estado`; that of a locality has nine digits."),
+        ("municipio,estado\n,Jalisco\n", None, "Its `municipio` is empty, and it has no key to go by."),
+        ("estado,nota\n,1\n", None, "Its `estado` is empty, and it has no key to go by."),
+        ("cve_mun,cve_loc\n,0001\n", None,
+         "Its `clave` is that of a place in a municipio: give the `municipio` as well."),
+        ("cve_loc\n670021\n", None, "Its `clave` has the keys of a municipio and a place: give the `estado` as well."),
+        ("municipio,cvegeo\nCentla,140390001\n", "municipio",
+         "`cvegeo` must be the key of its `municipio`; leave it empty to go by the name."),
+        ("estado,cvegeo\nTabasco,140\n", "estado",
+         "`cvegeo` must be the key of its `estado`; leave it empty to go by the name."),
+        ("cvegeo\n14039\n", "localidad", OF_MUNICIPIO),
     ],
-)
-def test_row_with_a_problem_has_no_key(index: NameIndex, body: str, problem: str) -> None:
-    found = answer(index, body)
+)  # fmt: skip
+def test_row_with_a_problem_has_no_key(index: NameIndex, body: str, kind: PlaceKind | None, problem: str) -> None:
+    found = answer(index, body, kind)
     assert (found["outcome"], found["problem"]) == ("problem", problem)
     assert (found["cvegeo"], found["score"], found["faults"], found["candidates"]) == (None, None, [], [])
 
@@ -105,9 +116,7 @@ def test_row_with_a_problem_has_no_key(index: NameIndex, body: str, problem: str
         ("20.7", "-105.2 E", "`longitud` can't be read as degrees, such as 20.6736."),
         ("20.7", "", "`latitud` and `longitud` belong together: give both, or neither."),
         ("", "-105.2", "`latitud` and `longitud` belong together: give both, or neither."),
-        ("0", "0", "`latitud` and `longitud` are not in Mexico."),
         ("-20.7", "105.2", "`latitud` and `longitud` are not in Mexico."),
-        ("99.9", "99.9", "`latitud` must be decimal degrees from -90 to 90, such as 20.6736."),
         ("471234.5", "2289654.1", "`latitud` must be decimal degrees from -90 to 90, such as 20.6736."),
     ],
 )
@@ -131,12 +140,7 @@ def test_point_without_its_minus_or_swapped_is_that_of_the_place(index: NameInde
     ("body", "key", "note"),
     [
         ("cvegeo,nombre\n27004,Guadalajara\n", "270040052", "`municipio`, not of a locality: the row was matched by"),
-        ("cvegeo,nombre\n5038,Zaragoza\n", "050380001", "`municipio`, not of a locality: the row was matched by"),
-        (
-            "cvegeo,nombre,mun\n27004,Guadalajara,14039\n",
-            "140390001",
-            "`municipio`, not of a locality: it was left out.",
-        ),
+        ("cvegeo,nombre,mun\n27004,Guadalajara,14039\n", "140390001", "`municipio`, not of a locality: it was left"),
         ("cvegeo,nombre\n27,Guadalajara\n", "270040052", "`estado`, not of a locality: the row was matched by its"),
     ],
 )
@@ -184,8 +188,6 @@ def test_key_that_has_lost_nothing_is_read(index: NameIndex, key: str, nombre: s
     ("key", "note"),
     [
         ("1.40390E+08", "A spreadsheet has rounded `cvegeo`: the row was matched without it."),
-        ("1.4E+08", "A spreadsheet has rounded `cvegeo`: the row was matched without it."),
-        ("A12", "`cvegeo` is not a key: the row was matched without it."),
         ("#REF!", "`cvegeo` is not a key: the row was matched without it."),
         ("12345678901234567890", "`cvegeo` is not a key: the row was matched without it."),
     ],
@@ -199,9 +201,8 @@ def test_row_whose_key_is_lost_is_matched_by_its_name(index: NameIndex, key: str
 
 @pytest.mark.parametrize(
     ("ageb", "key"),
-    [("1403900010019", "140390001"), ("140390001001A", "140390001"), ("1403900010019004", "140390001"),
-     ("503800010101", "050380001"), ("503800010101002", "050380001")],
-)  # fmt: skip
+    [("140390001001A", "140390001"), ("1403900010019004", "140390001"), ("503800010101", "050380001")],
+)
 def test_key_of_an_ageb_or_a_block_is_that_of_its_locality(index: NameIndex, ageb: str, key: str) -> None:
     found = answer(index, f"cvegeo\n{ageb}\n")
     assert (found["outcome"], found["cvegeo"]) == ("exact", key)
@@ -217,31 +218,11 @@ def test_clave_that_is_not_a_key_is_left_out_with_a_note(index: NameIndex) -> No
 
 
 @pytest.mark.parametrize(
-    ("body", "cvegeo"),
-    [
-        ("Entidad,Municipio,Localidad\n14,39,45\n", "140390045"),
-        ("Entidad,Municipio,Localidad\n14,039,0045\n", "140390045"),
-        ("Municipio,Localidad\n14039,45\n", "140390045"),
-        ("Entidad,Municipio,Localidad\nJalisco,14039,45\n", "140390045"),
-        ("Entidad,Municipio,Localidad\n14,39,9999\n", None),
-        ('{"Entidad": 14, "Municipio": 39, "Localidad": 45}', "140390045"),
-        ("cve_agee,cve_agem,cve_loc\n14,039,0045\n", "140390045"),
-        ("ent_resid,mun_resid,loc_resid\n14,39,45\n", "140390045"),
-    ],
-)
-def test_digits_in_every_column_are_claves(index: NameIndex, body: str, cvegeo: str | None) -> None:
-    found = answer(index, body)
-    assert (found["outcome"], found["cvegeo"]) == ("exact" if cvegeo else "none", cvegeo)
-
-
-@pytest.mark.parametrize(
     ("body", "header"),
-    [
-        ("Población,Estado\nIxtapa,Jalisco\n", "Población"),
-        ("Sitio,c_Estado,Descripción\n01,JAL,Ixtapa\n", "Descripción"),
-        ('{"Población": "Ixtapa", "Estado": "Jalisco"}', "Población"),
-    ],
-)
+    [("Población,Estado\nIxtapa,Jalisco\n", "Población"),
+     ("Sitio,c_Estado,Descripción\n01,JAL,Ixtapa\n", "Descripción"),
+     ('{"Población": "Ixtapa", "Estado": "Jalisco"}', "Población")],
+)  # fmt: skip
 def test_list_of_places_is_not_taken_for_one_of_estados(index: NameIndex, body: str, header: str) -> None:
     found = answer(index, body)
     assert (found["outcome"], found["cvegeo"]) == ("problem", None)
@@ -271,7 +252,6 @@ def test_list_of_estados_may_have_other_columns(index: NameIndex, beside: str) -
     ("nombre", "problem"),
     [
         ("Tabasco", "Its `nombre` is that of an estado, and no locality has it."),
-        ("Jal.", "Its `nombre` is that of an estado, and no locality has it."),
         ("Sin localidad", "Its name says that no place is given."),
         ("Xyzzy Qwert", None),
     ],
@@ -298,22 +278,18 @@ def test_row_reports_every_reinterpretation(index: NameIndex) -> None:
         ("municipio,estado\nGuadalajara,Jal.\n", None, "exact", "14039", "Guadalajara, Jalisco"),
         ("Entidad,Municipio\nTabasco,Mpio. de Centla\n", None, "sure", "27003", "Centla, Tabasco"),
         ("estado\nEdomex\n", None, "none", None, None),  # which this catalogue lacks
-        ("estado\nCDMX\n", None, "exact", "09", "Ciudad de México"),
         ("cvegeo\n14039\n", None, "exact", "14039", "Guadalajara, Jalisco"),
         ("cvegeo\n5038\n", None, "exact", "05038", "Zaragoza, Coahuila de Zaragoza"),
         ("cvegeo\n9\n", None, "exact", "09", "Ciudad de México"),
         ("cvegeo\n140390001\n", None, "exact", "140390001", "Guadalajara, Guadalajara, Jalisco"),
-        ("cvegeo,municipio\n14039,Guadalajara\n", None, "exact", "14039", "Guadalajara, Jalisco"),
         ("nombre,estado\nGuadalajara,Jalisco\n", "municipio", "exact", "14039", "Guadalajara, Jalisco"),
         ("nombre,municipio\nIxtapa,Puerto Vallarta\n", "municipio", "exact", "14067", "Puerto Vallarta, Jalisco"),
         ("nombre,estado\nIxtapa,Jalisco\n", "estado", "exact", "14", "Jalisco"),
         ("nombre\nJalisco\n", "estado", "exact", "14", "Jalisco"),
         ("cve_ent,cve_mun\n14,039\n", None, "exact", "14039", "Guadalajara, Jalisco"),
-        ("cve_mun\n14039\n", None, "exact", "14039", "Guadalajara, Jalisco"),
         ("cve_ent,cve_mun,nom_mun\n20,209,San Juan Mixtepec\n", None, "exact", "20209",
          "San Juan Mixtepec (209), Oaxaca"),
-        ("nom_ent,cve_mun,nom_mun\nOaxaca,999,Oaxaca de Juarez\n", None, "exact", "20067",
-         "Oaxaca de Juárez, Oaxaca"),
+        ("nom_ent,cve_mun,nom_mun\nOaxaca,999,Oaxaca de Juarez\n", None, "exact", "20067", "Oaxaca de Juárez, Oaxaca"),
         ('{"municipio": "Guadalajara", "estado": 14}', None, "exact", "14039", "Guadalajara, Jalisco"),
     ],
 )  # fmt: skip
@@ -331,11 +307,9 @@ def test_row_about_an_area_has_its_key(
     [
         ("municipio,estado,cvegeo\nGuadalajara,Jal.,14067\n", "municipio", "14067", [["name"], ["key"]]),
         ("nom_ent,nom_mun,cve_mun\nOaxaca,Oaxaca de Juárez,413\n", None, "20413", [["name"], ["key"]]),
-        ("nombre,cvegeo\nJalisco,27\n", "estado", "27", [["name"], ["key"]]),
         ("municipio,estado\nSan Juan Mixtepec,Oaxaca\n", None, "20208", [[], []]),
         ("municipio,cvegeo\nAtlantis,14067\n", "municipio", "14067", [["name"]]),
         ("municipio,estado,cvegeo\nGuadalajara,Tabasco,14039\n", "municipio", "14039", [["estado"]]),
-        ("municipio,estado,cvegeo\n,Tabasco,14039\n", "municipio", "14039", [["estado"]]),
         ("municipio,estado,cvegeo\n,Atlantis,14039\n", "municipio", "14039", [["estado"]]),
         ("municipio,estado,cvegeo\nCentla,Tabasco,14039\n", "municipio", "14039", [["estado", "name"], ["key"]]),
         ("municipio,cve_mun,cvegeo\nGuadalajara,14067,14039\n", "municipio", "14039", [["key"]]),
@@ -347,27 +321,6 @@ def test_row_about_one_of_two_areas_is_ambiguous_and_its_key_comes_first(
     found = answer(index, body, kind)
     assert (found["outcome"], found["cvegeo"]) == ("ambiguous", first)
     assert [[fault["code"] for fault in one["faults"]] for one in found["candidates"]] == codes
-
-
-@pytest.mark.parametrize(
-    ("body", "kind", "problem"),
-    [
-        ("municipio,cvegeo\nCentla,140390001\n", "municipio",
-         "`cvegeo` must be the key of its `municipio`; leave it empty to go by the name."),
-        ("estado,cvegeo\nTabasco,140\n", "estado",
-         "`cvegeo` must be the key of its `estado`; leave it empty to go by the name."),
-        ("nombre,cvegeo\n,14039\n", "localidad",
-         "`cvegeo` has the key of its `municipio`; that of a locality has nine digits."),
-        ("cvegeo\n14039\n", "localidad",
-         "`cvegeo` has the key of its `municipio`; that of a locality has nine digits."),
-        ('municipio\n""\n', "municipio", "Its `municipio` is empty, and it has no key to go by."),
-    ],
-)  # fmt: skip
-def test_row_about_an_area_with_a_problem_has_no_key(
-    index: NameIndex, body: str, kind: PlaceKind, problem: str
-) -> None:
-    found = answer(index, body, kind)
-    assert (found["outcome"], found["problem"]) == ("problem", problem)
 
 
 def test_unknown_key_of_an_area_is_a_fault(index: NameIndex) -> None:
@@ -382,17 +335,3 @@ def test_table_about_a_kind_needs_its_columns() -> None:
         rows_in(b"municipio,estado\nCentla,Tabasco\n", kind="localidad")
     with pytest.raises(UnreadableBodyError, match="names no column for `municipio`, or `nombre`, or `cvegeo`: begin"):
         rows_in(b"estado,x\nTabasco,1\n", kind="municipio")
-
-
-@pytest.mark.parametrize(
-    ("body", "cvegeo"),
-    [
-        # The key says which of two municipios of one name, or one whose name is not known.
-        ("nom_ent,nom_mun,cve_mun,nom_loc\nOaxaca,San Juan Mixtepec,209,El Rosario\n", "202090002"),
-        ("nom_ent,nom_mun,cve_mun,nom_loc\nOaxaca,Mixtepec bis,208,El Rosario\n", "202080002"),
-        # A key that contradicts the name does not count.
-        ("nom_ent,nom_mun,cve_mun,nom_loc\nJalisco,Guadalajara,067,Guadalajara\n", "140390001"),
-    ],
-)
-def test_key_of_a_municipio_counts_beside_its_name(index: NameIndex, body: str, cvegeo: str) -> None:
-    assert answer(index, body)["cvegeo"] == cvegeo

@@ -16,29 +16,17 @@ from tests.support.bulk import CSV, JSON, NDJSON, open_rows
 
 GUADALAJARA = "Guadalajara, Guadalajara, Jalisco"
 ANSWER: Answer = {
-    "outcome": "ambiguous",
-    "cvegeo": None,
-    "id": None,
-    "label": None,
-    "score": 94.5,
-    "margin": 0.0,
+    "outcome": "ambiguous", "cvegeo": None, "id": None, "label": None, "score": 94.5, "margin": 0.0,
     "faults": [
         {"code": "spelling", "given": "Guadalajra", "found": "Guadalajara", "penalty": 5.5},
         {"code": "kind", "given": "", "found": "ejido", "penalty": 2.5},
     ],
     "candidates": [
-        {
-            "cvegeo": "140390001",
-            "id": 140390001,
-            "label": GUADALAJARA,
-            "score": 97,
-            "faults": [],
-        },
+        {"cvegeo": "140390001", "id": 140390001, "label": GUADALAJARA, "score": 97, "faults": []},
         {"cvegeo": "270040052", "id": 270040052, "label": "Guadalajara, Centro, Tabasco", "score": 96.5, "faults": []},
     ],
-    "withdrawn": "270030099",
-    "problem": None,
-}
+    "withdrawn": "270030099", "problem": None,
+}  # fmt: skip
 ANSWERED = [
     "ambiguous", "", "", "94.5", "0", "spelling: Guadalajra → Guadalajara (-5.5); kind: ejido (-2.5)",
     "140390001 Guadalajara, Guadalajara, Jalisco (97) | 270040052 Guadalajara, Centro, Tabasco (96.5)",
@@ -69,6 +57,9 @@ def test_csv_answer_is_appended_to_the_sent_columns() -> None:
         '007;  Guadalajra;ambiguous;;;94.5;0;"spelling: Guadalajra → Guadalajara (-5.5); kind: ejido (-2.5)";'
         "140390001 Guadalajara, Guadalajara, Jalisco (97) | 270040052 Guadalajara, Centro, Tabasco (96.5);270030099;\n"
     )
+    # Extra cells follow it.
+    lines = answered(b"nombre,estado\na,b,c\n", answer=describe_problem("It has 3 cells.")).decode().splitlines()
+    assert lines[1] == "a,b,problem,,,,,,,,It has 3 cells.,c"
 
 
 PROBLEM = (
@@ -101,27 +92,27 @@ def test_table_is_written_in_spanish_for_people() -> None:
     ]  # fmt: skip
 
 
-def test_spanish_headers_of_fields_are_those_of_downloads() -> None:
-    cells = {"outcome": as_cell, "nombre": as_cell, "cve_mun": as_cell}
-    assert AnswerColumns("match", cells, "es").headers([]) == ["Resultado", "Nombre", "CVE_MUN"]
-    assert AnswerColumns("match", cells).headers([]) == ["match_outcome", "match_nombre", "match_cve_mun"]
-
-
-def test_spanish_header_that_the_sender_has_is_numbered() -> None:
+def test_headers_of_answers_clash_with_none_of_the_sender() -> None:
+    fields = {"outcome": as_cell, "nombre": as_cell, "cve_mun": as_cell}
+    assert AnswerColumns("match", fields, "es").headers([]) == ["Resultado", "Nombre", "CVE_MUN"]  # as in downloads
+    assert AnswerColumns("match", fields).headers([]) == ["match_outcome", "match_nombre", "match_cve_mun"]
     spanish = in_language(MATCH_COLUMNS, "es")
-    assert spanish.headers(["RESULTADO", "Lugar", "lugar (2)"]) == [
-        "Resultado (2)",
-        SPANISH[1],
-        "Lugar (3)",
-        *SPANISH[3:],
-    ]
+    numbered = ["Resultado (2)", SPANISH[1], "Lugar (3)", *SPANISH[3:]]
+    assert spanish.headers(["RESULTADO", "Lugar", "lugar (2)"]) == numbered
     assert spanish.headers(SPANISH) == [f"{header} (2)" for header in SPANISH]
-
-
-def test_english_headers_of_an_answer_have_one_number() -> None:
     assert MATCH_COLUMNS.headers(["Match_Score"]) == [name.replace("match_", "match2_") for name in NAMES]
     assert MATCH_COLUMNS.headers(["match_score", "match3_cvegeo"])[0] == "match2_outcome"
     assert MATCH_COLUMNS.headers(["match_score", "match2_cvegeo"])[0] == "match3_outcome"
+
+
+def test_answer_is_answered_again() -> None:
+    again = answered(answered(b"nombre\nx\n")).decode().splitlines()
+    assert again[0] == ",".join(["nombre", *NAMES, *(name.replace("match_", "match2_") for name in NAMES)])
+    assert again[1].startswith("x,ambiguous,")
+    spanish = in_language(MATCH_COLUMNS, "es")
+    again = answered(answered("nombre\nPeñón\n".encode(), columns=spanish), columns=spanish).decode().splitlines()
+    assert again[0] == ",".join(["nombre", *SPANISH, *(f"{header} (2)" for header in SPANISH)])
+    assert again[1].count("por decidir,,,94.5,") == 2
 
 
 @pytest.mark.parametrize(
@@ -160,20 +151,7 @@ def test_byte_order_mark_is_written_for_spreadsheets() -> None:
     assert answered(b"nombre\nx\n").startswith(b"nombre")
     assert answered(mark + b"nombre\nx\n").startswith(mark + b"nombre")
     assert answered("nombre\nPeñón\n".encode("cp1252")).startswith(mark + b"nombre")
-    assert answered(b"nombre\n" + b"x\n" * 50_000 + b"Pe\xf1\xf3n\n").startswith(mark + b"nombre")
-
-
-def test_answer_columns_never_clash_with_sent_columns() -> None:
-    again = answered(answered(b"nombre\nx\n")).decode().splitlines()
-    assert again[0] == ",".join(["nombre", *NAMES, *(name.replace("match_", "match2_") for name in NAMES)])
-    assert again[1].startswith("x,ambiguous,")
-
-
-def test_spanish_answer_is_answered_again() -> None:
-    spanish = in_language(MATCH_COLUMNS, "es")
-    again = answered(answered("nombre\nPeñón\n".encode(), columns=spanish), columns=spanish).decode().splitlines()
-    assert again[0] == ",".join(["nombre", *SPANISH, *(f"{header} (2)" for header in SPANISH)])
-    assert again[1].count("por decidir,,,94.5,") == 2
+    assert answered(b"nombre\n" + b"x\n" * 40_000 + b"Pe\xf1\xf3n\n").startswith(mark + b"nombre")
 
 
 @pytest.mark.parametrize(("language", "first"), [("en", "match_outcome"), ("es", "Resultado")])
@@ -193,13 +171,6 @@ def test_writer_says_where_the_members_of_the_answer_are(language: Language, fir
     target.write(next(iter(objects)), ANSWER)
     assert target.positions["outcome"] == 3
     assert writer(NDJSON, source).positions == {}
-
-
-def test_extra_cells_follow_the_answer() -> None:
-    problem = describe_problem("It has 3 cells.")
-    assert answered(b"nombre,estado\na,b,c\n", answer=problem).decode().splitlines()[1] == (
-        "a,b,problem,,,,,,,,It has 3 cells.,c"
-    )
 
 
 def test_csv_columns_for_objects_are_the_members_of_the_first() -> None:
@@ -230,7 +201,6 @@ def test_objects_hold_the_answer_and_the_sent_row(body: bytes, sent_as: MediaTyp
 
 @pytest.mark.parametrize("wanted", [CSV, NDJSON, JSON])
 def test_no_rows_give_no_answers(wanted: MediaType) -> None:
-    empty = {CSV: ",".join(NAMES) + "\r\n", NDJSON: "", JSON: '{"results":[]}\n'}[wanted]
-    assert answered(b"", NDJSON, wanted).decode() == empty
-    empty = {CSV: "nombre," + ",".join(NAMES) + "\n", NDJSON: "", JSON: '{"results":[]}\n'}[wanted]
-    assert answered(b"nombre\n", CSV, wanted).decode() == empty
+    names = ",".join(NAMES)
+    for body, sent_as, header in ((b"", NDJSON, f"{names}\r\n"), (b"nombre\n", CSV, f"nombre,{names}\n")):
+        assert answered(body, sent_as, wanted).decode() == {CSV: header, NDJSON: "", JSON: '{"results":[]}\n'}[wanted]

@@ -2,7 +2,6 @@ import asyncio
 import hashlib
 import logging
 import os
-import sys
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -72,14 +71,6 @@ def arguments_of_builder(root: Path) -> list[str]:
     return []
 
 
-def is_ended_before_others(pid: int) -> bool:
-    return Path(f"/proc/{pid}/oom_score_adj").read_text().strip() == "500"
-
-
-async def is_published(url: str) -> bool:
-    return bool(await published(url))
-
-
 def names_in(root: Path) -> list[str]:
     return sorted(path.name for path in root.iterdir() if path.suffix != ".lock")
 
@@ -109,18 +100,9 @@ async def test_import_builds_the_index_that_the_database_gives(
     assert names.suggest("villa hidalgo", kinds=["municipio"])
     names.close()
     assert names_in(root) == sorted(fingerprint(one, every) for one in every)
-
-
-async def test_separate_process_builds_the_same_index(
-    database: str, releases: list[Path], root: Path, tmp_path: Path
-) -> None:
-    for file in releases[:2]:
-        await import_into(database, file)
-    every = await published(database)
-    name = fingerprint(every[1], every)
-    await run_builder(database, every[1].name, root / name, nice=True)
-    await build(database, every[1], every, tmp_path / "built")
-    assert files_of(root / name) == files_of(tmp_path / "built")
+    apart = tmp_path / "apart" / built.name
+    await run_builder(database, every[2].name, apart, nice=True)
+    assert files_of(apart) == files_of(built)
     with pytest.raises(OutdatedIndexError):
         await run_builder(database, every[1].name, root / "other", nice=False)
 
@@ -139,21 +121,14 @@ async def test_index_is_only_built_where_a_service_serves_the_database(
     assert (root / fingerprint(every[2], every) / META).exists()
 
 
-async def test_dry_run_and_small_catalogue_build_no_index(
+async def test_import_that_is_small_or_publishes_nothing_builds_no_index(
     database: str, releases: list[Path], root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     indexer = ImportIndexer(database, tmp_path, always=True)
     await import_into(database, releases[0], indexer=indexer, dry_run=True)
-    monkeypatch.setattr(imports, "MAX_IN_THREAD", 132)
-    await import_into(database, releases[0], indexer=indexer)
-    assert names_in(root) == []
-
-
-async def test_import_that_fails_leaves_no_index(
-    database: str, releases: list[Path], root: Path, tmp_path: Path
-) -> None:
-    indexer = ImportIndexer(database, tmp_path, always=True)
-    await import_into(database, releases[0])
+    with monkeypatch.context() as patch:
+        patch.setattr(imports, "MAX_IN_THREAD", 132)
+        await import_into(database, releases[0], indexer=indexer)
     few = write_catalogue(tmp_path / "catun_localidad_2023-01.csv", [Place("010010001", "Sola")])
     with pytest.raises(CatalogueError, match="lacks"):
         await import_into(database, few, indexer=indexer)
@@ -180,7 +155,7 @@ async def test_interruption_after_the_publication_does_not_wait_for_the_index(
         importing = asyncio.create_task(
             import_into(database, releases[0], indexer=ImportIndexer(database, tmp_path, always=True))
         )
-        await eventually_async(lambda: is_published(database))
+        await eventually_async(lambda: published(database))
         assert await asyncio.wait([importing], timeout=0.5) == (set(), {importing})
         importing.cancel()
         assert (await importing).release == "2020-01"
@@ -198,16 +173,6 @@ async def test_build_has_less_priority_only_beside_a_service(
     arguments = await eventually_async(lambda: asyncio.to_thread(arguments_of_builder, root))
     assert (arguments[-1] == "nice") == (not always)
     await importing
-
-
-async def test_kernel_ends_a_builder_before_others(root: Path) -> None:
-    builder = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "localidades_api.name_indexes.builder", "2020-01", str(root / "index"), "nice"),
-        stdin=asyncio.subprocess.PIPE,  # it waits for the end of its input
-    )
-    await eventually_async(lambda: asyncio.to_thread(is_ended_before_others, builder.pid))
-    builder.kill()
-    await builder.wait()
 
 
 async def test_cancelled_build_leaves_no_process_and_no_files(database: str, releases: list[Path], root: Path) -> None:

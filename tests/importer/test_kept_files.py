@@ -2,8 +2,8 @@
 
 import hashlib
 import io
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -74,17 +74,10 @@ def test_files_of_the_oldest_releases_are_removed_and_no_others(folder: Path, so
     others.append("catun_localidad_2000-01")
     KeptFiles(folder).keep(source, "2025-12")
     assert names_in(folder) == sorted([*others, *kept, "catun_localidad_2025-01.csv"])
+    KeptFiles(folder).keep(source, "2012-06")  # the one just kept stays
+    assert names_in(folder) == sorted([*others, *kept, "catun_localidad_2025-01.csv", "catun_localidad_2012-06.zip"])
     KeptFiles(folder).keep(source, "2026-01")
     assert names_in(folder) == sorted([*others, *kept[1:], "catun_localidad_2026-01.zip"])
-
-
-def test_file_of_an_old_release_stays_when_it_has_just_been_kept(folder: Path, source: Source) -> None:
-    for month in range(1, 13):
-        (folder / f"catun_localidad_2025-{month:02d}.zip").write_text("x")
-    KeptFiles(folder).keep(source, "2012-06")
-    assert len(names_in(folder)) == 13
-    KeptFiles(folder).keep(source, "2025-12")
-    assert names_in(folder)[0] == "catun_localidad_2025-01.zip"
 
 
 def test_file_that_cannot_be_copied_leaves_nothing(folder: Path, source: Source) -> None:
@@ -101,97 +94,94 @@ def test_file_that_cannot_be_copied_leaves_nothing(folder: Path, source: Source)
 # -- The command
 
 
-@dataclass
-class Inegi:
+class _Inegi:
     """A server with a catalogue at one address, which is replaced each month."""
 
-    path: Path
-    address: str = ""
-    requests: list[Request] = field(default_factory=list)
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.address = ""
+        self.requests: list[Request] = []
 
     def offer(self, count: int) -> bytes:
-        """Replace the catalogue, and return it."""
         return write_catalogue(self.path, many(count)).read_bytes()
 
     def answer(self, request: Request) -> Response:
-        """Answer with the present catalogue."""
         self.requests.append(request)
         return Response(self.path.read_bytes())
 
 
 @pytest.fixture
-def inegi(tmp_path: Path) -> Iterator[Inegi]:
-    """Run the server."""
-    server = Inegi(tmp_path / "catun_localidad.csv")
+def inegi(tmp_path: Path) -> Iterator[_Inegi]:
+    server = _Inegi(tmp_path / "catun_localidad.csv")
     with http_server(server.answer) as root:
         server.address = f"{root}/contenidos/catun_localidad.csv"
         yield server
 
 
-def test_published_file_is_kept_once(database: str, inegi: Inegi, folder: Path) -> None:
-    options = ("--keep", str(folder))
-    first = inegi.offer(130)
-    done = invoke("import", inegi.address, "--release", "2026-11", *options, url=database)
+Import = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def run_import(database: str, inegi: _Inegi, folder: Path) -> Import:
+    """Return a function that imports what INEGI offers, and keeps it unless told otherwise."""
+
+    def run(
+        release: str, *options: str, source: str = "", keep: Path | None = folder
+    ) -> "subprocess.CompletedProcess[str]":
+        keeping = ("--keep", str(keep)) if keep else ()
+        return invoke("import", source or inegi.address, "--release", release, *keeping, *options, url=database)
+
+    return run
+
+
+def test_published_file_is_kept_once(run_import: Import, inegi: _Inegi, folder: Path) -> None:
     kept = folder / "catun_localidad_2026-11.csv"
-    assert (done.returncode, names_in(folder)) == (0, [kept.name]), done.stderr
-    assert f"the downloaded file is kept as {kept}\n" in done.stderr
-    assert kept.read_bytes() == first
-    # INEGI has no new file in December.
-    done = invoke("import", inegi.address, "--release", "2026-12", *options, url=database)
-    assert (done.returncode, names_in(folder)) == (3, [kept.name]), done.stderr
+    first = inegi.offer(130)
+    assert run_import("2026-11", keep=None).returncode == 0
+    # INEGI has no new file in December; that of November is missing.
+    done = run_import("2026-12")
+    assert (done.returncode, names_in(folder), kept.read_bytes()) == (3, [kept.name], first), done.stderr
+    assert (run_import("2026-12").returncode, names_in(folder)) == (3, [kept.name])
     second = inegi.offer(133)
-    assert invoke("import", inegi.address, "--release", "2027-01", *options, url=database).returncode == 0
-    assert names_in(folder) == [kept.name, "catun_localidad_2027-01.csv"]
-    assert (folder / "catun_localidad_2027-01.csv").read_bytes() == second
-    assert kept.read_bytes() == first
+    done = run_import("2027-01")
+    assert done.returncode == 0
+    later = folder / "catun_localidad_2027-01.csv"
+    assert f"the downloaded file is kept as {later}\n" in done.stderr
+    assert names_in(folder) == [kept.name, later.name]
+    assert (kept.read_bytes(), later.read_bytes()) == (first, second)
 
 
-def test_published_file_that_is_missing_is_kept_by_the_next_run(database: str, inegi: Inegi, folder: Path) -> None:
-    content = inegi.offer(130)
-    assert invoke("import", inegi.address, "--release", "2026-11", url=database).returncode == 0
-    done = invoke("import", inegi.address, "--release", "2026-12", "--keep", str(folder), url=database)
-    assert (done.returncode, names_in(folder)) == (3, ["catun_localidad_2026-11.csv"]), done.stderr
-    assert (folder / "catun_localidad_2026-11.csv").read_bytes() == content
-
-
-def test_refused_file_and_dry_run_are_not_kept(database: str, inegi: Inegi, folder: Path) -> None:
-    options = ("--keep", str(folder))
+def test_refused_file_and_dry_run_are_not_kept(run_import: Import, inegi: _Inegi, folder: Path) -> None:
     inegi.offer(130)
-    done = invoke("import", inegi.address, "--release", "2026-11", "--dry-run", *options, url=database)
+    done = run_import("2026-11", "--dry-run")
     assert (done.returncode, names_in(folder)) == (0, []), done.stderr
-    assert invoke("import", inegi.address, "--release", "2026-11", url=database).returncode == 0
-    done = invoke("import", inegi.address, "--release", "2026-12", "--dry-run", *options, url=database)
+    assert run_import("2026-11", keep=None).returncode == 0
+    done = run_import("2026-12", "--dry-run")
     assert (done.returncode, names_in(folder)) == (3, []), done.stderr
     inegi.offer(60)
-    done = invoke("import", inegi.address, "--release", "2026-12", *options, url=database)
-    assert (done.returncode, names_in(folder)) == (1, [])
-    assert "over 10%" in done.stderr
+    done = run_import("2026-12")
+    assert (done.returncode, names_in(folder), "over 10%" in done.stderr) == (1, [], True)
 
 
 def test_published_file_that_cannot_be_kept_is_an_error_of_the_output(
-    database: str, inegi: Inegi, folder: Path
+    run_import: Import, database: str, inegi: _Inegi, folder: Path
 ) -> None:
     inegi.offer(130)
     (folder / "catun_localidad_2026-11.csv").mkdir()
-    done = invoke("import", inegi.address, "--release", "2026-11", "--keep", str(folder), "--json", url=database)
+    done = run_import("2026-11", "--json")
     assert (done.returncode, done.stdout) == (74, "")
     assert f"error: Release 2026-11 is published, but its file can't be kept in {folder}" in done.stderr
     assert "2026-11" in invoke("releases", url=database).stdout
 
 
-@pytest.mark.parametrize("made", [False, True], ids=["missing", "a file"])
-def test_folder_that_is_none_is_refused_before_the_download(
-    database: str, inegi: Inegi, tmp_path: Path, *, made: bool
+def test_keeping_that_makes_no_sense_is_refused_before_the_download(
+    run_import: Import, inegi: _Inegi, tmp_path: Path, folder: Path
 ) -> None:
-    if made:
-        (tmp_path / "kept").touch()
-    done = invoke("import", inegi.address, "--keep", str(tmp_path / "kept"), url=database)
-    assert (done.returncode, done.stdout, inegi.requests) == (2, "", [])
-    assert f"'{tmp_path}/kept' {'is a file' if made else 'does not exist'}" in done.stderr
-
-
-def test_file_that_is_not_downloaded_is_not_kept(database: str, inegi: Inegi, folder: Path) -> None:
     inegi.offer(130)
-    done = invoke("import", str(inegi.path), "--release", "2026-11", "--keep", str(folder), url=database)
+    for name, fault in (("gone", "does not exist"), (inegi.path.name, "is a file")):
+        done = run_import("2026-11", keep=tmp_path / name)
+        assert (done.returncode, done.stdout, inegi.requests) == (2, "", [])
+        assert f"'{tmp_path / name}' {fault}" in done.stderr
+    done = run_import("2026-11", source=str(inegi.path))
     assert (done.returncode, names_in(folder)) == (2, [])
     assert "--keep is for a file that is downloaded" in done.stderr

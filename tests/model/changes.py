@@ -14,7 +14,7 @@ from localidades_api.errors import ImportRunningError, LocalidadesError
 from tests.model.catalogues import Version, digests, files
 from tests.model.cutting import Cut, cutting
 from tests.model.model import State
-from tests.support.application import import_into, publish_again, retire, retire_all_but
+from tests.support.application import import_into
 from tests.support.postgres import run_sql
 from tests.support.waiting import PATIENCE
 
@@ -28,58 +28,37 @@ _CONTENTS = """
 _TABLES = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relname ~ '^localities_r[0-9]+$'"
 
 
-class Changes:
-    """Changes databases; a folder has the files of the catalogues."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    async def import_version(self, version: Version, url: str) -> None:
-        """Import a catalogue as a release."""
-        await import_into(url, files(self._folder)[version.catalogue], release=version.release, allow_shrink=True)
-
-    def next_release(self, version: Version, *, after: Sequence[Release]) -> Release:
-        """Return what a version will be as a release, as far as its index depends on it."""
-        digest = next(sha256 for sha256, number in digests(self._folder).items() if number == version.catalogue)
-        return Release(
-            id=max((one.id for one in after), default=0) + 1,
-            name=version.release,
-            source="",
-            sha256=digest,
-            states=0,
-            municipalities=0,
-            localities=len(version.places),
-            published_at=datetime.now(UTC),
-        )
-
-    async def publish(self, release: str, url: str) -> None:
-        """Make a release the current one."""
-        await publish_again(url, release)
-
-    async def retire(self, release: str, url: str) -> None:
-        """Remove a release."""
-        await retire(url, release, grace=GRACE)
-
-    async def retire_all_but(self, keep: int, url: str) -> None:
-        """Remove the oldest releases."""
-        await retire_all_but(url, keep, grace=GRACE)
-
-    async def read(self, url: str) -> tuple[State, list[str]]:
-        """Return what readers find in the database, and the names of half removed releases."""
-        rows = await run_sql(url, _CONTENTS)
-        versions = {row["name"]: Version(row["name"], digests(self._folder)[row["sha256"]]) for row in rows}
-        readable = tuple(versions[row["name"]] for row in rows if not row["is_marked"])
-        current = next((versions[row["name"]] for row in rows if row["is_current"]), None)
-        return State(current, readable), [row["name"] for row in rows if row["is_marked"]]
-
-    async def assert_clean(self, url: str) -> None:
-        """Check that the tables of removed releases and of killed imports are gone."""
-        ids = [row["id"] for row in await run_sql(url, _CONTENTS)]
-        tables = [row["relname"] for row in await run_sql(url, _TABLES)]
-        assert sorted(tables) == sorted(f"localities_r{number}" for number in ids)
+async def import_version(folder: Path, version: Version, url: str) -> None:
+    """Import a catalogue as a release."""
+    await import_into(url, files(folder)[version.catalogue], release=version.release, allow_shrink=True)
 
 
-async def attempt(change: Callable[[], Awaitable[None]]) -> Exception | None:
+def next_release(folder: Path, version: Version, *, after: Sequence[Release]) -> Release:
+    """Return what a version will be as a release, as far as its index depends on it."""
+    [digest] = [sha256 for sha256, number in digests(folder).items() if number == version.catalogue]
+    return Release(
+        id=max((one.id for one in after), default=0) + 1, name=version.release, source="", sha256=digest, states=0,
+        municipalities=0, localities=len(version.places), published_at=datetime.now(UTC),
+    )  # fmt: skip
+
+
+async def contents(folder: Path, url: str) -> tuple[State, list[str]]:
+    """Return what readers find in the database, and the names of half removed releases."""
+    rows = await run_sql(url, _CONTENTS)
+    versions = {row["name"]: Version(row["name"], digests(folder)[row["sha256"]]) for row in rows}
+    readable = tuple(versions[row["name"]] for row in rows if not row["is_marked"])
+    current = next((versions[row["name"]] for row in rows if row["is_current"]), None)
+    return State(current, readable), [row["name"] for row in rows if row["is_marked"]]
+
+
+async def assert_clean(url: str) -> None:
+    """Check that the tables of removed releases and of killed imports are gone."""
+    ids = [row["id"] for row in await run_sql(url, _CONTENTS)]
+    tables = [row["relname"] for row in await run_sql(url, _TABLES)]
+    assert sorted(tables) == sorted(f"localities_r{number}" for number in ids)
+
+
+async def attempt(change: Callable[[], Awaitable[object]]) -> Exception | None:
     """Make a change and return its refusal; wait for the lock of a command that was killed a moment ago."""
     async with asyncio.timeout(PATIENCE):
         while True:

@@ -8,7 +8,6 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import httpx
-from alembic import command
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
@@ -19,12 +18,12 @@ from localidades_api.name_indexes.build import fingerprint
 from localidades_api.name_indexes.folders import index_root, locked_by_thread
 from localidades_api.settings import Settings
 from tests.model.catalogues import COUNT, Version
-from tests.model.changes import Changes, attempt, through
+from tests.model.changes import GRACE, assert_clean, attempt, contents, import_version, next_release, through
 from tests.model.cutting import Cut
 from tests.model.model import Model, State
 from tests.model.readers import NAMES, RELEASES, Readers
-from tests.support.application import client_of, running_app
-from tests.support.postgres import alembic_config, new_database, run_sql
+from tests.support.application import client_of, publish_again, retire, retire_all_but, running_app
+from tests.support.postgres import new_database, run_sql
 from tests.support.waiting import PATIENCE, eventually_async
 from tests.support.wire import LOCALIDADES
 
@@ -54,7 +53,7 @@ class Histories(RuleBasedStateMachine):
         super().__init__()
         self.resources = ExitStack()
         self.runner = self.resources.enter_context(asyncio.Runner())
-        self.changes = Changes(folder)
+        self._folder = folder
         self.cache = folder / f"cache-{id(self)}"
         self.model = Model()
         self.half_removed: list[str] = []
@@ -94,7 +93,7 @@ class Histories(RuleBasedStateMachine):
         taken = self.model.state.find(version.release)
         is_there = any(one.catalogue == version.catalogue for one in self.model.state.releases)
         expected = None if taken or is_there or self.half_removed else self.model.state.published(version)
-        self.change(lambda url: self.changes.import_version(version, url), expected, cut)
+        self.change(lambda url: import_version(self._folder, version, url), expected, cut)
 
     @rule(version=VERSIONS)
     def import_while_index_is_late(self, version: Version) -> None:
@@ -110,7 +109,7 @@ class Histories(RuleBasedStateMachine):
         database = Database.for_reading(self.url, pool_size=1, timeout=PATIENCE)
         every = (await get_release_snapshot(database)).every
         await database.dispose()
-        release = self.changes.next_release(version, after=every)
+        release = next_release(self._folder, version, after=every)
         lock = index_root(self.cache) / f"{fingerprint(release, [*every, release])}.lock"
         held.enter_context(locked_by_thread(lock))
 
@@ -119,7 +118,7 @@ class Histories(RuleBasedStateMachine):
         """Make a release the current one, perhaps one that isn't there."""
         version = self.model.state.find(release)
         expected = self.model.state.published(version) if version else None
-        self.change(lambda url: self.changes.publish(release, url), expected, cut)
+        self.change(lambda url: publish_again(url, release), expected, cut)
 
     @rule(release=_NAMES, cut=CUTS)
     def retire(self, release: str, cut: Cut | None) -> None:
@@ -129,20 +128,13 @@ class Histories(RuleBasedStateMachine):
         expected = self.model.state.without(version) if version and can_be_removed else None
         if release in self.half_removed:
             expected = self.model.state
-        self.change(lambda url: self.changes.retire(release, url), expected, cut)
+        self.change(lambda url: retire(url, release, grace=GRACE), expected, cut)
 
     @rule(keep=st.integers(1, 3), cut=CUTS)
     def retire_all_but(self, keep: int, cut: Cut | None) -> None:
         """Remove the oldest releases, and those that an earlier run has left half removed."""
         expected = self.model.state.with_newest(keep)
-        self.change(lambda url: self.changes.retire_all_but(keep, url), expected, cut)
-
-    @rule()
-    def migrate(self) -> None:
-        """Migrate a database that is at the head."""
-        with self.model.changing(self.model.state):
-            self.run(asyncio.to_thread(command.upgrade, alembic_config(self.url), "head"))
-            self.model.settle(self.model.state)
+        self.change(lambda url: retire_all_but(url, keep, grace=GRACE), expected, cut)
 
     # Faults
 
@@ -183,7 +175,7 @@ class Histories(RuleBasedStateMachine):
         """Ask questions while nothing changes."""
         self.run(self.readers.ask(self.client, _QUESTIONS))
 
-    def change(self, make: Callable[[str], Awaitable[None]], expected: State | None, cut: Cut | None) -> None:
+    def change(self, make: Callable[[str], Awaitable[object]], expected: State | None, cut: Cut | None) -> None:
         """Make a change while readers ask; it must be refused if no state is expected.
 
         A cut may come before or after the transaction, but not in between.
@@ -194,13 +186,14 @@ class Histories(RuleBasedStateMachine):
         self.run(self.settle_searches())
         self.ask()
 
-    async def _change(self, make: Callable[[str], Awaitable[None]], expected: State | None, cut: Cut | None) -> None:
+    async def _change(self, make: Callable[[str], Awaitable[object]], expected: State | None, cut: Cut | None) -> None:
         before = self.model.state
         async with through(self.url, cut if self.can_cut else None) as url:
             error = await attempt(lambda: make(url))
-        is_broken_off = await self.repair() or (cut and cut.has_happened)
-        found, self.half_removed = await self._contents(cut)
-        if is_broken_off:
+        if cut and cut.has_happened:  # the last statement may still be running
+            await eventually_async(self._is_over)
+        found, self.half_removed = await contents(self._folder, self.url)
+        if cut and cut.has_happened:
             assert found in {before, expected}, (found, before, expected)
         elif expected is None:
             assert isinstance(error, LocalidadesError), error
@@ -210,23 +203,11 @@ class Histories(RuleBasedStateMachine):
             assert found == expected
         await self.settle(found)
 
-    async def repair(self) -> bool:
-        """Undo a fault that may have broken off a change; return whether there was one."""
-        return False
-
-    async def _contents(self, cut: Cut | None) -> tuple[State, list[str]]:
-        """Read the database, after the server has noticed a cut: the last statement may still be running."""
-        if cut and cut.has_happened:
-            query = (
-                "SELECT count(*) = 0 FROM pg_locks JOIN pg_database ON pg_database.oid = database"
-                " WHERE datname = current_database() AND locktype = 'advisory'"
-            )
-
-            async def is_over() -> bool:
-                return bool((await run_sql(self.url, query))[0][0])
-
-            await eventually_async(is_over)
-        return await self.changes.read(self.url)
+    async def _is_over(self) -> bool:
+        """Return whether the server has noticed that a command's connection was cut."""
+        query = "SELECT count(*) = 0 FROM pg_locks JOIN pg_database ON pg_database.oid = database"
+        query += " WHERE datname = current_database() AND locktype = 'advisory'"
+        return bool((await run_sql(self.url, query))[0][0])
 
     async def settle(self, state: State) -> None:
         """Wait until the service shows a state; readers ask meanwhile."""
@@ -267,8 +248,8 @@ class Histories(RuleBasedStateMachine):
 
     async def _finish(self) -> None:
         for release in self.half_removed:
-            assert await attempt(lambda: self.changes.retire(release, self.url)) is None  # noqa: B023  # at once
-        await self.changes.assert_clean(self.url)
+            assert await attempt(lambda: retire(self.url, release, grace=GRACE)) is None  # noqa: B023  # at once
+        await assert_clean(self.url)
 
 
 class HistoriesOfDatabase(Histories):

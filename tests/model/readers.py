@@ -26,6 +26,7 @@ _PARALLEL = 3  # readers at a time
 _PAUSE = 0.03  # seconds between two questions of one
 
 Fits = Callable[[Version], bool]
+Results = list[dict[str, Any]]
 
 
 class Found(NamedTuple):
@@ -42,7 +43,6 @@ class Readers:
     """Readers of a service: they take turns asking, or ask while a block runs."""
 
     def __init__(self, model: Model, seed: int) -> None:
-        self.asked: Counter[str] = Counter()
         self._model = model
         self._random = Random(seed)  # noqa: S311  # reproducible
         self._held: dict[str, tuple[Found, Fits]] = {}  # the last answer with an entity tag, by target
@@ -77,48 +77,40 @@ class Readers:
         """Ask for a page, which may be beyond the last one."""
         number = self._random.randint(1, 3)
         found = await self._get(client, f"{LOCALIDADES}?page={number}", self._release(), HTTPStatus.NOT_FOUND)
-        if found is None:
-            return
-        answer = found.answer
-        if answer.status_code == HTTPStatus.NOT_FOUND:
-            total = answer.json()["total_pages"]
+        if found and found.answer.status_code == HTTPStatus.NOT_FOUND:
+            total = found.answer.json()["total_pages"]
             assert number > total
             assert total in {truth().count_pages(version.key) for version in found.versions}
-            return
-        release = self._expect(found, lambda one: answer.content == truth().page(one.key, number))
-        for link in answer.links.values():
-            assert f"release={release}" in link["url"], link
+        elif found:
+            release = self._expect(found, lambda one: found.answer.content == truth().page(one.key, number))
+            assert all(f"release={release}" in link["url"] for link in found.answer.links.values())
 
     async def walk(self, client: httpx.AsyncClient) -> None:
         """Follow the links to the last page; all of them belong to one release."""
         target: str | None = LOCALIDADES
         release = self._release()
-        pages: list[tuple[bytes, str]] = []
+        pages: list[bytes] = []
+        names: set[str] = set()
         while target:
             found = await self._get(client, target, release)
             if found is None:
                 return
-            pages.append((found.answer.content, found.answer.headers["catalogue-release"]))
+            pages.append(found.answer.content)
+            names.add(found.answer.headers["catalogue-release"])
             target = found.answer.links.get("next", {}).get("url")
-            release = release or pages[0][1]
-        assert len({name for _, name in pages}) == 1, [name for _, name in pages]
-        expected = [
-            [truth().page(str(number), page) for page in range(1, truth().count_pages(str(number)) + 1)]
-            for number in range(COUNT)
-        ]
-        assert [content for content, _ in pages] in expected
+            release = release or next(iter(names))
+        assert len(names) == 1, names
+        keys = map(str, range(COUNT))
+        assert pages in [[truth().page(key, page) for page in range(1, truth().count_pages(key) + 1)] for key in keys]
 
     async def estado(self, client: httpx.AsyncClient) -> None:
-        """Ask for the localities of an estado and a kind."""
+        """Ask for the localities of an estado."""
         estado = self._random.randint(1, 3)
-        found = await self._get(client, f"{LOCALIDADES}?estado_id={estado}&page_size=1000", self._release())
-        if found:
 
-            def fits(version: Version) -> bool:
-                records = [listed(place) for place in in_order(version.places) if int(place.cvegeo[:2]) == estado]
-                return bool(found.answer.json() == {"quantity": len(records), "total_pages": 1, "results": records})
+        def fits(version: Version, results: Results) -> bool:
+            return bool(results == [listed(one) for one in in_order(version.places) if int(one.cvegeo[:2]) == estado])
 
-            self._expect(found, fits)
+        await self._results(client, f"{LOCALIDADES}?estado_id={estado}&page_size=1000", fits, by_names=False)
 
     async def locality(self, client: httpx.AsyncClient) -> None:
         """Ask for a locality, which a catalogue may lack."""
@@ -140,65 +132,51 @@ class Readers:
     async def search(self, client: httpx.AsyncClient) -> None:
         """Search for a name that some catalogues have."""
         place = self._place()
-        target = f"{LOCALIDADES}?{httpx.QueryParams(search=place.nombre, page_size=1000)}"
-        found = await self._get(client, target, self._release(), by_names=True)
-        if found:
-            results = found.answer.json()["results"]
 
-            def fits(version: Version) -> bool:
-                return _is_among(results, version) and (place not in version.places or listed(place) in results)
+        def fits(version: Version, results: Results) -> bool:
+            records = [listed(one) for one in version.places]
+            has_it = place not in version.places or listed(place) in results
+            return has_it and all(result in records for result in results)
 
-            self._expect(found, fits)
+        await self._results(client, f"{LOCALIDADES}?{httpx.QueryParams(search=place.nombre, page_size=1000)}", fits)
 
     async def suggest(self, client: httpx.AsyncClient) -> None:
         """Ask for suggestions for the beginning of a name."""
         place = self._place()
         typed = place.nombre[: self._random.randint(3, len(place.nombre))]
-        found = await self._get(
-            client, f"{LOCALIDADES}suggest/?{httpx.QueryParams(q=typed)}", self._release(), by_names=True
-        )
-        if found:
-            results = found.answer.json()["results"]
-            names = [(result["cvegeo"], result["nombre"]) for result in results]
-            self._expect(found, lambda one: set(names) <= {(place.cvegeo, place.nombre) for place in one.places})
+
+        def fits(version: Version, results: Results) -> bool:
+            return {(one["cvegeo"], one["nombre"]) for one in results} <= _names(version)
+
+        await self._results(client, f"{LOCALIDADES}suggest/?{httpx.QueryParams(q=typed)}", fits)
 
     async def match(self, client: httpx.AsyncClient) -> None:
         """Match rows with names and keys."""
         places = [self._place() for _ in range(5)]
+
+        def fits(version: Version, results: Results) -> bool:
+            has = _names(version)
+            return all(
+                (result["outcome"] == "exact" and result["cvegeo"] == place.cvegeo)
+                if (place.cvegeo, place.nombre) in has
+                else result["cvegeo"] in {None, *(key for key, _ in has)}
+                for place, result in zip(places, results, strict=True)
+            )
+
         rows = [{"cvegeo": place.cvegeo, "nombre": place.nombre} for place in places]
-        target = f"{LOCALIDADES}match/"
-        found = await self._get(client, target, self._release(), by_names=True, rows=rows)
-        if found:
-            results = found.answer.json()["results"]
-            assert len(results) == len(rows)
-
-            def fits(version: Version) -> bool:
-                has = {(place.cvegeo, place.nombre) for place in version.places}
-                matched = zip(places, results, strict=True)
-                return all(
-                    (result["outcome"] == "exact" and result["cvegeo"] == place.cvegeo)
-                    if (place.cvegeo, place.nombre) in has
-                    else result["cvegeo"] in {None, *(key for key, _ in has)}
-                    for place, result in matched
-                )
-
-            self._expect(found, fits)
+        await self._results(client, f"{LOCALIDADES}match/", fits, rows=rows)
 
     async def download(self, client: httpx.AsyncClient) -> None:
         """Download the localities as CSV."""
         found = await self._get(client, f"{LOCALIDADES}download/?format=csv", self._release())
         if found:
-            answer = found.answer
-            rows = list(csv.DictReader(io.StringIO(answer.text)))
-
-            def fits(version: Version) -> bool:
-                expected = [
-                    (row["cvegeo"], row["nombre"], row["municipio"]) for row in map(row_of, in_order(version.places))
-                ]
-                return [(row["cvegeo"], row["nombre"], row["municipio"]) for row in rows] == expected
-
-            self._expect(found, fits)
-            assert int(answer.headers["catalogue-records"]) == len(rows)
+            columns = ("cvegeo", "nombre", "municipio")
+            rows = [[row[name] for name in columns] for row in csv.DictReader(io.StringIO(found.answer.text))]
+            assert int(found.answer.headers["catalogue-records"]) == len(rows)
+            self._expect(
+                found,
+                lambda one: rows == [[row[name] for name in columns] for row in map(row_of, in_order(one.places))],
+            )
 
     async def releases(self, client: httpx.AsyncClient) -> None:
         """Ask for the list of releases."""
@@ -214,7 +192,6 @@ class Readers:
         assert names in possible, (sorted(names), possible)
         # A release is listed a moment before it answers: its pages are prepared first.
         assert current in [[one.release] for one in moment.answering(None, by_names=False) if one], current
-        self.asked["releases"] += 1
 
     async def changes(self, client: httpx.AsyncClient) -> None:
         """Ask what changed between two releases."""
@@ -232,7 +209,6 @@ class Readers:
         found = Counter((change["change"], change["id"]) for change in answer.json()["results"])
         pairs = [(old, new) for old in versions for new in versions if old.release == since and new.release == until]
         assert any(found == _changes(old, new) for old, new in pairs), (pairs, found)
-        self.asked["changes"] += 1
 
     async def revalidate(self, client: httpx.AsyncClient) -> None:
         """Send an entity tag that was received before: 304 says that the body is still right."""
@@ -246,7 +222,6 @@ class Readers:
             return
         allowed = self._model.since(epoch).answering(kept.release, by_names=kept.by_names)
         fitting(kept.answer, {version for version in allowed if version}, fits)
-        self.asked["revalidate"] += 1
 
     def _release(self) -> str | None:
         """Choose a release to ask for; None is the current one."""
@@ -286,8 +261,22 @@ class Readers:
         versions = {version for version in allowed if version and named in {None, version.release}}
         assert versions, f"{target} is answered by {named}, and not by {allowed}"
         assert release in {None, named} or named is None, (release, named)
-        self.asked["search" if by_names else "list"] += 1
         return Found(answer, versions, target, release, by_names)
+
+    async def _results(
+        self,
+        client: httpx.AsyncClient,
+        target: str,
+        fits: Callable[[Version, Results], bool],
+        *,
+        by_names: bool = True,
+        rows: list[dict[str, str]] | None = None,
+    ) -> None:
+        """Check the `results` of an answer."""
+        found = await self._get(client, target, self._release(), by_names=by_names, rows=rows)
+        if found:
+            results = found.answer.json()["results"]
+            self._expect(found, lambda one: fits(one, results))
 
     def _expect(self, found: Found, fits: Fits) -> str:
         """Check an answer, keep it for `revalidate`, and return its release."""
@@ -308,19 +297,8 @@ class Readers:
 
 
 _QUESTIONS: list[Callable[[Readers, httpx.AsyncClient], Awaitable[None]]] = [
-    Readers.page,
-    Readers.page,
-    Readers.walk,
-    Readers.estado,
-    Readers.locality,
-    Readers.search,
-    Readers.suggest,
-    Readers.match,
-    Readers.download,
-    Readers.releases,
-    Readers.changes,
-    Readers.revalidate,
-    Readers.revalidate,
+    *(Readers.page, Readers.page, Readers.walk, Readers.estado, Readers.locality, Readers.search, Readers.suggest),
+    *(Readers.match, Readers.download, Readers.releases, Readers.changes, Readers.revalidate, Readers.revalidate),
 ]
 
 
@@ -331,33 +309,25 @@ def fitting(answer: httpx.Response, versions: Iterable[Version], fits: Fits) -> 
     return found.release
 
 
-def _is_among(results: Iterable[dict[str, Any]], version: Version) -> bool:
-    records = [listed(place) for place in version.places]
-    return all(result in records for result in results)
+def _names(version: Version) -> set[tuple[str, str]]:
+    return {(place.cvegeo, place.nombre) for place in version.places}
 
 
 def _changes(old: Version, new: Version) -> Counter[tuple[str, int]]:
     """Return what changed, by comparing all records."""
-    before = {place.cvegeo: place for place in old.places}
-    after = {place.cvegeo: place for place in new.places}
-    changes = [("added", key) for key in after.keys() - before.keys()]
-    changes += [("removed", key) for key in before.keys() - after.keys()]
-    for key in before.keys() & after.keys():
-        if before[key].nombre != after[key].nombre:
-            changes.append(("renamed", key))
-        if before[key].poblacion != after[key].poblacion:
-            changes.append(("updated", key))
-    return Counter((change, int(key)) for change, key in changes)
+    before, after = ({place.cvegeo: place for place in one.places} for one in (old, new))
+    both = before.keys() & after.keys()
+    keys = {
+        "added": after.keys() - before.keys(),
+        "removed": before.keys() - after.keys(),
+        "renamed": {key for key in both if before[key].nombre != after[key].nombre},
+        "updated": {key for key in both if before[key].poblacion != after[key].poblacion},
+    }
+    return Counter((change, int(key)) for change, changed in keys.items() for key in changed)
 
 
-async def _send(
-    client: httpx.AsyncClient,
-    target: str,
-    *,
-    rows: list[dict[str, str]] | None = None,
-    headers: dict[str, str] | None = None,
-) -> httpx.Response:
+async def _send(client: httpx.AsyncClient, target: str, *, rows: object = None, **options: Any) -> httpx.Response:  # noqa: ANN401  # of httpx
     async with asyncio.timeout(_TIMEOUT):
         if rows is not None:
             return await client.post(target, json={"rows": rows})
-        return await client.get(target, headers=headers)
+        return await client.get(target, **options)

@@ -4,12 +4,11 @@ import csv
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from localidades_api.catalogue.keys import PlaceKind
@@ -17,13 +16,12 @@ from localidades_api.client import Client, ProblemError
 from localidades_api.errors import NotFoundError, UnreadableBodyError
 from localidades_api.offline import Catalogue
 from tests.offline.conftest import earlier_places
-from tests.support.application import import_file
+from tests.support.application import client_of, import_into, running_app
 from tests.support.catalogue import many, write_catalogue
-from tests.support.catalogue_service import serving_files
 from tests.support.commands import invoke
 from tests.support.postgres import new_database
 from tests.support.waiting import PATIENCE
-from tests.support.wire import ROOT, await_names, environment, serving
+from tests.support.wire import LOCALIDADES, ROOT, environment
 
 NAMES = sorted({place.nombre for place in (*many(132), *earlier_places())})
 KEYS = sorted({place.cvegeo for place in (*many(132), *earlier_places())})
@@ -53,56 +51,31 @@ def test_rows_are_answered_as_by_the_service(catalogue: Catalogue, service: str)
             assert catalogue.match(ROWS, fields=fields) == client.match(ROWS, fields=fields)
         options: dict[str, Any] = {"sure": 0.85, "lang": "es", "nombre": "folio"}
         assert catalogue.match(ROWS, **options) == client.match(ROWS, **options) != matched
+        for names in (["Asientos, Ags.", "Ninguno", ""], []):
+            assert catalogue.match(iter(names)) == client.match(names)
     outcomes = {row["match_outcome"] for row in matched}
     assert outcomes == {"exact", "sure", "ambiguous", "none", "problem"}
     assert any(row["match_withdrawn"] for row in matched)
 
 
-def test_certainty_can_be_chosen(catalogue: Catalogue) -> None:
-    row = {"localidad": "Rancho El Gero", "municipio": "Municipio 001", "estado": "Ags."}
-    [strict], [lenient] = catalogue.match([row], sure=0.999), catalogue.match([row], sure=0.9)
-    assert (strict["match_outcome"], lenient["match_outcome"]) == ("ambiguous", "sure")
-
-
-@pytest.mark.parametrize("rows", [["Asientos, Ags.", "Ninguno", ""], [], (name for name in ("Asientos", "x"))])
-def test_other_rows_than_dicts_are_answered_as_by_the_service(
-    catalogue: Catalogue, service: str, rows: list[str] | Iterator[str]
-) -> None:
-    rows = list(rows)
-    with Client(service) as client:
-        assert catalogue.match(iter(rows)) == client.match(rows)
-
-
-def test_column_that_is_taken_gets_another_name(catalogue: Catalogue) -> None:
+def test_columns_of_rows_that_are_taken_or_unknown(catalogue: Catalogue) -> None:
     [row] = catalogue.match([{"nombre": "Asientos, Ags.", "match_score": 5}])
-    assert (row["match_score"], row["match2_cvegeo"]) == (5, "010020001")
-    assert isinstance(row["match2_score"], float)
-
-
-@pytest.mark.parametrize("fields", ["nombre,carta", ["id"], ""])
-def test_unknown_columns_of_the_place_are_refused(catalogue: Catalogue, fields: str | list[str]) -> None:
-    with pytest.raises(ValueError, match="which is none of nombre, municipio,"):
-        catalogue.match(["Asientos"], fields=fields)
-
-
-def test_rows_without_a_recognized_column_are_refused(catalogue: Catalogue) -> None:
+    assert (row["match_score"], row["match2_cvegeo"], type(row["match2_score"])) == (5, "010020001", float)
+    for fields in ("nombre,carta", ["id"], ""):
+        with pytest.raises(ValueError, match="which is none of nombre, municipio,"):
+            catalogue.match(["Asientos"], fields=fields)
     with pytest.raises(UnreadableBodyError, match="names no column for `nombre`"):
         catalogue.match([{"folio": 1, "n": 2}])
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".ndjson"])
 def test_command_writes_what_it_writes_with_a_service(
-    releases: list[Path], service: str, cache: Path, tmp_path: Path, suffix: str
+    releases: list[Path], service: str, cache: Path, tmp_path: Path
 ) -> None:
-    source = tmp_path / f"rows{suffix}"
+    source, here, there = (tmp_path / f"{name}.csv" for name in ("rows", "here", "there"))
     with source.open("w", encoding="utf-8", newline="") as file:
-        if suffix == ".csv":
-            writer = csv.DictWriter(file, ["folio", "localidad", "mpio", "estado", "cvegeo", "lat", "lon"])
-            writer.writeheader()
-            writer.writerows(ROWS)
-        else:
-            file.writelines(f"{json.dumps(row)}\n" for row in ROWS)
-    here, there = tmp_path / f"here{suffix}", tmp_path / f"there{suffix}"
+        writer = csv.DictWriter(file, ["folio", "localidad", "mpio", "estado", "cvegeo", "lat", "lon"])
+        writer.writeheader()
+        writer.writerows(ROWS)
     files = [word for file in releases for word in ("--catalogue", str(file))]
     options = ("--sure", "0.9", "--lang", "es", "--fields", "nombre,altitud,longitud")
     ended = invoke("match", str(source), "--output", str(here), *files, *options, LOCALIDADES_CACHE_DIR=str(cache))
@@ -143,46 +116,36 @@ def test_missing_keys_are_explained(catalogue: Catalogue) -> None:
     assert catalogue.get(10010001) == catalogue.get("010010001")
 
 
-@pytest.mark.parametrize("text", ["asient", "lugar", "ardillas viejas", "010010999", "munic", "ags", "xyz"])
-def test_suggestions_are_those_of_the_service(catalogue: Catalogue, service: str, text: str) -> None:
+def test_suggestions_are_those_of_the_service(catalogue: Catalogue, service: str) -> None:
+    kinds: list[PlaceKind] = ["localidad", "municipio", "estado"]
+    there: dict[str, Any] = {"kind": "municipio", "estado_id": 1, "municipio_id": 1001}
     with Client(service) as client:
-        assert catalogue.suggest(text) == client.suggest(text)
-        kinds: list[PlaceKind] = ["localidad", "municipio", "estado"]
-        assert catalogue.suggest(text, kind=kinds, limit=3) == client.suggest(text, kind=kinds, limit=3)
-        there = {"estado_id": 1, "municipio_id": 1001}
-        assert catalogue.suggest(text, kind="municipio", **there) == client.suggest(text, kind="municipio", **there)
+        for text in ("asient", "lugar", "ardillas viejas", "010010999", "munic", "ags", "xyz"):
+            assert catalogue.suggest(text) == client.suggest(text)
+            assert catalogue.suggest(text, kind=kinds, limit=3) == client.suggest(text, kind=kinds, limit=3)
+            assert catalogue.suggest(text, **there) == client.suggest(text, **there)
 
 
 # -- The nearest places
 
 
-@pytest.fixture(scope="session")
-def scattered(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a catalogue of places around the Earth, some at one point, some without one."""
+async def test_nearest_places_are_those_of_the_service(
+    server: str, migrated: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of places around the Earth, some at one point, some without one."""
     points = [(f"{-85 + 17 * (n % 11)}", f"{-179 + 23.5 * (n % 16)}") for n in range(120)]
     points += [("21.880833", "-102.296111")] * 6 + [("-", "-")] * 6
     places = [replace(place, latitud=lat, longitud=lon) for place, (lat, lon) in zip(many(132), points, strict=True)]
-    return write_catalogue(tmp_path_factory.mktemp("scattered") / "catun_localidad_2021-01.csv", places)
-
-
-@pytest.fixture(scope="session")
-def scattered_service(server: str, migrated: str, scattered: Path) -> Iterator[str]:
-    """Yield the address of a service with that catalogue."""
-    with serving_files(server, migrated, [scattered]) as address:
-        yield address
-
-
-def test_nearest_places_are_those_of_the_service(
-    scattered: Path, scattered_service: str, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    scattered = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", places)
     monkeypatch.setenv("LOCALIDADES_CACHE_DIR", str(cache))
-    points = [(21.88, -102.3), (0, 0), (89.5, 3), (-88, 10), (45.5, 180), (45.5, -180), (-17, 179.9), (89, -60)]
-    with Catalogue.open(scattered) as opened, httpx.Client(base_url=scattered_service) as client:
-        for lat, lon in points:
-            for limit in (1, 3, 10, 100):
-                target = "/api/census/localidades/nearest/"
-                asked = client.get(target, params={"lat": lat, "lon": lon, "limit": limit}).json()["results"]
-                assert opened.nearest(lat, lon, limit=limit) == asked, (lat, lon, limit)
+    asked = [(21.88, -102.3), (0, 0), (89.5, 3), (-88, 10), (45.5, 180), (45.5, -180), (-17, 179.9), (89, -60)]
+    with new_database(server, migrated) as url, Catalogue.open(scattered) as opened:
+        await import_into(url, scattered)
+        async with running_app(url, in_background=False) as app, client_of(app) as client:
+            for (lat, lon), limit in product(asked, (1, 3, 10, 100)):
+                params = {"lat": lat, "lon": lon, "limit": limit}
+                answer = await client.get(f"{LOCALIDADES}nearest/", params=params)
+                assert opened.nearest(lat, lon, limit=limit) == answer.json()["results"], params
         assert [one["distancia"] for one in opened.nearest(90, 0, limit=3)] == [555975.4] * 3
         assert len(opened.nearest(0, 0, limit=1000)) == 126
 
@@ -233,56 +196,16 @@ def run_script(script: str, *arguments: str, cache: Path) -> "subprocess.Complet
     )  # fmt: skip
 
 
-def test_notebook_has_the_answers_of_the_service_and_imports_no_server(
-    releases: list[Path], service: str, cache: Path
-) -> None:
+def test_notebook_and_command_import_no_server(releases: list[Path], service: str, cache: Path, tmp_path: Path) -> None:
     ended = run_script(NOTEBOOK, json.dumps(ROWS), *map(str, releases), cache=cache)
     matched, modules = json.loads(ended.stdout)
     with Client(service) as client:
         assert matched == client.match(ROWS)
     assert SERVERS.isdisjoint(modules)
     assert not [name for name in modules if name.startswith(("localidades_api.database", "localidades_api.releases"))]
-
-
-def test_command_imports_no_server(releases: list[Path], cache: Path, tmp_path: Path) -> None:
-    source = tmp_path / "rows.csv"
-    source.write_text("localidad,estado\nAsientos,Ags.\n")
+    (source := tmp_path / "rows.csv").write_text("localidad,estado\nAsientos,Ags.\n")
     ended = run_script(COMMAND, "match", str(source), "--output", "-", "--catalogue", str(releases[0]), cache=cache)
     assert ended.stdout.splitlines()[1].startswith("Asientos,Ags.,exact,010020001,")
     modules = ended.stderr.splitlines()[-1].split()
     assert "localidades_api.offline" in modules
     assert SERVERS.isdisjoint(modules)
-
-
-# -- INEGI's own files
-
-
-def test_shared_rows_are_answered_as_by_the_service(
-    real_catalogues: Path, server: str, migrated: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with (ROOT / "tests" / "data" / "dirty_names.tsv").open(encoding="utf-8", newline="") as file:
-        columns = ("estado", "municipio", "nombre")
-        rows = [{name: row[name] for name in columns} for row in csv.DictReader(file, delimiter="\t")]
-    files = [real_catalogues / f"catun_localidad_{name}.zip" for name in ("2018-09", "2012-06")]
-    monkeypatch.setenv("LOCALIDADES_CACHE_DIR", str(tmp_path / "cache"))
-    with Catalogue.open(*files) as catalogue:
-        matched = catalogue.match(rows)
-    source, here = tmp_path / "rows.csv", tmp_path / "here.csv"
-    with source.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, columns)
-        writer.writeheader()
-        writer.writerows(rows)
-    options = [word for file in files for word in ("--catalogue", str(file))]
-    ended = invoke("match", str(source), "--output", str(here), *options, LOCALIDADES_CACHE_DIR=str(tmp_path / "cache"))
-    assert "reading" not in ended.stderr
-    with new_database(server, migrated) as url:
-        for release in reversed(files):
-            import_file(url, release)
-        with serving(url) as live:
-            await_names(live.base, within=600)
-            there = tmp_path / "there.csv"
-            with Client(live.base) as client:
-                assert matched == client.match(rows)
-            invoke("match", str(source), "--output", str(there), "--url", live.base)
-    assert here.read_bytes() == there.read_bytes()
-    assert len(matched) == 1_742

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from tests.support.waiting import PATIENCE
 from tests.support.wire import ROOT, environment
 
 
-class Steps(Silent):
+class _Steps(Silent):
     """Collects the steps of a build, and its amounts."""
 
     def __init__(self) -> None:
@@ -32,11 +31,9 @@ class Steps(Silent):
         self.amounts: dict[Step, int] = {}
 
     def begin(self, step: Step) -> None:
-        """Note a step."""
         self.begun.append(step)
 
     def advance(self, amount: int) -> None:
-        """Add an amount to those of the step."""
         step = self.begun[-1]
         self.amounts[step] = self.amounts.get(step, 0) + amount
 
@@ -58,8 +55,12 @@ def content_of(folder: Path) -> Mapping[str, tuple[int, int]]:
     return {str(path): (path.stat().st_ino, path.stat().st_mtime_ns) for path in folder.rglob("*")}
 
 
-def test_index_is_built_once(own_cache: Path, releases: list[Path]) -> None:
-    first, second = Steps(), Steps()
+def named(catalogue: Catalogue) -> object:
+    return catalogue.get("010010004")["nombre"]
+
+
+def test_index_is_built_once(own_cache: Path, releases: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = _Steps(), _Steps()
     with Catalogue.open(*releases, progress=first) as catalogue:
         expected = catalogue.match(["Asientos, Ags."])
     assert first.begun == [CatalogueStep.READ, CatalogueStep.READ_EARLIER, CatalogueStep.INDEX]
@@ -68,60 +69,22 @@ def test_index_is_built_once(own_cache: Path, releases: list[Path]) -> None:
     before = content_of(folder)
     with Catalogue.open(*map(str, releases), progress=second) as catalogue:
         assert catalogue.match(["Asientos, Ags."]) == expected
-    assert second.begun == []
-    assert indexes_in(own_cache) == [folder]
-    assert content_of(folder) == before
+    assert (second.begun, indexes_in(own_cache), content_of(folder)) == ([], [folder], before)
+    for shown in (["reading the catalogue"], []):  # where no observer is given
+        Catalogue.open(releases[0]).close()
+        assert capsys.readouterr().err.splitlines()[:1] == shown
 
 
-def test_build_is_shown_on_stderr(own_cache: Path, small_catalogue: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Catalogue.open(small_catalogue).close()
-    assert capsys.readouterr().err.splitlines()[0] == "reading the catalogue"
-    Catalogue.open(small_catalogue).close()
-    assert capsys.readouterr() == ("", "")
-    assert len(indexes_in(own_cache)) == 1
-
-
-def test_bar_on_a_terminal_is_removed_at_the_end(own_cache: Path, small_catalogue: Path) -> None:
-    def show_opening() -> bytes:
-        ours, theirs = os.openpty()
-        script = "import sys; from localidades_api.offline import Catalogue; Catalogue.open(sys.argv[1]).close()"
-        env = environment(LOCALIDADES_CACHE_DIR=str(own_cache), TERM="xterm")
-        command = [sys.executable, "-c", script, str(small_catalogue)]
-        process = subprocess.Popen(command, stderr=theirs, cwd=ROOT, env=env)
-        os.close(theirs)
-        shown = b""
-        with suppress(OSError):  # the end
-            while piece := os.read(ours, 4096):
-                shown += piece
-        os.close(ours)
-        assert process.wait(PATIENCE) == 0
-        return shown
-
-    first = show_opening()
-    assert b"reading the catalogue" in first
-    assert first.rstrip().endswith((b"\x1b[?25h", b"\x1b[2K"))  # the cursor is back, and the line of the bar is erased
-    assert show_opening() == b""
-
-
-def test_index_of_other_content_replaces_the_one_of_the_same_path(own_cache: Path, tmp_path: Path) -> None:
-    source = write_catalogue(tmp_path / "catun_localidad.csv", many(40))
-    Catalogue.open(source).close()
-    [before] = indexes_in(own_cache)
-    changed = [replace(place, nombre="Otro nombre") if place.cvegeo == "010010004" else place for place in many(40)]
-    write_catalogue(source, changed)
-    with Catalogue.open(source) as catalogue:
-        assert catalogue.get("010010004")["nombre"] == "Otro nombre"
-        assert [path.name for path in indexes_in(own_cache)] != [before.name]
-        assert len(indexes_in(own_cache)) == 1
-
-
-def test_index_that_is_open_or_of_other_files_stays(own_cache: Path, tmp_path: Path, releases: list[Path]) -> None:
-    Catalogue.open(*releases).close()
+def test_index_of_other_content_replaces_that_of_the_path_once_nobody_has_it_open(
+    own_cache: Path, tmp_path: Path, releases: list[Path]
+) -> None:
+    Catalogue.open(*releases).close()  # of other files: it stays
     source = write_catalogue(tmp_path / "catun_localidad.csv", many(40))
     with Catalogue.open(source) as catalogue:
-        write_catalogue(source, many(41))
-        Catalogue.open(source).close()
-        assert catalogue.get("010010004")["nombre"] == "Ardillas de Abajo (Las Ardillas)"
+        changed = [replace(one, nombre="Otro nombre") if one.cvegeo == "010010004" else one for one in many(40)]
+        write_catalogue(source, changed)
+        with Catalogue.open(source) as other:
+            assert (named(catalogue), named(other)) == ("Ardillas de Abajo (Las Ardillas)", "Otro nombre")
         assert len(indexes_in(own_cache)) == 3
     Catalogue.open(source).close()
     assert len(indexes_in(own_cache)) == 2
@@ -130,8 +93,7 @@ def test_index_that_is_open_or_of_other_files_stays(own_cache: Path, tmp_path: P
 def test_order_of_releases_decides_which_is_current(own_cache: Path, releases: list[Path]) -> None:
     current, earlier = releases
     with Catalogue.open(current, earlier) as catalogue, Catalogue.open(earlier, current) as reverse:
-        assert catalogue.get("010010004")["nombre"] == "Ardillas de Abajo (Las Ardillas)"
-        assert reverse.get("010010004")["nombre"] == "Ardillas Viejas"
+        assert (named(catalogue), named(reverse)) == ("Ardillas de Abajo (Las Ardillas)", "Ardillas Viejas")
     assert len(indexes_in(own_cache)) == 2
 
 
@@ -152,12 +114,12 @@ def test_names_of_the_older_of_two_earlier_releases_are_found(tmp_path: Path) ->
         assert [row["match_withdrawn"] for row in gone] == ["010010009", None]  # the last release that had it
 
 
-@pytest.mark.parametrize("part", ["names/build.py", "importer/transform.py", "files/archive.py", "offline/records.py"])
-def test_index_that_other_code_makes_has_another_name(part: str) -> None:
+def test_index_that_other_code_makes_has_another_name() -> None:
     package = Path(localidades_api.__file__).parent
-    without = [name for name in _CODE if not part.startswith(f"{name}/")]
-    assert len(without) == len(_CODE) - 1
-    assert digest_of_code(package, without) != digest_of_code(package, _CODE)
+    for part in ("names/build.py", "importer/transform.py", "files/archive.py", "offline/records.py"):
+        without = [name for name in _CODE if not part.startswith(f"{name}/")]
+        assert len(without) == len(_CODE) - 1
+        assert digest_of_code(package, without) != digest_of_code(package, _CODE)
 
 
 # -- Several processes
@@ -208,26 +170,17 @@ def test_index_that_is_built_is_opened_while_its_lock_is_held(own_cache: Path, s
             process.wait()
 
 
-@pytest.mark.parametrize("step", ["READ", "INDEX"])
-def test_killed_build_leaves_nothing_broken(own_cache: Path, small_catalogue: Path, step: str) -> None:
-    process = start_opening(own_cache, small_catalogue, killed_at=step)
-    assert process.communicate(timeout=PATIENCE)[0].split()[-1] == step
+def test_killed_build_leaves_nothing_broken(own_cache: Path, small_catalogue: Path) -> None:
+    process = start_opening(own_cache, small_catalogue, killed_at="INDEX")
+    assert process.communicate(timeout=PATIENCE)[0].split()[-1] == "INDEX"
     assert process.returncode == -signal.SIGKILL
     assert [path.name[0] for path in indexes_in(own_cache)] == ["."]
-    steps = Steps()
-    with Catalogue.open(small_catalogue, progress=steps) as catalogue:
-        assert catalogue.get("010020001")["nombre"] == "Asientos"
-    assert steps.begun[-1] is CatalogueStep.INDEX
-    assert [path.name[0] for path in indexes_in(own_cache)] != ["."]
-    assert len(indexes_in(own_cache)) == 1
-
-
-def test_incomplete_index_is_built_again(own_cache: Path, small_catalogue: Path) -> None:
-    Catalogue.open(small_catalogue).close()
-    [folder] = indexes_in(own_cache)
-    (folder / "lookup").write_bytes(b"")
-    with Catalogue.open(small_catalogue) as catalogue:
-        assert catalogue.match(["Asientos, Ags."])[0]["match_cvegeo"] == "010020001"
+    for _ in range(2):
+        with Catalogue.open(small_catalogue) as catalogue:
+            assert catalogue.match(["Asientos, Ags."])[0]["match_cvegeo"] == "010020001"
+        [folder] = indexes_in(own_cache)
+        assert folder.name[0] != "."
+        (folder / "lookup").write_bytes(b"")  # an incomplete one is built again
 
 
 def test_interrupted_build_leaves_only_its_lock(own_cache: Path, small_catalogue: Path) -> None:
@@ -236,7 +189,7 @@ def test_interrupted_build_leaves_only_its_lock(own_cache: Path, small_catalogue
             if step is CatalogueStep.INDEX:
                 raise KeyboardInterrupt
 
-    with suppress(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt):
         Catalogue.open(small_catalogue, progress=Interrupting())
     assert indexes_in(own_cache) == []
     Catalogue.open(small_catalogue).close()
@@ -246,69 +199,49 @@ def test_interrupted_build_leaves_only_its_lock(own_cache: Path, small_catalogue
 # -- Refusals
 
 
-def bad_files(folder: Path) -> Mapping[str, tuple[Path, str]]:
-    """Return files that are no catalogue, with the sentence for each."""
-    cut = folder / "cut.zip"
-    cut.write_bytes(b"PK\x03\x04" + b"\0" * 40)
-    other = folder / "other.csv"
-    other.write_text("folio,nombre\n1,Asientos\n")
-    lines = lines_of([place.values() for place in many(20)], HEADER)
-    short = folder / "short.csv"
-    short.write_text("\r\n".join(lines)[:-30], encoding="utf-8")
-    return {
-        "missing": (folder / "nowhere.zip", "There is no file "),
-        "damaged": (cut, "The file is damaged, cut short or locked"),
-        "other": (other, "This is not a catalogue of localities: its first line does not name CVE_ENT"),
-        "short": (short, "The file is cut short: line 21"),
-        "folder": (folder, f"{folder} is a folder: give the path"),
-    }
-
-
-@pytest.mark.usefixtures("own_cache")
-@pytest.mark.parametrize("kind", ["missing", "damaged", "other", "short", "folder"])
-def test_bad_file_is_refused_as_by_the_import(tmp_path: Path, small_catalogue: Path, seeded: str, kind: str) -> None:
-    file, sentence = bad_files(tmp_path)[kind]
-    rows = tmp_path / "rows.csv"
-    rows.write_text("localidad\nAsientos\n")
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("nowhere.zip", None, "There is no file "),
+        ("cut.zip", b"PK\x03\x04" + b"\0" * 40, "The file is damaged, cut short or locked"),
+        ("other.csv", b"folio,nombre\n1,Asientos\n",
+         "This is not a catalogue of localities: its first line does not name CVE_ENT"),
+        ("short.csv", "\r\n".join(lines_of([place.values() for place in many(20)], HEADER)).encode()[:-30],
+         "The file is cut short: line 21"),
+    ],
+)  # fmt: skip
+def test_bad_file_is_refused_as_by_the_import(
+    own_cache: Path, tmp_path: Path, small_catalogue: Path, seeded: str, name: str, content: bytes | None, sentence: str
+) -> None:
+    file = tmp_path / name
+    if content:
+        file.write_bytes(content)
+    (rows := tmp_path / "rows.csv").write_text("localidad\nAsientos\n")
     for files in ([file], [small_catalogue, file]):
-        with pytest.raises(CatalogueError, match="^" + sentence.replace("(", r"\(")):
+        with pytest.raises(CatalogueError, match=f"^{sentence}"):
             Catalogue.open(*files)
-        options = [word for one in files for word in ("--catalogue", str(one))]
-        ended = invoke("match", str(rows), *options)
+        ended = invoke("match", str(rows), *(word for one in files for word in ("--catalogue", str(one))))
         assert_error(ended, sentence)
     importing = invoke("import", str(file), "--release", "2030-01", "--dry-run", url=seeded)
     assert importing.stderr.splitlines()[-1] == ended.stderr.splitlines()[-1]
     assert importing.returncode == ended.returncode
     assert not (tmp_path / "rows.matched.csv").exists()
-    if (tmp_path / "cache").exists():
-        assert indexes_in(tmp_path / "cache") == []
+    assert not own_cache.exists() or indexes_in(own_cache) == []
 
 
-@pytest.mark.parametrize("source", ["https://example.org/catun.zip", "-"])
-def test_only_files_are_read(own_cache: Path, source: str) -> None:
-    with pytest.raises(CatalogueError, match="read from a file: download it"):
-        Catalogue.open(source)
+def test_what_cannot_be_opened_is_explained(
+    own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_catalogue: Path
+) -> None:
+    for source in ("https://example.org/catun.zip", "-"):
+        with pytest.raises(CatalogueError, match="read from a file: download it"):
+            Catalogue.open(source)
     assert not own_cache.exists()
-
-
-def test_folder_that_cannot_be_written_is_explained(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_catalogue: Path
-) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("LOCALIDADES_CACHE_DIR", str(tmp_path / "file" / "cache"))
-    with pytest.raises(
-        ConfigurationError,
-        match=r"^The folder of indexes can't be used \(.*: Not a directory\): set LOCALIDADES_CACHE_DIR",
-    ):
+    (rows := tmp_path / "rows.csv").write_text("localidad\nAsientos\n")
+    for options in (("--url", "http://127.0.0.1:1"), ("--release", "2018-09")):
+        ended = invoke("match", str(rows), "--catalogue", str(small_catalogue), *options)
+        assert ended.returncode == 2
+        assert "--catalogue reads files only: leave out --url and --release" in ended.stderr
+    monkeypatch.setenv("LOCALIDADES_CACHE_DIR", str(rows / "cache"))
+    sentence = r"^The folder of indexes can't be used \(.*: Not a directory\): set LOCALIDADES_CACHE_DIR"
+    with pytest.raises(ConfigurationError, match=sentence):
         Catalogue.open(small_catalogue)
-
-
-@pytest.mark.parametrize("options", [("--url", "http://127.0.0.1:1"), ("--release", "2018-09")])
-def test_catalogue_excludes_a_service_and_its_releases(
-    tmp_path: Path, small_catalogue: Path, options: tuple[str, str]
-) -> None:
-    rows = tmp_path / "rows.csv"
-    rows.write_text("localidad\nAsientos\n")
-    ended = invoke("match", str(rows), "--catalogue", str(small_catalogue), *options)
-    assert ended.returncode == 2
-    assert "--catalogue reads files only: leave out --url and --release" in ended.stderr

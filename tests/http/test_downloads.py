@@ -6,18 +6,14 @@ import io
 import itertools
 import json
 import math
-import re
-import socket
 import sqlite3
 import struct
 import tempfile
 import time
-import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import httpx
 import openpyxl
@@ -30,14 +26,12 @@ from xlsxwriter.worksheet import Worksheet
 from localidades_api.downloads.formats import FILE_TYPES
 from tests.support.application import client_of, import_into, recorded_statements, running_app
 from tests.support.catalogue import Place, many, write_catalogue
-from tests.support.downloads import DOWNLOAD, FLOATS, KEYS, TEXTS, Stalled, read_csv, stalled, value_of
-from tests.support.machine import forget_peak_memory, memory_of, open_files, open_targets
+from tests.support.downloads import DOWNLOAD, FLOATS, KEYS, TEXTS, read_csv, stalled, value_of
+from tests.support.machine import forget_peak_memory, memory_of, open_targets
 from tests.support.postgres import await_idle_connections, execute, name_of, new_database, run_sql
 from tests.support.records import Record, in_order, row_of
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import Live, ask, await_names, connect, serving
-
-_unasked = itertools.count(60)  # page sizes that no other test requests, so that no response is cached
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
 MEDIA_TYPES = {
@@ -50,47 +44,50 @@ MEDIA_TYPES = {
 }
 FORMATS = list(MEDIA_TYPES)
 
-# Names that could break readers of CSV or JSON, or spreadsheets.
-NASTY = ["=1+1", "+52", "-Menos", "@todo", "-", '=HYPERLINK("x", "y")', 'Con "comillas", y coma', '"Entre comillas"',
-         "\\N", "\\.", "a\\b:c", ":release_id", "%s %(id)s", "'apóstrofo", ";punto", "1e5", "0001", "null", "{}", "😀",
-         "\u2028 línea", "\x01", "\tTabulador", "<script>alert(1)</script>", "a = b", "{lines}", "_x0041_", "\ufffe_x",
-         "&lt;]]>"]  # fmt: skip
+# Texts that spreadsheets have executed, and similar ones, without line endings, which INEGI's file can't hold.
+RUN_BY_SPREADSHEETS = {
+    "=1+1", "+1+1", "-1+1", "@SUM(1;1)", "=cmd|' /C calc'!A0", '=HYPERLINK("http://evil.example";"x")', "=DDE(1;2;3)",
+    '=IMPORTXML("http://evil.example")', "\t=1+1", "\x0b=1+1", " =1+1", "   +1", "\xa0-1", "\x01=1", "\x0b\t@A1",
+    "＝1+1", "＋1", "－1", "＠A1", "-2+3+cmd|' /C calc'!A0", "=", "-", "@", "+", "=\x1f", '="x"', "\tTabulador",
+}  # fmt: skip
+# Names that could break readers of CSV or JSON, or look like formulas and are none.
+NASTY = ["Ejido 20 de Noviembre", 'Con "comillas", y coma', '"Entre comillas"', "\\N", "\\.", "a\\b:c", ":release_id",
+         "%s %(id)s", "'apóstrofo", ";punto", "1e5", "0001", "null", "{}", "😀", "\u2028 línea", "\x01", "{lines}",
+         "<script>alert(1)</script>", "a = b", "_x0041_", "\ufffe_x", "&lt;]]>", "La Y = X", "'=1", '"=1"', "(+)",
+         "[-]", "1+1", "ñ-1", "\u200b=1", ";=1", ",=1"]  # fmt: skip
+YUCATAN = {"nom_ent": '=Yucatán, "el"', "nom_abr": "@Yuc."}
 PLACES = [
     *many(132),
     *(
-        Place(f"31001{number:04d}", name, nom_ent='=Yucatán, "el"', nom_abr="@Yuc.", nom_mun='+Abalá, "a"', carta="-1",
-              poblacion=str(number), poblacion_masculina="0", poblacion_femenina="-", viviendas="7", ambito="U")
-        for number, name in enumerate(NASTY, 1)
+        Place(f"31001{number:04d}", name, **YUCATAN, nom_mun='+Abalá, "a"', carta="-1", poblacion=str(number),
+              poblacion_masculina="0", poblacion_femenina="-", viviendas="7", ambito="U")
+        for number, name in enumerate([*NASTY, *sorted(RUN_BY_SPREADSHEETS)], 1)
     ),
-    Place("310020001", "Sin nada", ambito="-", latitud="-", longitud="-", altitud="-", carta="-", nom_abr="@Yuc.",
-          nom_ent='=Yucatán, "el"'),
-    Place("310020002", "Sin latitud", latitud="-", nom_abr="@Yuc.", nom_ent='=Yucatán, "el"'),
-    Place("310020003", "Sin longitud", longitud="-", nom_abr="@Yuc.", nom_ent='=Yucatán, "el"'),
-    Place("310020004", "Precisa", latitud="0.000001", longitud="-99.1234567890123", nom_abr="@Yuc.",
-          nom_ent='=Yucatán, "el"'),
+    Place("310020001", "Sin nada", **YUCATAN, ambito="-", latitud="-", longitud="-", altitud="-", carta="-"),
+    Place("310020002", "Sin latitud", **YUCATAN, latitud="-"),
+    Place("310020003", "Sin longitud", **YUCATAN, longitud="-"),
+    Place("310020004", "Precisa", **YUCATAN, latitud="0.000001", longitud="-99.1234567890123"),
 ]  # fmt: skip
 OLDER = [replace(place, nombre=f"Antes {place.cvegeo}", poblacion="5") for place in PLACES[5:]]
+OF_YUCATAN = [place for place in PLACES if place.cvegeo[:2] == "31"]
 
 
 @pytest.fixture(scope="module")
-async def service(
-    server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[tuple[FastAPI, str]]:
-    """Yield an application on two releases, and the address of their database."""
+async def service(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[FastAPI]:
+    """Yield an application on two releases."""
     folder = tmp_path_factory.mktemp("downloads")
     with new_database(server, migrated) as url:
         await import_into(url, write_catalogue(folder / "catun_localidad_2019-01.csv", OLDER))
         await import_into(url, write_catalogue(folder / "catun_localidad_2020-01.csv", PLACES))
         async with running_app(url) as app:
-            yield app, url
+            yield app
 
 
 @pytest.fixture
-async def files(service: tuple[FastAPI, str]) -> AsyncIterator[httpx.AsyncClient]:
+async def files(service: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
     """Yield a client of that application without an Accept header."""
-    async with client_of(service[0]) as client:
-        for name in list(client.headers):
-            del client.headers[name]
+    async with client_of(service) as client:
+        client.headers.clear()
         yield client
 
 
@@ -103,41 +100,30 @@ def read_ndjson(content: bytes) -> list[Record]:
 
 
 def read_geojson(content: bytes) -> list[Record]:
-    """Read GeoJSON, and validate it against RFC 7946."""
     collection = json.loads(content)
     assert list(collection) == ["type", "numberMatched", "features"]
-    assert collection["type"] == "FeatureCollection"
-    assert collection["numberMatched"] == len(collection["features"])
+    assert (collection["type"], collection["numberMatched"]) == ("FeatureCollection", len(collection["features"]))
     rows = []
     for feature in collection["features"]:
-        assert list(feature) == ["type", "id", "geometry", "properties"]
-        assert feature["type"] == "Feature"
-        assert type(feature["id"]) is int
-        point = feature["geometry"]
-        if point is not None:
-            assert list(point) == ["type", "coordinates"]
-            assert point["type"] == "Point"
-            longitude, latitude = point["coordinates"]
-            assert -180 <= longitude <= 180
-            assert -90 <= latitude <= 90
-        known = point["coordinates"] if point else (None, None)
-        rows.append({"id": feature["id"], "longitud": known[0], "latitud": known[1], **feature["properties"]})
+        assert (list(feature), feature["type"]) == (["type", "id", "geometry", "properties"], "Feature")
+        longitude, latitude = feature["geometry"]["coordinates"] if feature["geometry"] else (None, None)
+        point = {"type": "Point", "coordinates": [longitude, latitude]}
+        assert feature["geometry"] == (None if longitude is None else point)
+        rows.append({"id": feature["id"], "longitud": longitude, "latitud": latitude, **feature["properties"]})
     return rows
 
 
 def read_parquet(content: bytes) -> list[Record]:
     """Read Parquet, and validate its points against GeoParquet 1.1."""
     table = pq.read_table(io.BytesIO(content))
-    *fields, geometry = table.schema
-    assert [str(field.type) for field in fields] == [
-        "string" if field.name in TEXTS else "double" if field.name in FLOATS else "int32" for field in fields
-    ]
-    assert (geometry.name, str(geometry.type)) == ("geometry", "binary")
-    *columns, points = (column.to_pylist() for column in table.columns)
-    rows: list[Record] = [dict(zip(table.schema.names, row, strict=False)) for row in zip(*columns, strict=True)]
-    for row, point in zip(rows, points, strict=True):
-        assert (point and struct.unpack("<BIdd", point)) == (point and (1, 1, row["longitud"], row["latitud"]))
+    types = {field.name: str(field.type) for field in table.schema}
+    assert types.pop("geometry") == "binary"
+    assert types == {name: "string" if name in TEXTS else "double" if name in FLOATS else "int32" for name in types}
+    rows: list[Record] = table.to_pylist()
+    for row in rows:
+        point = row.pop("geometry")
         assert (point is None) == (row["longitud"] is None)
+        assert point is None or struct.unpack("<BIdd", point) == (1, 1, row["longitud"], row["latitud"])
     described = json.loads(table.schema.metadata[b"geo"])
     column = described["columns"].pop("geometry")
     assert described == {"version": "1.1.0", "primary_column": "geometry", "columns": {}}
@@ -157,8 +143,7 @@ def read_xlsx(content: bytes) -> list[Record]:
     """Read the first sheet, and compare it with its declared frame."""
     book = openpyxl.load_workbook(io.BytesIO(content))
     sheet, source = book.worksheets
-    assert (sheet.title, source.title) == ("Localidades", "Fuente")
-    assert sheet.freeze_panes == "A2"
+    assert (sheet.title, source.title, sheet.freeze_panes) == ("Localidades", "Fuente", "A2")
     declared = openpyxl.load_workbook(io.BytesIO(content), read_only=True)  # has the range that the sheet says
     assert sheet.auto_filter.ref == sheet.dimensions == declared.worksheets[0].calculate_dimension()
     declared.close()
@@ -166,18 +151,14 @@ def read_xlsx(content: bytes) -> list[Record]:
     assert all(cell.font.b for cell in header)
     assert all(cell.data_type in {"n", "inlineStr", "s"} for line in lines for cell in line)
     names = [str(cell.value) for cell in header]
-    return [dict(zip(names, (shown(cell.value) for cell in line), strict=True)) for line in lines]
-
-
-def shown(value: object) -> object:
-    """Return a cell's value as in Excel; openpyxl doesn't unescape control characters in inline strings."""
-    return unescape(value) if isinstance(value, str) else value
+    # openpyxl doesn't unescape control characters in inline strings.
+    values = ([unescape(one.value) if isinstance(one.value, str) else one.value for one in line] for line in lines)
+    return [dict(zip(names, line, strict=True)) for line in values]
 
 
 def read_geopackage(content: bytes) -> list[Record]:
     """Read the table of points with SQLite, and validate its geometries against GeoPackage 1.4."""
-    assert content[:16] == b"SQLite format 3\0"
-    assert content[68:72] == b"GPKG"
+    assert (content[:16], content[68:72]) == (b"SQLite format 3\0", b"GPKG")
     with closing(sqlite3.connect(":memory:")) as package:
         package.deserialize(content)
         package.row_factory = sqlite3.Row
@@ -188,13 +169,12 @@ def read_geopackage(content: bytes) -> list[Record]:
         assert_indexed(package)
     assert [row.pop("fid") for row in rows] == list(range(1, len(rows) + 1))
     for row in rows:
-        if (blob := row.pop("geom")) is None:
-            assert row["longitud"] is None
-        else:
-            assert struct.unpack("<2sBBiBIdd", blob) == (b"GP", 0, 1, 4326, 1, 1, row["longitud"], row["latitud"])
+        blob = row.pop("geom")
+        assert (blob is None) == (row["longitud"] is None)
+        point = (b"GP", 0, 1, 4326, 1, 1, row["longitud"], row["latitud"])
+        assert blob is None or struct.unpack("<2sBBiBIdd", blob) == point
     corners = [contents[name] for name in ("min_x", "min_y", "max_x", "max_y") if contents[name] is not None]
-    assert corners == (box_of(rows) or [])
-    assert contents["data_type"] == "features"
+    assert (corners, contents["data_type"]) == (box_of(rows) or [], "features")
     return rows
 
 
@@ -219,55 +199,9 @@ def point_of(blob: bytes | None) -> tuple[float, float] | None:
     return None if math.isnan(x) else (x, y)
 
 
-@pytest.mark.parametrize("format_", ["csv", "gpkg"])
-async def test_address_that_ends_in_its_format_has_the_same_answer(files: httpx.AsyncClient, format_: str) -> None:
-    asked: list[tuple[str, dict[str, str]]] = [
-        ("", {}),
-        ("estado_id=31", {"Accept": "text/html"}),
-        ("release=2019-01", {"Range": "bytes=5-99"}),
-        ("search=sin", {"Accept-Encoding": "gzip"}),
-        ("", {"If-None-Match": "*"}),
-    ]
-    for query, headers in asked:
-        answers = [
-            await files.get(f"{address}{query}", headers=headers)
-            for address in (f"{DOWNLOAD}?format={format_}&", f"{DOWNLOAD}localidades.{format_}?")
-        ]
-        parts = [(one.status_code, one.headers, one.content) for one in answers]
-        assert parts[0] == parts[1], query
-
-
-@pytest.mark.parametrize(
-    ("target", "status", "location"),
-    [
-        ("localidades.gpkg?format=gpkg", 422, None),  # the address says it
-        ("localidades.gpkg?colour=red", 422, None),
-        ("localidades.gpkg/", 308, "../localidades.gpkg"),
-        ("localidades.shp", 404, None),
-        ("localidades.excel", 404, None),
-        ("localidades", 404, None),
-        ("other.gpkg", 404, None),
-    ],
-)
-async def test_other_addresses_below_a_download_are_unknown(
-    files: httpx.AsyncClient, target: str, status: int, location: str | None
-) -> None:
-    answer = await files.get(f"{DOWNLOAD}{target}")
-    assert (answer.status_code, answer.headers.get("location")) == (status, location)
-
-
 READERS: Mapping[str, Callable[[bytes], list[Record]]] = {
     "csv": read_csv, "ndjson": read_ndjson, "geojson": read_geojson, "parquet": read_parquet,
     "xlsx": read_xlsx, "gpkg": read_geopackage}  # fmt: skip
-
-
-def expected_of(places: list[Place], format_: str) -> list[Record]:
-    """Return the expected records of a file; GeoJSON omits incomplete points."""
-    rows = [row_of(place) for place in in_order(places)]
-    if format_ == "geojson":
-        rows = [row if None not in (row["latitud"], row["longitud"]) else {**row, "latitud": None, "longitud": None}
-                for row in rows]  # fmt: skip
-    return rows
 
 
 def assert_file(answer: httpx.Response, format_: str, places: list[Place], release: str = "2020-01") -> None:
@@ -277,12 +211,11 @@ def assert_file(answer: httpx.Response, format_: str, places: list[Place], relea
     assert answer.headers["catalogue-release"] == release
     assert answer.headers["catalogue-records"] == str(len(places))
     assert "Catalogue-Records" in answer.headers["access-control-expose-headers"]
-    rows = READERS[format_](answer.content)
-    expected = expected_of(places, format_)
+    rows, expected = READERS[format_](answer.content), [row_of(place) for place in in_order(places)]
     assert [row["id"] for row in rows] == [row["id"] for row in expected]
     assert rows == expected
     if rows and format_ != "geojson":
-        assert [list(row) for row in rows[:1]] == [list(expected[0])]
+        assert list(rows[0]) == list(expected[0])
         assert all(type(row[name]) in {str, type(None)} for row in rows for name in TEXTS)
 
 
@@ -293,30 +226,30 @@ def assert_file(answer: httpx.Response, format_: str, places: list[Place], relea
 async def test_download_has_every_record_and_column_in_order(files: httpx.AsyncClient, format_: str) -> None:
     answer = await files.get(f"{DOWNLOAD}?format={format_}")
     assert_file(answer, format_, PLACES)
-    name = f"localidades-2020-01.{format_}"
-    assert answer.headers["content-disposition"] == f'attachment; filename="{name}"'
-
-
-FILTERS: Mapping[str, Callable[[Place], bool]] = {
-    "municipio_id=1001": lambda place: place.cvegeo[:5] == "01001",
-    "municipio_id=01001": lambda place: place.cvegeo[:5] == "01001",
-    "estado_id=31": lambda place: place.cvegeo[:2] == "31",
-    "clave=0001": lambda place: place.cvegeo[5:] == "0001",
-    "ambito=U": lambda place: place.ambito == "U",
-    "ambito=R&estado_id=01": lambda place: place.ambito == "R" and place.cvegeo[:2] == "01",
-    "cvegeo=310010003,010010001,010010001,999999999": lambda place: place.cvegeo in {"310010003", "010010001"},
-    "search=comillas": lambda place: "comillas" in place.nombre,
-    "search=LUGAR&estado_id=2": lambda place: place.nombre.startswith("Lugar") and place.cvegeo[:2] == "02",
-}
+    assert answer.headers["content-disposition"] == f'attachment; filename="localidades-2020-01.{format_}"'
+    empty = await files.get(f"{DOWNLOAD}?format={format_}&estado_id=30")
+    assert_file(empty, format_, [])
+    if format_ == "csv":
+        assert empty.text.splitlines() == [",".join(row_of(PLACES[0]))]
 
 
 @pytest.mark.parametrize(
-    ("query", "format_"),
-    [*zip(FILTERS, itertools.cycle(FORMATS)), *(("search=LUGAR&estado_id=2", format_) for format_ in FORMATS)],
-)
-async def test_download_can_be_filtered(files: httpx.AsyncClient, query: str, format_: str) -> None:
+    ("query", "format_", "chosen"),
+    [
+        ("municipio_id=1001", "csv", lambda place: place.cvegeo[:5] == "01001"),
+        ("ambito=R&estado_id=01", "parquet", lambda place: place.ambito == "R" and place.cvegeo[:2] == "01"),
+        ("clave=0001", "gpkg", lambda place: place.cvegeo[5:] == "0001"),
+        ("cvegeo=310010003,010010001,010010001,999999999", "xlsx",
+         lambda place: place.cvegeo in {"310010003", "010010001"}),
+        ("search=comillas", "ndjson", lambda place: "comillas" in place.nombre),
+        ("search=LUGAR&estado_id=2", "geojson", lambda p: p.nombre.startswith("Lugar") and p.cvegeo[:2] == "02"),
+    ],
+)  # fmt: skip
+async def test_download_can_be_filtered_like_the_list(
+    files: httpx.AsyncClient, query: str, format_: str, chosen: Callable[[Place], bool]
+) -> None:
     answer = await files.get(f"{DOWNLOAD}?format={format_}&{query}")
-    part = [place for place in PLACES if FILTERS[query](place)]
+    part = list(filter(chosen, PLACES))
     assert 0 < len(part) < len(PLACES)
     assert_file(answer, format_, part)
     assert answer.headers["content-disposition"] == f'attachment; filename="localidades-2020-01-filtered.{format_}"'
@@ -324,31 +257,21 @@ async def test_download_can_be_filtered(files: httpx.AsyncClient, query: str, fo
     assert [record["id"] for record in listed.json()["results"]] == [int(place.cvegeo) for place in in_order(part)]
 
 
-@pytest.mark.parametrize("format_", ["csv", "parquet"])
-async def test_older_release_can_be_downloaded(files: httpx.AsyncClient, format_: str) -> None:
-    answer = await files.get(f"{DOWNLOAD}?format={format_}&release=2019-01")
-    assert_file(answer, format_, OLDER, "2019-01")
+async def test_older_release_can_be_downloaded(files: httpx.AsyncClient) -> None:
+    answer = await files.get(f"{DOWNLOAD}?format=csv&release=2019-01")
+    assert_file(answer, "csv", OLDER, "2019-01")
     assert "localidades-2019-01." in answer.headers["content-disposition"]
-    part = await files.get(f"{DOWNLOAD}?format={format_}&release=2019-01&estado_id=31")
-    assert_file(part, format_, [place for place in OLDER if place.cvegeo[:2] == "31"], "2019-01")
-
-
-@pytest.mark.parametrize("format_", FORMATS)
-async def test_empty_download_is_a_valid_file(files: httpx.AsyncClient, format_: str) -> None:
-    answer = await files.get(f"{DOWNLOAD}?format={format_}&estado_id=30")
-    assert_file(answer, format_, [])
-    if format_ == "csv":
-        assert answer.text.splitlines() == [",".join(row_of(PLACES[0]))]
+    part = await files.get(f"{DOWNLOAD}?format=parquet&release=2019-01&estado_id=31")
+    assert_file(part, "parquet", [place for place in OLDER if place.cvegeo[:2] == "31"], "2019-01")
 
 
 async def test_workbook_describes_its_source_and_columns(files: httpx.AsyncClient) -> None:
     content = (await files.get(f"{DOWNLOAD}?format=xlsx&estado_id=31")).content
     source = openpyxl.load_workbook(io.BytesIO(content)).worksheets[1]
     said = {row[0].value: row[1].value for row in source.iter_rows()}
-    part = [place for place in PLACES if place.cvegeo[:2] == "31"]
     assert str(said["Fuente"]).startswith("Fuente: INEGI, Catálogo Único de Claves")
     assert "(2020-01)" in str(said["Fuente"])
-    assert said["Localidades"] == f"{len(part)} de {len(PLACES)}"
+    assert said["Localidades"] == f"{len(OF_YUCATAN)} de {len(PLACES)}"
     assert all(said[name] for name in row_of(PLACES[0]))
 
 
@@ -377,24 +300,15 @@ async def test_geopackage_spatial_index_follows_edits(files: httpx.AsyncClient) 
         assert extension[:3] == ("localidades", "geom", "gpkg_rtree_index")
 
 
-async def test_geopackage_that_cannot_be_written_is_503(
-    files: httpx.AsyncClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
-    answer = await files.get(f"{DOWNLOAD}?format=gpkg")
-    assert answer.status_code == 503
-    assert answer.json()["type"] == "/problems#unavailable"
-
-
 # -- CSV
 
 
 async def test_csv_quotes_keys_and_texts_and_uses_crlf(files: httpx.AsyncClient) -> None:
-    text = (await files.get(f"{DOWNLOAD}?format=csv&cvegeo=010010001,310010007")).text
+    text = (await files.get(f"{DOWNLOAD}?format=csv&cvegeo=010010001,310010002")).text
     assert text.split("\r\n")[1:] == [
         '10010001,"010010001","0001","Aguascalientes","U",21.880833,-102.296111,1885,"F13D19",863893,419168,444725,,'
         '1001,"001","Municipio 001",1,"01","Aguascalientes","Ags.","01","001","01001"',
-        '310010007,"310010007","0007","Con ""comillas"", y coma","U",21.880833,-102.296111,1885,"-1",7,0,,7,'
+        '310010002,"310010002","0002","Con ""comillas"", y coma","U",21.880833,-102.296111,1885,"-1",2,0,,7,'
         '31001,"001","+Abalá, ""a""",31,"31","=Yucatán, ""el""","@Yuc.","31","001","31001"',
         "",
     ]
@@ -409,104 +323,72 @@ async def test_csv_for_excel_keeps_zeros_and_disarms_formulas(files: httpx.Async
     text = answer.content.decode("utf-8-sig")
     assert '\r\n10010001,"=""010010001""","=""0001""","Aguascalientes",' in text
     names, *lines = csv.reader(io.StringIO(text, newline=""), strict=True)
-    for line, row in zip(lines, expected_of(PLACES, "csv"), strict=True):
-        for name, cell in zip(names, line, strict=True):
-            value = row[name]
+    areas = {YUCATAN["nom_ent"], YUCATAN["nom_abr"], '+Abalá, "a"', "-1"}
+    for line, place in zip(lines, in_order(PLACES), strict=True):
+        for (name, value), cell in zip(row_of(place).items(), line, strict=True):
             if name in KEYS:
                 assert cell == f'="{value}"'
             elif isinstance(value, str):
-                assert cell == (f"'{value}" if value[0] in "=+-@\t" else value)
-                assert not cell.startswith(("=", "+", "-", "@", "\t"))
+                assert cell == (f"'{value}" if value in RUN_BY_SPREADSHEETS | areas else value)
             else:
                 assert value_of(name, cell) == value
-
-
-# Texts that spreadsheets have executed, and similar ones, without line endings, which INEGI's file can't hold.
-RUN_BY_SPREADSHEETS = [
-    "=1+1", "+1+1", "-1+1", "@SUM(1;1)", "=cmd|' /C calc'!A0", '=HYPERLINK("http://evil.example";"x")', "=DDE(1;2;3)",
-    '=IMPORTXML("http://evil.example")', "\t=1+1", "\x0b=1+1", " =1+1", "   +1", "\xa0-1", "\x01=1", "\t", "\x0b\t@A1",
-    "＝1+1", "＋1", "－1", "＠A1", "-2+3+cmd|' /C calc'!A0", "=", "-", "@", "+", "=\x1f", '="x"',
-]  # fmt: skip
-HARMLESS = [
-    "Ejido 20 de Noviembre",
-    "La Y = X",
-    "a=1",
-    "'=1",
-    '"=1"',
-    "(+)",
-    "[-]",
-    "1+1",
-    "ñ-1",
-    "\u200b=1",
-    ";=1",
-    ",=1",
-]
-
-
-async def test_formulas_are_disarmed_for_excel_only(database: str, tmp_path: Path) -> None:
-    names = [name for name in (*RUN_BY_SPREADSHEETS, *HARMLESS) if not name.isspace()]
-    places = [Place(f"01001{number:04d}", name, nom_mun="=1+1") for number, name in enumerate(names, 1)]
-    await import_into(database, write_catalogue(tmp_path / "catun_localidad_2020-01.csv", places))
-    async with running_app(database) as app, client_of(app) as client:
-        for format_ in ("excel", "csv"):
-            content = (await client.get(f"{DOWNLOAD}?format={format_}")).content.decode("utf-8-sig")
-            rows = list(csv.DictReader(io.StringIO(content, newline=""), strict=True))
-            runs = format_ == "excel"
-            assert [row["nombre"] for row in rows] == [
-                f"'{name}" if runs and name in RUN_BY_SPREADSHEETS else name for name in names
-            ]
-            assert {row["municipio"] for row in rows} == {"'=1+1" if runs else "=1+1"}
-
-
-async def test_excel_and_plain_csv_have_different_etags(files: httpx.AsyncClient) -> None:
-    queries = ("?format=csv", "?format=excel", "?format=ndjson", "?format=csv&release=2019-01")
-    etags = {(await files.get(f"{DOWNLOAD}{query}")).headers["etag"] for query in queries}
-    assert len(etags) == 4
+    assert names == list(row_of(PLACES[0]))
 
 
 # -- Requests
 
 
-async def test_accept_chooses_the_format(files: httpx.AsyncClient) -> None:
+async def test_address_that_ends_in_its_format_has_the_same_answer(files: httpx.AsyncClient) -> None:
+    asked: list[tuple[str, dict[str, str]]] = [
+        ("estado_id=31", {"Accept": "text/html"}), ("release=2019-01", {"Range": "bytes=5-99"}),
+        ("search=sin", {"Accept-Encoding": "gzip"}), ("", {"If-None-Match": "*"}),
+    ]  # fmt: skip
+    for (query, headers), format_ in itertools.product(asked, ("csv", "gpkg")):
+        addresses = (f"{DOWNLOAD}?format={format_}&{query}", f"{DOWNLOAD}localidades.{format_}?{query}")
+        one, other = [await files.get(address, headers=headers) for address in addresses]
+        assert (one.status_code, one.headers, one.content) == (other.status_code, other.headers, other.content), query
+    for target, status, location in (
+        ("localidades.gpkg?format=gpkg", 422, None),  # the address says it
+        ("localidades.gpkg?colour=red", 422, None),
+        ("localidades.gpkg/", 308, "../localidades.gpkg"),
+        ("localidades.excel", 404, None),
+        ("localidades", 404, None),
+        ("other.gpkg", 404, None),
+    ):
+        answer = await files.get(f"{DOWNLOAD}{target}")
+        assert (answer.status_code, answer.headers.get("location")) == (status, location), target
+
+
+async def test_accept_chooses_the_format_or_is_406_listing_them(files: httpx.AsyncClient) -> None:
     asked = [(None, "csv"), (BROWSER, "csv"), ("text/csv;q=0, */*;q=0.1", "ndjson")]
-    part = [place for place in PLACES if place.cvegeo[:2] == "31"]
     for accept, format_ in [*asked, *((media_type, format_) for format_, media_type in MEDIA_TYPES.items())]:
         answer = await files.get(f"{DOWNLOAD}?estado_id=31", headers={} if accept is None else {"Accept": accept})
-        assert_file(answer, format_, part)
+        assert_file(answer, format_, OF_YUCATAN)
+    for accept in ("application/json", "text/html", "*/*;q=0"):
+        answer = await files.get(DOWNLOAD, headers={"Accept": accept})
+        assert answer.status_code == 406
+        if accept != "text/html":
+            assert answer.headers["content-type"] == "application/problem+json"
+            assert answer.json()["available"] == [media_type.partition(";")[0] for media_type in MEDIA_TYPES.values()]
+        by_format = await files.get(f"{DOWNLOAD}?format=ndjson&estado_id=31", headers={"Accept": accept})
+        assert by_format.headers["content-type"] == MEDIA_TYPES["ndjson"]
 
 
-@pytest.mark.parametrize("accept", ["application/json", "text/html", "*/*;q=0"])
-async def test_unacceptable_format_is_406_listing_the_formats(files: httpx.AsyncClient, accept: str) -> None:
-    answer = await files.get(DOWNLOAD, headers={"Accept": accept})
-    assert answer.status_code == 406
-    if accept != "text/html":
-        assert answer.headers["content-type"] == "application/problem+json"
-        assert answer.json()["available"] == [media_type.partition(";")[0] for media_type in MEDIA_TYPES.values()]
-    by_format = await files.get(f"{DOWNLOAD}?format=ndjson&estado_id=31", headers={"Accept": accept})
-    assert by_format.headers["content-type"] == MEDIA_TYPES["ndjson"]
-
-
-@pytest.mark.parametrize(
-    ("method", "query", "accept"), [("GET", "?format=xlsx", "*/*"), ("HEAD", "", MEDIA_TYPES["xlsx"])]
-)
 async def test_workbook_beyond_the_sheet_limit_is_refused_before_it_starts(
-    files: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, method: str, query: str, accept: str
+    files: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert FILE_TYPES["xlsx"].max_records == Worksheet().xls_rowmax - 1  # the header
     for room, status in ((len(PLACES), 200), (len(PLACES) - 1, 406)):
         monkeypatch.setitem(FILE_TYPES, "xlsx", FILE_TYPES["xlsx"]._replace(max_records=room))
-        answer = await files.request(method, f"{DOWNLOAD}{query}", headers={"Accept": accept})
-        assert answer.status_code == status
-    if method == "GET":
-        problem = answer.json()
-        assert problem["detail"] == (
-            f"A sheet of Excel has room for {room} localities, and these are {len(PLACES)}:"
-            " set `format` to csv, excel, ndjson, geojson, parquet, gpkg, or filter."
-        )
-        assert MEDIA_TYPES["xlsx"] not in problem["available"]
-        assert len(problem["available"]) == len(MEDIA_TYPES) - 1
-    part = await files.get(f"{DOWNLOAD}?format=xlsx&estado_id=31")
-    assert part.status_code == 200
+        assert (await files.head(DOWNLOAD, headers={"Accept": MEDIA_TYPES["xlsx"]})).status_code == status
+    answer = await files.get(f"{DOWNLOAD}?format=xlsx")
+    assert answer.status_code == 406
+    assert answer.json()["detail"] == (
+        f"A sheet of Excel has room for {len(PLACES) - 1} localities, and these are {len(PLACES)}:"
+        " set `format` to csv, excel, ndjson, geojson, parquet, gpkg, or filter."
+    )
+    assert len(set(answer.json()["available"]) - {MEDIA_TYPES["xlsx"]}) == len(MEDIA_TYPES) - 1
+    assert (await files.get(f"{DOWNLOAD}?format=xlsx&estado_id=31")).status_code == 200
 
 
 async def test_bad_parameter_is_422_naming_it(files: httpx.AsyncClient) -> None:
@@ -520,71 +402,60 @@ async def test_bad_parameter_is_422_naming_it(files: httpx.AsyncClient) -> None:
 # -- Headers
 
 
-@pytest.mark.parametrize("query", ["format=csv", "format=excel", "format=xlsx", "format=gpkg", "search=comillas"])
-async def test_304_for_a_download_runs_no_sql(
-    service: tuple[FastAPI, str], files: httpx.AsyncClient, query: str
-) -> None:
-    first = await files.get(f"{DOWNLOAD}?{query}")
-    assert re.fullmatch(r'(W/)?"2020-01\.\w+(\.[0-9a-f]{12}){1,2}"', first.headers["etag"])
-    with recorded_statements(service[0]) as statements:
-        tag = first.headers["etag"].removeprefix("W/")
-        for held, coding in ((tag, "identity"), (f"W/{tag}", "identity"), ("*", "identity"), (tag, "gzip")):
-            again = await files.get(f"{DOWNLOAD}?{query}", headers={"If-None-Match": held, "Accept-Encoding": coding})
-            assert (again.status_code, again.content) == (304, b"")
-            assert again.headers["etag"] == (first.headers["etag"] if coding == "identity" else f"W/{tag}")
-            for name in ("vary", "allow", "cache-control", "last-modified", "catalogue-release"):
-                assert again.headers[name] == first.headers[name]
-    assert statements == []
+async def test_304_for_a_download_runs_no_sql(service: FastAPI, files: httpx.AsyncClient) -> None:
+    queries = ["format=csv", "format=excel", "format=xlsx", "search=comillas", "format=csv&release=2019-01"]
+    tags = set()
+    for query in queries:
+        first = await files.get(f"{DOWNLOAD}?{query}")
+        tags.add(tag := first.headers["etag"].removeprefix("W/"))
+        with recorded_statements(service) as statements:
+            for held, coding in ((tag, "identity"), (f"W/{tag}", "identity"), ("*", "identity"), (tag, "gzip")):
+                asked = {"If-None-Match": held, "Accept-Encoding": coding}
+                again = await files.get(f"{DOWNLOAD}?{query}", headers=asked)
+                assert (again.status_code, again.content) == (304, b"")
+                assert again.headers["etag"] == (first.headers["etag"] if coding == "identity" else f"W/{tag}")
+                for name in ("vary", "allow", "cache-control", "last-modified", "catalogue-release"):
+                    assert again.headers[name] == first.headers[name]
+        assert statements == []
+    assert len(tags) == len(queries)
 
 
 @pytest.mark.parametrize(
-    ("format_", "coding"), [("csv", "zstd"), ("csv", "br"), ("csv", "gzip"), ("ndjson", "br"), ("geojson", "gzip"),
-                            ("gpkg", "gzip")]
+    ("format_", "accepted", "coding"),
+    [
+        ("csv", "zstd", "zstd"), ("ndjson", "br", "br"), ("geojson", "gzip", "gzip"), ("gpkg", "gzip", "gzip"),
+        ("csv", "identity", None), ("csv", "deflate", None), ("csv", "gzip;q=0", None),
+        ("parquet", "gzip, br, zstd", None), ("xlsx", "gzip, br, zstd", None),
+    ],
 )  # fmt: skip
-async def test_download_is_compressed_if_accepted(files: httpx.AsyncClient, format_: str, coding: str) -> None:
+async def test_download_is_compressed_if_accepted_and_of_use(
+    files: httpx.AsyncClient, format_: str, accepted: str, coding: str | None
+) -> None:
     plain = await files.get(f"{DOWNLOAD}?format={format_}")
-    assert "content-encoding" not in plain.headers
-    packed = await files.get(f"{DOWNLOAD}?format={format_}", headers={"Accept-Encoding": coding})
-    assert packed.headers["content-encoding"] == coding
-    assert packed.content == plain.content
-    assert packed.num_bytes_downloaded < len(plain.content) / 3
-    assert packed.headers["etag"] == f"W/{plain.headers['etag'].removeprefix('W/')}"
+    packed = await files.get(f"{DOWNLOAD}?format={format_}", headers={"Accept-Encoding": accepted})
+    assert (plain.headers.get("content-encoding"), packed.headers.get("content-encoding")) == (None, coding)
     assert_file(packed, format_, PLACES)
+    if coding is not None:
+        assert packed.num_bytes_downloaded < len(plain.content) / 3
+        assert packed.headers["etag"] == f"W/{plain.headers['etag'].removeprefix('W/')}"
 
 
-async def test_download_is_not_compressed_otherwise(files: httpx.AsyncClient) -> None:
-    refusing = [("csv", coding) for coding in ("identity", "deflate", "gzip;q=0", "")]
-    for format_, coding in (*refusing, *((format_, "gzip, br, zstd") for format_ in ("parquet", "xlsx"))):
-        answer = await files.get(f"{DOWNLOAD}?format={format_}", headers={"Accept-Encoding": coding})
-        assert "content-encoding" not in answer.headers
-        assert_file(answer, format_, PLACES)
-
-
-@pytest.mark.parametrize(
-    ("query", "coding"),
-    [("?format=csv", "gzip"), ("?format=parquet", "identity"), ("?format=gpkg", "gzip"), ("?x=1", "identity")],
-)
-def test_head_has_the_headers_of_get(live_server: str, query: str, coding: str) -> None:
-    got = ask(live_server, DOWNLOAD + query, ("Accept-Encoding", coding))
-    head = ask(live_server, DOWNLOAD + query, ("Accept-Encoding", coding), method="HEAD")
-    assert (head.status, head.body) == (got.status, b"")
-    assert got.body
-    apart = {"date", "transfer-encoding"}
-    assert [pair for pair in head.headers if pair[0] not in apart] == [
-        pair for pair in got.headers if pair[0] not in apart
-    ]
-
-
-async def test_download_that_cannot_start_is_503(seeded_database: str) -> None:
+async def test_download_that_cannot_start_is_503(
+    seeded_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
+        with monkeypatch.context() as patch:
+            patch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+            answers = [await client.get(f"{DOWNLOAD}?format=gpkg")]
         await client.get(DOWNLOAD)
         await run_sql(seeded_database, "ALTER TABLE municipalities RENAME TO elsewhere")
-        for format_ in FORMATS:
-            answer = await client.get(f"{DOWNLOAD}?format={format_}")
+        answers += [await client.get(f"{DOWNLOAD}?format={format_}") for format_ in ("csv", "parquet", "xlsx", "gpkg")]
+        for answer in answers:
             assert answer.status_code == 503
             assert int(answer.headers["retry-after"]) > 0
             assert answer.headers["content-type"] == "application/problem+json"
             assert "content-disposition" not in answer.headers
+        assert answers[0].json()["type"] == "/problems#unavailable"
 
 
 # -- Failures, on the wire
@@ -605,16 +476,6 @@ TERMINATE = (
 )
 
 
-def unpacked(content: bytes, coding: str) -> bytes:
-    """Decompress; fail if the end is missing."""
-    if coding == "identity":
-        return content
-    stream = zlib.decompressobj(31)
-    unpacked = stream.decompress(content)
-    assert stream.eof
-    return unpacked
-
-
 def assert_answers(live: Live) -> None:
     """Check that requests that need the database are answered."""
     assert ask(live.base, "/api/census/localidades/10010001/").status == 200
@@ -631,111 +492,62 @@ def test_large_download_is_complete(busy: tuple[Live, str], large_rows: list[Pla
     assert_file(answer, format_, rows)
 
 
-@pytest.mark.parametrize("query", ["format=geojson&ambito=R", "format=parquet", "format=gpkg"])
-def test_stalled_downloads_hold_no_database_connection(busy: tuple[Live, str], query: str) -> None:
+def test_stalled_downloads_hold_no_database_connection(busy: tuple[Live, str]) -> None:
     live, url = busy
-    with stalled(live.base, query), stalled(live.base, query), stalled(live.base, "format=csv", "gzip"):
-        for _ in range(5):
-            eventually(lambda: await_idle_connections(url) == 1)  # the index of names opens another for a while
-            assert_answers(live)
+    with ExitStack() as stack:
+        for query in ("format=geojson&ambito=R", "format=parquet", "format=gpkg"):
+            stack.enter_context(stalled(live.base, query))
+        stack.enter_context(stalled(live.base, "format=csv", "gzip"))
+        eventually(lambda: await_idle_connections(url) == 1)  # the index of names opens another for a while
+        assert_answers(live)
+        packages = [target for target in open_targets(live) if ".gpkg" in target]
+        assert packages
+        assert all(target.endswith(" (deleted)") for target in packages)  # so they go with their client
 
 
-@pytest.mark.parametrize("coding", ["identity", "gzip"])
-def test_stalled_download_survives_killed_database_connections(
-    busy: tuple[Live, str], large_rows: list[Place], coding: str
-) -> None:
+def test_stalled_download_survives_killed_database_connections(busy: tuple[Live, str], large_rows: list[Place]) -> None:
     live, url = busy
-    with stalled(live.base, "format=ndjson", coding) as download:
+    with stalled(live.base, "format=ndjson") as download:
         assert len(execute(url, TERMINATE.format(name_of(url)))[0]) == 1
         content = download.read_on()
-    got, wanted = read_ndjson(unpacked(content, coding)), expected_of(large_rows, "ndjson")
-    assert len(got) == len(wanted)
-    assert [pair for pair in zip(got, wanted, strict=True) if pair[0] != pair[1]][:3] == []
+    assert read_ndjson(content) == [row_of(place) for place in in_order(large_rows)]
     assert_answers(live)
 
 
-def assert_broken(download: Stalled) -> None:
-    """Check that the client notices, because the last, empty chunk is missing."""
-    with pytest.raises(http.client.IncompleteRead):
-        download.read_on()
+# A GeoPackage is sent once its last record is read.
+BREAKABLE = [("csv", "gzip"), ("csv", "identity"), ("ndjson", "br"), ("geojson", "zstd"), ("parquet", "identity"),
+             ("xlsx", "identity")]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("format_", "coding"),  # a GeoPackage is sent once its last record is read
-    [("csv", "gzip"), ("ndjson", "br"), ("geojson", "zstd"), ("parquet", "identity"), ("xlsx", "identity")],
-)
 @pytest.mark.direct("PgBouncer lets nobody in for a moment after a login that failed")
-def test_download_is_aborted_if_the_database_goes_away(
-    busy: tuple[Live, str], server: str, format_: str, coding: str
-) -> None:
+def test_download_is_aborted_if_the_database_goes_away(busy: tuple[Live, str], server: str) -> None:
     live, url = busy
     name = name_of(url)
-    with stalled(live.base, f"format={format_}", coding) as download:
+    with ExitStack() as stack:
+        downloads = [stack.enter_context(stalled(live.base, f"format={query}", coding)) for query, coding in BREAKABLE]
         try:
             execute(server, f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false", TERMINATE.format(name))
-            assert_broken(download)
-            assert ask(live.base, f"/api/census/localidades/?page_size={next(_unasked)}").status == 503
+            for download in downloads:
+                with pytest.raises(http.client.IncompleteRead):  # the last, empty chunk is missing
+                    download.read_on()
+            assert ask(live.base, "/api/census/localidades/?page_size=60").status == 503
         finally:
             execute(server, f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true")
     assert_answers(live)
 
 
 def test_download_is_aborted_if_its_rows_are_deleted(server: str, large: str) -> None:
-    with (
-        new_database(server, large) as url,
-        serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0") as live,
-        ExitStack() as stack,
-    ):
-        wanted = [("csv", "identity"), ("csv", "gzip"), ("geojson", "zstd"), ("parquet", "identity"),
-                  ("xlsx", "identity"), ("ndjson&search=lugar", "identity")]  # fmt: skip
-        await_names(live.base)
-        downloads = [stack.enter_context(stalled(live.base, f"format={format_}", coding)) for format_, coding in wanted]
-        execute(url, "DELETE FROM localities WHERE position = 39999")  # one of 40,000 is enough
-        for download in downloads:
-            assert_broken(download)
-        assert_answers(live)
-
-
-def test_aborted_http_1_0_download_resets_the_connection(server: str, large: str) -> None:
     """In HTTP/1.0 the body ends with the connection, so an ordinary close would look like the end of the file."""
-    with (
-        new_database(server, large) as url,
-        serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0") as live,
-        connect(live.base) as client,
-    ):
-        client.sendall(f"GET {DOWNLOAD} HTTP/1.0\r\n\r\n".encode())
-        assert client.recv(12) == b"HTTP/1.1 200"
-        execute(url, "DELETE FROM localities WHERE position = 39999")
-        with pytest.raises(ConnectionResetError):
-            list(iter(lambda: client.recv(65536), b""))
+    with new_database(server, large) as url, serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0") as live:
+        with stalled(live.base, "format=geojson", "zstd") as download, connect(live.base) as client:
+            client.sendall(f"GET {DOWNLOAD} HTTP/1.0\r\n\r\n".encode())
+            assert client.recv(12) == b"HTTP/1.1 200"
+            execute(url, "DELETE FROM localities WHERE position = 39999")  # one of 40,000 is enough
+            with pytest.raises(http.client.IncompleteRead):
+                download.read_on()
+            with pytest.raises(ConnectionResetError):
+                list(iter(lambda: client.recv(65536), b""))
         assert_answers(live)
-
-
-def test_disconnected_downloads_leave_nothing_open(server: str, large: str) -> None:
-    with new_database(server, large) as url, serving(
-        url, LOCALIDADES_POOL_SIZE="2", LOCALIDADES_RELEASE_POLL="60", LOCALIDADES_PAGE_CACHE_BYTES="0"
-    ) as live:  # fmt: skip
-        assert_answers(live)
-        await_names(live.base)
-        time.sleep(1)  # of disconnected clients
-        before = open_files(live)
-        for format_ in ("csv", "parquet", "gpkg"):
-            with stalled(live.base, f"format={format_}"), stalled(live.base, "format=ndjson", "zstd"):
-                assert open_files(live) >= before + 2
-                packages = [target for target in open_targets(live) if ".gpkg" in target]
-                assert all(target.endswith(" (deleted)") for target in packages)
-                assert bool(packages) == (format_ == "gpkg")
-        address = (urlsplit(live.base).hostname, urlsplit(live.base).port)
-        for number, left in enumerate(["ndjson", "gpkg"] * 15):  # before or while it reads
-            with closing(socket.create_connection(address, timeout=PATIENCE)) as client:
-                client.sendall(f"GET {DOWNLOAD}?format={left} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
-                time.sleep(0.002 * number)
-        eventually(lambda: open_files(live) <= before + 1)  # the pool may have opened its second connection
-        assert 1 <= await_idle_connections(url) <= 2
-        assert_answers(live)
-        log = live.output.read_text()
-        assert "Traceback" not in log, log
-        assert "garbage collector" not in log, log
 
 
 @pytest.mark.tail
@@ -744,14 +556,10 @@ def test_disconnected_downloads_leave_nothing_open(server: str, large: str) -> N
     # Parquet and GeoPackage hold a chunk of records as Python objects, and Parquet also columns.
     ("format_", "coding", "megabytes"),
     [
-        ("csv", "identity", 10),
-        ("ndjson", "zstd", 25),
-        ("geojson", "br", 34),
-        ("parquet", "identity", 43),
-        ("xlsx", "identity", 8),
-        ("gpkg", "gzip", 14),
+        ("csv", "identity", 10), ("ndjson", "zstd", 25), ("geojson", "br", 34), ("parquet", "identity", 43),
+        ("xlsx", "identity", 8), ("gpkg", "gzip", 14),
     ],
-)
+)  # fmt: skip
 def test_slow_downloads_do_not_grow_memory(server: str, large: str, format_: str, coding: str, megabytes: int) -> None:
     with new_database(server, large) as url, serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0") as live:
         query = f"{DOWNLOAD}?format={format_}"

@@ -39,20 +39,15 @@ async def test_places_without_coordinates_have_no_bounds(client: httpx.AsyncClie
 async def test_places_with_unknown_population_come_last(server: str, migrated: str, tmp_path: Path) -> None:
     populations = {"Desconocida": "-", "Grande": "900", "Vacía": "0", "Chica": "7"}
     places = [
-        Place(f"01001000{number}", name, poblacion=population)
-        for number, (name, population) in enumerate(populations.items(), 1)
+        Place(f"01001000{number}", name, poblacion=count) for number, (name, count) in enumerate(populations.items(), 1)
     ]
     with new_database(server, migrated) as url:
         await import_into(url, write_catalogue(tmp_path / "catun_localidad_2020-01.csv", places))
         async with running_app(url) as app, client_of(app) as client:
             page = Page.of(await client.get("/map", headers=HTML))
     (largest,) = page.all("ol", **{"class": "columns"})  # the drawing above it has links too
-    assert [one.text for one in page.inside("a", of=largest)] == [
-        "Grande",
-        "Chica",
-        "Vacía",
-        "Desconocida",
-    ]
+    names = [one.text for one in page.inside("a", of=largest)]
+    assert names == ["Grande", "Chica", "Vacía", "Desconocida"]
 
 
 async def test_map_refuses_bad_parameters(client: httpx.AsyncClient) -> None:

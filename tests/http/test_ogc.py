@@ -47,34 +47,20 @@ async def read_all(client: httpx.AsyncClient, target: str) -> list[dict[str, Any
 
 
 async def test_browser_gets_a_page_whose_links_lead_to_the_layers(client: httpx.AsyncClient) -> None:
-    answer = await client.get(f"{OGC}/?lang=es", headers=BROWSER)
-    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    answer = await client.get(f"{OGC}/?release=2020-01", headers=BROWSER)
     assert "Accept" in answer.headers["vary"].split(", ")
     page = Page.of(answer)
-    table = page.one("table")
-    targets = [urljoin(f"{OGC}/", one.attributes["href"]) for one in page.inside("a", of=table)]
-    assert targets == [
-        target
-        for name in COLLECTIONS
-        for target in (f"{OGC}/collections/{name}", f"{OGC}/collections/{name}/items?limit=10")
+    targets = [urljoin(f"{OGC}/", one.attributes["href"]) for one in page.inside("a", of=page.one("table"))]
+    assert [urlsplit(target).path.removeprefix(f"{OGC}/collections/") for target in targets] == [
+        name + part for name in COLLECTIONS for part in ("", "/items")
     ]
     for target in targets:
+        assert parse_qs(urlsplit(target).query)["release"] == ["2020-01"]
         assert (await client.get(target)).status_code == 200
-    assert f"http://127.0.0.1:8000{OGC}/" in [code.text for code in page.all("code")]
-
-
-async def test_page_of_a_release_leads_to_its_layers(client: httpx.AsyncClient) -> None:
-    page = Page.of(await client.get(f"{OGC}/?release=2020-01", headers=BROWSER))
-    for link in page.inside("a", of=page.one("table")):
-        assert parse_qs(urlsplit(link.attributes["href"]).query)["release"] == ["2020-01"]
     assert f"http://127.0.0.1:8000{OGC}/?release=2020-01" in [code.text for code in page.all("code")]
     (language,) = [link.attributes["href"] for link in page.all("a") if link.attributes.get("hreflang")]
     assert parse_qs(language.removeprefix("?")) == {"release": ["2020-01"], "lang": ["es"]}
-    assert "/map?release=2020-01" in [link.attributes["href"] for link in page.all("a")]
     assert (await client.get(f"{OGC}/?release=1999-01", headers=BROWSER)).status_code == 404
-
-
-async def test_program_gets_json_whatever_it_accepts(client: httpx.AsyncClient) -> None:
     for accept in ("*/*", "application/geo+json", "image/png", "application/json, text/html"):
         answer = await client.get(f"{OGC}/", headers={"Accept": accept})
         assert answer.headers["content-type"] == "application/json"
@@ -99,22 +85,17 @@ async def test_landing_page_links_to_everything(client: httpx.AsyncClient) -> No
         assert (await client.get(links(one)["alternate"])).headers["content-type"].startswith("text/html")
 
 
-async def test_api_definition_is_valid_and_lists_limit_and_filters(
-    client: httpx.AsyncClient,
-) -> None:
+async def test_api_definition_is_valid_and_lists_limit_and_filters(client: httpx.AsyncClient) -> None:
     document = await get(client, f"{OGC}/api")
     schemathesis.openapi.from_dict(document).validate()
     assert document["openapi"].startswith("3.0")
     limit = {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 10}
     assert document["components"]["parameters"]["limit"]["schema"] == limit
     parameters = document["paths"]["/collections/localidades/items"]["get"]["parameters"]
-    assert {one["name"] for one in parameters} >= {
-        "bbox", "limit", "datetime", "startindex", "offset", "estado_id", "ambito", "clave"
-    }  # fmt: skip
+    wanted = {"bbox", "limit", "datetime", "startindex", "offset", "estado_id", "ambito", "clave"}
+    assert {one["name"] for one in parameters} >= wanted
     for path in document["paths"]:
-        assert (
-            await client.get(f"{OGC}{path.format(collectionId='localidades', featureId='10010001')}")
-        ).status_code == 200
+        await get(client, f"{OGC}{path.format(collectionId='localidades', featureId='10010001')}")
 
 
 @pytest.mark.parametrize("limit", [7, 1_000_000])
@@ -124,14 +105,12 @@ async def test_following_next_returns_each_locality_once(client: httpx.AsyncClie
     assert features == download
 
 
-@pytest.mark.parametrize("name", ["startindex", "offset"])
 @pytest.mark.parametrize(
-    ("collection", "query"),
+    ("collection", "query", "name"),
     [
-        ("estados", ""),
-        ("municipios", "&bbox=-103,21,-102,23"),
-        ("localidades", "&bbox=-103,21,-102,23"),
-        ("localidades", "&bbox=-103,21,-110,22"),  # two boxes
+        ("estados", "", "offset"),
+        ("municipios", "&bbox=-103,21,-102,23", "startindex"),
+        ("localidades", "&bbox=-103,21,-110,22", "startindex"),  # two boxes
     ],
 )
 async def test_indexes_count_the_features_that_match(
@@ -139,12 +118,11 @@ async def test_indexes_count_the_features_that_match(
 ) -> None:
     target = f"{OGC}/collections/{collection}/items?limit=7{query}"
     every = await read_all(client, target)
-    for index in {0, 3, max(len(every) - 7, 0), len(every), len(every) + 8}:
+    for index in {0, 3, max(len(every) - 7, 0), len(every), len(every) + 8, 2**53 - 1}:
         page = await get(client, f"{target}&{name}={index}")
         assert page["features"] == every[index : index + 7]
         assert (page["numberMatched"], page["numberReturned"]) == (len(every), len(page["features"]))
         assert ("next" in links(page)) is (index + 7 < len(every))
-    assert (await get(client, f"{target}&{name}={2**53 - 1}"))["features"] == []
 
 
 @pytest.mark.parametrize("begin", ["after", "startindex", "offset"])
@@ -163,44 +141,20 @@ def test_page_has_at_most_10000_keys_and_ends_before_what_follows(begin: str) ->
 async def test_walk_stays_in_the_release_of_its_first_page(seeded_database: str, tmp_path: Path) -> None:
     async with running_app(seeded_database, wants_names=False) as app, client_of(app) as client:
         await await_release(client, "2020-01")
-        target = f"{OGC}/collections/localidades/items?limit=60"
-        page = await get(client, target)
-        ids = [feature["id"] for feature in page["features"]]
-        file = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", many(140))
-        await import_into(seeded_database, file)
+        target = f"{OGC}/collections/localidades/items?limit=50"
+        every = await read_all(client, target)
+        page = await get(client, f"{target}&startindex=30")
+        await import_into(seeded_database, write_catalogue(tmp_path / "catun_localidad_2021-01.csv", many(140)))
         await await_release(client, "2021-01")
         assert (await get(client, target))["numberMatched"] == 140
-        while following := links(page).get("next"):
+        following = links(page)["next"]
+        assert ("startindex" in links(page)["self"], "startindex" in following) == (True, False)
+        rest = []
+        while following:
             page = await get(client, following)
-            ids += [feature["id"] for feature in page["features"]]
-    assert sorted(ids) == sorted(int(place.cvegeo) for place in many(132))
-
-
-async def test_link_from_an_index_continues_in_its_release(client: httpx.AsyncClient) -> None:
-    target = f"{OGC}/collections/localidades/items?limit=50"
-    every = await read_all(client, target)
-    page = await get(client, f"{target}&startindex=30&release=2020-01")
-    assert "startindex=30" in links(page)["self"]
-    following = links(page)["next"]
-    assert "release=2020-01" in following
-    assert "startindex" not in following
-    rest = []
-    while following:
-        page = await get(client, following)
-        rest += page["features"]
-        following = links(page).get("next", "")
+            rest += page["features"]
+            following = links(page).get("next", "")
     assert rest == every[80:]
-
-
-async def test_invalid_index_is_refused_by_name(client: httpx.AsyncClient) -> None:
-    for query, name in (
-        ("startindex=-1", "startindex"), ("offset=1.5", "offset"), (f"startindex={2**53}", "startindex"),
-        ("startindex=", "startindex"), ("startindex=1&offset=1", "offset"), ("after=0&startindex=0", "startindex"),
-        ("after=3&offset=3", "offset"), ("startIndex=3", "startIndex"),
-    ):  # fmt: skip
-        answer = await client.get(f"{OGC}/collections/localidades/items?{query}")
-        assert answer.status_code == 400
-        assert [fault["parameter"] for fault in answer.json()["errors"]] == [name]
 
 
 @pytest.mark.parametrize("collection", COLLECTIONS)
@@ -211,7 +165,6 @@ async def test_bbox_selects_the_points_within(client: httpx.AsyncClient, collect
         ("-103,21,-102,22", True),
         ("-103,21,0,-102,22,100", True),
         ("-103.,21.0000000000001,-102,22.5", True),
-        ("-360,-100,360,100", True),
         ("-103,21,-110,22", True),  # around the other side of the Earth
         ("177,65,-177,70", False),
         ("-1e-05,0,1,1", False),
@@ -230,15 +183,14 @@ async def test_bbox_selects_the_points_within(client: httpx.AsyncClient, collect
 
 async def test_areas_are_located_at_their_cabeceras(client: httpx.AsyncClient) -> None:
     for collection in ("estados", "municipios"):
-        features = {one["id"]: one for one in await read_all(client, f"{OGC}/collections/{collection}/items?limit=3")}
+        features = {one["id"]: one for one in await read_all(client, f"{OGC}/collections/{collection}/items?limit=30")}
         listed = (await get(client, f"/api/census/{collection}/?page_size=200"))["results"]
-        assert [(one["id"], one["nombre"]) for one in listed] == [
-            (id_, one["properties"]["nombre"]) for id_, one in features.items()
-        ]
-        for id_, feature in features.items():
+        assert {one["id"]: one["nombre"] for one in listed} == {
+            id_: one["properties"]["nombre"] for id_, one in features.items()
+        }
+        for id_, feature in [*features.items()][:3]:
             alone = await get(client, f"{OGC}/collections/{collection}/items/{id_}")
-            assert alone.pop("links")
-            assert alone == feature
+            assert alone == feature | {"links": alone["links"]}
     seat = await get(client, f"{OGC}/collections/localidades/items/10010001")
     assert features[1001]["geometry"] == seat["geometry"]
     properties = features[1001]["properties"]
@@ -249,43 +201,50 @@ async def test_areas_are_located_at_their_cabeceras(client: httpx.AsyncClient) -
 
 
 @pytest.mark.parametrize(
-    ("target", "status"),
+    ("target", "status", "named"),
     [
-        *((f"/collections/localidades/items?{query}", 400) for query in (
-            "limit=0", "limit=x", "bbox=1,2,3", "bbox=1,2,3,x", "bbox=0,20,1,10", "datetime=yesterday", "nombre=x",
-            "limit=1&limit=2", "estado_id=99",
+        *((f"/collections/localidades/items?{query}", 400, name) for query, name in (
+            ("limit=0", "limit"), ("limit=x", "limit"), ("limit=1&limit=2", "limit"), ("bbox=1,2,3", "bbox"),
+            ("bbox=1,2,3,x", "bbox"), ("bbox=0,20,1,10", "bbox"), ("datetime=yesterday", "datetime"),
+            ("nombre=x", "nombre"), ("estado_id=99", "estado_id"), ("startindex=-1", "startindex"),
+            ("offset=1.5", "offset"), (f"startindex={2**53}", "startindex"), ("startindex=", "startindex"),
+            ("startindex=1&offset=1", "offset"), ("after=0&startindex=0", "startindex"), ("startIndex=3", "startIndex"),
         )),
-        ("/collections/estados/items?ambito=U", 400),
-        ("/collections?x=1", 400),
-        ("/collections/calles", 404),
-        ("/collections/calles/items", 404),
-        ("/collections/localidades/items/x", 404),
-        ("/collections/localidades/items/999999999", 404),
-        ("/collections/municipios/items/31999", 404),
-        ("/collections/estados/items/32999", 404),
-        ("/collections?release=nothing", 404),
+        ("/collections/estados/items?ambito=U", 400, "ambito"),
+        ("/collections?x=1", 400, "x"),
+        *((target, 404, None) for target in (
+            "/collections/calles", "/collections/calles/items", "/collections/localidades/items/x",
+            "/collections/localidades/items/999999999", "/collections/municipios/items/31999",
+            "/collections/estados/items/32999", "/collections?release=nothing",
+        )),
     ],
 )  # fmt: skip
 async def test_bad_requests_have_the_status_of_the_standard(
-    client: httpx.AsyncClient, target: str, status: int
+    client: httpx.AsyncClient, target: str, status: int, named: str | None
 ) -> None:
     answer = await client.get(f"{OGC}{target}")
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
+    assert [fault["parameter"] for fault in answer.json().get("errors", [])] == ([named] if named else [])
 
 
 async def test_datetime_matches_every_feature(client: httpx.AsyncClient) -> None:
     for when in ("2018-09-01T00:00:00Z", "2018-01-01T00:00:00.5-06:00/..", "../2018-01-01T00:00:00Z"):
-        page = await get(client, f"{OGC}/collections/localidades/items?datetime={when}")
-        assert (page["numberMatched"], len(page["features"])) == (132, 10)
+        assert (await get(client, f"{OGC}/collections/localidades/items?datetime={when}"))["numberMatched"] == 132
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/collections", "/collections/localidades/items?limit=100", "/collections/estados/items/1"]
-)
-async def test_response_has_an_etag_and_is_private(client: httpx.AsyncClient, path: str) -> None:
+    ("path", "is_large"),
+    [("/", False), ("/collections", False), ("/collections/localidades/items?limit=50", False),
+     ("/collections/localidades/items?limit=51", True), ("/collections/estados/items/1", False)],
+)  # fmt: skip
+async def test_response_has_an_etag_is_private_and_compressed_if_large(
+    client: httpx.AsyncClient, path: str, *, is_large: bool
+) -> None:
     for coding in ("identity", "gzip"):
         answer = await client.get(f"{OGC}{path}", headers={"Accept-Encoding": coding})
         assert answer.headers["cache-control"] == "no-cache, private"
+        if "items" in path:
+            assert answer.headers.get("content-encoding", "identity") == (coding if is_large else "identity")
         headers = {"Accept-Encoding": coding, "If-None-Match": answer.headers["etag"]}
         again = await client.get(f"{OGC}{path}", headers=headers)
         assert (again.status_code, again.headers["etag"]) == (304, answer.headers["etag"])
@@ -293,8 +252,7 @@ async def test_response_has_an_etag_and_is_private(client: httpx.AsyncClient, pa
 
 async def test_links_keep_the_named_release(client: httpx.AsyncClient) -> None:
     landing = await get(client, f"{OGC}/?release=2020-01")
-    collections = await get(client, links(landing)["data"])
-    items = links(collections["collections"][2])["items"]
+    items = links((await get(client, links(landing)["data"]))["collections"][2])["items"]
     assert urlsplit(items).query == "release=2020-01"
     assert "release=2020-01" in links(await get(client, items))["next"]
 
@@ -316,10 +274,3 @@ def test_gdal_reads_every_feature(live_server: str) -> None:
     ]
     assert found.count("OGRFeature(localidades)") == 132
     assert "cvegeo (String) = 010010001" in found
-
-
-@pytest.mark.parametrize(("limit", "coding"), [(50, None), (51, "gzip")])
-async def test_large_page_is_compressed(client: httpx.AsyncClient, limit: int, coding: str | None) -> None:
-    target = f"/ogc/collections/localidades/items?limit={limit}"
-    answer = await client.get(target, headers={"Accept-Encoding": "gzip"})
-    assert (answer.json()["numberReturned"], answer.headers.get("content-encoding")) == (limit, coding)

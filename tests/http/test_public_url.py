@@ -43,9 +43,7 @@ def canonical_links(page: httpx.Response) -> list[str]:
     return [link.attributes["href"] for link in Page.of(page).all("link", rel="canonical")]
 
 
-async def test_canonical_address_omits_tracking_and_is_a_page_to_a_crawler(
-    public: httpx.AsyncClient,
-) -> None:
+async def test_canonical_address_omits_tracking_and_is_a_page_to_a_crawler(public: httpx.AsyncClient) -> None:
     for target in PAGES:
         joined = f"{target}{'&' if '?' in target else '?'}utm_id=7"
         (canonical,) = canonical_links(await public.get(joined, headers=BROWSER))
@@ -58,15 +56,13 @@ async def test_canonical_address_omits_tracking_and_is_a_page_to_a_crawler(
         assert canonical_links(page) == [canonical]
 
 
-async def test_page_has_no_canonical_link_without_a_public_address(client: httpx.AsyncClient) -> None:
+async def test_problem_page_and_page_without_a_public_address_have_no_canonical_link(
+    public: httpx.AsyncClient, client: httpx.AsyncClient
+) -> None:
     for target in (INDEX, LOCALIDADES, "/docs", "/match"):
         assert canonical_links(await client.get(target, headers=BROWSER)) == []
-
-
-async def test_problem_page_has_no_canonical_link(public: httpx.AsyncClient) -> None:
     missing = await public.get(f"{LOCALIDADES}999999999/", headers=BROWSER)
-    assert missing.status_code == 404
-    assert canonical_links(missing) == []
+    assert (missing.status_code, canonical_links(missing)) == (404, [])
 
 
 @below_a_prefix
@@ -77,11 +73,10 @@ async def test_public_address_takes_the_place_of_the_forwarded_prefix(named: Fas
         assert f"Sitemap: {PUBLIC}/sitemap.xml" in (await client.get("/below/robots.txt")).text
 
 
-@pytest.mark.parametrize("path", ["/robots.txt", "/sitemap.xml", "/llms.txt", "/.well-known/api-catalog"])
-async def test_files_for_crawlers_have_the_public_address(public: httpx.AsyncClient, path: str) -> None:
-    answer = await public.get(path, headers={"Host": "internal.example"})
-    assert f"{PUBLIC}/" in answer.text
-    assert "internal.example" not in answer.text
+async def test_files_for_crawlers_have_the_public_address(public: httpx.AsyncClient) -> None:
+    for path in ("/robots.txt", "/sitemap.xml", "/llms.txt", "/.well-known/api-catalog"):
+        answer = await public.get(path, headers={"Host": "internal.example"})
+        assert (f"{PUBLIC}/" in answer.text, "internal.example" in answer.text) == (True, False), path
 
 
 async def test_sitemap_has_the_canonical_addresses(public: httpx.AsyncClient) -> None:

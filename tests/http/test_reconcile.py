@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -16,35 +16,25 @@ from hypothesis import strategies as st
 
 from localidades_api.api.reconcile.vocabulary import FETCHED, PROPERTIES
 from localidades_api.catalogue.schemas import LocalityDetail
-from localidades_api.http.paths import MATCH
-from tests.support.application import Below, below_a_prefix, client_of, recorded_statements, running_app
-from tests.support.postgres import out_of_reach
+from tests.support.application import Below, below_a_prefix, client_of, recorded_statements
 from tests.support.wire import ROOT
 
 _SCHEMAS = ROOT.parent / "shared" / "reconciliation"
 _OPENAPI = "http://swagger.io/v2/schema.json"  # referenced by the manifest's schema
-
-
 HAS_SCHEMAS = _SCHEMAS.is_dir()
 
 
-def hold_to(name: str, content: object) -> None:
-    """Validate a response against a schema."""
-    _validator(name).validate(content)
-
-
 @cache
-def _validator(name: str) -> jsonschema_rs.Draft7Validator:
-    schema = _read(name)
+def validator(name: str) -> jsonschema_rs.Draft7Validator:
+    """Return the validator of a schema, without its `$schema`, which names an unpublished dialect."""
+    type_, openapi, schema = [
+        {member: value for member, value in json.loads((_SCHEMAS / f"{one}.json").read_text()).items()
+         if member != "$schema"}
+        for one in ("type", "openapi", name)
+    ]  # fmt: skip
     beside = schema["$id"].rpartition("/")[0]
-    resources = [(f"{beside}/type.json", _read("type")), (_OPENAPI, _read("openapi"))]
-    return jsonschema_rs.Draft7Validator(schema, registry=jsonschema_rs.Registry(resources))
-
-
-def _read(name: str) -> dict[str, Any]:
-    """Read a schema without its `$schema`, which names an unpublished dialect."""
-    schema: dict[str, Any] = json.loads((_SCHEMAS / f"{name}.json").read_text(encoding="utf-8"))
-    return {member: value for member, value in schema.items() if member != "$schema"}
+    registry = jsonschema_rs.Registry([(f"{beside}/type.json", type_), (_OPENAPI, openapi)])
+    return jsonschema_rs.Draft7Validator(schema, registry=registry)
 
 
 RECONCILE = "/api/census/reconcile/"
@@ -55,23 +45,17 @@ ANYTHING = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=8,
 )
-QUERIES = st.fixed_dictionaries(
-    {},
-    optional={
-        "query": st.text(max_size=30) | st.sampled_from(["Ninguno", "Aguascalientes", "010010001"]) | ANYTHING,
-        "type": st.sampled_from(["localidad", "municipio", "estado", "x"]) | ANYTHING,
-        "limit": st.integers(-1, 200) | ANYTHING,
-        "properties": st.lists(
-            st.fixed_dictionaries(
-                {"pid": st.sampled_from(["municipio", "estado", "lat", "lon", "ambito", "cvegeo", "x"]), "v": ANYTHING}
-            ),
-            max_size=4,
-        )
-        | ANYTHING,
-        "type_strict": st.sampled_from(["any", "all", "should", "x"]),
-        "more": ANYTHING,
-    },
+PROPERTY = st.fixed_dictionaries(
+    {"pid": st.sampled_from(["municipio", "estado", "lat", "lon", "ambito", "cvegeo", "x"]), "v": ANYTHING}
 )
+QUERIES = st.fixed_dictionaries({}, optional={
+    "query": st.sampled_from(["Ninguno", "Aguascalientes", "010010001"]) | ANYTHING,
+    "type": st.sampled_from(["localidad", "municipio", "estado", "x"]) | ANYTHING,
+    "limit": st.integers(-1, 200) | ANYTHING,
+    "properties": st.lists(PROPERTY, max_size=4) | ANYTHING,
+    "type_strict": st.sampled_from(["any", "all", "should", "x"]),
+    "more": ANYTHING,
+})  # fmt: skip
 
 
 async def post(client: httpx.AsyncClient, **fields: object) -> httpx.Response:
@@ -87,7 +71,7 @@ async def asked(client: httpx.AsyncClient, *queries: object) -> list[dict[str, A
     results: dict[str, dict[str, Any]] = answer.json()
     assert list(results) == list(batch)
     if HAS_SCHEMAS:
-        hold_to(BATCH, results)
+        validator(BATCH).validate(results)
     return list(results.values())
 
 
@@ -96,11 +80,9 @@ def query_of(query: str, properties: Mapping[str, object], kind: str | None = No
     return {"query": query, "properties": listed, **({"type": kind} if kind else {})}
 
 
-async def best(
-    client: httpx.AsyncClient, query: str, properties: Mapping[str, object] | None = None, kind: str | None = None
-) -> dict[str, Any]:
+async def best(client: httpx.AsyncClient, query: str, properties: Mapping[str, object] | None = None) -> dict[str, Any]:
     """Return the best candidate for a name."""
-    [result] = await asked(client, query_of(query, properties or {}, kind))
+    [result] = await asked(client, query_of(query, properties or {}))
     assert "error" not in result, result
     candidate: dict[str, Any] = result["result"][0]
     return candidate
@@ -110,21 +92,21 @@ async def best(
     not HAS_SCHEMAS, reason="the community group's schemas (beside the project) are not on this machine"
 )
 async def test_responses_match_the_published_schemas(client: httpx.AsyncClient) -> None:
-    hold_to("manifest", (await client.get(RECONCILE)).json())
+    validator("manifest").validate((await client.get(RECONCILE)).json())
     queries = {"a": {"query": "Azientos"}, "b": {"query": "Ninguno", "limit": 0}, "c": {"query": "Ardi"}}
-    hold_to("reconciliation-query-batch", queries)
-    hold_to(BATCH, (await post(client, queries=queries)).json())
+    validator("reconciliation-query-batch").validate(queries)
+    validator(BATCH).validate((await post(client, queries=queries)).json())
     for what, name in (("entity", "entities"), ("type", "types"), ("property", "properties")):
         answer = await client.get(f"{RECONCILE}suggest/{what}/", params={"prefix": "a"})
         assert answer.json()["result"]
-        hold_to(f"suggest-{name}-response", answer.json())
+        validator(f"suggest-{name}-response").validate(answer.json())
     for kind, ids in FETCHED.items():
         proposed = (await client.get(f"{RECONCILE}properties/", params={"type": kind})).json()
         assert [one["id"] for one in proposed["properties"]] == list(ids)
-        hold_to("data-extension-property-proposal", proposed)
+        validator("data-extension-property-proposal").validate(proposed)
     query = {"ids": ["010010001", "01001", "01", "x"], "properties": [{"id": one} for one in PROPERTIES]}
-    hold_to("data-extension-query", query)
-    hold_to("data-extension-response", (await post(client, extend=query)).json())
+    validator("data-extension-query").validate(query)
+    validator("data-extension-response").validate((await post(client, extend=query)).json())
 
 
 # -- The manifest
@@ -161,13 +143,10 @@ async def test_manifest_uses_the_request_host_and_is_private(app: FastAPI, below
 
 async def test_endpoint_allows_get_and_post_and_the_rest_get_only(client: httpx.AsyncClient) -> None:
     preflight = await client.options(RECONCILE, headers={"Origin": "http://a", "Access-Control-Request-Method": "POST"})
-    assert preflight.status_code == 204
-    assert preflight.headers["access-control-allow-methods"] == "GET, HEAD, POST"
-    assert preflight.headers["allow"] == "GET, POST, OPTIONS"
-    refused = await client.put(RECONCILE)
-    assert (refused.status_code, refused.headers["allow"]) == (405, "GET, POST, OPTIONS")
+    assert (preflight.status_code, preflight.headers["access-control-allow-methods"]) == (204, "GET, HEAD, POST")
     elsewhere = await client.post(f"{RECONCILE}suggest/entity/", data={"prefix": "a"})
-    assert (elsewhere.status_code, elsewhere.headers["allow"]) == (405, "GET")
+    for answer, allow in ((await client.put(RECONCILE), "GET, POST, OPTIONS"), (elsewhere, "GET")):
+        assert (answer.status_code, answer.headers["allow"]) == (405, allow)
 
 
 # -- Queries
@@ -194,30 +173,19 @@ async def test_queries_by_get_are_answered_as_those_by_post(client: httpx.AsyncC
     assert by_get.headers["cache-control"] == "no-store"
 
 
-async def test_homonyms_are_uncertain_candidates(client: httpx.AsyncClient) -> None:
-    [result] = await asked(client, {"query": "Ninguno", "properties": [{"pid": "municipio", "v": "Municipio 001"}]})
-    assert [one["id"] for one in result["result"]] == ["010010002", "010010003"]
-    assert not any(one["match"] for one in result["result"])
-
-
-@pytest.mark.parametrize(
-    ("query", "properties", "features"),
-    [
+async def test_features_list_differences_that_lower_the_score(client: httpx.AsyncClient) -> None:
+    rows: list[tuple[str, dict[str, object], set[str]]] = [
         ("Azientos", {"municipio": "Municipio 002"}, {"spelling"}),
         ("Asientos", {"municipio": "001"}, {"municipio"}),
         ("Asientos", {"estado": "Atlantis"}, {"estado"}),
         ("Asientos", {"ambito": "urbana"}, {"ambito"}),
         ("El Bellaco", {"lat": "25,5", "lon": -102.296111}, {"distance", "bracket"}),
-    ],
-)
-async def test_features_list_differences_that_lower_the_score(
-    client: httpx.AsyncClient, query: str, properties: Mapping[str, object], features: set[str]
-) -> None:
-    candidate = await best(client, query, properties)
-    assert {feature["id"] for feature in candidate["features"]} == features
-    assert all(feature["value"] > 0 for feature in candidate["features"])
-    without = await best(client, candidate["name"])
-    assert candidate["score"] < without["score"]
+    ]
+    for query, properties, features in rows:
+        candidate = await best(client, query, properties)
+        assert {feature["id"] for feature in candidate["features"]} == features
+        assert all(feature["value"] > 0 for feature in candidate["features"])
+        assert candidate["score"] < (await best(client, candidate["name"]))["score"]
 
 
 VALUES: list[dict[str, object]] = [
@@ -226,18 +194,16 @@ VALUES: list[dict[str, object]] = [
     {"municipio": 1001},
     {"municipio_id": "1001"},
     {"municipio_clave": "001", "estado_abreviatura": "Ags."},
-    {"id": "10010004"},
     {"municipio": {"id": "01001", "name": "Municipio 001"}, "estado": {"id": "01", "name": "Aguascalientes"}},
     {"municipio": {"id": "Q1", "name": "Municipio 001"}},
     {"municipio": ["Municipio 007", "Municipio 001"]},
     {"estado": 1.0, "municipio": "Municipio 001"},
     {"estado": "Aguascalientes\nAguascalientes", "municipio": "Municipio 001"},
     {"estado": float("nan"), "municipio": "Municipio 001"},
-    {"cvegeo": "010010004"},
     {"cvegeo": 10010004},
+    {"id": "10010004"},
     {"municipio": "Municipio 001", "clave": "0004"},
     {"lat": 21.880833, "lon": "-102.296111", "municipio": "Municipio 001", "estado": ""},
-    {"lat": 21.880833, "lon": "102.296111", "municipio": "Municipio 001"},
     {"lat": "-102.296111", "lon": "21.880833", "municipio": "Municipio 001"},
 ]
 
@@ -245,7 +211,8 @@ VALUES: list[dict[str, object]] = [
 async def test_property_value_may_be_text_number_list_or_entity(client: httpx.AsyncClient) -> None:
     results = await asked(client, *(query_of("Ardillas de Abajo", properties) for properties in VALUES))
     for properties, result in zip(VALUES, results, strict=True):
-        assert (result["result"][0]["id"], result["result"][0]["match"]) == ("010010004", True), properties
+        assert result["result"][0]["id"] == "010010004", properties
+        assert result["result"][0]["match"] is True, properties
 
 
 async def test_unusable_property_is_reported_and_the_row_is_matched(client: httpx.AsyncClient) -> None:
@@ -262,67 +229,33 @@ async def test_unusable_property_is_reported_and_the_row_is_matched(client: http
         assert {feature["id"] for feature in candidate["features"] if feature["value"] is False} == unused
 
 
-async def test_each_type_is_matched_by_name_and_key(client: httpx.AsyncClient) -> None:
-    for query, kind, key in (
-        ("Zacatecas", "estado", "32"),
-        ("zac.", "estado", "32"),
-        ("Zacatekas", "estado", "32"),
-        ("Municipio 002, Aguascalientes", "municipio", "01002"),
-        ("01002", "municipio", "01002"),
-        ("010020001", "localidad", "010020001"),
-        ("Asientos, Municipio 002, Ags.", "localidad", "010020001"),
-        ("32", "estado", "32"),
-    ):
-        candidate = await best(client, query, kind=kind)
-        assert (candidate["id"], candidate["match"]) == (key, True)
-        assert [one["id"] for one in candidate["type"]] == [kind]
-        assert 97 <= candidate["score"] < 100
-
-
-@pytest.mark.parametrize(
-    ("query", "properties", "kind", "keys"),
-    [
-        ("Zacatecas", {"cvegeo": "01"}, "estado", ["01", "32"]),  # the key and the name of two estados
-        ("Municipio 002", {"cvegeo": "01001"}, "municipio", ["01001", "01002"]),
-        ("Municipio 002", {"cvegeo": "01002", "estado": "Zacatecas"}, "municipio", ["01002"]),
-        ("Municipio 002", {"estado": "Calientes"}, "municipio", ["01002"]),
-        ("Asientos", {"estado": "Calientes"}, "localidad", ["010020001"]),
-    ],
-)
-async def test_candidate_that_a_property_contradicts_is_no_match(
-    client: httpx.AsyncClient, query: str, properties: Mapping[str, object], kind: str, keys: Sequence[str]
-) -> None:
-    [found] = await asked(
-        client,
-        {"query": query, "type": kind, "properties": [{"pid": name, "v": v} for name, v in properties.items()]},
-    )
-    assert [one["id"] for one in found["result"]][: len(keys)] == keys
-    assert not any(one["match"] for one in found["result"])
-
-
-async def test_several_types_are_answered_together_and_only_one_may_be_certain(client: httpx.AsyncClient) -> None:
-    both, one, none = await asked(
-        client,
-        {"query": "Aguascalientes", "type": ["localidad", "estado"]},
-        {"query": "Zacatecas", "type": ["localidad", "estado"], "type_strict": "any"},
-        {"query": "Aguascalientes", "type": ["localidad", "estado"], "type_strict": "all"},
-    )
-    assert {candidate["id"] for candidate in both["result"]} >= {"010010001", "01"}
-    assert not any(candidate["match"] for candidate in both["result"])
-    assert one["result"][0]["match"]
-    assert none["result"] == []
-
-
-async def test_similar_name_is_suggested_but_not_matched(client: httpx.AsyncClient) -> None:
-    [result] = await asked(client, {"query": "Ardi"})
-    assert result["result"][0]["id"] == "010010004"
-    assert [one["score"] for one in result["result"]] == [50, 9, 7, 4, 3][: len(result["result"])]
-    assert not result["result"][0]["match"]
-
-
-NO_VALUES: list[object] = [True, {}, [[1]], [{"id": 5}], None]
-NO_TYPES: list[object] = [5, [5], {}]
-NO_QUERIES: list[object] = ["Asientos", None, [], 5, True]
+async def test_match_is_true_for_one_certain_candidate_only(client: httpx.AsyncClient) -> None:
+    rows: list[tuple[dict[str, object], list[str], bool]] = [
+        (query_of("Zacatecas", {}, "estado"), ["32"], True),
+        (query_of("zac.", {}, "estado"), ["32"], True),
+        (query_of("Zacatekas", {}, "estado"), ["32"], True),
+        (query_of("32", {}, "estado"), ["32"], True),
+        (query_of("Municipio 002, Aguascalientes", {}, "municipio"), ["01002"], True),
+        (query_of("01002", {}, "municipio"), ["01002"], True),
+        (query_of("010020001", {}, "localidad"), ["010020001"], True),
+        (query_of("Asientos, Municipio 002, Ags.", {}, "localidad"), ["010020001"], True),
+        ({"query": "Zacatecas", "type": ["localidad", "estado"], "type_strict": "any"}, ["32"], True),
+        # Two that are alike, one that is only similar, and contradictions.
+        (query_of("Ninguno", {"municipio": "Municipio 001"}), ["010010002", "010010003"], False),
+        (query_of("Ardi", {}), ["010010004"], False),
+        (query_of("Zacatecas", {"cvegeo": "01"}, "estado"), ["01", "32"], False),  # the key and the name of two
+        (query_of("Municipio 002", {"cvegeo": "01001"}, "municipio"), ["01001", "01002"], False),
+        (query_of("Municipio 002", {"cvegeo": "01002", "estado": "Zacatecas"}, "municipio"), ["01002"], False),
+        (query_of("Asientos", {"estado": "Calientes"}, "localidad"), ["010020001"], False),
+        ({"query": "Aguascalientes", "type": ["localidad", "estado"], "limit": 2}, ["01", "010010001"], False),
+        ({"query": "Aguascalientes", "type": ["localidad", "estado"], "type_strict": "all"}, [], False),
+    ]
+    for (query, keys, match), found in zip(rows, await asked(client, *(row[0] for row in rows)), strict=True):
+        candidates = found["result"]
+        assert [one["id"] for one in candidates][: len(keys) or 1] == keys, query
+        assert [one["id"] for one in candidates if one["match"]] == (keys if match else []), query
+        assert not match or 97 <= candidates[0]["score"] < 100
+        assert not match or candidates[0]["type"][0]["id"] in str(query["type"])
 
 
 BAD_QUERIES: list[tuple[object, str]] = [
@@ -335,16 +268,12 @@ BAD_QUERIES: list[tuple[object, str]] = [
     ({"query": "Asientos", "properties": ["x"]}, "properties[0]: Give an object."),
     ({"query": "Asientos", "properties": [{}] * 101}, "properties: Give 100 or fewer."),
     ({"query": "Asientos"} | dict.fromkeys(map(str, range(101))), "A query is an object, such as"),
-    (
-        {"query": "Asientos", "properties": [{"pid": "estado", "v": ["x"] * 101}]},
-        "properties[0].v: Give a text, a number, an object with an `id`, or a list of at most 100 of these.",
-    ),
     *(
         (
-            {"query": "Asientos", "properties": [{"pid": "lat", "v": v}]},
-            "properties[0].v: Give a text, a number, an",
+            {"query": "Asientos", "properties": [{"pid": "estado", "v": v}]},
+            "properties[0].v: Give a text, a number, an object with an `id`, or a list of at most 100 of these.",
         )
-        for v in NO_VALUES
+        for v in (["x"] * 101, True, [[1]], [{"id": 5}], None)
     ),
     ({"query": "Asientos", "limit": 0}, "limit: Input should be greater than or equal to 1."),
     ({"query": "Asientos", "limit": 101}, "limit: Input should be less than or equal to 100."),
@@ -352,13 +281,12 @@ BAD_QUERIES: list[tuple[object, str]] = [
     ({"query": "Asientos", "kind": "localidad"}, "kind: There is no such member."),
     ({"query": "Asientos", "": "localidad"}, "(a name that is not plain ASCII): There is no such member."),
     ({"query": " "}, "query: Give a name or a key."),
-    ({}, "query: Give a name or a key."),
     ({"query": 5}, "query: Give a text."),
     ({"query": "Asientos", "type_strict": "maybe"}, "type_strict: This parameter takes: any, should, all."),
     ({"query": "Asientos", "type": "<b>"}, "type: (a name that is not plain ASCII) is unknown"),
     ({"query": "Asientos", "type": ""}, "type: an empty id is unknown; use localidad, municipio, estado."),
-    *(({"query": "Asientos", "type": type_}, "type: Give the id of a type, or a list of") for type_ in NO_TYPES),
-    *((query, 'A query is an object, such as {"query": "Guadalajara"}.') for query in NO_QUERIES),
+    ({"query": "Asientos", "type": [5]}, "type: Give the id of a type, or a list of"),
+    *((query, 'A query is an object, such as {"query": "Guadalajara"}.') for query in ("Asientos", None, 5, True)),
 ]
 
 
@@ -382,13 +310,7 @@ async def test_any_batch_has_a_result_for_each_query(app: FastAPI, queries: dict
     assert answer.json().keys() == queries.keys()
     assert not _OF_A_LIBRARY.search(" ".join(one.get("error", "") for one in answer.json().values()))
     if HAS_SCHEMAS:
-        hold_to(BATCH, answer.json())
-
-
-async def test_batch_works_without_the_database(server: str, seeded_database: str) -> None:
-    async with running_app(seeded_database) as app, client_of(app) as client:
-        with out_of_reach(server, seeded_database):
-            assert (await best(client, "010020001"))["match"]
+        validator(BATCH).validate(answer.json())
 
 
 async def test_batch_does_not_block_other_requests(client: httpx.AsyncClient, app: FastAPI) -> None:
@@ -406,25 +328,6 @@ async def test_batch_does_not_block_other_requests(client: httpx.AsyncClient, ap
 
     await asyncio.gather(ask_many(), ask_one())
     assert done == ["probe", "batch"]
-
-
-async def test_match_flag_means_certain(client: httpx.AsyncClient) -> None:
-    """A name without its municipio may be certain, but hardly one without its estado."""
-    rows: list[dict[str, str]] = [
-        {"nombre": "Aguascalientes"},
-        {"nombre": "Aguascalientes", "estado": "Ags."},
-        {"nombre": "El Bellaco", "estado": "Zac."},
-        {"nombre": "El Bellaco [Rancho]", "estado": "Zac."},
-        {"nombre": "Azientos", "estado": "Ags."},
-        {"nombre": "Azientos", "municipio": "Municipio 002", "estado": "Ags."},
-    ]
-    answer = await client.post(MATCH, json={"rows": rows})
-    lines = await asked(client, *({"query": ", ".join(row.values())} for row in rows))
-    found = [(one["id"], one["score"], one["match"]) for one in (line["result"][0] for line in lines)]
-    assert found == [
-        (one["cvegeo"], one["score"], one["outcome"] in {"exact", "sure"}) for one in answer.json()["results"]
-    ]
-    assert {match for _, _, match in found} == {True, False}
 
 
 # -- Bad requests
@@ -451,12 +354,9 @@ async def test_bad_form_is_refused_naming_its_field(client: httpx.AsyncClient) -
         assert answer.json()["errors"][0]["parameter"] == parameter, body
 
 
-async def test_body_of_another_media_type_is_415(client: httpx.AsyncClient) -> None:
+async def test_other_bodies_and_parameters_in_an_address_are_refused(client: httpx.AsyncClient) -> None:
     answer = await client.post(RECONCILE, json={"queries": {}})
     assert (answer.status_code, answer.json()["supported"]) == (415, [FORM["Content-Type"]])
-
-
-async def test_parameters_in_the_address_of_a_form_are_refused(client: httpx.AsyncClient) -> None:
     answer = await client.post(f"{RECONCILE}?release=2020-01", data={"queries": "{}"})
     assert (answer.status_code, answer.json()["errors"][0]["parameter"]) == (422, "release")
     assert (await client.get(f"{RECONCILE}?callback=x")).status_code == 422
@@ -520,12 +420,21 @@ async def test_parameters_of_openrefines_widget_are_ignored_and_others_refused(c
         assert (await client.get(f"{RECONCILE}suggest/entity/", params=wrong)).status_code == 422, wrong
 
 
+async def test_cursor_skips_suggestions(client: httpx.AsyncClient) -> None:
+    for query in ("entity/?prefix=lugar&type=localidad", "property/?prefix=", "type/?prefix="):
+        first, second, between = [
+            [one["id"] for one in (await client.get(f"{RECONCILE}suggest/{query}&cursor={at}")).json()["result"]]
+            for at in (0, 10, 4)
+        ]
+        assert between == (first + second)[4:14]
+        assert len(set(first + second)) == len(first + second) > 2
+        assert len(first) == 10 or not second
+
+
 async def test_properties_of_a_type_are_proposed(client: httpx.AsyncClient) -> None:
-    for kind, ids in FETCHED.items():
-        answer = await client.get(f"{RECONCILE}properties/", params={"type": kind})
-        assert [one["id"] for one in answer.json()["properties"]] == list(ids)
-    few = await client.get(f"{RECONCILE}properties/", params={"limit": "2"})
-    assert len(few.json()["properties"]) == 2
+    for query, ids in (("type=estado", list(FETCHED["estado"])), ("limit=2", list(FETCHED["localidad"])[:2])):
+        answer = await client.get(f"{RECONCILE}properties/?{query}")
+        assert [one["id"] for one in answer.json()["properties"]] == ids
     assert (await client.get(f"{RECONCILE}properties/", params={"type": "ciudad"})).status_code == 422
 
 
@@ -598,8 +507,7 @@ async def test_bad_extension_is_explained_with_its_location(client: httpx.AsyncC
 async def test_view_redirects_to_the_record(client: httpx.AsyncClient, key: str, location: str) -> None:
     answer = await client.get(f"{RECONCILE}view/", params={"id": key})
     assert (answer.status_code, answer.headers["location"]) == (307, f"../../{location}")
-    page = await client.get(f"{RECONCILE}view/", params={"id": key}, follow_redirects=True)
-    assert page.json()["nombre"]
+    assert (await client.get(f"/api/census/{location}")).json()["nombre"]
 
 
 @pytest.mark.parametrize(("key", "shown"), [("010010001", "863,893"), ("01001", "<dd>12</dd>"), ("32", "Zac.")])
@@ -612,14 +520,3 @@ async def test_preview_is_small_and_may_be_framed(client: httpx.AsyncClient, key
     assert shown in page.text
     spanish = await client.get(f"{RECONCILE}preview/", params={"id": key, "lang": "es"})
     assert '<html lang="es">' in spanish.text
-
-
-@pytest.mark.parametrize("query", ["entity/?prefix=lugar&type=localidad", "property/?prefix=", "type/?prefix="])
-async def test_cursor_skips_suggestions(client: httpx.AsyncClient, query: str) -> None:
-    found = [
-        [one["id"] for one in (await client.get(f"/api/census/reconcile/suggest/{query}&cursor={at}")).json()["result"]]
-        for at in (0, 10, 4)
-    ]
-    assert found[2] == (found[0] + found[1])[4:14]
-    assert len(set(found[0] + found[1])) == len(found[0] + found[1]) > 2
-    assert len(found[0]) == 10 or not found[1]

@@ -1,13 +1,12 @@
 """Maps: tiles, read with another library, and the backdrop, compared with the imported file."""
 
-import asyncio
 import gzip
 import math
 import random
 import re
 from array import array
-from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections import Counter
+from collections.abc import AsyncIterator
 from xml.etree import ElementTree
 
 import httpx
@@ -16,11 +15,11 @@ from fastapi import FastAPI
 from pydantic_core import to_json
 
 from localidades_api.caches.tiles import MAX_TILE_BYTES, TileCache, encode_tile
-from localidades_api.catalogue.mercator import MAX_ZOOM, MEXICO, Frame, Tile, project
+from localidades_api.catalogue.mercator import MAX_ZOOM, MEXICO, Frame, Tile
 from localidades_api.database.queries.tiles import CELLS, EXTENT, TileContent, TilePlace
 from localidades_api.html.svg import draw_backdrop
 from tests.http.vector_tiles import Layer, read_tile
-from tests.support.application import await_release, client_of, import_file, recorded_statements, running_app
+from tests.support.application import await_release, client_of, import_into, running_app
 from tests.support.catalogue import TRAPS, Place, write_catalogue
 from tests.support.postgres import new_database
 from tests.support.wire import LOCALIDADES
@@ -77,17 +76,11 @@ async def layers_of(client: httpx.AsyncClient, tile: Tile) -> dict[str, Layer]:
 
 
 @pytest.fixture(scope="module")
-def spread_database(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Yield a template database with the places on the map."""
+async def app(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[FastAPI]:
+    """Yield an application on the places on the map."""
     file = write_catalogue(tmp_path_factory.mktemp("spread") / "catun_localidad_2020-01.csv", PLACES.values())
     with new_database(server, migrated) as url:
-        import_file(url, file)
-        yield url
-
-
-@pytest.fixture(scope="module")
-async def app(server: str, spread_database: str) -> AsyncIterator[FastAPI]:
-    with new_database(server, spread_database) as url:
+        await import_into(url, file)
         async with running_app(url, wants_names=False) as app, client_of(app) as client:
             await await_release(client, "2020-01")
             yield app
@@ -95,20 +88,18 @@ async def app(server: str, spread_database: str) -> AsyncIterator[FastAPI]:
 
 async def test_every_place_is_in_exactly_one_tile_of_the_highest_zoom(client: httpx.AsyncClient) -> None:
     units = {key: unit_of(place, MAX_ZOOM) for key, place in LOCATED.items()}
-    tiles = sorted({tile for tile, _, _ in units.values()})[::4]  # one in four, of the country and of the city
-    expected = {key: unit for key, unit in units.items() if unit[0] in tiles}
-    found: dict[int, list[tuple[Tile, tuple[int, int]]]] = defaultdict(list)
+    tiles = sorted({tile for tile, _, _ in units.values()})[::40]  # one in forty, of the country and of the city
+    found = {}
     for tile in tiles:
         layers = await layers_of(client, tile)
         assert list(layers) == ["places"]
         for feature in layers["places"].features:
-            (point,) = feature.points
-            found[feature.id].append((tile, point))
-    assert found.keys() == expected.keys()
-    for key, (tile, x, y) in expected.items():
-        [(its, point)] = found[key]
-        assert its == tile
-        assert point == (x, y) or math.dist(point, (x, y)) <= 1  # another order of the same sums
+            assert feature.id not in found
+            (found[feature.id],) = [(tile, *point) for point in feature.points]
+    assert found.keys() == {key for key, unit in units.items() if unit[0] in tiles}
+    for key, (tile, x, y) in found.items():
+        its, column, row = units[key]
+        assert (tile, math.dist((x, y), (column, row)) <= 1) == (its, True)  # another order of the same sums
 
 
 @pytest.mark.parametrize("zoom", [0, 3, 5, 8, 10])
@@ -183,7 +174,7 @@ def test_incompressible_tile_stays_within_the_limit() -> None:
                   "".join(chance.choices(letters, k=30)), "U", chance.randrange(10**7))
         for _ in range(1000)
     ]  # fmt: skip
-    for share in (0.2, 0.35, 0.5, 0.65, 0.8):
+    for share in (0.2, 0.5, 0.8):
         cells = array("i")
         for cell in sorted(chance.sample(range(CELLS**2), int(CELLS**2 * share))):
             cells.extend((cell, int(chance.expovariate(0.05)) + 1))
@@ -262,36 +253,8 @@ async def test_cache_stays_within_its_limit(app: FastAPI) -> None:
     assert cache.held(release, tiles[-1]) is not None
 
 
-@pytest.mark.parametrize("method", [TileCache.bounds, TileCache.cells, TileCache.state_cells, TileCache.backdrop])
-async def test_concurrent_callers_share_a_query(app: FastAPI, method: Callable[..., Awaitable[object]]) -> None:
-    release = await app.state.services.releases.current()
-    cache = TileCache(app.state.database)
-    with recorded_statements(app) as statements:
-        found = await asyncio.gather(*(method(cache, release) for _ in range(50)))
-        assert await method(cache, release) is found[0]
-    assert len(statements) == 1
-    await cache.close()
-
-
 async def test_map_without_a_release_is_503(database: str) -> None:
     async with running_app(database, wants_names=False) as app, client_of(app) as client:
         for path in ("tiles/0/0/0.mvt", "tiles.json", "backdrop.svg"):
             answer = await client.get(f"{LOCALIDADES}{path}")
             assert (answer.status_code, "retry-after" in answer.headers) == (503, True)
-
-
-@pytest.mark.parametrize(
-    ("longitude", "latitude", "tile"),
-    [
-        (-99.1332, 19.4326, Tile(5, 7, 14)),
-        (0, 0, Tile(1, 1, 1)),
-        (-180, 85, Tile(2, 0, 0)),
-        (179.999, -85, Tile(2, 3, 3)),
-    ],
-)
-def test_tile_of_a_point_contains_it(longitude: float, latitude: float, tile: Tile) -> None:
-    assert Tile.at(tile.zoom, longitude, latitude) == tile
-    west, south, east, north = tile.box
-    assert west <= longitude < east
-    assert south <= latitude <= north
-    assert project(west, north) == pytest.approx((tile.column / 2**tile.zoom, tile.row / 2**tile.zoom), abs=1e-9)

@@ -10,19 +10,17 @@ from google.protobuf import (  # type: ignore[import-untyped]
     text_format,
 )
 
-_POINT, _POLYGON = 1, 3
-_MOVE_TO, _LINE_TO, _CLOSE_PATH = 1, 2, 7
+_POINT = _MOVE_TO = 1
 
 Point = tuple[int, int]
 
 
 @dataclass
 class Feature:
-    """Points, or the rings of polygons, in units of the layer from the north-west corner."""
+    """Points in units of the layer from the north-west corner."""
 
     id: int
     points: list[Point]
-    rings: list[list[Point]]
     properties: dict[str, Any]
 
 
@@ -79,32 +77,20 @@ def _read_layer(layer: Any) -> Layer:  # noqa: ANN401  # a class made when it ru
         assert len(feature.tags) % 2 == 0
         tags = zip(feature.tags[::2], feature.tags[1::2], strict=True)
         properties = {layer.keys[key]: values[value] for key, value in tags}
-        points, rings = _read_geometry(feature.geometry)
-        assert feature.type == (_POLYGON if rings else _POINT)
-        assert not (points and rings)
-        features.append(Feature(feature.id, points, rings, properties))
+        assert feature.type == _POINT
+        features.append(Feature(feature.id, _read_points(feature.geometry), properties))
     return Layer(layer.extent, features)
 
 
-def _read_geometry(geometry: Any) -> tuple[list[Point], list[list[Point]]]:  # noqa: ANN401  # as above
-    """Return the points that no line follows, and the rings."""
+def _read_points(geometry: Any) -> list[Point]:  # noqa: ANN401  # as above
     numbers, x, y = iter(geometry), 0, 0
     points: list[Point] = []
-    rings: list[list[Point]] = []
     for command in numbers:
-        if command & 7 == _CLOSE_PATH:
-            assert command >> 3 == 1
-            continue
-        path = []
+        assert command & 7 == _MOVE_TO
         for _ in range(command >> 3):
             x, y = x + _signed(next(numbers)), y + _signed(next(numbers))
-            path.append((x, y))
-        if command & 7 == _LINE_TO:
-            rings.append([points.pop(), *path])
-        else:
-            assert command & 7 == _MOVE_TO
-            points += path
-    return points, rings
+            points.append((x, y))
+    return points
 
 
 def _signed(number: int) -> int:

@@ -22,21 +22,12 @@ ESTADOS = {
 }  # fmt: skip
 # The municipio's key, its name, that of its cabecera, and how many localities it has.
 AREAS = (
-    ("05018", "Monclova", "Monclova", 3),
-    ("09014", "Benito Juárez", "Benito Juárez", 1),
-    ("14039", "Guadalajara", "Guadalajara", 4),
-    ("14101", "Tonalá", "Tonalá", 2),
-    ("14103", "Tonila", "Tonila", 1),
-    ("15057", "Ñ", "Ñ", 2),
-    ("15058", "Nuño", "Nuño", 1),
-    ("15059", "Nunó", "Nunó", 1),
-    ("15060", "Nunez", "Nunez", 1),
-    ("15106", "Toluca", "Toluca de Lerdo", 2),
-    ("20166", "San José Chiltepec", "San José Chiltepec", 1),
-    ("20208", "San Juan Mixtepec", "San Juan Mixtepec", 1),
-    ("20209", "San Juan Mixtepec", "San Juan Mixtepec", 3),
-    ("20397", "Heroica Ciudad de Tlaxiaco", "Tlaxiaco", 1),
-    ("23005", "Benito Juárez", "Cancún", 2),
+    ("05018", "Monclova", "Monclova", 3), ("09014", "Benito Juárez", "Benito Juárez", 1),
+    ("14039", "Guadalajara", "Guadalajara", 4), ("14101", "Tonalá", "Tonalá", 2), ("14103", "Tonila", "Tonila", 1),
+    ("15057", "Ñ", "Ñ", 2), ("15058", "Nuño", "Nuño", 1), ("15059", "Nunó", "Nunó", 1), ("15060", "Nunez", "Nunez", 1),
+    ("15106", "Toluca", "Toluca de Lerdo", 2), ("20166", "San José Chiltepec", "San José Chiltepec", 1),
+    ("20208", "San Juan Mixtepec", "San Juan Mixtepec", 1), ("20209", "San Juan Mixtepec", "San Juan Mixtepec", 3),
+    ("20397", "Heroica Ciudad de Tlaxiaco", "Tlaxiaco", 1), ("23005", "Benito Juárez", "Cancún", 2),
 )  # fmt: skip
 PLACES = [
     Place(f"{key}{1 + at:04d}", f"Lugar {at}" if at else seat, nom_ent=ESTADOS[key[:2]][0], nom_abr=ESTADOS[key[:2]][1],
@@ -44,17 +35,16 @@ PLACES = [
     for key, nombre, seat, count in AREAS
     for at in range(count)
 ]  # fmt: skip
-MUNICIPIOS = [
-    {"id": int(key), "estado_id": int(key[:2]), "clave": key[2:], "nombre": nombre, "localidades": count}
-    for key, nombre, _, count in AREAS
-]
-STATES = [
-    {"id": int(clave), "clave": clave, "nombre": nombre, "abreviatura": None if abreviatura == "-" else abreviatura}
-    for clave, (nombre, abreviatura) in ESTADOS.items()
-]
-RECORDS: dict[str, list[dict[str, Any]]] = {"municipios": MUNICIPIOS, "estados": STATES}
-
-
+RECORDS: dict[str, list[dict[str, Any]]] = {
+    "municipios": [
+        {"id": int(key), "estado_id": int(key[:2]), "clave": key[2:], "nombre": nombre, "localidades": count}
+        for key, nombre, _, count in AREAS
+    ],
+    "estados": [
+        {"id": int(clave), "clave": clave, "nombre": nombre, "abreviatura": None if short == "-" else short}
+        for clave, (nombre, short) in ESTADOS.items()
+    ],
+}
 SORTED = {
     "municipios": ("id", "clave", "nombre", "estado", "localidades"),
     "estados": ("id", "clave", "nombre", "abreviatura"),

@@ -11,6 +11,7 @@ from urllib.parse import urljoin
 import httpx
 import pytest
 
+from localidades_api.catalogue.schemas import GoneProblem
 from tests.support.application import await_release, client_of, import_into, running_app
 from tests.support.catalogue import TRAPS, Place, many, write_catalogue
 from tests.support.pages import BROWSER, Page
@@ -189,17 +190,12 @@ async def test_withdrawn_locality_is_410_with_its_last_state(
 ) -> None:
     answer = await history.get(f"{CENSUS}localidades/{key}/")
     problem = answer.json()
+    GoneProblem.model_validate(problem, strict=True, extra="forbid")
     assert answer.status_code == problem["status"] == 410
     assert (problem["last_release"], problem["successor"]) == (last_release, successor)
     assert ("successor" in problem["detail"]) == (successor is not None)
     suggested = (await get(history, f"localidades/suggest/?q={key}"))["results"]
     assert [one["id"] for one in suggested] == ([successor] if successor else [])
-    if successor is not None:
-        before = await get(history, f"localidades/{key}/?release={last_release}")
-        after = await get(history, f"localidades/{successor}/")
-        assert [before[name] for name in ("nombre", "latitud", "longitud")] == [
-            after[name] for name in ("nombre", "latitud", "longitud")
-        ]
 
 
 async def test_withdrawn_locality_is_200_in_older_releases(history: httpx.AsyncClient) -> None:
@@ -218,9 +214,9 @@ async def test_restored_locality_is_410_only_in_between(history: httpx.AsyncClie
 
 @pytest.mark.parametrize("target", ["municipios/14003/", "estados/32/"])
 async def test_withdrawn_municipio_and_estado_are_410(history: httpx.AsyncClient, target: str) -> None:
-    gone = await get(history, target, 410)
-    assert (gone["last_release"], gone["successor"]) == ("2019-01", None)
-    await get(history, f"{target}?release=2020-01", 410)
+    for release in ("2020-01", "2021-01"):
+        gone = await get(history, f"{target}?release={release}", 410)
+        assert (gone["last_release"], gone["successor"]) == ("2019-01", None)
     await get(history, f"{target}?release=2019-01")
 
 
@@ -288,14 +284,10 @@ async def test_history_on_a_page_includes_a_new_release(seeded_database: str, tm
 )
 async def test_html_page_escapes_names(history: httpx.AsyncClient, target: str, named: str) -> None:
     answer = await history.get(CENSUS + target, headers=BROWSER)
-    assert answer.status_code == 200
-    assert answer.headers["content-type"] == "text/html; charset=utf-8"
     assert answer.text.startswith("<!doctype html>")
     page = Page.of(answer)
     assert named in page.one("html").text
-    pictures = [one.attributes for one in page.elements if one.tag in {"img", "iframe", "object", "embed"}]
-    backdrop = f"{CENSUS}localidades/backdrop.svg?release=2021-01"
-    assert pictures[0]["src"] == "/static/icon.svg"
-    assert [one["src"] for one in pictures[1:]] in ([], [backdrop])
+    pictures = [one.attributes["src"] for one in page.elements if one.tag in {"img", "iframe", "object", "embed"}]
+    assert set(pictures) <= {"/static/icon.svg", f"{CENSUS}localidades/backdrop.svg?release=2021-01"}
     assert not any(name.startswith("on") for one in page.elements for name in one.attributes)
     assert "<script>" not in answer.text.lower()

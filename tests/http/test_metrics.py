@@ -3,12 +3,9 @@
 import asyncio
 import json
 import math
-import resource
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -24,7 +21,7 @@ from tests.support.catalogue import many, write_catalogue
 from tests.support.metrics import Metrics, await_metrics, read_metrics, scrape, value
 from tests.support.postgres import execute, locked, new_database
 from tests.support.waiting import PATIENCE, eventually, eventually_async
-from tests.support.wire import LOCALIDADES, Live, ask, serving, workers_of
+from tests.support.wire import LOCALIDADES, Live, ask, serving
 
 # Dashboards and alerts depend on these names, so they never change.
 NAMES = {
@@ -53,21 +50,13 @@ def answered(metrics: Metrics, operation: str, status: int) -> float:
     return value(metrics, "request_duration_seconds_count", operation, str(status))
 
 
-@contextmanager
-def serving_with_two_workers(url: str, folder: Path) -> Iterator[Live]:
-    """Run a server with two workers that logs each request and has its temporary files in a folder."""
-    settings = {"LOCALIDADES_ACCESS_LOG": "on", "LOCALIDADES_LOG_FORMAT": "json", "TMPDIR": str(folder)}
-    with serving(url, "--workers", "2", **settings) as live:
+@pytest.fixture(scope="module")
+def two_workers(server: str, seeded: str) -> Iterator[Live]:
+    """Yield a server with two workers that logs each request."""
+    settings = {"LOCALIDADES_ACCESS_LOG": "on", "LOCALIDADES_LOG_FORMAT": "json"}
+    with new_database(server, seeded) as url, serving(url, "--workers", "2", **settings) as live:
         # Both workers have loaded their pages, so both have polled since they were ready.
         await_metrics(live.base, lambda metrics: value(metrics, "page_cache_pages") == 6)
-        yield live
-
-
-@pytest.fixture(scope="module")
-def two_workers(server: str, seeded: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    """Yield a server with two workers, which no test may kill."""
-    folder = tmp_path_factory.mktemp("workers")
-    with new_database(server, seeded) as url, serving_with_two_workers(url, folder) as live:
         yield live
 
 
@@ -153,30 +142,6 @@ async def test_fetched_page_counts_as_a_miss(seeded_database: str) -> None:
     for result, count in (("miss", 4), ("hit", 0)):
         name = "page_cache_requests_total"
         assert value(after, name, result) - value(before, name, result) == count
-
-
-@pytest.mark.tail
-@pytest.mark.skipif(sys.platform != "linux", reason="no prlimit")
-def test_worker_that_cannot_share_its_metrics_keeps_serving(seeded_database: str, tmp_path: Path) -> None:
-    """Writes are truncated or refused, as on a full disk."""
-    with serving_with_two_workers(seeded_database, tmp_path) as live:
-        before = answered(scrape(live.base), "list_localities", 200)
-        for limit in (1024**2 + 100, resource.RLIM_INFINITY):
-            for worker in workers_of(live):
-                resource.prlimit(worker, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
-            for _ in range(20):
-                assert ask(live.base, LOCALIDADES).status == 200
-                assert answered(scrape(live.base), "list_localities", 200) >= before
-        await_metrics(live.base, lambda metrics: answered(metrics, "list_localities", 200) == before + 40)
-        eventually(lambda: "Can't share the metrics" in live.output.read_text())
-
-
-def test_metrics_snapshots_of_another_version_are_ignored() -> None:
-    """The workers of an upgraded installation may have other metrics than those that they replace."""
-    ours: Snapshot = {("database_waiting",): [1], ("request_duration_seconds", "a", "200"): [1.0] * 12}
-    theirs: Snapshot = {("database_waiting",): [2], ("request_duration_seconds", "a", "200"): [1.0] * 9, ("new",): [3]}
-    merged = {("database_waiting",): [3], ("request_duration_seconds", "a", "200"): [1.0] * 12}
-    assert merge([ours, theirs]) == merged
 
 
 async def metrics_of(client: httpx.AsyncClient) -> Metrics:
@@ -268,4 +233,5 @@ def test_gauges_of_workers_are_summed_or_the_worst_is_shown() -> None:
         ("event_loop_lag_seconds",): (0.5, 0.1, 0.5),
     }
     one, another, both = ({series: [values[at]] for series, values in gauges.items()} for at in range(3))
-    assert merge([one, another]) == both
+    other_version: Snapshot = {("database_connections", "in_use"): [1, 2], ("new",): [3]}
+    assert merge([one, another, other_version]) == both

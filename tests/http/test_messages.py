@@ -43,7 +43,6 @@ LIST = (
         ("localidades/?nombre=x", f"Unknown parameter. This resource takes: {LIST}."),
         (f"localidades/?{'estado_id' * 5}=1", f"Unknown parameter. This resource takes: {LIST}."),
         ("localidades/?ambito=u", "Did you mean `U`? This parameter takes: U, R."),
-        ("localidades/?ambito=urbano", "This parameter takes: U, R."),
         (
             "localidades/?sort=población",
             "Did you mean `poblacion`? This parameter takes: clave, -clave, nombre, -nombre, poblacion, -poblacion,"

@@ -1,7 +1,8 @@
 """The table of columns, held against everything that a new column touches."""
 
 from localidades_api.api.reconcile.vocabulary import FETCHED, PROPERTIES
-from localidades_api.catalogue.columns import COLUMNS, ColumnType, LocalityRow
+from localidades_api.catalogue.columns import COLUMNS, RECORD, ColumnType, LocalityRow
+from localidades_api.catalogue.schemas import LocalityRecord
 from tests.support.postgres import run_sql
 from tests.support.wire import ROOT
 
@@ -28,6 +29,7 @@ async def test_every_column_is_read_from_one_of_its_type_in_the_database(databas
     computed = {"release_id", "position", "folded", "prominence"}
     names = {name.partition(".")[2] for name in stored if name.startswith("localities.")}
     assert names == {*LocalityRow._fields} | computed
+    assert tuple(LocalityRecord.model_fields) == RECORD
 
 
 IN_SPANISH = {2: "dos", 3: "tres", 4: "cuatro", 5: "cinco", 9: "nueve"}

@@ -13,15 +13,16 @@ from localidades_api.settings import Settings
 from tests.support.application import Below, below_a_prefix, client_of, running_app
 
 NAMESPACE = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
-MADE_FOR_THIS_HOST = ("/robots.txt", "/sitemap.xml", "/llms.txt", "/.well-known/api-catalog")
 
 
-@pytest.mark.parametrize("path", MADE_FOR_THIS_HOST)
-async def test_discovery_file_uses_the_request_host(client: httpx.AsyncClient, path: str) -> None:
-    answer = await client.get(path, headers={"Host": "claves.example"})
-    assert answer.status_code == 200
-    assert "http://claves.example/" in answer.text
-    assert "http://test" not in answer.text
+async def test_discovery_files_use_the_request_host(client: httpx.AsyncClient) -> None:
+    for path in ("/robots.txt", "/llms.txt", "/.well-known/api-catalog", "/sitemap.xml"):
+        answer = await client.get(path, headers={"Host": "a&b.example"})
+        assert answer.status_code == 200
+        assert "http://a&" in answer.text
+        assert "http://test" not in answer.text
+    root = ElementTree.fromstring(answer.content)  # noqa: S314  # our own
+    assert {(one.text or "").split("/")[2] for one in root.iter(f"{NAMESPACE}loc")} == {"a&b.example"}
 
 
 async def test_sitemap_from_robots_txt_lists_existing_pages(client: httpx.AsyncClient) -> None:
@@ -33,16 +34,10 @@ async def test_sitemap_from_robots_txt_lists_existing_pages(client: httpx.AsyncC
     municipalities = (await client.get("/api/census/municipios/?page_size=1000")).json()["quantity"]
     assert len(addresses) == len(set(addresses)) == 13 + states + municipalities
     disallowed = re.findall("^Disallow: (.+)$", robots, re.MULTILINE)
-    for address in addresses:
+    for address in addresses[::4]:
         answer = await client.get(address, headers={"Accept": "text/html"})
         assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
         assert not address.removeprefix("http://test").startswith(tuple(disallowed))
-
-
-async def test_sitemap_is_xml_whatever_the_host(client: httpx.AsyncClient) -> None:
-    answer = await client.get("/sitemap.xml", headers={"Host": "a&b.example"})
-    root = ElementTree.fromstring(answer.content)  # noqa: S314  # our own
-    assert {(one.text or "").split("/")[2] for one in root.iter(f"{NAMESPACE}loc")} == {"a&b.example"}
 
 
 async def test_api_catalog_links_to_descriptions(client: httpx.AsyncClient) -> None:

@@ -61,9 +61,3 @@ async def test_page_of_no_release_varies_by_what_it_depends_on(client: httpx.Asy
     page, data = [await client.get(path, params={"format": name}) for name in ("api", "json")]
     assert page.headers["vary"] == "Accept, Accept-Language, Accept-Encoding"
     assert data.headers["vary"] == "Accept, Accept-Encoding"
-
-
-async def test_page_of_documentation_needs_less_than_a_third_compressed(client: httpx.AsyncClient) -> None:
-    parts = ("/docs", "/openapi.json", *(path for path in SHARED if "swagger" in path))
-    sent = {coding: [len((await fetch(client, path, coding))[1]) for path in parts] for coding in ("identity", "br")}
-    assert 3 * sum(sent["br"]) < sum(sent["identity"])

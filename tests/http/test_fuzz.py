@@ -14,37 +14,22 @@ from tests.support.wire import ask
 
 LIST = "/api/census/localidades/"
 
-_TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
-_BYTES = st.binary(max_size=12)
-_ESCAPED = st.one_of(
-    _TEXT.map(lambda text: quote(text, safe="")),
-    _BYTES.map(lambda data: quote(data, safe="")),
-    st.sampled_from(
-        ["%", "%0", "%00", "%ff", "%u0041", "+", "&", "=", ";", "..", "%2e%2e", "//", "%2F", "'", "\\", "|"]
-    ),
-)
-_NAMES = st.one_of(st.sampled_from(["page", "format", "release", "Page", "page[]", ""]), _ESCAPED)
-_VALUES = st.one_of(
-    st.sampled_from(["1", "0", "-1", "99999999999999999999", "json", "api", "xml", "2020-01", "2020-01%00", ""]),
-    st.integers().map(str),
-    _ESCAPED,
-)
+_ODD = ["%", "%0", "%00", "%ff", "%u0041", "+", "&", "=", ";", "..", "%2e%2e", "//", "%2F", "'", "\\", "|"]
+_RAW = st.text(st.characters(codec="utf-8"), max_size=20) | st.binary(max_size=12)
+_ESCAPED = _RAW.map(lambda raw: quote(raw, safe="")) | st.sampled_from(_ODD)
+_NAMES = st.sampled_from(["page", "format", "release", "Page", "page[]", ""]) | _ESCAPED
+_KNOWN = ["1", "0", "-1", "99999999999999999999", "json", "api", "xml", "2020-01", "2020-01%00", ""]
+_VALUES = st.sampled_from(_KNOWN) | st.integers().map(str) | _ESCAPED
 _QUERIES = st.lists(st.tuples(_NAMES, st.sampled_from(["=", "", "=="]), _VALUES).map("".join), max_size=4).map("&".join)
-_PATHS = st.one_of(
-    st.sampled_from(["", "/", "/localidades", "/localidades/"]),
-    st.lists(_ESCAPED, max_size=3).map(lambda parts: "/" + "/".join(parts)),
-)
-_HEADER_TEXT = st.text(st.characters(min_codepoint=0x20, max_codepoint=0xFF, exclude_characters="\x7f"), max_size=40)
-_HEADERS = st.lists(
-    st.tuples(
-        st.sampled_from(
-            ["Accept", "If-None-Match", "If-Modified-Since", "Range", "Origin", "Accept-Encoding", "Accept-Language",
-             "Content-Type", "Cookie", "Authorization", "X-Forwarded-Host", "X-HTTP-Method-Override", "Prefer"]
-        ),
-        st.one_of(st.sampled_from(["*/*", "text/html", "*", '"x"', "bytes=0-", "null", "identity;q=0"]), _HEADER_TEXT),
-    ),
-    max_size=4,
-)  # fmt: skip
+_SEGMENTS = st.lists(_ESCAPED, max_size=3).map(lambda parts: "/" + "/".join(parts))
+_PATHS = st.sampled_from(["", "/", "/localidades", "/localidades/"]) | _SEGMENTS
+_FIELDS = [
+    "Accept", "If-None-Match", "If-Modified-Since", "Range", "Origin", "Accept-Encoding", "Accept-Language",
+    "Content-Type", "Cookie", "Authorization", "X-Forwarded-Host", "X-HTTP-Method-Override", "Prefer",
+]  # fmt: skip
+_LATIN = st.text(st.characters(min_codepoint=0x20, max_codepoint=0xFF, exclude_characters="\x7f"), max_size=40)
+_SENT = st.sampled_from(["*/*", "text/html", "*", '"x"', "bytes=0-", "null", "identity;q=0"]) | _LATIN
+_HEADERS = st.lists(st.tuples(st.sampled_from(_FIELDS), _SENT), max_size=4)
 _METHODS = st.sampled_from(["GET"] * 6 + ["HEAD", "OPTIONS", "POST", "DELETE", "PATCH", "TRACE", "FROB"])
 _STATUSES = {200, 204, 206, 303, 304, 307, 308, 404, 405, 406, 422}
 
@@ -82,11 +67,8 @@ async def test_any_request_below_the_prefix_is_answered(
 
 HOSTILE = [
     f"{LIST}?page=" + "0" * 100_000,
-    f"{LIST}?release=${{jndi:ldap://x/}}",
     f"{LIST}?release=../../etc/passwd",
-    f"{LIST}?release={{{{7*7}}}}",
     f"{LIST}?format=api&release={{{{7*7}}}}",
-    f"{LIST}?" + "a=1&" * 2000,
     f"{LIST}?" + "&" * 10_000,
     f"{LIST}?" + "page=1&" * 3000,
     f"{LIST}?" + "%00" * 1000,
@@ -95,31 +77,21 @@ HOSTILE = [
     "/api/census/" + "a" * 8000,
     "/api/census/" + "../" * 500 + "etc/passwd",
     "/api/census/" + "%2e%2e/" * 500,
-    "/api/census/localidades/;jsessionid=1",
-    "/api/census/localidades/%00",
-    "/api/census/localidades/?",
-    "/api/census/localidades/??page=1",
-    "/api/census/localidades/#page=1",
-    "http://evil.example/api/census/localidades/?page=2",
+    f"{LIST};jsessionid=1",
+    f"{LIST}??page=1",
+    f"{LIST}#page=1",
+    f"http://evil.example{LIST}?page=2",
     "/static/../../../../etc/passwd",
     "/static/%2e%2e/%2e%2e/app.py",
     "/static/..%2f..%2fapp.py",
     "/static/%00",
     "/static/" + "a" * 5000,
     "/static//etc/passwd",
-    "/static/",
-    "/static",
-    "/%00",
     "/%ff%fe",
-    "//",
     "//evil.example/%2e%2e",
-    "/docs/",
     "/docs/oauth2-redirect",
     "/openapi.json?x=%00",
-    "/livez?x=1",
     "/readyz?%ff",
-    "/readyz/",
-    "/?%00",
     "*",
 ]
 

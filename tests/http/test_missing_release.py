@@ -28,10 +28,7 @@ from tests.support.postgres import new_database, run_sql
 ESTADO, MUNICIPIO, LOCALITY = 1, 1001, 10010001
 HOMONYM = 10010002
 FILTERS = LocalityFilters(municipio_id=MUNICIPIO)
-
-
-async def names_in_batches(database: Database, release: Release) -> object:
-    return [rows async for rows in names.list_localities(database, release)]
+MISSING = "does not have the requested release"
 
 
 # Each takes the release to read, and an earlier one.
@@ -67,7 +64,7 @@ READS: Mapping[str, Callable[[Database, Release, Release], Awaitable[object]]] =
     "downloads.list_records": lambda d, r, _: downloads.list_records(d, r, range(1, 5)),
     "downloads.list_records_with_keys": lambda d, r, _: downloads.list_records_with_keys(d, r, [LOCALITY]),
     "downloads.list_sheet_rows": lambda d, r, _: downloads.list_sheet_rows(d, r, range(1, 5), 1),
-    "names.list_localities": lambda d, r, _: names_in_batches(d, r),
+    "names.list_localities": lambda d, r, _: anext(names.list_localities(d, r)),
     "names.list_other_names": lambda d, r, o: names.list_other_names(d, r, [o]),
     "names.list_withdrawn": lambda d, r, o: names.list_withdrawn(d, r, [o]),
     "nearest.find_nearest": lambda d, r, _: nearest.find_nearest(d, r, 21.88, -102.29, 3),
@@ -132,45 +129,30 @@ async def releases(both: str) -> Sequence[Release]:
         return (await get_release_snapshot(database)).every
 
 
-@pytest.fixture(scope="module")
-async def present(server: str, both: str) -> AsyncIterator[Database]:
-    """Yield a server with both releases and no other."""
-    with new_database(server, both) as url:
-        async with reading(url) as database:
-            yield database
-
-
-def unpublished(release: Release) -> Release:
-    """Return a release that no server has."""
-    return release.model_copy(update={"id": release.id + 100})
-
-
-MISSING = "does not have the requested release"
-
-
-async def test_release_missing_on_the_server_is_unavailable(present: Database, releases: Sequence[Release]) -> None:
+async def test_release_missing_on_the_server_is_unavailable(both: str, releases: Sequence[Release]) -> None:
     older, newer = releases
-    for name, read in READS.items():
-        with pytest.raises(DatabaseUnavailableError, match=MISSING) as caught:
-            await read(present, unpublished(newer), older)
-        assert caught.value.is_passing, name
-    for name in READS_OF_BOTH:
-        with pytest.raises(DatabaseUnavailableError, match=MISSING):
-            await READS[name](present, newer, unpublished(older))
+    others = [one.model_copy(update={"id": one.id + 100}) for one in releases]
+    async with reading(both) as database:
+        for name, read in READS.items():
+            with pytest.raises(DatabaseUnavailableError, match=MISSING) as caught:
+                await read(database, others[1], older)
+            assert caught.value.is_passing, name
+        for name in READS_OF_BOTH:
+            with pytest.raises(DatabaseUnavailableError, match=MISSING):
+                await READS[name](database, newer, others[0])
 
 
 async def test_other_release_with_the_same_id_is_unavailable_once_noticed(
     server: str, both: str, releases: Sequence[Release]
 ) -> None:
-    newer = releases[1]
     with new_database(server, both) as url:
         async with reading(url) as database:
             catalogue = CatalogueRepository(database)
-            assert await catalogue.get_state(newer, ESTADO)
+            assert await catalogue.get_state(releases[1], ESTADO)
             await run_sql(url, "UPDATE releases SET published_at = published_at + interval '1 second'")
             for estado in (ESTADO + 40, ESTADO):  # the server is only asked again after an empty result
-                with pytest.raises(DatabaseUnavailableError, match="does not have the requested release"):
-                    await catalogue.get_state(newer, estado)
+                with pytest.raises(DatabaseUnavailableError, match=MISSING):
+                    await catalogue.get_state(releases[1], estado)
 
 
 # Municipios and estados are removed after the localities, so these are right until then.
@@ -206,27 +188,6 @@ async def retiring(server: str, both: str, release: Release, *steps: str) -> Asy
             yield database
 
 
-@pytest.fixture(scope="module")
-async def detached(server: str, both: str, releases: Sequence[Release]) -> AsyncIterator[Database]:
-    """Yield a server that no longer has the localities of the newer release."""
-    async with retiring(server, both, releases[1], MARK, DETACH) as database:
-        yield database
-
-
-@pytest.fixture(scope="module")
-async def cleared(server: str, both: str, releases: Sequence[Release]) -> AsyncIterator[Database]:
-    """Yield a server that no longer has anything of the newer release."""
-    async with retiring(server, both, releases[1], MARK, DETACH, *CLEAR) as database:
-        yield database
-
-
-@pytest.fixture(scope="module")
-async def without_older(server: str, both: str, releases: Sequence[Release]) -> AsyncIterator[Database]:
-    """Yield a server that no longer has anything of the older release."""
-    async with retiring(server, both, releases[0], MARK, DETACH, *CLEAR) as database:
-        yield database
-
-
 async def test_release_marked_for_removal_is_read_while_it_has_rows(
     server: str, both: str, releases: Sequence[Release]
 ) -> None:
@@ -246,25 +207,27 @@ async def test_half_detached_release_is_unavailable(server: str, both: str, rele
                 await reader.execute("SELECT FROM localities")  # the detachment waits for its end
                 with pytest.raises(asyncpg.QueryCanceledError):
                     await retirer.execute(f"{DETACH.format(id=newer.id)} CONCURRENTLY")
-            with pytest.raises(DatabaseUnavailableError, match="does not have the requested release"):
+            with pytest.raises(DatabaseUnavailableError, match=MISSING):
                 await CatalogueRepository(database).get_locality(newer, LOCALITY)
 
 
 async def test_localities_are_unavailable_once_detached_and_areas_once_removed(
-    detached: Database, cleared: Database, releases: Sequence[Release]
+    server: str, both: str, releases: Sequence[Release]
 ) -> None:
     older, newer = releases
-    for name in READS_OF_AREAS:
-        await detached.engine.dispose()  # a new connection hasn't found the release
-        assert await READS[name](detached, newer, older)
-    for name in READS.keys() - {*READS_OF_THE_LIST}:
-        for database in (cleared,) if name in READS_OF_AREAS else (detached, cleared):
+    unavailable = READS.keys() - {*READS_OF_THE_LIST}
+    async with retiring(server, both, newer, MARK, DETACH) as database:
+        for name in unavailable - {*READS_OF_AREAS}:
             with pytest.raises(DatabaseUnavailableError, match=MISSING):
                 await READS[name](database, newer, older)
-
-
-async def test_second_removed_release_is_unavailable(without_older: Database, releases: Sequence[Release]) -> None:
-    for name in READS_OF_BOTH:
-        if name not in READS_OF_THE_LIST:
+        for name in READS_OF_AREAS:
+            await database.engine.dispose()  # a new connection hasn't found the release
+            assert await READS[name](database, newer, older)
+    async with retiring(server, both, newer, MARK, DETACH, *CLEAR) as database:
+        for name in unavailable:
             with pytest.raises(DatabaseUnavailableError, match=MISSING):
-                await READS[name](without_older, releases[1], releases[0])
+                await READS[name](database, newer, older)
+    async with retiring(server, both, older, MARK, DETACH, *CLEAR) as database:
+        for name in {*READS_OF_BOTH} - {*READS_OF_THE_LIST}:
+            with pytest.raises(DatabaseUnavailableError, match=MISSING):
+                await READS[name](database, newer, older)

@@ -15,7 +15,7 @@ from sqlalchemy import text
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.nearest import NEAREST, find_nearest, find_nearest_to_each
 from localidades_api.database.queries.releases import get_release_snapshot
-from localidades_api.html.svg import _round_length, draw_map
+from localidades_api.html.svg import Map, _round_length, draw_map
 from tests.support.application import client_of, import_file, import_into, running_app
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.postgres import new_database
@@ -106,15 +106,11 @@ async def globe(
             yield client
 
 
-def country() -> list[Place]:
-    """Return places over Mexico, many times more than a request returns."""
-    random = Random(5)  # noqa: S311  # not for secrets
-    return places_at(
-        [(f"{random.uniform(14.5, 32.7):.6f}", f"{random.uniform(-118.4, -86.7):.6f}") for _ in range(3000)]
-    )
-
-
-COUNTRY = country()
+random = Random(5)  # noqa: S311  # not for secrets
+# Over Mexico, many times more than a request returns.
+COUNTRY = places_at(
+    [(f"{random.uniform(14.5, 32.7):.6f}", f"{random.uniform(-118.4, -86.7):.6f}") for _ in range(3000)]
+)
 
 
 @pytest.fixture(scope="module")
@@ -126,9 +122,10 @@ def country_database(server: str, migrated: str, tmp_path_factory: pytest.TempPa
 
 
 @pytest.fixture(scope="module")
-async def countrywide(country_database: str) -> AsyncIterator[httpx.AsyncClient]:
-    async with running_app(country_database) as app, client_of(app) as client:
-        yield client
+async def database(country_database: str) -> AsyncIterator[Database]:
+    database = Database.for_reading(country_database, pool_size=1, timeout=30)
+    yield database
+    await database.dispose()
 
 
 LATITUDES = st.floats(-90, 90) | st.sampled_from([-90.0, 90.0, 89.9, -89.9, 89.0, -0.0]) | st.integers(-90, 90)
@@ -151,15 +148,10 @@ async def test_nearest_places_match_brute_force(globe: httpx.AsyncClient, lat: f
     check(await nearest(globe, lat, lon, limit), lat, lon, limit)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(lat=LATITUDES, lon=LONGITUDES, limit=st.integers(1, 100) | st.just(1))
-@example(lat=-23, lon=78, limit=10)  # the other side of the world
-@example(lat=90, lon=0, limit=10)
-@example(lat=59.3, lon=18, limit=100)
-async def test_nearest_of_a_whole_country_match_brute_force(
-    countrywide: httpx.AsyncClient, lat: float, lon: float, limit: int
-) -> None:
-    check(await nearest(countrywide, lat, lon, limit), lat, lon, limit, located(COUNTRY))
+async def test_nearest_of_a_whole_country_match_brute_force(country_database: str) -> None:
+    async with running_app(country_database, in_background=False) as app, client_of(app) as client:
+        for lat, lon, limit in ((19.4, -99.1, 100), (23.5, -102.5, 1), (-23, 78, 10), (90, 0, 10), (59.3, 18, 100)):
+            check(await nearest(client, lat, lon, limit), lat, lon, limit, located(COUNTRY))
 
 
 def rows_read(node: Mapping[str, Any]) -> float:
@@ -171,17 +163,12 @@ def rows_read(node: Mapping[str, Any]) -> float:
     return own + sum(rows_read(below) for below in node.get("Plans", ()))
 
 
-async def test_distant_point_reads_a_small_part_of_the_catalogue(country_database: str) -> None:
+async def test_distant_point_reads_a_small_part_of_the_catalogue(database: Database) -> None:
     """The test counts rows, since time says little on a busy machine."""
     explained = text(f"EXPLAIN (ANALYZE, FORMAT JSON) {NEAREST}")
-    database = Database.for_reading(country_database, pool_size=1, timeout=30)
-    try:
-        for lat, lon in ((59.3, 18), (35.7, 139.7), (-33.9, 151.2), (-33.9, 18.4), (-23, 78), (90, 0), (-90, 0)):
-            asked = {"release_id": 1, "lat": lat, "lon": lon, "limit": 1}
-            [[[plan]]] = await database.fetch(explained, asked)
-            assert 1 <= rows_read(plan["Plan"]) < len(COUNTRY) / 10, (lat, lon)
-    finally:
-        await database.dispose()
+    for lat, lon in ((59.3, 18), (35.7, 139.7), (-33.9, 151.2), (-33.9, 18.4), (-23, 78), (90, 0), (-90, 0)):
+        [[[plan]]] = await database.fetch(explained, {"release_id": 1, "lat": lat, "lon": lon, "limit": 1})
+        assert 1 <= rows_read(plan["Plan"]) < len(COUNTRY) / 10, (lat, lon)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -211,120 +198,84 @@ async def test_places_at_the_same_point_are_ordered_by_id(globe: httpx.AsyncClie
 async def test_nearest_place_matches_the_catalogue(globe: httpx.AsyncClient) -> None:
     assert (await nearest(globe, 21.880833, -102.296111, 1)) == [
         {
-            "id": 10010001,
-            "municipio_id": 1001,
-            "clave": "0001",
-            "nombre": "Lugar 0",
-            "label": "Lugar 0, Municipio 001, Aguascalientes",
-            "poblacion": None,
-            "latitud": 21.880833,
-            "longitud": -102.296111,
-            "distancia": 0,
+            "id": 10010001, "municipio_id": 1001, "clave": "0001", "nombre": "Lugar 0",
+            "label": "Lugar 0, Municipio 001, Aguascalientes", "poblacion": None,
+            "latitud": 21.880833, "longitud": -102.296111, "distancia": 0,
         }
-    ]
+    ]  # fmt: skip
 
 
-async def test_limit_defaults_to_ten(globe: httpx.AsyncClient) -> None:
-    results = (await globe.get(f"{ADDRESS}?lat=20&lon=-100")).json()["results"]
-    assert results == await nearest(globe, 20, -100, 10)
-    assert len(results) == 10
-    assert len(await nearest(globe, 20, -100, 100)) == 100
+async def test_plain_decimals_are_accepted_and_ten_places_are_the_default(globe: httpx.AsyncClient) -> None:
+    for number in ("21", "-21.5", "021.50", "-0.0", "0." + "3" * 25):
+        results = (await globe.get(ADDRESS, params={"lat": number, "lon": number})).json()["results"]
+        check(results, float(number), float(number), 10)
 
 
-async def test_plain_decimals_are_accepted(globe: httpx.AsyncClient) -> None:
-    for number in ("21", "21.5", "-21.5", "021.50", "-0", "-0.0", "20.0", "0." + "3" * 25):
-        results = (await globe.get(ADDRESS, params={"lat": number, "lon": number, "limit": "3"})).json()["results"]
-        check(results, float(number), float(number), 3)
-
-
-async def test_bad_parameter_is_refused_by_name(globe: httpx.AsyncClient) -> None:
-    bad = {
-        "lat": ("", "nan", "91", "-90.0000001", "1,5", "1_0", "+1", "1e1", "20.", ".5", "2\n", "0." + "3" * 26),
-        "lon": ("181", "-180.0000001"),
-        "limit": ("0", "101", "+1"),
-    }
-    for parameter, value in ((name, value) for name, values in bad.items() for value in values):
+@pytest.mark.parametrize(
+    ("parameter", "values"),
+    [
+        ("lat", ("", "nan", "91", "-90.0000001", "1,5", "1_0", "+1", "1e1", "20.", ".5", "2\n", "0." + "3" * 26)),
+        ("lon", ("181", "-180.0000001")),
+        ("limit", ("0", "101", "+1")),
+    ],
+)
+async def test_bad_parameter_is_refused_by_name(globe: httpx.AsyncClient, parameter: str, values: list[str]) -> None:
+    for value in values:
         answer = await globe.get(ADDRESS, params={"lat": "20", "lon": "-100", parameter: value})
         assert answer.status_code == 422
         assert [fault["parameter"] for fault in answer.json()["errors"]] == [parameter]
 
 
-@pytest.mark.parametrize(
-    "points",
-    [[NONE, ("20", "-"), ("-", "-100")], [NONE, NONE, ("20", "-100")]],
-    ids=["half", "one"],
-)
-async def test_catalogue_with_few_points_gives_all_of_them(
-    server: str, migrated: str, tmp_path: Path, points: list[tuple[str, str]]
-) -> None:
-    file = write_catalogue(tmp_path / "catun_localidad_2020-01.csv", places_at(points))
-    known = [place for place in places_at(points) if place.latitud != "-" != place.longitud]
+async def test_catalogue_with_few_points_gives_all_of_them(server: str, migrated: str, tmp_path: Path) -> None:
+    places = places_at([NONE, ("20", "-"), ("-", "-100"), ("20", "-100")])
+    file = write_catalogue(tmp_path / "catun_localidad_2020-01.csv", places)
     with new_database(server, migrated) as url:
         await import_into(url, file)
-        async with running_app(url) as app, client_of(app) as client:
-            await client.get(LOCALIDADES)
+        async with running_app(url, in_background=False) as app, client_of(app) as client:
             for lat, lon in ((20, -100), (90, 0), (-45.5, 180)):
-                results = await nearest(client, lat, lon)
-                assert [row["id"] for row in results] == [int(place.cvegeo) for place in known]
+                assert [row["id"] for row in await nearest(client, lat, lon)] == [int(places[3].cvegeo)]
+
+
+def drawn(*places: tuple[str, int | None, float, float]) -> Map:
+    """Draw a map around 60 degrees north, where a degree of longitude is half as long as one of latitude."""
+    names = ("nombre", "poblacion", "latitud", "longitud")
+    here = {"nombre": "Here", "latitud": 60.0, "longitud": -100.0}
+    return draw_map(here, [dict(zip(names, place, strict=True)) for place in places])
 
 
 def test_map_has_north_up_and_east_to_the_right() -> None:
-    """At 60 degrees, a degree of longitude is half as long as one of latitude."""
-    here = {"nombre": "Here", "latitud": 60.0, "longitud": -100.0}
-    around = [(60.1, -100.0), (60.0, -99.8), (59.9, -100.0), (60.0, -100.2)]
-    drawn = draw_map(
-        here,
-        [
-            {"nombre": name, "poblacion": None, "latitud": lat, "longitud": lon}
-            for name, (lat, lon) in zip("NESW", around, strict=True)
-        ],
-    )
-    offsets = [(round(dot.x - drawn.width / 2), round(dot.y - drawn.height / 2)) for dot in drawn.dots]
+    around = {"N": (60.1, -100.0), "E": (60.0, -99.8), "S": (59.9, -100.0), "W": (60.0, -100.2)}
+    shown = drawn(*((name, None, *point) for name, point in around.items()))
+    offsets = [(round(dot.x - shown.width / 2), round(dot.y - shown.height / 2)) for dot in shown.dots]
     (_, up), (right, _), _, _ = offsets
-    assert up < 0 < right
-    assert -up == right
+    assert up < 0 < right == -up
     assert offsets == [(0, up), (right, 0), (0, -up), (-right, 0)]
-    assert [dot.label and dot.label.text for dot in drawn.dots] == ["N", "E", "S", "W"]
+    assert [dot.label and dot.label.text for dot in shown.dots] == [*around]
 
 
 def test_map_labels_the_most_populous_places_first() -> None:
-    here = {"nombre": "Here", "latitud": 20.0, "longitud": -100.0}
-    around = [("Lejos", 3, 19.9), *((f"Rancho {n}", n, 20.1 + n / 10_000) for n in range(9)), ("Ciudad", 50_000, 20.1)]
-    drawn = draw_map(
-        here,
-        [{"nombre": name, "poblacion": people, "latitud": lat, "longitud": -100.0} for name, people, lat in around],
-    )
-    named = [dot.label.text for dot in drawn.dots if dot.label]
+    around = [("Lejos", 3, 59.9), *((f"Rancho {n}", n, 60.1 + n / 10_000) for n in range(9)), ("Ciudad", 50_000, 60.1)]
+    shown = drawn(*((name, people, lat, -100.0) for name, people, lat in around))
+    named = [dot.label.text for dot in shown.dots if dot.label]
     assert named[:2] == ["Ciudad", "Rancho 8"]
-    assert "Lejos" in named
-    assert "Rancho 0" not in named
-    assert [dot.radius > 5 for dot in drawn.dots] == [True] + [False] * 10
+    assert ("Lejos" in named, "Rancho 0" in named) == (True, False)
+    assert [dot.radius > 5 for dot in shown.dots] == [True] + [False] * 10
 
 
 @pytest.mark.parametrize(
     ("metres", "length"),
-    [(0.05, 0.05), (0.9, 0.5), (1, 1), (1.9, 1), (2, 2), (4.9, 2), (5, 5), (9.9, 5), (999, 500), (1000, 1000)],
-)
+    [(0.05, 0.05), (0.9, 0.5), (1, 1), (1.9, 1), (2, 2), (4.9, 2), (9.9, 5), (999, 500), (1000, 1000),
+     (math.nextafter(1000, 0), 500)],  # whose logarithm is that of the round one
+)  # fmt: skip
 def test_scale_of_a_map_has_the_longest_round_length_that_fits(metres: float, length: float) -> None:
     assert _round_length(metres) == length
 
 
-def test_scale_of_a_map_has_a_length_just_below_a_round_one() -> None:
-    """The logarithm of such a length is that of the round one."""
-    assert [_round_length(math.nextafter(10.0**power, 0)) for power in range(5)] == [0.5, 5, 50, 500, 5000]
-
-
-async def test_many_points_are_answered_like_each_alone(country_database: str) -> None:
-    random = Random(6)  # noqa: S311  # not for secrets
+async def test_many_points_are_answered_like_each_alone(database: Database) -> None:
     points = [(random.uniform(-90, 90), random.uniform(-180, 180)) for _ in range(40)]
     points += [(random.uniform(15, 32), random.uniform(-118, -87)) for _ in range(60)]
-    database = Database.for_reading(country_database, pool_size=1, timeout=30)
-    try:
-        release = (await get_release_snapshot(database)).every[0]
-        at_once = await find_nearest_to_each(database, release, points, 3)
-        each = [await find_nearest(database, release, lat, lon, 3) for lat, lon in points]
-    finally:
-        await database.dispose()
-    assert [[(row.id, row.distance) for row in rows] for rows in at_once] == [
-        [(row.id, row.distance) for row in rows] for rows in each
-    ]
+    release = (await get_release_snapshot(database)).every[0]
+    at_once = await find_nearest_to_each(database, release, points, 3)
+    each = [await find_nearest(database, release, lat, lon, 3) for lat, lon in points]
+    found = [[[(row.id, row.distance) for row in rows] for rows in results] for results in (at_once, each)]
+    assert found[0] == found[1]

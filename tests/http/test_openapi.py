@@ -41,10 +41,9 @@ def operations(document: Document) -> Iterator[tuple[str, Document]]:
             yield f"{method.upper()} {path}", operation
 
 
-def schema_of(document: Document, path: str, status: int, media_type: str) -> Document:
-    """Return the schema of a response with its references."""
-    answer = document["paths"][path]["get"]["responses"][str(status)]
-    return {**answer["content"][media_type]["schema"], "components": document["components"]}
+def validate(document: Document, schema: Document, value: object) -> None:
+    """Check a value against a schema of the document."""
+    jsonschema_rs.validate({**schema, "components": document["components"]}, value)
 
 
 async def test_operations_document_304_if_they_answer_it(client: httpx.AsyncClient, document: Document) -> None:
@@ -70,80 +69,34 @@ def test_document_is_valid_openapi(document: Document) -> None:
 
 def test_every_operation_parameter_and_response_is_described(document: Document) -> None:
     used = {tag for _, operation in operations(document) for tag in operation["tags"]}
-    assert used == {tag["name"] for tag in document["tags"]}
-    assert all(len(tag["description"]) > 20 for tag in document["tags"])
+    assert used == {tag["name"] for tag in document["tags"] if len(tag["description"]) > 20}
     for name, operation in operations(document):
         assert re.fullmatch(r"[A-Z][a-z ,]+[a-z]", operation["summary"]), name
         assert len(operation["description"]) > 20, name
         for parameter in operation.get("parameters", []):
-            assert parameter["in"] in {"query", "path"}
             assert len(parameter["description"]) > 20, (name, parameter)
             assert parameter["schema"].get("examples") or "example" in parameter, (name, parameter)
         assert not {"requestBody", "304"} <= {*operation, *operation["responses"]}, name  # a POST isn't revalidated
         for status, answer in operation["responses"].items():
             assert len(answer["description"]) > 5, (name, status)
-            for header in answer.get("headers", {}).values():
-                assert header["description"]
-                assert header["schema"]
-                assert header["example"]
-
-
-def test_no_map_has_named_members(document: Document) -> None:
-    """Optional ones don't compile in TypeScript beside values of any name (oazapfts)."""
-    schemas = document["components"]["schemas"]
-    maps = {name for name, schema in schemas.items() if isinstance(schema.get("additionalProperties"), dict)}
-    assert "ReconciliationBatch" in maps
-    assert {name for name in maps if "properties" in schemas[name]} == set()
+            assert all({"description", "schema", "example"} <= one.keys() for one in answer.get("headers", {}).values())
 
 
 def test_examples_match_their_schemas(document: Document) -> None:
-    checked = 0
-    for name, schema in document["components"]["schemas"].items():
-        for field, described in schema.get("properties", {}).items():
-            for example in described.get("examples", []):
-                jsonschema_rs.validate({**described, "components": document["components"]}, example)
-                checked += 1
-            # The `sent` of a row may be anything.
-            known = described.get("type") or described.get("$ref") or described.get("anyOf") or field == "sent"
-            assert known, (name, field)
-    for _, operation in operations(document):
-        for parameter in operation.get("parameters", []):
-            for example in parameter["schema"].get("examples", []):
-                jsonschema_rs.validate({**parameter["schema"], "components": document["components"]}, example)
-                checked += 1
-    assert checked > 10
-
-
-def test_every_member_of_an_object_has_an_example(document: Document) -> None:
-    bodies = (
-        media["schema"]["properties"]["rows"]["items"]
-        for _, operation in operations(document)
-        for media_type, media in operation.get("requestBody", {}).get("content", {}).items()
-        if media_type == "application/json"
-    )
-    lacking = [
-        (schema["title"], name)
-        for schema in (*document["components"]["schemas"].values(), *bodies)
-        for name, member in schema.get("properties", {}).items()
-        if not has_example(member)
-    ]
-    assert lacking == []
-
-
-def has_example(schema: Document) -> bool:
-    """Return whether a schema has an example, or all its possible values, or refers to one that has."""
-    if schema.keys() & {"examples", "const", "enum", "$ref"}:
-        return True
-    if "anyOf" in schema:
-        return all(has_example(option) for option in schema["anyOf"] if option != {"type": "null"})
-    return "items" in schema and has_example(schema["items"])
+    models = document["components"]["schemas"].values()
+    members = [member for model in models for member in model.get("properties", {}).values()]
+    parameters = [one["schema"] for _, operation in operations(document) for one in operation.get("parameters", [])]
+    examples = [(schema, example) for schema in (*members, *parameters) for example in schema.get("examples", [])]
+    assert len(examples) > 100
+    for schema, example in examples:
+        validate(document, schema, example)
 
 
 def test_each_status_has_its_own_example_of_a_problem(document: Document) -> None:
     for name, operation in operations(document):
         for status in (status for status in operation["responses"] if status >= "400"):
             content = operation["responses"][status]["content"]["application/problem+json"]
-            jsonschema_rs.validate({**content["schema"], "components": document["components"]}, content["example"])
+            validate(document, content["schema"], content["example"])
             assert content["example"]["status"] == int(status), (name, status)
             model = document["components"]["schemas"][content["schema"]["$ref"].rpartition("/")[2]]
             assert content["example"].keys() <= model["properties"].keys(), (name, status)
@@ -176,30 +129,11 @@ async def test_problems_have_no_members_that_their_schemas_lack(
 ) -> None:
     answer = await client.request(method, path, **options)
     assert answer.status_code == status
-    refuse_undeclared_members(document["paths"][path][method.lower()], document, answer)
-
-
-def refuse_undeclared_members(operation: Document, document: Document, answer: httpx.Response) -> None:
-    """Fail if a problem has a member that the schema of its response lacks, or lacks one that this requires."""
     assert answer.headers["content-type"] == "application/problem+json"
-    schema = operation["responses"][str(answer.status_code)]["content"]["application/problem+json"]["schema"]
+    response = document["paths"][path][method.lower()]["responses"][str(status)]
+    schema = response["content"]["application/problem+json"]["schema"]
     model = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
-    closed = {**model, "additionalProperties": False, "components": document["components"]}
-    jsonschema_rs.validate(closed, answer.json())
-
-
-async def test_gone_problems_match_their_schemas(database: str, document: Document, tmp_path: Path) -> None:
-    for name, places in (("2019-01", many(20)), ("2020-01", many(20)[:-1])):
-        await import_into(database, write_catalogue(tmp_path / f"{name}.csv", places), allow_shrink=True)
-    id_ = int(many(20)[-1].cvegeo)
-    async with running_app(database) as app, client_of(app) as client:
-        for path, target in (
-            (f"{LOCALIDADES}{{id}}/", f"{LOCALIDADES}{id_}/"),
-            ("/api/census/reconcile/preview/", f"/api/census/reconcile/preview/?id={id_:09d}"),
-        ):
-            answer = await client.get(target, headers={"Accept": "application/json"})
-            assert answer.status_code == 410
-            refuse_undeclared_members(document["paths"][path]["get"], document, answer)
+    validate(document, {**model, "additionalProperties": False}, answer.json())
 
 
 @pytest.mark.parametrize(
@@ -212,9 +146,9 @@ async def test_responses_match_their_schemas(
 ) -> None:
     answer = await client.get(target)
     assert answer.status_code == status
-    schema = schema_of(document, target.partition("?")[0], status, answer.headers["content-type"])
-    jsonschema_rs.validate(schema, answer.json())
-    documented = document["paths"][target.partition("?")[0]]["get"]["responses"][str(status)]["headers"]
+    response = document["paths"][target.partition("?")[0]]["get"]["responses"][str(status)]
+    validate(document, response["content"][answer.headers["content-type"]]["schema"], answer.json())
+    documented = response["headers"]
     assert set(documented) <= {name.title().replace("Etag", "ETag") for name in answer.headers}
     always = {"Allow", "Vary", "ETag", "Last-Modified", "Cache-Control", "Catalogue-Release"}
     assert set(documented) >= (always if status == 200 else {"Allow", "Vary"})
@@ -239,24 +173,22 @@ async def test_served_document_lists_the_current_releases(database: str, tmp_pat
         for index, (release, since) in enumerate(zip(published, ["2019-01", *published], strict=False)):
             await import_into(database, write_catalogue(tmp_path / f"{release}.csv", many(20 + index)))
             await await_release(client, release)
-            for query in ({}, {"lang": "es"}):
-                assert await named_releases(client, query) == {"release": release, "name": release, "since": since}
-            changes = (await client.get(f"{INDEX}releases/{release}/changes/?since={since}")).json()
-            assert changes["quantity"] == (release != since)
+            for language in ("en", "es"):
+                expected = {"release": release, "name": release, "since": since}
+                assert await named_releases(client, language) == expected
         execute(database, "UPDATE current_release SET release_id = (SELECT id FROM releases WHERE name = '2020-01')")
         await await_release(client, "2020-01")
         assert await named_releases(client) == {"release": "2020-01", "name": "2020-01", "since": "2019-01"}
 
 
-async def named_releases(client: httpx.AsyncClient, query: dict[str, str] | None = None) -> dict[str, str]:
+async def named_releases(client: httpx.AsyncClient, language: str = "en") -> dict[str, str]:
     """Return the examples of the parameters that name releases."""
     found: dict[str, str] = {}
-    for _, operation in operations((await client.get("/openapi.json", params=query)).json()):
+    for _, operation in operations((await client.get("/openapi.json", params={"lang": language})).json()):
         for parameter in operation.get("parameters", []):
             if parameter["name"] in STATIC:
                 [example] = parameter["schema"]["examples"]
                 assert parameter.get("example", example) == example
-                assert parameter["required"] == ("example" in parameter)
                 assert found.setdefault(parameter["name"], example) == example
     return found
 
@@ -302,37 +234,22 @@ def test_translations_keep_names_paragraphs_and_numbers() -> None:
 
 
 async def test_spanish_document_differs_only_in_texts(client: httpx.AsyncClient) -> None:
-    english, spanish = [(await client.get("/openapi.json", params=query)).json() for query in ({}, {"lang": "es"})]
-    differences = list(differing(english, spanish))
-    assert {place[-1] for place, _, _ in differences} <= {"summary", "description", "name", 0}
-    assert {place[-2] for place, _, _ in differences if place[-1] == 0} == {"tags"}
-    names = {english: spanish for place, english, spanish in differences if place[-1] == "name"}
-    assert names["Releases"] == "Versiones"
-    assert len(names) == 9  # the tags, and the authors
-    assert len(differences) > 1000
-    assert spanish["paths"][LOCALIDADES]["get"]["summary"] == "Listar localidades"
-    assert {tag["name"] for tag in spanish["tags"]} == {one["tags"][0] for _, one in operations(spanish)}
-    schemathesis.openapi.from_dict(spanish).validate()
+    texts = {"summary", "description", "name", "tags"}
+    english, spanish = [(await client.get("/openapi.json", params=query)).text for query in ({}, {"lang": "es"})]
+    structures = [
+        json.loads(text, object_hook=lambda value: {name: value[name] for name in value.keys() - texts})
+        for text in (english, spanish)
+    ]
+    assert structures[0] == structures[1]
+    document = json.loads(spanish)
+    assert document["paths"][LOCALIDADES]["get"]["summary"] == "Listar localidades"
+    assert {tag["name"] for tag in document["tags"]} == {one["tags"][0] for _, one in operations(document)}
+    schemathesis.openapi.from_dict(document).validate()
 
 
-def differing(one: Any, other: Any, *place: str | int) -> Iterator[tuple[tuple[str | int, ...], Any, Any]]:  # noqa: ANN401
-    """Yield the differences between two JSON values, with their paths."""
-    if isinstance(one, dict):
-        assert list(one) == list(other), place
-        for name in one:
-            yield from differing(one[name], other[name], *place, name)
-    elif isinstance(one, list):
-        assert len(one) == len(other), place
-        for index, member in enumerate(one):
-            yield from differing(member, other[index], *place, index)
-    elif one != other:
-        yield place, one, other
-
-
-@pytest.mark.parametrize("language", ["es", "es-MX,es;q=0.9", "fr"])
-async def test_document_ignores_accept_language(client: httpx.AsyncClient, language: str) -> None:
+async def test_language_of_the_document_is_that_of_its_address(client: httpx.AsyncClient) -> None:
     plain = await client.get("/openapi.json")
-    for query in ({}, {"lang": "en"}):
+    for query, language in (({}, "es-MX,es;q=0.9"), ({"lang": "en"}, "es")):
         answer = await client.get("/openapi.json", params=query, headers={"Accept-Language": language})
         assert answer.content == plain.content
         assert "accept-language" not in answer.headers.get("vary", "").lower()

@@ -7,24 +7,23 @@ import socket
 import time
 from contextlib import closing
 
-import asyncpg
-import httpx
 import pytest
-from starlette.types import Receive, Scope, Send
 
+from localidades_api.app import create_app
+from localidades_api.settings import Settings
 from tests.support.application import client_of, running_app
 from tests.support.metrics import await_metrics, value
-from tests.support.postgres import execute, out_of_reach
+from tests.support.postgres import execute, locked, out_of_reach
 from tests.support.wire import LOCALIDADES, ask, send, serving
 
 
-def test_readiness_reports_the_release_its_age_and_lag(seeded_database: str) -> None:
+async def test_readiness_reports_the_release_its_age_and_lag(seeded_database: str) -> None:
     execute(seeded_database, "UPDATE releases SET published_at = now() - interval '2 days'")
-    with serving(seeded_database) as live:
-        answer = ask(live.base, "/readyz")
-    ready = json.loads(answer.body)
+    async with running_app(seeded_database, wants_names=False) as app, client_of(app) as client:
+        answer = await client.get("/readyz")
+    ready = answer.json()
     assert list(ready) == ["release", "age_seconds", "lag_seconds", "database"]
-    assert (answer.status, ready["release"], ready["database"]) == (200, "2020-01", "ok")
+    assert (answer.status_code, ready["release"], ready["database"]) == (200, "2020-01", "ok")
     assert 0 <= ready["age_seconds"] - 2 * 86400 < 600
     assert 0 <= ready["lag_seconds"] < 1
 
@@ -35,7 +34,7 @@ def test_readiness_without_a_database_says_what_is_still_served(server: str, see
         await_metrics(live.base, lambda metrics: value(metrics, "page_cache_pages") == 3)
         errors = value(await_metrics(live.base, bool), "database_errors_total", "55")
         with out_of_reach(server, seeded_database):
-            time.sleep(1.2)
+            time.sleep(0.3)
             answer = ask(live.base, "/readyz")
             problem = json.loads(answer.body)
             assert answer.status == 503
@@ -44,31 +43,24 @@ def test_readiness_without_a_database_says_what_is_still_served(server: str, see
             assert problem["type"] == "/problems#database-unavailable"
             assert problem["detail"] == "The database does not accept connections (55000)."
             assert problem["release"] == "2020-01"
-            assert 1 < problem["lag_seconds"] < 60
+            assert 0.2 < problem["lag_seconds"] < 60
             assert problem["age_seconds"] > 0
             assert ask(live.base, f"{LOCALIDADES}?page=3").status == 200, "it is held"
             assert ask(live.base, "/livez").status == 204
             metrics = await_metrics(live.base, lambda metrics: value(metrics, "database_errors_total", "55") > errors)
             assert value(metrics, "release_info", "2020-01") == 1
-            assert time.time() - value(metrics, "release_checked_timestamp_seconds") > 1
+            assert time.time() - value(metrics, "release_checked_timestamp_seconds") > 0.2
         await_metrics(live.base, lambda _: ask(live.base, "/readyz").status == 200)
 
 
 async def test_readiness_answers_in_time_even_if_the_database_hangs(seeded_database: str) -> None:
-    blocker = await asyncpg.connect(seeded_database)
-    try:
-        async with (
-            running_app(seeded_database, database_timeout=1.5, release_poll=60) as app,
-            client_of(app) as client,
-        ):
-            assert (await client.get("/readyz")).status_code == 200
-            async with blocker.transaction():
-                await blocker.execute("LOCK TABLE releases")
-                answer = await client.get("/readyz")  # the lock would block it forever
-                assert (answer.status_code, answer.json()["release"]) == (503, "2020-01")
-            assert (await client.get("/readyz")).status_code == 200
-    finally:
-        await blocker.close()
+    options = {"database_timeout": 1.5, "release_poll": 60, "wants_names": False}
+    async with running_app(seeded_database, **options) as app, client_of(app) as client:
+        assert (await client.get("/readyz")).status_code == 200
+        with locked(seeded_database, "releases"):
+            answer = await client.get("/readyz")
+            assert (answer.status_code, answer.json()["release"]) == (503, "2020-01")
+        assert (await client.get("/readyz")).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -92,7 +84,7 @@ async def test_readiness_names_the_database_error(
 ) -> None:
     execute(seeded_database, f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {reader}")
     url = seeded_database.replace("postgres@", f"{reader}@")
-    async with running_app(url, release_poll=60) as app, client_of(app) as client:
+    async with running_app(url, release_poll=60, wants_names=False) as app, client_of(app) as client:
         assert (await client.get("/readyz")).status_code == 200
         change = [statement.format(reader=reader) for statement in statements]
         await asyncio.to_thread(execute, seeded_database, *change)  # lets running reads finish
@@ -102,49 +94,32 @@ async def test_readiness_names_the_database_error(
         assert re.search(detail, answer.json()["detail"]), answer.text
 
 
-async def test_unexpected_error_outside_the_prefix_is_a_problem(seeded_database: str) -> None:
-    async with running_app(seeded_database) as app, client_of(app) as client:
-        app.state.services = None
-        answer = await client.get("/livez")
-        assert answer.status_code == 204
+async def test_unexpected_error_outside_the_prefix_is_a_problem() -> None:
+    async with client_of(create_app(Settings(), in_background=False)) as client:  # it isn't started
+        assert (await client.get("/livez")).status_code == 204
         answer = await client.get("/sitemap.xml")
-        assert (answer.status_code, answer.json()["type"]) == (500, "/problems#internal-error")
-        assert answer.headers["content-type"] == "application/problem+json"
-        assert answer.headers["x-request-id"]
-        assert answer.headers["x-content-type-options"] == "nosniff"
+    assert (answer.status_code, answer.headers["content-type"]) == (500, "application/problem+json")
+    assert answer.headers["x-request-id"]
+    assert answer.headers["x-content-type-options"] == "nosniff"
 
 
 async def test_readiness_without_a_release_names_none(database: str) -> None:
-    async with running_app(database) as app, client_of(app) as client:
+    async with running_app(database, in_background=False) as app, client_of(app) as client:
         answer = await client.get("/readyz")
-        assert (answer.status_code, answer.json()["type"]) == (503, "/problems#no-release")
-        assert "release" not in answer.json()
+    assert (answer.status_code, answer.json()["type"]) == (503, "/problems#no-release")
+    assert "release" not in answer.json()
 
 
-async def test_request_without_a_port_is_not_taken_for_management() -> None:
-    """A server on a Unix socket need not name its port."""
-    async with running_app(
-        "postgresql://x@localhost/x?host=/nowhere", management_port=9000, in_background=False
-    ) as app:
-
-        async def without_address(scope: Scope, receive: Receive, send: Send) -> None:
-            await app({**scope, "server": None}, receive, send)
-
-        transport = httpx.ASGITransport(without_address)
-        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
-            assert (await client.get("/docs")).status_code == 200
-            assert (await client.get("/livez")).status_code == 404
-
-
-def test_management_port_serves_probes_and_metrics_only(seeded_database: str) -> None:
+@pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.tail)])
+def test_management_port_serves_probes_and_metrics_only(seeded_database: str, workers: str) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as probe:
         port = probe.getsockname()[1]
-    with serving(seeded_database, "--workers", "2", LOCALIDADES_MANAGEMENT_PORT=str(port)) as live:
+    with serving(seeded_database, "--workers", workers, LOCALIDADES_MANAGEMENT_PORT=str(port)) as live:
         management = f"http://127.0.0.1:{port}"
         assert f"probes   {management}/readyz" in live.output.read_text()
         assert [ask(management, path).status for path in ("/livez", "/readyz", "/metrics")] == [204, 200, 200]
         await_metrics(management, lambda _: ask(management, "/startupz").status == 200)
-        for path in (LOCALIDADES, f"{LOCALIDADES}?page=2", "/", "/docs", "/nothing", "/metrics/"):
+        for path in (LOCALIDADES, "/", "/docs", "/nothing", "/metrics/"):
             answer = ask(management, path)
             assert (answer.status, json.loads(answer.body)["type"]) == (404, "/problems#not-found"), path
         for path in ("/livez", "/readyz", "/startupz", "/metrics"):
@@ -157,11 +132,3 @@ def test_management_port_serves_probes_and_metrics_only(seeded_database: str) ->
             assert sent.startswith(b"HTTP/1.1 404 ")
         metrics = await_metrics(management, lambda metrics: value(metrics, "release_info", "2020-01") == 1)
         assert value(metrics, "database_connections_limit") > 0
-
-
-async def test_scripts_of_other_origins_cannot_read_the_metrics(seeded_database: str) -> None:
-    async with running_app(seeded_database) as app, client_of(app) as client:
-        answers = [await client.request(method, "/metrics") for method in ("GET", "OPTIONS")]
-        assert [answer.status_code for answer in answers] == [200, 405]
-        assert not any("access-control-allow-origin" in answer.headers for answer in answers)
-        assert (await client.options("/livez")).headers["access-control-allow-methods"] == "GET, HEAD"

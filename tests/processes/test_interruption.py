@@ -4,26 +4,21 @@ import asyncio
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from threading import Event, Thread
 from typing import IO
 
 import asyncpg
 import pytest
-import typer
 
-from localidades_api.cli.exit_codes import errors_as_sentences
-from localidades_api.errors import DatabaseUnavailableError
 from tests.support.catalogue import many, write_catalogue
 from tests.support.database import assert_nothing_left, connected, photograph
 from tests.support.postgres import execute
-from tests.support.waiting import PATIENCE, eventually, eventually_async
+from tests.support.waiting import PATIENCE, eventually_async
 from tests.support.wire import NULL, ROOT, Process, environment, run, start_command
 
 pytestmark = pytest.mark.tail
@@ -101,45 +96,35 @@ async def test_import_interrupted_before_publishing_changes_nothing(
 # While it commits
 
 
-@asynccontextmanager
-async def held_at_commit(url: str) -> AsyncIterator[asyncpg.Connection]:
-    """Block publications in their COMMIT."""
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, None], ids=["SIGINT", "SIGTERM", "lost connection"])
+async def test_import_interrupted_during_commit_has_published_or_says_how_to_check(
+    seeded_database: str, catalogue: Path, end: signal.Signals | None
+) -> None:
     execute(
-        url,
+        seeded_database,
         "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS"
         " $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END $$",
         "CREATE CONSTRAINT TRIGGER wait AFTER INSERT ON releases DEFERRABLE INITIALLY DEFERRED"
         " FOR EACH ROW EXECUTE FUNCTION wait()",
     )
-    async with connected(url) as holder:
-        await holder.execute("SELECT pg_advisory_lock(1)")
-        yield holder
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-async def test_import_interrupted_during_commit_has_published(
-    seeded_database: str, catalogue: Path, number: signal.Signals
-) -> None:
     async with connected(seeded_database) as observer:
-        with started("import", str(catalogue), env=environment(seeded_database)) as process:
-            async with held_at_commit(seeded_database):
-                await await_process(observer, WAITS_FOR_ANOTHER)
-                process.send_signal(number)
-            returncode, _, err = await process.ended()
-        assert returncode == 0, err
-        assert "published release 2020-02 in " in err
-        assert await current_release(observer) == "2020-02"
-
-
-async def test_connection_lost_during_commit_is_explained(seeded_database: str, catalogue: Path) -> None:
-    async with connected(seeded_database) as observer:
-        with started("import", str(catalogue), env=environment(seeded_database)) as process:
-            async with held_at_commit(seeded_database):
+        async with connected(seeded_database) as holder:
+            await holder.execute("SELECT pg_advisory_lock(1)")
+            with started("import", str(catalogue), env=environment(seeded_database)) as process:
                 backend = await await_process(observer, WAITS_FOR_ANOTHER)
-                await observer.execute("SELECT pg_terminate_backend($1)", backend)
+                if end is None:
+                    await observer.execute("SELECT pg_terminate_backend($1)", backend)
+                else:
+                    process.send_signal(end)
+                    await holder.execute("SELECT pg_advisory_unlock(1)")
                 returncode, _, err = await process.ended()
-    assert returncode == 1
-    assert "lost while release 2020-02 was being published: check with `localidades-api releases`" in err
+        if end is None:
+            assert returncode == 1
+            assert "lost while release 2020-02 was being published: check with `localidades-api releases`" in err
+        else:
+            assert returncode == 0, err
+            assert "published release 2020-02 in " in err
+            assert await current_release(observer) == "2020-02"
 
 
 # After the publication
@@ -179,64 +164,6 @@ async def test_import_interrupted_after_publishing_succeeds(
         assert not await observer.fetchval("SELECT EXISTS (SELECT FROM pending_seed)") or command == "import"
 
 
-# While it fetches
-
-
-@contextmanager
-def stalling() -> Iterator[tuple[str, Event]]:
-    """Serve the beginning of a response and no more; yield the URL and an event for the request."""
-    asked, over = Event(), Event()
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def answer() -> None:
-            connection, _ = listener.accept()
-            with connection:
-                connection.recv(65536)
-                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + bytes(300_000))
-                asked.set()
-                over.wait(60)
-
-        thread = Thread(target=answer, daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}", asked
-        finally:
-            over.set()
-            thread.join()
-
-
-def await_fetch(folder: Path, process: Started) -> None:
-    """Wait until a process has a file open in a folder, even an unnamed one, and waits for more bytes.
-
-    A signal shortly before the wait begins is only noticed when the wait ends.
-    """
-    opened, status = Path(f"/proc/{process.pid}/fd"), Path(f"/proc/{process.pid}/stat")
-    eventually(lambda: any(folder in link.readlink().parents for link in opened.iterdir()))
-    eventually(lambda: status.read_text().rpartition(")")[2].split()[0] == "S")
-
-
-@pytest.mark.skipif(not Path("/proc").exists(), reason="/proc says which files are open")
-@pytest.mark.parametrize(
-    ("command", "number", "code"),
-    [*(("import", *end) for end in ENDS), ("import", signal.SIGKILL, -signal.SIGKILL), ("verify", *ENDS[1])],
-)
-async def test_interrupted_fetch_leaves_no_file(
-    seeded: str, tmp_path: Path, command: str, number: signal.Signals, code: int
-) -> None:
-    folder = tmp_path / "tmp"
-    folder.mkdir()
-    with stalling() as (address, asked):
-        env = environment(seeded, TMPDIR=str(folder))
-        with started(command, f"{address}/catun_localidad_2020-02.zip", env=env) as process:
-            assert await asyncio.to_thread(asked.wait, 60)
-            await_fetch(folder, process)
-            process.send_signal(number)
-            returncode, out, err = await process.ended()
-    assert (returncode, out) == (code, "")
-    assert "error" not in err
-    assert list(folder.iterdir()) == []
-
-
 # Memory
 
 # An import with a limit on its memory beyond what it has loaded.
@@ -261,18 +188,3 @@ def test_import_out_of_memory_is_explained(database: str) -> None:
     # Python itself may report an object that it couldn't finalize.
     assert re.search(rf"^{said}\n\Z", ended.stderr, re.MULTILINE)
     assert "demo" not in run("releases", env=environment(database)).stdout
-
-
-def run_out_of_memory() -> None:
-    """Fail as closing a connection without memory does, with the cause hidden in the context."""
-    try:
-        bytes(sys.maxsize // 2)
-    except MemoryError as error:
-        raise DatabaseUnavailableError from error
-
-
-def test_out_of_memory_is_recognized_in_every_disguise(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(typer.Exit) as caught, errors_as_sentences():
-        run_out_of_memory()
-    assert caught.value.exit_code == 1
-    assert capsys.readouterr().err.startswith("error: There is not enough memory: ")

@@ -6,6 +6,7 @@ from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp_types import TextContent
@@ -20,19 +21,13 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("record", {"cvegeo": "999999999"}, "Neither this release nor an earlier one has this key."),
     ("record", {"cvegeo": "1001"}, "A key has its leading zeros: nine digits, five for a municipio, two for"),
     ("changes", {"since": "2018/09"}, "The name of a release has up to 64 letters, digits, dots, hyphens"),
-    ("changes", {"kind": "moved"}, "kind: This parameter takes: added, removed, renamed, relocated, updated."),
-    ("match", {"rows": []}, "rows: Give 1 or more."),
     ("match", {"rows": [{"nombre": "a"}] * 101}, "rows: Give 100 or fewer."),
     ("match", {"rows": [{"nombre": "a"}, {"estado": 5, "x": 1}]},
      "rows[1].nombre: It is required. rows[1].estado: Give a text. rows[1].x: There is no such member."),
-    ("match", {"rows": "Guadalajara"}, "rows: Give a list."),
     ("match", {"rows": ["Guadalajara"]}, "rows[0]: Give an object."),
-    ("match", {}, "rows: It is required."),
     ("nearest", {"latitud": 91, "longitud": 0}, "latitud: Input should be less than or equal to 90."),
     ("nearest", {"latitud": "north", "longitud": 0}, "latitud: Give a number."),
     ("find", {"text": "a", "limit": 1000}, "limit: Input should be less than or equal to 20."),
-    ("find", {"text": "a", "limit": 1.5}, "limit: Give a whole number."),
-    ("find", {"text": ""}, "text: Give 1 or more characters."),
     ("find", {"text": "a", "kind": "localidades"}, "kind: Did you mean `localidad`? This parameter takes: "),
 ]  # fmt: skip
 
@@ -74,11 +69,7 @@ async def test_tools_lead_from_a_name_to_its_record(live_server: str) -> None:
         assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools)
         assert "Never guess a key" in (client.instructions or "")
 
-        rows = [
-            {"nombre": TRAPS[0].nombre, "estado": "Aguascalientes"},
-            {"nombre": "Xyzzyqwert"},
-            {"nombre": "Ninguno"},
-        ]
+        rows = [{"nombre": TRAPS[0].nombre, "estado": "Ags."}, {"nombre": "Xyzzyqwert"}, {"nombre": "Ninguno"}]
         matches = await call(client, "match", rows=rows)
         first, second, third = matches["answers"]
         assert matches["release"] == "2020-01"
@@ -109,6 +100,7 @@ async def test_tools_lead_from_a_name_to_its_record(live_server: str) -> None:
             assert "should match" not in answer  # followed by a regular expression
 
 
+@pytest.mark.tail
 async def test_changes_and_withdrawn_keys_are_reported(server: str, migrated: str, tmp_path: Path) -> None:
     with new_database(server, migrated) as database:
         releases = {"2019-01": many(20), "2020-01": many(22), "2021-01": many(25)[1:]}

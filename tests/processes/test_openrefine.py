@@ -6,8 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,140 +20,6 @@ from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import ROOT, serving
 
 PROGRAM = shutil.which("openrefine")  # Debian's package
-_ALL_ROWS = json.dumps({"facets": [], "mode": "row-based"})
-
-
-class OpenRefine:
-    """A running OpenRefine."""
-
-    def __init__(self, client: httpx.Client) -> None:
-        self._client = client
-
-    def _post(self, command: str, **fields: object) -> dict[str, Any]:
-        """Run a command and return its response."""
-        token = self._client.get("/command/core/get-csrf-token").json()["token"]
-        answer = self._client.post(f"/command/core/{command}", data={"csrf_token": token, **fields})
-        answer.raise_for_status()
-        content: dict[str, Any] = answer.json()
-        assert content["code"] in {"ok", "pending"}, content
-        return content
-
-    def create_project(self, table: str) -> str:
-        """Create a project from tab-separated lines, and return its id."""
-        token = self._client.get("/command/core/get-csrf-token").json()["token"]
-        answer = self._client.post(
-            f"/command/core/create-project-from-upload?csrf_token={token}",
-            data={
-                "project-name": "places",
-                "format": "text/line-based/*sv",
-                "options": json.dumps({"separator": "\t", "processQuotes": False, "guessCellValueTypes": False}),
-            },
-            files={"project-file": ("places.tsv", table.encode(), "text/tab-separated-values")},
-        )
-        assert answer.status_code == 302, answer.text
-        return str(httpx.URL(answer.headers["location"]).params["project"])
-
-    def reconcile(self, project: str, service: str, column: str, details: Mapping[str, str], kind: str) -> None:
-        """Reconcile a column with other columns as properties, and wait for the end."""
-        manifest = _manifest(service)
-        columns = [{"column": name, "property": {"id": pid, "name": pid}} for name, pid in details.items()]
-        config = {
-            "mode": "standard-service",
-            "service": service,
-            "identifierSpace": manifest["identifierSpace"],
-            "schemaSpace": manifest["schemaSpace"],
-            "type": next(
-                {"id": one["id"], "name": one["name"]} for one in manifest["defaultTypes"] if one["id"] == kind
-            ),
-            "autoMatch": True,
-            "columnDetails": columns,
-            "limit": 0,
-        }
-        self._post("reconcile", project=project, columnName=column, config=json.dumps(config), engine=_ALL_ROWS)
-        self._await_processes(project)
-
-    def extend(self, project: str, service: str, column: str, properties: Sequence[str]) -> None:
-        """Add columns with properties of the matched entities, and wait for the end."""
-        manifest = _manifest(service)
-        self._post(
-            "extend-data",
-            project=project,
-            baseColumnName=column,
-            endpoint=service,
-            identifierSpace=manifest["identifierSpace"],
-            schemaSpace=manifest["schemaSpace"],
-            extension=json.dumps({"properties": [{"id": id_, "name": id_} for id_ in properties]}),
-            columnInsertIndex="1",
-            engine=_ALL_ROWS,
-        )
-        self._await_processes(project)
-
-    def add_column(self, project: str, column: str, name: str, expression: str) -> None:
-        """Add a column computed from another by an expression."""
-        self._post(
-            "add-column",
-            project=project,
-            baseColumnName=column,
-            newColumnName=name,
-            expression=expression,
-            columnInsertIndex="1",
-            onError="set-to-blank",
-            engine=_ALL_ROWS,
-        )
-
-    def export(self, project: str) -> list[dict[str, str]]:
-        """Return the rows of a project."""
-        token = self._client.get("/command/core/get-csrf-token").json()["token"]
-        fields = {"project": project, "format": "tsv", "engine": _ALL_ROWS, "csrf_token": token}
-        answer = self._client.post("/command/core/export-rows/places.tsv", data=fields)
-        answer.raise_for_status()
-        head, *rows = [line.split("\t") for line in answer.content.decode().splitlines()]
-        return [dict(zip(head, row, strict=True)) for row in rows]
-
-    def _await_processes(self, project: str) -> None:
-        def is_idle() -> bool:
-            return not self._client.get("/command/core/get-processes", params={"project": project}).json()["processes"]
-
-        eventually(is_idle, within=300)
-
-
-def _manifest(service: str) -> dict[str, Any]:
-    """Return the manifest of a service, as OpenRefine's page fetches it."""
-    answer = httpx.get(service, trust_env=False, follow_redirects=True).raise_for_status()
-    content: dict[str, Any] = answer.json()
-    return content
-
-
-@contextmanager
-def running_openrefine(folder: Path) -> Iterator[OpenRefine]:
-    """Start OpenRefine with its projects in a folder, and stop it."""
-    assert PROGRAM
-    port = free_port()
-    with (folder / "openrefine.log").open("wb") as log:
-        process = subprocess.Popen(
-            [PROGRAM, "-p", str(port), "-d", str(folder / "projects"), "-m", "512M", "-x", "refine.headless=true"],
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-            env={**os.environ, "HOME": str(folder)},
-        )
-    try:
-        base = f"http://127.0.0.1:{port}"
-        eventually(lambda: _answers(base))
-        with httpx.Client(base_url=base, timeout=PATIENCE, trust_env=False) as client:
-            yield OpenRefine(client)
-    finally:
-        os.killpg(process.pid, signal.SIGTERM)
-        process.wait(PATIENCE)
-
-
-def _answers(base: str) -> bool:
-    try:
-        return httpx.get(f"{base}/command/core/get-version", trust_env=False).is_success
-    except httpx.TransportError:
-        return False
-
-
 pytestmark = [
     pytest.mark.tail,
     pytest.mark.timeout(600),
@@ -163,8 +28,8 @@ pytestmark = [
     ),
 ]
 
+ALL_ROWS = json.dumps({"facets": [], "mode": "row-based"})
 HEAD = ("nombre", "municipio", "estado", "cvegeo")
-DETAILS = {"municipio": "municipio", "estado": "estado"}
 TABLE = (
     ("ASIENTOS", "Municipio 002", "AGS.", "010020001"),
     ("Azientos", "Municipio 002", "Aguascalientes", "010020001"),
@@ -176,34 +41,86 @@ TABLE = (
 
 
 @pytest.fixture(scope="module")
-def openrefine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenRefine]:
-    """Yield a running OpenRefine."""
-    with running_openrefine(tmp_path_factory.mktemp("openrefine")) as running:
-        yield running
+def openrefine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """Yield a client of a running OpenRefine."""
+    folder, port = tmp_path_factory.mktemp("openrefine"), free_port()
+    words = [str(PROGRAM), "-p", str(port), "-d", str(folder / "projects"), "-m", "512M", "-x", "refine.headless=true"]
+    env = {**os.environ, "HOME": str(folder)}
+    with (folder / "openrefine.log").open("wb") as log:
+        process = subprocess.Popen(words, stdout=log, stderr=log, start_new_session=True, env=env)
+    try:
+        base = f"http://127.0.0.1:{port}/command/core/"
+        with httpx.Client(base_url=base, timeout=PATIENCE, trust_env=False) as client:
+
+            def answers() -> bool:
+                try:
+                    return client.get("get-version").is_success
+                except httpx.TransportError:
+                    return False
+
+            eventually(answers)
+            yield client
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(PATIENCE)
+
+
+def post(client: httpx.Client, command: str, files: Any = None, **fields: object) -> httpx.Response:  # noqa: ANN401  # httpx's
+    """Run a command; what isn't text is sent as JSON."""
+    token = client.get("get-csrf-token").json()["token"]
+    data = {name: value if isinstance(value, str) else json.dumps(value) for name, value in fields.items()}
+    url = f"{command}?csrf_token={token}"  # a form with a file has it in the address only
+    answer = client.post(url, data={"csrf_token": token, **data}, files=files)
+    assert not answer.is_error, answer.text
+    return answer
 
 
 def reconciled(
-    openrefine: OpenRefine, service: str, table: Sequence[Sequence[str]], *properties: str
+    client: httpx.Client, service: str, table: Sequence[Sequence[str]], *properties: str
 ) -> list[dict[str, str]]:
     """Match a table with the service, add keys and properties, and return its rows."""
-    project = openrefine.create_project("\n".join("\t".join(row) for row in (HEAD, *table)))
-    openrefine.reconcile(project, service, "nombre", DETAILS, "localidad")
-    openrefine.add_column(project, "nombre", "key", "grel:cell.recon.match.id")
-    openrefine.extend(project, service, "nombre", properties)
-    return openrefine.export(project)
+    lines = "\n".join("\t".join(row) for row in (HEAD, *table)).encode()
+    options = {"separator": "\t", "processQuotes": False, "guessCellValueTypes": False}
+    created = post(client, "create-project-from-upload", {"project-file": ("places.tsv", lines)},
+                   **{"project-name": "places", "format": "text/line-based/*sv", "options": options})  # fmt: skip
+    project = httpx.URL(created.headers["location"]).params["project"]
+    manifest = httpx.get(service, trust_env=False, follow_redirects=True).raise_for_status().json()
+    spaces = {name: manifest[name] for name in ("identifierSpace", "schemaSpace")}
+
+    def run(command: str, **fields: object) -> None:
+        assert post(client, command, project=project, engine=ALL_ROWS, **fields).json()["code"] in {"ok", "pending"}
+        running = {"project": project}
+        eventually(lambda: not client.get("get-processes", params=running).json()["processes"], within=300)
+
+    config = {
+        "mode": "standard-service",
+        "service": service,
+        **spaces,
+        "type": next(one for one in manifest["defaultTypes"] if one["id"] == "localidad"),
+        "autoMatch": True,
+        "columnDetails": [{"column": name, "property": {"id": name, "name": name}} for name in ("municipio", "estado")],
+        "limit": 0,
+    }
+    run("reconcile", columnName="nombre", config=config)
+    added = {"baseColumnName": "nombre", "columnInsertIndex": "1"}
+    run("add-column", **added, newColumnName="key", expression="grel:cell.recon.match.id", onError="set-to-blank")
+    extension = {"properties": [{"id": name, "name": name} for name in properties]}
+    run("extend-data", **added, endpoint=service, **spaces, extension=extension)
+    exported = post(client, "export-rows/places.tsv", project=project, format="tsv", engine=ALL_ROWS)
+    head, *rows = [line.split("\t") for line in exported.content.decode().splitlines()]
+    return [dict(zip(head, row, strict=True)) for row in rows]
 
 
 @pytest.mark.parametrize("path", ["/api/census/reconcile/", "/api/census/reconcile"])
-def test_openrefine_matches_names_and_fetches_columns(openrefine: OpenRefine, live_server: str, path: str) -> None:
+def test_openrefine_matches_names_and_fetches_columns(openrefine: httpx.Client, live_server: str, path: str) -> None:
     rows = reconciled(openrefine, f"{live_server}{path}", TABLE, "municipio", "latitud")
     assert [row["key"] for row in rows] == [row[3] for row in TABLE]
-    assert {(row["Latitud"], row["Municipio"]) for row in rows if row["key"] == "010010004"} == {
-        ("21.880833", "Municipio 001")
-    }
+    fetched = {(row["Latitud"], row["Municipio"]) for row in rows if row["key"] == "010010004"}
+    assert fetched == {("21.880833", "Municipio 001")}
 
 
 def test_openrefine_finds_the_keys_of_hundreds_of_dirty_names(
-    openrefine: OpenRefine, real_catalogues: Path, server: str, migrated: str
+    openrefine: httpx.Client, real_catalogues: Path, server: str, migrated: str
 ) -> None:
     with (ROOT / "tests" / "data" / "dirty_names.tsv").open(encoding="utf-8") as lines:
         dirty = list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))

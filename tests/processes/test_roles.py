@@ -9,7 +9,6 @@ import asyncpg
 import pytest
 from alembic import command
 
-from localidades_api.database.pool import Database
 from tests.support.catalogue import many, write_catalogue
 from tests.support.database import connected
 from tests.support.postgres import alembic_config, new_database, own_name
@@ -119,31 +118,6 @@ def test_service_works_as_the_reader(roles: Roles, live_server: str) -> None:
             assert answer.body == expected.body or target in {"/api/census/", "/readyz"}, target
 
 
-def test_sessions_of_the_reader_are_limited(roles: Roles) -> None:
-    async def settings() -> dict[str, str]:
-        async with connected(roles.owner) as connection:
-            sessions = await connection.fetch("SELECT usename FROM pg_stat_activity WHERE usename = $1", roles.reader)
-            assert sessions
-        database = Database.for_reading(roles.url(roles.reader), pool_size=1, timeout=3)
-        try:
-            async with database.connect() as lent:
-                driver = (await lent.get_raw_connection()).driver_connection
-                assert driver is not None
-                return {name: await driver.fetchval(f"SHOW {name}") for name in expected}
-        finally:
-            await database.dispose()
-
-    expected = {
-        "statement_timeout": "2700ms",
-        "lock_timeout": "1500ms",
-        "idle_in_transaction_session_timeout": "3s",
-        "jit": "off",
-    }
-    with serving(roles.url(roles.reader)):
-        shown = in_thread(lambda: asyncio.run(settings()))
-    assert shown == expected
-
-
 # -- The importer
 
 
@@ -190,24 +164,6 @@ def with_owner(roles: Roles) -> Roles:
     return Roles(roles.reader, roles.importer, roles.url(in_thread(lambda: asyncio.run(give()))))
 
 
-def test_importer_takes_over_existing_tables(roles: Roles, tmp_path: Path) -> None:
-    async def owners() -> set[str]:
-        async with connected(roles.owner) as connection:
-            rows = await connection.fetch(
-                "SELECT pg_get_userbyid(relowner)::text FROM pg_class"
-                " WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')"
-            )
-        return {name for (name,) in rows}
-
-    assert in_thread(lambda: asyncio.run(owners())) == {roles.importer}
-    path = write_catalogue(tmp_path / "catun_localidad_2020-02.csv", many(133))
-    ended = run("import", str(path), "--dry-run", env=environment(roles.url(roles.importer)))
-    assert ended.returncode == 0, ended.stderr
-
-
-# -- Again
-
-
 def test_extra_rights_of_the_reader_are_revoked(server: str, seeded: str) -> None:
     async def let() -> None:
         async with connected(made.owner) as connection:
@@ -236,36 +192,23 @@ def test_extra_rights_of_the_reader_are_revoked(server: str, seeded: str) -> Non
         in_thread(lambda: asyncio.run(writes()))
 
 
-# -- Refused
-
-
-def test_refused_role_is_explained_and_nothing_is_created(server: str, seeded: str) -> None:
+def test_refused_command_is_explained_and_creates_nothing(roles: Roles) -> None:
     """tests/http/test_database_roles.py has what is refused."""
-    with new_database(server, seeded) as url:
-        other = own_name("other")
-        ended = run("roles", "--reader", "postgres", "--importer", other, env=environment(url))
-        assert (ended.returncode, ended.stdout) == (1, "")
-        assert "error: Role postgres is a superuser" in ended.stderr
+    other = own_name("other")
+    words, owner = ("roles", "--reader", "postgres", "--importer", other), environment(roles.owner)
+    importer = environment(roles.url(roles.importer))
 
-        async def made() -> object:
-            async with connected(url) as connection:
-                return await connection.fetchval("SELECT count(*) FROM pg_roles WHERE rolname = $1", other)
-
-        assert in_thread(lambda: asyncio.run(made())) == 0
-
-
-def test_missing_right_to_create_roles_is_explained(roles: Roles) -> None:
-    ended = run("roles", "--reader", "one", "--importer", "other", env=environment(roles.url(roles.importer)))
-    assert (ended.returncode, ended.stdout) == (1, "")
-    assert "The database reports an error (42501): permission denied to create role" in ended.stderr
-
-
-def test_roles_command_is_refused_during_an_import(roles: Roles) -> None:
-    async def while_held() -> str:
+    async def refusals() -> tuple[list[str], int]:
+        ended = [run(*words, env=owner), run("roles", "--reader", other, "--importer", "another", env=importer)]
         async with connected(roles.owner) as connection:
             await connection.execute("SELECT pg_advisory_lock(6088304400)")
-            ended = await asyncio.to_thread(run, *roles.words, env=environment(roles.owner))
-            assert ended.returncode == 1
-            return ended.stderr
+            ended.append(await asyncio.to_thread(run, *roles.words, env=owner))
+            made = await connection.fetchval("SELECT count(*) FROM pg_roles WHERE rolname = $1", other)
+        assert [(one.returncode, one.stdout) for one in ended] == [(1, "")] * 3
+        return [one.stderr for one in ended], made
 
-    assert "Another import is running on this database" in in_thread(lambda: asyncio.run(while_held()))
+    said, made = in_thread(lambda: asyncio.run(refusals()))
+    assert "error: Role postgres is a superuser" in said[0]
+    assert "The database reports an error (42501): permission denied to create role" in said[1]
+    assert "Another import is running on this database" in said[2]
+    assert made == 0

@@ -1,13 +1,13 @@
 """Twelve public programs written for INEGI's wscatgeo read this service; the letters are the guide's.
 
-Each is reduced to its requests and the members that it reads, in its own language if that is installed. The others
-are Python that reads the members that they declare, and fails where their types would.
+Each is reduced to its requests and the members that it reads, in its own language if that is installed. Of the others,
+tables have the members that they declare, which must exist with their types.
 """
 
 import json
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,133 +19,79 @@ from tests.support.machine import needed
 from tests.support.waiting import PATIENCE
 
 SCRIPTS = Path(__file__).parents[1] / "clients" / "wscatgeo"
-Get = Callable[[str], dict[str, Any]]
-V1, V2 = "wscatgeo/", "wscatgeo/v2/"
 COUNTS = "pob_total pob_femenina pob_masculina total_viviendas_habitadas"
-COLUMNS = {
-    "mgee": "cvegeo cve_agee nom_agee nom_abrev pob pob_fem pob_mas viv",
-    "mgem": "cvegeo cve_agee cve_agem nom_agem cve_cab pob pob_fem pob_mas viv",
-}
+OLD_COUNTS = "pob pob_fem pob_mas viv"
 PLACE = "cvegeo cve_ent cve_mun cve_loc nomgeo ambito latitud longitud altitud pob_total total_viviendas_habitadas"
 
+# The texts of the first record, and the values with which they begin, by program and address.
+TEXTS = [
+    ("a, Rust", "v2/mgee/01/", f"nomgeo nom_abrev cvegeo cve_ent {COUNTS}", ["Aguascalientes", "Ags.", "01", "01"]),
+    ("b, Python", "mgee/", f"cvegeo cve_agee nom_agee nom_abrev {OLD_COUNTS}", ["01", "01"]),
+    ("b, Python", "mgee/buscar/Aguas", f"cvegeo cve_agee nom_agee nom_abrev {OLD_COUNTS}", ["01", "01"]),
+    ("b, Python", "mgem/01/001/", f"cvegeo cve_agee cve_agem nom_agem cve_cab {OLD_COUNTS}", ["01001", "01", "001"]),
+    ("b, Python", "mgem/buscar/Municipio 001", f"cvegeo nom_agem cve_cab {OLD_COUNTS}", ["01001"]),
+    ("c, C#", "mgee/01", "cve_agee nom_agee", ["01", "Aguascalientes"]),
+    ("c, C#", "mgem/01", "cve_agem nom_agem", ["001", "Municipio 001"]),
+    ("c, C#", "localidades/01/001", "cve_loc nom_loc", ["0001", "Aguascalientes"]),
+    ("d, Java", "mgee/buscar/aguas", f"cve_agee nom_agee nom_abrev {OLD_COUNTS}", ["01"]),
+    ("d, Java", "mgem/01", f"cve_cab cve_agee cve_agem nom_agem {OLD_COUNTS}", ["0001"]),
+    ("d, Java", "localidades/01/001",
+     "pob viv cve_carta cve_agee cve_agem cve_loc nom_loc ambito latitud longitud altitud", ["863893", "-", "F13D19"]),
+    ("e, Go", "localidades/buscar/ardillas", "nom_loc cve_agee cve_agem", ["Ardillas de Abajo (Las Ardillas)", "01"]),
+    ("f, Dart", "v2/mgee", "cve_ent nomgeo", ["01", "Aguascalientes"]),
+    ("f, Dart", "v2/mgem/01/", "cve_mun nomgeo", ["001", "Municipio 001"]),
+    ("i, PHP", "v2/mgee/", "cvegeo cve_ent nomgeo nom_abrev", ["01", "01"]),
+    ("i, PHP", "v2/mgem/01", "cve_cab pob_total cvegeo cve_ent cve_mun nomgeo", ["0001", "863893"]),
+    ("j, Flask", "mgee/buscar/Aguascalientes", "cve_agee", ["01"]),
+    ("k, Python", "v2/localidades/01001", f"cve_loc ambito latitud altitud pob_total {PLACE}",
+     ["0001", "URBANO", "21.8808330", "1885", "863893"]),
+]  # fmt: skip
+# Where they find nothing, and the members that tell them so.
+NOTHING = [
+    ("a, Rust", "v2/mgee/99/", {"result": "404"}),
+    ("b, Python", "geo/localidades/pol/01001", {}),
+    ("e, Go", "localidades/buscar/Nadie", {}),
+    ("f, Dart", "v2/mloc/01/001/", {}),
+    ("j, Flask", "mgee/buscar/Nadie", {}),
+    ("k, Python", "v2/asentamientos/01/001", {"result": "404"}),
+]
 
-@pytest.fixture
-def get(live_server: str) -> Get:
-    """Return a function that reads the document at a URL."""
 
-    def read(target: str) -> dict[str, Any]:
-        document: dict[str, Any] = httpx.get(f"{live_server}/{target}", timeout=PATIENCE).raise_for_status().json()
-        return document
-
-    return read
+def get(base: str, target: str) -> dict[str, Any]:
+    document: dict[str, Any] = httpx.get(f"{base}/wscatgeo/{target}", timeout=PATIENCE).raise_for_status().json()
+    return document
 
 
-def declared(record: dict[str, Any], names: str, type_: type = str) -> list[Any]:
-    """Return the members that a client declares; each must exist with its type."""
+@pytest.mark.parametrize(("target", "names", "values"), [case[1:] for case in TEXTS])
+def test_members_of_a_record_are_texts(live_server: str, target: str, names: str, values: Sequence[str]) -> None:
+    records = get(live_server, target)["datos"]
+    record = records if isinstance(records, dict) else records[0]
     found = [record[name] for name in names.split()]
-    assert {type(value) for value in found} == {type_}
-    return found
+    assert {type(value) for value in found} == {str}
+    assert found[: len(values)] == values
+
+
+@pytest.mark.parametrize(("target", "members"), [case[1:] for case in NOTHING])
+def test_nothing_found_has_no_records(live_server: str, target: str, members: dict[str, str]) -> None:
+    document = get(live_server, target)
+    assert {"datos", "features"}.isdisjoint(document)
+    assert members.items() <= document.items()
+    assert isinstance(document["mensaje"], str)
+
+
+def test_members_of_other_types_are_as_declared(live_server: str) -> None:
+    answer = get(live_server, "v2/mgee/01/")
+    assert (answer["numReg"], type(answer["metadatos"]["Fuente_informacion_estadistica"])) == (1, str)
+    place, municipio = (get(live_server, target)["datos"][0] for target in ("localidades/01/001", "mgem/01"))
+    assert place["estatus"] == 1
+    assert {"nom_cab", "periodo"}.isdisjoint({*municipio, *place})  # Java's beans allow null there
+    places = {row["cve_loc"]: row for row in get(live_server, "v2/localidades/01001")["datos"]}
+    assert (int(places["0004"]["altitud"]), places["0001"]["total_viviendas_habitadas"].isdigit()) == (-12, False)
 
 
 def program(command: Sequence[str | Path]) -> str:
     """Run a program and return its output."""
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
-
-
-# -- Programs in languages that may not be installed
-
-
-def test_a_rust_reads_an_estado_or_an_error(get: Get) -> None:
-    answer = get(f"{V2}mgee/01/")
-    assert declared(answer["datos"], f"cvegeo cve_ent nomgeo nom_abrev {COUNTS}")[:4] == [
-        "01",
-        "01",
-        "Aguascalientes",
-        "Ags.",
-    ]
-    assert declared(answer["metadatos"], "Fuente_informacion_estadistica")
-    assert declared(answer, "numReg", int) == [1]
-    assert declared(get(f"{V2}mgee/99/"), "result mensaje")[0] == "404"
-
-
-def test_c_csharp_fills_three_selects(get: Get) -> None:
-    assert declared(get(f"{V1}mgee/01")["datos"], "cve_agee nom_agee") == ["01", "Aguascalientes"]
-    municipios = [declared(row, "cve_agem nom_agem") for row in get(f"{V1}mgem/01")["datos"]]
-    assert municipios == [["001", "Municipio 001"], ["002", "Municipio 002"]]
-    places = [declared(row, "cve_loc nom_loc") for row in get(f"{V1}localidades/01/001")["datos"]]
-    assert places[0] == ["0001", "Aguascalientes"]
-
-
-def test_d_java_copies_three_levels(get: Get) -> None:
-    counts = "pob pob_fem pob_mas viv"
-    [state] = [declared(row, f"cve_agee nom_agee nom_abrev {counts}") for row in get(f"{V1}mgee/buscar/aguas")["datos"]]
-    municipios = get(f"{V1}mgem/{state[0]}")["datos"]
-    assert [declared(row, f"cve_agee cve_agem nom_agem cve_cab {counts}")[3] for row in municipios] == ["0001"] * 2
-    [place, *_] = get(f"{V1}localidades/{state[0]}/001")["datos"]
-    members = "cve_agee cve_agem cve_loc nom_loc ambito latitud longitud altitud pob viv cve_carta"
-    assert declared(place, members)[-3:] == ["863893", "-", "F13D19"]
-    assert declared(place, "estatus", int) == [1]
-    assert {"nom_cab", "periodo"}.isdisjoint({*municipios[0], *place})  # its beans allow null there
-
-
-def test_e_go_lists_places_of_an_estado(get: Get) -> None:
-    def found(text: str) -> list[str]:
-        rows = [
-            declared(row, "cve_agee cve_agem nom_loc") for row in get(f"{V1}localidades/buscar/{text}").get("datos", [])
-        ]
-        return [f"{municipio} {name}" for state, municipio, name in rows if state == "01"]
-
-    assert found("ardillas") == ["001 Ardillas de Abajo (Las Ardillas)"]
-    assert found("Nadie") == []
-
-
-def test_f_dart_fills_two_selects_and_finds_no_mloc(get: Get) -> None:
-    assert declared(get(f"{V2}mgee")["datos"][0], "cve_ent nomgeo") == ["01", "Aguascalientes"]
-    assert declared(get(f"{V2}mgem/01/")["datos"][0], "cve_mun nomgeo") == ["001", "Municipio 001"]
-    assert get(f"{V2}mloc/01/001/").get("datos") is None
-
-
-def test_i_php_makes_objects_of_estados_and_municipios(get: Get) -> None:
-    for row in get(f"{V2}mgee/")["datos"]:
-        assert declared(row, "cvegeo cve_ent nomgeo nom_abrev")
-    [first, _] = get(f"{V2}mgem/01")["datos"]
-    assert declared(first, "cvegeo cve_ent cve_mun nomgeo cve_cab")[-1] == "0001"
-    assert first.get("nom_cab") is None
-    assert int(first["pob_total"]) == 863893
-
-
-# -- Python
-
-
-def test_b_python_makes_tables_of_three_levels(get: Get) -> None:
-    for path in ("mgee/", "mgee/buscar/Aguas", "mgem/", "mgem/01/", "mgem/01/001/", "mgem/buscar/Municipio 001"):
-        table = get(V1 + path)["datos"]
-        level, _, _ = path.partition("/")
-        assert {name for row in table for name in row} == set(COLUMNS[level].split())
-        assert declared(table[0], COLUMNS[level])[0].startswith("01")
-    assert "features" not in get(f"{V1}geo/localidades/pol/01001")  # it reports that nothing was found
-
-
-def test_j_flask_reads_the_key_of_an_estado(get: Get) -> None:
-    assert get(f"{V1}mgee/buscar/Aguascalientes")["datos"][0]["cve_agee"] == "01"
-    assert "datos" not in get(f"{V1}mgee/buscar/Nadie")
-
-
-def test_k_python_writes_localities_and_no_settlements(get: Get) -> None:
-    def rows(target: str) -> list[dict[str, Any]]:
-        document = get(V2 + target)
-        if "datos" not in document:
-            assert document["result"] == "404"
-        return list(document.get("datos", []))
-
-    def integer(text: str) -> int | None:
-        return int(float(text)) if text.lstrip("-").isdigit() else None
-
-    written = {row["cve_loc"]: declared(row, PLACE) for row in rows("localidades/01001") if "altitud" in row}
-    assert written["0001"][5:7] == ["URBANO", "21.8808330"]
-    assert [integer(text) for text in written["0001"][-3:]] == [1885, 863893, None]
-    assert integer(written["0004"][-3]) == -12
-    assert rows("asentamientos/01/001") == []
 
 
 # -- JavaScript and R

@@ -1,6 +1,5 @@
 """Golden files, in tests/golden if no other folder is named. `--regen` writes those that differ."""
 
-import json
 from difflib import unified_diff
 from pathlib import Path
 
@@ -27,8 +26,3 @@ def assert_golden(name: str, content: bytes, folder: Path = GOLDEN) -> None:
     before, now = (text.decode(errors="backslashreplace").splitlines() for text in (expected, content))
     difference = "\n".join(unified_diff(before, now, name, "now", n=2, lineterm="")) or "The line breaks differ."
     pytest.fail(f"{difference}\nIf this is right, run the test with --regen.")
-
-
-def assert_golden_json(name: str, value: object) -> None:
-    """Compare a JSON value with a golden file."""
-    assert_golden(name, (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode())

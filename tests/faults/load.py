@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal, NamedTuple
 
 import httpx
@@ -90,29 +91,27 @@ class Load:
 def pages(truth: Truth, release: str | None = None, *, are_held: bool = False) -> list[Question]:
     """Return a request for every page that all releases have, of a named release or the current one."""
     pinned = f"&release={release}" if release else ""
-    count = min(map(truth.count_pages, truth.releases)) - 1
-
-    def ask(number: int) -> Question:
-        return Question(
-            f"{LOCALIDADES}?page={number}{pinned}", lambda name: truth.page(name, number), release, are_held
-        )
-
-    return [ask(number) for number in range(1, count + 1)]
+    return [
+        Question(f"{LOCALIDADES}?page={number}{pinned}", partial(truth.page, number=number), release, are_held)
+        for number in range(1, min(map(truth.count_pages, truth.releases)))
+    ]
 
 
 def lookups(truth: Truth, release: str | None = None) -> list[Question]:
     """Return requests for single localities and lists of municipios, which need the database."""
-    pinned = f"?release={release}" if release else "?"
-
-    def list_of(municipio_id: int) -> Question:
-        target = f"{LOCALIDADES}{pinned}&municipio_id={municipio_id}"
-        return Question(target.replace("?&", "?"), lambda name: truth.page(name, 1, municipio_id), release)
-
-    def detail_of(key: int) -> Question:
-        return Question(f"{LOCALIDADES}{key}/{pinned}", lambda name: truth.locality(name, key), release)
-
+    pinned = f"&release={release}" if release else ""
     keys = truth.common_keys()[::9]
-    return [*map(detail_of, keys), *map(list_of, {key // 10_000 for key in keys})]
+    return [
+        *(Question(f"{LOCALIDADES}{key}/?{pinned[1:]}", partial(truth.locality, key=key), release) for key in keys),
+        *(
+            Question(
+                f"{LOCALIDADES}?municipio_id={municipio}{pinned}",
+                partial(truth.page, number=1, municipio_id=municipio),
+                release,
+            )
+            for municipio in {key // 10_000 for key in keys}
+        ),
+    ]
 
 
 @asynccontextmanager
@@ -151,20 +150,19 @@ async def _ask(client: httpx.AsyncClient, question: Question, result: Load) -> N
     try:
         answer = await client.get(question.target)
         release = answer.headers.get("catalogue-release", "")
-        kind, note = judge(question, answer, result.clock() - sent)
+        kind, note = judge(question, answer, release, result.clock() - sent)
     except Exception as error:  # noqa: BLE001  # any exception is a missing response
         kind, note = "wrong", f"{error!r} for {question.target}"
     result.outcomes.append(Outcome(question, kind, release, note, sent, result.clock()))
 
 
-def judge(question: Question, answer: httpx.Response, seconds: float) -> tuple[Kind, str]:
+def judge(question: Question, answer: httpx.Response, release: str, seconds: float) -> tuple[Kind, str]:
     """Return whether a response is right, a proper refusal in time, or wrong, with the reason."""
     if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:
         is_honest = answer.headers.get("retry-after", "").isdigit() and "problem+json" in answer.headers["content-type"]
         if is_honest and seconds <= REFUSED_WITHIN + MARGIN:
             return "refused", ""
         return "wrong", f"503 after {seconds:.1f} s"
-    release = answer.headers.get("catalogue-release", "")
     if answer.status_code != httpx.codes.OK:
         return "wrong", f"{answer.status_code} for {question.target}"
     if question.release not in {None, release}:

@@ -6,7 +6,7 @@ import pyexpat
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from time import process_time
@@ -100,15 +100,7 @@ def _read_workbook(data: bytes) -> bool:
         return False
     members = dict(_workbooks()[data[0] % 2])
     members[list(members)[data[1] % len(members)]] = data[2:]
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    return _read_rows(file.getvalue(), XLSX)
-
-
-def _read_package(data: bytes) -> bool:
-    return _read_rows(data, XLSX)
+    return _read_rows(_zip_of(members), XLSX)
 
 
 def _read_catalogue(data: bytes, *, is_packed: bool = False) -> bool:
@@ -122,10 +114,6 @@ def _read_catalogue(data: bytes, *, is_packed: bool = False) -> bool:
                 assert is_packed or any(name in data for name in names), place
         return True
     return False
-
-
-def _read_archive(data: bytes) -> bool:
-    return _read_catalogue(data, is_packed=True)
 
 
 def _read_head(data: bytes) -> bool:
@@ -169,43 +157,45 @@ def _match_row(data: bytes) -> bool:
     return bool(answer["outcome"] != "problem")
 
 
-def _zip_of(content: bytes) -> bytes:
+def _zip_of(members: Mapping[str, bytes]) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr("catun_localidad.csv", content)
+        for name, content in members.items():
+            archive.writestr(name, content)
     return file.getvalue()
-
-
-def _lines() -> bytes:
-    return "\r\n".join(lines_of(place.values() for place in TRAPS)).encode()
 
 
 def targets() -> dict[str, Target]:
     """Return all targets by name."""
-    csv = 'Localidad,Municipio,Estado\r\nPeñón,"San\nJosé",Jal.\r\nIxtapa;x,,\r\n'.encode()
-    json = '{"rows": [{"nombre": "Peñón", "lat": 20.5}, {"cvegeo": 140390001}]}'.encode()
-    ndjson = '{"nombre": "Peñón"}\n\n{"cvegeo": "140390001"}\n'.encode()
+    catalogue = "\r\n".join(lines_of(place.values() for place in TRAPS))
     members = [
         bytes([which, at]) + content
         for which, workbook in enumerate(_workbooks())
         for at, content in enumerate(workbook.values())
     ]
+    rows: dict[MediaType, bytes] = {
+        "text/csv": 'Localidad,Municipio,Estado\r\nPeñón,"San\nJosé",Jal.\r\nIxtapa;x,,\r\n'.encode(),
+        "application/json": '{"rows": [{"nombre": "Peñón", "lat": 20.5}, {"cvegeo": 140390001}]}'.encode(),
+        "application/x-ndjson": '{"nombre": "Peñón"}\n\n{"cvegeo": "140390001"}\n'.encode(),
+        XLSX: workbook_of(("Localidad", "Municipio"), ("Peñón", "Asientos")),
+    }
+    names = ("csv", "json", "ndjson", "package")
+    cells = [
+        b"lSeybaplaya\0Centla\0\0Tabasco\x0018.5\0-92.6",
+        b"lEl Colorado (Rancho), Pto. Vallarta, Jal.",
+        *(b"l" + text.encode() for text in long_texts(200) if fold(text)),
+    ]
     head = b"GET /x?a=%20 HTTP/1.1\r\nHost: a:80\r\nAccept: text/html;q=0.5, */*\r\nTransfer-Encoding: chunked"
     return {
-        "archive": Target(_read_archive, [_zip_of(_lines())]),
-        "catalogue": Target(_read_catalogue, [_lines(), _lines().decode().encode("cp1252")]),
-        "csv": Target(lambda data: _read_rows(data, "text/csv"), [csv]),
-        "head": Target(_read_head, [head, b"es-MX,es;q=0.9", b'W/"a", "b"']),
-        "json": Target(lambda data: _read_rows(data, "application/json"), [json]),
-        "ndjson": Target(lambda data: _read_rows(data, "application/x-ndjson"), [ndjson]),
-        "package": Target(_read_package, [workbook_of(("Localidad", "Municipio"), ("Peñón", "Asientos"))]),
-        "row": Target(
-            _match_row,
-            [
-                b"lSeybaplaya\0Centla\0\0Tabasco\x0018.5\0-92.6",
-                b"lEl Colorado (Rancho), Pto. Vallarta, Jal.",
-                *(b"l" + text.encode() for text in long_texts(200) if fold(text)),
-            ],
+        **{
+            name: Target(partial(_read_rows, media_type=media_type), [seed])
+            for name, (media_type, seed) in zip(names, rows.items(), strict=True)
+        },
+        "archive": Target(
+            partial(_read_catalogue, is_packed=True), [_zip_of({"catun_localidad.csv": catalogue.encode()})]
         ),
+        "catalogue": Target(_read_catalogue, [catalogue.encode(), catalogue.encode("cp1252")]),
+        "head": Target(_read_head, [head, b"es-MX,es;q=0.9", b'W/"a", "b"']),
+        "row": Target(_match_row, cells),
         "workbook": Target(_read_workbook, members),
     }

@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -12,18 +13,17 @@ from localidades_api.embedded_postgres import find_binaries
 from tests.support.catalogue import many, write_catalogue
 from tests.support.postgres import new_database
 from tests.support.waiting import PATIENCE
-from tests.support.wire import Answer, ask, await_names, environment, run, serving
+from tests.support.wire import LOCALIDADES, Answer, ask, await_names, environment, run, serving
 
 pytestmark = pytest.mark.tail
 
-LIST = "/api/census/localidades/"
 TARGETS = (
-    *(f"{LIST}?page={page}" for page in (1, 2, 3)),
-    f"{LIST}?release=2019-01&page=2",
-    f"{LIST}?search=ninguno",
-    f"{LIST}10010001/",
-    f"{LIST}download/?format=ndjson",
-    f"{LIST}download/?format=geojson",
+    *(f"{LOCALIDADES}?page={page}" for page in (1, 2, 3)),
+    f"{LOCALIDADES}?release=2019-01&page=2",
+    f"{LOCALIDADES}?search=ninguno",
+    f"{LOCALIDADES}10010001/",
+    f"{LOCALIDADES}download/?format=ndjson",
+    f"{LOCALIDADES}download/?format=geojson",
     "/api/census/estados/",
     "/api/census/municipios/",
     "/api/census/releases/",
@@ -31,42 +31,35 @@ TARGETS = (
 )
 
 
-def tool(name: str) -> str:
-    """Return a program of Postgres of the server's version, because older ones refuse it."""
+def run_tool(name: str, url: str, *options: str) -> None:
+    """Run a program of Postgres of the server's version, because older ones refuse it."""
     chosen = os.environ.get("LOCALIDADES_POSTGRES_BIN")
-    return str(find_binaries(Path(chosen) if chosen else None) / name)
-
-
-def libpq(url: str) -> str:
-    """Return a URL as libpq takes it."""
+    program = find_binaries(Path(chosen) if chosen else None) / name
     parts = urlsplit(url)
     asked = parse_qs(parts.query)
-    return f"host={asked['host'][0]} port={asked['port'][0]} dbname={parts.path[1:]} user={parts.username}"
+    address = f"host={asked['host'][0]} port={asked['port'][0]} dbname={parts.path[1:]} user={parts.username}"
+    subprocess.run([str(program), f"--dbname={address}", *options], check=True, timeout=PATIENCE)
 
 
-def answers(url: str) -> dict[str, Answer]:
+def answers(url: str) -> list[Answer]:
     with serving(url) as live:
         await_names(live.base)
-        found = {target: ask(live.base, target) for target in TARGETS}
-    assert all(answer.status == 200 for answer in found.values())
-    return {target: without_date(answer) for target, answer in found.items()}
-
-
-def without_date(answer: Answer) -> Answer:
-    return Answer(answer.status, [(name, value) for name, value in answer.headers if name != "date"], answer.body)
+        found = [ask(live.base, target) for target in TARGETS]
+    assert [answer.status for answer in found] == [200] * len(TARGETS)
+    return [
+        replace(answer, headers=[(name, value) for name, value in answer.headers if name != "date"]) for answer in found
+    ]
 
 
 def test_restored_database_gives_identical_responses(server: str, migrated: str, tmp_path: Path) -> None:
-    pg_dump, pg_restore = tool("pg_dump"), tool("pg_restore")
     dump = tmp_path / "localidades.dump"
     with new_database(server, migrated) as url, new_database(server) as other:
         for year, count in (("2019", 140), ("2020", 132)):
             path = write_catalogue(tmp_path / f"catun_localidad_{year}-01.csv", many(count))
             assert run("import", str(path), env=environment(url)).returncode == 0
         before = answers(url)
-        subprocess.run([pg_dump, "--format=custom", f"--file={dump}", libpq(url)], check=True, timeout=PATIENCE)
-        restore = [pg_restore, "--no-owner", "--exit-on-error", f"--dbname={libpq(other)}", str(dump)]
-        subprocess.run(restore, check=True, timeout=PATIENCE)
+        run_tool("pg_dump", url, "--format=custom", f"--file={dump}")
+        run_tool("pg_restore", other, "--no-owner", "--exit-on-error", str(dump))
         assert answers(other) == before
         # It can be written to as before: roles, an import, and a retirement.
         roles = run("roles", "--reader", "backup_reader", "--importer", "backup_importer", env=environment(other))

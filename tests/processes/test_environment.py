@@ -11,6 +11,8 @@ from tests.support.embedded import lend_folder
 from tests.support.waiting import PATIENCE
 from tests.support.wire import LOCALIDADES, ROOT, ask, serving
 
+pytestmark = pytest.mark.tail
+
 # Each would keep the service from its embedded Postgres.
 MEANT_FOR_ANOTHER = {
     "PGDATABASE": "another",
@@ -53,53 +55,36 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run_as_nobody(
-    installed: Path, *arguments: str, script: str = COMMAND, **variables: str
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*AS_NOBODY, sys.executable, "-c", script, *arguments],
-        cwd="/",
-        env={"PYTHONPATH": str(installed), **variables},
-        capture_output=True,
-        text=True,
-        timeout=2 * PATIENCE,
-        check=False,
-    )
+def run_as_nobody(installed: Path, *words: str, script: str = COMMAND, **variables: str) -> tuple[int, str, str]:
+    """Return the exit code and what was written to both streams."""
+    command = [*AS_NOBODY, sys.executable, "-c", script, *words]
+    env = {"PYTHONPATH": str(installed), **variables}
+    ended = subprocess.run(command, cwd="/", env=env, capture_output=True, text=True, timeout=2 * PATIENCE, check=False)
+    return ended.returncode, ended.stdout, ended.stderr
 
 
 def test_user_without_a_name_needs_no_data_folder(installed: Path) -> None:
-    printed = run_as_nobody(installed, "openapi")
-    assert (printed.returncode, printed.stderr) == (0, "")
+    status, _, errors = run_as_nobody(installed, "openapi")
+    assert (status, errors) == (0, "")
     script = "from localidades_api.settings import read_settings; print(read_settings().data_dir)"
-    assert run_as_nobody(installed, script=script).stdout == "/var/lib/localidades-api\n"
+    assert run_as_nobody(installed, script=script)[1] == "/var/lib/localidades-api\n"
 
 
 @pytest.mark.parametrize(
-    ("url", "sentence"),
+    ("variable", "value", "sentence"),
     [
-        ("postgresql://u@h.invalid/d", "The database does not answer: check that it is running"),
-        ("postgresql://h.invalid/d", "DATABASE_URL names no user: write it like postgresql://user:"),
-        (
-            "postgresql://u@h.invalid/d?sslmode=verify-full",
-            "DATABASE_URL, or a variable such as PGSSLMODE: root certificate",
-        ),
+        ("DATABASE_URL", "postgresql://u@h.invalid/d", "The database does not answer: check that it is running"),
+        ("DATABASE_URL", "postgresql://h.invalid/d", "DATABASE_URL names no user: write it like postgresql://user:"),
+        ("DATABASE_URL", "postgresql://u@h.invalid/d?sslmode=verify-full",
+         "DATABASE_URL, or a variable such as PGSSLMODE: root certificate"),
+        ("LOCALIDADES_DATA_DIR", "{folder}", "Postgres can't make a database for a user without a name (uid 54321)"),
+        ("LOCALIDADES_DATA_DIR", "~/data", "LOCALIDADES_DATA_DIR: `~` can't be expanded, because the user has no home:"
+         " write the whole path.\n"),
     ],
-)
-def test_error_for_a_user_without_a_name_is_explained(installed: Path, url: str, sentence: str) -> None:
-    ended = run_as_nobody(installed, "releases", DATABASE_URL=url)
-    assert ended.returncode == 1
-    assert ended.stderr.startswith(f"error: {sentence}")
-
-
-def test_postgres_for_a_user_without_a_name_is_explained(installed: Path, tmp_path: Path) -> None:
-    ended = run_as_nobody(installed, "releases", LOCALIDADES_DATA_DIR=str(tmp_path / "data"))
-    assert ended.returncode == 1
-    assert ended.stderr.startswith("error: Postgres can't make a database for a user without a name (uid 54321)")
-
-
-def test_missing_home_cannot_expand_a_tilde(installed: Path) -> None:
-    ended = run_as_nobody(installed, "releases", LOCALIDADES_DATA_DIR="~/data")
-    assert ended.returncode == 1
-    assert ended.stderr == (
-        "error: LOCALIDADES_DATA_DIR: `~` can't be expanded, because the user has no home: write the whole path.\n"
-    )
+)  # fmt: skip
+def test_error_for_a_user_without_a_name_is_explained(
+    installed: Path, tmp_path: Path, variable: str, value: str, sentence: str
+) -> None:
+    status, _, errors = run_as_nobody(installed, "releases", **{variable: value.format(folder=tmp_path / "data")})
+    assert status == 1
+    assert errors.startswith(f"error: {sentence}")

@@ -1,29 +1,31 @@
-"""Several workers on one port, under uvicorn's supervisor."""
+"""Graceful shutdown and restart, and several workers on one port under uvicorn's supervisor."""
 
+import http.client
 import os
-import resource
 import signal
-import subprocess
-import sys
-import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from threading import Event
+from urllib.parse import urlsplit
 
 import pytest
 
+from tests.support.downloads import read_csv, stalled
 from tests.support.metrics import scrape, value
+from tests.support.postgres import locked, new_database
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import (
     LOCALIDADES,
-    ROOT,
+    Asking,
     Live,
     ask,
     connect,
     environment,
+    head,
     parse,
     read_answer,
     run,
@@ -33,16 +35,9 @@ from tests.support.wire import (
 
 pytestmark = pytest.mark.tail
 
-NOWHERE = "postgresql://someone@127.0.0.1:1/x"
+SLOW, HELD = f"{LOCALIDADES}?page_size=7", f"{LOCALIDADES}?page=2"  # the first is not cached: it needs the database
 STARTED = "Application startup complete"
-
-
-@pytest.fixture
-def two_workers(seeded_database: str) -> Iterator[Live]:
-    """Yield a server with two workers, both started."""
-    with serving(seeded_database, "--workers", "2") as live:
-        await_text(live, STARTED, 2)
-        yield live
+WORKERS = pytest.mark.parametrize("workers", [1, 2])
 
 
 def await_text(live: Live, text: str, count: int, *, within: float = PATIENCE) -> None:
@@ -50,145 +45,195 @@ def await_text(live: Live, text: str, count: int, *, within: float = PATIENCE) -
     eventually(lambda: log.read_text().count(text) >= count, otherwise=log.read_text, within=within)
 
 
+@contextmanager
+def working(url: str, workers: int = 2, /, **settings: str) -> Iterator[Live]:
+    """Run a server whose workers have all started."""
+    with serving(url, "--workers", str(workers), **settings) as live:
+        await_text(live, STARTED, workers)
+        yield live
+
+
 def assert_answers(live: Live) -> None:
     assert [ask(live.base, LOCALIDADES).status for _ in range(20)] == [200] * 20
 
 
-def test_supervisor_does_not_import_the_application() -> None:
-    program = """
-import pickle, sys
-from localidades_api.server.run import _protocol
-from localidades_api.settings import Settings
-pickle.dumps(_protocol(Settings()))
-print(*sys.modules)
-"""
-    ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment(), cwd=ROOT
-    )
-    loaded = set(ended.stdout.split())
-    assert "localidades_api.server.connections" in loaded
-    assert loaded.isdisjoint({"localidades_api.server.protocol", "localidades_api.app", "fastapi", "jinja2"})
+# -- Shutdown
 
 
-def test_connection_is_closed_after_a_thousand_requests(
-    live_server: str,
+@WORKERS
+def test_server_finishes_requests_and_downloads_before_it_exits(
+    server: str, large: str, large_rows: list[object], workers: int
 ) -> None:
-    request = f"GET {LOCALIDADES}?page=2 HTTP/1.1\r\nHost: test\r\n\r\n".encode()
-    with closing(connect(live_server)) as connection:
-        for number in range(1000):
-            connection.sendall(request)
-            answer = parse(read_answer(connection))
-            assert (answer.status, answer.all("connection")) == (200, ["close"] if number == 999 else [])
-        assert connection.recv(1) == b""
+    """Idle connections don't delay it; a request on one of them is still answered."""
+    settings = {"PAGE_CACHE_BYTES": "0", "DATABASE_TIMEOUT": "20", "SHUTDOWN_TIMEOUT": "600"}
+    with (
+        new_database(server, large) as url,
+        working(url, workers, **{f"LOCALIDADES_{name}": value for name, value in settings.items()}) as live,
+        ExitStack() as stack,
+    ):
+        idle = [stack.enter_context(connect(live.base)) for _ in range(20)]
+        for connection in idle[:10]:  # the others never send anything
+            connection.sendall(head(HELD))
+            assert parse(read_answer(connection)).status == 200
+        download = stack.enter_context(stalled(live.base, "format=csv"))
+        with locked(url):
+            asking = Asking(stack, live, SLOW)
+            assert asking.waits()
+            live.process.terminate()
+            await_text(live, "Shutting down", workers)
+            idle[0].sendall(head("/livez"))
+            late = parse(read_answer(idle[0]))
+            assert asking.waits(1.5)
+            assert live.process.poll() is None
+        answer = asking.answer()
+        assert (late.status, answer.status) == (204, 200)
+        assert late.all("connection") == answer.all("connection") == ["close"]
+        assert len(read_csv(download.read_on())) == len(large_rows)
+        assert live.process.wait(PATIENCE) == 0
+        assert "Traceback" not in live.output.read_text()
 
 
-def test_killed_worker_is_replaced_while_the_others_answer(two_workers: Live) -> None:
-    os.kill(workers_of(two_workers)[0], signal.SIGKILL)
-    assert_answers(two_workers)
-    await_text(two_workers, STARTED, 3)
-    assert_answers(two_workers)
+@WORKERS
+def test_unread_download_does_not_delay_shutdown_beyond_the_timeout(server: str, large: str, workers: int) -> None:
+    settings = {"PAGE_CACHE_BYTES": "0", "SHUTDOWN_TIMEOUT": "2", "CLIENT_TIMEOUT": "600"}
+    with (
+        new_database(server, large) as url,
+        working(url, workers, **{f"LOCALIDADES_{name}": value for name, value in settings.items()}) as live,
+        stalled(live.base, "format=csv"),
+        stalled(live.base, "format=csv", "gzip"),
+    ):
+        began = time.monotonic()
+        live.process.terminate()
+        assert live.process.wait(PATIENCE) == 0
+        assert time.monotonic() - began >= 2
 
 
-HANGS_AT_A_SIGNAL = """
-import signal, sys, time
-if '--multiprocessing-fork' in sys.argv:
-    signal.signal(signal.SIGUSR1, lambda *_: time.sleep(1000))
-"""
+# -- Restarts
+
+
+@contextmanager
+def asked_meanwhile(live: Live) -> Iterator[tuple[Counter[int], Callable[[], None]]]:
+    """Send requests over kept and over new connections, never again; yield the responses by client, and a wait."""
+    ended = Event()
+    answered: Counter[int] = Counter()
+    failed: list[str] = []
+
+    def keep_asking(client: int) -> None:
+        connection: http.client.HTTPConnection | None = None
+        while not ended.is_set():
+            connection = connection or http.client.HTTPConnection(urlsplit(live.base).netloc, timeout=30)
+            try:
+                connection.request("GET", (HELD, SLOW)[client % 2])
+                response = connection.getresponse()
+                response.read()
+                assert response.status == 200
+            except (OSError, http.client.HTTPException, AssertionError) as error:
+                failed.append(repr(error))
+                break
+            answered[client] += 1
+            if response.will_close or client < 4:
+                connection.close()
+                connection = None
+        if connection:
+            connection.close()
+
+    def await_more() -> None:
+        before = answered.copy()
+        eventually(lambda: failed or all(answered[client] >= before[client] + 10 for client in range(8)))
+
+    with ThreadPoolExecutor(8) as pool:
+        asking = [pool.submit(keep_asking, client) for client in range(8)]
+        try:
+            await_more()
+            yield answered, await_more
+        finally:
+            ended.set()
+        for one in asking:
+            one.result(PATIENCE)
+    assert failed == [], live.output.read_text()
+
+
+def is_alive(process: int) -> bool:
+    return Path(f"/proc/{process}").exists()
+
+
+def test_rolling_restart_of_workers_loses_no_request(seeded_database: str) -> None:
+    with working(seeded_database) as live:
+        before = workers_of(live)
+        with asked_meanwhile(live) as (_, await_more):
+            live.process.send_signal(signal.SIGHUP)
+            await_text(live, "Finished server process", 2)
+            await_more()
+        assert len(workers_of(live)) == 4
+        eventually(lambda: not any(map(is_alive, before)))
+
+
+def test_workers_are_added_and_removed_without_losing_requests(seeded_database: str) -> None:
+    with working(seeded_database) as live:
+        with asked_meanwhile(live) as (answered, await_more):
+            live.process.send_signal(signal.SIGTTIN)
+            await_text(live, STARTED, 3)
+            for count in (1, 2):
+                live.process.send_signal(signal.SIGTTOU)
+                await_text(live, "Finished server process", count)
+            await_more()
+        eventually(lambda: sum(map(is_alive, workers_of(live))) == 1)
+        metrics = scrape(live.base)
+        assert value(metrics, "request_duration_seconds_count", "list_localities", "200") == answered.total()
+        assert value(metrics, "database_connections_limit") == 10
+
+
+# -- Workers that die, hang or can't start
+
+
+def with_site(folder: Path, statements: str) -> dict[str, str]:
+    """Return environment variables that make every worker run the statements first."""
+    (folder / "sitecustomize.py").write_text(f"import sys\nif '--multiprocessing-fork' in sys.argv:\n    {statements}")
+    return {"PYTHONPATH": f"{folder}{os.pathsep}{environment()['PYTHONPATH']}"}
 
 
 @pytest.mark.timeout(240)
 def test_hung_workers_are_replaced(seeded_database: str, tmp_path: Path) -> None:
     """One has an event loop that hangs and prints where, the other is suspended."""
-    with serving(seeded_database, "--workers", "2", **with_site(tmp_path, HANGS_AT_A_SIGNAL)) as live:
-        await_text(live, STARTED, 2)
+    hangs = "import signal, time; signal.signal(signal.SIGUSR1, lambda *_: time.sleep(1000))"
+    with working(seeded_database, **with_site(tmp_path, hangs)) as live:
         before = workers_of(live)
         os.kill(before[0], signal.SIGUSR1)
         os.kill(before[1], signal.SIGSTOP)
         await_text(live, STARTED, 4, within=60 + PATIENCE)
         assert_answers(live)
-        assert not alive(before)
+        assert not any(map(is_alive, before))
         log = live.output.read_text()
         assert "Timeout (0:00:30)!" in log
         assert "sitecustomize.py" in log
 
 
-def alive(processes: list[int]) -> list[int]:
-    return [process for process in processes if Path(f"/proc/{process}").exists()]
+BREAKS_THE_IMPORT = "sys.modules['localidades_api.middleware'] = None"
 
 
-def with_site(folder: Path, statements: str) -> dict[str, str]:
-    """Return environment variables that make every interpreter run the statements first."""
-    (folder / "sitecustomize.py").write_text(statements)
-    return {"PYTHONPATH": f"{folder}{os.pathsep}{environment()['PYTHONPATH']}"}
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="no prlimit")
-def test_worker_out_of_file_descriptors_is_retried(two_workers: Live) -> None:
-    supervisor = two_workers.process.pid
-    before = resource.prlimit(supervisor, resource.RLIMIT_NOFILE)
-    resource.prlimit(supervisor, resource.RLIMIT_NOFILE, (4, before[1]))
-    two_workers.process.send_signal(signal.SIGTTIN)
-    await_text(two_workers, "Can't start another worker (Too many open files)", 1)
-    os.kill(workers_of(two_workers)[0], signal.SIGKILL)
-    await_text(two_workers, "Can't start another worker (Too many open files)", 2)
-    resource.prlimit(supervisor, resource.RLIMIT_NOFILE, before)
-    await_text(two_workers, STARTED, 3)
-    assert_answers(two_workers)
-
-
-@pytest.mark.timeout(180)
-def test_workers_are_added_and_removed_without_losing_requests(two_workers: Live) -> None:
-    asked: Counter[int] = Counter()
-    ended = threading.Event()
-
-    def keep_asking() -> None:
-        while not ended.is_set():
-            asked[ask(two_workers.base, LOCALIDADES).status] += 1
-
-    with ThreadPoolExecutor(4) as pool:
-        asking = [pool.submit(keep_asking) for _ in range(4)]
-        try:
-            two_workers.process.send_signal(signal.SIGTTIN)
-            await_text(two_workers, STARTED, 3)
-            for count in (1, 2):
-                two_workers.process.send_signal(signal.SIGTTOU)
-                await_text(two_workers, "Finished server process", count)
-            time.sleep(1)
-        finally:
-            ended.set()
-        for one in asking:
-            one.result(PATIENCE)
-    assert set(asked) == {200}
-    eventually(lambda: len(alive(workers_of(two_workers))) == 1)
-    metrics = scrape(two_workers.base)
-    assert value(metrics, "request_duration_seconds_count", "list_localities", "200") == asked[200]
-    assert value(metrics, "database_connections_limit") == 10
-
-
-IN_WORKERS = "import sys\nif '--multiprocessing-fork' in sys.argv:\n    "
-FAULTS = {
-    "ours": ("import os; os.environ['LOCALIDADES_POOL_SIZE'] = 'x'", "A worker can't start: LOCALIDADES_POOL_SIZE"),
-    "import": ("sys.modules['localidades_api.middleware'] = None", "ModuleNotFoundError"),
-    "lifespan": ("import localidades_api.app as app; app.Database = None", "AttributeError"),
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_workers_that_cannot_start_end_the_command(seeded_database: str, tmp_path: Path, fault: str) -> None:
-    statement, reason = FAULTS[fault]
-    env = environment(seeded_database, **with_site(tmp_path, IN_WORKERS + statement))
+@pytest.mark.parametrize(
+    ("fault", "reason", "is_ours"),
+    [
+        ("import os; os.environ['LOCALIDADES_POOL_SIZE'] = 'x'", "A worker can't start: LOCALIDADES_POOL_SIZE", True),
+        (BREAKS_THE_IMPORT, "import of localidades_api.middleware halted", True),
+        ("import localidades_api.app as app; app.Database = None", "AttributeError", False),
+    ],
+)
+def test_workers_that_cannot_start_end_the_command(
+    seeded_database: str, tmp_path: Path, fault: str, reason: str, *, is_ours: bool
+) -> None:
+    env = environment(seeded_database, **with_site(tmp_path, fault))
     ended = run("serve", "--workers", "2", "--port", "0", env=env)
     assert ended.returncode == 1, ended.stderr
     assert reason in ended.stderr
-    assert ("Traceback" in ended.stderr) == (fault != "ours")
+    assert ("Traceback" in ended.stderr) != is_ours
     assert "A worker can't start; the log above says why." in ended.stderr.splitlines()[-1]
 
 
-def test_later_worker_that_cannot_start_is_retried(seeded_database: str, tmp_path: Path) -> None:
+def test_killed_worker_is_replaced_once_another_can_start(seeded_database: str, tmp_path: Path) -> None:
     fault = tmp_path / "fault"
-    statement = f"import pathlib\n    if pathlib.Path({str(fault)!r}).exists(): {FAULTS['import'][0]}"
-    with serving(seeded_database, "--workers", "2", **with_site(tmp_path, IN_WORKERS + statement)) as live:
-        await_text(live, STARTED, 2)
+    statement = f"import pathlib\n    if pathlib.Path({str(fault)!r}).exists(): {BREAKS_THE_IMPORT}"
+    with working(seeded_database, **with_site(tmp_path, statement)) as live:
         fault.touch()
         os.kill(workers_of(live)[0], signal.SIGKILL)
         await_text(live, "A worker can't start", 2)
@@ -198,7 +243,7 @@ def test_later_worker_that_cannot_start_is_retried(seeded_database: str, tmp_pat
 
 
 def test_worker_starts_while_the_database_is_away() -> None:
-    with serving(NOWHERE, "--workers", "2", probe="/livez") as live:
+    with serving("postgresql://someone@127.0.0.1:1/x", "--workers", "2", probe="/livez") as live:
         await_text(live, STARTED, 2)
         os.kill(workers_of(live)[0], signal.SIGKILL)
         await_text(live, STARTED, 3)

@@ -260,8 +260,27 @@ def connect(address: str, *, receive_buffer: int | None = None) -> socket.socket
     return connection
 
 
+def head(target: str, *fields: str, method: str = "GET", version: str = "1.1") -> bytes:
+    """Return the head of a request to the host `test`."""
+    return "\r\n".join([f"{method} {target} HTTP/{version}", "Host: test", *fields, "", ""]).encode()
+
+
 def statuses(received: bytes) -> list[bytes]:
     return re.findall(rb"HTTP/1\.1 (\d+) ", received)
+
+
+def final_statuses(received: bytes) -> list[int]:
+    """Return the statuses of responses that are not interim."""
+    return [int(status) for status in re.findall(rb"HTTP/1\.1 ([2-5]\d\d) ", received)]
+
+
+def read_to_the_end(connection: socket.socket) -> bytes:
+    """Read until the server closes or resets the connection."""
+    received = bytearray()
+    with suppress(ConnectionResetError):
+        while piece := connection.recv(65536):
+            received += piece
+    return bytes(received)
 
 
 class Asking:
@@ -269,8 +288,7 @@ class Asking:
 
     def __init__(self, stack: ExitStack, live: Live, target: str, *headers: str) -> None:
         self.connection = stack.enter_context(connect(live.base))
-        lines = [f"GET {target} HTTP/1.1", "Host: test", "Connection: close", *headers, "", ""]
-        self.connection.sendall("\r\n".join(lines).encode())
+        self.connection.sendall(head(target, "Connection: close", *headers))
 
     def waits(self, seconds: float = 0.25) -> bool:
         """Whether nothing is received for so many seconds."""
@@ -283,7 +301,7 @@ class Asking:
     def answer(self) -> Answer:
         """Read to the end."""
         self.connection.settimeout(30)
-        return parse(b"".join(iter(lambda: self.connection.recv(65536), b"")))
+        return parse(read_to_the_end(self.connection))
 
 
 def workers_of(live: Live) -> list[int]:

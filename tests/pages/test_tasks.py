@@ -86,6 +86,7 @@ async def test_thirty_names_are_matched_and_saved(page: Page, hand: Hand) -> Non
     assert [row["Clave INEGI (CVEGEO)"] for row in rows] == [one.cvegeo for one in NAMES]
 
 
+@pytest.mark.parametrize("hand", ["keyboard"], indirect=True)
 async def test_place_is_printed_on_one_page(page: Page) -> None:
     await page.goto("/api/census/localidades/140010071/")
     printed = await page.pdf(format="Letter")

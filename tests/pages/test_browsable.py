@@ -238,13 +238,6 @@ async def test_search_without_results_suggests_places_of_the_whole_country(clien
         assert "Did you mean" not in page.one("main").text
 
 
-async def test_column_that_sorts_by_default_leads_to_the_list_without_a_query(client: httpx.AsyncClient) -> None:
-    target = f"{LOCALIDADES}?sort=-clave&page=2"
-    page = Page.of(await client.get(target, headers=BROWSER))
-    (sorted_by_key,) = [link for link in page.inside("a", of=page.one("thead")) if link.text == "Key"]
-    assert urljoin(target, sorted_by_key.attributes["href"]) == LOCALIDADES
-
-
 async def test_form_offers_the_municipios_of_the_chosen_estado(client: httpx.AsyncClient) -> None:
     for query, chosen in (("estado_id=1", ""), ("municipio_id=1001", "1001")):
         page = Page.of(await client.get(f"{LOCALIDADES}?format=api&{query}"))

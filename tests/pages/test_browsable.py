@@ -191,16 +191,6 @@ async def test_filter_form_leads_to_a_url_without_empty_parameters(
     assert kept | {"sort": ""} == sent | {"sort": ""}
 
 
-@pytest.mark.parametrize(
-    "target",
-    [f"{LOCALIDADES}?search=agu&page_size=5", f"{INDEX}estados/?search=agu&lang=es", "/map?estado_id=1&lang=es"],
-)
-async def test_filters_are_cleared_by_the_address_of_the_whole_list(read: Reader, target: str) -> None:
-    (clear,) = [link for link in (await read(target)).page.all("a") if link.text in {"Clear filters", "Quitar filtros"}]
-    kept = "?lang=es" if "lang=es" in target else ""
-    assert urljoin(target, clear.attributes["href"]) == f"{target.partition('?')[0]}{kept}"
-
-
 async def test_dates_say_their_zone(client: httpx.AsyncClient) -> None:
     index, releases = [
         Page.of(await client.get(f"{INDEX}{path}?lang=es", headers=BROWSER)) for path in ("", "releases/")

@@ -16,7 +16,6 @@ from tests.support.browser import SCREENSHOTS, axe_faults, hold, visit, watched
 from tests.support.http_server import Request, Response, http_server
 from tests.support.wire import ROOT
 
-TELEPHONE = {"width": 390, "height": 844}
 NANDU, NANDU_LABEL = "010010006", "Peñón Ñandú  Doble, Municipio 001, Aguascalientes"
 PENON_80 = "El Peñón 80, Tepatitlán 2, Jalisco"
 PLAIN = '<label for="place">Localidad</label> <localidad-field id="place" name="localidad"></localidad-field>'
@@ -107,23 +106,6 @@ async def test_place_is_chosen_by_keyboard_and_its_key_is_sent(page: Page, forms
     await page.go_back()
     await expect(field).to_have_value(chosen)
     assert await sent(page) == {"localidad": place["cvegeo"]}
-
-
-async def test_place_is_chosen_by_touch(browser: Browser, forms: str, two_releases: str) -> None:
-    async with other(browser, forms, two_releases, has_touch=True, is_mobile=True, viewport=TELEPHONE) as page:
-        field = await open_form(page)
-        await page.get_by_text("Localidad").tap()  # the label
-        await expect(field).to_be_focused()
-        await page.keyboard.type("PENON NANDU")
-        option = page.get_by_role("option", name="Peñón Ñandú Doble")
-        await expect(option).to_be_in_viewport()
-        box = await option.bounding_box()
-        assert box
-        assert box["height"] >= 40
-        assert await page.evaluate("document.documentElement.scrollWidth") <= TELEPHONE["width"]
-        await option.tap()
-        await expect(field).to_have_value(NANDU_LABEL)
-        assert await sent(page) == {"localidad": NANDU}
 
 
 async def test_tab_chooses_and_escape_closes(page: Page) -> None:

@@ -177,9 +177,3 @@ async def test_front_page_passes_axe_in_both_themes(browser: Browser, base: str)
         assert await axe_faults(page, runOnly=["color-contrast"]) == {}
         await page.set_viewport_size(TELEPHONE)  # whose smaller cities have no visible name
         assert await axe_faults(page) == {}
-
-
-async def test_command_has_the_address_of_the_service_and_breaks_between_words(page: Page, base: str) -> None:
-    command = page.locator(".doors code")
-    await expect(command).to_have_text(f"curl '{base}/api/census/localidades/?search=tequila'")
-    await expect(command.locator("wbr")).to_have_count(2)

@@ -205,18 +205,6 @@ async def test_columns_of_a_list_without_a_header_can_be_changed(page: Page) -> 
     ]
 
 
-async def test_unreadable_list_shows_the_services_message(page: Page) -> None:
-    text = "Sitio\tA\tB\tC\nAsientos\t1\t2\t3\n"
-    await page.get_by_label("Or paste a list").fill(text)
-    await press(page)
-    await expect(page.get_by_role("alert")).to_contain_text("The column with the name of the place was not recogn")
-    await expect(page.get_by_label("Or paste a list")).to_have_value(text)
-    await page.get_by_label("Sitio", exact=True).select_option("Name")
-    await press(page)
-    await expect(totals(page)).to_have_text("1 to decide")
-    await expect(page.get_by_role("alert")).to_be_empty()
-
-
 DROP = """(texts) => {
     const transfer = new DataTransfer();
     for (const [name, text] of Object.entries(texts)) transfer.items.add(new File([text], name));

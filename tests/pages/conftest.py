@@ -1,4 +1,4 @@
-"""The page /match of a service on a small catalogue, for the modules that define no other."""
+"""Services for tests that only read them, and pages as clients and as a browser read them."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import NamedTuple
@@ -6,17 +6,15 @@ from typing import NamedTuple
 import httpx
 import pytest
 from fastapi import FastAPI
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser, BrowserContext, Page
 
 from tests.pages.country import a_year_later, places
 from tests.support.application import client_of
-from tests.support.browser import WEBGL, launched, visit
-from tests.support.catalogue import TRAPS, write_catalogue
+from tests.support.browser import WEBGL, launched, watched
+from tests.support.catalogue import write_catalogue
 from tests.support.catalogue_service import serving_files
 from tests.support.pages import BROWSER
 from tests.support.pages import Page as Parsed
-
-PAGE = "/match?format=api"
 
 
 class Read(NamedTuple):
@@ -52,19 +50,25 @@ async def with_webgl() -> AsyncIterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Yield the URL of a service on a small catalogue with homonyms."""
-    file = write_catalogue(tmp_path_factory.mktemp("match") / "catun_localidad_2020-01.csv", TRAPS)
-    with serving_files(server, migrated, [file]) as address:
-        yield address
+def base(live_server: str) -> str:
+    """Return the address of the service whose pages a module opens."""
+    return live_server
+
+
+@pytest.fixture(scope="module")
+async def context(browser: Browser, base: str) -> AsyncIterator[BrowserContext]:
+    """Yield a context for the pages of a module, whose console may report responses with an error status."""
+    async with watched(browser, base, accept_downloads=True, errors=True) as context:
+        yield context
 
 
 @pytest.fixture
-async def page(browser: Browser, base: str) -> AsyncIterator[Page]:
-    """Yield the page, whose console may report that a list is not understood."""
-    async with visit(browser, base, accept_downloads=True, errors=True) as page:
-        await page.goto(PAGE)
-        yield page
+async def page(context: BrowserContext) -> AsyncIterator[Page]:
+    """Yield a new page that has the cache of the module's earlier pages."""
+    page = await context.new_page()
+    yield page
+    await page.unroute_all(behavior="ignoreErrors")
+    await page.close()
 
 
 @pytest.fixture(scope="session")

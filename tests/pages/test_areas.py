@@ -49,49 +49,35 @@ def tiles(page: Page) -> list[str]:
     return [item.text.strip() for item in page.inside("li", of=page.of_class("ul", "totals"))]
 
 
-def assert_key_can_be_copied(page: Page, key: str) -> None:
+def key_of(page: Page) -> str:
+    """Return the key, which can be copied."""
     (shown,) = page.inside("strong", of=page.of_class("p", "key"))
-    assert shown.text == key
     assert "data-copy" in shown.attributes
+    return shown.text
 
 
-async def test_estado_page_shows_totals_that_link_to_their_lists(pages: httpx.AsyncClient) -> None:
+async def test_estado_page_links_to_its_totals_largest_places_and_municipios(pages: httpx.AsyncClient) -> None:
     target = f"{INDEX}estados/14/"
     page = Page.of(await pages.get(target))
-    assert_key_can_be_copied(page, "14")
+    assert key_of(page) == "14"
     assert page.of_class("p", "lead").text == "One of Mexico’s 32 estados"  # only 15 is the Estado de México
     assert tiles(page) == [
-        "2 municipios",
-        "14 localities",
-        "1 urban locality",
-        "12 rural localities",
+        "2 municipios", "14 localities", "1 urban locality", "12 rural localities",
         f"{sum(range(989, 1001)):,} inhabitants sum of 12 localities with data",
-    ]
+    ]  # fmt: skip
     for link in page.inside("a", of=page.of_class("ul", "totals")):
         listed = Page.of(await pages.get(urljoin(target, link.attributes["href"])))
         assert listed.of_class("p", "amount").text.split()[0] == link.text.split()[0]
-
-
-async def test_estado_page_links_to_largest_places_and_every_municipio(pages: httpx.AsyncClient) -> None:
-    target = f"{INDEX}estados/14/"
-    page = Page.of(await pages.get(target))
     assert page.rows() == [[f"Lugar {n}", ("Acatic", "Ñuñú")[n % 2], f"{1000 - n:,}"] for n in range(10)]
     first = page.inside("a", of=page.all("table")[0])[0]
-    place = Page.of(await pages.get(urljoin(target, first.attributes["href"])))
-    assert place.one("h1").text == "Lugar 0"
-    listed = page.inside("li", of=page.of_class("ul", "columns"))
-    assert [one.text for one in listed] == ["Acatic 8", "Ñuñú 6"]
-
-
-@pytest.mark.parametrize(("language", "text"), [("en", "1 record"), ("es", "1 registro")])
-async def test_count_of_one_is_singular(pages: httpx.AsyncClient, language: str, text: str) -> None:
-    page = Page.of(await pages.get(f"{INDEX}municipios/?estado_id=31&lang={language}"))
-    assert page.of_class("p", "amount").text == text
+    assert Page.of(await pages.get(urljoin(target, first.attributes["href"]))).one("h1").text == "Lugar 0"
+    municipios = page.inside("li", of=page.of_class("ul", "columns"))
+    assert [one.text for one in municipios] == ["Acatic 8", "Ñuñú 6"]
 
 
 async def test_municipio_page_shows_cabecera_and_largest_places(pages: httpx.AsyncClient) -> None:
     page = Page.of(await pages.get(f"{INDEX}municipios/14001/"))
-    assert_key_can_be_copied(page, "14001")
+    assert key_of(page) == "14001"
     assert tiles(page)[:3] == ["8 localities", "1 urban locality", "6 rural localities"]
     assert "Lugar 0" in page.one("dl").text
     assert [row[0] for row in page.rows()] == [f"Lugar {n}" for n in range(0, 12, 2)]

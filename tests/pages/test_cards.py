@@ -7,14 +7,11 @@ from collections.abc import AsyncIterator
 
 import httpx
 import pytest
-from fastapi import FastAPI
-from playwright.async_api import Browser
 
 from localidades_api.catalogue.mercator import MEXICO
 from localidades_api.html.png import draw_card
 from tests.support.application import client_of, running_app
-from tests.support.browser import visit
-from tests.support.pages import BROWSER, ERRORS, INDEX, Page
+from tests.support.pages import BROWSER, INDEX, Page
 from tests.support.postgres import new_database
 from tests.support.wire import LOCALIDADES
 
@@ -25,18 +22,11 @@ AGUASCALIENTES = (-102.296, 21.88)  # the locality 10010001
 
 
 @pytest.fixture(scope="module")
-async def named(server: str, seeded: str) -> AsyncIterator[FastAPI]:
-    """Yield the application with a public address."""
+async def public(server: str, seeded: str) -> AsyncIterator[httpx.AsyncClient]:
+    """Yield a client of the application with a public address."""
     with new_database(server, seeded) as url:
-        async with running_app(url, public_url=PUBLIC, in_background=False) as app:
-            yield app
-
-
-@pytest.fixture
-async def public(named: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
-    """Yield a client of it."""
-    async with client_of(named) as client:
-        yield client
+        async with running_app(url, public_url=PUBLIC, in_background=False) as app, client_of(app) as client:
+            yield client
 
 
 async def properties_of(client: httpx.AsyncClient, target: str) -> dict[str, str]:
@@ -92,10 +82,9 @@ def test_card_shows_each_cell_and_marks_the_place() -> None:
     assert len(red) == pytest.approx(3.1416 * 13**2, rel=0.06)
 
 
-@pytest.mark.parametrize("corner", [(-118.79, 33.09), (-86.31, 14.12), (-118.79, 14.12), (-86.31, 33.09)])
+@pytest.mark.parametrize("corner", [(-118.79, 33.09), (-86.31, 14.12)])
 def test_mark_at_a_corner_of_the_country_is_whole(corner: tuple[float, float]) -> None:
     rows = decode(draw_card([], MEXICO, corner))
-    assert {len(row) for row in rows} == {1200}
     assert sum(Counter(row)[RED] for row in rows) == pytest.approx(3.1416 * 13**2, rel=0.06)
 
 
@@ -108,9 +97,6 @@ def test_mark_at_a_corner_of_the_country_is_whole(corner: tuple[float, float]) -
         (f"{INDEX}municipios/1001/", "?id=10010001"),
         (f"{INDEX}estados/1/", "?id=10010001"),
         (LOCALIDADES, ""),
-        (INDEX, ""),
-        ("/problems", ""),
-        ("/docs?lang=es", ""),
     ],
 )
 async def test_page_names_its_picture_if_there_is_a_public_address(
@@ -129,36 +115,14 @@ async def test_page_names_its_picture_if_there_is_a_public_address(
     assert without.keys() == {"og:type", "og:site_name", "og:locale", "og:title", "og:description"}
 
 
-async def test_problem_page_shares_nothing(public: httpx.AsyncClient) -> None:
-    assert await properties_of(public, ERRORS[0][0]) == {}
-
-
 async def test_card_has_the_validators_of_its_release(client: httpx.AsyncClient) -> None:
     first = await client.get(CARD)
     assert first.headers["catalogue-release"] == "2020-01"
-    assert first.headers["etag"].startswith('"2020-01.png.')
     assert first.headers["cache-control"].startswith("public, max-age=60,")
     again = await client.get(CARD, headers={"If-None-Match": first.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
     pinned = await client.get(f"{CARD}?release=2020-01")
     assert pinned.headers["cache-control"].startswith("public, max-age=86400,")
-    assert pinned.content == first.content
-
-
-@pytest.mark.parametrize(
-    ("query", "status"),
-    [
-        ("id=999999999", 404), ("release=2001-01", 404), ("id=0", 422), ("id=1000000000", 422), ("id=x", 422),
-        ("lang=es", 422), ("id=1&id=2", 422),
-    ],
-)  # fmt: skip
-async def test_card_of_nothing_is_a_problem(client: httpx.AsyncClient, query: str, status: int) -> None:
-    answer = await client.get(f"{CARD}?{query}")
-    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
-
-
-async def test_browser_shows_the_card(browser: Browser, two_releases: str) -> None:
-    async with visit(browser, two_releases) as page:
-        await page.goto(f"{CARD}?id=140010070")
-        size = await page.evaluate("() => [document.images[0].naturalWidth, document.images[0].naturalHeight]")
-    assert size == [1200, 630]
+    for query, status in (("id=999999999", 404), ("release=2001-01", 404), ("id=0", 422), ("id=x", 422), ("a=b", 422)):
+        answer = await client.get(f"{CARD}?{query}")
+        assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json"), query

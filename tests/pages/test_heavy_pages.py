@@ -15,6 +15,8 @@ from tests.support.catalogue import Place, write_catalogue
 from tests.support.pages import BROWSER, Page, Shown
 from tests.support.postgres import new_database
 
+pytestmark = pytest.mark.tail
+
 MAX_HTML_BYTES = 100_000
 CENSUS = "/api/census/"
 LOCALIDADES = f"{CENSUS}localidades/"
@@ -115,31 +117,6 @@ async def test_no_page_is_larger_than_the_limit(client: httpx.AsyncClient, targe
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     assert 1000 < len(answer.content) < MAX_HTML_BYTES
     assert len(Page.of(answer).rows()) <= 100
-
-
-@pytest.mark.parametrize(
-    ("asked", "location"),
-    [
-        ("page_size=1000", "?page_size=100&page=1"),
-        ("page=2&page_size=200", "?page=3&page_size=100"),
-        ("page=3&page_size=200&format=api&lang=es", "?page=5&page_size=100&format=api&lang=es"),
-        ("page_size=101&page=2", "?page_size=100&page=2"),  # record 102 is the second of its page
-        ("page=2&page_size=150", "?page=2&page_size=100"),  # and 151 the fifty-first
-        ("page=2&page_size=199", "?page=2&page_size=100"),  # and 200 the last
-        ("page=03&page_size=0333&search=Pe%C3%B1%C3%B3n+1", "?page=7&page_size=100&search=Pe%C3%B1%C3%B3n+1"),
-        (f"release={OLD}&page_size=1000", f"?release={OLD}&page_size=100&page=1"),
-        ("page=9007199254740991&page_size=1000", "?page=90071992547409901&page_size=100"),
-    ],
-)
-async def test_page_with_too_many_records_redirects_to_the_page_of_the_first(
-    client: httpx.AsyncClient, asked: str, location: str
-) -> None:
-    for method in ("GET", "HEAD"):
-        answer = await client.request(method, f"{LOCALIDADES}?{asked}", headers={**BROWSER, "If-None-Match": "*"})
-        assert (answer.status_code, answer.content) == (307, b"")
-        assert sorted(answer.headers["location"].removeprefix("?").split("&")) == sorted(location[1:].split("&"))
-        assert (answer.headers["allow"], answer.headers["vary"]) == ("GET", "Accept")
-        assert "etag" not in answer.headers
 
 
 async def test_links_of_a_page_keep_hundreds_of_keys(client: httpx.AsyncClient) -> None:

@@ -11,6 +11,8 @@ from playwright.async_api import Browser, Page, ViewportSize, expect
 from tests.pages.country import KINDS
 from tests.support.browser import hold, visit
 
+pytestmark = pytest.mark.tail
+
 MAX_SHIFT = 0.05  # cumulative layout shift; 0.1 is good by https://web.dev/articles/cls
 VIEWPORTS: list[ViewportSize] = [{"width": 390, "height": 844}, {"width": 1280, "height": 800}]
 PAGES = {kind: target for kind, target in KINDS.items() if not kind.startswith("preview")} | {  # these have no scripts
@@ -19,7 +21,6 @@ PAGES = {kind: target for kind, target in KINDS.items() if not kind.startswith("
     "docs": "/docs",
     "redoc": "/redoc",
 }
-IN_GATE = {"index", "list", "localidad", "match", "map", "docs"}  # of each script one page
 # All scripts but the one that runs before anything is drawn.
 SCRIPTS = re.compile(r"/(?!theme\.js)[\w-]+\.m?js(\?.*)?$")
 # Wait until the whole page was drawn, for which it doesn't need these scripts.
@@ -73,10 +74,8 @@ async def shifts_of(page: Page, target: str) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("language", [pytest.param("en", marks=pytest.mark.tail), "es"])
-@pytest.mark.parametrize(
-    "kind", [kind if kind in IN_GATE else pytest.param(kind, marks=pytest.mark.tail) for kind in PAGES]
-)
+@pytest.mark.parametrize("language", ["en", "es"])
+@pytest.mark.parametrize("kind", PAGES)
 async def test_page_stays_in_place_while_its_scripts_load(page: Page, kind: str, language: str) -> None:
     target = PAGES[kind] + ("&" if "?" in PAGES[kind] else "?") + f"lang={language}"
     for viewport in VIEWPORTS:

@@ -6,14 +6,14 @@ import math
 import re
 from collections.abc import AsyncIterator, Iterator
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 import httpx
 import pytest
-from playwright.async_api import Browser, Locator, Page, Position, Response, ViewportSize, expect
+from playwright.async_api import Browser, BrowserContext, Locator, Page, expect
 
 from localidades_api.catalogue.mercator import MEXICO
-from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, hold, launched, visit
+from tests.support.browser import TELEPHONE, axe_faults, hold, launched, visit, watched
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.catalogue_service import serving_files
 from tests.support.pages import BROWSER
@@ -26,42 +26,30 @@ STILL: dict[str, Any] = {"reduced_motion": "reduce"}
 TOUCH: dict[str, Any] = {"viewport": TELEPHONE, "has_touch": True, "is_mobile": True}
 AT_THE_COAST = "map=9/15.8/-96.5"
 AT_A_BOUNDARY = "map=11/22.05/-102.15"
-# Return the map's boundaries of municipios and their names, once it has the names.
-OUTLINES = """async () => {
-    const { shown } = await import(document.querySelector("script[src*='map.js']").src);
-    for (;;) {
-        const { features } = await shown.map.getSource("outlines").getData();
-        const named = features.flatMap(({ properties }) => properties.nombre ?? []);
-        const lines = features.flatMap(({ geometry: { type, coordinates } }) => type === "Point" ? [] : coordinates);
-        if (named.length) return { named, lines };
-        await new Promise(requestAnimationFrame);
-    }
+# Scripts for `in_map`. The boundaries of municipios and their names, once it has the names:
+OUTLINES = """for (;;) {
+    const { features } = await map.getSource("outlines").getData();
+    const named = features.flatMap(({ properties }) => properties.nombre ?? []);
+    const lines = features.flatMap(({ geometry: { type, coordinates } }) => type === "Point" ? [] : coordinates);
+    if (named.length) return { named, lines };
+    await new Promise(requestAnimationFrame);
 }"""
-MARKED = """async () => {
-    const { shown } = await import(document.querySelector("script[src*='map.js']").src);
-    if (!shown.map.loaded()) await shown.map.once("idle");
-    return shown.map.queryRenderedFeatures({ layers: ["selected"] }).map(({ id }) => id);
-}"""
-NO_OUTLINES = """async () => {
-    const { shown } = await import(document.querySelector("script[src*='map.js']").src);
-    if (!shown.map.loaded()) await shown.map.once("idle");
-    while ((await shown.map.getSource("outlines").getData()).features.length) {
-        await new Promise(requestAnimationFrame);
-    }
-}"""
-
+NO_OUTLINES = """if (!map.loaded()) await map.once("idle");
+    while ((await map.getSource("outlines").getData()).features.length) await new Promise(requestAnimationFrame);"""
+# The names that a layer shows, once the map is drawn:
+NAMES = """await new Promise((drawn) => { map.once("idle", drawn); map.triggerRepaint(); });
+    return map.queryRenderedFeatures({ layers: [given] }).map(({ properties }) => properties.nombre);"""
+MARKED = """if (!map.loaded()) await map.once("idle");
+    return map.queryRenderedFeatures({ layers: ["selected"] }).map(({ id }) => id);"""
+# The positions on the screen of two opposite corners of all places:
+CORNERS = """const { top } = document.getElementById("ground").getBoundingClientRect();
+    return whole.map((corner) => map.project(corner)).map(({ x, y }) => [x, y + top]);"""
 # Return the positions of the dots of a drawing.
 DOTS = """(svg) => [
     ...[...svg.querySelectorAll("path")].flatMap((path) => [...path.getAttribute("d").matchAll(/M(\\d+) (\\d+)/g)])
         .map(([, x, y]) => [Number(x), Number(y)]),
     ...[...svg.querySelectorAll("circle")].map((circle) => [circle.cx.baseVal.value, circle.cy.baseVal.value]),
 ]"""
-# Return the names that a layer shows, once the map is drawn.
-NAMES = """async (layer) => {
-    const { shown } = await import(document.querySelector("script[src*='map.js']").src);
-    await new Promise((drawn) => { shown.map.once("idle", drawn); shown.map.triggerRepaint(); });
-    return shown.map.queryRenderedFeatures({ layers: [layer] }).map(({ properties }) => properties.nombre);
-}"""
 
 OAXACA = {"nom_ent": "Oaxaca", "nom_abr": "Oax."}
 COAST = OAXACA | {"nom_mun": "San Pedro Pochutla"}
@@ -111,51 +99,36 @@ async def without_webgl() -> AsyncIterator[Browser]:
         yield browser
 
 
-class Loaded(NamedTuple):
-    """The map, loaded once on a desktop without animations; the bytes of scripts of a list and of the map."""
-
-    page: Page
-    of_the_list: dict[str, int]
-    scripts: dict[str, int]
+@pytest.fixture(scope="module")
+async def context(browser: Browser, base: str) -> AsyncIterator[BrowserContext]:
+    options = {"color_scheme": "light", "permissions": CLIPBOARD, **STILL}
+    async with watched(browser, base, errors=True, **options) as context:
+        yield context
 
 
 @pytest.fixture(scope="module")
-async def loaded(browser: Browser, base: str) -> AsyncIterator[Loaded]:
-    """Yield the map for tests that move it by its URL."""
-    sent: dict[str, int] = {}
-
-    def file_of(response: Response) -> str:
-        return response.url.partition("?")[0].rpartition("/")[2]
-
-    def note(response: Response) -> None:  # at once; `weigh` waits for the headers
-        if file_of(response).endswith("js"):
-            sent.setdefault(file_of(response), 0)
-
-    async def weigh(response: Response) -> None:
-        if (file := file_of(response)) in sent:
-            length = (await response.all_headers()).get("content-length", 0)  # none if it comes from the cache
-            sent[file] = max(sent[file], int(length))
-
-    async with visit(browser, base, errors=True, color_scheme="light", permissions=CLIPBOARD, **STILL) as page:
-        page.on("response", note)
-        page.on("response", weigh)
-        await page.goto("/api/census/localidades/?format=api")
-        await expect(page.locator("#theme")).to_be_visible()
-        of_the_list = sent.copy()
-        await page.goto(PAGE)
-        await drawn(page, "Oaxaca de Juárez")
-        yield Loaded(page, of_the_list, sent)
+async def loaded(context: BrowserContext) -> Page:
+    """Return the map, loaded once on a desktop without animations."""
+    page = await context.new_page()
+    await page.goto(PAGE)
+    await drawn(page, "Oaxaca de Juárez")
+    return page
 
 
 @pytest.fixture
-async def page(loaded: Loaded) -> AsyncIterator[Page]:
+async def page(loaded: Page) -> AsyncIterator[Page]:
     """Yield the map on a coast, with nothing selected."""
-    page = loaded.page
-    await go(page, AT_THE_COAST)
-    await expect(panel(page)).to_be_hidden()
-    await drawn(page, "Puerto Ángel")
-    yield page
-    await page.unroute_all()
+    await go(loaded, AT_THE_COAST)
+    await expect(panel(loaded)).to_be_hidden()
+    await drawn(loaded, "Puerto Ángel")
+    yield loaded
+    await loaded.unroute_all()
+
+
+async def in_map(page: Page, script: str, given: object = None) -> Any:  # noqa: ANN401  # of JavaScript
+    """Run a script that has MapLibre's map and what it was given."""
+    shown = """const { map, whole } = (await import(document.querySelector("script[src*='map.js']").src)).shown;"""
+    return await page.evaluate(f"async (given) => {{ {shown} {script} }}", given)
 
 
 async def go(page: Page, fragment: str) -> None:
@@ -192,16 +165,19 @@ def view_of(page: Page) -> tuple[float, float, float]:
 # -- On a desktop
 
 
-async def test_map_scripts_are_light_and_loaded_on_the_map_only(loaded: Loaded) -> None:
-    assert {"page.js", "theme.js"} == set(loaded.of_the_list)
-    needed = {"maplibre-gl.mjs", "maplibre-gl-worker.mjs", "map.js", "map_style.js"}
-    of_outlines = {"outlines.js", "delaunator.min.js"}
-    assert needed < set(loaded.scripts)
-    assert not of_outlines & set(loaded.scripts)
-    await go(loaded.page, AT_A_BOUNDARY)
-    await loaded.page.evaluate(OUTLINES)
-    assert needed | of_outlines < set(loaded.scripts)
-    assert sum(loaded.scripts.values()) <= MAX_SCRIPTS
+async def test_map_scripts_are_light_and_loaded_on_the_map_only(client: httpx.AsyncClient) -> None:
+    page = Parsed.of(await client.get("/api/census/localidades/", headers=BROWSER))
+    assert [one.attributes["src"].partition("?")[0] for one in page.all("script")] == [
+        "/static/theme.js",
+        "/static/page.js",
+    ]
+    files = [f"maplibre/{name}.mjs" for name in ("maplibre-gl", "maplibre-gl-worker")]
+    files += [
+        "delaunator/delaunator.min.js",
+        *(f"{name}.js" for name in ("map", "map_style", "outlines", "page", "theme")),
+    ]
+    sent = [await client.get(f"/static/{file}", headers={"Accept-Encoding": "br"}) for file in files]
+    assert sum(int(answer.headers["content-length"]) for answer in sent) <= MAX_SCRIPTS
 
 
 async def test_place_is_found_in_under_five_interactions(page: Page, base: str) -> None:
@@ -210,7 +186,9 @@ async def test_place_is_found_in_under_five_interactions(page: Page, base: str) 
     await search.press_sequentially("zipol")  # 2
     await expect(page.get_by_role("option", name="Playa Zipolite, San Pedro Pochutla, Oaxaca")).to_be_visible()
     await search.press("Enter")  # 3
-    await assert_zipolite_is_shown(page)
+    await expect(panel(page).get_by_role("heading")).to_have_text("Playa Zipolite")
+    await expect(panel(page)).to_contain_text(re.compile(r"1,059.*rural.*203240084", re.DOTALL))
+    await expect(page).to_have_url(re.compile(r"#map=11/15\.6\d+/-96\.5\d+&place=203240084$"))
     record = await panel(page).get_by_role("link", name="All about this place").get_attribute("href") or ""
     assert re.search(r"/localidades/203240084/$", record)
     of_the_record = await parsed(f"{base}{record}")
@@ -218,27 +196,17 @@ async def test_place_is_found_in_under_five_interactions(page: Page, base: str) 
     assert back.attributes["href"].endswith("#map=12/15.6625/-96.511667&place=203240084")
 
 
-async def assert_zipolite_is_shown(page: Page) -> None:
-    await expect(panel(page).get_by_role("heading")).to_have_text("Playa Zipolite")
-    await expect(panel(page)).to_contain_text(re.compile(r"1,059.*rural.*203240084", re.DOTALL))
-    await expect(page).to_have_url(re.compile(r"#map=11/15\.6\d+/-96\.5\d+&place=203240084$"))
-
-
 async def test_clicking_a_point_opens_its_place(page: Page) -> None:
     await go(page, "map=12/15.666667/-96.491944")
     await expect(page.locator("#visible").get_by_role("button")).not_to_have_count(10)
-    await assert_point_leads_to_its_place(page, touches=False)
-
-
-async def assert_point_leads_to_its_place(page: Page, *, touches: bool) -> None:
     canvas = page.locator("canvas")
     box = await canvas.bounding_box()
     assert box is not None
-    middle = Position(x=box["width"] / 2 + 2, y=box["height"] / 2 - 2)
-    await (canvas.tap(position=middle) if touches else canvas.click(position=middle))
+    await canvas.click(position={"x": box["width"] / 2 + 2, "y": box["height"] / 2 - 2})
     await expect(panel(page).get_by_role("heading")).to_be_focused()
     await expect(panel(page).get_by_role("heading")).to_have_text("Puerto Ángel")
     await expect(panel(page)).to_contain_text("San Pedro Pochutla, Oaxaca")
+    assert await in_map(page, MARKED) == [203240025]
     await page.get_by_role("button", name="Copy").click()
     assert await page.evaluate("() => navigator.clipboard.readText()") == "203240025"
     await page.get_by_role("button", name="Close").click()
@@ -247,22 +215,7 @@ async def assert_point_leads_to_its_place(page: Page, *, touches: bool) -> None:
     assert "place=" not in page.url
 
 
-async def test_map_can_be_used_by_keyboard(page: Page) -> None:
-    entry = await drawn(page, "San Pedro Pochutla")
-    canvas = page.get_by_role("region", name="Map of the localities of Mexico")
-    await canvas.focus()
-    await canvas.press("+")
-    await expect(page).to_have_url(re.compile(r"#map=10/"))
-    await canvas.press("ArrowLeft")
-    await expect(page).to_have_url(re.compile(r"#map=10/15\.8/-96\.5[1-9]"))
-    await entry.press("Enter")
-    await expect(panel(page).get_by_role("heading")).to_be_focused()
-    await page.keyboard.press("Escape")
-    await expect(panel(page)).to_be_hidden()
-    await expect(canvas).to_be_focused()
-
-
-async def test_list_beside_the_map_has_ten_places_in_view_and_keeps_the_focus(page: Page) -> None:
+async def test_map_and_its_list_of_ten_places_can_be_used_by_keyboard(page: Page) -> None:
     entry = await drawn(page, "Puerto Ángel")
     entries = page.locator("#visible").get_by_role("button")
     await expect(entries).to_have_count(10)
@@ -274,6 +227,16 @@ async def test_list_beside_the_map_has_ten_places_in_view_and_keeps_the_focus(pa
     await go(page, AT_THE_COAST)
     await expect(entries).to_have_text(before)
     await expect(entry).to_be_focused()
+    await entry.press("Enter")
+    await expect(panel(page).get_by_role("heading")).to_be_focused()
+    await page.keyboard.press("Escape")
+    await expect(panel(page)).to_be_hidden()
+    canvas = page.get_by_role("region", name="Map of the localities of Mexico")
+    await expect(canvas).to_be_focused()
+    await canvas.press("+")
+    await expect(page).to_have_url(re.compile(r"#map=10/"))
+    await canvas.press("ArrowLeft")
+    await expect(page).to_have_url(re.compile(r"#map=10/15\.8/-96\.5[1-9]"))
 
 
 async def test_unlocated_and_unknown_places_are_explained(page: Page) -> None:
@@ -300,14 +263,14 @@ async def test_unknown_population_is_not_zero(page: Page) -> None:
 
 async def test_estados_and_the_capital_are_named(page: Page) -> None:
     await go(page, "map=5/19/-98")
-    assert "Ciudad de México" in await page.evaluate(NAMES, "capital")
-    assert "Cuauhtémoc" not in await page.evaluate(NAMES, "names")
-    assert "Ciudad de México" not in await page.evaluate(NAMES, "estados")
+    assert "Ciudad de México" in await in_map(page, NAMES, "capital")
+    assert "Cuauhtémoc" not in await in_map(page, NAMES, "names")
+    assert "Ciudad de México" not in await in_map(page, NAMES, "estados")
     await go(page, "map=6.5/17/-95")
-    assert "Oaxaca" in await page.evaluate(NAMES, "estados")
+    assert "Oaxaca" in await in_map(page, NAMES, "estados")
     await go(page, "map=11/19.44/-99.14")
-    assert await page.evaluate(NAMES, "capital") == []
-    assert "Cuauhtémoc" in await page.evaluate(NAMES, "names")
+    assert await in_map(page, NAMES, "capital") == []
+    assert "Cuauhtémoc" in await in_map(page, NAMES, "names")
 
 
 async def test_late_response_is_dropped(page: Page) -> None:
@@ -332,27 +295,29 @@ async def test_late_response_is_dropped(page: Page) -> None:
 
 
 async def test_colours_follow_the_theme(page: Page) -> None:
-    swatch = "() => getComputedStyle(document.querySelector('.legend li')).getPropertyValue('--swatch')"
-    light = await page.evaluate(swatch), await page.locator("#ground").screenshot()
+    async def colours() -> set[str]:
+        swatch = "getComputedStyle(document.querySelector('.legend li')).getPropertyValue('--swatch')"
+        ground = "return map.getPaintProperty('ground', 'background-color')"
+        return {await page.evaluate(swatch), await in_map(page, ground)}
+
+    light = await colours()
     button = page.get_by_role("button", name="Dark")
     await button.click()
-    try:
-        await drawn(page, "Puerto Ángel")
-        assert await page.evaluate(swatch) != light[0]
-        assert await page.locator("#ground").screenshot() != light[1]
-    finally:
-        await button.click()
+    await drawn(page, "Puerto Ángel")
+    dark = await colours()
+    await button.click()
+    assert len(light | dark) == 4
     await page.get_by_label("Colours").select_option("Estado")
     await expect(page.get_by_role("list", name="Estados").get_by_role("listitem")).to_have_count(3)
 
 
-async def test_boundaries_are_equidistant_from_the_nearest_places(page: Page, base: str) -> None:
+async def test_boundaries_are_equidistant_from_the_nearest_places_and_may_be_hidden(page: Page, base: str) -> None:
     checkbox = page.get_by_role("checkbox", name="Approximate boundaries of municipios, deduced from their localities")
     await expect(checkbox).to_be_hidden()
-    await page.evaluate(NO_OUTLINES)
+    await in_map(page, NO_OUTLINES)
     await go(page, AT_A_BOUNDARY)
     await expect(checkbox).to_be_checked()
-    outlines = await page.evaluate(OUTLINES)
+    outlines = await in_map(page, OUTLINES)
     assert await axe_faults(page) == {}
     assert {"Municipio 001", "Asientos"} <= set(outlines["named"])
     assert len(outlines["lines"]) > 10
@@ -368,32 +333,15 @@ async def test_boundaries_are_equidistant_from_the_nearest_places(page: Page, ba
         one, other = nearest.values()
         assert one == pytest.approx(other, abs=40)  # a tile rounds a place to 9 m either way
         assert one < 8100
-
-
-async def test_hidden_boundaries_are_kept_in_the_url(page: Page) -> None:
-    await go(page, AT_A_BOUNDARY)
-    await page.evaluate(OUTLINES)
-    checkbox = page.get_by_role("checkbox", name="Approximate boundaries")
     await checkbox.uncheck()
-    await page.evaluate(NO_OUTLINES)
+    await in_map(page, NO_OUTLINES)
     await expect(page).to_have_url(re.compile("outlines=none"))
     await checkbox.check()
-    await page.evaluate(OUTLINES)
+    await in_map(page, OUTLINES)
     assert "outlines" not in page.url
     await go(page, f"{AT_A_BOUNDARY}&outlines=none")
     await expect(checkbox).not_to_be_checked()
-    await page.evaluate(NO_OUTLINES)
-
-
-async def test_scale_is_correct_at_the_centre_of_the_map(page: Page) -> None:
-    scale = page.locator(".maplibregl-ctrl-scale")
-    await expect(scale).to_have_text(re.compile(r"^10\s?km$"))
-    await go(page, AT_A_BOUNDARY)
-    await expect(scale).to_have_text(re.compile(r"^3\s?km$"))
-    box = await scale.bounding_box()
-    assert box is not None
-    metres_per_pixel = 40_075_017 * math.cos(math.radians(22.05)) / 512 / 2**11
-    assert box["width"] * metres_per_pixel == pytest.approx(3000, rel=0.05)
+    await in_map(page, NO_OUTLINES)
 
 
 # -- On other devices
@@ -411,7 +359,6 @@ async def test_shared_url_shows_the_same_on_a_dark_spanish_phone(browser: Browse
         await expect(other.get_by_label("Colorear por")).to_have_value("ambito")
         # The phone's panel covers a part of the map, which moves to show the place.
         assert re.search(r"#map=10/.*&color=ambito&place=203240025$", other.url)
-        await other.screenshot(path=SCREENSHOTS / "map-telephone.png")
         assert await axe_faults(other) == {}
         assert await other.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
         # MapLibre writes its view to the URL up to 0.3 s after a move, so a new view is read at once.
@@ -425,46 +372,24 @@ async def test_shared_url_shows_the_same_on_a_dark_spanish_phone(browser: Browse
         await drawn(other, "Oaxaca de Juárez")
 
 
-async def test_map_of_a_list_fits_its_places_and_passes_axe(browser: Browser, base: str) -> None:
-    async with visit(browser, base, **STILL) as page:
-        # Colours may change before the map has its style, when a shared place is read first; `visit` checks that the
-        # console stays empty.
-        await page.add_init_script("""
-            new MutationObserver((_, observer) => {
-                if (!document.getElementById("drawing")?.hidden) return;
-                observer.disconnect();
-                document.dispatchEvent(new Event("themechange"));
-            }).observe(document, { subtree: true, attributeFilter: ["hidden"] });
-        """)
-        await page.goto("/api/census/localidades/?format=api&municipio_id=20324&ambito=U")
-        await page.get_by_role("link", name="Show on the map").click()
-        await expect(page.locator(".chosen strong")).to_have_text("San Pedro Pochutla, Oaxaca · urban")
-        await drawn(page, "Puerto Ángel")
-        await expect(page.locator("#visible").get_by_role("button")).to_have_text(
-            ["San Pedro Pochutla", "Puerto Ángel"]
-        )
-        await page.get_by_role("button", name="Zoom out").click()
-        await expect(page).to_have_url(re.compile(r"#map="))
-        zoom, latitude, longitude = view_of(page)
-        assert zoom > 9
-        assert (latitude, longitude) == pytest.approx((15.707, -96.479), abs=0.05)
-        await page.locator("#visible").get_by_role("button", name="Puerto Ángel").click()
-        await expect(panel(page).locator(".open")).to_have_text("All about this place")
-        await page.screenshot(path=SCREENSHOTS / "map-desktop.png")
-        assert await axe_faults(page) == {}
-        assert await page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
-        await page.get_by_role("link", name="List", exact=True).click()
-        await expect(page.locator("p.amount")).to_have_text("2 records")
-
-
-async def test_link_from_a_place_marks_it_on_the_map(browser: Browser, base: str) -> None:
-    async with visit(browser, base, **STILL) as page:
-        await page.goto("/api/census/localidades/203240025/?format=api&release=2020-01")
-        await page.get_by_role("link", name="Show on the map").click()
-        await expect(panel(page).get_by_role("heading")).to_have_text("Puerto Ángel")
-        await drawn(page, "Playa Zipolite")
-        assert "release=2020-01" in page.url
-        assert await page.evaluate(MARKED) == [203240025]
+async def test_map_of_a_list_fits_its_places(context: BrowserContext) -> None:
+    page = await context.new_page()
+    await page.goto("/api/census/localidades/?format=api&municipio_id=20324&ambito=U")
+    await page.get_by_role("link", name="Show on the map").click()
+    await expect(page.locator(".chosen strong")).to_have_text("San Pedro Pochutla, Oaxaca · urban")
+    entry = await drawn(page, "Puerto Ángel")
+    await expect(page.locator("#visible").get_by_role("button")).to_have_text(["San Pedro Pochutla", "Puerto Ángel"])
+    await page.get_by_role("button", name="Zoom out").click()
+    await expect(page).to_have_url(re.compile(r"#map="))
+    zoom, latitude, longitude = view_of(page)
+    assert zoom > 9
+    assert (latitude, longitude) == pytest.approx((15.707, -96.479), abs=0.05)
+    await entry.click()
+    await expect(panel(page).locator(".open")).to_have_text("All about this place")
+    assert await page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+    await page.get_by_role("link", name="List", exact=True).click()
+    await expect(page.locator("p.amount")).to_have_text("2 records")
+    await page.close()
 
 
 async def test_list_shows_what_it_found_on_the_map(base: str) -> None:
@@ -482,69 +407,28 @@ async def test_list_shows_what_it_found_on_the_map(base: str) -> None:
         page = await parsed(f"{base}/api/census/localidades/{path}&format=api")
         links = [one.attributes["href"] for one in page.all("a") if one.text == "Show on the map"]
         assert links == ([f"/map{expected}"] if expected else []), path
+    assert all(link.attributes.get("href") for link in (await parsed(base + PAGE)).all("a"))
 
 
-async def test_missing_tiles_are_reported(browser: Browser, base: str) -> None:
-    async with visit(browser, base, errors=True, **STILL) as page:
-        await page.route("**/tiles/**", lambda route: route.abort())
+async def test_missing_tiles_are_reported(page: Page) -> None:
+    await page.route("**/tiles/**", lambda route: route.abort())
+    await go(page, "map=8/25/-110")
+    await expect(page.get_by_text("Part of the map could not be loaded.")).to_be_in_viewport()
+
+
+async def test_nothing_covers_or_cuts_the_whole(context: BrowserContext) -> None:
+    for width, height in ((320, 568), (1280, 800)):
+        page = await context.new_page()
+        await page.set_viewport_size({"width": width, "height": height})
         await page.goto(PAGE)
-        await expect(page.get_by_text("Part of the map could not be loaded.")).to_be_in_viewport()
-
-
-@pytest.mark.tail
-async def test_place_is_found_by_touch(browser: Browser, base: str) -> None:
-    async with visit(browser, base, permissions=CLIPBOARD, **STILL, **TOUCH) as page:
-        await page.goto(PAGE)
-        search = page.get_by_role("combobox", name="Find a place")
-        await search.tap()
-        await search.press_sequentially("zipol")
-        await page.get_by_role("option", name="Playa Zipolite, San Pedro Pochutla, Oaxaca").tap()
-        await assert_zipolite_is_shown(page)
-        await go(page, "map=12/15.666667/-96.491944")
-        await expect(panel(page)).to_be_hidden()
-        await drawn(page, "Puerto Ángel")
-        await assert_point_leads_to_its_place(page, touches=True)
-
-
-async def test_every_link_leads_somewhere_before_a_place_is_chosen(base: str) -> None:
-    async with httpx.AsyncClient(base_url=base) as client:
-        page = Parsed.of(await client.get(PAGE))
-    assert all(link.attributes.get("href") for link in page.all("a"))
-
-
-async def test_nothing_covers_or_cuts_the_whole(browser: Browser, base: str) -> None:
-    corners = """async () => {
-        const { shown } = await import(document.querySelector("script[src*='map.js']").src);
-        const { top } = document.getElementById("ground").getBoundingClientRect();
-        return shown.whole.map((corner) => shown.map.project(corner)).map(({ x, y }) => [x, y + top]);
-    }"""
-    sizes: list[ViewportSize] = [TELEPHONE, {"width": 320, "height": 568}, {"width": 1280, "height": 800}]
-    for size in sizes:
-        async with visit(browser, base, viewport=size, **STILL) as page:
-            await page.goto(PAGE)
-            (west, south), (east, north) = await page.evaluate(corners)
-            cards = page.locator("#visible, .legend")
-            visible, legend = [box for card in await cards.all() if (box := await card.bounding_box())]
-            assert west > 25
-            assert visible["y"] + visible["height"] < north
-            assert east < size["width"] - 60
-            assert south < legend["y"] or east < legend["x"]
-
-
-async def test_colours_of_the_legend_and_of_boundaries_are_told_apart(loaded: Loaded) -> None:
-    colours = """async (isDark) => {
-        const { legend, palette } = await import("/static/map_style.js");
-        const { line, ground } = palette(isDark);
-        return [...legend(isDark, "poblacion", []), line, ground].map((colour) => colour.match(/[0-9a-f]{2}/g));
-    }"""
-    for is_dark in (False, True):
-        found = [[int(part, 16) for part in colour] for colour in await loaded.page.evaluate(colours, is_dark)]
-        *towns, fewer, unknown, line, ground = found
-        for index, one in enumerate([fewer, unknown, line, ground], len(towns)):
-            for other in found[:index]:
-                assert math.dist(one, other) > 50, (one, other)
-        assert max(unknown) - min(unknown) < 10  # a grey
-        assert math.dist(fewer, unknown) > 100
+        (west, south), (east, north) = await in_map(page, CORNERS)
+        cards = page.locator("#visible, .legend")
+        visible, legend = [box for card in await cards.all() if (box := await card.bounding_box())]
+        assert west > 25
+        assert visible["y"] + visible["height"] < north
+        assert east < width - 60
+        assert south < legend["y"] or east < legend["x"]
+        await page.close()
 
 
 # -- Without a map

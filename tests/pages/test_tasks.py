@@ -86,15 +86,8 @@ async def test_thirty_names_are_matched_and_saved(page: Page, hand: Hand) -> Non
     assert [row["Clave INEGI (CVEGEO)"] for row in rows] == [one.cvegeo for one in NAMES]
 
 
+@pytest.mark.parametrize("hand", ["keyboard"], indirect=True)
 async def test_place_is_printed_on_one_page(page: Page) -> None:
     await page.goto("/api/census/localidades/140010071/")
     printed = await page.pdf(format="Letter")
     assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 1
-
-
-async def test_old_release_leads_to_the_present_one(page: Page, hand: Hand) -> None:
-    await page.goto("/api/census/localidades/140010071/?release=2020-01")
-    await expect(page.get_by_text("Está viendo la versión 2020-01")).to_be_in_viewport()
-    await press(page, page.get_by_role("link", name="Ir a la vigente (2021-01)"), hand)
-    await expect(page).to_have_url(re.compile(r"/localidades/140010071/$"))
-    await expect(page.get_by_text("Está viendo la versión")).to_have_count(0)

@@ -9,7 +9,17 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import Browser, ConsoleMessage, Page, Request, Route, ViewportSize, async_playwright, expect
+from playwright.async_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Request,
+    Route,
+    ViewportSize,
+    async_playwright,
+    expect,
+)
 
 from tests.support.machine import needed
 from tests.support.waiting import PATIENCE
@@ -46,15 +56,15 @@ async def launched(*arguments: str) -> AsyncIterator[Browser]:
 
 
 @asynccontextmanager
-async def visit(
+async def watched(
     browser: Browser,
     base: str,
     *,
     errors: bool = False,
     service: str | None = None,
     **options: Any,  # noqa: ANN401  # passed on
-) -> AsyncIterator[Page]:
-    """Open a page; fail at the end if it wrote to the console or sent a request elsewhere.
+) -> AsyncIterator[BrowserContext]:
+    """Open a context; fail at the end if a page of it wrote to the console or sent a request elsewhere.
 
     With `errors`, the console may report responses with an error status. `service` is another origin for requests.
     """
@@ -75,10 +85,17 @@ async def visit(
     context.on("dialog", lambda dialog: wrong.append(f"dialog: {dialog.message}"))
     context.set_default_timeout(_PATIENCE_MS)
     try:
-        yield await context.new_page()
+        yield context
     finally:
         await context.close()
     assert wrong == [], wrong
+
+
+@asynccontextmanager
+async def visit(browser: Browser, base: str, **options: Any) -> AsyncIterator[Page]:  # noqa: ANN401  # passed on
+    """Open a page in a context of its own, which is `watched`."""
+    async with watched(browser, base, **options) as context:
+        yield await context.new_page()
 
 
 class Held:

@@ -75,6 +75,5 @@ WITHDRAWN = (Withdrawn(270030099, "El Zapote", "Centla"), Withdrawn(270040098, "
 
 
 def open_index(folder: Path) -> NameIndex:
-    """Build the index of these places in a folder, and open it."""
     build_index(folder / "names", PLACES, WITHDRAWN)
     return NameIndex(folder / "names")

@@ -28,44 +28,36 @@ from tests.support.machine import reachable_folder
 from tests.support.names import open_index
 from tests.support.pooler import pooling_the_service
 from tests.support.postgres import alembic_config, execute, new_database, template
-from tests.support.run_folder import cache_folder, run_folder, share
 from tests.support.servers import Installation
 from tests.support.waiting import in_thread
-from tests.support.wire import ROOT, await_names, serving
+from tests.support.wire import ROOT, RUN_FOLDER, await_names, cache_folder, run_folder, serving
 
-# The same examples in every run, without a deadline, because the machine may be busy.
-hypothesis_settings.register_profile("project", deadline=None, derandomize=True, database=None, max_examples=50)
+# The same examples in every run of `make test`; more, and different ones, in `make tail`, which prints one that fails.
+for profile, derandomized, examples in (
+    ("project", True, 50), ("quick", True, 20), ("tail", "CI" in os.environ, 300), ("night", False, 1000),
+):  # fmt: skip
+    hypothesis_settings.register_profile(
+        profile, deadline=None, derandomize=derandomized, database=None, max_examples=examples, print_blob=True
+    )
 hypothesis_settings.load_profile("project")
-hypothesis_settings.register_profile("quick", deadline=None, derandomize=True, database=None, max_examples=20)
-# More examples, and different ones in every run of `make tail`; a failing one is printed for reproduction.
-hypothesis_settings.register_profile(
-    "tail", deadline=None, derandomize="CI" in os.environ, database=None, max_examples=300, print_blob=True
-)
-hypothesis_settings.register_profile("night", deadline=None, database=None, max_examples=1000, print_blob=True)
 
 # The folders that take longest go first, so that the processes of `make test` end together.
 COSTLIEST = ("processes", "deploy", "pages", "importer", "http", "unit", "bulk", "names")
-NICENESS = 19  # as `import`, `match` and `export` set it
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Set what the tests' commands inherit.
-
-    They run at the lowest priority, or commands that lower their own would starve behind the other tests. They
-    obey Ctrl-C, which a shell has background jobs such as `make test &` ignore.
-    """
-    os.nice(NICENESS)
+    """Set what the tests' commands inherit: the run's folder, a priority, and obedience to Ctrl-C."""
+    os.nice(19)  # as `import`, `match` and `export` set it, which would starve behind other tests
     Golden.regenerates = config.getoption("--regen")
     if not hasattr(config, "workerinput"):  # the main process
         folder = ExitStack()
-        share(folder.enter_context(reachable_folder()))
+        os.environ[RUN_FOLDER] = str(folder.enter_context(reachable_folder()))
         config.add_cleanup(folder.close)
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell has background jobs such as `make test &`
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add --pooler, which connects the tests' services through PgBouncer, and --regen, which writes golden files."""
     parser.addoption("--regen", action="store_true", help="write the golden files that differ (look at the diff)")
     parser.addoption("--pooler", choices=["session", "transaction"], help="put PgBouncer between services and Postgres")
 
@@ -88,9 +80,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Exclude the modules and tests loaded so far from garbage collections."""
     gc.collect()
-    gc.freeze()
+    gc.freeze()  # garbage collections need not look at modules and tests
 
 
 @pytest.fixture(scope="session", autouse=True)

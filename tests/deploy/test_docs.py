@@ -1,7 +1,6 @@
-"""The guides work step by step, and the reference lists exactly what exists."""
+"""The guides work step by step, the reference lists exactly what exists, and the Spanish pages say it too."""
 
 import re
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,22 +16,13 @@ from tests.deploy.guides import DOCS, SERVICE, blocks_of, follow
 from tests.support.wire import ROOT
 
 DATABASE = "postgresql://localidades:localidades@127.0.0.1:5432/localidades"
+PAGES = sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
+ENGLISH = [page for page in PAGES if not page.startswith("es/")]
 
 
-def pages() -> list[str]:
-    return sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
-
-
-# Spanish pages have the same blocks (test_translation); test_production runs those of one guide.
-ELSEWHERE = "guides/production.md"
-TRIED = [page for page in pages() if not page.startswith("es/") and page != ELSEWHERE and blocks_of(page)]
-
-
-# -- The guides
-
-
+# test_production runs the blocks of its guide; those of the Spanish pages are the same.
 @pytest.mark.tail
-@pytest.mark.parametrize("page", TRIED)
+@pytest.mark.parametrize("page", [one for one in ENGLISH if one != "guides/production.md" and blocks_of(one)])
 def test_guide_steps_print_what_they_show(page: str, demo_service: str, empty_database: str, clone: Path) -> None:
     for block in blocks_of(page):
         text = block.text.replace(SERVICE, demo_service.removeprefix("http://"))
@@ -56,55 +46,49 @@ def rows(text: str) -> list[list[str]]:
     return [[re.sub("^`([^`]*)`$", r"\1", cell.strip()) for cell in line.strip("|").split("|")] for line in lines]
 
 
-def sections(text: str) -> dict[str, str]:
+def sections(name: str) -> dict[str, str]:
     """Return the text below each heading that is code, such as ## `x`."""
-    parts = re.split(r"^## (.*)$", text, flags=re.MULTILINE)
+    parts = re.split(r"^## (.*)$", reference(name), flags=re.MULTILINE)
     return {head.strip("`"): body for head, body in zip(parts[1::2], parts[2::2], strict=True) if head.startswith("`")}
 
 
 def test_reference_has_every_setting_and_its_default() -> None:
     documented = {name: default for name, default, _ in rows(reference("settings"))}
-    expected = {}
-    for name, field in Settings.model_fields.items():
-        variable = "DATABASE_URL" if name == "database_url" else PREFIX + name.upper()
-        expected[variable] = "unset" if field.default is None else str(field.default)
-        if field.default_factory is default_data_dir:
-            expected[variable] = documented[variable]
-            assert "/var/lib/localidades-api" in documented[variable]
-    assert documented == expected
+    expected = {
+        "DATABASE_URL" if name == "database_url" else PREFIX + name.upper(): str(field.default)
+        for name, field in Settings.model_fields.items()
+        if field.default_factory is not default_data_dir
+    }
+    assert "/var/lib/localidades-api" in documented.pop(f"{PREFIX}DATA_DIR")
+    assert {name: "None" if default == "unset" else default for name, default in documented.items()} == expected
 
 
-def _commands(group: typer.core.TyperGroup) -> Iterator[tuple[str, Any]]:
-    """Yield every command with its full name."""
+def _commands(group: Any, above: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401  # a command or a group
     for name, command in group.commands.items():
-        yield name, command
+        yield above + name, command
         if isinstance(command, typer.core.TyperGroup):
-            yield from ((f"{name} {below}", one) for below, one in _commands(command))
+            yield from _commands(command, f"{above}{name} ")
 
 
 def test_reference_has_every_command_and_option() -> None:
-    group = typer.main.get_command(command_line)
-    assert isinstance(group, typer.core.TyperGroup)
-    documented = sections(reference("commands"))
-    commands = dict(_commands(group))
-    assert set(documented) == set(commands)
-    for name, command in commands.items():
-        words = {word for parameter in command.params for word in (*parameter.opts, *parameter.secondary_opts)}
-        assert {cells[0] for cells in rows(documented[name])} == words - {"--help"}, name
+    expected = {
+        name: {word for one in command.params for word in (*one.opts, *one.secondary_opts)} - {"--help"}
+        for name, command in _commands(typer.main.get_command(command_line))
+    }
+    assert {name: {cells[0] for cells in rows(text)} for name, text in sections("commands").items()} == expected
 
 
 def test_reference_has_every_address_and_parameter() -> None:
-    operations = {
-        path if method == "get" else f"{method.upper()} {path}": operation
+    expected = {
+        f"{method.upper()} {path}".removeprefix("GET "): {one["name"] for one in operation.get("parameters", ())}
         for path, methods in create_app(Settings()).openapi()["paths"].items()
         for method, operation in methods.items()
     }
-    documented = sections(reference("parameters"))
-    assert set(documented) == set(operations)
-    for path, operation in operations.items():
-        prose = "\n".join(line for line in documented[path].splitlines() if not line.startswith("|"))
-        named = {cells[0] for cells in rows(documented[path])} | set(re.findall(r"`([a-z_]+)`", prose))
-        assert named == {one["name"] for one in operation.get("parameters", ())}, path
+    documented = {}
+    for path, text in sections("parameters").items():
+        prose = re.sub(r"^\|.*", "", text, flags=re.MULTILINE)
+        documented[path] = {cells[0] for cells in rows(text)} | set(re.findall(r"`([a-z_]+)`", prose))
+    assert documented == expected
 
 
 def test_reference_has_every_problem_type() -> None:
@@ -112,23 +96,24 @@ def test_reference_has_every_problem_type() -> None:
     assert documented == {error.slug: str(int(error.status)) for error in answerable()}
 
 
-# -- The site
-
-
 def test_every_page_is_in_the_navigation() -> None:
-    config = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]
-
-    def listed(entries: list[Any]) -> Iterator[str]:
-        for entry in entries:
-            if isinstance(entry, str):
-                yield entry
-            else:
-                for value in entry.values():
-                    yield from listed(value if isinstance(value, list) else [value])
-
-    assert sorted(listed(config["nav"])) == pages()
+    assert sorted(re.findall(r'"([^"]+\.md)"', (ROOT / "zensical.toml").read_text(encoding="utf-8"))) == PAGES
 
 
-def test_site_loads_no_fonts_from_elsewhere() -> None:
-    config = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]
-    assert config["theme"]["font"] is False
+# -- The translation
+
+_BLOCK = re.compile(r"(?:^ *<!-- tried[^\n]*-->\n)?^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
+
+
+def outline(page: Path) -> tuple[list[str], list[str]]:
+    """Return the levels of a page's headings, and its code blocks with their marks."""
+    text = page.read_text(encoding="utf-8")
+    levels = re.findall(r"^(#+) ", _BLOCK.sub("", text), re.MULTILINE)
+    return levels, [found[0] for found in _BLOCK.finditer(text)]
+
+
+def test_translations_have_the_same_pages_headings_and_code() -> None:
+    translated = [page for page in ENGLISH if not page.startswith("decisions/")]
+    assert [page for page in PAGES if page.startswith("es/")] == [f"es/{page}" for page in translated]
+    pairs = {DOCS / "es" / page: DOCS / page for page in translated} | {ROOT / "README.es.md": ROOT / "README.md"}
+    assert [str(spanish) for spanish, english in pairs.items() if outline(spanish) != outline(english)] == []

@@ -1,8 +1,8 @@
 """The service and its commands behind a real PgBouncer, with the configuration of deploy/."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -11,132 +11,94 @@ import asyncpg
 import pytest
 from sqlalchemy import text
 
-from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.releases import get_release_snapshot
 from localidades_api.database.sessions import session_settings
 from localidades_api.errors import DatabaseUnavailableError
 from tests.support.catalogue import many, write_catalogue
-from tests.support.pooler import pooling
+from tests.support.pooler import Pooler, pooling
 from tests.support.postgres import execute, new_database, out_of_reach, own_name
 from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, ask, await_names, environment, run, serving
 
 pytestmark = pytest.mark.tail
 
-BOTH_MODES = pytest.mark.parametrize("mode", ["session", "transaction"])
 
-
-def address_of(server: str) -> str:
-    """Return the socket of the run's Postgres in the form that `pooling` takes."""
-    options = parse_qs(urlsplit(server).query)
-    return f"{options['host'][0]}:{options['port'][0]}"
-
-
-@contextmanager
-def reader_of(url: str) -> Iterator[str]:
-    """Create a reader of a database with `roles`, and yield its name."""
-    reader, importer = own_name("pooled_reader"), own_name("pooled_importer")
-    ended = run("roles", "--reader", reader, "--importer", importer, env=environment(url))
-    assert (ended.returncode, ended.stderr) == (0, ""), ended.stderr
-    yield reader
+def before(server: str, **options: Any) -> AbstractContextManager[Pooler]:  # noqa: ANN401  # passed on
+    """Run PgBouncer in front of the run's Postgres."""
+    address = parse_qs(urlsplit(server).query)
+    return pooling(f"{address['host'][0]}:{address['port'][0]}", **options)
 
 
 # -- Statements
 
 
-@BOTH_MODES
-def test_pooler_does_not_change_responses(server: str, seeded: str, live_server: str, mode: str) -> None:
-    with (
-        new_database(server, seeded) as url,
-        reader_of(url) as reader,
-        pooling(address_of(server), roles=[reader], mode=mode) as pooler,
-        serving(pooler.url(url, reader)) as live,
-    ):
+def test_pooler_does_not_change_responses(server: str, seeded_database: str, live_server: str) -> None:
+    reader, importer = own_name("pooled_reader"), own_name("pooled_importer")
+    ended = run("roles", "--reader", reader, "--importer", importer, env=environment(seeded_database))
+    assert (ended.returncode, ended.stderr) == (0, "")
+    with before(server, roles=[reader]) as pooler, serving(pooler.url(seeded_database, reader)) as live:
         await_names(live.base)
         for target in (f"{LOCALIDADES}?page=2", f"{LOCALIDADES}10010001/", f"{LOCALIDADES}?search=ninguno"):
             assert ask(live.base, target).body == ask(live_server, target).body
 
 
-@BOTH_MODES
-async def test_statements_stay_in_their_transaction(server: str, seeded_database: str, mode: str) -> None:
-    """Eight connections share two sessions, and each statement gets its own result, even after errors."""
-    size = 2 if mode == "transaction" else 8
-    with pooling(address_of(server), mode=mode, default_pool_size=size) as pooler:
-        database = Database.for_reading(pooler.url(seeded_database), pool_size=8, timeout=1.9)
-        try:
-            await asyncio.gather(*(ask_in_turn(database, number) for number in range(8)))
-        finally:
-            await database.dispose()
-
-
-async def ask_in_turn(database: Database, number: int) -> None:
-    for other in range(50):
-        product = (await database.fetch(text(f"SELECT :a * {number}"), {"a": other}))[0][0]
-        assert product == number * other
-        if other % 10 == 0:
-            with pytest.raises(DatabaseUnavailableError):
-                await database.fetch(text("SELECT nonesuch(1)"))
-
-
-async def current_of(database: Database) -> Release:
-    release = (await get_release_snapshot(database)).current
-    assert release is not None
-    return release
-
-
-async def count_localities(database: Database, release: Release) -> object:
-    """Return the only value of a checked statement."""
-    statement = text("SELECT localities FROM releases WHERE id = :id")
-    rows = await database.fetch_from(release, statement, {"id": release.id})
-    return rows[0][0]
-
-
 @asynccontextmanager
-async def reading_through_one_session(server: str, url: str, deadline: float = 1.9) -> AsyncIterator[Database]:
-    """Yield a database with one connection through a pooler with one session, as a superuser."""
-    with pooling(address_of(server), default_pool_size=1) as pooler:
-        database = Database.for_reading(pooler.url(url), pool_size=1, timeout=deadline)
-        try:
-            yield database
-        finally:
-            await database.dispose()
+async def reading(pooler: Pooler, url: str, size: int = 1, deadline: float = 1.9) -> AsyncIterator[Database]:
+    """Yield a database behind a pooler, as a superuser."""
+    database = Database.for_reading(pooler.url(url), pool_size=size, timeout=deadline)
+    try:
+        yield database
+    finally:
+        await database.dispose()
 
 
-async def test_statements_are_unnamed(server: str, seeded_database: str) -> None:
-    """A named statement might be that of another process."""
-    async with reading_through_one_session(server, seeded_database) as database:
-        release = await current_of(database)
-        await count_localities(database, release)
-        assert await database.fetch(text("SELECT name FROM pg_prepared_statements")) == []
+@pytest.mark.parametrize(("mode", "sessions"), [("session", 8), ("transaction", 2)])
+async def test_statements_stay_in_their_transaction(
+    server: str, seeded_database: str, mode: str, sessions: int
+) -> None:
+    """Eight connections share two sessions, and each statement gets its own result, even after errors."""
+
+    async def ask_in_turn(number: int) -> None:
+        for other in range(50):
+            assert (await database.fetch(text(f"SELECT :a * {number}"), {"a": other}))[0][0] == number * other
+            if other % 10 == 0:
+                with pytest.raises(DatabaseUnavailableError):
+                    await database.fetch(text("SELECT nonesuch(1)"))
+
+    with before(server, mode=mode, default_pool_size=sessions) as pooler:
+        async with reading(pooler, seeded_database, 8) as database:
+            await asyncio.gather(*map(ask_in_turn, range(8)))
 
 
-async def test_release_of_a_recreated_database_is_noticed(server: str, seeded_database: str) -> None:
-    async with reading_through_one_session(server, seeded_database) as database:
-        release = await current_of(database)
-        assert await count_localities(database, release) == 132
-        execute(seeded_database, "UPDATE releases SET published_at = published_at + interval '1 second'")
-        with pytest.raises(DatabaseUnavailableError, match="does not have the requested release"):
-            await count_localities(database, release)
+async def test_statements_are_unnamed_and_check_their_release(server: str, seeded_database: str) -> None:
+    """A named statement might be that of another process, and the database may be another than before."""
+    with before(server, default_pool_size=1) as pooler:
+        async with reading(pooler, seeded_database) as database:
+            release = (await get_release_snapshot(database)).current
+            assert release is not None
+            counted = (release, text("SELECT localities FROM releases WHERE id = :id"), {"id": release.id})
+            assert (await database.fetch_from(*counted))[0][0] == 132
+            assert await database.fetch(text("SELECT name FROM pg_prepared_statements")) == []
+            execute(seeded_database, "UPDATE releases SET published_at = published_at + interval '1 second'")
+            with pytest.raises(DatabaseUnavailableError, match="does not have the requested release"):
+                await database.fetch_from(*counted)
 
 
 @pytest.mark.parametrize("deadline", [1.9, 60])
 async def test_transactions_are_read_only_with_timeouts(server: str, seeded_database: str, deadline: float) -> None:
-    async with reading_through_one_session(server, seeded_database, deadline) as database:
-        expected = {
-            **session_settings(deadline),
-            "transaction_read_only": "on",
-            "plan_cache_mode": "force_custom_plan",
-        }
-        statement = text("SELECT name, setting FROM pg_settings WHERE name = ANY(CAST(:names AS text[]))")
-        found = await database.fetch(statement, {"names": [*expected]})
-        assert {row.name: row.setting for row in found} == expected
-        with pytest.raises(DatabaseUnavailableError, match="read-only"):
-            await database.fetch(text("DELETE FROM releases RETURNING id"))
+    expected = {**session_settings(deadline), "transaction_read_only": "on", "plan_cache_mode": "force_custom_plan"}
+    statement = text("SELECT name, setting FROM pg_settings WHERE name = ANY(CAST(:names AS text[]))")
+    with before(server, default_pool_size=1) as pooler:
+        async with reading(pooler, seeded_database, deadline=deadline) as database:
+            found = await database.fetch(statement, {"names": [*expected]})
+            assert {row.name: row.setting for row in found} == expected
+            with pytest.raises(DatabaseUnavailableError, match="read-only"):
+                await database.fetch(text("DELETE FROM releases RETURNING id"))
 
 
 def test_service_recovers_when_the_database_is_back(server: str, seeded_database: str) -> None:
-    with pooling(address_of(server)) as pooler, serving(pooler.url(seeded_database)) as live:
+    with before(server) as pooler, serving(pooler.url(seeded_database)) as live:
         assert ask(live.base, LOCALIDADES).status == 200
         not_cached = f"{LOCALIDADES}10010002/"
         with out_of_reach(server, seeded_database):
@@ -161,7 +123,7 @@ def test_service_recovers_when_the_database_is_back(server: str, seeded_database
 async def test_pooler_error_is_explained(
     server: str, seeded_database: str, settings: dict[str, Any], query: str | None, sentence: str
 ) -> None:
-    with pooling(address_of(server), **settings) as pooler:
+    with before(server, **settings) as pooler:
         url = pooler.url(seeded_database)
         database = Database.for_reading(url.partition("?")[0] + f"?{query}" if query else url, pool_size=1, timeout=1.9)
         others = [await asyncpg.connect(url.partition("?")[0], ssl=False, statement_cache_size=0) for _ in range(2)]
@@ -176,29 +138,22 @@ async def test_pooler_error_is_explained(
 
 
 def test_unknown_user_or_database_is_explained(server: str, seeded_database: str) -> None:
-    with pooling(address_of(server)) as pooler:
+    with before(server) as pooler:
         ended = run("releases", env=environment(pooler.url(seeded_database, "nobody_knows")))
-        assert ended.returncode != 0
-        assert "The pooler refuses this user" in ended.stderr
+    assert ended.returncode != 0
+    assert "The pooler refuses this user" in ended.stderr
 
 
 # -- Writing
 
 
-@pytest.mark.parametrize(
-    "words",
-    [("migrate",), ("import", "FILE"), ("releases", "publish", "2020-01"), ("roles",)],
-    ids=" ".join,
-)
-def test_writing_commands_are_refused_in_transaction_mode(
-    server: str, seeded_database: str, tmp_path: Path, words: tuple[str, ...]
-) -> None:
-    file = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", many(140))
-    with pooling(address_of(server)) as pooler:
-        given = [str(file) if word == "FILE" else word for word in words]
-        ended = run(*given, env=environment(pooler.url(seeded_database)))
-        assert ended.returncode == 1
-        assert "give this command the address of Postgres itself" in ended.stderr
+def test_writing_commands_are_refused_in_transaction_mode(server: str, seeded_database: str, tmp_path: Path) -> None:
+    file = str(write_catalogue(tmp_path / "catun_localidad_2021-01.csv", many(140)))
+    with before(server) as pooler:
+        for words in (["migrate"], ["import", file], ["releases", "publish", "2020-01"], ["roles"]):
+            ended = run(*words, env=environment(pooler.url(seeded_database)))
+            assert ended.returncode == 1
+            assert "give this command the address of Postgres itself" in ended.stderr
     assert execute(seeded_database, "SELECT name FROM releases")[0] == [("2020-01",)]
 
 
@@ -206,7 +161,7 @@ def test_writing_commands_work_in_session_mode(server: str, tmp_path: Path) -> N
     first, second = (
         write_catalogue(tmp_path / f"catun_localidad_{year}-01.csv", many(132 + year)) for year in (2020, 2021)
     )
-    with new_database(server) as url, pooling(address_of(server), mode="session") as pooler:
+    with new_database(server) as url, before(server, mode="session") as pooler:
         env = environment(pooler.url(url), LOCALIDADES_SEED=str(first))
         for command in (["migrate"], ["import", str(second)], ["releases", "retire", "2020-01"]):
             ended = run(*command, env=env)

@@ -3,23 +3,25 @@
 import os
 import pwd
 import re
+import shlex
 import shutil
 import socket
 import subprocess
 import zipfile
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from localidades_api.embedded_postgres.binaries import Account, run_as
 from localidades_api.embedded_postgres.data_directory import choose_account
-from tests.deploy.guides import DOCS, SERVICE, blocks_of, follow
+from tests.deploy.guides import SERVICE, blocks_of, follow
 from tests.deploy.nginx import copy_distribution, reload_with_tls, running_distribution
-from tests.deploy.systemd import Service, read_service
 from tests.support.catalogue import many, write_catalogue
 from tests.support.http_server import Request, Response, http_server
 from tests.support.machine import needed, reachable_folder
@@ -30,9 +32,6 @@ INEGI = "https://www.inegi.org.mx/contenidos/app/ageeml/catun_localidad.zip"
 BINARIES = Path("/usr/lib/postgresql/15/bin")
 HOST = "localidades.example.mx"
 SYSTEMCTL = r"^(?:nginx -t && )?(systemctl .*)$"
-# Commands that a test can't run.
-OF_THE_MACHINE = r"^(?:apt-get|useradd|systemctl|nginx -t && systemctl|certbot|ln -s /etc/letsencrypt\S*) .*$"
-RELEASES = "SELECT name FROM releases ORDER BY id"
 ROLES = ("postgres", "localidades_reader", "localidades_importer")
 # Of a new machine.
 FOLDERS = ("etc/ssl/certs", "etc/systemd/system", "opt", "usr/local/bin", "var/cache", "var/lib")
@@ -40,8 +39,7 @@ FOLDERS = ("etc/ssl/certs", "etc/systemd/system", "opt", "usr/local/bin", "var/c
 SUDO = '#!/bin/sh\n[ "$1" = -u ] || exit 64\nuser=$2; shift 2\nexec env PGUSER="$user" "$@"\n'
 
 
-@dataclass(frozen=True)
-class Postgres:
+class Postgres(NamedTuple):
     """A running server: the folder of its socket, its port, its certificate, and how to restart it."""
 
     folder: Path
@@ -92,6 +90,14 @@ def make_certificate(data: Path, account: Account | None) -> Path:
     return data / "server.crt"
 
 
+class Service(NamedTuple):
+    """A unit of deploy/ that runs commands one after the other."""
+
+    commands: list[list[str]]
+    variables: dict[str, str]
+    success: set[int]  # exit codes
+
+
 @dataclass(frozen=True)
 class Machine:
     """A new machine below a folder, with replacements for the guide's addresses."""
@@ -108,24 +114,40 @@ class Machine:
         return re.sub(r"(?<![\w.])/(etc|opt|usr/local|var)/", rf"{self.root}/\1/", text)
 
     def read(self, path: str) -> str | None:
-        """Return the text of a file of the machine, or None."""
         file = Path(self.own(path))
         return file.read_text(encoding="utf-8") if file.exists() else None
 
-    def own_variables(self, service: Service) -> dict[str, str]:
-        """Return the environment of a unit."""
-        return {name: self.own(value) for name, value in service.variables.items()} | {"PGUSER": service.user}
+    def service(self, unit: str) -> Service:
+        """Read a unit as systemd does, with this machine's paths and addresses."""
+        text = (ROOT / "deploy" / "systemd" / f"{unit}.service").read_text(encoding="utf-8")
+        found: dict[str, list[str]] = defaultdict(list)
+        for name, value in re.findall(r"^(\w+)=(.*)$", text, re.MULTILINE):
+            found[name].append(value)
+        lines = found["Environment"]
+        for path in found["EnvironmentFile"]:
+            given = self.read(path.removeprefix("-"))
+            assert given is not None or path.startswith("-"), path
+            lines += (given or "").splitlines()
+        variables = dict(line.split("=", 1) for line in lines if re.match(r"\w+=", line))
+        for name in found["StateDirectory"]:
+            variables["STATE_DIRECTORY"] = f"/var/lib/{name}"
+
+        def own(word: str) -> str:
+            named = re.sub(r"\$\{(\w+)\}", lambda given: variables[given[1]], word)
+            return self.own(named.replace("$$", "$").replace("%%", "%"))
+
+        commands = [[own(word) for word in shlex.split(command)] for command in found["ExecStart"]]
+        settings = {name: self.own(value) for name, value in variables.items()} | {"PGUSER": found["User"][0]}
+        return Service(commands, settings, {0, *map(int, found["SuccessExitStatus"])})
 
     def import_release(self) -> None:
         """Run the unit of the timer."""
-        service = read_service("localidades-import.service", self.read)
-        variables = environment() | self.variables | self.own_variables(service)
+        service = self.service("localidades-import")
         for words in service.commands:
-            ended = subprocess.run([self.own(word) for word in words], env=variables, check=False)
+            ended = subprocess.run(words, env=environment() | self.variables | service.variables, check=False)
             assert ended.returncode in service.success
 
     def start(self, command: str, stack: ExitStack) -> None:
-        """Emulate a systemctl command."""
         unit = command.rsplit(maxsplit=1)[-1]
         if unit == "postgresql":
             self.postgres.restart()
@@ -140,12 +162,10 @@ class Machine:
             self.import_release()
             self.import_release()  # the same file
         elif unit != "daemon-reload":
-            service = read_service(f"{unit}.service", self.read)
-            (serving_command,) = service.commands
-            words = [self.own(word) for word in serving_command]
-            settings = self.variables | self.own_variables(service)
-            program, serve, *options = words
+            service = self.service(unit)
+            ((program, serve, *options),) = service.commands
             assert serve == "serve"
+            settings = self.variables | service.variables
             live = stack.enter_context(serving(settings["DATABASE_URL"], *options, command=[program], **settings))
             self.addresses[SERVICE] = live.base.removeprefix("http://")
 
@@ -203,17 +223,9 @@ def test_production_guide_gives_a_working_service(machine: Machine) -> None:
 
         assert ask("SELECT localities FROM releases ORDER BY id") == ["132", "135"]
         kept = sorted((machine.root / "var" / "lib" / "localidades-api").glob("catun_localidad_*"))
-        assert [path.name for path in kept] == [f"catun_localidad_{name}.zip" for name in ask(RELEASES)]
+        releases = ask("SELECT name FROM releases ORDER BY id")
+        assert [path.name for path in kept] == [f"catun_localidad_{name}.zip" for name in releases]
         assert ask("SELECT DISTINCT tableowner FROM pg_tables WHERE schemaname = 'public'") == ["localidades_importer"]
         service = "FROM pg_stat_activity JOIN pg_stat_ssl USING (pid) WHERE application_name = 'localidades-api'"
         assert ask(f"SELECT DISTINCT usename {service}") == ["localidades_reader"]
         assert ask(f"SELECT DISTINCT ssl {service} AND client_addr IS NOT NULL") == ["t"]
-
-
-def test_every_block_of_the_production_guide_is_accounted_for() -> None:
-    text = (DOCS / GUIDE).read_text(encoding="utf-8")
-    assert len(blocks_of(GUIDE)) == len(re.findall(r"^```\w+$", text, re.MULTILINE))
-    for block in blocks_of(GUIDE):
-        of_root = re.findall(OF_THE_MACHINE, block.text, re.MULTILINE)
-        assert block.is_tried == (not of_root), block.text
-        assert block.is_tried or of_root == block.text.splitlines()

@@ -13,10 +13,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.deploy.guides import SERVICE, Block, assert_prints, blocks_of, shell, steps_of
+from tests.deploy.guides import SERVICE, assert_prints, blocks_of, shell, steps_of
 from tests.support.catalogue import many, write_catalogue
 from tests.support.embedded import copy_clone, find_processes, lend_folder
-from tests.support.http_server import Request, Response, http_server
+from tests.support.http_server import Response, at_paths, http_server
 from tests.support.machine import free_port
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import ROOT, await_end_of_group, await_names, environment
@@ -25,12 +25,11 @@ pytestmark = pytest.mark.tail
 
 INEGI = "https://www.inegi.org.mx/contenidos/app/ageeml/catun_localidad.zip"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-STEPS = blocks_of("../README.md")
 
 
-def step(words: str) -> Block:
+def step(words: str) -> str:
     """Return the block of README that contains these words."""
-    (found,) = [block for block in STEPS if words in block.text]
+    (found,) = [block.text for block in blocks_of("../README.md") if words in block.text]
     return found
 
 
@@ -57,7 +56,7 @@ def clone() -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def printed(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Start the service as README does, on a free port; yield its output, and stop it with Ctrl-C."""
-    script = step("make run").text.replace("make run", f"make run PORT={free_port()}")
+    script = step("make run").replace("make run", f"make run PORT={free_port()}")
     log = tmp_path_factory.mktemp("run") / "log"
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -90,43 +89,31 @@ def service(printed: str) -> str:
     return str(address)
 
 
-def test_addresses_printed_by_make_run_answer(printed: str, clone: Path) -> None:
-    for name in ("list", "site", "docs"):
-        (address,) = re.findall(rf"^  {name} +(\S+)$", printed, re.MULTILINE)
-        assert httpx.get(address, follow_redirects=True).status_code == 200
+def test_addresses_printed_by_make_run_and_links_in_the_readme_work(printed: str, service: str, clone: Path) -> None:
     assert f"  data     {clone.resolve() / '.data'}\n" in printed
     assert list(clone.glob(".data/cluster-*/PG_VERSION"))
+    await_names(service)
+    addresses = {service + path for path in re.findall(rf"http://{SERVICE}([^)>'\s`]*)", README)}
+    assert len(addresses) >= 10
+    addresses |= set(re.findall(r"^  (?:list|site|docs) +(\S+)$", printed, re.MULTILINE))
+    found = {address: httpx.get(address, follow_redirects=True).status_code for address in addresses}
+    assert found == dict.fromkeys(addresses, 200)
 
 
 def test_examples_in_the_readme_print_what_they_show(service: str, clone: Path) -> None:
-    shown = step("$ curl")
-    text = shown.text.replace(SERVICE, service.removeprefix("http://"))
-    for command, answer in steps_of(text):
+    for command, answer in steps_of(step("$ curl").replace(SERVICE, service.removeprefix("http://"))):
         assert_prints(command, answer, clone)
-
-
-def test_demo_links_in_the_readme_work(service: str) -> None:
-    await_names(service)
-    paths = set(re.findall(rf"http://{SERVICE}([^)>'\s`]*)", README))
-    assert len(paths) >= 10
-    found = {path: httpx.get(service + path, follow_redirects=True).status_code for path in paths}
-    assert found == dict.fromkeys(paths, 200)
 
 
 # This test comes last, because it replaces the demo.
 def test_import_from_a_url_replaces_the_demo(service: str, clone: Path, tmp_path: Path) -> None:
-    table = write_catalogue(tmp_path / "AGEEML_utf.csv", many(135))
-    with zipfile.ZipFile(tmp_path / "catun_localidad.zip", "w") as archive:
+    table, packed = write_catalogue(tmp_path / "AGEEML_utf.csv", many(135)), tmp_path / "catun_localidad.zip"
+    with zipfile.ZipFile(packed, "w") as archive:
         archive.write(table, table.name)
-    packed = (tmp_path / "catun_localidad.zip").read_bytes()
-
-    def respond(request: Request) -> Response:
-        return Response(packed) if request.target == "/catun_localidad.zip" else Response(status=404)
-
-    script = step("localidades-api import").text
+    script = step("localidades-api import")
     assert INEGI in script
-    with http_server(respond) as inegi:
-        script = script.replace(INEGI, f"{inegi}/catun_localidad.zip")
+    with http_server(at_paths({f"/{packed.name}": Response(packed.read_bytes())})) as inegi:
+        script = script.replace(INEGI, f"{inegi}/{packed.name}")
         shell(script, clone, PYTHONPATH=str(clone / "src"), PATH=os.environ["PATH"])
     served = httpx.get(f"{service}/api/census/releases/").json()
     assert [(one["release"], one["current"]) for one in served["results"]] == [("2026-11", True)]

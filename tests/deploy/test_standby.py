@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,12 +16,12 @@ from localidades_api.embedded_postgres import find_binaries
 from localidades_api.embedded_postgres.binaries import Account, clean_environment, make_reachable
 from localidades_api.embedded_postgres.data_directory import choose_account
 from tests.support.machine import free_port, needed, reachable_folder
-from tests.support.waiting import PATIENCE, eventually
+from tests.support.postgres import run_sql
+from tests.support.waiting import PATIENCE, eventually, eventually_async
 from tests.support.wire import ROOT
 
 pytestmark = pytest.mark.tail
 
-SCRIPTS = ROOT / "deploy" / "postgres"
 READER, IMPORTER = "localidades_reader", "localidades_importer"
 PASSWORDS = {name: f"it's the {name}'s $1" for name in (READER, IMPORTER, "replicator")}
 
@@ -48,7 +47,6 @@ class Machine:
         )
 
     def run(self, *command: str, **variables: str) -> int:
-        """Run it to its end."""
         return self.start(*command, **variables).wait(PATIENCE)
 
     @contextmanager
@@ -63,109 +61,89 @@ class Machine:
             server.terminate()
             server.wait(PATIENCE)
 
+    @contextmanager
+    def running_primary(self, port: int) -> Iterator[None]:
+        """Run a primary set up by the script, as the image's entrypoint does."""
+        data = str(self.folder / "primary")
+        known = ("--username=localidades", "--auth-local=trust", "--auth-host=scram-sha-256")
+        assert self.run("initdb", *known, "--encoding=UTF8", "--locale=C.UTF-8", "--pgdata", data) == 0
+        with self.running(port, "postgres", "-D", data):
+            at = {"PGHOST": str(self.folder), "PGPORT": str(port)}
+            assert self.run("createdb", "--username=localidades", "localidades", **at) == 0
+            container = {"PGDATA": data, "POSTGRES_USER": "localidades", "POSTGRES_DB": "localidades"}
+            container |= {f"{name.split('_')[-1].upper()}_PASSWORD": password for name, password in PASSWORDS.items()}
+            assert self.run(str(self.folder / "primary.sh"), **at, **container) == 0
+            assert self.run("pg_ctl", "reload", "--silent", "-D", data) == 0
+            yield
+
 
 @pytest.fixture
 def machine() -> Iterator[Machine]:
-    """Yield a folder owned by the servers' user."""
     chosen = os.environ.get("LOCALIDADES_POSTGRES_BIN")
     with reachable_folder() as folder:
         account = choose_account(folder)
         binaries = make_reachable(find_binaries(Path(chosen) if chosen else None), folder, account)
-        needed(binaries / "pg_basebackup", "install Postgres with its client programs")
-        needed(binaries / "psql", "install Postgres with its client programs")
-        for script in SCRIPTS.iterdir():
+        for program in ("pg_basebackup", "psql"):
+            needed(binaries / program, "install Postgres with its client programs")
+        for script in (ROOT / "deploy" / "postgres").iterdir():
             shutil.copy(script, folder)  # the servers' user may have no access to the clone
         if account is not None:
             os.chown(folder, *account)
         yield Machine(folder, binaries, account)
 
 
-@contextmanager
-def primary(machine: Machine, port: int) -> Iterator[None]:
-    """Run a primary set up by the script, as the image's entrypoint does."""
-    data = str(machine.folder / "primary")
-    locale = ("--encoding=UTF8", "--locale=C.UTF-8")
-    user = ("--username=localidades", "--auth-local=trust", "--auth-host=scram-sha-256")
-    assert machine.run("initdb", *user, *locale, "--no-instructions", "--pgdata", data) == 0
-    with machine.running(port, "postgres", "-D", data):
-        at = {"PGHOST": str(machine.folder), "PGPORT": str(port)}
-        assert machine.run("createdb", "--username=localidades", "localidades", **at) == 0
-        container = {"PGDATA": data, "POSTGRES_USER": "localidades", "POSTGRES_DB": "localidades"}
-        passwords = {f"{name.split('_')[-1].upper()}_PASSWORD": password for name, password in PASSWORDS.items()}
-        assert machine.run(str(machine.folder / "primary.sh"), **at, **container, **passwords) == 0
-        assert machine.run("pg_ctl", "reload", "--silent", "-D", data) == 0
-        yield
-
-
-async def fetch(port: int, statement: str, role: str = READER, password: str | None = None) -> object:
+async def fetch(port: int, statement: str, role: str = READER, password: str = "") -> object:
     """Run a statement over TCP, by default with the role's password."""
     known = quote(password or PASSWORDS[role])
-    connection = await asyncpg.connect(f"postgresql://{role}:{known}@127.0.0.1:{port}/localidades", ssl=False)
-    try:
-        return await connection.fetchval(statement)
-    finally:
-        await connection.close()
+    url = f"postgresql://{role}:{known}@127.0.0.1:{port}/localidades?sslmode=disable"
+    return (await run_sql(url, statement))[0][0]
 
 
-async def await_value(port: int, statement: str, value: object, role: str = READER) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while (found := await fetch(port, statement, role)) != value:
-        assert time.monotonic() < deadline, found
+async def await_value(port: int, statement: str, value: object) -> None:
+    async def is_found() -> bool:
+        return await fetch(port, statement) == value
 
-
-def administer(machine: Machine, port: int, statement: str) -> None:
-    at = {"PGHOST": str(machine.folder), "PGPORT": str(port)}
-    command = ("psql", "--quiet", "--username=localidades", "--dbname=localidades", "--command", statement)
-    assert machine.run(*command, **at) == 0
-
-
-def settings_of_standby(machine: Machine, port: int) -> dict[str, str]:
-    data = str(machine.folder / "18" / "docker")  # the script creates the parent folder
-    return {
-        "PGDATA": data,
-        "PGHOST": "127.0.0.1",
-        "PGPORT": str(port),
-        "PGUSER": "replicator",
-        "PGPASSWORD": PASSWORDS["replicator"],
-    }
+    await eventually_async(is_found)
 
 
 async def test_standby_follows_the_primary_and_can_be_promoted(machine: Machine) -> None:
     port, standby_port = free_port(), free_port()
-    settings = settings_of_standby(machine, port)
+    data = machine.folder / "18" / "docker"
+    settings = {"PGDATA": str(data), "PGHOST": "127.0.0.1", "PGPORT": str(port), "PGUSER": "replicator"}
+    settings |= {"PGPASSWORD": PASSWORDS["replicator"]}
     script = (str(machine.folder / "standby.sh"), "-c", "hot_standby_feedback=on")
-    half_a_copy = machine.folder / "18" / "docker.partial"
-    half_a_copy.mkdir(parents=True)
-    (half_a_copy / "PG_VERSION").write_text("an interrupted start left this")
-    if machine.account is not None:
-        for path in (half_a_copy.parent, half_a_copy):
-            os.chown(path, *machine.account)
-    with primary(machine, port):
-        administer(machine, port, f"CREATE TABLE told AS SELECT 1 AS value; GRANT SELECT ON told TO {READER}")
-        with machine.running(standby_port, *script, **settings):
-            assert not half_a_copy.exists()
-            await await_value(standby_port, "SELECT max(value) FROM told", 1)
-            administer(machine, port, "INSERT INTO told VALUES (2)")
-            await await_value(standby_port, "SELECT max(value) FROM told", 2)
-            assert await fetch(standby_port, "SELECT pg_is_in_recovery()") is True
-            slots = "SELECT string_agg(slot_name || ' ' || active, ',') FROM pg_replication_slots"
-            await await_value(port, slots, "standby true")
-        administer(machine, port, "INSERT INTO told VALUES (3)")  # while the standby is away
-        with machine.running(standby_port, *script, **settings):
-            await await_value(standby_port, "SELECT max(value) FROM told", 3)
-            assert machine.run("pg_ctl", "promote", "--silent", "-D", settings["PGDATA"]) == 0
-            await await_value(standby_port, "SELECT pg_is_in_recovery()", value=False)
 
+    def administer(statement: str) -> None:
+        at = {"PGHOST": str(machine.folder), "PGPORT": str(port)}
+        command = ("psql", "--quiet", "--username=localidades", "--dbname=localidades", "--command", statement)
+        assert machine.run(*command, **at) == 0
 
-async def test_primary_requires_a_password(machine: Machine) -> None:
-    port = free_port()
-    with primary(machine, port):
+    with machine.running_primary(port):
         for role in PASSWORDS:
             assert await fetch(port, "SELECT current_user", role) == role
         rights = "SELECT string_agg(rolname, ',') FROM pg_roles WHERE rolreplication AND NOT rolsuper"
         assert await fetch(port, rights) == "replicator"
         with pytest.raises(asyncpg.InvalidPasswordError):
             await fetch(port, "SELECT 1", password="another")  # noqa: S106  # a wrong one
-        wrong = settings_of_standby(machine, port) | {"PGPASSWORD": "another"}
-        assert machine.run(str(machine.folder / "standby.sh"), **wrong) != 0
-        assert "docker" not in os.listdir(machine.folder / "18")  # noqa: PTH208  # a look that does not wait
+        assert machine.run(script[0], **settings | {"PGPASSWORD": "another"}) != 0
+        assert not data.exists()
+        half_a_copy = data.with_suffix(".partial")
+        half_a_copy.mkdir(parents=True, exist_ok=True)
+        (half_a_copy / "PG_VERSION").write_text("an interrupted start left this")
+        if machine.account is not None:
+            for path in (half_a_copy.parent, half_a_copy):
+                os.chown(path, *machine.account)
+        administer(f"CREATE TABLE told AS SELECT 1 AS value; GRANT SELECT ON told TO {READER}")
+        with machine.running(standby_port, *script, **settings):
+            assert not half_a_copy.exists()
+            await await_value(standby_port, "SELECT max(value) FROM told", 1)
+            administer("INSERT INTO told VALUES (2)")
+            await await_value(standby_port, "SELECT max(value) FROM told", 2)
+            assert await fetch(standby_port, "SELECT pg_is_in_recovery()") is True
+            slots = "SELECT string_agg(slot_name || ' ' || active, ',') FROM pg_replication_slots"
+            await await_value(port, slots, "standby true")
+        administer("INSERT INTO told VALUES (3)")  # while the standby is away
+        with machine.running(standby_port, *script, **settings):
+            await await_value(standby_port, "SELECT max(value) FROM told", 3)
+            assert machine.run("pg_ctl", "promote", "--silent", "-D", str(data)) == 0
+            await await_value(standby_port, "SELECT pg_is_in_recovery()", value=False)

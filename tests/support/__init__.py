@@ -6,7 +6,7 @@
 - Data: `catalogue` writes files in INEGI's layout, `records` computes the expected records, `truth` whole responses,
   `downloads` has a large catalogue, `names` an invented index of names, `bulk` reads rows.
 - The service: `application` runs it without a server; `wire` starts `serve` and other commands, and sends raw
-  requests; `commands` runs commands in this process. `forkserver` and `run_folder` make `wire` fast.
+  requests; `commands` runs commands in this process. `forkserver` makes `wire` fast.
 - Responses: `pages` parses HTML and lists the pages to test, `browser` opens them in Chromium, `metrics` scrapes.
 - The rest: `waiting` for a condition, `http_server` for scripted responses, `machine` for ports, memory and programs.
 

@@ -35,7 +35,6 @@ def cache_of(app: FastAPI) -> ResponseCache:
 
 
 def key_of(request: httpx.Request) -> Key:
-    """Return the key of a request in the cache."""
     fields = [(name.lower(), value) for name, value in request.headers.raw]
     return spelling(request.url.port, request.url.raw_path, fields)
 
@@ -107,7 +106,6 @@ below_a_prefix = pytest.mark.parametrize("below", [behind_proxy, mounted])
 
 
 async def await_release(client: httpx.AsyncClient, name: str, *, within: float = PATIENCE) -> None:
-    """Wait until the application serves a release as the current one."""
 
     async def is_served() -> bool:
         return str((await client.head(LOCALIDADES)).headers.get("catalogue-release")) == name
@@ -116,7 +114,6 @@ async def await_release(client: httpx.AsyncClient, name: str, *, within: float =
 
 
 async def await_searched(client: httpx.AsyncClient, name: str) -> None:
-    """Wait until the application has indexed a release and searches it."""
 
     async def is_searched() -> bool:
         answer = await client.get(f"{LOCALIDADES}suggest/?q=a")

@@ -106,17 +106,14 @@ class Held:
         self._released = asyncio.Event()
 
     async def __call__(self, route: Route) -> None:
-        """Handle a request; Playwright calls this."""
         self._asked.release()
         await self._released.wait()
         await route.continue_()
 
     async def asked(self) -> None:
-        """Wait for another request."""
         await self._asked.acquire()
 
     def release(self) -> None:
-        """Let the requests continue."""
         self._released.set()
 
 

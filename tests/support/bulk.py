@@ -36,5 +36,4 @@ def rows_in(
     kind: PlaceKind | None = None,
     header_row: int | None = None,
 ) -> list[Row]:
-    """Return the rows of a body."""
     return list(open_rows(data, media_type, named=named, kind=kind, header_row=header_row))

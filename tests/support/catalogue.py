@@ -41,7 +41,6 @@ class Place:
     viviendas: str = "-"
 
     def values(self) -> tuple[str, ...]:
-        """Return the values of the row, one for each column of the header."""
         ent, mun, loc = self.cvegeo[:2], self.cvegeo[2:5], self.cvegeo[5:]
         return (
             self.cvegeo, self.estatus, ent, self.nom_ent, self.nom_abr, mun, self.nom_mun or f"Municipio {mun}", loc,
@@ -49,7 +48,6 @@ class Place:
         )  # fmt: skip
 
     def text_of(self, column: str) -> str:
-        """Return the text of a column of `ATTRIBUTES`."""
         return str(getattr(self, column, NO_DATA))
 
 
@@ -99,18 +97,12 @@ def write_catalogue(path: Path, places: Iterable[Place], *, encoding: str = "utf
 class Silent:
     """An observer of imports and retirements that ignores everything."""
 
-    def begin(self, step: Step) -> None:
-        """Ignore it."""
-
-    def expect(self, amount: int) -> None:
-        """Ignore it."""
-
-    def advance(self, amount: int) -> None:
-        """Ignore it."""
+    def begin(self, step: Step) -> None: ...
+    def expect(self, amount: int) -> None: ...
+    def advance(self, amount: int) -> None: ...
 
 
-def unwatched(amount: int) -> None:
-    """Watch nothing."""
+def unwatched(amount: int) -> None: ...
 
 
 def read_catalogue(path: Path) -> CatalogueRecords:

@@ -9,7 +9,6 @@ from tests.support.service_address import database_timeout
 
 
 def invoke(*arguments: str, url: str | None = None, **settings: str) -> "subprocess.CompletedProcess[str]":
-    """Run a command to its end, with or without a database."""
     timeout = None if url is None else str(database_timeout(url))
     variables: dict[str, str | None] = {"COLUMNS": "200", "NO_COLOR": "1", "DATABASE_URL": url}
     variables |= {"LOCALIDADES_DATABASE_TIMEOUT": timeout, **settings}

@@ -62,13 +62,11 @@ class Stalled(NamedTuple):
     beginning: bytes
 
     def read_on(self) -> bytes:
-        """Read to the end; return the whole body."""
         return self.beginning + self.response.read()
 
 
 @contextmanager
 def stalled(base: str, query: str, coding: str = "identity") -> Iterator[Stalled]:
-    """Begin a download and stop reading it."""
     with closing(http.client.HTTPConnection(urlsplit(base).netloc, timeout=PATIENCE)) as connection:
         connection.request("GET", f"{DOWNLOAD}?{query}", headers={"Accept-Encoding": coding})
         response = connection.getresponse()

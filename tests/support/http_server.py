@@ -35,8 +35,7 @@ Respond = Callable[[Request], Response]
 class _Server(ThreadingHTTPServer):
     daemon_threads = True  # a client may keep its connection open
 
-    def handle_error(self, *args: object) -> None:
-        """Ignore errors: clients may disconnect at any time."""
+    def handle_error(self, *args: object) -> None: ...  # clients may disconnect at any time
 
 
 @contextmanager
@@ -60,8 +59,7 @@ def http_server(respond: Respond) -> Iterator[str]:
 
         do_POST = do_GET  # noqa: N815  # the base's name
 
-        def log_message(self, *args: object) -> None:
-            """Don't log."""
+        def log_message(self, *args: object) -> None: ...
 
     with _Server(("127.0.0.1", 0), Handler) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})

@@ -94,6 +94,5 @@ def places_of(table: str) -> list[IndexedPlace]:
 
 
 def open_index(folder: Path) -> NameIndex:
-    """Build the index of these places in a folder, and open it."""
     build_index(folder / "names", PLACES, WITHDRAWN)
     return NameIndex(folder / "names")

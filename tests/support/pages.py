@@ -24,7 +24,6 @@ class Element:
 
     @property
     def path(self) -> tuple[str, ...]:
-        """The tags of its ancestors."""
         return tuple(element.tag for element in self.within)
 
 
@@ -40,7 +39,6 @@ class Page(HTMLParser):
 
     @classmethod
     def of(cls, answer: httpx.Response) -> "Page":
-        """Read an answer."""
         assert answer.headers["content-type"] == "text/html; charset=utf-8"
         page = cls()
         page.feed(answer.text)
@@ -49,7 +47,6 @@ class Page(HTMLParser):
         return page
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Open an element."""
         assert len(dict(attrs)) == len(attrs), f"an attribute twice: {attrs}"
         element = Element(tag, {name: value or "" for name, value in attrs}, within=tuple(self._open))
         self.elements.append(element)
@@ -57,18 +54,15 @@ class Page(HTMLParser):
             self._open.append(element)
 
     def handle_endtag(self, tag: str) -> None:
-        """Close one."""
         assert self._open.pop().tag == tag
 
     def handle_data(self, data: str) -> None:
-        """Add text to every element it is in."""
         for element in self._open:
             element.text += data
         if self._open:
             self._open[-1].own.append(data)
 
     def all(self, tag: str, **attributes: str) -> list[Element]:
-        """Return the elements of a tag with these attributes."""
         return [
             element
             for element in self.elements
@@ -76,17 +70,14 @@ class Page(HTMLParser):
         ]
 
     def one(self, tag: str, **attributes: str) -> Element:
-        """Return the only such element."""
         (element,) = self.all(tag, **attributes)
         return element
 
     def of_class(self, tag: str, name: str) -> Element:
-        """Return the only element of a tag with this class."""
         (element,) = (one for one in self.all(tag) if name in one.attributes.get("class", "").split())
         return element
 
     def inside(self, tag: str, *, of: Element) -> list[Element]:
-        """Return the elements of a tag inside another element."""
         return [element for element in self.all(tag) if any(up is of for up in element.within)]
 
     def fields(self, form: Element) -> dict[str, str]:

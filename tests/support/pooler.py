@@ -27,7 +27,6 @@ class Pooler:
         self.port = port
 
     def url(self, direct: str, role: str = "postgres") -> str:
-        """Return the address of a database behind the pooler, for a role."""
         name = urlsplit(direct).path
         return f"postgresql://{role}@127.0.0.1:{self.port}{name}?sslmode=disable&pgbouncer=true"
 

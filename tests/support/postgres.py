@@ -19,9 +19,8 @@ from alembic.config import Config
 from pydantic import SecretStr
 
 from localidades_api.settings import Settings
-from tests.support.run_folder import run_folder
 from tests.support.waiting import PATIENCE, eventually, in_thread
-from tests.support.wire import ROOT
+from tests.support.wire import ROOT, run_folder
 
 
 def alembic_config(url: str, *, seed: Path | None = None) -> Config:
@@ -31,14 +30,12 @@ def alembic_config(url: str, *, seed: Path | None = None) -> Config:
 
 
 def name_of(url: str) -> str:
-    """Return the name of the database in a URL."""
     found = re.search(r"/(\w+)\?", url)
     assert found is not None
     return found[1]
 
 
 async def run_sql(url: str, statement: str, *values: object) -> list[Any]:
-    """Run a statement on a new connection and return its rows."""
     connection = await asyncpg.connect(url)
     try:
         return list(await connection.fetch(statement, *values))

@@ -1,6 +1,5 @@
 """An oracle for records: it shares the column names with the service and nothing else."""
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -26,7 +25,6 @@ def position(place: Place) -> tuple[float, float] | tuple[None, None]:
 
 
 def state_of(place: Place) -> Record:
-    """Return a place's estado."""
     clave = place.cvegeo[:2]
     return {"id": int(clave), "clave": clave, "nombre": place.nom_ent, "abreviatura": place.nom_abr}
 
@@ -39,12 +37,11 @@ def municipality_of(place: Place, places: Iterable[Place]) -> Record:
         "estado_id": int(key[:2]),
         "clave": key[2:],
         "nombre": place.nom_mun or f"Municipio {key[2:]}",
-        "localidades": Counter(other.cvegeo[:5] for other in places)[key],
+        "localidades": sum(other.cvegeo.startswith(key) for other in places),
     }
 
 
 def record_of(place: Place) -> Record:
-    """Return a place's own columns."""
     return {
         "id": int(place.cvegeo),
         "municipio_id": int(place.cvegeo[:5]),

@@ -42,7 +42,6 @@ class Installation:
     account: Account | None
 
     def run(self, program: str, *arguments: str) -> None:
-        """Run one of the programs to its end."""
         run_as(self.account, [str(self.binaries / program), *arguments])
 
 
@@ -113,7 +112,6 @@ class Server:
         self._signal_all(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Resume them."""
         self._signal_all(signal.SIGCONT)
 
     def _signal_all(self, number: signal.Signals) -> None:
@@ -125,13 +123,11 @@ class Server:
                 os.kill(pid, number)
 
     async def fetch(self, statement: str, *values: object, timeout: float = 10) -> list[Any]:  # noqa: ASYNC109
-        """Run a statement on a new connection."""
         async with self.connected(timeout) as connection:
             return list(await connection.fetch(statement, *values))
 
     @asynccontextmanager
     async def connected(self, timeout: float = 10) -> AsyncIterator[asyncpg.Connection]:  # noqa: ASYNC109
-        """Open a connection."""
         connection = await asyncpg.connect(self.url(), timeout=timeout, command_timeout=timeout)
         try:
             yield connection
@@ -144,7 +140,6 @@ class Server:
             await self.fetch("SELECT pg_wal_replay_resume()")
 
     async def service_connections(self) -> int:
-        """Count the connections that the service has to this server."""
         rows = await self.fetch("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'localidades-api'")
         return int(rows[0][0])
 
@@ -158,15 +153,12 @@ class Server:
         return Server(self.installation, cluster)
 
     async def promote(self) -> None:
-        """Promote a standby."""
         await asyncio.to_thread(self.installation.run, "pg_ctl", "promote", "--pgdata", str(self.cluster))
 
     async def receive(self, primary: "Server") -> None:
-        """Wait until this standby has received the primary's WAL."""
         await self._follow(primary, "pg_last_wal_receive_lsn")
 
     async def catch_up(self, primary: "Server") -> None:
-        """Wait until this standby has replayed the primary's WAL."""
         await self._follow(primary, "pg_last_wal_replay_lsn")
 
     async def _follow(self, primary: "Server", position: str) -> None:
@@ -181,7 +173,6 @@ class Server:
 
 
 def make_private(folder: Path, account: Account | None) -> None:
-    """Make a folder that the server's user owns."""
     folder.mkdir(mode=0o700)
     if account:
         os.chown(folder, *account)

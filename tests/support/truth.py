@@ -1,12 +1,11 @@
 """The expected responses, computed from the imported files alone."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from json import dumps
 from typing import Any
 
 from tests.support.catalogue import Place, many
-from tests.support.records import in_order, record_of, state_of
+from tests.support.records import in_order, municipality_of, record_of, state_of
 
 PAGE_SIZE = 50
 
@@ -18,40 +17,23 @@ class Truth:
         self.releases = releases
         self._lists = {name: [listed(place) for place in in_order(places)] for name, places in releases.items()}
         self._details = {name: {int(p.cvegeo): p for p in places} for name, places in releases.items()}
-        self._counts = {name: Counter(p.cvegeo[:5] for p in places) for name, places in releases.items()}
 
     def common_keys(self) -> list[int]:
-        """Return the keys that every release has."""
         return sorted(set.intersection(*(set(details) for details in self._details.values())))
 
     def count_pages(self, release: str) -> int:
-        """Return how many pages a release has."""
         return -(-len(self._lists[release]) // PAGE_SIZE)
 
     def page(self, release: str, number: int, municipio_id: int | None = None) -> bytes:
-        """Return the exact page of the list, or of a municipio's."""
         records = [r for r in self._lists[release] if municipio_id in {None, r["municipio_id"]}]
         results = records[(number - 1) * PAGE_SIZE : number * PAGE_SIZE]
         envelope = {"quantity": len(records), "total_pages": -(-len(records) // PAGE_SIZE), "results": results}
         return _json(envelope)
 
     def locality(self, release: str, key: int) -> bytes:
-        """Return the exact record of a locality."""
         place = self._details[release][key]
-        municipio = place.cvegeo[:5]
-        return _json(
-            {
-                **record_of(place),
-                "municipio": {
-                    "id": int(municipio),
-                    "estado_id": int(municipio[:2]),
-                    "clave": municipio[2:],
-                    "nombre": place.nom_mun or f"Municipio {municipio[2:]}",
-                    "localidades": self._counts[release][municipio],
-                },
-                "estado": state_of(place),
-            }
-        )
+        municipio = municipality_of(place, self.releases[release])
+        return _json({**record_of(place), "municipio": municipio, "estado": state_of(place)})
 
 
 def renamed(release: str, count: int) -> list[Place]:
@@ -63,9 +45,8 @@ def renamed(release: str, count: int) -> list[Place]:
 
 
 def listed(place: Place) -> dict[str, Any]:
-    """Return a locality as in the list."""
-    cvegeo = place.cvegeo
-    return {"id": int(cvegeo), "municipio_id": int(cvegeo[:5]), "clave": cvegeo[5:], "nombre": place.nombre}
+    record = record_of(place)
+    return {name: record[name] for name in ("id", "municipio_id", "clave", "nombre")}
 
 
 def _json(value: object) -> bytes:

@@ -10,21 +10,21 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tests.support.forkserver import ForkedProcess, ForkServer
-from tests.support.run_folder import cache_folder, run_folder, run_process
+from tests.support.forkserver import ForkedProcess
 from tests.support.service_address import database_timeout, service_address
 from tests.support.waiting import IS_MEASURED, PATIENCE, eventually
 
 ROOT = Path(__file__).parents[2]
+LOCALIDADES = "/api/census/localidades/"
 COMMAND = (sys.executable, "-c", "from localidades_api.cli import app; app()")
-SERVE = ("serve", "--port", "0")
+UVICORN = (sys.executable, "-m", "uvicorn")
 NULL = Path(os.devnull)
+RUN_FOLDER = "TEST_RUN_FOLDER"  # the variable of the folder that all processes of a test run share
 _START_TIMEOUT = 2 * PATIENCE  # a first start creates a database and imports the demo
 
 
@@ -37,11 +37,9 @@ class Answer:
     body: bytes
 
     def all(self, name: str) -> list[str]:
-        """Return the values of a header."""
         return [value for key, value in self.headers if key == name.lower()]
 
     def one(self, name: str) -> str:
-        """Return the only value of a header."""
         (value,) = self.all(name)
         return value
 
@@ -72,7 +70,6 @@ def send(base: str, data: bytes) -> bytes:
 
 
 def parse(received: bytes) -> Answer:
-    """Parse a response."""
     head, _, body = received.partition(b"\r\n\r\n")
     status_line, *lines = head.decode("latin-1").split("\r\n")
     headers = [(name.lower(), value) for name, _, value in (line.partition(": ") for line in lines)]
@@ -89,6 +86,19 @@ class Live:
     base: str
     process: Process
     output: Path
+
+
+def run_folder() -> Path:
+    """Return the run's folder, which Postgres's user can reach and which is removed after the run."""
+    return Path(os.environ[RUN_FOLDER])
+
+
+def cache_folder() -> Path:
+    """Return the run's folder for the indexes of names, in which any user may have one."""
+    folder = run_folder() / "cache"
+    folder.mkdir(exist_ok=True)
+    folder.chmod(0o1777)
+    return folder
 
 
 def environment(url: str | None = None, **settings: str) -> dict[str, str]:
@@ -114,7 +124,7 @@ def start_command(
     It is forked from a process with the modules loaded, unless `command` is given, such as `COMMAND`.
     """
     if command is None and FORKS:
-        return fork_server().start(arguments, streams, env=env, cwd=ROOT, files=files)
+        return ForkedProcess(arguments, streams, env=env, cwd=ROOT, files=files)
     words = [*(command or COMMAND), *arguments]
     if files is not None:
         words = ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh", *words]
@@ -126,19 +136,12 @@ def start_command(
 FORKS = sys.platform == "linux" and not IS_MEASURED
 
 
-@cache
-def fork_server() -> ForkServer:
-    """Return this run's fork server."""
-    return ForkServer(run_folder(), run_process())
-
-
 def run(
     *arguments: str,
     env: Mapping[str, str] | None = None,
     files: str | None = None,
     command: Sequence[str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end."""
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr, NULL.open() as stdin:
         streams = (stdin.fileno(), stdout.fileno(), stderr.fileno())
         process = start_command(*arguments, streams=streams, env=env or environment(), files=files, command=command)
@@ -157,57 +160,36 @@ def serving(
     probe: str = "/readyz",
     command: Sequence[str] | None = None,
     files: str | None = None,
+    serve: Sequence[str] = ("serve", "--port", "0"),
     **settings: str,
 ) -> Iterator[Live]:
     """Run `serve` on a free port and wait for its `probe`; fail if a process is left at the end.
 
-    The other arguments are those of `start_command`.
+    `command` and `files` are those of `start_command`.
     """
     env = environment(service_address(url), **settings)
-    with _running(*SERVE, *arguments, env=env, probe=probe, command=command, files=files, ends_with=0) as live:
-        yield live
-
-
-@contextmanager
-def serving_with_uvicorn(
-    url: str,
-    *arguments: str,
-    application: str = "localidades_api.asgi:app",
-    probe: str = "/readyz",
-    **settings: str,
-) -> Iterator[Live]:
-    """Run an application with the `uvicorn` command, as `serving` does with `serve`."""
-    words = (application, "--port", "0", *arguments)
-    env = environment(service_address(url), **settings)
-    command = (sys.executable, "-m", "uvicorn")
-    # After its shutdown, uvicorn raises the signal again.
-    with _running(*words, env=env, probe=probe, command=command, files=None, ends_with=-signal.SIGTERM) as live:
-        yield live
-
-
-@contextmanager
-def _running(
-    *words: str,
-    env: Mapping[str, str],
-    probe: str,
-    command: Sequence[str] | None,
-    files: str | None,
-    ends_with: int,
-) -> Iterator[Live]:
     with tempfile.NamedTemporaryFile(prefix="localidades-serve-", suffix=".log") as output, NULL.open() as stdin:
         streams = (stdin.fileno(), output.fileno(), output.fileno())
-        process = start_command(*words, streams=streams, env=env, files=files, command=command)
+        process = start_command(*serve, *arguments, streams=streams, env=env, files=files, command=command)
         log = Path(output.name)
         try:
             yield Live(_await_ready(process, log, probe), process, log)
             if process.poll() is None:
                 process.terminate()
-                assert process.wait(PATIENCE) == ends_with, log.read_text()
+                # After its shutdown, uvicorn raises the signal again.
+                assert process.wait(PATIENCE) == (-signal.SIGTERM if command == UVICORN else 0), log.read_text()
             await_end_of_group(process.pid)
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+def serving_with_uvicorn(
+    url: str, *arguments: str, application: str = "localidades_api.asgi:app", probe: str = "/readyz", **settings: str
+) -> AbstractContextManager[Live]:
+    """Run an application with the `uvicorn` command, as `serving` does with `serve`."""
+    return serving(url, *arguments, probe=probe, command=UVICORN, serve=(application, "--port", "0"), **settings)
 
 
 def await_names(base: str, *, within: float = PATIENCE) -> None:
@@ -216,7 +198,6 @@ def await_names(base: str, *, within: float = PATIENCE) -> None:
 
 
 def await_end_of_group(group: int) -> None:
-    """Wait until no process of a group is left."""
 
     def has_ended() -> bool:
         try:
@@ -234,19 +215,13 @@ def _await_ready(process: Process, log: Path, probe: str) -> str:
     while time.monotonic() < deadline and process.poll() is None:
         if printed := re.search(r"(?:list +|running on )(http://[^/\s]+)", log.read_text()):
             probes = re.search(r"probes +(http://[^/]+)/", log.read_text()) or printed
-            with suppress(OSError, http.client.HTTPException), closing(_connection(probes[1])) as connection:
+            connection = http.client.HTTPConnection(urlsplit(probes[1]).netloc, timeout=PATIENCE)
+            with suppress(OSError, http.client.HTTPException), closing(connection):
                 connection.request("GET", probe)
                 if connection.getresponse().status < http.HTTPStatus.MULTIPLE_CHOICES:
                     return printed[1]
         time.sleep(0.05)
     raise AssertionError(f"the server is not ready:\n{log.read_text()}")
-
-
-def _connection(base: str) -> http.client.HTTPConnection:
-    return http.client.HTTPConnection(urlsplit(base).netloc, timeout=PATIENCE)
-
-
-LOCALIDADES = "/api/census/localidades/"
 
 
 def connect(address: str, *, receive_buffer: int | None = None) -> socket.socket:

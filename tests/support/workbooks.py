@@ -15,7 +15,6 @@ Edit = Callable[[bytes], bytes | None]
 def workbook_of(
     *rows: Sequence[object], sheet: str = "Sheet", change: Callable[[openpyxl.Workbook], object] | None = None
 ) -> bytes:
-    """Return a workbook as openpyxl writes it."""
     workbook, file = openpyxl.Workbook(), io.BytesIO()
     workbook.worksheets[0].title = sheet
     for row in rows:

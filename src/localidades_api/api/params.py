@@ -137,8 +137,8 @@ class LocalitiesQuery(LocalityFilters, PagedQuery, ReleaseQuery):
     @property
     def kept(self) -> dict[str, str]:
         """The parameters that links to other pages keep, in addition to the release and the size."""
-        shown = {"sort": self.sort, "fields": self.fields}
-        return self.chosen | {name: value for name, value in shown.items() if value not in {None, DEFAULT_SORT}}
+        order = {} if self.sort == DEFAULT_SORT else {"sort": self.sort}
+        return self.chosen | order | ({"fields": self.fields} if self.fields else {})
 
 
 class LocalityQuery(ReleaseQuery):

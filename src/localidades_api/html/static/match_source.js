@@ -89,6 +89,7 @@ export class Source {
 
   // Resolves when what was entered last is understood, or is known not to be.
   async settle(signal) {
+    signal.throwIfAborted();
     if (this.isWaiting) {
       clearTimeout(this.waiting);
       this.understand();

@@ -22,7 +22,7 @@ export UV_SYSTEM_CERTS := true
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run quick sql test coverage tail faults fuzz test-tools lint format docs bench dist sbom audit requirements vendored clean
+.PHONY: help run quick sql test regen coverage tail faults fuzz test-tools lint format docs bench dist sbom audit requirements vendored clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "  make %-12s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,11 +38,16 @@ PYTEST = "$(BIN)/python" -m pytest -n 3 --dist loadfile --no-loadscope-reorder -
 test: $(VENV)/dev.stamp $(BROWSER) ## Run the tests, except the slow ones, against a real Postgres that they start
 	$(PYTEST) -p no:pytest_cov -m "not tail" $(ARGS)
 
+regen: $(VENV)/dev.stamp ## Write the golden files and recorded examples that differ, and list them
+	$(PYTEST) -p no:pytest_cov --regen tests/unit/test_declarations.py tests/http/test_contract.py tests/http/test_examples.py \
+		tests/names/test_golden.py
+	git diff --stat -- tests/golden src/localidades_api/api/examples
+
 coverage: $(VENV)/dev.stamp $(TEST_TOOLS) ## Run all tests and fail if coverage is below the minimum
 	$(PYTEST) --cov --cov-report= --timeout 600 $(ARGS)
 	"$(BIN)/coverage" report
 
-quick: $(VENV)/dev.stamp ## Run the tests that need no Postgres, in half a minute
+quick: $(VENV)/dev.stamp ## Run the tests that need no Postgres: while you write
 	LOCALIDADES_POSTGRES_BIN=none $(PYTEST) -p no:pytest_cov --hypothesis-profile=quick -m "not tail" tests/unit tests/names tests/bulk tests/importer/test_source.py $(ARGS)
 
 sql: $(VENV)/dev.stamp ## Run the tests that depend on SQL, for another Postgres: LOCALIDADES_POSTGRES_BIN=/usr/lib/postgresql/15/bin

@@ -1,7 +1,6 @@
 """Estados and municipios: the lists and single records."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
@@ -9,9 +8,10 @@ from sqlalchemy import Row
 from starlette.responses import Response
 
 from localidades_api.api import html_context
+from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import AreasQuery, MunicipalitiesQuery, ReleaseQuery, StatesQuery
 from localidades_api.api.redirects import filled, see_search
-from localidades_api.api.responses import CACHEABLE, LISTED, NO_KEY, ResponseBuilder, answer_by_key, envelope
+from localidades_api.api.responses import CACHEABLE, LISTED, NO_KEY, ResponseBuilder, envelope
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.filters import MunicipalityId, StateId, split_fields
 from localidades_api.catalogue.keys import PlaceKind
@@ -41,8 +41,7 @@ async def list_states(request: Request, query: Annotated[StatesQuery, Query()], 
     builder, found = await _begin(request, query, services, "estado")
     quantity = builder.release.states if found is None else len(found)
     paging = Paging(quantity, query.page, query.page_size, builder.links(query.kept)).check()
-    if builder.is_not_modified:
-        return builder.not_modified(paging)
+    builder.check_modified(paging)
     rows = await services.repository.list_states(builder.release, query.sort, found)
     results = _on_page(rows, paging, query.fields)
     context = await html_context.of_states(services, builder.release, results) if builder.wants_html else {}
@@ -57,11 +56,13 @@ async def get_state(
     services: ServicesDep,
 ) -> Response:
     """Show an estado of a release."""
-    context = partial(html_context.of_state, services)
-    get = services.repository.get_state
-    return await answer_by_key(
-        request, query, services, states, id, get, lambda row: row._asdict(), template="state.html", context=context
-    )
+    builder = await ResponseBuilder.begin_record(request, query, services, id)
+    row = await services.repository.get_state(builder.release, id)
+    if row is None:
+        await refuse_unknown(services, states, builder.release, id)
+    record = row._asdict()
+    context = await html_context.of_state(services, builder.release, record) if builder.wants_html else {}
+    return builder.answer("state.html", row.nombre, record, **context)
 
 
 @router.get("/municipios/", summary="List municipios", response_model=MunicipalityPage, responses=LISTED)
@@ -73,12 +74,11 @@ async def list_municipalities(
     With `page_size=1000`, one page holds every municipio of any estado.
     """
     builder, found = await _begin(request, query, services, "municipio")
-    if query.page == 1 and builder.is_not_modified:  # page 1 always exists, so its 304 needs no query
-        return builder.not_modified()
+    if query.page == 1:  # page 1 always exists, so its 304 needs no query
+        builder.check_modified()
     rows = await services.repository.list_municipalities(builder.release, query.estado_id, query.sort, found)
     paging = Paging(len(rows), query.page, query.page_size, builder.links(query.kept)).check()
-    if builder.is_not_modified:
-        return builder.not_modified(paging)
+    builder.check_modified(paging)
     results = _on_page(rows, paging, query.fields)
     context = (
         await html_context.of_municipalities(services, builder.release, query.estado_id, results)
@@ -114,13 +114,11 @@ async def get_municipality(
     services: ServicesDep,
 ) -> Response:
     """Show a municipio of a release, and its estado."""
-    context = partial(html_context.of_municipality, services)
-    get = services.repository.get_municipality
-    return await answer_by_key(
-        request, query, services, municipalities, id, get, _describe, template="municipality.html", context=context
-    )
-
-
-def _describe(row: Row[Any]) -> dict[str, Any]:
-    record = {name: value for name, value in row._asdict().items() if name == "estado_id" or "estado_" not in name}
-    return {**record, "estado": describe_state(row)}
+    builder = await ResponseBuilder.begin_record(request, query, services, id)
+    row = await services.repository.get_municipality(builder.release, id)
+    if row is None:
+        await refuse_unknown(services, municipalities, builder.release, id)
+    columns = {name: value for name, value in row._asdict().items() if name == "estado_id" or "estado_" not in name}
+    record = {**columns, "estado": describe_state(row)}
+    context = await html_context.of_municipality(services, builder.release, record) if builder.wants_html else {}
+    return builder.answer("municipality.html", row.nombre, record, **context)

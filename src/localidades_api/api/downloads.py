@@ -13,7 +13,7 @@ from localidades_api.downloads.files import write_file
 from localidades_api.downloads.formats import FILE_TYPES, DownloadFormat, FileEnding
 from localidades_api.downloads.response import range_headers
 from localidades_api.errors import RangeNotSatisfiableError
-from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
+from localidades_api.http.caching import check_modified, freshness_headers
 from localidades_api.http.headers import VARY_BY_CODING
 from localidades_api.http.negotiation import accept_header, choose_media_type
 
@@ -74,12 +74,10 @@ async def _download(
     names = await services.names.get(release) if query.search is not None else None
     if names:  # names of earlier releases are found too
         representation += f".{names.digest}"
-    etag = entity_tag(release, representation)
     is_pinned = query.release is not None and query.search is None
     freshness = freshness_headers(release, representation, pinned=is_pinned)
-    headers = {**freshness, **range_headers(request.headers, etag, FILE_TYPES[format_])}
-    if is_fresh(request.headers.getlist("if-none-match"), etag):
-        return Response(status_code=304, headers={**headers, **VARY_BY_CODING})
+    headers = {**freshness, **range_headers(request.headers, freshness["ETag"], FILE_TYPES[format_])}
+    check_modified(request.headers, {**headers, **VARY_BY_CODING})
     positions = await services.positions.get(release, query, names=names)
     name = f"localidades-{release.name}{'-filtered' if query.chosen else ''}{FILE_TYPES[format_].ending}"
     headers |= {"Content-Disposition": f'attachment; filename="{name}"', "Catalogue-Records": str(len(positions))}

@@ -16,9 +16,9 @@ from localidades_api.api.probes import METRICS
 from localidades_api.api.problems import problem_page, problem_response
 from localidades_api.api.reconcile.entities import PREVIEW, describe_preview_problem
 from localidades_api.api.redirects import redirect
-from localidades_api.api.responses import PageTooLargeError, redirect_to_smaller_page
 from localidades_api.api.route_table import allowed_methods
 from localidades_api.errors import LocalidadesError, MethodNotAllowedError
+from localidades_api.http.caching import EarlyResponse
 from localidades_api.http.paths import REQUEST_ID, is_census, path_of
 
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -31,10 +31,16 @@ _PREFLIGHT = {
 def add_exception_handlers(app: FastAPI) -> None:
     """Register a handler for each kind of error."""
     app.add_exception_handler(HTTPException, answer_http_exception)
-    app.add_exception_handler(PageTooLargeError, redirect_to_smaller_page)
+    app.add_exception_handler(EarlyResponse, answer_early)
     for kind in (LocalidadesError, RequestValidationError, ClientDisconnect):
         app.add_exception_handler(kind, answer_error)
     app.add_exception_handler(Exception, answer_unexpected_error)
+
+
+async def answer_early(_request: Request, error: Exception) -> Response:
+    """Return the response that a route has raised."""
+    assert isinstance(error, EarlyResponse)  # noqa: S101  # it is registered for no other
+    return error.response
 
 
 async def answer_error(request: Request, error: Exception) -> Response:

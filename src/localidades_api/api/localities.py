@@ -1,17 +1,16 @@
 """Localities: the list, single records, suggestions and the nearest places."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
-from sqlalchemy import Row
 from starlette.responses import Response
 
 from localidades_api.api import html_context
+from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import LocalitiesQuery, LocalityQuery, NearestQuery, SuggestQuery
 from localidades_api.api.redirects import filled, see_search
-from localidades_api.api.responses import CACHEABLE, LISTED, NO_KEY, ResponseBuilder, answer_by_key
+from localidades_api.api.responses import CACHEABLE, LISTED, NO_KEY, ResponseBuilder
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.filters import split_fields
 from localidades_api.catalogue.locality import describe_locality, describe_near, encode_envelope, encode_localities
@@ -63,8 +62,7 @@ async def list_localities(
         return await _list_chosen(builder, query, names, services)
     release = builder.release
     paging = Paging(release.localities, query.page, PAGE_SIZE, builder.links()).check()
-    if builder.is_not_modified:
-        return builder.not_modified(paging)
+    builder.check_modified(paging)
     page = await services.pages.get(release, query.page)
     context = await html_context.of_localities(services, release, query, page) if builder.wants_html else {}
     return builder.answer("localities.html", "Localidades", page, paging, **context)
@@ -74,12 +72,11 @@ async def _list_chosen(
     builder: ResponseBuilder, query: LocalitiesQuery, names: NameIndex | None, services: Services
 ) -> Response:
     """Answer with a page of a list with filters, an order, columns or a page size of the client's choice."""
-    if query.page == 1 and builder.is_not_modified:  # page 1 always exists, so its 304 needs no query
-        return builder.not_modified()
+    if query.page == 1:  # page 1 always exists, so its 304 needs no query
+        builder.check_modified()
     positions = await services.positions.get(builder.release, query, query.sort, names)
     paging = Paging(len(positions), query.page, query.page_size, builder.links(query.kept)).check()
-    if builder.is_not_modified:
-        return builder.not_modified(paging)
+    builder.check_modified(paging)
     on_page = positions[paging.indexes.start : paging.indexes.stop]
     results = await _list_at(builder.release, query, on_page, names, services) if on_page else ""
     body = encode_envelope(paging.quantity, paging.total_pages, results)
@@ -113,8 +110,7 @@ async def suggest_localities(
     builder = await ResponseBuilder.begin(request, query, services, by_name=True)
     names = await services.names.get(builder.release)
     builder = builder.depending_on(names)
-    if builder.is_not_modified:
-        return builder.not_modified()
+    builder.check_modified()
     return _answer_places(builder, "Suggestions", _suggest(names, query))
 
 
@@ -136,8 +132,7 @@ async def list_nearest_localities(
 ) -> Response:
     """List the localities nearest to a point, with their great-circle distance."""
     builder = await ResponseBuilder.begin(request, query, services)
-    if builder.is_not_modified:
-        return builder.not_modified()
+    builder.check_modified()
     found = await find_nearest(services.database, builder.release, query.lat, query.lon, query.limit)
     results = [describe_near(row) for row in found]
     return _answer_places(builder, "Nearest", {"results": results})
@@ -156,14 +151,11 @@ async def get_locality(
     services: ServicesDep,
 ) -> Response:
     """Show a locality with every column of the catalogue, its municipio and its estado, or with some columns only."""
-    fields = split_fields(query.fields)
-
-    def describe(row: Row[Any]) -> dict[str, Any]:
-        record = describe_locality(row)
-        return {name: record[name] for name in fields or record}
-
-    context = partial(html_context.of_locality, services)
-    get = services.repository.get_locality
-    return await answer_by_key(
-        request, query, services, localities, id, get, describe, template="locality.html", context=context
-    )
+    builder = await ResponseBuilder.begin_record(request, query, services, id)
+    row = await services.repository.get_locality(builder.release, id)
+    if row is None:
+        await refuse_unknown(services, localities, builder.release, id)
+    record = describe_locality(row)
+    context = await html_context.of_locality(services, builder.release, record) if builder.wants_html else {}
+    fields = split_fields(query.fields) or record
+    return builder.answer("locality.html", row.nombre, {name: record[name] for name in fields}, **context)

@@ -39,7 +39,7 @@ from localidades_api.database.queries.downloads import list_lines
 from localidades_api.downloads.chunks import check_whole
 from localidades_api.errors import InvalidOgcParametersError, InvalidParametersError, NotAcceptableError
 from localidades_api.html.renderer import HTML, JSON, select_renderer
-from localidades_api.http.caching import CACHE_CONTROL, freshness_headers, is_fresh
+from localidades_api.http.caching import CACHE_CONTROL, check_modified, freshness_headers
 from localidades_api.http.documents import respond_with_document
 from localidades_api.http.headers import VARY_BY_CODING
 from localidades_api.http.negotiation import CODINGS, choose_coding, compress
@@ -244,21 +244,13 @@ class _FeatureAnswer:
         freshness = freshness_headers(self.release, f"ogc.{self._coding or 'json'}")
         return {**freshness, "Cache-Control": "no-cache, private", **VARY_BY_CODING}
 
-    @property
-    def is_not_modified(self) -> bool:
-        """Whether the client already has this response (If-None-Match)."""
-        return self.has_tag(exists=True)
-
-    def has_tag(self, *, exists: bool) -> bool:
-        """Return `is_not_modified` of a feature, which may not exist."""
-        return is_fresh(self.request.headers.getlist("if-none-match"), self.headers["ETag"], exists=exists)
-
-    def not_modified(self) -> Response:
-        """Return the 304 response."""
-        return Response(status_code=304, headers=self.headers)
+    def check_modified(self, *, exists: bool = True) -> None:
+        """Raise EarlyResponse (304) if the client already has this response; the feature may not exist."""
+        check_modified(self.request.headers, self.headers, exists=exists)
 
     async def answer(self, content: Mapping[str, Any] | bytes, media_type: str = "application/json") -> Response:
         """Return the response; compressing a long one takes a while, for which the event loop does not wait."""
+        self.check_modified()
         body = content if isinstance(content, bytes) else to_json(content)
         headers = {**JSON.headers, **self.headers, "Content-Type": media_type}
         if coding := self._coding:
@@ -300,8 +292,7 @@ async def show_landing_page(
         collections = [{"id": name, "title": title, "description": said} for name, (title, said) in _TITLES.items()]
         page = {"collections": collections}
         return answer_without_release(request, query, "ogc.html", "OGC API - Features", page, query.release)
-    if builder.is_not_modified:
-        return builder.not_modified()
+    builder.check_modified()
     content = {
         "title": f"Localidades de México ({builder.release.name})",
         "description": "The estados, municipios and localities of INEGI's catalogue, as OGC API - Features.",
@@ -403,7 +394,7 @@ async def list_conformance_classes(
 ) -> Response:
     """List the parts of the standard that the service conforms to."""
     builder = await _FeatureAnswer.begin(request, query, services)
-    return builder.not_modified() if builder.is_not_modified else await builder.answer({"conformsTo": _CONFORMANCE})
+    return await builder.answer({"conformsTo": _CONFORMANCE})
 
 
 @router.get("/collections")
@@ -412,8 +403,7 @@ async def list_collections(
 ) -> Response:
     """List the collections: estados, municipios and localidades."""
     builder = await _FeatureAnswer.begin(request, query, services)
-    if builder.is_not_modified:
-        return builder.not_modified()
+    builder.check_modified()
     bounds = await services.tiles.bounds(builder.release)
     collections = [_describe(builder, name, bounds) for name in get_args(Collection)]
     return await builder.answer({"links": [builder.link("self", f"{OGC}/collections")], "collections": collections})
@@ -428,8 +418,7 @@ async def get_collection(
 ) -> Response:
     """Show the title, the extent and the links of a collection."""
     builder = await _FeatureAnswer.begin(request, query, services)
-    if builder.is_not_modified:
-        return builder.not_modified()
+    builder.check_modified()
     return await builder.answer(_describe(builder, collection, await services.tiles.bounds(builder.release)))
 
 
@@ -461,8 +450,7 @@ async def list_locality_features(
     Follow the link `next` to read all of them: each comes once, even if another release is published meanwhile.
     """
     builder = await _FeatureAnswer.begin(request, query, services)
-    if builder.is_not_modified:
-        return builder.not_modified()
+    builder.check_modified()
     positions = await _find_localities(services, builder.release, query)
     page, last = query.page_of(positions)
     count, features = await list_lines(services.database, builder.release, page, "geojson") if page else (0, b"")
@@ -489,13 +477,11 @@ async def get_locality_feature(
 ) -> Response:
     """Show a locality as GeoJSON."""
     builder = await _FeatureAnswer.begin(request, query, services)
-    if builder.has_tag(exists=False):
-        return builder.not_modified()
+    builder.check_modified(exists=False)
     positions = await services.positions.get(builder.release, LocalityFilters(cvegeo=format_key("localidad", id)))
     if not positions:
         return await refuse_unknown(services, localities, builder.release, id)
-    if builder.is_not_modified:
-        return builder.not_modified()
+    builder.check_modified()
     count, feature = await list_lines(services.database, builder.release, positions, "geojson")
     check_whole(count, positions)
     return await builder.answer_feature("localidades", id, feature)
@@ -507,8 +493,7 @@ async def list_area_features(
 ) -> Response:
     """List estados, or municipios, as GeoJSON, sorted by id: points, since the catalogue has no outlines."""
     builder = await _FeatureAnswer.begin(request, query, services)
-    if builder.is_not_modified:
-        return builder.not_modified()
+    builder.check_modified()
     areas = await _list_areas(services, builder.release, collection, query.estado_id)
     if boxes := query.boxes:
         points = await _locate(services, builder.release, collection, areas)
@@ -529,15 +514,13 @@ async def get_area_feature(
 ) -> Response:
     """Show an estado or a municipio as GeoJSON."""
     builder = await _FeatureAnswer.begin(request, query, services)
-    if builder.has_tag(exists=False):
-        return builder.not_modified()
+    builder.check_modified(exists=False)
     estado_id = id if collection == "estados" else state_of(id)
     area = (await _list_areas(services, builder.release, collection, estado_id)).get(id)
     if area is None:
         table = states if collection == "estados" else municipalities
         return await refuse_unknown(services, table, builder.release, id)
-    if builder.is_not_modified:
-        return builder.not_modified()
+    builder.check_modified()
     points = await _locate(services, builder.release, collection, [id])
     return await builder.answer_feature(collection, id, _feature(id, points.get(id), area))
 

@@ -10,10 +10,13 @@ from starlette.responses import Response
 
 def redirect(request: Request, location: str) -> Response:
     """Redirect permanently, with the query, to a relative path, since the Host header is not trusted."""
-    location = quote(location, safe="/")
-    if query := request.scope["query_string"]:
-        location += "?" + quote(query, safe="!$%&'()*+,;=:@/?-._~")
-    return Response(status_code=HTTPStatus.PERMANENT_REDIRECT, headers={"Location": location})
+    return Response(status_code=HTTPStatus.PERMANENT_REDIRECT, headers={"Location": with_query(request, location)})
+
+
+def with_query(request: Request, location: str) -> str:
+    """Return a relative path, quoted, with the query of a request."""
+    query = request.scope["query_string"]
+    return quote(location, safe="/") + ("?" + quote(query, safe="!$%&'()*+,;=:@/?-._~") if query else "")
 
 
 async def leave_out_blanks(request: Request) -> Response:

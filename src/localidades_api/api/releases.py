@@ -37,7 +37,7 @@ from localidades_api.downloads.changes import ChangesFormat, describe_changes, w
 from localidades_api.downloads.formats import FILE_TYPES
 from localidades_api.downloads.response import range_headers
 from localidades_api.html.renderer import FORMATS, HTML, JSON, render_text
-from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
+from localidades_api.http.caching import check_modified, freshness_headers
 from localidades_api.http.headers import VARY_BY_CODING
 from localidades_api.http.negotiation import accept_header, choose_media_type
 from localidades_api.http.paths import root_of
@@ -57,8 +57,7 @@ async def get_index(request: Request, query: Annotated[ReleaseQuery, Query()], s
     """Show the release, its totals, the addresses of the lists, and the credit to INEGI."""
     builder = await ResponseBuilder.begin(request, query, services)
     builder = replace(builder, page_variant=f".{services.releases.fingerprint}")
-    if builder.is_not_modified:
-        return builder.not_modified()
+    builder.check_modified()
     context = await html_context.of_index(services, builder.release) if builder.wants_html else {}
     datasets = describe_for_pages(builder.release, root_of(request.scope))
     content = CatalogueIndex.of(builder.release).model_dump()
@@ -76,8 +75,7 @@ async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query(
     every = services.releases.every
     builder = replace(builder, variant=f".{services.releases.fingerprint}")
     paging = Paging(len(every), query.page, query.page_size).check()
-    if builder.is_not_modified:
-        return builder.not_modified(paging)
+    builder.check_modified(paging)
     results = [PublishedRelease.of(every[index], builder.release).model_dump() for index in paging.indexes]
     context = html_context.of_releases(services, results) if builder.wants_html else {}
     return builder.answer("releases.html", "Releases", envelope(paging, results), paging, **context)
@@ -106,11 +104,10 @@ async def list_changes(
     builder = replace(builder, variant=f".since.{old.name}.{old.sha256[:12]}{chosen}")
     if format_ in FILE_TYPES:
         return await _as_file(builder, services, old, query, cast("ChangesFormat", format_))
-    if query.page == 1 and builder.is_not_modified:  # page 1 always exists, so its 304 needs no query
-        return builder.not_modified()
+    if query.page == 1:  # page 1 always exists, so its 304 needs no query
+        builder.check_modified()
     found, paging = await _find(services, old, new, query)
-    if builder.is_not_modified:
-        return builder.not_modified(paging)
+    builder.check_modified(paging)
     changes = await describe_changes(services.database, old, new, _on_page(found, paging))
     context = await html_context.of_changes(services, new, query.estado_id, changes) if builder.wants_html else {}
     content = envelope(paging, [change.content for change in changes])
@@ -155,15 +152,11 @@ async def _as_file(
     """Answer with all changes, or those of the page that the query names."""
     file_type = FILE_TYPES[format_]
     headers = builder.headers(format_)
-    etag = headers["ETag"]
-    headers |= range_headers(builder.request.headers, etag, file_type)
-    is_not_modified = is_fresh(builder.request.headers.getlist("if-none-match"), etag)
-    not_modified = Response(status_code=304, headers={**headers, **VARY_BY_CODING})
-    if query.page == 1 and is_not_modified:
-        return not_modified
+    headers |= range_headers(builder.request.headers, headers["ETag"], file_type)
+    if query.page == 1:
+        check_modified(builder.request.headers, {**headers, **VARY_BY_CODING})
     changes, paging = await _find(services, old, builder.release, query)
-    if is_not_modified:
-        return not_modified
+    check_modified(builder.request.headers, {**headers, **VARY_BY_CODING})
     if query.model_fields_set & {"page", "page_size"}:
         changes = _on_page(changes, paging)
     name = f"changes-{old.name}-{builder.release.name}{file_type.ending}"
@@ -181,9 +174,8 @@ async def show_feed(request: Request, query: Annotated[LanguageQuery, Query()], 
     current = await services.releases.current()
     language = query.lang or "en"
     variant = f"atom.{services.releases.fingerprint}.{language}{public_variant(request)}"
-    headers = dict(freshness_headers(current, variant))
-    if is_fresh(request.headers.getlist("if-none-match"), entity_tag(current, variant)):
-        return Response(status_code=304, headers=headers)
+    headers = freshness_headers(current, variant)
+    check_modified(request.headers, headers)
     shown = sorted(services.releases.every, key=lambda release: release.published_at, reverse=True)[:_MAX_ENTRIES]
     body = render_text(
         "feed.atom",

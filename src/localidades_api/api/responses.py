@@ -3,7 +3,7 @@
 At its end are the responses that routes declare for the OpenAPI document.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any, Self
@@ -12,10 +12,8 @@ from urllib.parse import urlencode
 from fastapi import Request
 from pydantic import BaseModel
 from pydantic_core import from_json
-from sqlalchemy import Row, Table
 from starlette.responses import Response
 
-from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import (
     ChangesQuery,
     LocalitiesQuery,
@@ -30,7 +28,7 @@ from localidades_api.api.params import (
 )
 from localidades_api.api.problems import problem_document
 from localidades_api.api.public_address import public_url, public_variant
-from localidades_api.api.redirects import redirect
+from localidades_api.api.redirects import with_query
 from localidades_api.api.route_table import allowed_methods
 from localidades_api.api.services import Services
 from localidades_api.catalogue.pagination import (
@@ -60,11 +58,11 @@ from localidades_api.errors import (
     UnsupportedMediaTypeError,
 )
 from localidades_api.html.renderer import FORMATS, HTML, JSON, Renderer, View, select_renderer
-from localidades_api.http.caching import CACHE_CONTROL, entity_tag, freshness_headers, is_fresh
+from localidades_api.http.caching import CACHE_CONTROL, EarlyResponse, check_modified, freshness_headers
 from localidades_api.http.documents import respond_with_document
-from localidades_api.http.headers import VARY_BY_CODING, VARY_BY_LANGUAGE, link_header, vary_by_type
+from localidades_api.http.headers import VARY_BY_CODING, VARY_BY_LANGUAGE, VARY_BY_TYPE, link_header
 from localidades_api.http.negotiation import CODINGS, choose_coding, compress
-from localidades_api.http.paths import root_of
+from localidades_api.http.paths import is_census, root_of
 from localidades_api.languages.accept_language import preferred_language
 from localidades_api.languages.translators import Language
 from localidades_api.names.index import NameIndex
@@ -101,7 +99,7 @@ class ResponseBuilder:
     ) -> Self:
         """Choose the representation and the release; raise NotAcceptableError or NotFoundError if there is none.
 
-        Raises PageTooLargeError for an HTML page with too many records, whichever list it is of, and
+        Raises EarlyResponse for an HTML page with too many records, whichever list it is of, and
         InvalidParametersError for one of some columns.
         """
         renderer = select_renderer(query.format, request.headers)
@@ -130,6 +128,18 @@ class ResponseBuilder:
             _refuse_too_large(query)
         return builder
 
+    @classmethod
+    async def begin_record(cls, request: Request, query: ReleaseQuery, services: Services, id_: int) -> Self:
+        """Begin the response with the record of a key, which may not exist; redirect a key with leading zeros.
+
+        Its HTML page may show other releases.
+        """
+        if request.scope["path"].rstrip("/").rpartition("/")[2] != str(id_):
+            raise EarlyResponse(HTTPStatus.PERMANENT_REDIRECT, {"Location": with_query(request, f"../{id_}/")})
+        builder = replace(await cls.begin(request, query, services), page_variant=f".{services.releases.fingerprint}")
+        builder.check_modified(exists=False)
+        return builder
+
     def depending_on(self, names: NameIndex) -> Self:
         """Return a builder for results by name, which also depend on the names of earlier releases."""
         return replace(self, variant=f".{names.digest}", is_immutable=False)
@@ -139,15 +149,13 @@ class ResponseBuilder:
         """Whether the response is an HTML page."""
         return self.renderer is not JSON
 
-    @property
-    def is_not_modified(self) -> bool:
-        """Whether the client already has this representation (If-None-Match)."""
-        return self.has_tag(exists=True)
+    def check_modified(self, paging: Paging | None = None, *, exists: bool = True) -> None:
+        """Raise EarlyResponse (304) if the client already has this representation: call it before what takes time.
 
-    def has_tag(self, *, exists: bool) -> bool:
-        """Return `is_not_modified` of a resource, which may not exist."""
-        etag = entity_tag(self.release, self._representation(self.renderer.format))
-        return is_fresh(self.request.headers.getlist("if-none-match"), etag, exists=exists)
+        `answer` does so too. `exists` says whether the resource is known to exist.
+        """
+        if "if-none-match" in self.request.headers:
+            check_modified(self.request.headers, self.headers(self.renderer.format, paging), exists=exists)
 
     @property
     def _is_long(self) -> bool:
@@ -182,6 +190,8 @@ class ResponseBuilder:
             headers |= VARY_BY_LANGUAGE
         elif format_ == JSON.format and self._is_long:
             headers |= VARY_BY_CODING
+        if not is_census(self.request.scope):  # whose router does so for each answer
+            headers["Vary"] = ", ".join(filter(None, [VARY_BY_TYPE["Vary"], headers.get("Vary")]))
         if paging:
             pinned = {"format": format_, **paging.parameters}
             if paging.page_size != PAGE_SIZE:
@@ -191,10 +201,6 @@ class ResponseBuilder:
             headers["Link"] = link_header(self.request.scope["path"], pinned, paging.page, paging.total_pages)
         return headers
 
-    def not_modified(self, paging: Paging | None = None) -> Response:
-        """Return the 304 response."""
-        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=self.headers(self.renderer.format, paging))
-
     def answer(
         self,
         template: str,
@@ -203,7 +209,8 @@ class ResponseBuilder:
         paging: Paging | None = None,
         **context: object,
     ) -> Response:
-        """Return the response with a resource; `content` is the resource or its JSON."""
+        """Return the response with a resource; `content` is the resource or its JSON. Raises EarlyResponse."""
+        self.check_modified(paging)
         headers = {**self.headers(self.renderer.format, paging), **self.renderer.headers}
         if self.renderer is JSON and isinstance(content, bytes):
             return self._respond(content, headers)
@@ -235,14 +242,6 @@ class ResponseBuilder:
         return Response(compress(body, coding), headers={**headers, "Content-Encoding": coding})
 
 
-class PageTooLargeError(Exception):
-    """An HTML page of too many records; `smaller` is the query of a page that has the first of them."""
-
-    def __init__(self, smaller: Mapping[str, str]) -> None:
-        super().__init__()
-        self.smaller = smaller
-
-
 _WITH_FIELDS = LocalitiesQuery | LocalityQuery | MunicipalitiesQuery | StatesQuery
 
 
@@ -255,53 +254,20 @@ def _refuse_fields(query: BaseModel) -> None:
 
 
 def _refuse_too_large(query: BaseModel) -> None:
-    """Raise PageTooLargeError if the query selects more records than an HTML page shows."""
+    """Redirect, by a relative address, if the query selects more records than an HTML page shows.
+
+    Temporarily, since the address still returns JSON.
+    """
     if isinstance(query, PagedQuery) and query.page_size > MAX_HTML_PAGE_SIZE:
         page = page_of_first_record(query.page, query.page_size, MAX_HTML_PAGE_SIZE)
         smaller = {"page": str(page), "page_size": str(MAX_HTML_PAGE_SIZE)}
-        raise PageTooLargeError({**parameters_of(query), **smaller})
-
-
-async def redirect_to_smaller_page(_request: Request, error: Exception) -> Response:
-    """Redirect to the smaller page, by a relative address; temporarily, since this address still returns JSON."""
-    assert isinstance(error, PageTooLargeError)  # noqa: S101  # it handles no other
-    query = urlencode(error.smaller)
-    return Response(status_code=HTTPStatus.TEMPORARY_REDIRECT, headers={"Location": f"?{query}"})
+        location = f"?{urlencode({**parameters_of(query), **smaller})}"
+        raise EarlyResponse(HTTPStatus.TEMPORARY_REDIRECT, {"Location": location})
 
 
 def envelope(paging: Paging, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the envelope of one page of a list."""
     return {"quantity": paging.quantity, "total_pages": paging.total_pages, "results": list(results)}
-
-
-async def answer_by_key(
-    request: Request,
-    query: ReleaseQuery,
-    services: Services,
-    table: Table,
-    id_: int,
-    get: Callable[[Release, int], Awaitable[Row[Any] | None]],
-    describe: Callable[[Row[Any]], Mapping[str, Any]],
-    *,
-    template: str,
-    context: Callable[[Release, Mapping[str, Any]], Awaitable[dict[str, Any]]] | None = None,
-) -> Response:
-    """Answer with the record of a key, or redirect an address with leading zeros to the one without them."""
-    if request.scope["path"].rstrip("/").rpartition("/")[2] != str(id_):
-        return redirect(request, f"../{id_}/")
-    builder = await ResponseBuilder.begin(request, query, services)
-    if context:  # the HTML page may show other releases
-        builder = replace(builder, page_variant=f".{services.releases.fingerprint}")
-    if builder.has_tag(exists=False):
-        return builder.not_modified()
-    row = await get(builder.release, id_)
-    if row is None:
-        return await refuse_unknown(services, table, builder.release, id_)
-    if builder.is_not_modified:
-        return builder.not_modified()
-    content = describe(row)
-    further = await context(builder.release, content) if context and builder.wants_html else {}
-    return builder.answer(template, row.nombre, content, **further)
 
 
 def answer_without_release(
@@ -325,11 +291,9 @@ def answer_without_release(
         language=query.lang or preferred_language(request.headers),
         query={name: value for name, value in (("release", pinned), ("lang", query.lang)) if value},
     )
-    vary = VARY_BY_LANGUAGE if renderer is HTML else {}
-    headers = {"Cache-Control": CACHE_CONTROL, **vary, **renderer.headers}
-    response = respond_with_document(request.headers, renderer.render(view), headers)
-    vary_by_type(response.headers)
-    return response
+    vary = "Accept, Accept-Language" if renderer is HTML else "Accept"
+    headers = {"Cache-Control": CACHE_CONTROL, "Vary": vary, **renderer.headers}
+    return respond_with_document(request.headers, renderer.render(view), headers)
 
 
 # -- What routes declare

@@ -41,9 +41,9 @@ from localidades_api.html.png import draw_card
 from localidades_api.html.reference import describe_reference
 from localidades_api.html.renderer import HTML, JSON, View
 from localidades_api.html.static_files import STATIC, CompressedStaticFiles
-from localidades_api.http.caching import CACHE_CONTROL, freshness_headers, is_fresh
+from localidades_api.http.caching import CACHE_CONTROL, check_modified, freshness_headers
 from localidades_api.http.documents import respond_with_document
-from localidades_api.http.headers import VARY_BY_LANGUAGE, vary_by_type
+from localidades_api.http.headers import VARY_BY_LANGUAGE
 from localidades_api.http.paths import HELP, LOCALIDADES, MAP_PAGE, MATCH, MATCH_PAGE, PREFIX, root_of
 from localidades_api.languages.accept_language import preferred_language
 from localidades_api.languages.match_words import FAULTS, OUTCOMES, name_outcome
@@ -62,23 +62,21 @@ guide_pictures = CompressedStaticFiles(directory=PICTURE_FOLDER)
 async def show_match_page(request: Request, query: Annotated[ReleaseQuery, Query()], services: ServicesDep) -> Response:
     """Show the page; as JSON, the address that takes the rows."""
     builder = await ResponseBuilder.begin(request, query, services)
-    if builder.is_not_modified:
-        return _negotiated(builder.not_modified())
+    builder.check_modified()
     content = {"resource": f"{root_of(request.scope)}{MATCH}"}
     context: dict[str, Any] = {
         "outcomes": {code: name_outcome(code, builder.language) for code in OUTCOMES},
         "faults": FAULTS,
         "maxzoom": MAX_ZOOM,
     }
-    return _negotiated(builder.answer("match.html", "Add keys", content, **context))
+    return builder.answer("match.html", "Add keys", content, **context)
 
 
 @router.get(MAP_PAGE)
 async def show_map_page(request: Request, query: Annotated[MapQuery, Query()], services: ServicesDep) -> Response:
     """Show the page; as JSON, the address of the tiles, and the box around the chosen places."""
     builder = await ResponseBuilder.begin(request, query, services)
-    if builder.is_not_modified:
-        return _negotiated(builder.not_modified())
+    builder.check_modified()
     release = builder.release
     overview = await get_overview(services.database, release, query.filters)
     content = {
@@ -87,13 +85,7 @@ async def show_map_page(request: Request, query: Annotated[MapQuery, Query()], s
         "bounds": overview.bounds,
     }
     context = await _map_context(services, release, query, overview) if builder.wants_html else {}
-    return _negotiated(builder.answer("map.html", "Map", content, **context))
-
-
-def _negotiated(response: Response) -> Response:
-    """Add Accept to the Vary of a page that is JSON too; the API's router does so for each answer."""
-    vary_by_type(response.headers)
-    return response
+    return builder.answer("map.html", "Map", content, **context)
 
 
 async def _map_context(services: Services, release: Release, query: MapQuery, overview: Overview) -> dict[str, Any]:
@@ -234,16 +226,13 @@ async def get_card(request: Request, query: Annotated[CardQuery, Query()], servi
     """Draw the picture of a page for social networks."""
     release = await services.release(query.release)
     headers = freshness_headers(release, "png", pinned=query.release is not None)
-    asked, not_modified = request.headers.getlist("if-none-match"), Response(status_code=304, headers=headers)
-    if is_fresh(asked, headers["ETag"], exists=query.id is None):
-        return not_modified
+    check_modified(request.headers, headers, exists=query.id is None)
     marked = None
     if query.id is not None:
         row = await services.repository.get_locality(release, query.id)
         if row is None:
             return await refuse_unknown(services, localities, release, query.id)
-        if is_fresh(asked, headers["ETag"]):
-            return not_modified
+        check_modified(request.headers, headers)
         marked = None if row.longitud is None or row.latitud is None else (row.longitud, row.latitud)
     cells = await services.tiles.cells(release)
     card = await asyncio.to_thread(draw_card, cells[::2], MEXICO, marked)

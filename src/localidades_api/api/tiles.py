@@ -2,7 +2,6 @@
 
 import gzip
 from collections.abc import Awaitable, Callable
-from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
@@ -18,7 +17,7 @@ from localidades_api.catalogue.messages import whole_number
 from localidades_api.catalogue.schemas import Release, TileJson, VectorLayer
 from localidades_api.errors import NotFoundError
 from localidades_api.html.renderer import JSON
-from localidades_api.http.caching import freshness_headers, is_fresh
+from localidades_api.http.caching import check_modified, freshness_headers
 from localidades_api.http.documents import respond_with_document
 from localidades_api.http.headers import VARY_BY_CODING
 from localidades_api.http.mvt import MEDIA_TYPE
@@ -140,8 +139,7 @@ async def _draw(
     release = await services.release(query.release)
     fresh = freshness_headers(release, representation, pinned=query.release is not None)
     headers = {**fresh, "ETag": f"W/{fresh['ETag']}", **VARY_BY_CODING}
-    if is_fresh(request.headers.getlist("if-none-match"), fresh["ETag"]):
-        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+    check_modified(request.headers, headers)
     body = await draw(release)
     headers |= {"Content-Type": media_type, "X-Content-Type-Options": "nosniff"}
     if choose_coding(request.headers.getlist("accept-encoding"), ["gzip"]):

@@ -20,7 +20,7 @@ from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE,
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries.wscatgeo import MAX_FOUND, Level, Rows, Version, find_areas, list_areas
 from localidades_api.errors import NotFoundError
-from localidades_api.http.caching import freshness_headers, is_fresh
+from localidades_api.http.caching import check_modified, freshness_headers
 from localidades_api.http.paths import WSCATGEO
 
 router = APIRouter(include_in_schema=False)
@@ -94,12 +94,9 @@ async def _answer(request: Request, version: Version, path: str, name: str | Non
     try:
         release = await _release(name, services)
         headers = freshness_headers(release, "wscatgeo", pinned=name is not None)
-        asked, not_modified = request.headers.getlist("if-none-match"), Response(status_code=304, headers=headers)
-        if is_fresh(asked, headers["ETag"], exists=False):
-            return not_modified
+        check_modified(request.headers, headers, exists=False)
         body = _envelope(release, await _read(version, path, release, services), is_one=_is_one(path))
-        if is_fresh(asked, headers["ETag"]):
-            return not_modified
+        check_modified(request.headers, headers)
     except _Refusal as refusal:
         body = to_json({"result": "404", "mensaje": str(refusal)})
         headers = {"Cache-Control": "no-cache"}

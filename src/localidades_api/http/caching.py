@@ -5,6 +5,10 @@ import re
 from collections.abc import Mapping, Sequence
 from email.utils import format_datetime
 from functools import lru_cache
+from http import HTTPStatus
+
+from starlette.datastructures import Headers
+from starlette.responses import Response
 
 from localidades_api import __version__
 from localidades_api.catalogue.schemas import Release
@@ -40,6 +44,20 @@ def freshness_headers(release: Release, format_: str, *, pinned: bool = False) -
         "ETag": entity_tag(release, format_),
         "Last-Modified": format_datetime(release.published_at, usegmt=True),
     }
+
+
+class EarlyResponse(Exception):  # noqa: N818  # an answer
+    """Raised with the response if the rest of a route has nothing to do: 304, or a redirect."""
+
+    def __init__(self, status: HTTPStatus, headers: Mapping[str, str]) -> None:
+        super().__init__()
+        self.response = Response(status_code=status, headers=headers)
+
+
+def check_modified(asked: Headers, headers: Mapping[str, str], *, exists: bool = True) -> None:
+    """Raise EarlyResponse (304) if the client has the one with the ETag of `headers`; `exists` as for `is_fresh`."""
+    if is_fresh(asked.getlist("if-none-match"), headers["ETag"].removeprefix("W/"), exists=exists):
+        raise EarlyResponse(HTTPStatus.NOT_MODIFIED, headers)
 
 
 def is_fresh(if_none_match: Sequence[str], etag: str, *, exists: bool = True) -> bool:

@@ -15,6 +15,7 @@ _CORS = {
 }
 # The request headers that choose a response, so that caches hold one for each of their values.
 _ACCEPT = "Accept"
+VARY_BY_TYPE = {"Vary": _ACCEPT}
 VARY_BY_CODING = {"Vary": "Accept-Encoding"}
 VARY_BY_LANGUAGE = {"Vary": "Accept-Language"}
 # Of an answer to bytes that can't be parsed as a request, and so have no path.
@@ -27,15 +28,10 @@ def complete(headers: MutableHeaders, allow: str | None) -> None:
     """Add the headers that every answer has; for one under `/api/census`, `allow` and Accept in its Vary too."""
     if allow:
         headers["Allow"] = allow
-        vary_by_type(headers)
+        headers["Vary"] = ", ".join([_ACCEPT, *headers.getlist("Vary")])
     else:  # those under the prefix have it already, where they have a body
         headers.setdefault("X-Content-Type-Options", "nosniff")
     headers.update(_CORS)
-
-
-def vary_by_type(headers: MutableHeaders) -> None:
-    """Add Accept to Vary, for a resource that has several representations."""
-    headers["Vary"] = ", ".join([_ACCEPT, *headers.getlist("Vary")])
 
 
 def on_wire(headers: Iterable[tuple[bytes, bytes]]) -> bytes:

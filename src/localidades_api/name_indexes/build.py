@@ -1,7 +1,6 @@
 """Reads a release's names from the database, and names its index."""
 
 import asyncio
-from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import asynccontextmanager
 from functools import cache
@@ -13,11 +12,12 @@ from sqlalchemy import Row
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.catalogue import CatalogueRepository
-from localidades_api.database.queries.names import list_localities, list_other_names, list_withdrawn
+from localidades_api.database.queries.names import list_localities
 from localidades_api.name_indexes.folders import digest, digest_of_code
-from localidades_api.name_indexes.places import Areas, index_places
+from localidades_api.name_indexes.history import History
+from localidades_api.name_indexes.places import Areas
 from localidades_api.names.build import build_index
-from localidades_api.names.places import Former, IndexedPlace, Withdrawn
+from localidades_api.names.places import IndexedPlace, Withdrawn
 
 _PACKAGE = Path(__file__).parents[1]
 # These determine the content of an index: whole folders, so that a new module counts unless it is named below.
@@ -89,25 +89,20 @@ async def reading(url: str) -> AsyncIterator[Database]:
 
 
 async def read(
-    database: Database, release: Release, releases: Collection[Release]
-) -> tuple[list[IndexedPlace], Collection[Withdrawn]]:
-    """Return the places of a release, and the withdrawn places that only earlier ones have."""
-    before = earlier(release, releases)
-    former = await list_other_names(database, release, before)
-    gone = await list_withdrawn(database, release, before)
-    successors = {row.other_id for row in former}
-    withdrawn = {row.id: Withdrawn(row.id, row.nombre, row.municipio) for row in gone if row.id not in successors}
-    return await _read_places(database, release, former), withdrawn.values()
+    database: Database, release: Release, releases: Collection[Release], history: History | None = None
+) -> tuple[Iterable[IndexedPlace], Iterable[Withdrawn]]:
+    """Return the places of a release, and the withdrawn places that only earlier ones have.
 
-
-async def _read_places(database: Database, release: Release, former_names: Iterable[Row[Any]]) -> list[IndexedPlace]:
-    """Return the places of a release with their former names."""
+    A `history` that has the release already, such as one that is not in the database yet, is continued.
+    """
     catalogue = CatalogueRepository(database)
-    areas = Areas.of(await catalogue.list_states(release), await catalogue.list_municipalities(release, None))
-    former = defaultdict(list)
-    for row in former_names:
-        former[row.id].append(Former(row.nombre, row.municipio, row.other_id))
-    places: list[IndexedPlace] = []
-    async for batch in list_localities(database, release):
-        places += index_places(batch, areas, former)
-    return places
+    if history is None:
+        areas = Areas.of(await catalogue.list_states(release), await catalogue.list_municipalities(release, None))
+        history = History(await _list_all(database, release), areas)
+    for before in earlier(release, releases):
+        history.add(await _list_all(database, before), await catalogue.list_municipalities(before, None))
+    return history.places(), history.withdrawn()
+
+
+async def _list_all(database: Database, release: Release) -> list[Row[Any]]:
+    return [row async for batch in list_localities(database, release) for row in batch]

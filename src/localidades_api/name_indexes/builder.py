@@ -9,17 +9,15 @@ import pickle
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from localidades_api.catalogue.columns import LocalityRow
 from localidades_api.catalogue.schemas import Release
-from localidades_api.database.queries.catalogue import CatalogueRepository
-from localidades_api.database.queries.names import list_localities
 from localidades_api.database.queries.releases import get_release_snapshot
-from localidades_api.name_indexes.build import earlier, fingerprint, read, reading
+from localidades_api.name_indexes.build import fingerprint, read, reading
 from localidades_api.name_indexes.folders import remove_unfinished
 from localidades_api.name_indexes.history import History
 from localidades_api.name_indexes.places import Areas
@@ -47,9 +45,9 @@ class ImportedRelease(NamedTuple):
         """Take the rows of the localities."""
         return cls(release, areas, tuple(zip(*localities, strict=True)))
 
-    def localities(self) -> list[LocalityRow]:
-        """Return the rows of the localities."""
-        return list(map(LocalityRow._make, zip(*self.columns, strict=True)))
+    def history(self) -> History:
+        """Return the localities, to be compared with earlier releases."""
+        return History(list(map(LocalityRow._make, zip(*self.columns, strict=True))), self.areas)
 
 
 async def run_builder(
@@ -82,21 +80,14 @@ async def run_builder(
 
 async def _read(
     url: str, name: str, folder: Path, imported: ImportedRelease | None
-) -> tuple[list[IndexedPlace], Collection[Withdrawn]]:
+) -> tuple[Iterable[IndexedPlace], Iterable[Withdrawn]]:
     """Return the places of a release, and the withdrawn places."""
     async with reading(url) as database:
         every = (await get_release_snapshot(database)).every
         release = imported.release if imported else next((one for one in every if one.name == name), None)
         if release is None or fingerprint(release, every) != folder.name:
             raise SystemExit(_OUTDATED)
-        if imported is None:
-            return await read(database, release, every)
-        history = History(imported.localities(), imported.areas)
-        catalogue = CatalogueRepository(database)
-        for before in earlier(release, every):
-            localities = [row async for batch in list_localities(database, before) for row in batch]
-            history.add(localities, await catalogue.list_municipalities(before, None))
-        return list(history.places()), list(history.withdrawn())
+        return await read(database, release, every, imported.history() if imported else None)
 
 
 def _main() -> None:

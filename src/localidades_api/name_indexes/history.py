@@ -1,4 +1,4 @@
-"""The names and keys that places had in earlier releases, compared as `database.queries.names` compares them."""
+"""The names and keys that places had in earlier releases."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence

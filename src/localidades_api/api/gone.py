@@ -11,7 +11,7 @@ from sqlalchemy import Table
 from localidades_api.api import html_context
 from localidades_api.api.problems import ProblemPage
 from localidades_api.api.services import Services, get_services
-from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, PlaceKind, format_key, misspellings
+from localidades_api.catalogue.keys import FOLDERS, KEYS_OF_A_MUNICIPIO, PlaceKind, format_key, misspellings
 from localidades_api.catalogue.locality import describe_locality, describe_near
 from localidades_api.catalogue.pagination import MAX_HTML_PAGE_SIZE
 from localidades_api.catalogue.schemas import Release
@@ -23,7 +23,6 @@ from localidades_api.html.svg import draw_inset, draw_map
 
 _NEAREST = 5
 _MEANT = 5
-_KINDS: dict[str, PlaceKind] = {"localidades": "localidad", "municipios": "municipio"}
 _RECORD = re.compile(r".*/(localidades|municipios)/([0-9]{1,12})/?")
 _WORDS = re.compile(r"[^\W\d_][\w .'-]{2,59}")  # of a path that a person typed; a longer path is not looked up
 
@@ -53,7 +52,7 @@ async def describe_problem(request: Request, error: LocalidadesError) -> Problem
     try:
         release = await services.release(request.query_params.get("release"))
         if not isinstance(error, GoneError):
-            return await _describe_unknown(services, release, _KINDS[record[1]], record[2])
+            return await _describe_unknown(services, release, record[1], record[2])
         describe = _describe_withdrawn if record[1] == "localidades" else _describe_withdrawn_municipality
         return await describe(services, release, error, int(record[2]))
     except LocalidadesError:
@@ -117,10 +116,10 @@ async def _describe_around(
     return {"nearby": nearby, "drawing": draw_map(here, nearby) if nearby else None}
 
 
-async def _describe_unknown(services: Services, release: Release, kind: PlaceKind, typed: str) -> ProblemPage:
+async def _describe_unknown(services: Services, release: Release, folder: str, typed: str) -> ProblemPage:
     """Return the places whose keys resemble one that no release has, and the municipio of that key."""
-    ids = misspellings(kind, typed)
-    if kind == "municipio":
+    ids = misspellings("municipio" if folder == "municipios" else "localidad", typed)
+    if folder == "municipios":
         named = await services.repository.list_municipalities_by_key(release, ids)
         meant = [_place("municipio", id_, f"{row.nombre}, {row.estado}") for id_, row in named.items()]
         return ProblemPage(context={"meant": meant[:_MEANT], "is_key": True})
@@ -142,5 +141,4 @@ def _suggest(services: Services, path: str) -> Sequence[dict[str, Any]]:
 
 
 def _place(kind: PlaceKind, id_: int, label: str) -> dict[str, Any]:
-    plural = {"localidad": "localidades", "municipio": "municipios", "estado": "estados"}[kind]
-    return {"path": f"{plural}/{id_}/", "key": format_key(kind, id_), "label": label}
+    return {"path": f"{FOLDERS[kind]}/{id_}/", "key": format_key(kind, id_), "label": label}

@@ -7,6 +7,8 @@ from urllib.parse import quote, urlencode
 from fastapi import Request
 from starlette.responses import Response
 
+from localidades_api.catalogue.keys import FOLDERS, KIND_BY_DIGITS
+
 
 def redirect(request: Request, location: str) -> Response:
     """Redirect permanently, with the query, to a relative path, since the Host header is not trusted."""
@@ -43,12 +45,9 @@ def see_search(query: Mapping[str, str], folder: str = "localidades") -> Respons
     elif clave:
         kept["clave"] = clave.zfill(4) if clave.isascii() and clave.isdecimal() else clave
     search = kept.get("search", "")
-    if any(_is_key(search, digits) for digits in _FOLDERS):
+    if any(_is_key(search, digits) for digits in KIND_BY_DIGITS):
         return _see_page(search, kept, folder)
     return see_list({**kept, "sort": "relevance"} if search and "sort" not in kept else kept)
-
-
-_FOLDERS = {2: "estados", 5: "municipios", 9: "localidades"}  # of the pages of places, by the digits of their keys
 
 
 def _is_key(text: str, digits: int) -> bool:
@@ -57,7 +56,8 @@ def _is_key(text: str, digits: int) -> bool:
 
 def _see_page(key: str, query: Mapping[str, str], folder: str) -> Response:
     kept = {name: query[name] for name in ("format", "lang", "release") if name in query}
-    path = "" if _FOLDERS[len(key)] == folder else f"../{_FOLDERS[len(key)]}/"
+    wanted = FOLDERS[KIND_BY_DIGITS[len(key)]]
+    path = "" if wanted == folder else f"../{wanted}/"
     return _see(f"../{path}{int(key)}/", kept)
 
 

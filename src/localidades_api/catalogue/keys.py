@@ -15,6 +15,8 @@ STATE_KEYS = range(1, 33)
 KEYS_OF_A_STATE = 1000  # a municipio's key is its estado's key and three digits
 KEYS_OF_A_MUNICIPIO = 10_000  # a locality's key is its municipio's key and four digits
 KEY_DIGITS: Mapping[PlaceKind, int] = {"estado": 2, "municipio": 5, "localidad": 9}
+KIND_BY_DIGITS: Mapping[int, PlaceKind] = {digits: kind for kind, digits in KEY_DIGITS.items()}
+FOLDERS: Mapping[PlaceKind, str] = {"estado": "estados", "municipio": "municipios", "localidad": "localidades"}
 CLAVE_OF_SEAT = "0001"  # of the cabecera of a municipio, by INEGI's convention
 CLAVE_DIGITS: Mapping[PlaceKind, int] = {"estado": 2, "municipio": 3, "localidad": 4}
 

@@ -14,7 +14,7 @@ from localidades_api.bulk.readers import CsvReader
 from localidades_api.bulk.rows import ROLES
 from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT
 from localidades_api.catalogue.degrees import BOUNDS, Axis
-from localidades_api.catalogue.keys import KEY_DIGITS, PlaceKind
+from localidades_api.catalogue.keys import KIND_BY_DIGITS, PlaceKind
 from localidades_api.catalogue.locality import describe_place_near
 from localidades_api.errors import NotFoundError
 from localidades_api.frames import Answered, Frame, read_table
@@ -29,8 +29,6 @@ from localidades_api.observability.progress_display import show_progress
 from localidades_api.offline.indexes import open_index
 from localidades_api.offline.records import Points, Records
 from localidades_api.settings import read_settings
-
-_KINDS: dict[int, PlaceKind] = {digits: kind for kind, digits in KEY_DIGITS.items()}
 
 
 class Catalogue:
@@ -137,7 +135,7 @@ class Catalogue:
         """
         from localidades_api.client import complete_key  # noqa: PLC0415  # it imports httpx
 
-        kind = _KINDS[len(complete_key(key))]
+        kind = KIND_BY_DIGITS[len(complete_key(key))]
         record = self._records.get(kind, int(key))
         if record is None:
             raise NotFoundError(self._explain_missing(kind, int(key)))

@@ -18,7 +18,7 @@ from localidades_api.api.reconcile.vocabulary import FETCHED, PROPERTIES, TYPES,
 from localidades_api.api.responses import ERRORS, NO_KEY, REVALIDATED, header, problem
 from localidades_api.api.services import Services, ServicesDep, get_services
 from localidades_api.catalogue.filters import MAX_TEXT_LENGTH, Omittable
-from localidades_api.catalogue.keys import KeyOfPlace, PlaceKind, format_key
+from localidades_api.catalogue.keys import FOLDERS, KeyOfPlace, PlaceKind, format_key
 from localidades_api.catalogue.messages import whole_number
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities, municipalities, states
@@ -134,7 +134,6 @@ def _respond(content: BaseModel, headers: Mapping[str, str] | None = None) -> Re
     return Response(to_json(content), headers={"Cache-Control": "no-cache", **JSON.headers, **(headers or {})})
 
 
-_LISTS = {"localidad": "localidades", "municipio": "municipios", "estado": "estados"}
 _MAX_SUCCESSORS = 3  # of a municipio: no more fit
 _TABLES = {"localidad": localities, "municipio": municipalities, "estado": states}
 # Any site may show a preview in a frame: it has nothing to click except a link that opens a new page.
@@ -173,7 +172,7 @@ class PreviewQuery(EntityQuery):
 )
 async def view_entity(query: Annotated[EntityQuery, Query()]) -> Response:
     """Redirect to the page of a localidad, municipio or estado."""
-    return Response(status_code=307, headers={"Location": f"../../{_LISTS[_kind(query.id)]}/{int(query.id)}/"})
+    return Response(status_code=307, headers={"Location": f"../../{FOLDERS[_kind(query.id)]}/{int(query.id)}/"})
 
 
 @router.get(
@@ -200,7 +199,7 @@ async def preview_entity(request: Request, query: Annotated[PreviewQuery, Query(
         root=root_of(request.scope),
         release=release,
         language=query.lang or preferred_language(request.headers),
-        context={"key": query.id, "kind": kind, "target": f"../../{_LISTS[kind]}/{id_}/"},
+        context={"key": query.id, "kind": kind, "target": f"../../{FOLDERS[kind]}/{id_}/"},
     )
     own = {"Content-Security-Policy": _FRAMEABLE, **VARY_BY_LANGUAGE, "Cache-Control": "no-cache"}
     headers = {**HTML.headers, **own, "Catalogue-Release": release.name}
@@ -232,7 +231,7 @@ async def _describe_withdrawn(services: Services, error: GoneError, kind: PlaceK
         **({"name": row.nombre} if row else {}),
         "kind": kind,
         "successors": [
-            {"key": format_key(kind, successor), "label": label, "path": f"{_LISTS[kind]}/{successor}/"}
+            {"key": format_key(kind, successor), "label": label, "path": f"{FOLDERS[kind]}/{successor}/"}
             for successor, label in successors
         ],
     }

@@ -5,9 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from localidades_api.api.reconcile.schemas import Described, Named
 from localidades_api.catalogue.columns import ATTRIBUTES, COLUMNS
 from localidades_api.catalogue.folding import fold
-from localidades_api.catalogue.keys import KEY_DIGITS, PlaceKind
-
-_KIND_OF_DIGITS: Mapping[int, PlaceKind] = {digits: kind for kind, digits in KEY_DIGITS.items()}
+from localidades_api.catalogue.keys import KIND_BY_DIGITS, PlaceKind
 
 TYPES: Mapping[PlaceKind, Described] = {
     "localidad": Described(
@@ -79,7 +77,7 @@ _COMPARED = {id_ for ids in COMPARED.values() for id_ in ids}
 
 def kind_of(key: str) -> PlaceKind | None:
     """Return the type of entity that has such a key; None if it isn't a key."""
-    return _KIND_OF_DIGITS.get(len(key)) if key.isascii() and key.isdecimal() else None
+    return KIND_BY_DIGITS.get(len(key)) if key.isascii() and key.isdecimal() else None
 
 
 def named_type(kind: PlaceKind) -> Named:

@@ -14,6 +14,7 @@ from localidades_api import __version__
 from localidades_api.api import Services, census, discovery, ogc, openapi, probes, site, wscatgeo
 from localidades_api.api.exception_handlers import add_exception_handlers
 from localidades_api.api.params import TrackingParametersMiddleware
+from localidades_api.api.responses import UNAUTHORIZED
 from localidades_api.caches.arrays import MAX_BYTES, MAX_SLOW_FETCHES, SLOW_TIMEOUT, ArrayCache
 from localidades_api.caches.changes import ChangeCache
 from localidades_api.caches.pages import PageCache
@@ -132,20 +133,23 @@ def create_app(
     settings: Settings,
     *,
     dependencies: Sequence[Depends] = (),
+    is_public: bool = False,
     in_background: bool = True,
 ) -> FastAPI:
     """Build the whole service; it connects to the database when it starts, not here.
 
     The application is an ordinary one: routes, middleware, exception handlers and overrides can be added to it
-    (docs/guides/extending.md). `dependencies` run for every route. Without `in_background` no page is cached and no
-    name indexed before it is requested, and no new release is noticed.
+    (docs/guides/extending.md). `dependencies` run for every route. With `is_public`, shared caches may keep answers
+    although middleware was added. Without `in_background` no page is cached and no name indexed before it is
+    requested, and no new release is noticed.
     """
     limit = RequestLimit(settings.max_in_flight)
     app = FastAPI(
         title="localidades-api",
         version=__version__,
         summary="INEGI's catalogue of the localities of Mexico.",
-        description=openapi.DESCRIPTION,
+        description=openapi.describe_access(is_open=not dependencies),
+        responses=UNAUTHORIZED if dependencies else None,
         openapi_tags=openapi.TAGS,
         license_info={"name": "MIT", "identifier": "MIT"},
         contact={"name": "The localidades-api authors"},
@@ -163,6 +167,7 @@ def create_app(
     )
     app.state.security_contact = settings.security_contact
     app.state.public_url = settings.public_url
+    app.state.is_public = is_public
     for router in (census.router, site.router, probes.router, discovery.router, ogc.router, wscatgeo.router):
         app.include_router(router)
     app.mount(site.SWAGGER_UI, site.swagger_ui)
@@ -186,6 +191,8 @@ def _early_answers(app: FastAPI, settings: Settings, limit: RequestLimit) -> Ear
     """Return the answers that `serve` may give by itself; None if middleware or a log has to see every request."""
     classes: list[object] = [middleware.cls for middleware in app.user_middleware]
     before_cache = classes[: classes.index(ResponseCacheMiddleware)]
-    if settings.access_log or app.dependency_overrides or not {Telemetry, ManagementPort}.issuperset(before_cache):
+    is_instrumented = "build_middleware_stack" in vars(app)  # as FastAPIInstrumentor does it
+    has_added = not {Telemetry, ManagementPort}.issuperset(before_cache)
+    if settings.access_log or app.dependency_overrides or has_added or is_instrumented:
         return None
     return EarlyAnswers(app, app.state.response_cache, limit)

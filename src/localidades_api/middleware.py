@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from localidades_api.api.probes import OPERATIONAL
 from localidades_api.api.problems import ResponsePreferences, problem_of
-from localidades_api.api.route_table import allowed_methods
+from localidades_api.api.route_table import RouteTable, allowed_methods
 from localidades_api.database.pool import already_waited, may_use_database
 from localidades_api.errors import LocalidadesError, NotFoundError, OverloadedError
 from localidades_api.http.headers import complete, on_wire
@@ -276,13 +276,14 @@ def refusal(scope: Scope, error: LocalidadesError) -> HeldResponse:
     query = [part for part in scope["query_string"].split(b"&") if part.startswith((b"format=", b"lang="))]
     headers = [header for header in scope["headers"] if header[0] in _NEGOTIATED]
     allow = allowed_methods(scope) if is_census(scope) else None
-    return _make(error, b"&".join(query), tuple(headers), root_of(scope), allow)
+    cors = not RouteTable.of(scope).has_cors
+    return _make(error, b"&".join(query), tuple(headers), root_of(scope), allow, cors=cors)
 
 
 @lru_cache(maxsize=64)
 def _make(  # keyed by all that the response depends on; clients send a handful of variants
-    error: LocalidadesError, query: bytes, headers: tuple[Field, ...], root: str, allow: str | None
+    error: LocalidadesError, query: bytes, headers: tuple[Field, ...], root: str, allow: str | None, *, cors: bool
 ) -> HeldResponse:
     response = problem_of(error, ResponsePreferences(Headers(raw=list(headers)), QueryParams(query), root))
-    complete(response.headers, allow)
+    complete(response.headers, allow, cors=cors)
     return HeldResponse(response.status_code, on_wire(response.raw_headers), bytes(response.body), "none")

@@ -5,9 +5,11 @@ from http import HTTPStatus
 from typing import NamedTuple
 
 from fastapi import FastAPI
+from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from localidades_api.http.headers import on_wire
+from localidades_api.api.route_table import RouteTable
+from localidades_api.http.headers import make_private, on_wire
 from localidades_api.http.paths import OPERATION, STATIC, operation_of, path_of
 from localidades_api.observability.metrics import COUNTERS
 from localidades_api.releases.tracker import ReleaseTracker
@@ -94,7 +96,7 @@ class ResponseCacheMiddleware:
 
     `serve` asks the cache first (`server.protocol`), so few held responses are sent from here; under another server,
     all of them. Held is a 200 or 304 that names its release, has a length and an ETag, comes in one piece, and that all
-    clients may share.
+    clients may share. Behind added middleware, which may let some clients pass only, responses leave it as private.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -102,6 +104,8 @@ class ResponseCacheMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or pass on."""
+        if scope["type"] == "http" and RouteTable.of(scope).is_private:
+            send = _privately(send)
         if scope["type"] != "http" or scope["method"] != "GET" or path_of(scope).startswith(f"{STATIC}/"):
             await self.app(scope, receive, send)
             return
@@ -123,6 +127,18 @@ class ResponseCacheMiddleware:
             # HTTP/1.0 may leave Host out; the server refuses other requests without it, unless it finds them held.
             may_hold = cache.limit and b"host" in names and not names & _FRAMING
             await self.app(scope, receive, _Holding(cache, key, scope, send) if may_hold else send)
+
+
+def _privately(send: Send) -> Send:
+    """Return a `send` whose responses no shared cache keeps, since it doesn't know whom middleware lets pass."""
+
+    async def send_private(message: Message) -> None:
+        if message["type"] == "http.response.start" and message["status"] < HTTPStatus.INTERNAL_SERVER_ERROR:
+            message = {**message, "headers": list(message["headers"])}
+            make_private(MutableHeaders(scope=message))
+        await send(message)
+
+    return send_private
 
 
 class _Holding:

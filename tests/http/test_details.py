@@ -148,10 +148,16 @@ def test_impossible_key_is_404(live_server: str) -> None:
 
 @pytest.mark.parametrize(
     "target",
-    ["localidades/320580045/", "municipios/1999/", "estados/31/", "localidades/10010001/x/", "localidades//"],
-)
+    [
+        "localidades/320580045/", "municipios/1999/", "municipios/99999/", "estados/31/", "estados/99/",
+        "localidades/10010001/x/", "localidades//",
+    ],
+)  # fmt: skip
 async def test_unknown_key_is_404(client: httpx.AsyncClient, target: str) -> None:
-    assert list(await get(client, target, 404)) == ["type", "title", "status", "detail"]
+    problem = await get(client, target, 404)
+    assert list(problem) == ["type", "title", "status", "detail"]
+    is_key = target.split("/")[1].isdecimal() and target.count("/") == 2
+    assert problem["detail"].startswith("Neither this release" if is_key else "There is nothing")
 
 
 @pytest.mark.parametrize(

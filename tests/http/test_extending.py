@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse
 from fastapi.testclient import TestClient
 from pydantic import BaseModel, SecretStr
 from starlette.datastructures import MutableHeaders
+from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from localidades_api.api import Services, census
@@ -87,6 +88,55 @@ async def test_added_middleware_runs_once_also_for_cached_responses(app: FastAPI
             assert (headers.get_list("x-appended"), headers.get_list("x-stamp")) == (["1"], ["mine"])
         assert cache_of(app).get(key_of(client.build_request("GET", RECORD)))
     assert calls == [RECORD, RECORD, RECORD, "/nothing"]
+
+
+async def test_added_cors_middleware_sends_the_only_headers(app: FastAPI) -> None:
+    @app.get("/fails")
+    async def fail() -> None:
+        raise KeyError("x")
+
+    app.add_middleware(CORSMiddleware, allow_origins=["https://mine.example"], allow_credentials=True)
+    async with client_of(app) as client:
+        for target, status in ((RECORD, 200), ("/nothing", 404), ("/fails", 500)):
+            other = await client.get(target, headers={"Origin": "https://other.example"})
+            assert (other.status_code, other.headers.get("access-control-allow-origin")) == (status, None)
+        mine = await client.get(RECORD, headers={"Origin": "https://mine.example"})
+    assert mine.headers["access-control-allow-origin"] == "https://mine.example"
+    assert mine.headers["cache-control"].startswith("public")
+
+
+@pytest.mark.parametrize("is_public", [False, True])
+async def test_answers_behind_added_middleware_are_private_unless_told_otherwise(url: str, *, is_public: bool) -> None:
+    app = create_app(settings_of(url), is_public=is_public, in_background=False)
+    app.add_middleware(Append)
+    async with app.router.lifespan_context(app), client_of(app) as client:
+        for method, target in (("GET", RECORD), ("GET", RECORD), ("HEAD", LOCALIDADES), ("GET", "/static/style.css")):
+            control = (await client.request(method, target)).headers["cache-control"]
+            assert ("private" in control, "public" in control) == (not is_public, is_public), target
+        assert cache_of(app).get(key_of(client.build_request("GET", RECORD)))
+
+
+async def test_added_handler_of_unknown_paths_keeps_redirects_and_methods(app: FastAPI) -> None:
+    async def answer(_request: Request, _error: Exception) -> Response:
+        return JSONResponse({"mine": True}, 404)
+
+    for kind in (404, HTTPException):
+        app.add_exception_handler(kind, answer)
+    async with client_of(app) as client:
+        assert (await client.get("/nothing")).json() == {"mine": True}
+        assert (await client.get(LOCALIDADES[:-1])).headers["location"] == "localidades/"
+        assert (await client.options(LOCALIDADES)).status_code == 204
+        assert (await client.delete("/api/census/nothing/")).status_code == 405
+        assert (await client.delete(LOCALIDADES)).status_code == 405
+
+
+async def test_instrumented_application_is_called_for_each_request(url: str) -> None:
+    app = create_app(settings_of(url), in_background=False)
+    async with app.router.lifespan_context(app) as state:
+        assert (state or {})["early_answers"]
+    app.build_middleware_stack = app.build_middleware_stack  # type: ignore[method-assign]  # as FastAPIInstrumentor does
+    async with app.router.lifespan_context(app) as state:
+        assert (state or {})["early_answers"] is None
 
 
 async def test_errors_of_added_routes_are_answered(app: FastAPI) -> None:
@@ -230,6 +280,9 @@ async def test_dependency_of_the_application_runs_for_every_request(url: str) ->
     """Nothing behind it is cached, for another client or in the service."""
     app = create_app(settings_of(url), dependencies=[Depends(require_key)], in_background=False)
     key = {"X-API-Key": "secret"}
+    document = app.openapi()
+    assert "needs no API key" not in document["info"]["description"]
+    assert "401" in document["paths"][LOCALIDADES]["get"]["responses"]
 
     @app.get("/mine")
     async def answer(control: str = "") -> Response:

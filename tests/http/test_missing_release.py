@@ -65,8 +65,6 @@ READS: Mapping[str, Callable[[Database, Release, Release], Awaitable[object]]] =
     "downloads.list_records_with_keys": lambda d, r, _: downloads.list_records_with_keys(d, r, [LOCALITY]),
     "downloads.list_sheet_rows": lambda d, r, _: downloads.list_sheet_rows(d, r, range(1, 5), 1),
     "names.list_localities": lambda d, r, _: anext(names.list_localities(d, r)),
-    "names.list_other_names": lambda d, r, o: names.list_other_names(d, r, [o]),
-    "names.list_withdrawn": lambda d, r, o: names.list_withdrawn(d, r, [o]),
     "nearest.find_nearest": lambda d, r, _: nearest.find_nearest(d, r, 21.88, -102.29, 3),
     "nearest.find_nearest_to_each": lambda d, r, _: nearest.find_nearest_to_each(d, r, [(21.88, -102.29)], 3),
     "tiles.get_backdrop": lambda d, r, _: tiles.get_backdrop(d, r, Frame(0, 0, 64, 64, 64)),
@@ -83,8 +81,6 @@ READS_OF_BOTH = (
     "changes.find_changes",
     "changes.get_stored_changes",
     "changes.list_localities_of_both",
-    "names.list_other_names",
-    "names.list_withdrawn",
 )
 
 

@@ -13,14 +13,27 @@ from localidades_api.api.params import AreasQuery, MunicipalitiesQuery, ReleaseQ
 from localidades_api.api.redirects import filled, see_search
 from localidades_api.api.responses import CACHEABLE, LISTED, NO_KEY, ResponseBuilder, envelope
 from localidades_api.api.services import Services, ServicesDep
-from localidades_api.catalogue.filters import MunicipalityId, StateId, split_fields
+from localidades_api.catalogue.filters import split_fields
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.catalogue.locality import describe_state
+from localidades_api.catalogue.messages import whole_number
 from localidades_api.catalogue.pagination import Paging
 from localidades_api.catalogue.schemas import MunicipalityDetail, MunicipalityPage, State, StatePage
 from localidades_api.database.models import municipalities, states
 
 router = APIRouter(tags=["Areas"], responses=CACHEABLE)
+
+# Of any key with so many digits: one that no release has is a 404 that says so.
+_StateId = Annotated[
+    int,
+    Path(ge=1, le=99, description="Key of an estado, with or without its leading zero.", examples=[1]),
+    whole_number("The key of an estado has two digits, 01 to 32."),
+]
+_MunicipalityId = Annotated[
+    int,
+    Path(ge=1, le=99_999, description="Key of a municipio, with or without its leading zero.", examples=[1001]),
+    whole_number("The key of a municipio has five digits, such as 01001."),
+]
 
 
 @router.get("/estados/filter/", include_in_schema=False)
@@ -51,7 +64,7 @@ async def list_states(request: Request, query: Annotated[StatesQuery, Query()], 
 @router.get("/estados/{id:digits}/", summary="Get estado", response_model=State, responses=NO_KEY)
 async def get_state(
     request: Request,
-    id: Annotated[StateId, Path()],  # noqa: A002  # the parameter's name on the wire
+    id: _StateId,  # noqa: A002  # the parameter's name on the wire
     query: Annotated[ReleaseQuery, Query()],
     services: ServicesDep,
 ) -> Response:
@@ -109,7 +122,7 @@ def _on_page(rows: Sequence[Row[Any]], paging: Paging, fields: str | None) -> li
 @router.get("/municipios/{id:digits}/", summary="Get municipio", response_model=MunicipalityDetail, responses=NO_KEY)
 async def get_municipality(
     request: Request,
-    id: Annotated[MunicipalityId, Path()],  # noqa: A002  # the parameter's name on the wire
+    id: _MunicipalityId,  # noqa: A002  # the parameter's name on the wire
     query: Annotated[ReleaseQuery, Query()],
     services: ServicesDep,
 ) -> Response:

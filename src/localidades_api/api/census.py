@@ -7,8 +7,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from localidades_api.api import areas, bulk, dataset, downloads, localities, reconcile, releases, tiles
 from localidades_api.api.params import check_request
 from localidades_api.api.probes import METRICS
-from localidades_api.api.route_table import allowed_methods, is_guarded
-from localidades_api.http.headers import complete
+from localidades_api.api.route_table import RouteTable, allowed_methods, is_guarded
+from localidades_api.http.headers import complete, make_private
 from localidades_api.http.paths import PREFIX, is_census, path_of
 
 router = APIRouter(prefix=PREFIX, dependencies=[Depends(check_request)])
@@ -20,7 +20,7 @@ class ResponseHeaders:
     """Adds Allow and Vary to every answer under `/api/census`, and CORS headers to every answer.
 
     CORS headers are the same for every client, so that shared caches can reuse an answer for all of them. Starlette's
-    CORSMiddleware sends them only to requests with an Origin.
+    CORSMiddleware sends them only to requests with an Origin; if it was added, its headers are the only ones.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -47,7 +47,7 @@ def add_headers(scope: Scope, headers: MutableHeaders) -> None:
     key, and neither may the response cache.
     """
     if is_guarded(scope):
-        control = headers.get("Cache-Control", "").replace("public", "private")
-        headers["Cache-Control"] = control if "private" in control else ", ".join(filter(None, [control, "private"]))
+        make_private(headers)
     if path_of(scope) != METRICS:  # for the operator: scripts of other origins can't read them
-        complete(headers, allowed_methods(scope) if is_census(scope) else None)
+        allow = allowed_methods(scope) if is_census(scope) else None
+        complete(headers, allow, cors=not RouteTable.of(scope).has_cors)

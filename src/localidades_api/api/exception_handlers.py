@@ -8,7 +8,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.routing import Match, Mount
-from starlette.types import Scope
+from starlette.types import Receive, Scope, Send
+from starlette.websockets import WebSocketClose
 
 from localidades_api.api.census import add_headers
 from localidades_api.api.gone import describe_problem
@@ -30,7 +31,9 @@ _PREFLIGHT = {
 
 def add_exception_handlers(app: FastAPI) -> None:
     """Register a handler for each kind of error."""
-    app.add_exception_handler(HTTPException, answer_http_exception)
+    app.router.default = answer_unknown_path
+    app.add_exception_handler(HTTPStatus.METHOD_NOT_ALLOWED, answer_method_not_allowed)
+    app.add_exception_handler(HTTPException, answer_error)
     app.add_exception_handler(EarlyResponse, answer_early)
     for kind in (LocalidadesError, RequestValidationError, ClientDisconnect):
         app.add_exception_handler(kind, answer_error)
@@ -62,23 +65,36 @@ async def answer_unexpected_error(request: Request, error: Exception) -> Respons
     return response
 
 
-async def answer_http_exception(request: Request, error: Exception) -> Response:
-    """Return the answer to a request that matches no route, or the problem of an HTTPException of a route.
+async def answer_unknown_path(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer a request that matches no route.
 
     OPTIONS is answered for every path, a path that lacks its slash (or has one too many) is redirected, and under
     `/api/census` a method that changes something is refused, whether or not the resource exists.
     """
-    assert isinstance(error, HTTPException)  # noqa: S101  # it is registered for no other
-    scope = request.scope
-    is_unknown = error.status_code == HTTPStatus.NOT_FOUND and "endpoint" not in scope
-    if is_unknown or error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        if request.method == "OPTIONS" and path_of(scope) != METRICS:
-            return _answer_preflight(request)
-        if location := _find_other_slash(scope):
-            return redirect(request, location)
-        if not is_unknown or (is_census(scope) and request.method not in _READING):
-            return await answer_error(request, MethodNotAllowedError(allowed_methods(scope)))
-    return await answer_error(request, error)
+    if scope["type"] == "websocket":
+        await WebSocketClose()(scope, receive, send)
+        return
+    request = Request(scope)
+    response = _answer_for_any_path(request)
+    if response is None and is_census(scope) and request.method not in _READING:
+        raise MethodNotAllowedError(allowed_methods(scope))
+    if response is None:
+        raise HTTPException(HTTPStatus.NOT_FOUND)
+    await response(scope, receive, send)
+
+
+async def answer_method_not_allowed(request: Request, _error: Exception) -> Response:
+    """Answer a request whose path has a route with other methods."""
+    known = _answer_for_any_path(request)
+    return known or await answer_error(request, MethodNotAllowedError(allowed_methods(request.scope)))
+
+
+def _answer_for_any_path(request: Request) -> Response | None:
+    """Answer OPTIONS, and a path whose slash is missing or too many."""
+    if request.method == "OPTIONS" and path_of(request.scope) != METRICS:
+        return _answer_preflight(request)
+    location = _find_other_slash(request.scope)
+    return redirect(request, location) if location else None
 
 
 def _answer_preflight(request: Request) -> Response:

@@ -36,6 +36,14 @@ Estatales, Municipales y Localidades*. The API is read-only, needs no API key, a
 The licence of this document is that of the software. INEGI's terms of free use cover the data: credit INEGI wherever
 you show them, with the words in `attribution` of `/api/census/`.
 """
+_ACCESS = "is read-only, needs no API key, and allows requests from any origin."
+
+
+def describe_access(*, is_open: bool) -> str:
+    """Return the description of the document; with added dependencies, a request may need a key."""
+    return DESCRIPTION if is_open else DESCRIPTION.replace(_ACCESS, "is read-only.")
+
+
 _TAGS = {  # in the order of /docs
     "Localities": "The places: lists, records, suggestions while somebody types, and the nearest to a point.",
     "Areas": "Municipios, and the estados that they belong to.",

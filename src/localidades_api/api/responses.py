@@ -55,6 +55,7 @@ from localidades_api.errors import (
     LocalidadesError,
     NotAcceptableError,
     NotFoundError,
+    StatusError,
     UnsupportedMediaTypeError,
 )
 from localidades_api.html.renderer import FORMATS, HTML, JSON, Renderer, View, select_renderer
@@ -320,6 +321,8 @@ def problem(error: LocalidadesError, description: str, model: type[Problem] | No
     content = {JSON.problem_type: {"example": problem_document(error)}}
     return {"model": model or _MODELS.get(type(error), Problem), "description": description, "content": content}
 
+
+UNAUTHORIZED: Responses = {401: problem(StatusError(401, "Not authenticated", None), "The request has no valid key.")}
 
 _HOW_LONG = "How long caches may keep the response."
 OF_RELEASE = {"Catalogue-Release": header("The release that the response comes from.", "2018-09")}

@@ -1,4 +1,4 @@
-"""The methods of each resource, and the routes guarded by added dependencies, read from the application's routes."""
+"""What an application says about its routes and its added middleware, read when it answers its first request."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -9,20 +9,30 @@ from typing import Any, Self
 from fastapi import FastAPI
 from fastapi.params import Depends
 from fastapi.routing import iter_route_contexts
+from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.middleware.httpsredirect import HTTPSRedirectMiddleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import Scope
 
 from localidades_api.http.paths import path_of
 
 _PACKAGE = __name__.partition(".")[0]
+# Middleware that gives every client the same answer.
+_FOR_ALL: frozenset[object] = frozenset(
+    {CORSMiddleware, GZipMiddleware, HTTPSRedirectMiddleware, TrustedHostMiddleware}
+)
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")  # in the order in which Allow lists them
 
 
 @dataclass(frozen=True, slots=True)
 class RouteTable:
-    """The routes of an application, as it has them when it answers its first request."""
+    """The routes of an application and its added middleware."""
 
     methods: Sequence[tuple[Pattern[str], str]]  # of resources with other methods than GET
     guarded: frozenset[Callable[..., Any] | None]  # route functions behind added dependencies
+    has_cors: bool  # CORSMiddleware was added
+    is_private: bool  # middleware was added that may decide who gets an answer
 
     @classmethod
     def of(cls, scope: Scope) -> Self:
@@ -52,7 +62,10 @@ class RouteTable:
             if not allowed <= {"GET", "HEAD"}
             for pattern in patterns[path]
         ]
-        return cls(listed, frozenset(guarded))
+        middleware: list[object] = [one.cls for one in app.user_middleware]
+        added = {cls for cls in middleware if not str(getattr(cls, "__module__", "")).startswith(f"{_PACKAGE}.")}
+        is_private = not (added <= _FOR_ALL or app.state.is_public)
+        return cls(listed, frozenset(guarded), CORSMiddleware in added, is_private)
 
 
 def _is_own(depends: Depends) -> bool:

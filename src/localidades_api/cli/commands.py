@@ -93,16 +93,25 @@ def serve(
     application: Annotated[
         str, typer.Option("--app", help="Application to serve, as MODULE:ATTRIBUTE: this one with additions of yours.")
     ] = "localidades_api.asgi:app",
+    root_path: Annotated[
+        str, typer.Option(help="Path, such as /geo, that a proxy in front removes from the addresses it passes on.")
+    ] = "",
+    *,
+    reload: Annotated[
+        bool, typer.Option("--reload", help="Restart when a Python file of this folder changes: for development.")
+    ] = False,
 ) -> None:
     """Serve the catalogue over HTTP."""
     signal.signal(signal.SIGTERM, _exit_on_sigterm)
     from localidades_api.cli.database import print_where_to_look, ready_database  # noqa: PLC0415  # see above
     from localidades_api.observability.logging import log_config  # noqa: PLC0415  # see above
-    from localidades_api.server.run import check_uvicorn, listen, run_server  # noqa: PLC0415  # see above
+    from localidades_api.server.run import ServerOptions, check_uvicorn, listen, run_server  # noqa: PLC0415  # see above
     from localidades_api.settings import read_settings  # noqa: PLC0415  # see above
 
     check_uvicorn()
     settings = read_settings()
+    if reload and workers > 1:
+        raise ConfigurationError("--reload works with one worker only: leave out --workers.")
 
     def listen_on_all(stack: ExitStack) -> list[socket]:
         ports = {"--port": port}
@@ -121,7 +130,8 @@ def serve(
         os.environ["DATABASE_URL"] = url
         logging.config.dictConfig(log_config(settings.log_format))
         print_where_to_look(url, settings, sockets[0].getsockname())
-        run_server(sockets, settings, workers=workers, application=application)
+        options = ServerOptions(application, workers, root_path.rstrip("/"), reload=reload)
+        run_server(sockets, settings, options)
 
 
 def _exit_on_sigterm(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001  # the signature of a handler

@@ -258,7 +258,7 @@ def print_where_to_look(url: str, settings: Settings, address: tuple[str, int]) 
     root = f"http://{host}:{address[1]}"
     port = settings.management_port
     probes = f"\n  probes   http://{host}:{port}/readyz" if port else ""
-    data = "" if settings.database_url else f"\n  data     {settings.data_dir.resolve()}"
+    data = "" if settings.database_url else f"\n  data     {settings.data_dir.resolve()}\n  database {url}"
     console.print(
         f"localidades-api {__version__}\n"
         f"  release  {shown}\n"

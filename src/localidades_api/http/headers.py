@@ -24,14 +24,24 @@ API_HEADERS: RawHeaders = [
 ]
 
 
-def complete(headers: MutableHeaders, allow: str | None) -> None:
-    """Add the headers that every answer has; for one under `/api/census`, `allow` and Accept in its Vary too."""
+def complete(headers: MutableHeaders, allow: str | None, *, cors: bool) -> None:
+    """Add the headers that every answer has; for one under `/api/census`, `allow` and Accept in its Vary too.
+
+    `cors` lets the scripts of every origin read the answer.
+    """
     if allow:
         headers["Allow"] = allow
         headers["Vary"] = ", ".join([_ACCEPT, *headers.getlist("Vary")])
     else:  # those under the prefix have it already, where they have a body
         headers.setdefault("X-Content-Type-Options", "nosniff")
-    headers.update(_CORS)
+    if cors:
+        headers.update(_CORS)
+
+
+def make_private(headers: MutableHeaders) -> None:
+    """Keep an answer out of shared caches."""
+    control = headers.get("Cache-Control", "").replace("public", "private")
+    headers["Cache-Control"] = control if "private" in control else ", ".join(filter(None, [control, "private"]))
 
 
 def on_wire(headers: Iterable[tuple[bytes, bytes]]) -> bytes:

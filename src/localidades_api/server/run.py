@@ -17,11 +17,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import uvicorn
 from uvicorn.config import STARTUP_FAILURE
-from uvicorn.supervisors import Multiprocess
+from uvicorn.supervisors import ChangeReload, Multiprocess
 
 from localidades_api.errors import ConfigurationError, LocalidadesError, WorkerError
 from localidades_api.observability.logging import log_config
@@ -89,12 +89,21 @@ def _explain(error: OSError, host: str, port: int, setting: str) -> str:
     return f"Can't listen on {host} port {port} ({reason}): {remedy}."
 
 
-def run_server(sockets: Sequence[socket.socket], settings: Settings, *, workers: int, application: str) -> None:
+class ServerOptions(NamedTuple):
+    """The options of `serve`: the application as `module:attribute`, which reads its settings from the environment."""
+
+    application: str
+    workers: int = 1
+    root_path: str = ""
+    reload: bool = False
+
+
+def run_server(sockets: Sequence[socket.socket], settings: Settings, options: ServerOptions) -> None:
     """Serve an application until SIGINT or SIGTERM, then finish the requests in flight, up to the shutdown timeout.
 
-    `application` names it, as `module:attribute`; it reads its settings from the environment. Raises WorkerError if a
-    first worker can't start.
+    Raises WorkerError if a first worker can't start.
     """
+    application, workers = options.application, options.workers
     config = uvicorn.Config(
         partial(_load_in_worker, application, SharedMetrics()) if workers > 1 else partial(_load, application),
         factory=True,
@@ -109,7 +118,12 @@ def run_server(sockets: Sequence[socket.socket], settings: Settings, *, workers:
         forwarded_allow_ips=list(settings.trusted_proxies or ()),
         timeout_graceful_shutdown=settings.shutdown_timeout,
         timeout_worker_healthcheck=_HANG_TIMEOUT,
+        root_path=options.root_path,
+        reload=options.reload,
     )
+    if options.reload:
+        ChangeReload(config, uvicorn.Server(config).run, list(sockets)).run()
+        return
     if workers == 1:
         with suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(list(sockets))

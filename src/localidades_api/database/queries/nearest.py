@@ -22,12 +22,16 @@ _MARGIN = 1e-5  # degrees of longitude
 _POLE = 89.999999  # degrees; beyond it a circle that ends at the pole would be a division of zero by zero
 
 
+# Typed, or Postgres may read a number without decimals as an integer, and round the others.
+_LAT, _LON = "CAST(:lat AS double precision)", "CAST(:lon AS double precision)"
+
+
 def haversine(latitude: str, longitude: str) -> str:
     """Write the angle in radians between two columns of degrees and :lat, :lon."""
     latitude, longitude = _without_underflow(latitude), _without_underflow(longitude)
     return (
-        f"2 * asin(least(1, sqrt(power(sin(radians({latitude} - :lat) / 2), 2)"
-        f" + cos(radians(:lat)) * cos(radians({latitude})) * power(sin(radians({longitude} - :lon) / 2), 2))))"
+        f"2 * asin(least(1, sqrt(power(sin(radians({latitude} - {_LAT}) / 2), 2)"
+        f" + cos(radians({_LAT})) * cos(radians({latitude})) * power(sin(radians({longitude} - {_LON}) / 2), 2))))"
     )
 
 
@@ -40,19 +44,19 @@ def boxes_within(reach: str) -> str:
     width = ", ".join(_width(latitude) for latitude in ("low", "tangent", "high"))
     # OFFSET 0 keeps Postgres from repeating each expression wherever it is used, which took half of the time.
     return f"""(
-        SELECT box(point(greatest(-180, :lon + turn - width), low), point(least(180, :lon + turn + width), high))
+        SELECT box(point(greatest(-180, {_LON} + turn - width), low), point(least(180, {_LON} + turn + width), high))
                AS box, (low + high) / 2 AS middle, turn
           FROM (SELECT low, high, degrees(2 * asin(sqrt(least(1, greatest(0, {width}))))) + {_MARGIN} AS width
-                  FROM (SELECT angle, greatest(low, :lat - degrees(angle)) AS low,
-                               least(high, :lat + degrees(angle)) AS high,
-                               degrees(asin(least(1, greatest(-1, sin(radians(:lat)) / cos(angle))))) AS tangent
+                  FROM (SELECT angle, greatest(low, {_LAT} - degrees(angle)) AS low,
+                               least(high, {_LAT} + degrees(angle)) AS high,
+                               degrees(asin(least(1, greatest(-1, sin(radians({_LAT})) / cos(angle))))) AS tangent
                           FROM (SELECT least(pi(), angle + {_SLACK}) AS angle FROM {reach}) AS reach
                          CROSS JOIN (VALUES {_BANDS}) AS bands (low, high)
                          OFFSET 0) AS bands
                  WHERE low <= high
                  OFFSET 0) AS windows
           JOIN (VALUES (-360), (0), (360)) AS turns (turn)
-            ON :lon + turn - width <= 180 AND :lon + turn + width >= -180
+            ON {_LON} + turn - width <= 180 AND {_LON} + turn + width >= -180
     )"""
 
 
@@ -63,8 +67,8 @@ def _width(latitude: str) -> str:
     """
     within = f"least({_POLE}, high, greatest(-{_POLE}, low, {latitude}))"
     return (
-        f"(power(sin(angle / 2), 2) - power(sin(radians({within} - :lat) / 2), 2))"
-        f" / (cos(radians(:lat)) * cos(radians({within})))"
+        f"(power(sin(angle / 2), 2) - power(sin(radians({within} - {_LAT}) / 2), 2))"
+        f" / (cos(radians({_LAT})) * cos(radians({within})))"
     )
 
 

@@ -38,6 +38,7 @@ from tests.support.pages import Page
 from tests.support.postgres import alembic_config, execute, locked, new_database, run_sql
 from tests.support.records import Record, record_of, row_of
 from tests.support.waiting import eventually_async, in_thread
+from tests.support.wire import LOCALIDADES
 
 RELEASES = "/api/census/releases/"
 PAIRS = [f"{new}/changes/?since={old}" for new, old in (("2020-01", "2019-01"), ("2019-01", "2020-01"))]
@@ -175,7 +176,11 @@ async def test_releases_have_an_etag_that_changes_with_each_publication(seeded_d
         held = {"If-None-Match": first.headers["etag"]}
         assert (await client.get(RELEASES, headers=held)).status_code == 304
         await import_into(seeded_database, write_catalogue(tmp_path / "catun_localidad_2018-01.csv", OLD[1:]))
-        await get(client, "2018-01/changes/?since=2018-01")  # which makes the release known
+
+        async def is_served() -> bool:
+            return (await client.get(LOCALIDADES)).headers["catalogue-release"] == "2018-01"
+
+        await eventually_async(is_served)
         again = await client.get(RELEASES, headers=held)
         assert again.status_code == 200
         assert [(one["release"], one["current"]) for one in again.json()["results"]] == [

@@ -95,7 +95,7 @@ def test_packages_of_the_service_have_the_tracked_files(packages: Packages) -> N
 
 def test_packages_of_the_client_have_its_modules(packages: Packages) -> None:
     source = ROOT / "src" / "localidades_api"
-    modules = {"__init__.py": "client.py", "frames.py": "frames.py", "network.py": "network.py", "py.typed": "py.typed"}
+    modules = {name: f"client/{name}" for name in ("__init__.py", "frames.py", "network.py")} | {"py.typed": "py.typed"}
     packed = read(packages.client_wheel)
     [described] = [content.decode() for path, content in packed.items() if path.endswith("/METADATA")]
     assert {path: content for path, content in packed.items() if ".dist-info/" not in path} == {

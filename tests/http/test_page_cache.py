@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from fastapi import FastAPI
 
-from localidades_api import release_poller
 from localidades_api.api import Services
+from localidades_api.caches import release_poller
 from localidades_api.catalogue.schemas import LocalityPage
 from tests.support.application import (
     await_release,

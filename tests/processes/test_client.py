@@ -17,7 +17,7 @@ import pytest
 
 from localidades_api.catalogue.columns import COLUMNS, MATCHED
 from localidades_api.client import AsyncClient, Backoff, Client, ClientError, ProblemError
-from localidades_api.frames import NUMBERS
+from localidades_api.client.frames import NUMBERS
 from tests.support.application import import_file
 from tests.support.catalogue import many
 from tests.support.http_server import Request, Response, http_server
@@ -308,7 +308,7 @@ def test_client_is_imported_without_the_service() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment(), cwd=ROOT
     )
     loaded = set(ended.stdout.split())
-    own = {f"localidades_api.{name}" for name in ("client", "frames", "network")}
+    own = {f"localidades_api.{name}" for name in ("client", "client.frames", "client.network")}
     assert {name for name in loaded if name.startswith("localidades_api.")} == own
     assert loaded.isdisjoint({"fastapi", "pandas", "polars", "pyarrow", "sqlalchemy"})
 

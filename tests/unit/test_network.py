@@ -7,7 +7,7 @@ import certifi
 import httpx
 import pytest
 
-from localidades_api.network import NetworkSettingsError, open_async_client, open_client
+from localidades_api.client.network import NetworkSettingsError, open_async_client, open_client
 from tests.support.http_server import Request, Response, http_server
 
 VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR")

@@ -1,6 +1,5 @@
 """The query parameters of the census, and the check of every query: no parameter is unknown or repeated."""
 
-import re
 from collections import Counter
 from decimal import Decimal
 from typing import Annotated, Literal, cast, get_args
@@ -8,10 +7,8 @@ from urllib.parse import unquote_to_bytes
 
 from fastapi import Path, Request
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.types import ASGIApp, Receive, Scope, Send
 from typing_extensions import TypeAliasType
 
-from localidades_api.api.problems import ResponsePreferences
 from localidades_api.catalogue.area_filters import (
     DEFAULT_AREA_SORT,
     AreaSearchParam,
@@ -39,13 +36,6 @@ from localidades_api.downloads.formats import DownloadFormat
 from localidades_api.errors import InvalidParametersError, NotFoundError
 from localidades_api.html import renderer
 from localidades_api.languages import translators
-
-# Tracking parameters that newsletters and social networks add to links (docs/decisions/api.md).
-_TRACKING = re.compile(
-    rb"(?:utm_[a-z_]+|fbclid|gclid|gclsrc|gbraid|wbraid|gad_source|gad_campaignid|dclid|_gl|_ga|msclkid|mc_cid|mc_eid"
-    rb"|igsh|igshid|twclid|ttclid|li_fat_id|yclid|srsltid|mkt_tok|_hsenc|_hsmi|vero_id|oly_enc_id|oly_anon_id)(?:=.*)?",
-    re.DOTALL,
-)
 
 # Named types: the OpenAPI document has each of them once, and generated clients give it that name.
 Language = TypeAliasType("Language", translators.Language)
@@ -309,19 +299,3 @@ async def check_request(request: Request) -> None:
     counts = Counter(name for name, _ in request.query_params.multi_items())
     if repeated := [name for name, count in counts.items() if count > 1]:
         raise InvalidParametersError([(plain_name(name), "Give this parameter only once.") for name in repeated])
-
-
-class TrackingParametersMiddleware:
-    """Removes tracking parameters from the query of an HTML page; JSON refuses them as it does any unknown one."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on, without them."""
-        if query := scope.get("query_string"):
-            parts = query.split(b"&")
-            left = [part for part in parts if not _TRACKING.fullmatch(part)]
-            if len(left) < len(parts) and ResponsePreferences.of(scope).renderer.format == "api":
-                scope["query_string"] = b"&".join(left)
-        await self.app(scope, receive, send)

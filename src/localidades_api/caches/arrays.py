@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from cachetools import LRUCache
 
 from localidades_api.database.pool import already_waited
-from localidades_api.single_flight import SingleFlight
+from localidades_api.releases.single_flight import SingleFlight
 
 _log = logging.getLogger(__name__)
 

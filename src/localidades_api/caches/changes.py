@@ -7,7 +7,7 @@ from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.changes import find_changes, get_stored_changes
 from localidades_api.errors import ComparisonRunningError
-from localidades_api.single_flight import SingleFlight
+from localidades_api.releases.single_flight import SingleFlight
 
 
 class ChangeCache:

@@ -12,7 +12,7 @@ from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.observability.metrics import COUNTERS, Series
-from localidades_api.single_flight import SingleFlight
+from localidades_api.releases.single_flight import SingleFlight
 
 _BATCH_PAGES = 48  # pages per statement, some 200 kB; with fewer, the whole release takes too long to cache
 _OVERHEAD = 100  # bytes per page in addition to its body

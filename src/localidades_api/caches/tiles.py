@@ -31,7 +31,7 @@ from localidades_api.database.queries.tiles import (
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.html.svg import STATES, draw_backdrop
 from localidades_api.http.mvt import PointLayer, Value, encode_multipoints
-from localidades_api.single_flight import SingleFlight
+from localidades_api.releases.single_flight import SingleFlight
 
 MAX_TILE_BYTES = 60_000  # of a tile as it is sent, compressed
 _MAX_PLACES_BYTES = 40_000  # beside a backdrop, before compression

@@ -7,8 +7,8 @@ from typing import Self
 import httpx
 
 from localidades_api.catalogue.keys import RELEASE_NAME
+from localidades_api.client.network import NetworkSettingsError, open_client
 from localidades_api.errors import ServiceError
-from localidades_api.network import NetworkSettingsError, open_client
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,7 +178,7 @@ def _fetch(address: str, counting: Counting) -> Iterator[bytes]:
 @contextmanager
 def _open_response(address: str, deadline: "_Deadline") -> "Iterator[httpx.Response]":
     """Request a file, follow redirects, and lend the response."""
-    from localidades_api.network import NetworkSettingsError, open_client  # noqa: PLC0415  # it imports httpx
+    from localidades_api.client.network import NetworkSettingsError, open_client  # noqa: PLC0415  # it imports httpx
 
     hooks = {"response": [_check_response]}
     extensions = {"trace": deadline.watch}

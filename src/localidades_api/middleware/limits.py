@@ -1,13 +1,10 @@
-"""The middleware of the application, from the outside in: telemetry, management port, limit on requests, HEAD."""
+"""Limits how many requests are handled at once, and refuses those beyond."""
 
 import asyncio
 import logging
-import os
 import time
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import count
-from time import perf_counter
 from typing import NamedTuple
 
 from fastapi import FastAPI
@@ -18,14 +15,11 @@ from localidades_api.api.probes import OPERATIONAL
 from localidades_api.api.problems import ResponsePreferences, problem_of
 from localidades_api.api.route_table import RouteTable, allowed_methods
 from localidades_api.database.pool import already_waited, may_use_database
-from localidades_api.errors import LocalidadesError, NotFoundError, OverloadedError
+from localidades_api.errors import LocalidadesError, OverloadedError
 from localidades_api.http.headers import complete, on_wire
-from localidades_api.http.paths import REQUEST_ID, ROOT, STATIC, WITH_BODY, is_census, operation_of, path_of, root_of
-from localidades_api.observability.faults import FAULTS, cause, is_refused
-from localidades_api.observability.logging import Line, RequestLog, request_id
+from localidades_api.http.paths import STATIC, is_census, path_of, root_of
+from localidades_api.middleware.response_cache import Field, HeldResponse, ResponseCache
 from localidades_api.observability.metrics import COUNTERS
-from localidades_api.response_cache import Field, HeldResponse, ResponseCache
-from localidades_api.settings import Settings
 
 _log = logging.getLogger("uvicorn.error")
 
@@ -33,105 +27,7 @@ _QUEUED_PER_SLOT = 4
 _QUEUE_TIMEOUT = 0.5  # seconds that a request may queue; beyond that, another process would serve it sooner
 _LOG_INTERVAL = 10.0  # seconds between two log lines about refusals
 _OVERLOADED = OverloadedError()
-_FAULT = 500  # from this status on, a call always logs the request and adds its id to the response
-_NOT_FOUND = NotFoundError("There is nothing at this address.")
 _NEGOTIATED = (b"accept", b"accept-language")
-
-
-class Telemetry:
-    """Counts and logs requests, and logs errors that nothing handles."""
-
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
-        self.app = app
-        self._log = RequestLog(settings.log_format)
-        self._logs_all = settings.access_log
-        self._process = os.urandom(4).hex()
-        self._numbers = count(1)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on, then count and log the response."""
-        if scope["type"] != "http":
-            await self._observe(scope, receive, send)
-            return
-        id_ = scope[REQUEST_ID] = self._next_id()
-        scope[ROOT] = scope.get("root_path", "")
-        for name in ("endpoint", "route"):  # of an application that this one is mounted in
-            scope.pop(name, None)
-        request_id.set(id_)
-        cause.set(None)  # with pipelining, the task of one request starts the next
-        is_refused.set(False)
-        watch = _Watch(id_, send)
-        COUNTERS.in_flight += 1
-        try:
-            await self.app(scope, receive, watch)
-        except Exception as error:
-            cause.set(FAULTS.report(error, "%s: An unexpected error", _FAULT, traceback=True))
-            raise
-        finally:
-            COUNTERS.in_flight -= 1
-            seconds = perf_counter() - watch.began
-            operation = operation_of(scope)
-            COUNTERS.count(operation, watch.status, seconds)
-            if self._logs_all or (watch.status >= _FAULT and not is_refused.get()):
-                fields = (watch.status, seconds * 1000, watch.release, watch.bytes, cause.get())
-                self._log.add(Line(id_, scope["method"], operation, *fields))
-
-    async def _observe(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await self.app(scope, receive, send)
-        finally:
-            self._log.flush()
-
-    def _next_id(self) -> str:
-        """Return an id that is unique among the requests of all workers."""
-        return f"{self._process}-{next(self._numbers):x}"
-
-
-class _Watch:
-    """The `send` of one request: records the response, and adds the request's id to a server error."""
-
-    def __init__(self, id_: str, send: Send) -> None:
-        self._id = id_
-        self._send = send
-        self.began = perf_counter()
-        self.status = _FAULT  # of an exception without a response
-        self.bytes = 0
-        self._headers: list[tuple[bytes, bytes]] = []
-
-    async def __call__(self, message: Message) -> None:
-        """Send a message of the response."""
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-            self._headers = list(message.get("headers", ()))
-            if self.status >= _FAULT:
-                message = {**message, "headers": [*self._headers, (b"x-request-id", self._id.encode())]}
-        elif message["type"] == "http.response.body":
-            self.bytes += len(message.get("body", b""))
-        await self._send(message)
-
-    @property
-    def release(self) -> str | None:
-        """The release that the response comes from, by its header."""
-        return next((value.decode("latin-1") for name, value in self._headers if name == b"catalogue-release"), None)
-
-
-class ManagementPort:
-    """Serves probes and metrics on the management port only, and nothing else there."""
-
-    def __init__(self, app: ASGIApp, port: int) -> None:
-        self.app = app
-        self._port = port
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on, or respond with 404 on the wrong port."""
-        if scope["type"] == "http" and self._is_on_port(scope) != (path_of(scope) in OPERATIONAL):
-            await refusal(scope, _NOT_FOUND).send(send)
-        else:
-            await self.app(scope, receive, send)
-
-    def _is_on_port(self, scope: Scope) -> bool:
-        server = scope.get("server")  # a server on a Unix socket may leave it out
-        return server is not None and server[1] == self._port
 
 
 class RequestLimit:
@@ -245,30 +141,6 @@ class EarlyAnswers(NamedTuple):
         name = path.decode("latin-1")
         scope = {"app": self.app, "method": "GET", "path": name, "query_string": query, "headers": fields}
         return self.limit.refuse(scope) if self.limit.is_full and _needs_slot(name) else None
-
-
-class HeadMiddleware:
-    """Answers HEAD as GET, without the body: FastAPI's routes have GET alone."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass HEAD on as GET, and anything else as it is."""
-        if scope["type"] != "http" or scope["method"] != "HEAD":
-            await self.app(scope, receive, send)
-            return
-
-        async def send_without_body(message: Message) -> None:
-            if message["type"] == "http.response.body":
-                message = {**message, "body": b""}
-            await send(message)
-
-        inner = {**scope, "method": "GET", WITH_BODY: False}  # the server reads the method from its own scope
-        try:
-            await self.app(inner, receive, send_without_body)
-        finally:
-            scope.update({**inner, "method": "HEAD"})  # the log needs the route that was found
 
 
 def refusal(scope: Scope, error: LocalidadesError) -> HeldResponse:

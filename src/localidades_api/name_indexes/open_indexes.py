@@ -33,8 +33,8 @@ from localidades_api.name_indexes.folders import (
 from localidades_api.names.index import NameIndex
 from localidades_api.observability.faults import FAULTS, is_refused
 from localidades_api.observability.metrics import COUNTERS
+from localidades_api.releases.single_flight import SingleFlight
 from localidades_api.releases.tracker import ReleaseTracker
-from localidades_api.single_flight import SingleFlight
 
 _log = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT
 from localidades_api.catalogue.degrees import BOUNDS, Axis
 from localidades_api.catalogue.keys import KIND_BY_DIGITS, PlaceKind
 from localidades_api.catalogue.locality import describe_place_near
+from localidades_api.client.frames import Answered, Frame, read_table
 from localidades_api.errors import NotFoundError
-from localidades_api.frames import Answered, Frame, read_table
 from localidades_api.languages.translators import LANGUAGES, Language
 from localidades_api.name_indexes.folders import OpenIndex
 from localidades_api.names.index import NameIndex

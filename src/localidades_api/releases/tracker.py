@@ -10,7 +10,7 @@ from localidades_api.database.pool import Database
 from localidades_api.database.queries.releases import ChangeCounts, ReleaseSnapshot, get_release_snapshot
 from localidades_api.errors import DatabaseUnavailableError, NoReleaseError, NotFoundError
 from localidades_api.observability.metrics import Series
-from localidades_api.single_flight import SingleFlight
+from localidades_api.releases.single_flight import SingleFlight
 
 _log = logging.getLogger("uvicorn.error")
 

@@ -34,9 +34,9 @@ from localidades_api.errors import (
 )
 from localidades_api.http.headers import API_HEADERS, on_wire
 from localidades_api.http.transfers import TRANSPORT
-from localidades_api.middleware import EarlyAnswers
+from localidades_api.middleware.limits import EarlyAnswers
+from localidades_api.middleware.response_cache import HeldResponse, spelling
 from localidades_api.observability.metrics import COUNTERS
-from localidades_api.response_cache import HeldResponse, spelling
 from localidades_api.server.connections import Connections
 from localidades_api.server.deadlines import DRAIN_TIMEOUT, ReadProgress, bytes_received, bytes_unread
 from localidades_api.server.heads import FRAMING, MAX_HEAD, MAX_TARGET, check_head, has_body, malformed_request

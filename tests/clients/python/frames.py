@@ -10,7 +10,7 @@ import pandas as pd
 import polars as pl
 
 from localidades_api.client import AsyncClient, Client
-from localidades_api.frames import read_table
+from localidades_api.client.frames import read_table
 
 ROWS = {"Localidad": ["Asientos", None, "Nadie"], "MPIO": [2.0, None, 2.0], "edo": ["01", "01", "01"]}
 COLUMNS = {"municipio": "MPIO"}

@@ -1,0 +1,1 @@
+"""The middleware of the application; `app.py` puts it in order."""

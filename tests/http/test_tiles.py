@@ -1,12 +1,13 @@
 """Maps: tiles, read with another library, and the backdrop, compared with the imported file."""
 
+import asyncio
 import gzip
 import math
 import random
 import re
 from array import array
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from xml.etree import ElementTree
 
 import httpx
@@ -19,7 +20,7 @@ from localidades_api.catalogue.mercator import MAX_ZOOM, MEXICO, Frame, Tile
 from localidades_api.database.queries.tiles import CELLS, EXTENT, TileContent, TilePlace
 from localidades_api.html.svg import draw_backdrop
 from tests.http.vector_tiles import Layer, read_tile
-from tests.support.application import await_release, client_of, import_into, running_app
+from tests.support.application import await_release, client_of, import_into, recorded_statements, running_app
 from tests.support.catalogue import TRAPS, Place, write_catalogue
 from tests.support.postgres import new_database
 from tests.support.wire import LOCALIDADES
@@ -251,6 +252,16 @@ async def test_cache_stays_within_its_limit(app: FastAPI) -> None:
     held = [body for tile in tiles if (body := cache.held(release, tile)) is not None]
     assert sum(map(len, held)) <= 40_000 < sum(sizes)
     assert cache.held(release, tiles[-1]) is not None
+
+
+@pytest.mark.parametrize("method", [TileCache.bounds, TileCache.cells, TileCache.state_cells, TileCache.backdrop])
+async def test_concurrent_callers_share_a_query(app: FastAPI, method: Callable[..., Awaitable[object]]) -> None:
+    release = await app.state.services.releases.current()
+    cache = TileCache(app.state.database)
+    with recorded_statements(app) as statements:
+        await asyncio.gather(*(method(cache, release) for _ in range(50)))
+    assert len(statements) == 1
+    await cache.close()
 
 
 async def test_map_without_a_release_is_503(database: str) -> None:

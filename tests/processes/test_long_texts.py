@@ -20,8 +20,6 @@ from tests.support.machine import memory_of
 from tests.support.postgres import new_database
 from tests.support.wire import Live, ask, await_names, environment, run, serving
 
-pytestmark = pytest.mark.tail
-
 _MAX_HELD = 0.2  # seconds of processor time that the server may spend while a probe waits
 _MAX_KEPT = 16 * 1024**2  # bytes
 _IN_CELL, _IN_QUERY = 20_000, 3000  # characters
@@ -132,13 +130,15 @@ def answer_watched(live: Live, sent: Sent) -> float:
 
 
 @pytest.mark.timeout(600)
-def test_long_text_in_any_field_leaves_the_server_responsive(live: Live) -> None:
+@pytest.mark.parametrize("one_in", [199, pytest.param(1, marks=pytest.mark.tail)])
+def test_long_text_in_any_field_leaves_the_server_responsive(live: Live, one_in: int) -> None:
     long, typed, short = (list(long_texts(length)) for length in (_IN_CELL, _IN_QUERY, _SHORT))
     requests = (*in_rows(long), *in_batches(typed), *in_addresses(typed), *in_addresses(short))
-    worst = sorted((answer_watched(live, sent), sent.field) for sent in requests)
+    worst = sorted((answer_watched(live, sent), sent.field) for sent in requests[::one_in])
     assert worst[-1][0] <= _MAX_HELD, worst[-5:]
 
 
+@pytest.mark.tail
 def test_long_texts_leave_nothing_in_memory(live: Live) -> None:
     def post(part: str) -> int:
         texts = (f"{part} {number} " * 10_000 for number in range(60))

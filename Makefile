@@ -66,7 +66,7 @@ fuzz: $(VENV)/dev.stamp $(FUZZER)/fuzz.stamp ## Change inputs at random, a minut
 
 test-tools: $(TEST_TOOLS) $(PATRONI)/patroni.stamp ## Install the tools of the slow tests: client generators, readers of files, axe, Patroni
 
-lint: $(VENV)/dev.stamp ## Check style, types, layers, manifests, workflows and scripts
+lint: $(VENV)/dev.stamp $(BROWSER) ## Check style, types, layers, manifests, workflows and scripts
 	"$(BIN)/ruff" check .
 	"$(BIN)/ruff" format --check .
 	"$(BIN)/mypy"
@@ -81,6 +81,7 @@ lint: $(VENV)/dev.stamp ## Check style, types, layers, manifests, workflows and 
 	"$(BIN)/yamllint" --strict docker-compose.yml deploy .github
 	"$(BIN)/shellcheck" $(wildcard .ci/* deploy/*/*.sh)
 	"$(BIN)/kubernetes-validate" --strict --quiet $(MANIFESTS)
+	[ ! -d "$(BROWSER)" ] || "$(BROWSER)/.bin/oxlint" --deny-warnings src/localidades_api/html/static docs-theme
 	"$(BIN)/hadolint" Dockerfile deploy/postgres/Dockerfile
 
 format: $(VENV)/dev.stamp ## Format the code

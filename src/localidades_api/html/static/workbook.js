@@ -14,7 +14,7 @@ const [DEFLATE, END, HEADER] = ["deflate-raw", 22, 46]; // a method, and bytes o
 export async function change(workbook, headerRow, columns, changesOf) {
   const view = new DataView(workbook);
   const end = view.byteLength - END; // the service writes no comment
-  const [count, size, start] = [view.getUint16(end + 10, true), view.getUint32(end + 12, true), view.getUint32(end + 16, true)];
+  const [count, start] = [view.getUint16(end + 10, true), view.getUint32(end + 16, true)];
   let last = start;
   for (let passed = 1; passed < count; passed += 1) {
     last += HEADER + [28, 30, 32].reduce((sum, at) => sum + view.getUint16(last + at, true), 0);

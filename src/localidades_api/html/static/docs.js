@@ -1,10 +1,10 @@
 // Swagger UI in the frame of the site: it follows the theme of the page.
+import { isDark, system } from "./page.js";
+
 const root = document.documentElement;
-const system = matchMedia("(prefers-color-scheme: dark)");
 
 function followTheme() {
-  const isDark = (root.dataset.theme ?? (system.matches ? "dark" : "light")) === "dark";
-  root.classList.toggle("dark-mode", isDark);
+  root.classList.toggle("dark-mode", isDark());
 }
 
 followTheme();

@@ -1,5 +1,6 @@
 // The map of the country: search, colours, filters, and the place that is chosen, all kept in the address.
 import { collection, legend, mapStyle, OUTLINED } from "./map_style.js";
+import { isDark, system } from "./page.js";
 
 const page = document.getElementById("map");
 const at = (selector) => page.querySelector(selector);
@@ -15,10 +16,7 @@ const COUNTRY = [-118.5, 14.4, -86.5, 32.8];
 const AROUND = [[-170, -30], [-35, 66]]; // how far the map can be moved
 const CLOSE = 11; // zoom
 const FINGER = 9; // pixels around a point that count as on it
-const system = matchMedia("(prefers-color-scheme: dark)");
 const still = matchMedia("(prefers-reduced-motion: reduce)");
-
-const isDark = () => (document.documentElement.dataset.theme ?? (system.matches ? "dark" : "light")) === "dark";
 
 // The part of the address after `#`: MapLibre keeps `map` there, zoom and centre; the rest is ours.
 const fragment = () => new URLSearchParams(location.hash.slice(1));

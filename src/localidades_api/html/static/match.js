@@ -1,8 +1,7 @@
 // Matches a pasted list or a file: what the form does.
 import { Source, lacksColumns } from "./match_source.js";
-import { say, words } from "./match_words.js";
+import { byId, say, words } from "./match_words.js";
 
-const byId = (id) => document.getElementById(id);
 const [form, file, meter, progress, error] = ["match", "file", "meter", "progress", "error"].map(byId);
 const source = new Source(form.dataset.resource, (problem) => {
   if (!problem) error.textContent = "";

@@ -1,6 +1,6 @@
 // The answers, and the choices of the person where several places are possible.
 import { sentenceOf } from "./match_sentences.js";
-import { amount, count, element, say, textsOf, words } from "./match_words.js";
+import { amount, byId, count, element, say, textsOf, words } from "./match_words.js";
 import { offerSuggestions } from "./page.js";
 
 const STEP = 100; // rows drawn at once: a browser freezes over ten thousand
@@ -11,7 +11,6 @@ const NOT_A_PLACE = /^(sub|gran )?total(es)?\b|^(fuentes?|notas?|source|elabor\p
 // The columns of a row's answer, before those of its place.
 const COLUMNS = ["outcome", "cvegeo", "label", "score", "margin", "faults", "candidates", "withdrawn", "problem"];
 
-const byId = (id) => document.getElementById(id);
 const faultNames = textsOf("faults");
 const inFile = textsOf("outcomes"); // what a file says of a row; in English these are codes
 const alike = (one, other) => one.localeCompare(other, "es", { sensitivity: "base" }) === 0;

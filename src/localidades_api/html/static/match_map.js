@@ -1,12 +1,11 @@
 // The places that are certain or chosen, on a map that is loaded when somebody wants to see it.
 import { collection, mapStyle, palette } from "./map_style.js";
-import { amount, element, say, count } from "./match_words.js";
+import { amount, byId, count, element, say } from "./match_words.js";
+import { isDark, system } from "./page.js";
 
 const MOST = 3000; // places
 const COUNTRY = [[-118.5, 14.4], [-86.5, 32.8]];
-const [details, ground] = ["placed", "ground"].map((id) => document.getElementById(id));
-const system = matchMedia("(prefers-color-scheme: dark)");
-const isDark = () => (document.documentElement.dataset.theme ?? (system.matches ? "dark" : "light")) === "dark";
+const [details, ground] = ["placed", "ground"].map(byId);
 
 export class ResultMap {
   constructor(answers) {
@@ -14,7 +13,7 @@ export class ResultMap {
     this.known = new Map(); // places with their coordinates, by key
     details.hidden = !document.createElement("canvas").getContext("webgl2");
     details.addEventListener("toggle", () => this.show());
-    document.getElementById("result").addEventListener("decide", () => this.show());
+    byId("result").addEventListener("decide", () => this.show());
     document.addEventListener("themechange", () => this.restyle());
     system.addEventListener("change", () => this.restyle());
   }
@@ -58,7 +57,7 @@ export class ResultMap {
     map.keyboard.disableRotation();
     map.scrollZoom.disable(); // the page scrolls
     for (const [name, act] of [["closer", "zoomIn"], ["farther", "zoomOut"]]) {
-      document.getElementById(name).addEventListener("click", () => map[act]());
+      byId(name).addEventListener("click", () => map[act]());
     }
     map.on("mouseenter", "matched", () => (map.getCanvas().style.cursor = "pointer"));
     map.on("mouseleave", "matched", () => (map.getCanvas().style.cursor = ""));

@@ -5,9 +5,8 @@ import { Answers } from "./match_answers.js";
 import { ResultMap } from "./match_map.js";
 import { XLSX } from "./match_source.js";
 import { Steps } from "./match_steps.js";
-import { count, say, words } from "./match_words.js";
+import { byId, count, say, words } from "./match_words.js";
 
-const byId = (id) => document.getElementById(id);
 const [form, file, meter, progress] = ["match", "file", "meter", "progress"].map(byId);
 const DEFAULT_FIELDS = form.dataset.fields;
 const answers = new Answers(form.dataset.resource.replace(/match\/$/, ""), form.dataset.detail);

@@ -1,6 +1,7 @@
 // The sentences of the service in the language of the page; the service has them in English.
+import { byId } from "./match_words.js";
 
-const template = document.getElementById("sentences");
+const template = byId("sentences");
 const or = template.dataset.or;
 const known = [...template.content.children].map((pair) => {
   const [english, own] = [...pair.children].map((one) => one.textContent);

@@ -1,6 +1,6 @@
 // What was pasted or chosen, and what the service understands of it before anything is matched.
 import { csvOfPasted, cut } from "./csv.js";
-import { amount, element, say, words } from "./match_words.js";
+import { amount, byId, element, say, words } from "./match_words.js";
 
 export const XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
 const SAMPLE = 2 ** 21; // bytes of a text that are sent to be understood
@@ -9,7 +9,6 @@ const SHOWN = 60; // columns
 const MARK = "\ufeff";
 const bytes = new TextDecoder("windows-1252"); // a character is a byte
 
-const byId = (id) => document.getElementById(id);
 const [file, rows, panel, sheet, headerRow, headless, kind, table] =
   ["file", "rows", "understood", "sheet", "header-row", "headless", "kind", "sample"].map(byId);
 const roleNames = Object.fromEntries([...byId("roles").content.children].map((one) => [one.value, one.textContent]));

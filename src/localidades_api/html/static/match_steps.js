@@ -1,7 +1,6 @@
 // One question after the other: by keys, and on a telephone one at a time.
-import { count, say } from "./match_words.js";
+import { byId, count, say } from "./match_words.js";
 
-const byId = (id) => document.getElementById(id);
 const [result, section, steps] = ["result", "decide", "steps"].map(byId);
 const [before, after] = [".before", ".after"].map((one) => steps.querySelector(one));
 const questions = () => [...section.querySelectorAll(".question")];

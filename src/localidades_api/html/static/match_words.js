@@ -1,6 +1,6 @@
 // The words of the page, in its language.
 
-const byId = (id) => document.getElementById(id);
+export const byId = (id) => document.getElementById(id);
 
 export const textsOf = (id) =>
   Object.fromEntries([...byId(id).content.children].map((one) => [one.className, one.textContent]));

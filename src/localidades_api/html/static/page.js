@@ -1,11 +1,11 @@
 // What a page does besides: everything here only adds to what works without it.
 
-const system = matchMedia("(prefers-color-scheme: dark)");
+export const system = matchMedia("(prefers-color-scheme: dark)");
+export const isDark = () => (document.documentElement.dataset.theme ?? (system.matches ? "dark" : "light")) === "dark";
 
 function followTheme() {
   const button = document.getElementById("theme");
   const root = document.documentElement;
-  const isDark = () => (root.dataset.theme ?? (system.matches ? "dark" : "light")) === "dark";
   const show = () => button.setAttribute("aria-pressed", String(isDark()));
   button.addEventListener("click", () => {
     root.dataset.theme = isDark() ? "light" : "dark";

@@ -8,7 +8,7 @@ export function parse(text, delimiter, enclosed = quoted("")) {
   const records = [];
   let record = [];
   while (cell.lastIndex < text.length) {
-    const [, value, stop] = cell.exec(text);
+    const [, value, stop] = /** @type {RegExpExecArray} */ (cell.exec(text));
     record.push(value);
     if (stop === delimiter && cell.lastIndex < text.length) continue;
     if (stop === delimiter) record.push("");

@@ -11,7 +11,7 @@ followTheme();
 system.addEventListener("change", followTheme);
 new MutationObserver(followTheme).observe(root, { attributeFilter: ["data-theme"] });
 
-const place = document.getElementById("swagger-ui");
+const place = /** @type {HTMLElement} */ (document.getElementById("swagger-ui"));
 
 // Swagger UI speaks English only: the page has its most frequent words in another language.
 const words = new Map(Object.entries(JSON.parse(place.dataset.words ?? "{}")));
@@ -20,9 +20,9 @@ const say = (word) => words.get(word) ?? word;
 function translate() {
   const texts = document.createTreeWalker(place, NodeFilter.SHOW_TEXT);
   while (texts.nextNode()) {
-    const text = texts.currentNode;
+    const text = /** @type {Text} */ (texts.currentNode);
     const word = text.data.trim();
-    if (words.has(word) && !text.parentElement.closest("pre, .json-schema-2020-12")) {
+    if (words.has(word) && !text.parentElement?.closest("pre, .json-schema-2020-12")) {
       text.data = text.data.replace(word, say(word));
     }
   }
@@ -43,7 +43,7 @@ function mend() {
       element.setAttribute("aria-label", name(element));
     }
   }
-  for (const element of place.querySelectorAll("pre:not([tabindex])")) element.tabIndex = 0;
+  for (const element of place.querySelectorAll("pre")) if (!element.hasAttribute("tabindex")) element.tabIndex = 0;
   // Buttons open operations; the links around their names lead nowhere, which search engines hold against the page.
   for (const element of place.querySelectorAll("a:not([href], [role])")) element.setAttribute("role", "none");
   if (words.size) translate();

@@ -34,7 +34,9 @@ p:empty { block-size: 0; margin-block-start: -.75em; }
 const TEXTS = ["release", "service"];
 const FLAGS = ["required", "disabled"];
 
-export class LocalidadCascada extends HTMLElement {
+/** @typedef {import("./localidad-field.js").Reflected} Reflected */
+
+export class LocalidadCascada extends /** @type {new () => HTMLElement & Reflected} */ (HTMLElement) {
   static formAssociated = true;
   static observedAttributes = ["value", "required", ...TEXTS];
 

@@ -258,7 +258,13 @@ function submit(form) {
 const TEXTS = ["name", "kind", "estado", "municipio", "release", "placeholder", "label", "service"];
 const FLAGS = ["required", "disabled"];
 
-export class LocalidadField extends HTMLElement {
+/**
+ * What `reflect` adds to a field.
+ * @typedef {{ required: boolean, disabled: boolean, release: string, service: string }} Reflected
+ * @typedef {Reflected & Record<"name" | "kind" | "estado" | "municipio" | "placeholder" | "label", string>} ReflectedField
+ */
+
+export class LocalidadField extends /** @type {new () => HTMLElement & ReflectedField} */ (HTMLElement) {
   static formAssociated = true;
   static observedAttributes = [
     "value", "label", "aria-label", "aria-describedby", "aria-invalid", "placeholder", "estado", "municipio", "required",
@@ -271,7 +277,7 @@ export class LocalidadField extends HTMLElement {
   #status = create("p", { part: "message" });
   #combobox;
   #value = "";
-  #place = null;
+  /** @type {Record<string, any> | null} */ #place = null;
   #committed = ""; // the key of the last `change`
   #custom = ""; // the error of `setCustomValidity`
   #lookup = new AbortController();
@@ -449,7 +455,7 @@ export class LocalidadField extends HTMLElement {
 
   // The name of the field comes from an attribute or from a <label> outside, which can't name what is in a shadow tree.
   #describe() {
-    const outside = [...(this.#internals.labels ?? [])].map(({ textContent }) => textContent.trim()).join(" ");
+    const outside = [...(this.#internals.labels ?? [])].map(({ textContent }) => textContent?.trim()).join(" ");
     const name = this.getAttribute("aria-label") || (this.label ? "" : outside);
     this.#label.textContent = this.label;
     this.#label.hidden = !this.label;
@@ -460,7 +466,8 @@ export class LocalidadField extends HTMLElement {
     this.#input.setAttribute("aria-invalid", this.getAttribute("aria-invalid") ?? "false");
     this.#list.setAttribute("aria-label", name || this.label || this.#words.list);
     const ids = (this.getAttribute("aria-describedby") ?? "").split(/\s+/).filter(Boolean);
-    this.#input.ariaDescribedByElements = ids.map((id) => this.getRootNode().getElementById?.(id)).filter(Boolean);
+    const root = /** @type {Document | ShadowRoot} */ (this.getRootNode());
+    this.#input.ariaDescribedByElements = ids.map((id) => root.getElementById?.(id)).filter(Boolean);
   }
 
   #validate() {

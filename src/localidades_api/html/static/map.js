@@ -2,7 +2,7 @@
 import { collection, legend, mapStyle, OUTLINED } from "./map_style.js";
 import { isDark, system } from "./page.js";
 
-const page = document.getElementById("map");
+const page = /** @type {HTMLElement & { dataset: Record<string, string> }} */ (document.getElementById("map"));
 const at = (selector) => page.querySelector(selector);
 const { places: resource, release, detail } = page.dataset;
 const told = at("#told");
@@ -44,7 +44,7 @@ class MapPage {
       container: "ground", style: this.style(), bounds: this.whole, fitBoundsOptions: this.fitting(),
       hash: "map", minZoom: 2, maxZoom: 15, maxBounds: AROUND, renderWorldCopies: false, attributionControl: false,
       dragRotate: false, touchPitch: false, pitchWithRotate: false, fadeDuration: still.matches ? 0 : 200,
-      locale: { "Map.Title": document.querySelector("h1").textContent },
+      locale: { "Map.Title": document.getElementsByTagName("h1")[0].textContent },
     });
     this.hasStyle = false; // MapLibre can't compare a style with one that is not loaded, and says so on the console
     this.map.once("style.load", () => { this.hasStyle = true; });
@@ -60,6 +60,7 @@ class MapPage {
   // Beside what lies upon the map, where there is room for that: MapLibre complains of padding without.
   fitting() {
     const { clientWidth: width, clientHeight: height } = page;
+    /** @type {number | { left: number, right: number, top: number, bottom: number }} */
     let padding = 12;
     if (width > 800) padding = { left: 40, right: 205, top: 110, bottom: 30 };
     else if (height > 260) padding = { left: 30, right: 64, top: 110, bottom: 70 };
@@ -78,9 +79,11 @@ class MapPage {
 
   paintLegend() {
     at("#color").value = this.color;
-    for (const list of page.querySelectorAll(".legend ul")) {
+    /** @type {NodeListOf<HTMLUListElement>} */
+    const lists = page.querySelectorAll(".legend ul");
+    for (const list of lists) {
       list.hidden = list.dataset.color !== this.color;
-      const entries = [...list.children];
+      const entries = [...list.querySelectorAll("li")];
       const colors = legend(isDark(), list.dataset.color, entries.map((entry) => Number(entry.dataset.id)));
       entries.forEach((entry, index) => entry.style.setProperty("--swatch", colors[index]));
     }
@@ -150,7 +153,7 @@ class MapPage {
   // Who presses Enter without choosing a suggestion means the first; that there is none, the field has said.
   async search({ value }) {
     if (!value.trim()) return;
-    const query = new URLSearchParams({ q: value.trim(), limit: 1, format: "json", release });
+    const query = new URLSearchParams({ q: value.trim(), limit: "1", format: "json", release });
     const answer = await this.ask(`suggest/?${query}`);
     if (answer?.results.length) this.open(answer.results[0].id, { fly: true });
   }
@@ -271,7 +274,7 @@ class MapPage {
 
   // Tiles have no names of municipios; those of an estado are asked for when it is seen from close by.
   async askNames(estado_id) {
-    const wanted = new URLSearchParams({ estado_id, page_size: 1000, format: "json", release });
+    const wanted = new URLSearchParams({ estado_id, page_size: "1000", format: "json", release });
     const answer = await fetch(`${resource}../municipios/?${wanted}`).catch(() => null);
     if (!answer?.ok) delete this.named[estado_id];
     else for (const { id, nombre } of (await answer.json()).results) this.names.set(id, nombre);
@@ -296,7 +299,8 @@ class MapPage {
   }
 
   entry({ id, properties }) {
-    const [entry, button, count] = ["li", "button", "span"].map((name) => document.createElement(name));
+    const [entry, button] = [document.createElement("li"), document.createElement("button")];
+    const count = document.createElement("span");
     entry.dataset.id = id;
     button.type = "button";
     button.textContent = properties.nombre;
@@ -307,13 +311,14 @@ class MapPage {
   }
 }
 
+/** @type {MapPage | null} */
 export let shown = null; // the map, for tests, which ask it what it draws
 
 // The drawing takes the place of a map that can't be shown.
 function draw() {
   page.hidden = true;
   document.body.classList.remove("full-window");
-  document.getElementById("drawing").classList.remove("without-scripts");
+  document.getElementById("drawing")?.classList.remove("without-scripts");
 }
 
 if (document.createElement("canvas").getContext("webgl2")) {

@@ -25,6 +25,7 @@ const PALETTES = {
 const hueOf = (estado) => Math.round((estado * 137.508) % 360);
 
 const population = ["coalesce", ["get", "poblacion"], 0];
+/** @param {(number | string)[]} values */
 const bySize = ([least, ...more]) => [
   "step", population, least, ...SIZES.flatMap((size, index) => [size, more[index]]),
 ];
@@ -75,6 +76,7 @@ const namedEstados = (estados) => collection(estados.map(([id, nombre, longitud,
   type: "Feature", id, properties: { id, nombre }, geometry: { type: "Point", coordinates: [longitud, latitud] },
 })));
 
+/** @returns {any} a StyleSpecification: TypeScript takes the arrays that its expressions are put together of for lists */
 export function mapStyle({ tiles, dark, color, estados = [], filters, outlines, selected }) {
   const { ground, line, backdrop, text, soft, ring } = palette(dark);
   const filter = chosen(filters);

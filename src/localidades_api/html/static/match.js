@@ -2,7 +2,8 @@
 import { Source, lacksColumns } from "./match_source.js";
 import { byId, say, words } from "./match_words.js";
 
-const [form, file, meter, progress, error] = ["match", "file", "meter", "progress", "error"].map(byId);
+const [form, file, meter] = [byId("match"), byId("file"), byId("meter")];
+const [progress, error] = [byId("progress"), byId("error")];
 const source = new Source(form.dataset.resource, (problem) => {
   if (!problem) error.textContent = "";
   else if (problem.error) explain(problem.error);
@@ -10,7 +11,8 @@ const source = new Source(form.dataset.resource, (problem) => {
 });
 // The rest of the script; a browser that has loaded it does not again.
 const load = () => import("./match_result.js");
-let stopping = null;
+/** @type {AbortController} */
+let stopping;
 
 // Browsers refuse to read a file that was written to after it was chosen.
 async function hasChanged(chosen) {
@@ -36,7 +38,7 @@ async function explain(problem) {
 // Runs a task with its buttons off; an error is shown, and nothing that was entered is lost.
 async function run(task) {
   stopping = new AbortController();
-  const buttons = ["send", "workbook", "csv"].map(byId);
+  const buttons = [byId("send"), byId("workbook"), byId("csv")];
   for (const button of buttons) button.disabled = true;
   [byId("stop").hidden, meter.hidden] = [false, false];
   meter.removeAttribute("value");
@@ -61,12 +63,14 @@ function acceptDrops() {
   const mark = (isOver) => area.classList.toggle("over", isOver);
   form.addEventListener("dragover", (event) => {
     event.preventDefault();
-    mark(event.dataTransfer.types.includes("Files"));
+    mark(Boolean(event.dataTransfer?.types.includes("Files")));
   });
-  form.addEventListener("dragleave", (event) => { if (!form.contains(event.relatedTarget)) mark(false); });
+  form.addEventListener("dragleave", ({ relatedTarget }) => {
+    if (!form.contains(/** @type {Node | null} */ (relatedTarget))) mark(false);
+  });
   form.addEventListener("drop", (event) => {
     mark(false);
-    const { files } = event.dataTransfer;
+    const { files } = /** @type {DataTransfer} */ (event.dataTransfer);
     if (!files.length) return; // a dropped text goes where it is dropped
     event.preventDefault();
     if (files.length > 1) {
@@ -84,7 +88,7 @@ form.addEventListener("submit", (event) => {
   run(async (signal) => (await load()).match(source, signal));
 });
 form.addEventListener("input", () => { load().catch(() => {}); }, { once: true }); // before it is needed
-byId("sure").addEventListener("input", (event) => { byId("sure-shown").textContent = `${event.target.value} %`; });
+byId("sure").addEventListener("input", () => { byId("sure-shown").textContent = `${byId("sure").value} %`; });
 byId("try").addEventListener("click", () => {
   [file.value, byId("rows").value] = ["", byId("example").content.textContent];
   source.begin();

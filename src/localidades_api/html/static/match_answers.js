@@ -26,6 +26,8 @@ export class Answers {
     this.accepted = new Map(); // those of them that were accepted all at once
     this.drawn = new Map(); // shows the choice of each question that is drawn
     this.searched = new Map(); // the places that were searched for, by key
+    /** @type {any[]} */
+    this.asked = []; // the questions that have candidates
     this.isSaved = true;
     byId("accept").addEventListener("click", () => this.acceptLikeliest());
     byId("undo").addEventListener("click", () => this.undoAccepted());
@@ -34,7 +36,9 @@ export class Answers {
   // `headers` are those of the columns that tell the place, `release` the one that answered, `fields` what the file says of
   // a place.
   show(answers, { headers, release, fields }) {
-    [this.headers, this.release, this.fields] = [headers, release, fields];
+    this.headers = headers;
+    this.release = release;
+    this.fields = fields;
     this.answers = answers.map((answer) => ({ ...answer, number: answer.row }));
     for (const answer of this.answers) answer.isApart = this.hasNoPlace(answer);
     this.questions = new Map();
@@ -60,7 +64,7 @@ export class Answers {
     drawInSteps(byId("unfound"), unfound, (one) => this.drawUnfound(one), (drawn) => this.showChoices(drawn));
     drawInSteps(byId("found"), this.answers.filter(isCertain), (one) => this.drawFound(one));
     const apart = this.answers.filter((one) => one.isApart);
-    byId("apart").querySelector("summary").textContent = amount(apart.length, "oneApart", "severalApart");
+    byId("apart").getElementsByTagName("summary")[0].textContent = amount(apart.length, "oneApart", "severalApart");
     drawInSteps(byId("apart"), apart, (one) => this.drawRow(one, 1));
     this.showDecided();
   }
@@ -83,7 +87,7 @@ export class Answers {
       [outcome, this.answers.filter((one) => one.outcome === outcome && !one.isApart).length]).filter(([, rows]) => rows);
     byId("shares").replaceChildren(...parts.map(([outcome, rows]) => {
       const part = element("span", { className: outcome });
-      part.style.flexGrow = rows;
+      part.style.flexGrow = String(rows);
       return part;
     }));
     byId("totals").replaceChildren(...parts.map(([outcome, rows]) =>
@@ -224,7 +228,7 @@ export class Answers {
     const found = [];
     for (let at = 0; at < keys.length; at += STEP) {
       const asked = new URLSearchParams({ cvegeo: keys.slice(at, at + STEP).join(","), fields,
-        page_size: STEP, format: "json", release: this.release });
+        page_size: String(STEP), format: "json", release: this.release });
       const answer = await fetch(`${this.address}?${asked}`).catch(() => null);
       if (answer?.ok) found.push(...(await answer.json()).results);
     }
@@ -302,6 +306,7 @@ function placeholder({ cvegeo }) {
 }
 
 // `after` is told what was drawn.
+/** @param {(drawn: any[]) => void} after */
 function drawInSteps(section, items, draw, after = () => {}) {
   const [list, more] = [".list", ".more"].map((one) => section.querySelector(one));
   let drawn = 0;

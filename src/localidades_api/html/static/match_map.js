@@ -4,12 +4,16 @@ import { amount, byId, count, element, say } from "./match_words.js";
 import { isDark, system } from "./page.js";
 
 const MOST = 3000; // places
-const COUNTRY = [[-118.5, 14.4], [-86.5, 32.8]];
-const [details, ground] = ["placed", "ground"].map(byId);
+/** @type {[number, number, number, number]} */
+const COUNTRY = [-118.5, 14.4, -86.5, 32.8];
+const [details, ground] = [byId("placed"), byId("ground")];
 
 export class ResultMap {
   constructor(answers) {
     this.answers = answers;
+    /** @type {any[]} */
+    this.features = []; // what the map shows
+    this.loading = null; // the map, once somebody wants to see it
     this.known = new Map(); // places with their coordinates, by key
     details.hidden = !document.createElement("canvas").getContext("webgl2");
     details.addEventListener("toggle", () => this.show());
@@ -20,7 +24,7 @@ export class ResultMap {
 
   // Draws the places as they are now, if the map is open.
   async show({ isOther = false } = {}) {
-    if (isOther) [this.fitted, this.release] = [false, this.answers.release];
+    if (isOther) this.fitted = false;
     if (!details.open) return;
     const places = this.answers.places();
     const wanted = [...places.keys()].slice(0, MOST);
@@ -35,15 +39,14 @@ export class ResultMap {
     }));
     map.getSource("matched")?.setData(collection(this.features));
     const text = places.size > MOST ? say("firstPlaces", { count: count(MOST) }) : amount(shown.length, "onePlace", "places");
-    details.querySelector(".help").textContent = text;
+    details.getElementsByClassName("help")[0].textContent = text;
     if (!this.fitted && shown.length) this.fit(map);
   }
 
   fit(map) {
     this.fitted = true;
     const [x, y] = [0, 1].map((axis) => this.features.map(({ geometry }) => geometry.coordinates[axis]));
-    const box = [[Math.min(...x), Math.min(...y)], [Math.max(...x), Math.max(...y)]];
-    map.fitBounds(box, { padding: 32, maxZoom: 11, animate: false });
+    map.fitBounds([Math.min(...x), Math.min(...y), Math.max(...x), Math.max(...y)], { padding: 32, maxZoom: 11, animate: false });
   }
 
   async load() {
@@ -51,7 +54,7 @@ export class ResultMap {
     const map = new library.Map({
       container: ground, style: this.style(), bounds: COUNTRY, minZoom: 2, maxZoom: 15, renderWorldCopies: false,
       attributionControl: false, dragRotate: false, touchPitch: false, pitchWithRotate: false,
-      fadeDuration: 0, locale: { "Map.Title": details.querySelector("summary").textContent },
+      fadeDuration: 0, locale: { "Map.Title": details.getElementsByTagName("summary")[0].textContent },
     });
     map.touchZoomRotate.disableRotation();
     map.keyboard.disableRotation();
@@ -61,15 +64,16 @@ export class ResultMap {
     }
     map.on("mouseenter", "matched", () => (map.getCanvas().style.cursor = "pointer"));
     map.on("mouseleave", "matched", () => (map.getCanvas().style.cursor = ""));
-    map.on("click", "matched", ({ features: [{ properties }] }) => this.tell(properties));
+    map.on("click", "matched", ({ features = [] }) => this.tell(features[0].properties));
     await map.once("style.load");
     this.map = map;
     return map;
   }
 
+  /** @param {Record<string, any>} place */
   tell({ cvegeo, nombre, said }) {
     const link = this.answers.link({ id: Number(cvegeo), cvegeo });
-    details.querySelector(".told").replaceChildren(element("strong", {}, said), " → ", nombre, " ", link);
+    details.getElementsByClassName("told")[0].replaceChildren(element("strong", {}, said), " → ", nombre, " ", link);
   }
 
   restyle() {
@@ -84,7 +88,7 @@ export class ResultMap {
     const names = mapStyle({ tiles: source, dark, color: "poblacion", filters: {}, outlines: [], selected: null });
     const { text, ground: halo, ring } = palette(dark);
     const layer = (from, id) => from.layers.find((one) => one.id === id);
-    style.sources.matched = { type: "geojson", data: collection(this.features ?? []) };
+    style.sources.matched = { type: "geojson", data: collection(this.features) };
     style.layers = [
       ...["ground", "backdrop", "others"].map((id) => layer(style, id)), layer(names, "names"),
       {

@@ -7,11 +7,12 @@ import { XLSX } from "./match_source.js";
 import { Steps } from "./match_steps.js";
 import { byId, count, say, words } from "./match_words.js";
 
-const [form, file, meter, progress] = ["match", "file", "meter", "progress"].map(byId);
+const [form, file, meter, progress] = [byId("match"), byId("file"), byId("meter"), byId("progress")];
 const DEFAULT_FIELDS = form.dataset.fields;
 const answers = new Answers(form.dataset.resource.replace(/match\/$/, ""), form.dataset.detail);
 const steps = new Steps();
 export const shown = new ResultMap(answers); // the map, for tests, which ask it what it draws
+/** @type {any} */
 let sent = null; // what the answers belong to
 
 addEventListener("beforeunload", (event) => {
@@ -34,22 +35,21 @@ async function* read(stream) {
   let rest = "";
   for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
     const lines = (rest + piece.value).split("\n");
-    rest = lines.pop();
+    rest = lines.pop() ?? "";
     yield lines.map((line) => JSON.parse(line));
   }
 }
 
 // The columns of a place that the file has: the service writes one at least.
 function chosenFields() {
-  const chosen = [...form.querySelectorAll("[name=field]:checked")].map((box) => box.value);
-  return chosen.join(",") || "nombre";
+  return new FormData(form).getAll("field").join(",") || "nombre";
 }
 
 // Matches what the source has, and shows the answers.
 export async function match(source, signal) {
   await source.settle(signal);
   const request = await source.request();
-  request.query.set("sure", byId("sure").value / 100);
+  request.query.set("sure", String(byId("sure").valueAsNumber / 100));
   const fields = chosenFields();
   if (fields !== DEFAULT_FIELDS) request.query.set("fields", fields);
   if (form.dataset.release) request.query.set("release", form.dataset.release);
@@ -57,7 +57,10 @@ export async function match(source, signal) {
   const kind = request.type === XLSX ? "xlsx" : "csv";
   const response = await ask(request, "ndjson", signal, { file: kind }); // which would be matched again to be saved
   request.query.set("release", response.headers.get("Catalogue-Release")); // the file is of the same one
-  const [received, pieces] = [[], []];
+  /** @type {any[]} */
+  const received = [];
+  /** @type {BlobPart[]} */
+  const pieces = [];
   for await (const some of read(response.body)) {
     for (const one of some) {
       if (one.file === undefined) received.push(one);

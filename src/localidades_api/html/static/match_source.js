@@ -9,14 +9,17 @@ const SHOWN = 60; // columns
 const MARK = "\ufeff";
 const bytes = new TextDecoder("windows-1252"); // a character is a byte
 
-const [file, rows, panel, sheet, headerRow, headless, kind, table] =
-  ["file", "rows", "understood", "sheet", "header-row", "headless", "kind", "sample"].map(byId);
-const roleNames = Object.fromEntries([...byId("roles").content.children].map((one) => [one.value, one.textContent]));
+const [file, rows, panel, table] = [byId("file"), byId("rows"), byId("understood"), byId("sample")];
+const [sheet, headerRow, headless, kind] = [byId("sheet"), byId("header-row"), byId("headless"), byId("kind")];
+const roleNames = Object.fromEntries([...byId("roles").content.querySelectorAll("option")].map((one) => [one.value, one.textContent]));
 
 export class Source {
+  named = new Map(); // the column of each role that the person has named, "" for none
+
   // `tell` is told of an error of the table, or null.
   constructor(resource, tell) {
-    [this.resource, this.tell] = [resource, tell];
+    this.resource = resource;
+    this.tell = tell;
     this.forget();
     rows.addEventListener("input", () => {
       file.value = "";
@@ -50,9 +53,11 @@ export class Source {
   }
 
   forget() {
-    [this.found, this.sheet, this.headerRow] = [null, null, null];
+    [this.found, this.sheet] = [null, null];
+    /** @type {string | number | null} */
+    this.headerRow = null;
     kind.value = "";
-    this.named = new Map(); // the column of each role that the person has named, "" for none
+    this.named.clear();
   }
 
   // Whether the first line is a place, as the person says or the service has found out.
@@ -69,7 +74,7 @@ export class Source {
     clearTimeout(this.waiting);
     if (!this.isGiven) return this.stop();
     const lines = file.files.length ? Infinity : rows.value.trim().split("\n").length - 1;
-    panel.style.setProperty("--rows", Math.max(1, Math.min(5, lines))); // where its first rows will be
+    panel.style.setProperty("--rows", String(Math.max(1, Math.min(5, lines)))); // where its first rows will be
     if (file.files.length) return this.understand();
     this.waiting = setTimeout(() => this.understand(), this.isWaiting ? WAIT : 0);
     this.isWaiting = true;
@@ -93,7 +98,7 @@ export class Source {
       clearTimeout(this.waiting);
       this.understand();
     }
-    const stop = () => this.asking.abort();
+    const stop = () => this.asking?.abort();
     signal.addEventListener("abort", stop);
     await this.reading;
     signal.removeEventListener("abort", stop);
@@ -134,11 +139,12 @@ export class Source {
     const { isWorkbook } = this;
     const query = new URLSearchParams();
     if (this.sheet) query.set("sheet", this.sheet);
-    if (this.headerRow !== null) query.set("header_row", this.headerRow);
+    if (this.headerRow !== null) query.set("header_row", String(this.headerRow));
     if (kind.value) query.set("kind", kind.value);
     for (const [role, header] of this.named) query.set(role, header);
     const headers = Object.values(this.found?.roles ?? {});
     if (isWorkbook) return { body: file.files[0], type: XLSX, query, headers };
+    /** @type {Blob} */
     let body = file.files[0] ?? new Blob([MARK, csvOfPasted(rows.value)]); // without the mark, it would be windows-1252
     const isCut = body.size > limit;
     if (isCut) body = body.slice(0, cut(bytes.decode(await body.slice(0, limit).arrayBuffer())).length);
@@ -190,7 +196,7 @@ export class Source {
       return element("th", { scope: "col", className: select.value ? "used" : "" }, label, select);
     });
     const line = (cells) => element("tr", {}, ...cells);
-    const focused = [...table.querySelectorAll("select")].indexOf(document.activeElement);
+    const focused = [...table.querySelectorAll("select")].findIndex((select) => select === document.activeElement);
     table.replaceChildren(element("thead", {}, line(heads)), element("tbody", {},
       ...first.map((cells) => line(cells.slice(0, SHOWN).map((text) => element("td", {}, text))))));
     table.querySelectorAll("select")[focused]?.focus();

@@ -1,16 +1,17 @@
 // One question after the other: by keys, and on a telephone one at a time.
 import { byId, count, say } from "./match_words.js";
 
-const [result, section, steps] = ["result", "decide", "steps"].map(byId);
-const [before, after] = [".before", ".after"].map((one) => steps.querySelector(one));
-const questions = () => [...section.querySelectorAll(".question")];
+const [result, section, steps] = [byId("result"), byId("decide"), byId("steps")];
+const [before, after] = steps.querySelectorAll("button");
+/** @returns {HTMLElement[]} */
+const questions = () => Array.from(section.querySelectorAll(".question"));
 
 export class Steps {
   constructor() {
     this.total = 0;
     this.current = null;
     section.addEventListener("focusin", ({ target }) => {
-      const question = target.closest(".question");
+      const question = /** @type {Element} */ (target).closest(".question");
       if (question) this.mark(question);
     });
     before.addEventListener("click", () => this.move(-1));
@@ -29,7 +30,7 @@ export class Steps {
     this.current = question;
     question?.classList.add("current");
     const at = questions().indexOf(question);
-    steps.querySelector("span").textContent = say("step", { number: count(at + 1), all: count(this.total) });
+    steps.getElementsByTagName("span")[0].textContent = say("step", { number: count(at + 1), all: count(this.total) });
     before.disabled = at <= 0;
     after.disabled = at + 1 >= this.total;
   }
@@ -37,7 +38,7 @@ export class Steps {
   // Goes to a question near the current one, which may have to be drawn first.
   move(step) {
     const at = questions().indexOf(this.current) + step;
-    if (at === questions().length && at < this.total) section.querySelector(".more").onclick();
+    if (at === questions().length && at < this.total) /** @type {HTMLElement} */ (section.querySelector(".more")).click();
     const question = questions()[at];
     if (!question) return;
     this.mark(question);

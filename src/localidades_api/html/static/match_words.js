@@ -1,7 +1,20 @@
 // The words of the page, in its language.
 
-export const byId = (id) => document.getElementById(id);
+/**
+ * @typedef {{
+ *   match: HTMLFormElement & { dataset: Record<"resource" | "detail" | "fields", string> },
+ *   file: HTMLInputElement & { files: FileList }, rows: HTMLTextAreaElement, send: HTMLButtonElement,
+ *   meter: HTMLProgressElement, sheet: HTMLSelectElement, "header-row": HTMLInputElement, kind: HTMLSelectElement,
+ *   headless: HTMLInputElement, sure: HTMLInputElement, placed: HTMLDetailsElement, workbook: HTMLButtonElement,
+ *   csv: HTMLButtonElement, roles: HTMLTemplateElement, words: HTMLTemplateElement, outcomes: HTMLTemplateElement,
+ *   faults: HTMLTemplateElement, example: HTMLTemplateElement, sentences: HTMLTemplateElement,
+ * }} Elements what the page has, by id; any other is an HTMLElement
+ */
 
+/** @type {<Id extends string>(id: Id) => Id extends keyof Elements ? Elements[Id] : HTMLElement} */
+export const byId = (id) => /** @type {any} */ (document.getElementById(id));
+
+/** @param {"words" | "outcomes" | "faults"} id */
 export const textsOf = (id) =>
   Object.fromEntries([...byId(id).content.children].map((one) => [one.className, one.textContent]));
 
@@ -15,8 +28,16 @@ export const say = (word, values) => words[word].replace(/\{(\w+)\}/g, (_, name)
 // Returns a number of things: `one` is the word for a single thing, `several` for more.
 export const amount = (number, one, several) => say(number === 1 ? one : several, { count: count(number) });
 
+/**
+ * @template {keyof HTMLElementTagNameMap} Name
+ * @param {Name} name
+ * @param {Partial<HTMLElementTagNameMap[Name]>} properties
+ * @param {(Node | string)[]} children
+ * @returns {HTMLElementTagNameMap[Name]}
+ */
 export function element(name, properties, ...children) {
-  const made = Object.assign(document.createElement(name), properties);
+  const made = document.createElement(name);
+  Object.assign(made, properties);
   made.append(...children);
   return made;
 }

@@ -8,6 +8,7 @@ export function outline(places, { MercatorCoordinate }) {
   const known = [...new Map(places.map((place) => [place.id, place])).values()]; // tiles may come twice
   const points = known.map(({ geometry }) => MercatorCoordinate.fromLngLat(geometry.coordinates));
   const municipios = known.map(({ properties }) => properties.municipio_id);
+  /** @type {Record<string, any[]>} */
   const lines = { municipio: [], estado: [] };
   for (const [one, other, from, to] of edges(points, municipios)) {
     const reached = within(points[one], from, to);

@@ -4,7 +4,7 @@ export const system = matchMedia("(prefers-color-scheme: dark)");
 export const isDark = () => (document.documentElement.dataset.theme ?? (system.matches ? "dark" : "light")) === "dark";
 
 function followTheme() {
-  const button = document.getElementById("theme");
+  const button = /** @type {HTMLElement} */ (document.getElementById("theme"));
   const root = document.documentElement;
   const show = () => button.setAttribute("aria-pressed", String(isDark()));
   button.addEventListener("click", () => {
@@ -19,7 +19,7 @@ function followTheme() {
   });
   system.addEventListener("change", show);
   addEventListener("storage", ({ key, newValue }) => { // another tab has changed it
-    if (key !== "theme" || !["light", "dark"].includes(newValue)) return;
+    if (key !== "theme" || (newValue !== "light" && newValue !== "dark")) return;
     root.dataset.theme = newValue;
     show();
     document.dispatchEvent(new Event("themechange"));
@@ -29,18 +29,19 @@ function followTheme() {
 
 // On a telephone the links of the site are behind a button; without scripts they stand there.
 function openMenu() {
-  const button = document.getElementById("menu");
+  const button = /** @type {HTMLElement} */ (document.getElementById("menu"));
   button.addEventListener("click", () => {
     button.setAttribute("aria-expanded", String(button.getAttribute("aria-expanded") === "false"));
   });
 }
 
 function offerCopies() {
-  for (const { firstChild: text } of document.querySelectorAll("code[data-copy]:not(:empty)")) {
+  for (const code of document.querySelectorAll("code[data-copy]:not(:empty)")) {
+    const text = /** @type {Text} */ (code.firstChild);
     text.data = text.data.replace("http://127.0.0.1:8000", location.origin);
   }
   if (!navigator.clipboard) return;
-  const { sayCopy, sayCopied } = document.getElementById("main").dataset;
+  const { sayCopy = "", sayCopied = "" } = /** @type {HTMLElement} */ (document.getElementById("main")).dataset;
   const spoken = document.createElement("p");
   spoken.className = "visually-hidden";
   spoken.setAttribute("aria-live", "polite");
@@ -81,7 +82,7 @@ export function offerSuggestions(input) {
   const list = document.createElement("ul");
   list.id = `${input.id}-suggestions`;
   list.className = "suggestions";
-  list.setAttribute("aria-label", document.querySelector(`label[for="${input.id}"]`).textContent);
+  list.setAttribute("aria-label", /** @type {Element} */ (document.querySelector(`label[for="${input.id}"]`)).textContent);
   const status = document.createElement("p");
   status.className = "suggestions none";
   status.setAttribute("role", "status"); // there before it says anything, or a screen reader may miss it
@@ -124,7 +125,7 @@ async function suggestPlaces(input, list, status) {
 
 // A cascading select: the municipios of the estado that was chosen, all of them.
 function cascade(select) {
-  const parent = document.getElementById(select.dataset.of);
+  const parent = /** @type {HTMLSelectElement} */ (document.getElementById(select.dataset.of));
   parent.addEventListener("change", async () => {
     const all = select.options[0];
     select.replaceChildren(all);

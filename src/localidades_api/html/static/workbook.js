@@ -6,7 +6,8 @@ import { XLSX } from "./match_source.js";
 
 // The members of an answer that are numbers in a workbook; a key is text, or it would lose its zeros.
 const NUMBERS = new Set(["score", "latitud", "longitud", "altitud", "poblacion", "viviendas"]);
-const [DEFLATE, END, HEADER] = ["deflate-raw", 22, 46]; // a method, and bytes of records of the zip's directory
+const DEFLATE = "deflate-raw";
+const [END, HEADER] = [22, 46]; // bytes of records of the zip's directory
 
 // Returns the workbook with other texts in the cells of answers: `changesOf(index)` has those of a row by the member of
 // the answer, and `columns` where each member is, from 1. The sheet, which may have a hundred times the bytes of the
@@ -43,10 +44,16 @@ export async function change(workbook, headerRow, columns, changesOf) {
 
 // Changes the rows of a sheet, whose XML comes in pieces.
 class Rows {
+  /** @type {string | undefined} */ tag; // what the names of elements have in front
+  /** @type {RegExp} */ answer;
+  /** @type {RegExp} */ cell;
+
   constructor(headerRow, columns, changesOf) {
-    [this.headerRow, this.changesOf] = [headerRow, changesOf];
+    this.headerRow = headerRow;
+    this.changesOf = changesOf;
     this.names = new Map([...columns].map(([name, at]) => [lettersOf(at), name]));
-    [this.rest, this.index] = ["", 0];
+    this.rest = "";
+    this.index = 0;
   }
 
   transform(piece, controller) {
@@ -98,7 +105,8 @@ function drawCell(tag, at, value, isNumber) {
 // CRC-32 of zip and gzip (RFC 1952 §8), of bytes that pass.
 class Checksum {
   constructor() {
-    [this.bytes, this.sum] = [0, 0xffffffff];
+    this.bytes = 0;
+    this.sum = 0xffffffff;
     this.table = Uint32Array.from({ length: 256 }, (_, value) => {
       for (let bit = 0; bit < 8; bit += 1) value = value & 1 ? 0xedb88320 ^ (value >>> 1) : value >>> 1;
       return value;

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
 
 import pytest
@@ -75,6 +75,26 @@ def test_added_middleware_runs_in_every_worker(seeded_database: str) -> None:
             for target in (RECORD, "/livez", "/nothing", "/static/style.css"):
                 assert {answer.one("x-stamp") for answer in ask_repeatedly(live.base, target, 3)} == {"mine"}
         await_metrics(live.base, lambda metrics: value(metrics, "response_cache_requests_total", "hit") >= 8)
+
+
+@pytest.mark.tail
+def test_changed_application_is_reloaded_below_its_root_path(seeded_database: str, tmp_path: Path) -> None:
+    program = "from tests.processes.extended_service import app\n@app.get('/mine')\ndef mine() -> str: return '{}'\n"
+    (tmp_path / "mine.py").write_text(program.format("old"))
+    start = f"import os, runpy; os.chdir({str(tmp_path)!r}); runpy.run_module('localidades_api', run_name='__main__')"
+    command = (sys.executable, "-c", start)
+    options = ("--app", "mine:app", "--reload", "--root-path", "/geo")
+    with serving(seeded_database, *options, command=command, PYTHONPATH=str(ROOT)) as live:
+        assert ask(live.base, "/mine").body == b'"old"'
+        assert 'href="/geo/docs"' in ask(live.base, f"{LOCALIDADES}?format=api").text
+        (tmp_path / "mine.py").write_text(program.format("new"))
+
+        def is_new() -> bool:
+            with suppress(OSError):
+                return ask(live.base, "/mine").body == b'"new"'
+            return False
+
+        eventually(is_new)
 
 
 KEY_ERROR = f"--app {EXAMPLES}.service_with_key:app raises KeyError when it is imported"

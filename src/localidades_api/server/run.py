@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import uvicorn
@@ -122,6 +123,7 @@ def run_server(sockets: Sequence[socket.socket], settings: Settings, options: Se
         reload=options.reload,
     )
     if options.reload:
+        config.reload_dirs = [Path.cwd()]  # uvicorn looks for them itself only for an application that it imports
         ChangeReload(config, uvicorn.Server(config).run, list(sockets)).run()
         return
     if workers == 1:
@@ -200,13 +202,14 @@ def _import(application: str) -> "FastAPI":
     sys.path.insert(0, "")  # as uvicorn's command does
     try:
         app = pkgutil.resolve_name(application)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigurationError(
-            f"--app must name a module and its attribute, such as service:app ({error})."
-        ) from error
     except LocalidadesError:
         raise
     except Exception as error:
+        is_unknown = isinstance(error, ImportError) and application.startswith(error.name or application)
+        if is_unknown or isinstance(error, AttributeError | ValueError):
+            raise ConfigurationError(
+                f"--app must name a module and its attribute, such as service:app ({error})."
+            ) from error
         kind = type(error).__name__
         _log.exception("%s, while --app %s is imported", kind, application)
         raise ConfigurationError(

@@ -36,13 +36,13 @@ class History:
 
         A place under a new key is the only one with the name and the point of the old one.
         """
-        earlier = sorted(localities, key=attrgetter("id"))
+        municipios = {row.id: row.nombre for row in municipalities}
+        earlier = sorted((row for row in localities if row.municipio_id in municipios), key=attrgetter("id"))
         old = {row.id for row in earlier}
         new: dict[tuple[str, float | None, float | None], list[int]] = defaultdict(list)
         for row in self._localities:
             if row.id not in old and row.latitud is not None:
                 new[row.nombre, row.latitud, row.longitud].append(row.id)
-        municipios = {row.id: row.nombre for row in municipalities}
         for row in earlier:
             municipio = municipios[row.municipio_id]
             same = self._by_id.get(row.id)

@@ -1,4 +1,4 @@
-"""What an application says about its routes and its added middleware, read when it answers its first request."""
+"""Reads the methods, the guards and the added middleware of an application when it answers its first request."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence

@@ -1,4 +1,4 @@
-"""What a request may be: on its port, HEAD as GET, and without tracking parameters."""
+"""Refuses requests on the wrong port, answers HEAD as GET, and removes tracking parameters."""
 
 import re
 

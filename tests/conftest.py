@@ -42,7 +42,7 @@ for profile, derandomized, examples in (
 hypothesis_settings.load_profile("project")
 
 # The folders that take longest go first, so that the processes of `make test` end together.
-COSTLIEST = ("processes", "deploy", "pages", "importer", "http", "unit", "bulk", "names")
+COSTLIEST = ("processes", "deploy", "pages", "importer", "extensions", "http", "unit", "bulk", "names")
 
 
 def pytest_configure(config: pytest.Config) -> None:

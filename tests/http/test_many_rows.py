@@ -20,8 +20,8 @@ from starlette.types import Message, Scope
 
 from localidades_api.bulk import exchange
 from localidades_api.bulk.formats import XLSX
+from localidades_api.extensions.reconcile.entities import RECONCILE
 from localidades_api.http import body
-from localidades_api.http.paths import RECONCILE
 from tests.support.application import await_release, client_of, import_into, running_app
 from tests.support.catalogue import many, write_catalogue
 from tests.support.postgres import out_of_reach

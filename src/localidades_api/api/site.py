@@ -153,7 +153,8 @@ class DocumentationQuery(StrictQuery):
 @router.get("/docs")
 async def show_swagger_ui(request: Request, query: Annotated[DocumentationQuery, Query()]) -> Response:
     """Show Swagger UI, where each operation can be tried."""
-    response = _page(request, query, "docs.html", "API", assets=f"{root_of(request.scope)}{SWAGGER_UI}")
+    context = {"assets": f"{root_of(request.scope)}{SWAGGER_UI}", "extensions": request.app.state.extensions}
+    response = _page(request, query, "docs.html", "API", **context)
     response.headers["Content-Security-Policy"] = _POLICY
     return response
 
@@ -185,7 +186,8 @@ async def show_reference(request: Request, query: Annotated[DocumentationQuery, 
     """Show every operation and schema as one page, which needs no JavaScript."""
     language = _language(request, query)
     reference = describe_reference(request.app.openapi(language), document_translator(language))
-    return _page(request, query, "reference.html", "API reference", **reference, examples=read_examples())
+    context = {**reference, "examples": read_examples(), "extensions": request.app.state.extensions}
+    return _page(request, query, "reference.html", "API reference", **context)
 
 
 def _language(request: Request, query: DocumentationQuery) -> Language:

@@ -285,7 +285,7 @@ def test_commands_that_read_end_with_the_timeout_of_the_database(seeded_database
             assert_error(invoke(*arguments, url=seeded_database, **limit), "database")
         completed = invoke(url=seeded_database, **limit, **completion)
     assert (completed.stdout.strip(), completed.stderr) == ("", "")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20  # seconds, which one command would take with the timeout of `invoke`
 
 
 @pytest.mark.parametrize(

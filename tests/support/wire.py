@@ -275,7 +275,7 @@ class Asking:
 
     def answer(self) -> Answer:
         """Read to the end."""
-        self.connection.settimeout(30)
+        self.connection.settimeout(PATIENCE)
         return parse(read_to_the_end(self.connection))
 
 

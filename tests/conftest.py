@@ -197,6 +197,16 @@ def live_server(server: str, seeded: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+def demo_service(server: str, migrated: str) -> Iterator[str]:
+    """Yield the URL of `localidades-api serve` on the demo, for tests that only read."""
+    with new_database(server, migrated) as url:
+        import_file(url, "demo")
+        with serving(url) as live:
+            await_names(live.base)
+            yield live.base
+
+
+@pytest.fixture(scope="session")
 async def browser() -> AsyncIterator[Browser]:
     """Yield Debian's Chromium."""
     async with launched() as browser:

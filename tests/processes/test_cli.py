@@ -241,7 +241,7 @@ def test_serve_in_a_fresh_interpreter_prints_addresses_and_ends_at_ctrl_c(seeded
             assert line in printed
         assert "data " not in printed, "it is the operator's"
         for address in re.findall(rf"{live.base}\S+", printed):
-            assert httpx.get(address, follow_redirects=True).status_code == 200
+            assert httpx.get(address, follow_redirects=True, timeout=PATIENCE).status_code == 200
         live.process.send_signal(signal.SIGINT)
         assert live.process.wait(PATIENCE) in {0, 130}
         assert "Traceback" not in live.output.read_text()

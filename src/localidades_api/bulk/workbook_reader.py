@@ -3,26 +3,22 @@
 import io
 import zipfile
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import chain
-from time import perf_counter
 from typing import IO, NamedTuple, cast
 
-from localidades_api.bulk.readers import MAX_NAMED, SLICE, RowReader, describe_table
+from localidades_api.bulk.readers import TableReader, describe_refused
 from localidades_api.bulk.rows import (
     Assignment,
     Named,
     Roles,
     Row,
-    RowError,
     assign,
     columns_without_header,
     is_place_without_header,
-    name_columns,
     require,
 )
-from localidades_api.bulk.sample import Sample, describe_sample
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.errors import CatalogueError, UnreadableBodyError
 from localidades_api.files.archive import DAMAGED_ZIP, limit_reads
@@ -46,6 +42,7 @@ MAX_SHEET_ROWS = 1_000_000
 _MAX_MEMBERS = 1000
 _MAX_MERGES = 100_000  # merged ranges of several rows
 _MAX_TABLE = 256 * 1024  # bytes of a table's part
+_MAX_NAMED = 100  # sheets in a problem
 _MAX_TITLES = 20  # rows, the header among them
 # Workbook parts that are rejected, with the error message for each.
 _REFUSED_MEMBERS = {
@@ -62,7 +59,7 @@ _KEY_DIGITS = {
 }
 
 
-class XlsxReader(RowReader):
+class XlsxReader(TableReader):
     """Reads a sheet of a workbook, with or without titles above the header.
 
     It is the one that is named, or the first visible one that has the required columns. The header is the row with
@@ -86,7 +83,6 @@ class XlsxReader(RowReader):
         self.header_row = 0  # of the sheet, from 1; 0 if there is none
         self._named_row = header_row
         self._titles = 0  # rows with a value up to the header
-        self.assignment: Assignment | None = None
         self._longest: dict[int, int] = {}  # digits of the longest number of each column of keys
         self.grown: tuple[str, Range] | None = None  # the range that grows by the answers, and the member with it
         self.note: str | None = None  # what a person should know of where the answers are
@@ -119,18 +115,9 @@ class XlsxReader(RowReader):
     def _visible(self) -> Sequence[Sheet]:
         return [sheet for sheet in self.workbook.sheets if sheet.is_visible] or self.workbook.sheets
 
-    def describe(self, rows: Sequence[Row]) -> Sample:
-        """Return the columns of the header, their roles, and the first rows; the workbook has been checked."""
-        return describe_table(self.layout.columns or [], cast("Assignment", self.assignment), rows)
-
-    def check(self) -> Iterator[None]:
-        """Read the workbook to its end, with a pause after some milliseconds of work."""
-        end = perf_counter() + SLICE
+    def _check_rows(self) -> Iterator[None]:
         with self.refusing_damage():
-            for _ in chain(self.workbook.load(), self._find_header(), self._measure()):
-                if perf_counter() > end:
-                    yield
-                    end = perf_counter() + SLICE
+            yield from chain(self.workbook.load(), self._find_header(), self._measure())
 
     def _find_header(self) -> Iterator[None]:
         """Find the sheet and the row of the header; raise UnreadableBodyError if no sheet has one.
@@ -195,22 +182,21 @@ class XlsxReader(RowReader):
             assignment = assign(columns, self._roles, {})
             require(assignment, self._roles, columns, {})
         except UnreadableBodyError as error:
-            sample = describe_sample([""] * len(first[:MAX_NAMED]), {}, [row for _, row in rows])
-            described = {"sheets": self.sheets[:MAX_NAMED], "sheet": sheet.name, **sample}
-            raise UnreadableBodyError(str(error), members=described) from None
+            sample = describe_refused([""] * len(first), self._roles, {}, [row for _, row in rows])
+            raise UnreadableBodyError(str(error), members={**self._describe_place(sheet), **sample}) from None
         return _Header(sheet, 0, 0, assignment, columns)
 
     def _describe_refused(self, sheet: Sheet, rows: Sequence[SheetRow]) -> dict[str, object]:
         """Describe a sheet without a header: with its widest row as one, if it has any."""
-        described: dict[str, object] = {"sheets": self.sheets[:MAX_NAMED], "sheet": sheet.name}
         if not rows:
-            return described
+            return self._describe_place(sheet)
         widest = max(rows, key=len)
-        roles: dict[str, str] = {}
-        with suppress(UnreadableBodyError):
-            roles = name_columns(assign(widest, self._roles, self._named), widest)
         below = [row for row in rows if row.number > widest.number]
-        return {**described, "header_row": widest.number, **describe_sample(widest[:MAX_NAMED], roles, below)}
+        sample = describe_refused(widest, self._roles, self._named, below)
+        return {**self._describe_place(sheet), "header_row": widest.number, **sample}
+
+    def _describe_place(self, sheet: Sheet) -> dict[str, object]:
+        return {"sheets": self.sheets[:_MAX_NAMED], "sheet": sheet.name}
 
     def _choose_header(
         self, sheet: Sheet, rows: Sequence[tuple[int, SheetRow]], *, is_empty: bool
@@ -233,7 +219,7 @@ class XlsxReader(RowReader):
 
     def _measure(self) -> Iterator[None]:
         """Count the rows and the columns, and find the digits of keys."""
-        used = {at for at, _ in cast("Assignment", self.assignment).by_role.values()}
+        used = {at for at, _ in self.assignment.by_role.values()}
         titles = self._titles
         for row in self.workbook.rows(self.sheet, take=self._take_range):
             yield
@@ -321,21 +307,18 @@ class XlsxReader(RowReader):
                     yield row.number, row
 
     def _row(self, number: int, record: SheetRow) -> Row:
-        assignment, width = cast("Assignment", self.assignment), len(self.layout.columns or ())
+        width = len(self.layout.columns or ())
         del record[width:]  # cells without a header, such as notes beside the table
         record.extend([""] * (width - len(record)))
         for at, digits in self._digits.items():
             record[at] = record[at] and record[at].zfill(digits)
         values = [record.merged.get(at, value) for at, value in enumerate(record)] if record.merged else record
-        try:
-            return assignment.read(number, record, values)
-        except RowError as error:
-            return Row(number, record, {}, str(error))
+        return self.assignment.read(number, record, values)
 
     @cached_property
     def _digits(self) -> dict[int, int]:
         """The digits of the keys in each column of keys that has only numbers."""
-        roles = {at: role for role, (at, _) in cast("Assignment", self.assignment).by_role.items()}
+        roles = {at: role for role, (at, _) in self.assignment.by_role.items()}
         digits = {at: _KEY_DIGITS[roles[at]].get(longest, 0) for at, longest in self._longest.items()}
         return {at: number for at, number in digits.items() if number}
 

@@ -82,7 +82,6 @@ class XlsxReader(TableReader):
         self.header: SheetRow | None = None
         self.header_row = 0  # of the sheet, from 1; 0 if there is none
         self._named_row = header_row
-        self._titles = 0  # rows with a value up to the header
         self._longest: dict[int, int] = {}  # digits of the longest number of each column of keys
         self.grown: tuple[str, Range] | None = None  # the range that grows by the answers, and the member with it
         self.note: str | None = None  # what a person should know of where the answers are
@@ -132,48 +131,45 @@ class XlsxReader(TableReader):
         for sheet in sheets:
             rows, is_empty = yield from self._first_rows(sheet)
             header = yield from self._choose_header(sheet, rows, is_empty=is_empty)
-            headless = headless or self._without_header(sheet, rows, is_only_one=len(sheets) == 1)
+            headless = headless or self._without_header(sheet, rows, is_alone=len(sheets) == 1)
             if isinstance(header, _Header):
                 found.append(header)
                 if header.assignment.kind == kinds[0]:
                     break
             elif error is None:
-                error = UnreadableBodyError(header, members=self._describe_refused(sheet, [row for _, row in rows]))
+                error = UnreadableBodyError(header, members=self._describe_refused(sheet, rows))
         if headless is not None and (self._named_row == 0 or not found):
             found = [headless]
         if not found:
             raise cast("UnreadableBodyError", error)
         chosen = min(found, key=lambda one: kinds.index(cast("PlaceKind", one.assignment.kind)))
-        self.sheet, self._titles, self.header_row, self.assignment = chosen[:4]
-        self.layout.columns = chosen.columns
+        self.sheet, self.header_row, self.assignment, self.layout.columns = chosen
         keys = {at for role, (at, _) in self.assignment.by_role.items() if role in _KEY_DIGITS}
         self._longest = dict.fromkeys(keys, 0)
 
-    def _first_rows(self, sheet: Sheet) -> Generator[None, None, tuple[list[tuple[int, SheetRow]], bool]]:
-        """Return the rows that may be the header, with how many rows have a value up to each, and if there is none."""
-        rows: list[tuple[int, SheetRow]] = []
-        number = 0
+    def _first_rows(self, sheet: Sheet) -> Generator[None, None, tuple[list[SheetRow], bool]]:
+        """Return the rows that may be the header, and whether the sheet is empty."""
+        rows: list[SheetRow] = []
+        is_empty = True
         for row in self.workbook.rows(sheet):
             yield
             if row is not None:
-                number += 1
+                is_empty = False
                 if not self._named_row or row.number == self._named_row:
-                    rows.append((number, row))
-                if row.number >= self._named_row if self._named_row else number == _MAX_TITLES:
+                    rows.append(row)
+                if row.number >= self._named_row if self._named_row else len(rows) == _MAX_TITLES:
                     break
-        return rows, not number
+        return rows, is_empty
 
-    def _without_header(
-        self, sheet: Sheet, rows: Sequence[tuple[int, SheetRow]], *, is_only_one: bool
-    ) -> "_Header | None":
+    def _without_header(self, sheet: Sheet, rows: Sequence[SheetRow], *, is_alone: bool) -> "_Header | None":
         """Return the columns of a sheet without a header, if the request or its first row says that it has none.
 
         A text alone is a place only in the only sheet, above texts alone: it may be a title.
         """
         if not rows or self._named_row:
             return None
-        first = rows[0][1]
-        may_be_title = len(first) == 1 and not (is_only_one and all(len(row) == 1 for _, row in rows))
+        first = rows[0]
+        may_be_title = len(first) == 1 and not (is_alone and all(len(row) == 1 for row in rows))
         is_place = is_place_without_header(first, self._roles, self._named) and not may_be_title
         if self._named_row is None and not is_place:
             return None
@@ -182,9 +178,9 @@ class XlsxReader(TableReader):
             assignment = assign(columns, self._roles, {})
             require(assignment, self._roles, columns, {})
         except UnreadableBodyError as error:
-            sample = describe_refused([""] * len(first), self._roles, {}, [row for _, row in rows])
+            sample = describe_refused([""] * len(first), self._roles, {}, rows)
             raise UnreadableBodyError(str(error), members={**self._describe_place(sheet), **sample}) from None
-        return _Header(sheet, 0, 0, assignment, columns)
+        return _Header(sheet, 0, assignment, columns)
 
     def _describe_refused(self, sheet: Sheet, rows: Sequence[SheetRow]) -> dict[str, object]:
         """Describe a sheet without a header: with its widest row as one, if it has any."""
@@ -199,13 +195,13 @@ class XlsxReader(TableReader):
         return {"sheets": self.sheets[:_MAX_NAMED], "sheet": sheet.name}
 
     def _choose_header(
-        self, sheet: Sheet, rows: Sequence[tuple[int, SheetRow]], *, is_empty: bool
+        self, sheet: Sheet, rows: Sequence[SheetRow], *, is_empty: bool
     ) -> "Generator[None, None, _Header | str]":
         """Return the row with the most known columns as the header, or why none can be."""
         if is_empty:
             return f"The sheet is empty: begin it with the columns `{self._roles.example}`."
         refusal, best = None, None
-        for titles, row in rows:
+        for row in rows:
             yield
             try:
                 found = assign(row, self._roles, self._named)
@@ -214,20 +210,20 @@ class XlsxReader(TableReader):
                 refusal = refusal or str(error)
                 continue
             if best is None or len(found.by_role) > len(best.assignment.by_role):
-                best = _Header(sheet, titles, row.number, found, list(row))
+                best = _Header(sheet, row.number, found, list(row))
         return best or refusal or f"Row {self._named_row} of the sheet is empty: choose another as the header."
 
     def _measure(self) -> Iterator[None]:
         """Count the rows and the columns, and find the digits of keys."""
         used = {at for at, _ in self.assignment.by_role.values()}
-        titles = self._titles
+        is_below = not self.header_row
         for row in self.workbook.rows(self.sheet, take=self._take_range):
             yield
             if row is None:
                 continue
             self.width = max(self.width, len(row))
-            titles -= 1
-            if titles >= 0:
+            if not is_below:
+                is_below = row.number == self.header_row
                 continue
             self.count += 1
             if self.count > MAX_SHEET_ROWS:
@@ -293,18 +289,17 @@ class XlsxReader(TableReader):
                     del self._longest[at]
 
     def _records(self) -> Iterator[tuple[int, SheetRow | None]]:
-        titles, merged = self._titles, _MergedCells(self._merges)
+        is_below, merged = not self.header_row, _MergedCells(self._merges)
         with self.refusing_damage():
             for row in self.workbook.rows(self.sheet, edge=self.width):
                 if row is None:
                     yield 0, None
                     continue
                 merged.fill(row)
-                titles -= 1
-                if titles >= 0:
-                    self.header = row
-                else:
+                if is_below:
                     yield row.number, row
+                elif row.number == self.header_row:
+                    self.header, is_below = row, True
 
     def _row(self, number: int, record: SheetRow) -> Row:
         width = len(self.layout.columns or ())
@@ -324,10 +319,9 @@ class XlsxReader(TableReader):
 
 
 class _Header(NamedTuple):
-    """The row that names the columns of a sheet, and how many rows have a value up to it."""
+    """The row that names the columns of a sheet: its number, from 1, or 0 if no row does."""
 
     sheet: Sheet
-    titles: int
     number: int
     assignment: Assignment
     columns: list[str]

@@ -23,7 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import BYTEA, aggregate_order_by
 
 from localidades_api.catalogue.area_filters import DEFAULT_AREA_SORT, MunicipalitySort, StateSort
-from localidades_api.catalogue.columns import RECORD
+from localidades_api.catalogue.columns import LISTED, RECORD
 from localidades_api.catalogue.filters import DEFAULT_SORT, LocalityFilters, Sort
 from localidades_api.catalogue.pagination import PAGE_SIZE, positions
 from localidades_api.catalogue.schemas import (
@@ -48,20 +48,15 @@ from localidades_api.database.queries.conditions import (
     state_order,
     values,
 )
-from localidades_api.database.queries.downloads import EXPRESSIONS, json_object
+from localidades_api.database.queries.downloads import json_object, select_list
 from localidades_api.database.queries.packed import unpack
-from localidades_api.database.queries.places import KEY_IS_NEW, SAME_PLACE
+from localidades_api.database.queries.places import KEY_IS_NEW, PARENTS, SAME_PLACE
 
-# Postgres writes the JSON, which saves the worker that work and two hundred values (docs/decisions/pages.md). `clave`
-# is four digits, so only `nombre` needs escaping.
-_LOCALITY = """
-    '{"id":' || id || ',"municipio_id":' || municipio_id
-    || ',"clave":"' || clave || '","nombre":' || to_json(nombre)::text || '}'
-"""
+_LOCALITY = json_object(LISTED)
 _PAGES = text(
     f"""
     SELECT string_agg({_LOCALITY}, ',' ORDER BY position)
-      FROM localities
+      FROM localities AS l
      WHERE release_id = :release_id AND position BETWEEN :first AND :last
      GROUP BY (position - 1) / {PAGE_SIZE}
      ORDER BY (position - 1) / {PAGE_SIZE}
@@ -77,8 +72,7 @@ _MUNICIPALITIES = select(
     municipalities.c.localities.label("localidades"),
 ).join_from(municipalities, states)
 
-_DETAIL_COLUMNS = {
-    **{name: EXPRESSIONS[name] for name in RECORD},
+_AREA_COLUMNS = {
     "municipio_clave": "m.clave",
     "municipio_nombre": "m.nombre",
     "municipio_localidades": "m.localities",
@@ -88,14 +82,12 @@ _DETAIL_COLUMNS = {
     "estado_abreviatura": "s.abreviatura",
 }
 _DETAILS = f"""
-    SELECT {", ".join(f"{sql} AS {name}" for name, sql in _DETAIL_COLUMNS.items())}
-      FROM localities AS l
-      JOIN municipalities AS m ON m.release_id = l.release_id AND m.id = l.municipio_id
-      JOIN states AS s ON s.release_id = m.release_id AND s.id = m.estado_id
+    SELECT {select_list(RECORD)}, {", ".join(f"{sql} AS {name}" for name, sql in _AREA_COLUMNS.items())}
+      FROM localities AS l {PARENTS}
      WHERE l.release_id = :release_id AND
 """
 # Without these columns, SQLAlchemy would derive them from each result.
-_DETAIL = text(f"{_DETAILS} l.id = :id").columns(*map(column, _DETAIL_COLUMNS))
+_DETAIL = text(f"{_DETAILS} l.id = :id").columns(*map(column, (*RECORD, *_AREA_COLUMNS)))
 _DETAILS_BETWEEN = text(f"{_DETAILS} l.id BETWEEN :first AND :last ORDER BY l.id")
 _DETAILS_AMONG = text(f"{_DETAILS} l.id = ANY(:ids) ORDER BY l.prominence LIMIT :limit")
 _SUCCESSORS = text(

@@ -283,6 +283,4 @@ def _cell(id_: str, record: Mapping[str, Any]) -> Sequence[Mapping[str, str | in
         return []
     if id_ in ENTITIES:
         return [{"id": format_key(ENTITIES[id_], record[f"{id_}_id"]), "name": value}]
-    if isinstance(value, str):
-        return [{"str": value}]
-    return [{"int" if isinstance(value, int) else "float": value}]
+    return [{type(value).__name__: value}]  # `str`, `int`, `float` or `bool`, as the protocol names them

@@ -9,10 +9,9 @@ from functools import lru_cache
 
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import (
-    CLAVE_DIGITS,
-    KEY_DIGITS,
     KEYS_OF_A_MUNICIPIO,
     KEYS_OF_A_STATE,
+    KINDS,
     read_written_key,
     state_of,
 )
@@ -546,8 +545,8 @@ def _is_written_in_digits(row: MatchRow) -> bool:
     nombre, municipio, estado = ((text or "").strip() for text in (row.nombre, row.municipio, row.estado))
     if row.cvegeo or row.clave or not (nombre.isdecimal() and municipio.isdecimal()):
         return False
-    is_whole = len(municipio) > CLAVE_DIGITS["municipio"] or estado.isdecimal()
-    return is_whole and len(nombre) <= CLAVE_DIGITS["localidad"] and len(municipio) <= KEY_DIGITS["municipio"]
+    is_whole = len(municipio) > KINDS["municipio"].clave_digits or estado.isdecimal()
+    return is_whole and len(nombre) <= KINDS["localidad"].clave_digits and len(municipio) <= KINDS["municipio"].digits
 
 
 def _split_judged(

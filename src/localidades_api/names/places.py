@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from localidades_api.catalogue.keys import CLAVE_DIGITS, PlaceKind, format_key
+from localidades_api.catalogue.keys import KINDS, PlaceKind, format_key
 from localidades_api.catalogue.schemas import MatchReason
 
 MIN_URBAN = 2500  # inhabitants: INEGI calls a locality of at least as many urban
@@ -121,7 +121,7 @@ class Suggested(NamedTuple):
     @property
     def clave(self) -> str:
         """The last part of the key: four digits, three for a municipio, two for an estado."""
-        return self.cvegeo[-CLAVE_DIGITS[self.kind] :]
+        return self.cvegeo[-KINDS[self.kind].clave_digits :]
 
     def describe(self) -> dict[str, Any]:
         """Return the suggestion as JSON."""

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from pydantic_core import from_json
 
 from localidades_api import __version__
-from localidades_api.catalogue.keys import KeyOfPlace, NameOfRelease
+from localidades_api.catalogue.keys import KIND_BY_DIGITS, KINDS, KeyOfPlace, NameOfRelease
 from localidades_api.catalogue.messages import describe_fault, describe_place
 from localidades_api.catalogue.pagination import MAX_PAGE_SIZE
 from localidades_api.catalogue.schemas import ChangeKind
@@ -178,7 +178,7 @@ class CatalogueTools:
 
         For a key that INEGI has withdrawn, says which one has replaced it.
         """
-        kind = {2: "estados", 5: "municipios", 9: "localidades"}[len(cvegeo)]
+        kind = KINDS[KIND_BY_DIGITS[len(cvegeo)]].plural
         release, content = self._request("GET", f"{PREFIX}/{kind}/{int(cvegeo)}/")
         return PlaceRecord(release=release, cvegeo=cvegeo, columns=_with_text_keys(content))
 

@@ -18,7 +18,7 @@ from localidades_api.api.problems import ProblemPage, problem_page, problem_resp
 from localidades_api.api.responses import NO_KEY, REVALIDATED, header, problem
 from localidades_api.api.services import Services, ServicesDep, get_services
 from localidades_api.catalogue.filters import MAX_TEXT_LENGTH, Omittable
-from localidades_api.catalogue.keys import FOLDERS, KeyOfPlace, PlaceKind, format_key
+from localidades_api.catalogue.keys import KINDS, KeyOfPlace, PlaceKind, format_key
 from localidades_api.catalogue.messages import whole_number
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities, municipalities, states
@@ -196,7 +196,7 @@ class PreviewQuery(EntityQuery):
 )
 async def view_entity(query: Annotated[EntityQuery, Query()]) -> Response:
     """Redirect to the page of a localidad, municipio or estado."""
-    return Response(status_code=307, headers={"Location": f"../../{FOLDERS[_kind(query.id)]}/{int(query.id)}/"})
+    return Response(status_code=307, headers={"Location": f"../../{KINDS[_kind(query.id)].plural}/{int(query.id)}/"})
 
 
 @framed.get(
@@ -223,7 +223,7 @@ async def preview_entity(request: Request, query: Annotated[PreviewQuery, Query(
         root=root_of(request.scope),
         release=release,
         language=query.lang or preferred_language(request.headers),
-        context={"key": query.id, "kind": kind, "target": f"../../{FOLDERS[kind]}/{id_}/"},
+        context={"key": query.id, "kind": kind, "target": f"../../{KINDS[kind].plural}/{id_}/"},
     )
     own = {"Content-Security-Policy": _FRAMEABLE, **VARY_BY_LANGUAGE, "Cache-Control": "no-cache"}
     headers = {**HTML.headers, **own, "Catalogue-Release": release.name}
@@ -257,7 +257,7 @@ async def _describe_withdrawn(services: Services, error: GoneError, kind: PlaceK
         **({"name": row.nombre} if row else {}),
         "kind": kind,
         "successors": [
-            {"key": format_key(kind, successor), "label": label, "path": f"{FOLDERS[kind]}/{successor}/"}
+            {"key": format_key(kind, successor), "label": label, "path": f"{KINDS[kind].plural}/{successor}/"}
             for successor, label in successors
         ],
     }

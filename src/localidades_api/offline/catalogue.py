@@ -161,10 +161,7 @@ class Catalogue:
         return [self._describe_near(self._place(id_), distance) for distance, id_ in found]
 
     def _describe_near(self, place: IndexedLocality, distance: float) -> dict[str, Any]:
-        written = self.names.label(place)
-        return describe_place_near(
-            place.id, place.nombre, written, place.poblacion, place.latitud, place.longitud, distance
-        )
+        return describe_place_near(place, self.names.label(place), distance)
 
     def _place(self, id_: int) -> IndexedLocality:
         rows = self.names.layout.find(KEY, str(id_))  # of another key, too, if both have the same hash

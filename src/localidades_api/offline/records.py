@@ -16,6 +16,7 @@ from pyarrow import ipc
 from localidades_api.catalogue.columns import ATTRIBUTES, COLUMNS, MATCHED
 from localidades_api.catalogue.degrees import EARTH_RADIUS
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, PlaceKind
+from localidades_api.catalogue.locality import describe_listed
 from localidades_api.importer.transform import CatalogueRecords
 from localidades_api.names.fields import read_fields
 from localidades_api.names.index import NameIndex
@@ -71,10 +72,7 @@ class Records:
         row = lacking | read_fields(self._names, id_, MATCHED)
         municipio = self._areas["municipios"][str(id_ // KEYS_OF_A_MUNICIPIO)]
         return {
-            "id": id_,
-            "municipio_id": municipio["id"],
-            "clave": f"{id_ % KEYS_OF_A_MUNICIPIO:04d}",
-            "nombre": row["nombre"],
+            **describe_listed(id_, row["nombre"]),
             "cvegeo": f"{id_:09d}",
             **{name: row[name] for name in ATTRIBUTES},
             "municipio": municipio,

@@ -26,16 +26,8 @@ from localidades_api.catalogue.area_filters import DEFAULT_AREA_SORT, Municipali
 from localidades_api.catalogue.columns import LISTED, RECORD
 from localidades_api.catalogue.filters import DEFAULT_SORT, LocalityFilters, Sort
 from localidades_api.catalogue.pagination import PAGE_SIZE, positions
-from localidades_api.catalogue.schemas import (
-    DEMO_RELEASE,
-    Release,
-)
-from localidades_api.database.models import (
-    localities,
-    municipalities,
-    releases,
-    states,
-)
+from localidades_api.catalogue.schemas import DEMO_RELEASE, Release
+from localidades_api.database.models import localities, municipalities, releases, states
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.conditions import (
     FOUND,
@@ -71,6 +63,12 @@ _MUNICIPALITIES = select(
     municipalities.c.nombre,
     municipalities.c.localities.label("localidades"),
 ).join_from(municipalities, states)
+_MUNICIPALITIES_WITH_STATES = _MUNICIPALITIES.add_columns(
+    states.c.clave.label("estado_clave"),
+    states.c.nombre.label("estado_nombre"),
+    states.c.nombre.label("estado"),
+    states.c.abreviatura.label("estado_abreviatura"),
+)
 
 _AREA_COLUMNS = {
     "municipio_clave": "m.clave",
@@ -215,13 +213,7 @@ class CatalogueRepository:
 
     async def get_municipality(self, release: Release, id_: int) -> Row[Any] | None:
         """Return a municipio with its estado, or None."""
-        statement = _MUNICIPALITIES.add_columns(
-            states.c.clave.label("estado_clave"),
-            states.c.nombre.label("estado_nombre"),
-            states.c.abreviatura.label("estado_abreviatura"),
-        ).where(municipalities.c.release_id == release.id, municipalities.c.id == id_)
-        rows = await self._database.fetch_from(release, statement)
-        return rows[0] if rows else None
+        return (await self.list_municipalities_by_key(release, [id_])).get(id_)
 
     async def get_locality(self, release: Release, id_: int) -> Row[Any] | None:
         """Return a locality with its municipio and its estado, or None."""
@@ -240,19 +232,8 @@ class CatalogueRepository:
 
     async def list_municipalities_by_key(self, release: Release, ids: Collection[int]) -> dict[int, Row[Any]]:
         """Return these municipios with their estados, by key."""
-        statement = (
-            select(
-                municipalities.c.id,
-                municipalities.c.clave,
-                municipalities.c.nombre,
-                municipalities.c.localities.label("localidades"),
-                municipalities.c.estado_id,
-                states.c.clave.label("estado_clave"),
-                states.c.nombre.label("estado"),
-                states.c.abreviatura.label("estado_abreviatura"),
-            )
-            .join_from(municipalities, states)
-            .where(municipalities.c.release_id == release.id, municipalities.c.id == func.any(list(ids)))
+        statement = _MUNICIPALITIES_WITH_STATES.where(
+            municipalities.c.release_id == release.id, municipalities.c.id == func.any(list(ids))
         )
         return {row.id: row for row in await self._database.fetch_from(release, statement)}
 

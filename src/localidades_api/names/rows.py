@@ -1,9 +1,8 @@
 """A row to match, and its result."""
 
-import math
 from typing import Literal, NamedTuple
 
-from localidades_api.catalogue.degrees import EARTH_RADIUS
+from localidades_api.catalogue.degrees import EARTH_RADIUS, angle_between
 from localidades_api.catalogue.keys import PlaceKind, format_key, kind_of_key
 from localidades_api.names.faults import NameFault
 from localidades_api.names.places import MAX_TEXT
@@ -42,10 +41,7 @@ class MatchRow(NamedTuple):
         """Return the distance of a place from the row's point; None if either has no point."""
         if self.latitud is None or self.longitud is None or latitud is None or longitud is None:
             return None
-        here, there = math.radians(self.latitud), math.radians(latitud)
-        east = math.sin(math.radians(longitud - self.longitud) / 2)
-        half = math.hypot(math.sin((there - here) / 2), math.sqrt(max(0.0, math.cos(here) * math.cos(there))) * east)
-        return 2 * EARTH_RADIUS / 1000 * math.asin(min(1.0, half))
+        return EARTH_RADIUS / 1000 * angle_between(self.latitud, self.longitud, latitud, longitud)
 
 
 def read_key(text: str | None) -> int | None:

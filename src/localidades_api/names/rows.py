@@ -71,15 +71,25 @@ class MatchResult(NamedTuple):
     `exact`: the name as the catalogue writes it, and no doubt. `sure`: a place with at least the required probability.
     `ambiguous`: a person has to choose among the candidates. `none`: no place is similar.
 
-    `margin` is the lead over the next candidate, or the score if there is only one. `withdrawn` is the key of a
-    withdrawn place with exactly this name and without a successor: nothing is certain then.
+    The likeliest candidate comes first. `withdrawn` is the key of a withdrawn place with exactly this name and without
+    a successor: nothing is certain then.
     """
 
     outcome: Outcome
-    best: Candidate | None
-    margin: float
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[Candidate, ...] = ()
     withdrawn: int | None = None
+
+    @property
+    def best(self) -> Candidate | None:
+        """The first candidate, unless the outcome is `none`."""
+        return None if self.outcome == "none" else self.candidates[0]
+
+    @property
+    def margin(self) -> float:
+        """The lead of the best candidate over the next one, or its score if there is only one."""
+        if self.best is None:
+            return 0.0
+        return round(self.best.score - (self.candidates[1].score if len(self.candidates) > 1 else 0.0), 2)
 
     @property
     def id(self) -> int | None:

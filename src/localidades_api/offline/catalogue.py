@@ -47,7 +47,7 @@ class Catalogue:
         Their names and keys lead to the places of the first. The first time, this builds an index of names in the
         user's cache folder, and shows on stderr how far it is. Raises CatalogueError if a file is not a catalogue.
         """
-        sources = [os.fspath(one) for one in (source, *earlier)]
+        sources = list(map(os.fspath, (source, *earlier)))
         with nullcontext(progress) if progress else show_progress() as shown:
             return cls(open_index(sources, read_settings().cache_dir, shown))
 
@@ -126,7 +126,7 @@ class Catalogue:
         """Return the places that a text may mean, the likeliest first."""
         kinds: Collection[PlaceKind] = (kind,) if isinstance(kind, str) else kind
         found = self.names.suggest(q, kinds=kinds, estado_id=estado_id, municipio_id=municipio_id, limit=limit)
-        return [one.describe() for one in found]
+        return [suggested.describe() for suggested in found]
 
     def get(self, key: str | int) -> dict[str, Any]:
         """Return what a key of two, five or nine digits names: an estado, a municipio or a locality.

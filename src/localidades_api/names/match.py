@@ -54,9 +54,9 @@ MAX_CANDIDATES = 5
 # A clave, or the whole key, before a name: `0001 Bacalar`. No name of the catalogue begins so.
 _KEY_BEFORE_NAME = re.compile(r"(?:([0-9]{4})|([0-9]{9}))[\s.:)-]+([^\W\d].*)", re.DOTALL)
 _PROPOSED = 8  # names of a municipio that each measure of similarity proposes for a comparison word by word
-_JUDGED = 12  # candidates of a row at most whose probabilities are compared
+_JUDGED = 12  # the most candidates of a row whose probabilities are compared
 _HOMONYMS = 24  # places of one name that are compared
-_LEAST_SHARE = 1e-4  # of "none of them"
+_LEAST_SHARE = 1e-4  # the least probability of "none of them", which odds are divided by
 _CONTRADICTIONS_OF_KEY = frozenset(
     {Difference.ESTADO, Difference.MUNICIPIO_OTHER, Difference.MUNICIPIO_UNKNOWN, Difference.KEY}
 )
@@ -383,7 +383,7 @@ class Matcher:
         if found and not is_contradicted and _cost_of_name(found[0].difference) < weights.MIN_COST_OF_OTHER_NAME:
             return self._decide_by_key(found, sure)
         if not row.municipio and not areas and places:
-            areas = (Area(places[0].id // KEYS_OF_A_MUNICIPIO, weights.SAME_NAME),)  # that of the key
+            areas = (Area(places[0].id // KEYS_OF_A_MUNICIPIO, weights.SAME_NAME),)  # the municipio of the key
         question = self._question(row, given, areas)
         named = [
             compared
@@ -644,7 +644,7 @@ def _only_literal(result: MatchResult, *, has_point: bool) -> MatchResult:
     found = tuple(one for one in result.candidates if all(is_of_area(fault) for fault in one.faults))
     if not found or result.outcome == "none":
         return MatchResult("none", found, result.withdrawn)
-    is_first = found[0] == result.best  # and no place that had the name, or has a name like it
+    is_first = found[0] == result.best  # rather than a place with a former name like this, or a similar one
     outcome = result.outcome if has_point and is_first else "ambiguous"
     return MatchResult(outcome, found, result.withdrawn)
 

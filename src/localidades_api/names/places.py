@@ -58,7 +58,7 @@ class NameKind(StrEnum):
     OWN = "n"
     BRACKET = "b"  # a part in the brackets of `nombre`, or all of `nombre` without them
     SEAT = "s"  # of a seat the name of its municipio, of a municipio that of its seat
-    SHARED_SEAT = "t"  # the same if another place has that name too
+    SHARED_SEAT = "t"  # of a seat the name of its municipio, if another place has that name too
     EVERYDAY = "e"
     FORMER = "f"
 

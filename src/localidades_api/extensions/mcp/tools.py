@@ -49,14 +49,19 @@ class WrittenPlace(BaseModel):
     longitud: Annotated[float | None, Field(ge=-180, le=180, description="Degrees east: negative in Mexico.")] = None
 
 
-class PlaceCandidate(BaseModel):
-    """A place that may be the right one for a row."""
+class Place(BaseModel):
+    """A place with its official key."""
 
     cvegeo: Key
     label: Annotated[str, Field(description="Name, municipio and estado.")]
     poblacion: int | None
     latitud: float | None
     longitud: float | None
+
+
+class PlaceCandidate(Place):
+    """A place that may be the right one for a row."""
+
     score: Annotated[float, Field(description="100 times the probability that it is the right one.")]
 
 
@@ -88,15 +93,10 @@ class Matches(BaseModel):
     answers: list[Matched]
 
 
-class FoundPlace(BaseModel):
-    """A place with its official key."""
+class FoundPlace(Place):
+    """A place that was searched for."""
 
-    cvegeo: Key
     kind: Annotated[str, Field(description="`localidad`, `municipio` or `estado`.")]
-    label: Annotated[str, Field(description="Name, municipio and estado.")]
-    poblacion: int | None
-    latitud: float | None
-    longitud: float | None
     metres: Annotated[float | None, Field(description="Distance from the given point.")] = None
 
 

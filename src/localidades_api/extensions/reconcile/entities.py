@@ -1,12 +1,10 @@
 """Entities of reconciliation: suggestions while somebody types, properties, pages and previews."""
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field, model_validator
 from pydantic_core import to_json
 from sqlalchemy import Row
@@ -14,11 +12,11 @@ from starlette.responses import Response
 
 from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import LanguageParam, StrictQuery
-from localidades_api.api.problems import ProblemPage, problem_page, problem_response
+from localidades_api.api.problems import ProblemPage
 from localidades_api.api.responses import NO_KEY, REVALIDATED, header, problem
 from localidades_api.api.services import Services, ServicesDep, get_services
 from localidades_api.catalogue.filters import MAX_TEXT_LENGTH, Omittable
-from localidades_api.catalogue.keys import KINDS, KeyOfPlace, PlaceKind, format_key
+from localidades_api.catalogue.keys import KIND_BY_DIGITS, KINDS, KeyOfPlace, PlaceKind, format_key
 from localidades_api.catalogue.messages import whole_number
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities, municipalities, states
@@ -27,11 +25,10 @@ from localidades_api.errors import GoneError, LocalidadesError
 from localidades_api.extensions.reconcile.schemas import Described, ProposedProperties, SuggestedEntity
 from localidades_api.extensions.reconcile.vocabulary import (
     FETCHED,
+    NAMED_TYPES,
     PROPERTIES,
     TYPES,
     beginning_with,
-    kind_of,
-    named_type,
 )
 from localidades_api.html.renderer import HTML, JSON, View
 from localidades_api.http.headers import VARY_BY_LANGUAGE
@@ -132,7 +129,7 @@ async def propose_properties(query: Annotated[ProposeQuery, Query()]) -> Respons
 
 def _describe(one: Suggested) -> SuggestedEntity:
     key = format_key(one.kind, one.id)
-    type_ = named_type(one.kind)
+    type_ = NAMED_TYPES[one.kind]
     return SuggestedEntity(id=key, name=one.label, description=f"{type_.name}, {key}", notable=[type_])
 
 
@@ -146,26 +143,6 @@ _TABLES = {"localidad": localities, "municipio": municipalities, "estado": state
 _FRAMEABLE = HTML.headers["Content-Security-Policy"].replace("frame-ancestors 'none'", "frame-ancestors *")
 
 
-class FramedRoute(APIRoute):
-    """A route whose problems are pages that fit into the same frame."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the handler of a request, as FastAPI's guide on custom routes does."""
-        handle = super().get_route_handler()
-
-        async def handle_in_frame(request: Request) -> Response:
-            try:
-                return await handle(request)
-            except (LocalidadesError, RequestValidationError) as error:
-                page = await problem_page(request, error, _describe_problem)
-                return problem_response(request.scope, error, page)
-
-        return handle_in_frame
-
-
-framed = APIRouter(route_class=FramedRoute)
-
-
 class EntityQuery(StrictQuery):
     """The parameters of an entity's page."""
 
@@ -176,6 +153,11 @@ class EntityQuery(StrictQuery):
             examples=["010010001"],
         ),
     ]
+
+    @property
+    def kind(self) -> PlaceKind:
+        """The type of the entity."""
+        return KIND_BY_DIGITS[len(self.id)]
 
 
 class PreviewQuery(EntityQuery):
@@ -196,10 +178,10 @@ class PreviewQuery(EntityQuery):
 )
 async def view_entity(query: Annotated[EntityQuery, Query()]) -> Response:
     """Redirect to the page of a localidad, municipio or estado."""
-    return Response(status_code=307, headers={"Location": f"../../{KINDS[_kind(query.id)].plural}/{int(query.id)}/"})
+    return Response(status_code=307, headers={"Location": f"../../{KINDS[query.kind].plural}/{int(query.id)}/"})
 
 
-@framed.get(
+@router.get(
     "/preview/",
     summary="Preview entity",
     response_class=Response,
@@ -212,7 +194,7 @@ async def view_entity(query: Annotated[EntityQuery, Query()]) -> Response:
 )
 async def preview_entity(request: Request, query: Annotated[PreviewQuery, Query()], services: ServicesDep) -> Response:
     """Show an entity on a small HTML page, which other sites may show in a frame."""
-    release, kind, id_ = await services.release(None), _kind(query.id), int(query.id)
+    release, kind, id_ = await services.release(None), query.kind, int(query.id)
     row = await _get(services, release, kind, id_)
     if row is None:
         return await refuse_unknown(services, _TABLES[kind], release, id_)
@@ -230,13 +212,13 @@ async def preview_entity(request: Request, query: Annotated[PreviewQuery, Query(
     return Response(HTML.render(view), headers=headers)
 
 
-async def _describe_problem(request: Request, error: LocalidadesError) -> ProblemPage:
+async def describe_preview_problem(request: Request, error: LocalidadesError) -> ProblemPage:
     """Return the page for a problem with a preview, which fits into the same frame."""
     context: Mapping[str, Any] = {}
     if isinstance(error, GoneError):
         key = request.query_params["id"]
         with suppress(LocalidadesError):  # only the problem, if the database does not answer
-            context = await _describe_withdrawn(await get_services(request), error, _kind(key), int(key))
+            context = await _describe_withdrawn(await get_services(request), error, KIND_BY_DIGITS[len(key)], int(key))
     return ProblemPage(
         "reconcile/preview_problem.html", context=context, headers={"Content-Security-Policy": _FRAMEABLE}
     )
@@ -263,18 +245,9 @@ async def _describe_withdrawn(services: Services, error: GoneError, kind: PlaceK
     }
 
 
-def _kind(key: str) -> PlaceKind:
-    kind = kind_of(key)
-    assert kind, key  # noqa: S101  # the parameter has a pattern
-    return kind
-
-
 async def _get(services: Services, release: Release, kind: PlaceKind, id_: int) -> Row[Any] | None:
     if kind == "localidad":
         return await services.repository.get_locality(release, id_)
     if kind == "municipio":
         return await services.repository.get_municipality(release, id_)
     return await services.repository.get_state(release, id_)
-
-
-router.include_router(framed)

@@ -2,7 +2,6 @@
 
 from localidades_api.catalogue.columns import ATTRIBUTES, COLUMNS, ColumnType, LocalityRow
 from localidades_api.database.queries.places import PARENTS
-from localidades_api.extensions.reconcile.vocabulary import FETCHED, PROPERTIES
 from tests.support.postgres import run_sql
 from tests.support.wire import ROOT
 
@@ -48,8 +47,3 @@ def test_every_column_has_words_of_its_own() -> None:
         assert (column.type == "key") == bool(column.digits)
         assert not column.digits or f"{IN_SPANISH[column.digits]} dígitos" in column.meaning_es
         assert all(f"`{name}`" in guide for guide in guides)
-
-
-def test_every_column_can_be_fetched_by_reconciliation_but_the_keys_for_joins() -> None:
-    assert set(FETCHED["localidad"]) == COLUMNS.keys() - {"cve_ent", "cve_mun", "cvegeo_mun"}
-    assert all(PROPERTIES[name].name == COLUMNS[name].label for name in FETCHED["localidad"])

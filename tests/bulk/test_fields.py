@@ -7,8 +7,8 @@ from typing import Any
 import openpyxl
 import pytest
 
+from localidades_api.bulk.answer_columns import match_columns
 from localidades_api.bulk.answers import describe_match, match_row
-from localidades_api.bulk.columns import match_columns
 from localidades_api.bulk.formats import XLSX, MediaType
 from localidades_api.bulk.writers import writer
 from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT

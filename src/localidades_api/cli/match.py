@@ -20,10 +20,10 @@ from typing import IO, NamedTuple
 import typer
 from pydantic import TypeAdapter, ValidationError
 
+from localidades_api.bulk.answer_columns import in_language, match_columns
 from localidades_api.bulk.answers import match_row
-from localidades_api.bulk.columns import in_language, match_columns
 from localidades_api.bulk.formats import XLSX, MediaType, reader
-from localidades_api.bulk.rows import ROLES, Answer, Row
+from localidades_api.bulk.input_rows import ROLES, Answer, Row
 from localidades_api.bulk.workbook_reader import XlsxReader
 from localidades_api.bulk.writers import writer
 from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
 from localidades_api.bulk.answers import describe_problem, with_note
-from localidades_api.bulk.rows import Answer, Row
+from localidades_api.bulk.input_rows import Answer, Row
 from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
 from localidades_api.catalogue.schemas import Match
 from localidades_api.cli.match import MatchJob, match_and_report

@@ -8,10 +8,10 @@ from functools import cached_property
 from io import BytesIO, StringIO
 from typing import Any, Self, overload
 
+from localidades_api.bulk.answer_columns import in_language, match_columns
 from localidades_api.bulk.answers import match_row
-from localidades_api.bulk.columns import in_language, match_columns
+from localidades_api.bulk.input_rows import ROLES
 from localidades_api.bulk.readers import CsvReader
-from localidades_api.bulk.rows import ROLES
 from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT
 from localidades_api.catalogue.degrees import BOUNDS, Axis
 from localidades_api.catalogue.keys import KIND_BY_DIGITS, PlaceKind

@@ -19,6 +19,7 @@ import typer
 
 from localidades_api import __version__
 from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT
+from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.cli.console import print_json, print_report, print_text
 from localidades_api.cli.exit_codes import USAGE, Commands, errors_as_sentences, examples
 from localidades_api.cli.releases import Json, Reason, releases
@@ -343,7 +344,7 @@ def match(  # noqa: PLR0913  # an option per column
         typer.Option(help=f"Columns of the matched place to add, separated by commas: {', '.join(MATCHED)}."),
     ] = ",".join(MATCHED_BY_DEFAULT),
     kind: Annotated[
-        Literal["localidad", "municipio", "estado"] | None,
+        PlaceKind | None,
         typer.Option(
             help="What each row is about; by default localidad, unless the table has no column for localities."
         ),

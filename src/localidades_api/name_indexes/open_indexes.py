@@ -1,8 +1,8 @@
 """Keeps the indexes of names that a process has open; a machine's processes share each index.
 
-An index is a folder in a cache folder, built once. Its name is a digest of the data and the
-code that it is made from: the release, the earlier ones, and the package. So a process finds the index that another has
-built, and a new release changes no existing index. Processes hold a shared lock on each index that they have open, and
+An index is a folder in a cache folder, built once. Its name is a digest of the data and the code that it is made from:
+the release, the earlier ones, and the code of `names`. So a process finds the index that another has built, and a new
+release changes no existing index. Processes hold a shared lock on each index that they have open, and
 list those that they can reach. At a start, and when a release is added or removed, indexes that no service lists are
 removed (docs/decisions/names.md).
 """

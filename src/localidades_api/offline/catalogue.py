@@ -47,7 +47,7 @@ class Catalogue:
         Their names and keys lead to the places of the first. The first time, this builds an index of names in the
         user's cache folder, and shows on stderr how far it is. Raises CatalogueError if a file is not a catalogue.
         """
-        sources = list(map(os.fspath, (source, *earlier)))
+        sources = [os.fspath(path) for path in (source, *earlier)]
         with nullcontext(progress) if progress else show_progress() as shown:
             return cls(open_index(sources, read_settings().cache_dir, shown))
 

@@ -1,7 +1,7 @@
 """Opens the index of a catalogue's files in the user's cache folder, and builds it the first time.
 
-An index is named by a digest of the files' content and of the code that reads them, locked, and built under another
-name, as the service does with the releases of its database (docs/decisions/names.md).
+An index is named by a digest of the files' content and of the code of `names`, locked, and built under another name, as
+the service does with the releases of its database (docs/decisions/names.md).
 """
 
 import os

@@ -347,6 +347,12 @@ class CatalogueIndex(BaseModel):
 _KEY = "^[0-9]{9}$"
 
 
+_Latitude = Annotated[float | None, Field(description="Degrees north.", ge=-90, le=90, examples=[20.6767])]
+_Longitude = Annotated[
+    float | None, Field(description="Degrees east: negative in Mexico.", ge=-180, le=180, examples=[-103.3475])
+]
+
+
 class MatchableRow(BaseModel):
     """A row to match: a name with its areas, or a key; other members come back untouched.
 
@@ -367,10 +373,8 @@ class MatchableRow(BaseModel):
         str | int | None,
         Field(description="The key of its municipio, if `municipio` has the name.", examples=["039"]),
     ] = None
-    latitud: Annotated[float | None, Field(description="Degrees north.", ge=-90, le=90, examples=[20.6767])] = None
-    longitud: Annotated[
-        float | None, Field(description="Degrees east: negative in Mexico.", ge=-180, le=180, examples=[-103.3475])
-    ] = None
+    latitud: _Latitude = None
+    longitud: _Longitude = None
     cvegeo: Annotated[
         str | int | None,
         Field(
@@ -582,10 +586,8 @@ class PointRow(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    latitud: Annotated[float | None, Field(description="Degrees north.", ge=-90, le=90, examples=[20.6767])] = None
-    longitud: Annotated[
-        float | None, Field(description="Degrees east: negative in Mexico.", ge=-180, le=180, examples=[-103.3475])
-    ] = None
+    latitud: _Latitude = None
+    longitud: _Longitude = None
 
 
 class NearestPlaces(BaseModel):

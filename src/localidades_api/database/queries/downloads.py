@@ -20,8 +20,8 @@ def select_list(names: Iterable[str]) -> str:
     return ", ".join(f"{COLUMNS[name].sql} AS {name}" for name in names)
 
 
-_SELECTED = select_list(COLUMNS)
 _FROM = f"FROM localities AS l {PARENTS} WHERE l.release_id = :release_id AND"
+_RECORDS = f"SELECT {select_list(COLUMNS)} {_FROM}"
 
 
 def _csv() -> str:
@@ -163,14 +163,10 @@ async def list_sheet_rows(
 async def list_records(database: Database, release: Release, positions: Sequence[int]) -> Sequence[Row[Any]]:
     """Return the localities at these positions, with every column."""
     chosen, parameters = at_positions(release, positions)
-    statement = f"SELECT {_SELECTED} {_FROM} {chosen} ORDER BY l.position"
-    return await database.fetch_from(release, text(statement), parameters)
+    return await database.fetch_from(release, text(f"{_RECORDS} {chosen} ORDER BY l.position"), parameters)
 
 
 async def list_records_with_keys(database: Database, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:
     """Return the localities that have these keys, with every column, in any order."""
-    return await database.fetch_from(
-        release,
-        text(f"SELECT {_SELECTED} {_FROM} l.id = ANY(:ids)"),
-        {"release_id": release.id, "ids": list(ids)},
-    )
+    parameters = {"release_id": release.id, "ids": list(ids)}
+    return await database.fetch_from(release, text(f"{_RECORDS} l.id = ANY(:ids)"), parameters)

@@ -4,11 +4,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import chain, count
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from pydantic_core import to_json
 
-from localidades_api.bulk.input_rows import Answer
+from localidades_api.bulk.input_rows import Answer, Sent
 from localidades_api.catalogue.columns import COLUMNS
 from localidades_api.catalogue.keys import format_key
 from localidades_api.languages.match_words import name_fault, name_outcome
@@ -173,3 +173,20 @@ def as_cell(value: object) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else to_json(value, inf_nan_mode="null").decode()
+
+
+class SentColumns:
+    """The sender's columns of a table, and the cells of each row; objects have the members of the first as columns."""
+
+    def __init__(self, headers: list[str] | None) -> None:
+        self._is_table = headers is not None
+        self.headers = headers  # None until the first object has come
+
+    def cells(self, sent: Sent) -> list[str]:
+        """Return the cells of a row: as they came, or a text for each column."""
+        if self._is_table:
+            return cast("list[str]", sent)
+        members = sent if isinstance(sent, Mapping) else {}
+        if self.headers is None:
+            self.headers = [str(name) for name in members]
+        return [as_cell(members.get(name)) for name in self.headers]

@@ -99,7 +99,7 @@ needs_ipv6 = pytest.mark.skipif(not HAS_IPV6, reason="this machine has no IPv6")
 
 def address_of_tiles(host: str, port: int | None, **headers: str) -> str:
     """Return the URL in TileJSON, whose scheme comes from trusted proxies only."""
-    with closing(http.client.HTTPConnection(host, port, timeout=30)) as connection:
+    with closing(http.client.HTTPConnection(host, port, timeout=PATIENCE)) as connection:
         connection.request("GET", f"{LOCALIDADES}tiles.json", headers=headers)
         tiles: str = json.loads(connection.getresponse().read())["tiles"][0]
         return tiles

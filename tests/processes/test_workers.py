@@ -121,7 +121,7 @@ def asked_meanwhile(live: Live) -> Iterator[tuple[Counter[int], Callable[[], Non
     def keep_asking(client: int) -> None:
         connection: http.client.HTTPConnection | None = None
         while not ended.is_set():
-            connection = connection or http.client.HTTPConnection(urlsplit(live.base).netloc, timeout=30)
+            connection = connection or http.client.HTTPConnection(urlsplit(live.base).netloc, timeout=PATIENCE)
             try:
                 connection.request("GET", (HELD, SLOW)[client % 2])
                 response = connection.getresponse()

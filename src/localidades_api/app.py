@@ -166,8 +166,9 @@ def create_app(
     app.state.is_public = is_public
     app.state.extensions = EXTENSIONS
     app.state.problem_pages = {path: page for one in EXTENSIONS for path, page in one.problem_pages.items()}
+    census.include_resources(app)
     extended = (one.router for one in EXTENSIONS)
-    for router in (census.router, *extended, site.router, probes.router, discovery.router):
+    for router in (*extended, site.router, probes.router, discovery.router):
         app.include_router(router)
     app.mount(site.SWAGGER_UI, site.swagger_ui)
     app.mount(PICTURES, site.guide_pictures)

@@ -14,6 +14,7 @@ from localidades_api import __version__
 from localidades_api.api import Services, census, discovery, openapi, probes, site
 from localidades_api.api.exception_handlers import add_exception_handlers
 from localidades_api.api.responses import UNAUTHORIZED
+from localidades_api.api.route_table import RouteTable
 from localidades_api.caches.arrays import MAX_BYTES, MAX_SLOW_FETCHES, SLOW_TIMEOUT, ArrayCache
 from localidades_api.caches.changes import ChangeCache
 from localidades_api.caches.pages import PageCache
@@ -72,6 +73,7 @@ async def _lifespan(
         app.state.response_cache = ResponseCache(
             services.releases, MAX_RESPONSE_BYTES if settings.page_cache_bytes else 0
         )
+        RouteTable.build(app)  # else FastAPI prepares its routes in the first request, which takes a tenth of a second
         if in_background:
             endless = poller.run(settings.release_poll), sampler.run(), services.names.keep_in_memory()
             await stack.enter_async_context(_running(*endless))

@@ -8,7 +8,6 @@ import time
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -60,33 +59,6 @@ class ImportReport:
     losses: str | None  # a message if much of the previous release or of the country is missing
     kept: Path | None  # where the downloaded file is
     seconds: float
-
-    @classmethod
-    def of(
-        cls,
-        release: str,
-        catalogue: CatalogueRecords,
-        comparison: Comparison,
-        *,
-        demo_retired: bool,
-        kept: Path | None,
-        seconds: float,
-    ) -> Self:
-        """Count what was imported."""
-        return cls(
-            release=release,
-            states=len(catalogue.states),
-            municipalities=len(catalogue.municipalities),
-            localities=len(catalogue.localities),
-            withdrawn=catalogue.withdrawn,
-            rejected=catalogue.rejected,
-            comparison=comparison,
-            demo_retired=demo_retired,
-            zeros_restored=catalogue.zeros_restored,
-            losses=describe_losses(comparison, catalogue),
-            kept=kept,
-            seconds=seconds,
-        )
 
 
 async def import_catalogue(  # noqa: PLR0913  # an argument for each option of the command
@@ -151,7 +123,20 @@ async def import_catalogue(  # noqa: PLR0913  # an argument for each option of t
                 keep.keep(file, error.release)
             raise
         kept = None if keep is None else keep.keep(file, name)
-    return ImportReport.of(name, catalogue, comparison, demo_retired=demo_retired, kept=kept, seconds=seconds)
+    return ImportReport(
+        release=name,
+        states=len(catalogue.states),
+        municipalities=len(catalogue.municipalities),
+        localities=len(catalogue.localities),
+        withdrawn=catalogue.withdrawn,
+        rejected=catalogue.rejected,
+        comparison=comparison,
+        demo_retired=demo_retired,
+        zeros_restored=catalogue.zeros_restored,
+        losses=describe_losses(comparison, catalogue),
+        kept=kept,
+        seconds=seconds,
+    )
 
 
 async def _finish(connection: AsyncConnection, release_id: int, name: str, progress: ImportProgress) -> None:

@@ -104,14 +104,15 @@ class ResponseCacheMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or pass on."""
-        if scope["type"] == "http" and RouteTable.of(scope).is_private:
-            send = _privately(send)
-        if scope["type"] != "http" or scope["method"] != "GET" or path_of(scope).startswith(f"{STATIC}/"):
+        if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        if RouteTable.of(scope).is_private:
+            send = _privately(send)
         app: FastAPI = scope["app"]
         cache: ResponseCache | None = getattr(app.state, "response_cache", None)
-        if cache is None or app.dependency_overrides:  # set before the application starts, or by a test
+        # Overrides are set before the application starts, or by a test.
+        if scope["method"] != "GET" or cache is None or app.dependency_overrides:
             await self.app(scope, receive, send)
             return
         path = scope.get("raw_path") or scope["path"].encode()  # servers may leave the former out
@@ -121,6 +122,8 @@ class ResponseCacheMiddleware:
         if held := cache.get(key):
             scope[OPERATION] = held.operation
             await held.send(send)
+        elif path_of(scope).startswith(f"{STATIC}/"):
+            await self.app(scope, receive, send)
         else:
             COUNTERS.response_misses += 1
             names = {name for name, _ in scope["headers"]}

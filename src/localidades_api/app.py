@@ -39,7 +39,7 @@ from localidades_api.name_indexes.open_indexes import NameIndexes
 from localidades_api.observability.metrics import Sampler
 from localidades_api.observability.tracing import traced_statements
 from localidades_api.releases.tracker import ReleaseTracker
-from localidades_api.settings import Settings
+from localidades_api.settings import Settings, read_settings
 
 EXTENSIONS = (ogc.EXTENSION, reconcile.EXTENSION, wscatgeo.EXTENSION)
 _END_TIMEOUT = 1.0  # seconds at shutdown for cancelled tasks to end, which takes milliseconds
@@ -128,19 +128,22 @@ async def _running(*endless: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 
 
 def create_app(
-    settings: Settings,
+    settings: Settings | None = None,
     *,
     dependencies: Sequence[Depends] = (),
     is_public: bool = False,
     in_background: bool = True,
 ) -> FastAPI:
-    """Build the whole service; it connects to the database when it starts, not here.
+    """Build the whole service, with settings from the environment unless they are given.
+
+    It connects to the database when it starts, not here.
 
     The application is an ordinary one: routes, middleware, exception handlers and overrides can be added to it
     (docs/guides/extending.md). `dependencies` run for every route. With `is_public`, shared caches may keep answers
     although middleware was added. Without `in_background` no page is cached and no name indexed before it is
     requested, and no new release is noticed.
     """
+    settings = settings or read_settings()
     limit = RequestLimit(settings.max_in_flight)
     app = FastAPI(
         title="localidades-api",

@@ -430,6 +430,5 @@ app.command(epilog=examples("localidades-api mcp", "localidades-api mcp --url ht
 def openapi() -> None:
     """Print the OpenAPI document as JSON."""
     from localidades_api.app import create_app  # noqa: PLC0415  # see above
-    from localidades_api.settings import read_settings  # noqa: PLC0415  # see above
 
-    print_json(create_app(read_settings()).openapi(), indent=2)
+    print_json(create_app().openapi(), indent=2)

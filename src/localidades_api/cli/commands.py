@@ -5,13 +5,10 @@ Commands import what they need when they run, which keeps help and completion fa
 
 import atexit
 import gc
-import logging.config
 import os
 import signal
 import sys
-from contextlib import ExitStack
 from pathlib import Path
-from socket import socket
 from types import FrameType
 from typing import Annotated, Literal, NoReturn
 
@@ -20,10 +17,9 @@ import typer
 from localidades_api import __version__
 from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT
 from localidades_api.catalogue.keys import PlaceKind
-from localidades_api.cli.console import print_json, print_report, print_text
+from localidades_api.cli.console import print_json, print_text
 from localidades_api.cli.exit_codes import USAGE, Commands, errors_as_sentences, examples
 from localidades_api.cli.releases import Json, Reason, releases
-from localidades_api.errors import ConfigurationError
 from localidades_api.extensions.mcp.command import mcp
 from localidades_api.names.weights import MAX_SURE, MIN_SURE, SURE
 from localidades_api.observability.progress_display import show_progress
@@ -105,35 +101,10 @@ def serve(
 ) -> None:
     """Serve the catalogue over HTTP."""
     signal.signal(signal.SIGTERM, _exit_on_sigterm)
-    from localidades_api.cli.database import print_where_to_look, ready_database  # noqa: PLC0415  # see above
-    from localidades_api.observability.logging import log_config  # noqa: PLC0415  # see above
-    from localidades_api.server.run import ServerOptions, check_uvicorn, listen, run_server  # noqa: PLC0415  # see above
-    from localidades_api.settings import read_settings  # noqa: PLC0415  # see above
+    from localidades_api.cli.serve import run_service  # noqa: PLC0415  # see above
+    from localidades_api.server.run import ServerOptions  # noqa: PLC0415  # see above
 
-    check_uvicorn()
-    settings = read_settings()
-    if reload and workers > 1:
-        raise ConfigurationError("--reload works with one worker only: leave out --workers.")
-
-    def listen_on_all(stack: ExitStack) -> list[socket]:
-        ports = {"--port": port}
-        if settings.management_port:
-            ports["LOCALIDADES_MANAGEMENT_PORT"] = settings.management_port
-        return [stack.enter_context(listen(host, number, setting=setting)) for setting, number in ports.items()]
-
-    # Fail at once if a port is in use. Then close the ports: while the first start loads the demo, clients should be
-    # refused rather than wait.
-    with ExitStack() as stack:
-        listen_on_all(stack)
-    with ExitStack() as stack:
-        url = stack.enter_context(ready_database(settings, watch=True))
-        sockets = listen_on_all(stack)
-        # Worker processes read their settings from the environment; without workers, this process does.
-        os.environ["DATABASE_URL"] = url
-        logging.config.dictConfig(log_config(settings.log_format))
-        print_where_to_look(url, settings, sockets[0].getsockname())
-        options = ServerOptions(application, workers, root_path.rstrip("/"), reload=reload)
-        run_server(sockets, settings, options)
+    run_service(host, port, ServerOptions(application, workers, root_path.rstrip("/"), reload=reload))
 
 
 def _exit_on_sigterm(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001  # the signature of a handler
@@ -214,7 +185,7 @@ def import_(  # noqa: PLR0913  # an argument for each option
 ) -> None:
     """Import a catalogue and publish it as the current release, while the service keeps running."""
     os.nice(19)  # leave the CPU to a service on the same machine
-    from localidades_api.cli.database import report_as_object, run_import  # noqa: PLC0415  # see above
+    from localidades_api.cli.import_catalogue import print_report, report_as_object, run_import  # noqa: PLC0415  # see above
     from localidades_api.importer.source import is_address  # noqa: PLC0415  # see above
 
     if keep is not None and not is_address(source):

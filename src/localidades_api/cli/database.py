@@ -108,21 +108,9 @@ async def on_database_at(
         await database.dispose()
 
 
-def run_retirement(name: str) -> list[str]:
-    """Retire a release, show progress, and return the names of the removed releases."""
-    from localidades_api.releases.retire import retire_release  # noqa: PLC0415  # as above
+def run_retirement(retirement: Callable[..., Awaitable[list[str]]]) -> list[str]:
+    """Retire releases, show progress, and return the names of those that are removed."""
 
-    return _retire(partial(retire_release, name=name))
-
-
-def run_retirement_of_oldest(keep: int) -> list[str]:
-    """Retire all releases but the newest, show progress, and return the names of the removed releases."""
-    from localidades_api.releases.retire import retire_oldest  # noqa: PLC0415  # as above
-
-    return _retire(partial(retire_oldest, keep=keep))
-
-
-def _retire(retirement: Callable[..., Awaitable[list[str]]]) -> list[str]:
     async def run(database: Database) -> list[str]:
         with show_progress() as progress:
             return await retirement(database, progress=progress, grace=retirement_grace())

@@ -480,7 +480,7 @@ async def get_locality_feature(
     builder.check_modified(exists=False)
     positions = await services.positions.get(builder.release, LocalityFilters(cvegeo=format_key("localidad", id)))
     if not positions:
-        return await refuse_unknown(services, localities, builder.release, id)
+        return await refuse_unknown(services.repository, localities, builder.release, id)
     builder.check_modified()
     count, feature = await list_lines(services.database, builder.release, positions, "geojson")
     check_whole(count, positions)
@@ -519,7 +519,7 @@ async def get_area_feature(
     area = (await _list_areas(services, builder.release, collection, estado_id)).get(id)
     if area is None:
         table = states if collection == "estados" else municipalities
-        return await refuse_unknown(services, table, builder.release, id)
+        return await refuse_unknown(services.repository, table, builder.release, id)
     builder.check_modified()
     points = await _locate(services, builder.release, collection, [id])
     return await builder.answer_feature(collection, id, _feature(id, points.get(id), area))

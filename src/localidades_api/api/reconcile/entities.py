@@ -191,7 +191,7 @@ async def preview_entity(request: Request, query: Annotated[PreviewQuery, Query(
     release, kind, id_ = await services.release(None), _kind(query.id), int(query.id)
     row = await _get(services, release, kind, id_)
     if row is None:
-        return await refuse_unknown(services, _TABLES[kind], release, id_)
+        return await refuse_unknown(services.repository, _TABLES[kind], release, id_)
     view = View(
         "preview.html",
         row.nombre,

@@ -42,7 +42,7 @@ for profile, derandomized, examples in (
 hypothesis_settings.load_profile("project")
 
 # The folders that take longest go first, so that the processes of `make test` end together.
-COSTLIEST = ("processes", "deploy", "pages", "importer", "http", "unit", "bulk", "names")
+COSTLIEST = ("processes", "deploy", "pages", "importer", "extensions", "http", "unit", "bulk", "names")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -194,6 +194,16 @@ def live_server(server: str, seeded: str) -> Iterator[str]:
     with new_database(server, seeded) as url, serving(url) as live:
         await_names(live.base)
         yield live.base
+
+
+@pytest.fixture(scope="session")
+def demo_service(server: str, migrated: str) -> Iterator[str]:
+    """Yield the URL of `localidades-api serve` on the demo, for tests that only read."""
+    with new_database(server, migrated) as url:
+        import_file(url, "demo")
+        with serving(url) as live:
+            await_names(live.base)
+            yield live.base
 
 
 @pytest.fixture(scope="session")

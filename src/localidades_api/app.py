@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from fastapi.params import Depends
 
 from localidades_api import __version__
-from localidades_api.api import Services, census, discovery, ogc, openapi, probes, site, wscatgeo
+from localidades_api.api import Services, census, discovery, openapi, probes, site
 from localidades_api.api.exception_handlers import add_exception_handlers
 from localidades_api.api.responses import UNAUTHORIZED
 from localidades_api.caches.arrays import MAX_BYTES, MAX_SLOW_FETCHES, SLOW_TIMEOUT, ArrayCache
@@ -24,6 +24,7 @@ from localidades_api.database.pool import Database
 from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.downloads.response import Downloads
 from localidades_api.errors import ConfigurationError
+from localidades_api.extensions import ogc, reconcile, wscatgeo
 from localidades_api.html.static_files import STATIC as STATIC_FOLDER
 from localidades_api.html.static_files import CompressedStaticFiles
 from localidades_api.http.paths import PICTURES, STATIC
@@ -39,6 +40,7 @@ from localidades_api.observability.tracing import traced_statements
 from localidades_api.releases.tracker import ReleaseTracker
 from localidades_api.settings import Settings
 
+EXTENSIONS = (ogc.EXTENSION, reconcile.EXTENSION, wscatgeo.EXTENSION)
 _END_TIMEOUT = 1.0  # seconds at shutdown for cancelled tasks to end, which takes milliseconds
 
 
@@ -143,7 +145,7 @@ def create_app(
         summary="INEGI's catalogue of the localities of Mexico.",
         description=openapi.describe_access(is_open=not dependencies),
         responses=UNAUTHORIZED if dependencies else None,
-        openapi_tags=openapi.TAGS,
+        openapi_tags=[*openapi.TAGS, *(tag for one in EXTENSIONS for tag in one.tags)],
         license_info={"name": "MIT", "identifier": "MIT"},
         contact={"name": "The localidades-api authors"},
         servers=[{"url": "."}],  # relative to the document, so right below any path
@@ -161,7 +163,9 @@ def create_app(
     app.state.security_contact = settings.security_contact
     app.state.public_url = settings.public_url
     app.state.is_public = is_public
-    for router in (census.router, site.router, probes.router, discovery.router, ogc.router, wscatgeo.router):
+    app.state.extensions = EXTENSIONS
+    extended = (one.router for one in EXTENSIONS)
+    for router in (census.router, *extended, site.router, probes.router, discovery.router):
         app.include_router(router)
     app.mount(site.SWAGGER_UI, site.swagger_ui)
     app.mount(PICTURES, site.guide_pictures)

@@ -158,16 +158,6 @@ class InvalidParametersError(RequestError):
         super().__init__("The query has invalid parameters; `errors` lists them.", members={"errors": errors})
 
 
-class InvalidOgcParametersError(InvalidParametersError):
-    """The same below `/ogc/`, where the standard wants another status (OGC 17-069r4, 7.13 and 7.14)."""
-
-    status = 400
-    title = "Bad Request"
-    slug = "invalid-ogc-parameters"
-    meaning = "A query parameter of OGC API - Features is unknown, repeated, not UTF-8, or out of range."
-    remedy = InvalidParametersError.remedy
-
-
 class UnreadableBodyError(RequestError):
     """The rows can't be read any further; a single bad row is reported in its own result."""
 

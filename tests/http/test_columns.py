@@ -1,8 +1,8 @@
 """The table of columns, held against everything that a new column touches."""
 
-from localidades_api.api.reconcile.vocabulary import FETCHED, PROPERTIES
 from localidades_api.catalogue.columns import COLUMNS, RECORD, ColumnType, LocalityRow
 from localidades_api.catalogue.schemas import LocalityRecord
+from localidades_api.extensions.reconcile.vocabulary import FETCHED, PROPERTIES
 from tests.support.postgres import run_sql
 from tests.support.wire import ROOT
 

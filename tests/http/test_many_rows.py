@@ -20,8 +20,8 @@ from starlette.types import Message, Scope
 
 from localidades_api.bulk import exchange
 from localidades_api.bulk.formats import XLSX
+from localidades_api.extensions.reconcile.entities import RECONCILE
 from localidades_api.http import body
-from localidades_api.http.paths import RECONCILE
 from tests.support.application import await_release, client_of, import_into, running_app
 from tests.support.catalogue import many, write_catalogue
 from tests.support.postgres import out_of_reach
@@ -302,16 +302,16 @@ async def test_request_beyond_the_concurrency_limit_is_refused(client: httpx.Asy
 async def test_silent_body_times_out_and_a_steady_one_may_take_longer(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(body, "MAX_SILENCE", 0.3)
-
     async def pieces(*, forever: bool) -> AsyncIterator[bytes]:
         for _ in range(4):
             yield json.dumps(ROW).encode() + b" " * 2000 + b"\n"
-            await (asyncio.Event().wait() if forever else asyncio.sleep(0.1))
+            await (asyncio.Event().wait() if forever else asyncio.sleep(0.3))
 
     headers = {"content-type": NDJSON}
+    monkeypatch.setattr(body, "MAX_SILENCE", 0.1)
     silent = await client.post(MATCH, content=pieces(forever=True), headers=headers)
     assert (silent.status_code, silent.json()["type"]) == (408, "/problems#request-timeout")
+    monkeypatch.setattr(body, "MAX_SILENCE", 1)  # less than the pieces take together
     assert len((await client.post(MATCH, content=pieces(forever=False), headers=headers)).text.splitlines()) == 4
 
 

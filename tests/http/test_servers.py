@@ -171,7 +171,7 @@ async def test_parameter_that_the_server_refuses_is_named(
 
 async def test_statements_are_cancelled_at_the_deadline(seeded: str, reading: Opening) -> None:
     """Also those that wait for a connection, half as long; then the connections are usable again."""
-    database = reading(seeded, pool_size=2, timeout=1)
+    database = reading(seeded, pool_size=2, timeout=2)
     slow = [asyncio.create_task(database.fetch(text("SELECT pg_sleep(200)"))) for _ in range(2)]
     await asyncio.sleep(0)
     late = asyncio.create_task(database.fetch(ONE))

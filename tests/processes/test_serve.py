@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from localidades_api.http.paths import RECONCILE
+from localidades_api.extensions.reconcile.entities import RECONCILE
 from tests.support.embedded import find_processes, lend_folder
 from tests.support.machine import free_port
 from tests.support.postgres import new_database

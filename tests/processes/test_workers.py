@@ -192,7 +192,6 @@ def with_site(folder: Path, statements: str) -> dict[str, str]:
     return {"PYTHONPATH": f"{folder}{os.pathsep}{environment()['PYTHONPATH']}"}
 
 
-@pytest.mark.timeout(240)
 def test_hung_workers_are_replaced(seeded_database: str, tmp_path: Path) -> None:
     """One has an event loop that hangs and prints where, the other is suspended."""
     hangs = "import signal, time; signal.signal(signal.SIGUSR1, lambda *_: time.sleep(1000))"

@@ -105,12 +105,12 @@ Below = Callable[..., httpx.AsyncClient]
 below_a_prefix = pytest.mark.parametrize("below", [behind_proxy, mounted])
 
 
-async def await_release(client: httpx.AsyncClient, name: str, *, within: float = PATIENCE) -> None:
+async def await_release(client: httpx.AsyncClient, name: str) -> None:
 
     async def is_served() -> bool:
         return str((await client.head(LOCALIDADES)).headers.get("catalogue-release")) == name
 
-    await eventually_async(is_served, within=within)
+    await eventually_async(is_served)
 
 
 async def await_searched(client: httpx.AsyncClient, name: str) -> None:

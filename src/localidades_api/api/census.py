@@ -4,7 +4,7 @@ from fastapi import APIRouter, Depends
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from localidades_api.api import areas, bulk, dataset, downloads, localities, reconcile, releases, tiles
+from localidades_api.api import areas, bulk, dataset, downloads, localities, releases, tiles
 from localidades_api.api.params import check_request
 from localidades_api.api.probes import METRICS
 from localidades_api.api.route_table import RouteTable, allowed_methods, is_guarded
@@ -12,7 +12,7 @@ from localidades_api.http.headers import complete, make_private
 from localidades_api.http.paths import PREFIX, is_census, path_of
 
 router = APIRouter(prefix=PREFIX, dependencies=[Depends(check_request)])
-for part in (localities, areas, releases, tiles, bulk, downloads, dataset, *reconcile.PARTS):
+for part in (localities, areas, releases, tiles, bulk, downloads, dataset):
     router.include_router(part.router)
 
 

@@ -15,7 +15,6 @@ from localidades_api.api.census import add_headers
 from localidades_api.api.gone import describe_problem
 from localidades_api.api.probes import METRICS
 from localidades_api.api.problems import problem_page, problem_response
-from localidades_api.api.reconcile.entities import PREVIEW, describe_preview_problem
 from localidades_api.api.redirects import redirect
 from localidades_api.api.route_table import allowed_methods
 from localidades_api.errors import LocalidadesError, MethodNotAllowedError
@@ -48,8 +47,7 @@ async def answer_early(_request: Request, error: Exception) -> Response:
 
 async def answer_error(request: Request, error: Exception) -> Response:
     """Return the problem of an error."""
-    describe = describe_preview_problem if path_of(request.scope) == PREVIEW else describe_problem
-    return problem_response(request.scope, error, await problem_page(request, error, describe))
+    return problem_response(request.scope, error, await problem_page(request, error, describe_problem))
 
 
 async def answer_unexpected_error(request: Request, error: Exception) -> Response:

@@ -155,8 +155,8 @@ class DocumentationQuery(RepresentationQuery):
 @router.get("/docs")
 async def show_swagger_ui(request: Request, query: Annotated[DocumentationQuery, Query()]) -> Response:
     """Show Swagger UI, where each operation can be tried."""
-    assets = f"{root_of(request.scope)}{SWAGGER_UI}"
-    response = answer_without_release(request, query, "docs.html", "API", assets=assets)
+    context = {"assets": f"{root_of(request.scope)}{SWAGGER_UI}", "extensions": request.app.state.extensions}
+    response = answer_without_release(request, query, "docs.html", "API", **context)
     response.headers["Content-Security-Policy"] = _POLICY
     return response
 
@@ -188,7 +188,7 @@ async def show_reference(request: Request, query: Annotated[DocumentationQuery, 
     """Show every operation and schema as one page, which needs no JavaScript."""
     language = _language(request, query)
     reference = describe_reference(request.app.openapi(language), document_translator(language))
-    context = {**reference, "examples": read_examples()}
+    context = {**reference, "examples": read_examples(), "extensions": request.app.state.extensions}
     return answer_without_release(request, query, "reference.html", "API reference", **context)
 
 

@@ -161,20 +161,14 @@ def _check_key(role: str, key: str) -> None:
 
 def describe_match(result: MatchResult, index: NameIndex, fields: Collection[str]) -> Answer:
     """Return a result as JSON: the likeliest place, and the candidates unless it is certain."""
-    best, is_certain = result.best, result.id is not None
-    return {
-        "outcome": result.outcome,
-        "cvegeo": best.cvegeo if best else None,
-        "id": best.id if best else None,
-        "label": best.label if best else None,
-        **(read_fields(index, best.id, fields, best.row) if best else dict.fromkeys(fields)),
-        "score": best.score if best else None,
-        "margin": result.margin if best else None,
-        "faults": _describe_faults(best) if best else [],
-        "candidates": [] if is_certain else [_describe_candidate(one, index, fields) for one in result.candidates],
-        "withdrawn": None if result.withdrawn is None else format_key("localidad", result.withdrawn),
-        "problem": None,
-    }
+    answer = {**_blank(fields), "outcome": result.outcome}
+    if result.best:
+        answer |= {**_describe_candidate(result.best, index, fields), "margin": result.margin}
+    if result.id is None:
+        answer["candidates"] = [_describe_candidate(one, index, fields) for one in result.candidates]
+    if result.withdrawn is not None:
+        answer["withdrawn"] = format_key("localidad", result.withdrawn)
+    return answer
 
 
 def _describe_candidate(candidate: Candidate, index: NameIndex, fields: Collection[str]) -> Answer:
@@ -184,32 +178,22 @@ def _describe_candidate(candidate: Candidate, index: NameIndex, fields: Collecti
         "label": candidate.label,
         **read_fields(index, candidate.id, fields, candidate.row),
         "score": candidate.score,
-        "faults": _describe_faults(candidate),
+        "faults": [
+            {"code": fault.code, "given": fault.given, "found": fault.found, "penalty": fault.penalty}
+            for fault in candidate.faults
+        ],
     }
-
-
-def _describe_faults(candidate: Candidate) -> list[dict[str, Any]]:
-    return [
-        {"code": fault.code, "given": fault.given, "found": fault.found, "penalty": fault.penalty}
-        for fault in candidate.faults
-    ]
 
 
 def describe_problem(sentence: str, fields: Collection[str] = MATCHED_BY_DEFAULT) -> Answer:
     """Return the answer to a row that can't be read."""
-    return {
-        "outcome": "problem",
-        "cvegeo": None,
-        "id": None,
-        "label": None,
-        **dict.fromkeys(fields),
-        "score": None,
-        "margin": None,
-        "faults": [],
-        "candidates": [],
-        "withdrawn": None,
-        "problem": sentence,
-    }
+    return {**_blank(fields), "outcome": "problem", "problem": sentence}
+
+
+def _blank(fields: Collection[str]) -> dict[str, Any]:
+    """Return the members of an answer in their order, none of them known."""
+    place = dict.fromkeys(("outcome", "cvegeo", "id", "label", *fields, "score", "margin"))
+    return {**place, "faults": [], "candidates": [], "withdrawn": None, "problem": None}
 
 
 Point: TypeAlias = tuple[float, float]  # latitude and longitude, in degrees

@@ -233,7 +233,15 @@ class Assignment(NamedTuple):
     unused: Mapping[int, str] = {}  # the other headers of a table that may be one of estados only for lack of a role
 
     def read(self, number: int, sent: Sent, values: Sequence[Any]) -> Row:
-        """Read the cells of a row that has a value for every header; raise RowError for one that can't be read."""
+        """Read the cells of a row that has a value for every header; its `problem` says why it can't be read."""
+        try:
+            cells, note = self._read_cells(values)
+        except RowError as error:
+            return Row(number, sent, {}, str(error))
+        return Row(number, sent, cells, note=note, kind=None if self.is_keyed else self.kind)
+
+    def _read_cells(self, values: Sequence[Any]) -> tuple[Cells, str | None]:
+        """Return the cells by role, and a note about those that are ignored; raise RowError if one can't be read."""
         for at, header in self.unused.items():
             if (other := values[at]) and isinstance(other, str) and _is_name(other[:MAX_TEXT]):
                 raise RowError(
@@ -249,7 +257,7 @@ class Assignment(NamedTuple):
         if not cells.keys().isdisjoint(POINT):
             point, note = _point_of([cells.get(axis) for axis in POINT])
             cells |= zip(POINT, point, strict=True)
-        return Row(number, sent, cells, note=note, kind=None if self.is_keyed else self.kind)
+        return cells, note
 
 
 _MAX_HEADER = 100  # characters

@@ -23,6 +23,7 @@ from localidades_api.cli.console import print_json, print_report, print_text
 from localidades_api.cli.exit_codes import USAGE, Commands, errors_as_sentences, examples
 from localidades_api.cli.releases import Json, Reason, releases
 from localidades_api.errors import ConfigurationError
+from localidades_api.extensions.mcp.command import mcp
 from localidades_api.names.weights import MAX_SURE, MIN_SURE, SURE
 from localidades_api.observability.progress_display import show_progress
 
@@ -431,18 +432,7 @@ def export(
     run_export(folder, release, with_records=not no_records)
 
 
-@app.command(epilog=examples("localidades-api mcp", "localidades-api mcp --url https://example.org"))
-def mcp(
-    url: Annotated[str, typer.Option(help="Root address of the running service to query.")] = "http://127.0.0.1:8000",
-) -> None:
-    """Give an assistant tools to query a running service, over stdin and stdout (Model Context Protocol)."""
-    try:
-        from localidades_api.cli.mcp import serve_tools  # noqa: PLC0415  # needs an extra
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            "This command needs the extra `mcp`: run `pip install '.[mcp]'` in a clone."
-        ) from error
-    serve_tools(url)
+app.command(epilog=examples("localidades-api mcp", "localidades-api mcp --url https://example.org"))(mcp)
 
 
 @app.command(epilog=examples("localidades-api openapi > openapi.json", "localidades-api openapi | jq '.paths | keys'"))

@@ -17,10 +17,10 @@ from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.catalogue.schemas import Match
 from localidades_api.cli.match import MatchJob, match_and_report
-from localidades_api.cli.service import Service
 from localidades_api.client import BUSY, Backoff
 from localidades_api.errors import ServiceError
 from localidades_api.http.paths import MATCH
+from localidades_api.http.service import Service
 from localidades_api.names.weights import SURE
 from localidades_api.observability.progress_display import console, show_progress
 

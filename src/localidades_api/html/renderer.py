@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlencode
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pydantic_core import to_json
 from starlette.datastructures import Headers
 
@@ -25,8 +26,10 @@ _MIN_JSON_BYTES = 2_000  # with less room than this, a page is rendered without 
 _BODY = "\0"  # placeholder for the JSON; no content can contain a NUL
 _CUT = "\n…".encode()
 
+_HERE = Path(__file__).parent
+
 _templates = Environment(
-    loader=PackageLoader("localidades_api.html"),
+    loader=FileSystemLoader([_HERE / "templates", _HERE.parent / "extensions"]),
     autoescape=True,
     undefined=StrictUndefined,
     trim_blocks=True,

@@ -36,7 +36,7 @@ from localidades_api.importer.load import load_release, publish, vacuum
 from localidades_api.importer.source import Source, interruptible, open_source, suggest_release_name
 from localidades_api.importer.transform import CatalogueRecords, Rejected, transform, without_garbage_collection
 from localidades_api.name_indexes.imports import ImportIndexer
-from localidades_api.name_indexes.places import Areas
+from localidades_api.names.history import Areas
 from localidades_api.observability.progress import ImportProgress, ImportStep
 from localidades_api.releases.comparison import Comparison, compare_with_current, complete_comparisons
 from localidades_api.releases.retire import withdraw_demo

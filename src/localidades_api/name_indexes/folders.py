@@ -8,8 +8,9 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from secrets import token_hex
@@ -21,23 +22,27 @@ from localidades_api.names.layout import IndexUnreadableError
 from localidades_api.observability.faults import FAULTS
 from localidades_api.settings import find_clone
 
+# Add 1 when a change outside the folder `names` changes what an index holds: of folding, of keys, of the rows that are
+# read from a file or the database, or of the records of `offline`.
+SCHEMA = 1
+_CODE = Path(__file__).parents[1] / "names"
 _MAX_LIST_AGE = 7 * 86_400.0  # seconds: a service that was stopped for less finds its indexes again
 _RECHECK_INTERVAL = 0.1  # seconds
 _PIECE = 1024**2  # bytes to read at a time
 
 
-def digest(text: str) -> str:
-    """Return the name of a folder or a list that depends on a text."""
-    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+def digest(*texts: str) -> str:
+    """Return the name of a folder or a list that depends on texts."""
+    return hashlib.blake2b("\0".join(texts).encode(), digest_size=12).hexdigest()
 
 
-def digest_of_code(package: Path, parts: Sequence[str], without: Collection[str] = ()) -> str:
-    """Return a digest of the version of tantivy, and of the modules and tables in these parts of the package."""
-    hashed = hashlib.blake2b(version("tantivy").encode(), digest_size=12)
-    files = (file for part in parts for file in (package / part, *(package / part).rglob("*")))
-    for file in sorted(one for one in files if one.suffix in {".py", ".tsv"}):
-        if (name := file.relative_to(package).as_posix()) not in without:
-            hashed.update(f"{name}\n".encode() + file.read_bytes())
+@cache
+def digest_of_builder() -> str:
+    """Return a digest of what decides the content of an index: `names`, tantivy, and `SCHEMA` for everything else."""
+    hashed = hashlib.blake2b(f"{SCHEMA} {version('tantivy')}".encode(), digest_size=12)
+    for file in sorted(_CODE.iterdir()):
+        if file.suffix in {".py", ".tsv"}:
+            hashed.update(f"\n{file.name}\n".encode() + file.read_bytes())
     return hashed.hexdigest()
 
 

@@ -19,14 +19,12 @@ from pathlib import Path
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import already_waited
 from localidades_api.errors import SearchUnavailableError, UnavailableError
-from localidades_api.name_indexes.build import MAX_IN_THREAD, build, digest_of_builder, fingerprint
-from localidades_api.name_indexes.builder import OutdatedIndexError, run_builder
+from localidades_api.name_indexes.builder import OutdatedIndexError, fingerprint, is_large, open_or_build
 from localidades_api.name_indexes.folders import (
     OpenIndex,
     digest,
+    digest_of_builder,
     index_root,
-    locked,
-    remove_unfinished,
     remove_unreachable,
     try_open,
 )
@@ -63,7 +61,7 @@ class NameIndexes:
         self._failed_at: dict[str, float] = {}
         self._refused: Counter[Release] = Counter()  # searches, since they began to be refused
         # Identifies this build and database: other versions keep their own list.
-        self._service = digest(f"{digest_of_builder()} {url}")
+        self._service = digest(digest_of_builder(), url)
         self._tidied: tuple[object, ...] = ()
         self._tidy_again_at = math.inf
 
@@ -162,36 +160,22 @@ class NameIndexes:
     async def _find_index(self, release: Release, every: Collection[Release], name: str) -> None:
         folder = index_root(self._cache_dir) / name
         # It takes some fifty milliseconds, too long for the event loop.
-        if not (found := await asyncio.to_thread(try_open, folder)):
-            if release.localities > MAX_IN_THREAD:
+        if not (index := await asyncio.to_thread(try_open, folder)):
+            await self._remove_unreachable(every)  # an index is listed before it is built
+            if is_large(release.localities):
                 self._building.add(name)
             try:
-                found = await self._build_index(release, every, folder)
+                # Requests have priority, unless none can search until the index is there.
+                index = await open_or_build(folder, self._url, release, every, nice=bool(self._open))
             finally:
                 self._building.discard(name)
         if previous := self._open.pop(release, None):
             previous.close()
             self._tidied = ()
-        self._open[release] = found
+        self._open[release] = index
         if refused := self._refused.pop(release, 0):
             _log.warning("The names of release %s are indexed: %d searches were refused.", release.name, refused)
         self._close_surplus(every)
-
-    async def _build_index(self, release: Release, every: Collection[Release], folder: Path) -> OpenIndex:
-        """Build an index, or wait for the process that is building it, and open it."""
-        async with locked(folder.with_suffix(".lock")):
-            if found := await asyncio.to_thread(try_open, folder):
-                return found
-            remove_unfinished(folder)
-            await self._remove_unreachable(every)
-            began = time.monotonic()
-            if release.localities <= MAX_IN_THREAD:
-                await build(self._url, release, every, folder)
-            else:
-                # Requests have priority, unless none can search until the index is there.
-                await run_builder(self._url, release.name, folder, nice=bool(self._open))
-            _log.info("Indexed the names of release %s in %.1f s.", release.name, time.monotonic() - began)
-            return await asyncio.to_thread(OpenIndex, folder)
 
     def _close_surplus(self, every: Collection[Release]) -> None:
         """Close the indexes of removed releases, and the oldest ones above the limit."""

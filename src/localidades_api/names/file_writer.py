@@ -248,7 +248,7 @@ class _Table:
     def write(self, folder: Path) -> None:
         """Write the file."""
         # Imported when needed: pyarrow takes 33 MB of each worker that uses it.
-        from localidades_api.names.build_table import write_table  # noqa: PLC0415
+        from localidades_api.names.lookup_writer import write_table  # noqa: PLC0415
 
         write_table(folder / layout.LOOKUP, self._entries())
 

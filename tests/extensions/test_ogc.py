@@ -11,7 +11,7 @@ import httpx
 import pytest
 import schemathesis
 
-from localidades_api.api.ogc import FeaturesQuery
+from localidades_api.extensions.ogc.router import FeaturesQuery
 from tests.support.application import await_release, client_of, import_into, running_app
 from tests.support.catalogue import many, write_catalogue
 from tests.support.machine import needed

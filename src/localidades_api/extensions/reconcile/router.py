@@ -6,28 +6,14 @@ from contextlib import suppress
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from pydantic import Field, ValidationError
 from pydantic_core import from_json, to_json
 from starlette.responses import Response
 
 from localidades_api import __version__
-from localidades_api.api.params import StrictQuery
+from localidades_api.api.params import StrictQuery, check_request
 from localidades_api.api.public_address import requested_base
-from localidades_api.api.reconcile.queries import answer_batch
-from localidades_api.api.reconcile.schemas import (
-    Endpoint,
-    ExtendService,
-    ExtensionColumn,
-    ExtensionQuery,
-    Manifest,
-    PreviewService,
-    ReconciliationBatch,
-    ReconciliationExtension,
-    SuggestServices,
-    ViewService,
-)
-from localidades_api.api.reconcile.vocabulary import ENTITIES, FETCHED, PROPERTIES, TYPES, kind_of, named_type
 from localidades_api.api.responses import ERRORS, OF_RELEASE, REVALIDATED, Responses, problem
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.filters import Omittable
@@ -41,9 +27,24 @@ from localidades_api.errors import (
     RequestTimeoutError,
     UnsupportedMediaTypeError,
 )
+from localidades_api.extensions.reconcile import entities
+from localidades_api.extensions.reconcile.batch import answer_batch
+from localidades_api.extensions.reconcile.entities import RECONCILE
+from localidades_api.extensions.reconcile.schemas import (
+    Endpoint,
+    ExtendService,
+    ExtensionColumn,
+    ExtensionQuery,
+    Manifest,
+    PreviewService,
+    ReconciliationBatch,
+    ReconciliationExtension,
+    SuggestServices,
+    ViewService,
+)
+from localidades_api.extensions.reconcile.vocabulary import ENTITIES, FETCHED, PROPERTIES, TYPES, kind_of, named_type
 from localidades_api.html.renderer import JSON
 from localidades_api.http.body import read_body
-from localidades_api.http.paths import RECONCILE
 
 MAX_BATCH = 500  # queries, or keys to extend
 MAX_BODY = 1_000_000  # bytes
@@ -63,7 +64,8 @@ _OF_BODY: Responses = {
 
 _QUERIES = '{"q0": {"query": "Aguascalientes", "type": "estado"}}'
 
-router = APIRouter(prefix="/reconcile", tags=["Reconciliation"], responses=ERRORS)
+TAG = "Reconciliation"
+router = APIRouter(prefix=RECONCILE.rstrip("/"), tags=[TAG], responses=ERRORS, dependencies=[Depends(check_request)])
 
 
 class ReconcileQuery(StrictQuery):
@@ -144,6 +146,9 @@ async def reconcile(request: Request, query: Annotated[StrictQuery, Query()], se
     if request.headers.get("content-type", _FORM).partition(";")[0].strip().lower() != _FORM:
         raise UnsupportedMediaTypeError([_FORM])
     return await _answer(services, _read_form(await read_body(request, MAX_BODY)))
+
+
+router.include_router(entities.router)
 
 
 def describe_service(base: str) -> Manifest:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from localidades_api.api.reconcile.schemas import Described, Named
 from localidades_api.catalogue.columns import ATTRIBUTES, COLUMNS
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KIND_BY_DIGITS, PlaceKind
+from localidades_api.extensions.reconcile.schemas import Described, Named
 
 TYPES: Mapping[PlaceKind, Described] = {
     "localidad": Described(

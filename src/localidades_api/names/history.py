@@ -1,12 +1,26 @@
-"""The names and keys that places had in earlier releases."""
+"""The places of an index: the localities of a release, with their names and keys in earlier releases."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple, Self
 
-from localidades_api.name_indexes.places import Areas, index_places
+from localidades_api.catalogue.keys import CLAVE_OF_SEAT
 from localidades_api.names.places import Former, IndexedPlace, Withdrawn
+
+
+class Areas(NamedTuple):
+    """The areas of a release by key: the name of each estado, and the name and the estado of each municipio."""
+
+    estados: Mapping[int, str]
+    municipios: Mapping[int, tuple[str, int]]
+
+    @classmethod
+    def of(cls, states: Iterable[Any], municipalities: Iterable[Any]) -> Self:
+        """Return the areas in rows of the database or of a file."""
+        return cls(
+            {row.id: row.nombre for row in states}, {row.id: (row.nombre, row.estado_id) for row in municipalities}
+        )
 
 
 class History:
@@ -24,7 +38,24 @@ class History:
 
     def places(self) -> Iterator[IndexedPlace]:
         """Yield the places of the release with their former names."""
-        return index_places(self._localities, self._areas, self._former)
+        for row in self._localities:
+            municipio, estado_id = self._areas.municipios[row.municipio_id]
+            yield IndexedPlace(
+                row.id,
+                row.nombre,
+                row.municipio_id,
+                municipio,
+                estado_id,
+                self._areas.estados[estado_id],
+                row.ambito,
+                row.poblacion,
+                row.latitud,
+                row.longitud,
+                row.altitud,
+                row.viviendas,
+                is_seat=row.clave == CLAVE_OF_SEAT,
+                former=tuple(self._former.get(row.id, ())),
+            )
 
     def withdrawn(self) -> Iterator[Withdrawn]:
         """Yield the places of earlier releases without a successor."""

@@ -37,14 +37,15 @@ from localidades_api.database.models import localities, municipalities, states
 from localidades_api.database.queries.areas import list_largest_seats, list_seats
 from localidades_api.database.queries.downloads import list_lines
 from localidades_api.downloads.chunks import check_whole
-from localidades_api.errors import InvalidOgcParametersError, InvalidParametersError, NotAcceptableError
+from localidades_api.errors import InvalidParametersError, NotAcceptableError
 from localidades_api.html.renderer import HTML, JSON, select_renderer
 from localidades_api.http.caching import CACHE_CONTROL, check_modified, freshness_headers
 from localidades_api.http.documents import respond_with_document
 from localidades_api.http.headers import VARY_BY_CODING
 from localidades_api.http.negotiation import CODINGS, choose_coding, compress
-from localidades_api.http.paths import OGC, PREFIX
+from localidades_api.http.paths import PREFIX
 
+OGC = "/ogc"
 MAX_LIMIT = 10_000  # features of a page, 5 MB
 DEFAULT_LIMIT = 10  # the default of the standard
 _GEOJSON = "application/geo+json"
@@ -64,6 +65,16 @@ _TITLES = {
     "municipios": ("Municipios", "The municipios, each at its cabecera."),
     "localidades": ("Localidades", "The localities, with every column of INEGI's catalogue."),
 }
+
+
+class InvalidOgcParametersError(InvalidParametersError):
+    """Parameters that are refused with the status that the standard wants (OGC 17-069r4, 7.13 and 7.14)."""
+
+    status = 400
+    title = "Bad Request"
+    slug = "invalid-ogc-parameters"
+    meaning = "A query parameter of OGC API - Features is unknown, repeated, not UTF-8, or out of range."
+    remedy = InvalidParametersError.remedy
 
 
 class OgcRoute(APIRoute):
@@ -291,7 +302,7 @@ async def show_landing_page(
     if _wants_html(query, request):
         collections = [{"id": name, "title": title, "description": said} for name, (title, said) in _TITLES.items()]
         page = {"collections": collections}
-        return answer_without_release(request, query, "ogc.html", "OGC API - Features", page, query.release)
+        return answer_without_release(request, query, "ogc/ogc.html", "OGC API - Features", page, query.release)
     builder.check_modified()
     content = {
         "title": f"Localidades de México ({builder.release.name})",

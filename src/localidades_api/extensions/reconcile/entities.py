@@ -1,10 +1,12 @@
 """Entities of reconciliation: suggestions while somebody types, properties, pages and previews."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field, model_validator
 from pydantic_core import to_json
 from sqlalchemy import Row
@@ -12,10 +14,8 @@ from starlette.responses import Response
 
 from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import LanguageParam, StrictQuery
-from localidades_api.api.problems import ProblemPage
-from localidades_api.api.reconcile.schemas import Described, ProposedProperties, SuggestedEntity
-from localidades_api.api.reconcile.vocabulary import FETCHED, PROPERTIES, TYPES, beginning_with, kind_of, named_type
-from localidades_api.api.responses import ERRORS, NO_KEY, REVALIDATED, header, problem
+from localidades_api.api.problems import ProblemPage, problem_page, problem_response
+from localidades_api.api.responses import NO_KEY, REVALIDATED, header, problem
 from localidades_api.api.services import Services, ServicesDep, get_services
 from localidades_api.catalogue.filters import MAX_TEXT_LENGTH, Omittable
 from localidades_api.catalogue.keys import FOLDERS, KeyOfPlace, PlaceKind, format_key
@@ -24,9 +24,18 @@ from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities, municipalities, states
 from localidades_api.database.queries.areas import list_successor_municipalities
 from localidades_api.errors import GoneError, LocalidadesError
+from localidades_api.extensions.reconcile.schemas import Described, ProposedProperties, SuggestedEntity
+from localidades_api.extensions.reconcile.vocabulary import (
+    FETCHED,
+    PROPERTIES,
+    TYPES,
+    beginning_with,
+    kind_of,
+    named_type,
+)
 from localidades_api.html.renderer import HTML, JSON, View
 from localidades_api.http.headers import VARY_BY_LANGUAGE
-from localidades_api.http.paths import RECONCILE, root_of
+from localidades_api.http.paths import PREFIX, root_of
 from localidades_api.languages.accept_language import preferred_language
 from localidades_api.names.places import Suggested
 
@@ -38,11 +47,8 @@ _OF_WIDGET = frozenset(
      "type_strict"}
 )  # fmt: skip
 
-router = APIRouter(
-    prefix="/reconcile",
-    tags=["Reconciliation"],
-    responses=ERRORS,
-)
+RECONCILE = f"{PREFIX}/reconcile/"
+router = APIRouter()
 
 KindParam = Annotated[Omittable[PlaceKind], Field(description="Only entities of this type.", examples=["localidad"])]
 
@@ -139,7 +145,25 @@ _TABLES = {"localidad": localities, "municipio": municipalities, "estado": state
 # Any site may show a preview in a frame: it has nothing to click except a link that opens a new page.
 _FRAMEABLE = HTML.headers["Content-Security-Policy"].replace("frame-ancestors 'none'", "frame-ancestors *")
 
-PREVIEW = f"{RECONCILE}preview/"
+
+class FramedRoute(APIRoute):
+    """A route whose problems are pages that fit into the same frame."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the handler of a request, as FastAPI's guide on custom routes does."""
+        handle = super().get_route_handler()
+
+        async def handle_in_frame(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except (LocalidadesError, RequestValidationError) as error:
+                page = await problem_page(request, error, _describe_problem)
+                return problem_response(request.scope, error, page)
+
+        return handle_in_frame
+
+
+framed = APIRouter(route_class=FramedRoute)
 
 
 class EntityQuery(StrictQuery):
@@ -175,7 +199,7 @@ async def view_entity(query: Annotated[EntityQuery, Query()]) -> Response:
     return Response(status_code=307, headers={"Location": f"../../{FOLDERS[_kind(query.id)]}/{int(query.id)}/"})
 
 
-@router.get(
+@framed.get(
     "/preview/",
     summary="Preview entity",
     response_class=Response,
@@ -193,7 +217,7 @@ async def preview_entity(request: Request, query: Annotated[PreviewQuery, Query(
     if row is None:
         return await refuse_unknown(services.repository, _TABLES[kind], release, id_)
     view = View(
-        "preview.html",
+        "reconcile/preview.html",
         row.nombre,
         row._asdict(),
         root=root_of(request.scope),
@@ -206,14 +230,16 @@ async def preview_entity(request: Request, query: Annotated[PreviewQuery, Query(
     return Response(HTML.render(view), headers=headers)
 
 
-async def describe_preview_problem(request: Request, error: LocalidadesError) -> ProblemPage:
+async def _describe_problem(request: Request, error: LocalidadesError) -> ProblemPage:
     """Return the page for a problem with a preview, which fits into the same frame."""
     context: Mapping[str, Any] = {}
     if isinstance(error, GoneError):
         key = request.query_params["id"]
         with suppress(LocalidadesError):  # only the problem, if the database does not answer
             context = await _describe_withdrawn(await get_services(request), error, _kind(key), int(key))
-    return ProblemPage("preview_problem.html", context=context, headers={"Content-Security-Policy": _FRAMEABLE})
+    return ProblemPage(
+        "reconcile/preview_problem.html", context=context, headers={"Content-Security-Policy": _FRAMEABLE}
+    )
 
 
 async def _describe_withdrawn(services: Services, error: GoneError, kind: PlaceKind, id_: int) -> dict[str, Any]:
@@ -249,3 +275,6 @@ async def _get(services: Services, release: Release, kind: PlaceKind, id_: int) 
     if kind == "municipio":
         return await services.repository.get_municipality(release, id_)
     return await services.repository.get_state(release, id_)
+
+
+router.include_router(framed)

@@ -15,8 +15,8 @@ from localidades_api.catalogue.keys import KeyOfPlace, NameOfRelease
 from localidades_api.catalogue.messages import describe_fault, describe_place
 from localidades_api.catalogue.pagination import MAX_PAGE_SIZE
 from localidades_api.catalogue.schemas import ChangeKind
-from localidades_api.cli.service import Service
 from localidades_api.http.paths import LOCALIDADES, MATCH, NEAREST, PREFIX
+from localidades_api.http.service import Service
 
 _TIMEOUT = 60.0  # seconds to wait for each byte
 _INSTRUCTIONS = (

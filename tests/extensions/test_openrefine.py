@@ -84,7 +84,7 @@ def reconciled(
     created = post(client, "create-project-from-upload", {"project-file": ("places.tsv", lines)},
                    **{"project-name": "places", "format": "text/line-based/*sv", "options": options})  # fmt: skip
     project = httpx.URL(created.headers["location"]).params["project"]
-    manifest = httpx.get(service, trust_env=False, follow_redirects=True).raise_for_status().json()
+    manifest = httpx.get(service, trust_env=False, follow_redirects=True, timeout=PATIENCE).raise_for_status().json()
     spaces = {name: manifest[name] for name in ("identifierSpace", "schemaSpace")}
 
     def run(command: str, **fields: object) -> None:

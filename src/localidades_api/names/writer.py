@@ -14,18 +14,20 @@ from secrets import token_hex
 
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.names import layout
-from localidades_api.names.build_files import FileWriter
-from localidades_api.names.build_words import WordWriter
+from localidades_api.names.file_writer import FileWriter
 from localidades_api.names.naming import Naming
 from localidades_api.names.places import IndexedPlace, Withdrawn, ranked_population
+from localidades_api.names.word_writer import WordWriter
 
 _CHUNK = 5000  # places between two reports of progress
 
 
-def build_index(folder: Path, places: Iterable[IndexedPlace], withdrawn: Iterable[Withdrawn] = ()) -> None:
+def build_index(
+    folder: Path, places: Iterable[IndexedPlace], withdrawn: Iterable[Withdrawn] = (), *, in_parallel: bool = False
+) -> None:
     """Write the index of a release's places into a new folder; see `write_index` and `new_folder`."""
     with new_folder(folder) as working:
-        write_index(working, places, withdrawn)
+        write_index(working, places, withdrawn, in_parallel=in_parallel)
 
 
 def write_index(

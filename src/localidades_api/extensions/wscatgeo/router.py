@@ -18,13 +18,13 @@ from localidades_api.api.responses import answer_without_release
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, STATE_KEYS, municipalities_of
 from localidades_api.catalogue.schemas import Release
-from localidades_api.database.queries.wscatgeo import MAX_FOUND, Level, Rows, Version, find_areas, list_areas
 from localidades_api.errors import NotFoundError
+from localidades_api.extensions.wscatgeo.queries import MAX_FOUND, Level, Rows, Version, find_areas, list_areas
 from localidades_api.http.caching import check_modified, freshness_headers
-from localidades_api.http.paths import WSCATGEO
 
 router = APIRouter(include_in_schema=False)
 
+WSCATGEO = "/wscatgeo/"
 _MEDIA_TYPE = "application/json"  # without a charset, as that service says
 # A path below the address of the service, with or without a trailing slash. A key may lack its zeros after a slash.
 _MUN = r"/?(?P<mun>(?<=/)\d{1,3}|\d{3})"
@@ -70,7 +70,7 @@ class PathsQuery(RepresentationQuery):
 async def list_paths(request: Request, query: Annotated[PathsQuery, Query()]) -> Response:
     """List the paths of a version, as an HTML page or JSON."""
     paths = [{"path": path, "content": content} for path, content in EXAMPLES.items()]
-    return answer_without_release(request, query, "wscatgeo.html", "wscatgeo", {"results": paths})
+    return answer_without_release(request, query, "wscatgeo/wscatgeo.html", "wscatgeo", {"results": paths})
 
 
 @router.get(f"{WSCATGEO}v2/{{path:path}}")

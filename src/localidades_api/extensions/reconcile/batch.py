@@ -10,7 +10,13 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from localidades_api.api.reconcile.schemas import (
+from localidades_api.api.services import Services
+from localidades_api.catalogue.degrees import is_in_mexico, read_point
+from localidades_api.catalogue.folding import fold
+from localidades_api.catalogue.keys import PlaceKind, format_key, locality_of_ageb, read_written_key
+from localidades_api.catalogue.messages import describe_fault, describe_place, plain_name
+from localidades_api.catalogue.schemas import Release
+from localidades_api.extensions.reconcile.schemas import (
     MAX_CANDIDATES,
     MAX_LISTED,
     EntityValue,
@@ -19,13 +25,7 @@ from localidades_api.api.reconcile.schemas import (
     ReconciliationQuery,
     ReconciliationResult,
 )
-from localidades_api.api.reconcile.vocabulary import ALIASES, COMPARED, PROPERTIES, TYPES, known_kind, named_type
-from localidades_api.api.services import Services
-from localidades_api.catalogue.degrees import is_in_mexico, read_point
-from localidades_api.catalogue.folding import fold
-from localidades_api.catalogue.keys import PlaceKind, format_key, locality_of_ageb, read_written_key
-from localidades_api.catalogue.messages import describe_fault, describe_place, plain_name
-from localidades_api.catalogue.schemas import Release
+from localidades_api.extensions.reconcile.vocabulary import ALIASES, COMPARED, PROPERTIES, TYPES, known_kind, named_type
 from localidades_api.names.faults import NameFault
 from localidades_api.names.index import NameIndex
 from localidades_api.names.places import MAX_TEXT

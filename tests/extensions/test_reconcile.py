@@ -14,8 +14,8 @@ from fastapi import FastAPI
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localidades_api.api.reconcile.vocabulary import FETCHED, PROPERTIES
 from localidades_api.catalogue.schemas import LocalityDetail
+from localidades_api.extensions.reconcile.vocabulary import FETCHED, PROPERTIES
 from tests.support.application import Below, below_a_prefix, client_of, recorded_statements
 from tests.support.wire import ROOT
 

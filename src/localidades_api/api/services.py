@@ -11,7 +11,6 @@ from localidades_api.caches.changes import ChangeCache
 from localidades_api.caches.pages import PageCache
 from localidades_api.caches.positions import PositionCache
 from localidades_api.caches.tiles import TileCache
-from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.downloads.response import Downloads
@@ -44,18 +43,9 @@ class Services:
     bulk_turn: asyncio.Lock  # of the requests of many rows, which take turns
     tiles: TileCache
 
-    async def release(self, name: str | None, *, by_name: bool = False) -> Release:
-        """Return the release of that name, as `ReleaseTracker.get` does."""
-        return await self.releases.get(name, for_search=by_name)
-
-
-async def get_services(request: Request) -> Services:
-    """Return the services of the application that handles a request; raise LocalidadesError if it was not started."""
-    return services_of(request)
-
 
 def services_of(request: Request) -> Services:
-    """Return the same where there are no dependencies, such as in an exception handler."""
+    """Return the services of the application that handles a request; raise LocalidadesError if it was not started."""
     services: Services | None = getattr(request.app.state, "services", None)
     if services is None:
         raise LocalidadesError(_NOT_STARTED)
@@ -81,7 +71,6 @@ get_downloads = _dependency(lambda services: services.downloads)
 get_transfers = _dependency(lambda services: services.transfers)
 get_bulk_turn = _dependency(lambda services: services.bulk_turn)
 
-ServicesDep = Annotated[Services, Depends(get_services)]
 DatabaseDep = Annotated[Database, Depends(get_database)]
 ReleasesDep = Annotated[ReleaseTracker, Depends(get_releases)]
 RepositoryDep = Annotated[CatalogueRepository, Depends(get_repository)]

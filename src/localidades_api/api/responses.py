@@ -139,8 +139,10 @@ class ResponseBuilder:
 
     @property
     def _coding(self) -> str | None:
-        """The content coding of the response as JSON."""
-        return choose_coding(self.request.headers.getlist("accept-encoding"), CODINGS) if self._is_long else None
+        """The content coding of the response; an HTML page has none, nor has the JSON whose headers it shows."""
+        if self.wants_html or not self._is_long:
+            return None
+        return choose_coding(self.request.headers.getlist("accept-encoding"), CODINGS)
 
     @property
     def _current(self) -> str | None:
@@ -184,9 +186,8 @@ class ResponseBuilder:
         self.check_modified(paging)
         headers = self.headers(self._format, paging)
         if self.wants_html:
-            return Response(
-                self._render(template, title, content, paging, context), headers={**headers, **HTML.headers}
-            )
+            page = self._render(template, title, content, paging, context)
+            return Response(page, headers={**headers, **HTML.headers})
         body = content if isinstance(content, bytes) else to_json(content)
         if coding := self._coding:
             body = compress(body, coding)

@@ -17,16 +17,16 @@ from benchmarks.contenders import OURS_COLD
 from benchmarks.lab import Lab
 from benchmarks.processes import PATH, BenchmarkError, Server
 from benchmarks.series import Series
-from localidades_api.database.queries.downloads import EXPRESSIONS
+from localidades_api.catalogue.columns import COLUMNS
+from localidades_api.database.queries.downloads import select_list
 
 CSV, NDJSON = "csv", "ndjson"
 COPY_CSV, COPY_JSON = "COPY as CSV", "COPY of row_to_json"
 WORKER = "worker"
 _ENCODINGS = ("zstd", "br", "gzip")
 _BLOCK = 256 * 1024
-_COLUMNS = ", ".join(f"{sql} AS {name}" for name, sql in EXPRESSIONS.items())
 _ROWS = f"""
-    SELECT {_COLUMNS}
+    SELECT {select_list(COLUMNS)}
       FROM current_release JOIN localities AS l USING (release_id)
       JOIN municipalities AS m ON m.release_id = l.release_id AND m.id = l.municipio_id
       JOIN states AS s ON s.release_id = m.release_id AND s.id = m.estado_id

@@ -164,6 +164,7 @@ def create_app(
     app.state.public_url = settings.public_url
     app.state.is_public = is_public
     app.state.extensions = EXTENSIONS
+    app.state.problem_pages = {path: page for one in EXTENSIONS for path, page in one.problem_pages.items()}
     extended = (one.router for one in EXTENSIONS)
     for router in (census.router, *extended, site.router, probes.router, discovery.router):
         app.include_router(router)

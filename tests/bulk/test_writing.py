@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localidades_api.bulk.answer_columns import MATCH_COLUMNS, NEAREST_COLUMNS, AnswerColumns, as_cell, in_language
 from localidades_api.bulk.answers import describe_problem
-from localidades_api.bulk.columns import MATCH_COLUMNS, NEAREST_COLUMNS, AnswerColumns, as_cell, in_language
 from localidades_api.bulk.formats import MediaType
-from localidades_api.bulk.rows import Answer
+from localidades_api.bulk.input_rows import Answer
 from localidades_api.bulk.writers import writer
 from localidades_api.languages.translators import Language
 from tests.support.bulk import CSV, JSON, NDJSON, open_rows

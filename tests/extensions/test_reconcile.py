@@ -14,6 +14,7 @@ from fastapi import FastAPI
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localidades_api.catalogue.columns import COLUMNS
 from localidades_api.catalogue.schemas import LocalityDetail
 from localidades_api.extensions.reconcile.vocabulary import FETCHED, PROPERTIES
 from tests.support.application import Below, below_a_prefix, client_of, recorded_statements
@@ -520,3 +521,8 @@ async def test_preview_is_small_and_may_be_framed(client: httpx.AsyncClient, key
     assert shown in page.text
     spanish = await client.get(f"{RECONCILE}preview/", params={"id": key, "lang": "es"})
     assert '<html lang="es">' in spanish.text
+
+
+def test_every_column_can_be_fetched_but_the_keys_for_joins() -> None:
+    assert set(FETCHED["localidad"]) == COLUMNS.keys() - {"cve_ent", "cve_mun", "cvegeo_mun"}
+    assert all(PROPERTIES[name].name == COLUMNS[name].label for name in FETCHED["localidad"])

@@ -7,6 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
+from localidades_api.extensions.wscatgeo.router import EXAMPLES
+from localidades_api.languages.translators import lenient_translator
 from tests.support.application import client_of, import_into, running_app
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.pages import BROWSER, Page
@@ -199,3 +201,8 @@ async def test_responses_have_cors_and_an_etag(client: httpx.AsyncClient) -> Non
     assert dict(again.headers) == {name: one for name, one in answer.headers.items() if name not in described}
     assert (await client.options(f"{V2}mgee/01")).status_code == 204
     assert (await client.head(f"{V2}mgee/01")).headers["content-length"] == answer.headers["content-length"]
+
+
+def test_every_path_is_described_in_spanish() -> None:
+    in_spanish = lenient_translator("es")
+    assert not [content for content in EXAMPLES.values() if in_spanish(content) == content]

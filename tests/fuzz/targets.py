@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from localidades_api.bulk.answers import describe_problem, match_row
 from localidades_api.bulk.formats import XLSX, MediaType, reader
-from localidades_api.bulk.rows import ROLES, RowError, assign
+from localidades_api.bulk.input_rows import ROLES, RowError, assign
 from localidades_api.bulk.writers import writer
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import PlaceKind

@@ -8,7 +8,7 @@ import pytest
 from fastapi import FastAPI
 from playwright.async_api import Browser, expect
 
-from localidades_api.bulk.columns import in_language, match_columns
+from localidades_api.bulk.answer_columns import in_language, match_columns
 from localidades_api.html.guides import _MARKDOWN, GUIDES
 from localidades_api.http.caching import CACHE_CONTROL
 from localidades_api.languages.match_words import OUTCOMES, name_outcome

@@ -16,7 +16,6 @@ from babel.messages.pofile import read_po
 import localidades_api
 from localidades_api.api.site import answerable
 from localidades_api.app import EXTENSIONS
-from localidades_api.extensions.wscatgeo.router import EXAMPLES
 from localidades_api.languages.accept_language import choose_language
 from localidades_api.languages.match_words import FAULTS, OUTCOMES
 from localidades_api.names.faults import Difference
@@ -50,7 +49,7 @@ def test_every_text_of_a_template_is_translated() -> None:
 
 def test_every_sentence_of_an_error_is_translated() -> None:
     found = {text for error in answerable() for text in (error.title, error.meaning, error.remedy)}
-    found |= {*EXAMPLES.values(), *(one.link for one in EXTENSIONS if one.link)}
+    found |= {one.link for one in EXTENSIONS if one.link}
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in SENTENCES:

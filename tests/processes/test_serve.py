@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from localidades_api.extensions.reconcile.entities import RECONCILE
 from tests.support.embedded import find_processes, lend_folder
 from tests.support.machine import free_port
 from tests.support.postgres import new_database
@@ -134,7 +133,7 @@ HTTPS = ("X-Forwarded-Proto", "https")
 def schemes(base: str, *headers: tuple[str, str]) -> set[str]:
     """Return the schemes of the absolute URLs in responses."""
     tiles = json.loads(ask(base, f"{LOCALIDADES}tiles.json", *headers).body)["tiles"][0]
-    view = json.loads(ask(base, RECONCILE, *headers).body)["view"]["url"]
+    view = json.loads(ask(base, "/api/census/reconcile/", *headers).body)["view"]["url"]
     assert "://test/" in tiles
     assert "://test/" in view
     return {tiles.partition(":")[0], view.partition(":")[0]}

@@ -14,12 +14,12 @@ from typing_extensions import TypeAliasType
 from localidades_api.api.params import Language, ReleaseParam, StrictQuery
 from localidades_api.api.responses import ERRORS, NEGOTIATED, OF_RELEASE, header, problem
 from localidades_api.api.services import BulkTurnDep, DatabaseDep, NamesDep, ReleasesDep, TransfersDep
+from localidades_api.bulk.answer_columns import NEAREST_COLUMNS, AnswerColumns, in_language, match_columns
 from localidades_api.bulk.answers import Point, answer_points, match_row
-from localidades_api.bulk.columns import NEAREST_COLUMNS, AnswerColumns, in_language, match_columns
 from localidades_api.bulk.exchange import MAX_BODY, Answered, AnswerSome, BulkResponse, PreviewResponse
 from localidades_api.bulk.formats import XLSX, MediaType, reader
+from localidades_api.bulk.input_rows import POINTS, ROLES, Roles, Row
 from localidades_api.bulk.readers import RowReader, for_a_while
-from localidades_api.bulk.rows import POINTS, ROLES, Roles, Row
 from localidades_api.bulk.writers import AnswerWriter, WithFile, writer
 from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
 from localidades_api.catalogue.filters import MatchedFields, Omittable, split_fields

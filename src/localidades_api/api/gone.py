@@ -11,7 +11,7 @@ from sqlalchemy import Table
 from localidades_api.api import html_context
 from localidades_api.api.problems import ProblemPage
 from localidades_api.api.services import Services, services_of
-from localidades_api.catalogue.keys import FOLDERS, KEYS_OF_A_MUNICIPIO, PlaceKind, format_key, misspellings
+from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KINDS, PlaceKind, format_key, misspellings
 from localidades_api.catalogue.locality import describe_locality, describe_near
 from localidades_api.catalogue.pagination import MAX_HTML_PAGE_SIZE
 from localidades_api.catalogue.schemas import Release
@@ -142,4 +142,4 @@ def _suggest(services: Services, path: str) -> Sequence[dict[str, Any]]:
 
 
 def _place(kind: PlaceKind, id_: int, label: str) -> dict[str, Any]:
-    return {"path": f"{FOLDERS[kind]}/{id_}/", "key": format_key(kind, id_), "label": label}
+    return {"path": f"{KINDS[kind].plural}/{id_}/", "key": format_key(kind, id_), "label": label}

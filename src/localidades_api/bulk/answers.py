@@ -3,12 +3,11 @@
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from localidades_api.bulk.rows import Answer, Cells, Row, RowError
+from localidades_api.bulk.input_rows import Answer, Cells, Row, RowError
 from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
 from localidades_api.catalogue.degrees import is_in_mexico
 from localidades_api.catalogue.keys import (
-    CLAVE_DIGITS,
-    KEY_DIGITS,
+    KINDS,
     PlaceKind,
     format_key,
     is_rounded_key,
@@ -126,7 +125,7 @@ def _with_clave(row: MatchRow, clave: str) -> MatchRow:
     _check_key("clave", clave)
     if len(clave) >= _SHORT_KEY_DIGITS:
         return row._replace(cvegeo=clave)
-    is_of_municipio = len(clave) <= CLAVE_DIGITS["localidad"]
+    is_of_municipio = len(clave) <= KINDS["localidad"].clave_digits
     if row.nombre is None and is_of_municipio and row.municipio is None:
         raise RowError("Its `clave` is that of a place in a municipio: give the `municipio` as well.")
     if row.nombre is None and not is_of_municipio and row.estado is None:
@@ -149,7 +148,7 @@ def _with_area_of_key(row: MatchRow, key: str) -> tuple[MatchRow, str | None]:
 
 
 def _is_key(key: str, kind: PlaceKind = "localidad") -> bool:
-    return key.isdecimal() and key.isascii() and len(key) <= KEY_DIGITS[kind]
+    return key.isdecimal() and key.isascii() and len(key) <= KINDS[kind].digits
 
 
 def _check_key(role: str, key: str) -> None:

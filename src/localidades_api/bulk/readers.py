@@ -15,8 +15,8 @@ from typing import IO, Any, ClassVar, cast
 
 from pydantic_core import from_json
 
-from localidades_api.bulk.columns import as_cell
-from localidades_api.bulk.rows import (
+from localidades_api.bulk.answer_columns import as_cell
+from localidades_api.bulk.input_rows import (
     PLACE,
     Assignment,
     Named,

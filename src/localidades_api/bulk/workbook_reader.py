@@ -8,8 +8,7 @@ from functools import cached_property
 from itertools import chain
 from typing import IO, NamedTuple, cast
 
-from localidades_api.bulk.readers import TableReader, describe_refused
-from localidades_api.bulk.rows import (
+from localidades_api.bulk.input_rows import (
     Assignment,
     Named,
     Roles,
@@ -19,6 +18,7 @@ from localidades_api.bulk.rows import (
     is_place_without_header,
     require,
 )
+from localidades_api.bulk.readers import TableReader, describe_refused
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.errors import CatalogueError, UnreadableBodyError
 from localidades_api.files.archive import DAMAGED_ZIP, limit_reads

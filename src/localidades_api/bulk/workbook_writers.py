@@ -11,9 +11,9 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import xlsxwriter
 
-from localidades_api.bulk.columns import AnswerColumns, as_cell, quote_names
+from localidades_api.bulk.answer_columns import AnswerColumns, as_cell, quote_names
+from localidades_api.bulk.input_rows import Answer, Row
 from localidades_api.bulk.readers import RowReader
-from localidades_api.bulk.rows import Answer, Row
 from localidades_api.bulk.workbook_reader import MAX_SHEET_ROWS, XlsxReader
 from localidades_api.catalogue.columns import COLUMNS, MATCHED
 from localidades_api.errors import UnreadableBodyError

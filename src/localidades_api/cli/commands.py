@@ -376,25 +376,15 @@ def match(  # noqa: PLR0913  # an option per column
 ) -> None:
     """Match each row of a file to a place, and write the place's key beside the row."""
     os.nice(19)  # leave the CPU to a service on the same machine
-    from localidades_api.cli.match import MatchJob  # noqa: PLC0415  # see above
+    from localidades_api.cli.match import MatchJob, read_fields  # noqa: PLC0415  # see above
 
     headers = {
         "nombre": nombre, "municipio": municipio, "cve_mun": cve_mun, "estado": estado, "latitud": latitud,
         "longitud": longitud, "cvegeo": cvegeo, "clave": clave,
     }  # fmt: skip
     columns = {role: header for role, header in headers.items() if header is not None}
-    job = MatchJob.create(
-        file,
-        output,
-        columns,
-        force=force,
-        sure=sure,
-        sheet=sheet,
-        header_row=header_row,
-        lang=lang,
-        fields=fields,
-        kind=kind,
-    )
+    job = MatchJob(file, output, columns, read_fields(fields), force, sure, sheet, header_row, lang, kind)
+    job.check()
     if catalogue:
         if url is not None or release is not None:
             raise typer.BadParameter("--catalogue reads files only: leave out --url and --release")

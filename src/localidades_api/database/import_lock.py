@@ -12,16 +12,22 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from localidades_api.database.failures import LOCK_NOT_AVAILABLE, sqlstate_of
 from localidades_api.errors import ConfigurationError, ImportRunningError
 
-# Arbitrary numbers that nothing else in the database may use; migrations lock the one between (`migrations/env.py`).
+# Arbitrary numbers that nothing else in the database may use.
 IMPORT_LOCK = 6_088_304_400
+MIGRATION_LOCK = IMPORT_LOCK + 1
 POINTER_LOCK = IMPORT_LOCK + 2
+
+
+async def lock_imports(connection: AsyncConnection) -> None:
+    """Take the import lock for this transaction; raise ImportRunningError if it is held."""
+    if not await connection.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": IMPORT_LOCK}):
+        raise ImportRunningError
 
 
 async def begin_import(connection: AsyncConnection) -> None:
     """Take both locks for this transaction; raise ImportRunningError if another import holds them."""
     await _set_limits(connection)
-    if not await connection.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": IMPORT_LOCK}):
-        raise ImportRunningError
+    await lock_imports(connection)
     await _lock_pointer(connection)
     await _require_tables(connection)
 

@@ -8,6 +8,8 @@ from typing import Literal, get_args
 
 from babel.messages.pofile import read_po
 
+from localidades_api.catalogue.columns import COLUMNS
+
 Language = Literal["en", "es"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 
@@ -19,7 +21,10 @@ def translator(language: Language) -> Callable[[str], str]:
 
 def document_translator(language: Language) -> Callable[[str], str]:
     """Return a function that translates the texts of the OpenAPI document, except those of added routes."""
-    known = {} if language == LANGUAGES[0] else _messages(f"openapi.{language}")
+    if language == LANGUAGES[0]:
+        return str
+    of_columns = {column.meaning: f"{column.meaning_es}." for column in COLUMNS.values()}
+    known = {**of_columns, **_messages(f"openapi.{language}")}
     return lambda text: known.get(text, text)
 
 

@@ -173,7 +173,11 @@ async def _read_for(url: str, name: str, folder: Path, imported: ImportedRelease
     """Return what the index in a folder is built from; exit if the folder is named after other releases or code."""
     async with reading(url) as database:
         releases = (await get_release_snapshot(database)).every
-        release = imported.release if imported else next((one for one in releases if one.name == name), None)
+        release = (
+            imported.release
+            if imported
+            else next((published for published in releases if published.name == name), None)
+        )
         if release is None or fingerprint(release, releases) != folder.name:
             raise SystemExit(_OUTDATED)
         return await _read(database, release, releases, imported)

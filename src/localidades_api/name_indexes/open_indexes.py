@@ -76,42 +76,29 @@ class NameIndexes:
             yield index
 
     async def _ready(self, release: Release) -> OpenIndex:
-        try:
-            return await self._await_open(release)
-        except SearchUnavailableError:
-            self._count_refusal(release)
-            raise
-
-    async def _await_open(self, release: Release) -> OpenIndex:
-        if release not in self._open:
-            if fingerprint(release, self._releases.every) in self._building:
-                raise SearchUnavailableError
-            try:
+        """Return an open index; count a search that is refused, and log the first, as `_find_index` logs the end."""
+        with suppress(TimeoutError, OutdatedIndexError, SearchUnavailableError):
+            if release not in self._open and fingerprint(release, self._releases.every) not in self._building:
                 async with asyncio.timeout(self._timeout - already_waited.get()):
                     await self.prepare(release)
-            except (TimeoutError, OutdatedIndexError) as error:
-                raise SearchUnavailableError from error
-        if not (found := self._open.get(release)):  # it was closed to make room for others
-            raise SearchUnavailableError
-        return found
-
-    def _count_refusal(self, release: Release) -> None:
-        """Count a refused search; log the first, as `_find_index` logs the end."""
+        if release in self._open:  # and was not closed to make room for others
+            return self._open[release]
         is_refused.set(True)
         COUNTERS.refused[SearchUnavailableError.slug] += 1
         self._refused[release] += 1
         if self._refused[release] == 1:
             _log.warning("The names of release %s are not indexed yet: searches in it are refused.", release.name)
+        raise SearchUnavailableError
 
     def held(self, release: Release) -> NameIndex | None:
         """Return a release's index if it is open."""
-        found = self._open.get(release)
-        return found.names if found else None
+        index = self._open.get(release)
+        return index.names if index else None
 
     def is_ready(self, release: Release) -> bool:
         """Return whether a release's index is open and made from the present releases."""
-        found = self._open.get(release)
-        return found is not None and found.folder.name == fingerprint(release, self._releases.every)
+        index = self._open.get(release)
+        return index is not None and index.folder.name == fingerprint(release, self._releases.every)
 
     def is_awaited(self, release: Release) -> bool:
         """Return whether a release's index is not open yet and its build has not failed."""
@@ -129,7 +116,7 @@ class NameIndexes:
                     self._tidy_again_at = math.inf
 
     async def _remove_unreachable(self, every: Collection[Release]) -> bool:
-        names = [fingerprint(one, every) for one in every]
+        names = [fingerprint(release, every) for release in every]
         return await asyncio.to_thread(remove_unreachable, index_root(self._cache_dir), self._service, names)
 
     async def prepare(self, release: Release) -> None:
@@ -180,8 +167,9 @@ class NameIndexes:
     def _close_surplus(self, every: Collection[Release]) -> None:
         """Close the indexes of removed releases, and the oldest ones above the limit."""
         surplus = list(self._open)[:-_MAX_OPEN]
-        for release in [one for one in self._open if one in surplus or one not in every]:
-            if release not in {self._releases.served, self._releases.searched}:
+        for release in list(self._open):
+            is_needed = release in {self._releases.served, self._releases.searched}
+            if not is_needed and (release in surplus or release not in every):
                 self._open.pop(release).close()
 
     async def keep_in_memory(self) -> None:

@@ -6,7 +6,7 @@ from tantivy import Query
 
 from localidades_api.catalogue.filters import LocalityFilters
 from localidades_api.catalogue.folding import fold
-from localidades_api.catalogue.keys import KEY_DIGITS, PlaceKind
+from localidades_api.catalogue.keys import KINDS, PlaceKind
 from localidades_api.names.layout import JOINED, KEY, LABEL
 from localidades_api.names.places import MAX_TEXT
 from localidades_api.names.query import MAX_BEGINNING, all_of, any_of, wrong_letters
@@ -73,7 +73,7 @@ class Finder:
             yield self._rows(rows)
         kinds: tuple[PlaceKind, ...] = ("estado", "municipio")
         for kind in kinds:
-            if len(digits) == KEY_DIGITS[kind]:
+            if len(digits) == KINDS[kind].digits:
                 yield self._words.area(f"{kind[0]}{int(digits)}")
 
     def _names(self, folded: str) -> Iterator[Query]:

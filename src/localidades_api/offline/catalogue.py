@@ -8,10 +8,10 @@ from functools import cached_property
 from io import BytesIO, StringIO
 from typing import Any, Self, overload
 
+from localidades_api.bulk.answer_columns import in_language, match_columns
 from localidades_api.bulk.answers import match_row
-from localidades_api.bulk.columns import in_language, match_columns
+from localidades_api.bulk.input_rows import ROLES
 from localidades_api.bulk.readers import CsvReader
-from localidades_api.bulk.rows import ROLES
 from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT
 from localidades_api.catalogue.degrees import BOUNDS, Axis
 from localidades_api.catalogue.keys import KIND_BY_DIGITS, PlaceKind
@@ -47,7 +47,7 @@ class Catalogue:
         Their names and keys lead to the places of the first. The first time, this builds an index of names in the
         user's cache folder, and shows on stderr how far it is. Raises CatalogueError if a file is not a catalogue.
         """
-        sources = [os.fspath(one) for one in (source, *earlier)]
+        sources = list(map(os.fspath, (source, *earlier)))
         with nullcontext(progress) if progress else show_progress() as shown:
             return cls(open_index(sources, read_settings().cache_dir, shown))
 
@@ -126,7 +126,7 @@ class Catalogue:
         """Return the places that a text may mean, the likeliest first."""
         kinds: Collection[PlaceKind] = (kind,) if isinstance(kind, str) else kind
         found = self.names.suggest(q, kinds=kinds, estado_id=estado_id, municipio_id=municipio_id, limit=limit)
-        return [one.describe() for one in found]
+        return [suggested.describe() for suggested in found]
 
     def get(self, key: str | int) -> dict[str, Any]:
         """Return what a key of two, five or nine digits names: an estado, a municipio or a locality.
@@ -161,10 +161,7 @@ class Catalogue:
         return [self._describe_near(self._place(id_), distance) for distance, id_ in found]
 
     def _describe_near(self, place: IndexedLocality, distance: float) -> dict[str, Any]:
-        written = self.names.label(place)
-        return describe_place_near(
-            place.id, place.nombre, written, place.poblacion, place.latitud, place.longitud, distance
-        )
+        return describe_place_near(place, self.names.label(place), distance)
 
     def _place(self, id_: int) -> IndexedLocality:
         rows = self.names.layout.find(KEY, str(id_))  # of another key, too, if both have the same hash

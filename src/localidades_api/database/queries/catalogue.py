@@ -23,19 +23,11 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import BYTEA, aggregate_order_by
 
 from localidades_api.catalogue.area_filters import DEFAULT_AREA_SORT, MunicipalitySort, StateSort
-from localidades_api.catalogue.columns import RECORD
+from localidades_api.catalogue.columns import LISTED, RECORD
 from localidades_api.catalogue.filters import DEFAULT_SORT, LocalityFilters, Sort
 from localidades_api.catalogue.pagination import PAGE_SIZE, positions
-from localidades_api.catalogue.schemas import (
-    DEMO_RELEASE,
-    Release,
-)
-from localidades_api.database.models import (
-    localities,
-    municipalities,
-    releases,
-    states,
-)
+from localidades_api.catalogue.schemas import DEMO_RELEASE, Release
+from localidades_api.database.models import localities, municipalities, releases, states
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.conditions import (
     FOUND,
@@ -48,20 +40,15 @@ from localidades_api.database.queries.conditions import (
     state_order,
     values,
 )
-from localidades_api.database.queries.downloads import EXPRESSIONS, json_object
+from localidades_api.database.queries.downloads import json_object, select_list
 from localidades_api.database.queries.packed import unpack
-from localidades_api.database.queries.places import KEY_IS_NEW, SAME_PLACE
+from localidades_api.database.queries.places import KEY_IS_NEW, PARENTS, SAME_PLACE
 
-# Postgres writes the JSON, which saves the worker that work and two hundred values (docs/decisions/pages.md). `clave`
-# is four digits, so only `nombre` needs escaping.
-_LOCALITY = """
-    '{"id":' || id || ',"municipio_id":' || municipio_id
-    || ',"clave":"' || clave || '","nombre":' || to_json(nombre)::text || '}'
-"""
+_LOCALITY = json_object(LISTED)
 _PAGES = text(
     f"""
     SELECT string_agg({_LOCALITY}, ',' ORDER BY position)
-      FROM localities
+      FROM localities AS l
      WHERE release_id = :release_id AND position BETWEEN :first AND :last
      GROUP BY (position - 1) / {PAGE_SIZE}
      ORDER BY (position - 1) / {PAGE_SIZE}
@@ -76,9 +63,14 @@ _MUNICIPALITIES = select(
     municipalities.c.nombre,
     municipalities.c.localities.label("localidades"),
 ).join_from(municipalities, states)
+_MUNICIPALITIES_WITH_STATES = _MUNICIPALITIES.add_columns(
+    states.c.clave.label("estado_clave"),
+    states.c.nombre.label("estado_nombre"),
+    states.c.nombre.label("estado"),
+    states.c.abreviatura.label("estado_abreviatura"),
+)
 
-_DETAIL_COLUMNS = {
-    **{name: EXPRESSIONS[name] for name in RECORD},
+_AREA_COLUMNS = {
     "municipio_clave": "m.clave",
     "municipio_nombre": "m.nombre",
     "municipio_localidades": "m.localities",
@@ -88,14 +80,12 @@ _DETAIL_COLUMNS = {
     "estado_abreviatura": "s.abreviatura",
 }
 _DETAILS = f"""
-    SELECT {", ".join(f"{sql} AS {name}" for name, sql in _DETAIL_COLUMNS.items())}
-      FROM localities AS l
-      JOIN municipalities AS m ON m.release_id = l.release_id AND m.id = l.municipio_id
-      JOIN states AS s ON s.release_id = m.release_id AND s.id = m.estado_id
+    SELECT {select_list(RECORD)}, {", ".join(f"{sql} AS {name}" for name, sql in _AREA_COLUMNS.items())}
+      FROM localities AS l {PARENTS}
      WHERE l.release_id = :release_id AND
 """
 # Without these columns, SQLAlchemy would derive them from each result.
-_DETAIL = text(f"{_DETAILS} l.id = :id").columns(*map(column, _DETAIL_COLUMNS))
+_DETAIL = text(f"{_DETAILS} l.id = :id").columns(*map(column, (*RECORD, *_AREA_COLUMNS)))
 _DETAILS_BETWEEN = text(f"{_DETAILS} l.id BETWEEN :first AND :last ORDER BY l.id")
 _DETAILS_AMONG = text(f"{_DETAILS} l.id = ANY(:ids) ORDER BY l.prominence LIMIT :limit")
 _SUCCESSORS = text(
@@ -223,13 +213,7 @@ class CatalogueRepository:
 
     async def get_municipality(self, release: Release, id_: int) -> Row[Any] | None:
         """Return a municipio with its estado, or None."""
-        statement = _MUNICIPALITIES.add_columns(
-            states.c.clave.label("estado_clave"),
-            states.c.nombre.label("estado_nombre"),
-            states.c.abreviatura.label("estado_abreviatura"),
-        ).where(municipalities.c.release_id == release.id, municipalities.c.id == id_)
-        rows = await self.database.fetch_from(release, statement)
-        return rows[0] if rows else None
+        return (await self.list_municipalities_by_key(release, [id_])).get(id_)
 
     async def get_locality(self, release: Release, id_: int) -> Row[Any] | None:
         """Return a locality with its municipio and its estado, or None."""
@@ -248,19 +232,8 @@ class CatalogueRepository:
 
     async def list_municipalities_by_key(self, release: Release, ids: Collection[int]) -> dict[int, Row[Any]]:
         """Return these municipios with their estados, by key."""
-        statement = (
-            select(
-                municipalities.c.id,
-                municipalities.c.clave,
-                municipalities.c.nombre,
-                municipalities.c.localities.label("localidades"),
-                municipalities.c.estado_id,
-                states.c.clave.label("estado_clave"),
-                states.c.nombre.label("estado"),
-                states.c.abreviatura.label("estado_abreviatura"),
-            )
-            .join_from(municipalities, states)
-            .where(municipalities.c.release_id == release.id, municipalities.c.id == func.any(list(ids)))
+        statement = _MUNICIPALITIES_WITH_STATES.where(
+            municipalities.c.release_id == release.id, municipalities.c.id == func.any(list(ids))
         )
         return {row.id: row for row in await self.database.fetch_from(release, statement)}
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from pydantic_core import from_json
 
 from localidades_api import __version__
-from localidades_api.catalogue.keys import KeyOfPlace, NameOfRelease
+from localidades_api.catalogue.keys import KIND_BY_DIGITS, KINDS, KeyOfPlace, NameOfRelease
 from localidades_api.catalogue.messages import describe_fault, describe_place
 from localidades_api.catalogue.pagination import MAX_PAGE_SIZE
 from localidades_api.catalogue.schemas import ChangeKind
@@ -49,14 +49,19 @@ class WrittenPlace(BaseModel):
     longitud: Annotated[float | None, Field(ge=-180, le=180, description="Degrees east: negative in Mexico.")] = None
 
 
-class PlaceCandidate(BaseModel):
-    """A place that may be the right one for a row."""
+class Place(BaseModel):
+    """A place with its official key."""
 
     cvegeo: Key
     label: Annotated[str, Field(description="Name, municipio and estado.")]
     poblacion: int | None
     latitud: float | None
     longitud: float | None
+
+
+class PlaceCandidate(Place):
+    """A place that may be the right one for a row."""
+
     score: Annotated[float, Field(description="100 times the probability that it is the right one.")]
 
 
@@ -88,15 +93,10 @@ class Matches(BaseModel):
     answers: list[Matched]
 
 
-class FoundPlace(BaseModel):
-    """A place with its official key."""
+class FoundPlace(Place):
+    """A place that was searched for."""
 
-    cvegeo: Key
     kind: Annotated[str, Field(description="`localidad`, `municipio` or `estado`.")]
-    label: Annotated[str, Field(description="Name, municipio and estado.")]
-    poblacion: int | None
-    latitud: float | None
-    longitud: float | None
     metres: Annotated[float | None, Field(description="Distance from the given point.")] = None
 
 
@@ -178,7 +178,7 @@ class CatalogueTools:
 
         For a key that INEGI has withdrawn, says which one has replaced it.
         """
-        kind = {2: "estados", 5: "municipios", 9: "localidades"}[len(cvegeo)]
+        kind = KINDS[KIND_BY_DIGITS[len(cvegeo)]].plural
         release, content = self._request("GET", f"{PREFIX}/{kind}/{int(cvegeo)}/")
         return PlaceRecord(release=release, cvegeo=cvegeo, columns=_with_text_keys(content))
 

@@ -233,9 +233,13 @@ class _FeatureAnswer:
     release: Release
 
     @classmethod
-    async def begin(cls, request: Request, query: CollectionQuery | ReleaseQuery, releases: ReleaseTracker) -> Self:
-        """Choose the release; raise NotFoundError if there is none."""
-        return cls(request, query, await releases.get(query.release))
+    async def begin(
+        cls, request: Request, query: CollectionQuery, releases: ReleaseTracker, *, exists: bool = True
+    ) -> Self:
+        """Choose the release; raise NotFoundError if there is none, or as `check_modified` does."""
+        answer = cls(request, query, await releases.get(query.release))
+        answer.check_modified(exists=exists)
+        return answer
 
     def link(self, rel: str, path: str, type_: str = "application/json", **query: str) -> dict[str, str]:
         """Return a link to a path of the service, of the release that the request names."""
@@ -300,12 +304,11 @@ async def show_landing_page(
     request: Request, query: Annotated[ReleaseQuery, Query()], releases: ReleasesDep
 ) -> Response:
     """Show what OGC API - Features offers: QGIS and GDAL need only this address."""
-    builder = await _FeatureAnswer.begin(request, query, releases)
+    builder = _FeatureAnswer(request, query, await releases.get(query.release))
     if _wants_html(query, request):
         collections = [{"id": name, "title": title, "description": said} for name, (title, said) in _TITLES.items()]
         page = {"collections": collections}
         return answer_without_release(request, query, "ogc/ogc.html", "OGC API - Features", page, query.release)
-    builder.check_modified()
     content = {
         "title": f"Localidades de México ({builder.release.name})",
         "description": "The estados, municipios and localities of INEGI's catalogue, as OGC API - Features.",
@@ -340,10 +343,11 @@ async def describe_api(request: Request) -> Response:
 @cache
 def _document() -> dict[str, Any]:
     """Return the document; QGIS and GDAL look in it for the limit, and for what they can filter by."""
-    in_path: dict[str, dict[str, Any]] = {
+    schemas = {
         "collectionId": {"type": "string", "enum": get_args(Collection)},
         "featureId": {"type": "string", "pattern": "^[0-9]{1,9}$"},
     }
+    in_path = [{"name": name, "in": "path", "required": True, "schema": one} for name, one in schemas.items()]
     operations: dict[str, tuple[str, type[CollectionQuery | ReleaseQuery], str]] = {
         "/": ("getLandingPage", ReleaseQuery, "application/json"),
         "/conformance": ("getConformanceDeclaration", CollectionQuery, "application/json"),
@@ -356,14 +360,9 @@ def _document() -> dict[str, Any]:
     }
     paths = {}
     for path, (name, query, media_type) in operations.items():
-        named = [
-            {"name": one, "in": "path", "required": True, "schema": schema}
-            for one, schema in in_path.items()
-            if f"{{{one}}}" in path
-        ]
+        named = [one for one in in_path if f"{{{one['name']}}}" in path]
         content = {media_type: {"schema": {"type": "object"}}}
-        responses = {"200": {"description": "As the standard has it.", "content": content}}
-        responses |= {status: {"description": meaning} for status, meaning in _FAILURES.items()}
+        responses = {"200": {"description": "As the standard has it.", "content": content}, **_FAILURES}
         paths[path] = {
             "get": {"operationId": name, "parameters": [*named, *_parameters(query)], "responses": responses}
         }
@@ -379,8 +378,8 @@ def _document() -> dict[str, Any]:
 
 
 _FAILURES = {
-    "400": "A parameter is unknown, repeated or out of range.",
-    "404": "There is no such collection, feature or release.",
+    "400": {"description": "A parameter is unknown, repeated or out of range."},
+    "404": {"description": "There is no such collection, feature or release."},
 }
 _OTHERWISE: Mapping[str, dict[str, Any]] = {  # what the standard says of these parameters
     "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
@@ -416,7 +415,6 @@ async def list_collections(
 ) -> Response:
     """List the collections: estados, municipios and localidades."""
     builder = await _FeatureAnswer.begin(request, query, releases)
-    builder.check_modified()
     bounds = await tiles.bounds(builder.release)
     collections = [_describe(builder, name, bounds) for name in get_args(Collection)]
     return await builder.answer({"links": [builder.link("self", f"{OGC}/collections")], "collections": collections})
@@ -432,7 +430,6 @@ async def get_collection(
 ) -> Response:
     """Show the title, the extent and the links of a collection."""
     builder = await _FeatureAnswer.begin(request, query, releases)
-    builder.check_modified()
     return await builder.answer(_describe(builder, collection, await tiles.bounds(builder.release)))
 
 
@@ -468,7 +465,6 @@ async def list_locality_features(
     Follow the link `next` to read all of them: each comes once, even if another release is published meanwhile.
     """
     builder = await _FeatureAnswer.begin(request, query, releases)
-    builder.check_modified()
     found = await _find_localities(positions, builder.release, query)
     page, last = query.page_of(found)
     count, features = await list_lines(database, builder.release, page, "geojson") if page else (0, b"")
@@ -496,8 +492,7 @@ async def get_locality_feature(
     positions: PositionsDep,
 ) -> Response:
     """Show a locality as GeoJSON."""
-    builder = await _FeatureAnswer.begin(request, query, releases)
-    builder.check_modified(exists=False)
+    builder = await _FeatureAnswer.begin(request, query, releases, exists=False)
     found = await positions.get(builder.release, LocalityFilters(cvegeo=format_key("localidad", id)))
     if not found:
         return await refuse_unknown(repository, localities, builder.release, id)
@@ -517,7 +512,6 @@ async def list_area_features(
 ) -> Response:
     """List estados, or municipios, as GeoJSON, sorted by id: points, since the catalogue has no outlines."""
     builder = await _FeatureAnswer.begin(request, query, releases)
-    builder.check_modified()
     areas = await _list_areas(repository, builder.release, collection, query.estado_id)
     if boxes := query.boxes:
         points = await _locate(repository, builder.release, collection, areas)
@@ -538,8 +532,7 @@ async def get_area_feature(
     repository: RepositoryDep,
 ) -> Response:
     """Show an estado or a municipio as GeoJSON."""
-    builder = await _FeatureAnswer.begin(request, query, releases)
-    builder.check_modified(exists=False)
+    builder = await _FeatureAnswer.begin(request, query, releases, exists=False)
     estado_id = id if collection == "estados" else state_of(id)
     area = (await _list_areas(repository, builder.release, collection, estado_id)).get(id)
     if area is None:

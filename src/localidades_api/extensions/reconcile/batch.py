@@ -24,7 +24,7 @@ from localidades_api.extensions.reconcile.schemas import (
     ReconciliationQuery,
     ReconciliationResult,
 )
-from localidades_api.extensions.reconcile.vocabulary import ALIASES, COMPARED, PROPERTIES, TYPES, known_kind, named_type
+from localidades_api.extensions.reconcile.vocabulary import ALIASES, COMPARED, NAMED_TYPES, PROPERTIES, TYPES
 from localidades_api.name_indexes.open_indexes import NameIndexes
 from localidades_api.names.faults import NameFault
 from localidades_api.names.index import NameIndex
@@ -88,9 +88,9 @@ def _kinds(query: ReconciliationQuery) -> list[PlaceKind]:
     """Return the types of a query: localidad by default, none if it requires several at once."""
     kinds: list[PlaceKind] = []
     for name in dict.fromkeys(query.types):
-        if (kind := known_kind(name)) is None:
+        if name not in TYPES:
             raise QueryError(f"type: {_shown(name)} is unknown; use {', '.join(TYPES)}.")
-        kinds.append(kind)
+        kinds += (kind for kind in TYPES if kind == name)
     kinds = kinds or ["localidad"]
     return kinds if len(kinds) == 1 or query.type_strict != "all" else []
 
@@ -243,7 +243,7 @@ def _describe(kind: PlaceKind, one: Candidate, query: CandidateQuery, *, is_matc
         name=one.label,
         score=one.score,
         match=is_match,
-        type=[named_type(kind)],
+        type=[NAMED_TYPES[kind]],
         features=[*_features(one.faults), *(Feature(id=name, value=False) for name in query.unused)],
     )
 

@@ -1,12 +1,10 @@
 """Entities of reconciliation: suggestions while somebody types, properties, pages and previews."""
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field, model_validator
 from pydantic_core import to_json
 from sqlalchemy import Row
@@ -14,11 +12,11 @@ from starlette.responses import Response
 
 from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import LanguageParam, StrictQuery
-from localidades_api.api.problems import ProblemPage, problem_page, problem_response
+from localidades_api.api.problems import ProblemPage
 from localidades_api.api.responses import NO_KEY, REVALIDATED, header, problem
 from localidades_api.api.services import NamesDep, ReleasesDep, RepositoryDep, Services, services_of
 from localidades_api.catalogue.filters import MAX_TEXT_LENGTH, Omittable
-from localidades_api.catalogue.keys import FOLDERS, KeyOfPlace, PlaceKind, format_key
+from localidades_api.catalogue.keys import KIND_BY_DIGITS, KINDS, KeyOfPlace, PlaceKind, format_key
 from localidades_api.catalogue.messages import whole_number
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities, municipalities, states
@@ -28,11 +26,10 @@ from localidades_api.errors import GoneError, LocalidadesError
 from localidades_api.extensions.reconcile.schemas import Described, ProposedProperties, SuggestedEntity
 from localidades_api.extensions.reconcile.vocabulary import (
     FETCHED,
+    NAMED_TYPES,
     PROPERTIES,
     TYPES,
     beginning_with,
-    kind_of,
-    named_type,
 )
 from localidades_api.html.renderer import HTML, JSON, View
 from localidades_api.http.headers import VARY_BY_LANGUAGE
@@ -133,7 +130,7 @@ async def propose_properties(query: Annotated[ProposeQuery, Query()]) -> Respons
 
 def _describe(one: Suggested) -> SuggestedEntity:
     key = format_key(one.kind, one.id)
-    type_ = named_type(one.kind)
+    type_ = NAMED_TYPES[one.kind]
     return SuggestedEntity(id=key, name=one.label, description=f"{type_.name}, {key}", notable=[type_])
 
 
@@ -147,26 +144,6 @@ _TABLES = {"localidad": localities, "municipio": municipalities, "estado": state
 _FRAMEABLE = HTML.headers["Content-Security-Policy"].replace("frame-ancestors 'none'", "frame-ancestors *")
 
 
-class FramedRoute(APIRoute):
-    """A route whose problems are pages that fit into the same frame."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the handler of a request, as FastAPI's guide on custom routes does."""
-        handle = super().get_route_handler()
-
-        async def handle_in_frame(request: Request) -> Response:
-            try:
-                return await handle(request)
-            except (LocalidadesError, RequestValidationError) as error:
-                page = await problem_page(request, error, _describe_problem)
-                return problem_response(request.scope, error, page)
-
-        return handle_in_frame
-
-
-framed = APIRouter(route_class=FramedRoute)
-
-
 class EntityQuery(StrictQuery):
     """The parameters of an entity's page."""
 
@@ -177,6 +154,11 @@ class EntityQuery(StrictQuery):
             examples=["010010001"],
         ),
     ]
+
+    @property
+    def kind(self) -> PlaceKind:
+        """The type of the entity."""
+        return KIND_BY_DIGITS[len(self.id)]
 
 
 class PreviewQuery(EntityQuery):
@@ -197,10 +179,10 @@ class PreviewQuery(EntityQuery):
 )
 async def view_entity(query: Annotated[EntityQuery, Query()]) -> Response:
     """Redirect to the page of a localidad, municipio or estado."""
-    return Response(status_code=307, headers={"Location": f"../../{FOLDERS[_kind(query.id)]}/{int(query.id)}/"})
+    return Response(status_code=307, headers={"Location": f"../../{KINDS[query.kind].plural}/{int(query.id)}/"})
 
 
-@framed.get(
+@router.get(
     "/preview/",
     summary="Preview entity",
     response_class=Response,
@@ -215,7 +197,7 @@ async def preview_entity(
     request: Request, query: Annotated[PreviewQuery, Query()], releases: ReleasesDep, repository: RepositoryDep
 ) -> Response:
     """Show an entity on a small HTML page, which other sites may show in a frame."""
-    release, kind, id_ = await releases.current(), _kind(query.id), int(query.id)
+    release, kind, id_ = await releases.current(), query.kind, int(query.id)
     row = await _get(repository, release, kind, id_)
     if row is None:
         return await refuse_unknown(repository, _TABLES[kind], release, id_)
@@ -226,20 +208,20 @@ async def preview_entity(
         root=root_of(request.scope),
         release=release,
         language=query.lang or preferred_language(request.headers),
-        context={"key": query.id, "kind": kind, "target": f"../../{FOLDERS[kind]}/{id_}/"},
+        context={"key": query.id, "kind": kind, "target": f"../../{KINDS[kind].plural}/{id_}/"},
     )
     own = {"Content-Security-Policy": _FRAMEABLE, **VARY_BY_LANGUAGE, "Cache-Control": "no-cache"}
     headers = {**HTML.headers, **own, "Catalogue-Release": release.name}
     return Response(HTML.render(view), headers=headers)
 
 
-async def _describe_problem(request: Request, error: LocalidadesError) -> ProblemPage:
+async def describe_preview_problem(request: Request, error: LocalidadesError) -> ProblemPage:
     """Return the page for a problem with a preview, which fits into the same frame."""
     context: Mapping[str, Any] = {}
     if isinstance(error, GoneError):
         key = request.query_params["id"]
         with suppress(LocalidadesError):  # only the problem, if the database does not answer
-            context = await _describe_withdrawn(services_of(request), error, _kind(key), int(key))
+            context = await _describe_withdrawn(services_of(request), error, KIND_BY_DIGITS[len(key)], int(key))
     return ProblemPage(
         "reconcile/preview_problem.html", context=context, headers={"Content-Security-Policy": _FRAMEABLE}
     )
@@ -260,16 +242,10 @@ async def _describe_withdrawn(services: Services, error: GoneError, kind: PlaceK
         **({"name": row.nombre} if row else {}),
         "kind": kind,
         "successors": [
-            {"key": format_key(kind, successor), "label": label, "path": f"{FOLDERS[kind]}/{successor}/"}
+            {"key": format_key(kind, successor), "label": label, "path": f"{KINDS[kind].plural}/{successor}/"}
             for successor, label in successors
         ],
     }
-
-
-def _kind(key: str) -> PlaceKind:
-    kind = kind_of(key)
-    assert kind, key  # noqa: S101  # the parameter has a pattern
-    return kind
 
 
 async def _get(repository: CatalogueRepository, release: Release, kind: PlaceKind, id_: int) -> Row[Any] | None:
@@ -278,6 +254,3 @@ async def _get(repository: CatalogueRepository, release: Release, kind: PlaceKin
     if kind == "municipio":
         return await repository.get_municipality(release, id_)
     return await repository.get_state(release, id_)
-
-
-router.include_router(framed)

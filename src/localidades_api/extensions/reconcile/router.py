@@ -17,7 +17,7 @@ from localidades_api.api.public_address import requested_base
 from localidades_api.api.responses import ERRORS, OF_RELEASE, REVALIDATED, Responses, problem
 from localidades_api.api.services import NamesDep, ReleasesDep, RepositoryDep
 from localidades_api.catalogue.filters import Omittable
-from localidades_api.catalogue.keys import PlaceKind, format_key
+from localidades_api.catalogue.keys import KIND_BY_DIGITS, PlaceKind, format_key
 from localidades_api.catalogue.messages import describe_fault, describe_place, plain_name, refuse_parameter
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries.catalogue import CatalogueRepository
@@ -43,7 +43,7 @@ from localidades_api.extensions.reconcile.schemas import (
     SuggestServices,
     ViewService,
 )
-from localidades_api.extensions.reconcile.vocabulary import ENTITIES, FETCHED, PROPERTIES, TYPES, kind_of, named_type
+from localidades_api.extensions.reconcile.vocabulary import ENTITIES, FETCHED, NAMED_TYPES, PROPERTIES, TYPES
 from localidades_api.html.renderer import JSON
 from localidades_api.http.body import read_body
 from localidades_api.name_indexes.open_indexes import NameIndexes
@@ -266,7 +266,7 @@ async def extend(repository: CatalogueRepository, release: Release, query: Exten
         raise InvalidParametersError([("extend", f"There is no property {', '.join(unknown)}.")])
     keys: dict[PlaceKind, list[int]] = defaultdict(list)
     for key in query.ids:
-        if kind := kind_of(key):
+        if (kind := KIND_BY_DIGITS.get(len(key))) and key.isascii() and key.isdecimal():
             keys[kind].append(int(key))
     rows: dict[str, _Cells] = {key: {id_: [] for id_ in ids_of_columns} for key in query.ids}
     for kind, ids in keys.items():
@@ -290,8 +290,9 @@ async def _fetch(
 
 
 def _column(id_: str) -> ExtensionColumn:
-    type_ = named_type(ENTITIES[id_]) if id_ in ENTITIES else None
-    return ExtensionColumn(id=id_, name=PROPERTIES[id_].name, type=type_)
+    return ExtensionColumn(
+        id=id_, name=PROPERTIES[id_].name, type=NAMED_TYPES[ENTITIES[id_]] if id_ in ENTITIES else None
+    )
 
 
 def _cell(id_: str, record: Mapping[str, Any]) -> Sequence[Mapping[str, str | int | float]]:
@@ -300,6 +301,4 @@ def _cell(id_: str, record: Mapping[str, Any]) -> Sequence[Mapping[str, str | in
         return []
     if id_ in ENTITIES:
         return [{"id": format_key(ENTITIES[id_], record[f"{id_}_id"]), "name": value}]
-    if isinstance(value, str):
-        return [{"str": value}]
-    return [{"int" if isinstance(value, int) else "float": value}]
+    return [{type(value).__name__: value}]  # `str`, `int`, `float` or `bool`, as the protocol names them

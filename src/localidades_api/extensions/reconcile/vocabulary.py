@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from localidades_api.catalogue.columns import ATTRIBUTES, COLUMNS
 from localidades_api.catalogue.folding import fold
-from localidades_api.catalogue.keys import KIND_BY_DIGITS, PlaceKind
+from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.extensions.reconcile.schemas import Described, Named
 
 TYPES: Mapping[PlaceKind, Described] = {
@@ -20,7 +20,7 @@ TYPES: Mapping[PlaceKind, Described] = {
         id="estado", name="Estado (state)", description="One of the 32 federal entities, with a key of two digits."
     ),
 }
-_NAMED_TYPES: Mapping[PlaceKind, Named] = {kind: Named(id=one.id, name=one.name) for kind, one in TYPES.items()}
+NAMED_TYPES: Mapping[PlaceKind, Named] = {kind: Named(id=one.id, name=one.name) for kind, one in TYPES.items()}
 
 # The meanings of properties that entities of several types have, or whose values are entities.
 _MEANINGS: Mapping[str, str] = {
@@ -51,10 +51,7 @@ FETCHED: Mapping[PlaceKind, Sequence[str]] = {
     "municipio": ("id", "cvegeo", "clave", "nombre", "localidades", *_OF_ESTADO),
     "estado": ("id", "cvegeo", "clave", "nombre", "abreviatura"),
 }
-ENTITIES: Mapping[str, PlaceKind] = {
-    "municipio": "municipio",
-    "estado": "estado",
-}  # properties whose values are entities
+ENTITIES: Mapping[str, PlaceKind] = {"municipio": "municipio", "estado": "estado"}  # properties with entities as values
 # Compared in addition to the name.
 COMPARED: Mapping[PlaceKind, Sequence[str]] = {
     "localidad": ("municipio", "estado", "latitud", "longitud", "ambito", "cvegeo", "clave"),
@@ -73,21 +70,6 @@ ALIASES: Mapping[str, str] = {
     "estado_abreviatura": "estado",
 }
 _COMPARED = {id_ for ids in COMPARED.values() for id_ in ids}
-
-
-def kind_of(key: str) -> PlaceKind | None:
-    """Return the type of entity that has such a key; None if it isn't a key."""
-    return KIND_BY_DIGITS.get(len(key)) if key.isascii() and key.isdecimal() else None
-
-
-def named_type(kind: PlaceKind) -> Named:
-    """Return the type of a candidate."""
-    return _NAMED_TYPES[kind]
-
-
-def known_kind(name: str) -> PlaceKind | None:
-    """Return the type with this id, or None."""
-    return next((kind for kind in TYPES if kind == name), None)
 
 
 def beginning_with(prefix: str, items: Iterable[Described]) -> list[Described]:

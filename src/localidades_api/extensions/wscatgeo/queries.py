@@ -16,7 +16,6 @@ from localidades_api.catalogue.keys import (
 )
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
-from localidades_api.database.queries.downloads import escaped
 from localidades_api.database.queries.places import has_localities
 
 Version = Literal["v1", "v2"]
@@ -179,7 +178,7 @@ async def _list(
         text(
             f"""
             SELECT count(*) AS quantity, coalesce(string_agg(row, ',' ORDER BY id), '') AS members
-              FROM (SELECT area.id, {escaped(_ROWS[version, level])} AS row
+              FROM (SELECT area.id, {_ROWS[version, level]} AS row
                       FROM {_FROM[level]} AND {condition}
                      LIMIT {MAX_FOUND + 1}) AS rows
             """

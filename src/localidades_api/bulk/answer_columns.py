@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
-from localidades_api.bulk.rows import Answer
+from localidades_api.bulk.input_rows import Answer
 from localidades_api.catalogue.columns import COLUMNS
 from localidades_api.catalogue.keys import format_key
 from localidades_api.languages.match_words import name_fault, name_outcome

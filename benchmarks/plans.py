@@ -64,7 +64,7 @@ async def _explain(url: str, targets: Mapping[str, Sequence[str]]) -> list[Plan]
     trees: dict[str, str] = {}
     app = create_app(Settings(database_url=SecretStr(url), page_cache_bytes=0))
     async with app.router.lifespan_context(app):
-        event.listen(app.state.database.engine.sync_engine, "connect", listen)
+        event.listen(app.state.services.database.engine.sync_engine, "connect", listen)
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
             for group, asked in targets.items():
                 for target in asked:

@@ -68,7 +68,6 @@ async def _lifespan(
             stack.push_async_callback(cache.close)
         poller = ReleasePoller(services.releases, services.pages, services.positions, services.names, services.tiles)
         sampler = Sampler(database.gauges, services.pages.gauges, services.releases.gauges)
-        app.state.database = database
         app.state.services = services
         app.state.response_cache = ResponseCache(
             services.releases, MAX_RESPONSE_BYTES if settings.page_cache_bytes else 0

@@ -125,7 +125,7 @@ async def test_requests_for_unknown_releases_share_a_statement(seeded_database: 
         def note(connection: Connection, cursor: object, statement: str, *rest: object) -> None:  # noqa: ARG001  # an event's
             asked.append(statement)
 
-        event.listen(app.state.database.engine.sync_engine, "before_cursor_execute", note)
+        event.listen(app.state.services.database.engine.sync_engine, "before_cursor_execute", note)
         requests = (client.get(f"{LOCALIDADES}?release=none-{number}") for number in range(50))
         assert {answer.status_code for answer in await asyncio.gather(*requests)} == {404}
         assert (await client.get(f"{LOCALIDADES}?release=none-0")).status_code == 404

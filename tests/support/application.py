@@ -127,7 +127,7 @@ def recorded_statements(app: FastAPI) -> Iterator[list[str]]:
     """Collect the SQL that the application sends, except for statements that look up releases."""
     statements: list[str] = []
 
-    url = app.state.database.engine.url
+    url = app.state.services.database.engine.url
 
     def record(connection: Connection, cursor: object, statement: str, *rest: object) -> None:  # noqa: ARG001  # an event's
         is_for_releases = "current_release" in statement or statement.startswith("SELECT releases.id")

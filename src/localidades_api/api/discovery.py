@@ -16,7 +16,7 @@ from starlette.responses import Response
 from localidades_api.api.dataset import DATA_PACKAGE
 from localidades_api.api.extension import DOCS, OPENAPI, Extension
 from localidades_api.api.public_address import base_of
-from localidades_api.api.services import ServicesDep
+from localidades_api.api.services import ReleasesDep, RepositoryDep
 from localidades_api.errors import NotFoundError
 from localidades_api.html.guides import GUIDES
 from localidades_api.http.caching import CACHE_CONTROL
@@ -56,14 +56,14 @@ async def get_robots(request: Request) -> Response:
 
 
 @router.get("/sitemap.xml")
-async def get_sitemap(request: Request, services: ServicesDep) -> Response:
+async def get_sitemap(request: Request, releases: ReleasesDep, repository: RepositoryDep) -> Response:
     """List the pages, the estados and the municipios, from which every locality can be reached.
 
     Crawlers may accept anything, and get the pages only by `format=api`.
     """
-    release = await services.releases.current()
-    states = await services.repository.list_states(release)
-    municipalities = await services.repository.list_municipalities(release, None)
+    release = await releases.current()
+    states = await repository.list_states(release)
+    municipalities = await repository.list_municipalities(release, None)
     negotiated = [
         *_PAGES,
         MAP_PAGE,
@@ -101,9 +101,9 @@ async def get_api_catalog(request: Request) -> Response:
 
 
 @router.get("/llms.txt")
-async def get_llms(request: Request, services: ServicesDep) -> Response:
+async def get_llms(request: Request, releases: ReleasesDep) -> Response:
     """Describe the service and its look-ups to assistants (llmstxt.org)."""
-    release, base = await services.releases.current(), base_of(request)
+    release, base = await releases.current(), base_of(request)
     beside = "\n".join(one.summary.format(base=base) for one in _extensions(request) if one.summary)
     text = f"""# Localidades de México
 

@@ -25,7 +25,8 @@ from localidades_api.api.params import ReleaseParam, ReleaseQuery, StrictQuery, 
 from localidades_api.api.problems import describe_faults
 from localidades_api.api.public_address import requested_base
 from localidades_api.api.responses import answer_without_release
-from localidades_api.api.services import Services, ServicesDep
+from localidades_api.api.services import DatabaseDep, PositionsDep, ReleasesDep, RepositoryDep, TilesDep
+from localidades_api.caches.positions import PositionCache
 from localidades_api.catalogue.attribution import TERMS
 from localidades_api.catalogue.filters import ColumnFilters, LocalityFilters, Omittable, StateParam
 from localidades_api.catalogue.keys import format_key, state_of
@@ -35,6 +36,7 @@ from localidades_api.catalogue.pagination import PAGE_SIZE
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities, municipalities, states
 from localidades_api.database.queries.areas import list_largest_seats, list_seats
+from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.database.queries.downloads import list_lines
 from localidades_api.downloads.chunks import check_whole
 from localidades_api.errors import InvalidParametersError, NotAcceptableError
@@ -44,6 +46,7 @@ from localidades_api.http.documents import respond_with_document
 from localidades_api.http.headers import VARY_BY_CODING
 from localidades_api.http.negotiation import CODINGS, choose_coding, compress
 from localidades_api.http.paths import PREFIX
+from localidades_api.releases.tracker import ReleaseTracker
 
 OGC = "/ogc"
 MAX_LIMIT = 10_000  # features of a page, 5 MB
@@ -71,7 +74,6 @@ class InvalidOgcParametersError(InvalidParametersError):
     """Parameters that are refused with the status that the standard wants (OGC 17-069r4, 7.13 and 7.14)."""
 
     status = 400
-    title = "Bad Request"
     slug = "invalid-ogc-parameters"
     meaning = "A query parameter of OGC API - Features is unknown, repeated, not UTF-8, or out of range."
     remedy = InvalidParametersError.remedy
@@ -231,9 +233,11 @@ class _FeatureAnswer:
     release: Release
 
     @classmethod
-    async def begin(cls, request: Request, query: CollectionQuery, services: Services, *, exists: bool = True) -> Self:
+    async def begin(
+        cls, request: Request, query: CollectionQuery, releases: ReleaseTracker, *, exists: bool = True
+    ) -> Self:
         """Choose the release; raise NotFoundError if there is none, or as `check_modified` does."""
-        answer = cls(request, query, await services.release(query.release))
+        answer = cls(request, query, await releases.get(query.release))
         answer.check_modified(exists=exists)
         return answer
 
@@ -297,10 +301,10 @@ class _FeatureAnswer:
 
 @router.get("/")
 async def show_landing_page(
-    request: Request, query: Annotated[ReleaseQuery, Query()], services: ServicesDep
+    request: Request, query: Annotated[ReleaseQuery, Query()], releases: ReleasesDep
 ) -> Response:
     """Show what OGC API - Features offers: QGIS and GDAL need only this address."""
-    builder = _FeatureAnswer(request, query, await services.release(query.release))
+    builder = _FeatureAnswer(request, query, await releases.get(query.release))
     if _wants_html(query, request):
         collections = [{"id": name, "title": title, "description": said} for name, (title, said) in _TITLES.items()]
         page = {"collections": collections}
@@ -398,20 +402,20 @@ def _parameters(query: type[CollectionQuery | ReleaseQuery]) -> Iterator[dict[st
 
 @router.get("/conformance")
 async def list_conformance_classes(
-    request: Request, query: Annotated[CollectionQuery, Query()], services: ServicesDep
+    request: Request, query: Annotated[CollectionQuery, Query()], releases: ReleasesDep
 ) -> Response:
     """List the parts of the standard that the service conforms to."""
-    builder = await _FeatureAnswer.begin(request, query, services)
+    builder = await _FeatureAnswer.begin(request, query, releases)
     return await builder.answer({"conformsTo": _CONFORMANCE})
 
 
 @router.get("/collections")
 async def list_collections(
-    request: Request, query: Annotated[CollectionQuery, Query()], services: ServicesDep
+    request: Request, query: Annotated[CollectionQuery, Query()], releases: ReleasesDep, tiles: TilesDep
 ) -> Response:
     """List the collections: estados, municipios and localidades."""
-    builder = await _FeatureAnswer.begin(request, query, services)
-    bounds = await services.tiles.bounds(builder.release)
+    builder = await _FeatureAnswer.begin(request, query, releases)
+    bounds = await tiles.bounds(builder.release)
     collections = [_describe(builder, name, bounds) for name in get_args(Collection)]
     return await builder.answer({"links": [builder.link("self", f"{OGC}/collections")], "collections": collections})
 
@@ -421,11 +425,12 @@ async def get_collection(
     request: Request,
     collection: Annotated[Collection, Path()],
     query: Annotated[CollectionQuery, Query()],
-    services: ServicesDep,
+    releases: ReleasesDep,
+    tiles: TilesDep,
 ) -> Response:
     """Show the title, the extent and the links of a collection."""
-    builder = await _FeatureAnswer.begin(request, query, services)
-    return await builder.answer(_describe(builder, collection, await services.tiles.bounds(builder.release)))
+    builder = await _FeatureAnswer.begin(request, query, releases)
+    return await builder.answer(_describe(builder, collection, await tiles.bounds(builder.release)))
 
 
 def _describe(builder: _FeatureAnswer, name: Collection, bounds: Box | None) -> dict[str, Any]:
@@ -449,27 +454,31 @@ def _describe(builder: _FeatureAnswer, name: Collection, bounds: Box | None) -> 
 
 @router.get("/collections/localidades/items")
 async def list_locality_features(
-    request: Request, query: Annotated[LocalityFeaturesQuery, Query()], services: ServicesDep
+    request: Request,
+    query: Annotated[LocalityFeaturesQuery, Query()],
+    releases: ReleasesDep,
+    positions: PositionsDep,
+    database: DatabaseDep,
 ) -> Response:
     """List localities as GeoJSON, sorted by clave, then id; those without coordinates have no geometry.
 
     Follow the link `next` to read all of them: each comes once, even if another release is published meanwhile.
     """
-    builder = await _FeatureAnswer.begin(request, query, services)
-    positions = await _find_localities(services, builder.release, query)
-    page, last = query.page_of(positions)
-    count, features = await list_lines(services.database, builder.release, page, "geojson") if page else (0, b"")
+    builder = await _FeatureAnswer.begin(request, query, releases)
+    found = await _find_localities(positions, builder.release, query)
+    page, last = query.page_of(found)
+    count, features = await list_lines(database, builder.release, page, "geojson") if page else (0, b"")
     check_whole(count, page)
-    return await builder.answer_page("localidades", len(positions), count, features, last)
+    return await builder.answer_page("localidades", len(found), count, features, last)
 
 
-async def _find_localities(services: Services, release: Release, query: LocalityFeaturesQuery) -> Sequence[int]:
+async def _find_localities(positions: PositionCache, release: Release, query: LocalityFeaturesQuery) -> Sequence[int]:
     """Return the positions of what the filters select, in order."""
     chosen = query.model_dump(include=set(ColumnFilters.model_fields))
     if not query.boxes:
-        return await services.positions.get(release, LocalityFilters(**chosen))
+        return await positions.get(release, LocalityFilters(**chosen))
     within = [LocalityFilters(**chosen, bbox=",".join(f"{side:.9f}" for side in box)) for box in query.boxes]
-    found = [await services.positions.get(release, filters) for filters in within]
+    found = [await positions.get(release, filters) for filters in within]
     return found[0] if len(found) == 1 else sorted(set().union(*found))
 
 
@@ -478,31 +487,37 @@ async def get_locality_feature(
     request: Request,
     id: _LocalityId,  # noqa: A002  # the parameter's name on the wire
     query: Annotated[CollectionQuery, Query()],
-    services: ServicesDep,
+    releases: ReleasesDep,
+    repository: RepositoryDep,
+    positions: PositionsDep,
 ) -> Response:
     """Show a locality as GeoJSON."""
-    builder = await _FeatureAnswer.begin(request, query, services, exists=False)
-    positions = await services.positions.get(builder.release, LocalityFilters(cvegeo=format_key("localidad", id)))
-    if not positions:
-        return await refuse_unknown(services, localities, builder.release, id)
+    builder = await _FeatureAnswer.begin(request, query, releases, exists=False)
+    found = await positions.get(builder.release, LocalityFilters(cvegeo=format_key("localidad", id)))
+    if not found:
+        return await refuse_unknown(repository, localities, builder.release, id)
     builder.check_modified()
-    count, feature = await list_lines(services.database, builder.release, positions, "geojson")
-    check_whole(count, positions)
+    count, feature = await list_lines(repository.database, builder.release, found, "geojson")
+    check_whole(count, found)
     return await builder.answer_feature("localidades", id, feature)
 
 
 @router.get("/collections/{collection}/items")
 async def list_area_features(
-    request: Request, collection: _AreaParam, query: Annotated[AreaFeaturesQuery, Query()], services: ServicesDep
+    request: Request,
+    collection: _AreaParam,
+    query: Annotated[AreaFeaturesQuery, Query()],
+    releases: ReleasesDep,
+    repository: RepositoryDep,
 ) -> Response:
     """List estados, or municipios, as GeoJSON, sorted by id: points, since the catalogue has no outlines."""
-    builder = await _FeatureAnswer.begin(request, query, services)
-    areas = await _list_areas(services, builder.release, collection, query.estado_id)
+    builder = await _FeatureAnswer.begin(request, query, releases)
+    areas = await _list_areas(repository, builder.release, collection, query.estado_id)
     if boxes := query.boxes:
-        points = await _locate(services, builder.release, collection, areas)
+        points = await _locate(repository, builder.release, collection, areas)
         areas = {id_: area for id_, area in areas.items() if _is_within(points.get(id_), boxes)}
     page, last = query.page_of(sorted(areas))
-    points = await _locate(services, builder.release, collection, page)
+    points = await _locate(repository, builder.release, collection, page)
     features = b",\n".join(_feature(id_, points.get(id_), areas[id_]) for id_ in page)
     return await builder.answer_page(collection, len(areas), len(page), features, last)
 
@@ -513,27 +528,28 @@ async def get_area_feature(
     collection: _AreaParam,
     id: _AreaId,  # noqa: A002  # the parameter's name on the wire
     query: Annotated[CollectionQuery, Query()],
-    services: ServicesDep,
+    releases: ReleasesDep,
+    repository: RepositoryDep,
 ) -> Response:
     """Show an estado or a municipio as GeoJSON."""
-    builder = await _FeatureAnswer.begin(request, query, services, exists=False)
+    builder = await _FeatureAnswer.begin(request, query, releases, exists=False)
     estado_id = id if collection == "estados" else state_of(id)
-    area = (await _list_areas(services, builder.release, collection, estado_id)).get(id)
+    area = (await _list_areas(repository, builder.release, collection, estado_id)).get(id)
     if area is None:
         table = states if collection == "estados" else municipalities
-        return await refuse_unknown(services, table, builder.release, id)
+        return await refuse_unknown(repository, table, builder.release, id)
     builder.check_modified()
-    points = await _locate(services, builder.release, collection, [id])
+    points = await _locate(repository, builder.release, collection, [id])
     return await builder.answer_feature(collection, id, _feature(id, points.get(id), area))
 
 
 async def _list_areas(
-    services: Services, release: Release, collection: Area, estado_id: int | None
+    repository: CatalogueRepository, release: Release, collection: Area, estado_id: int | None
 ) -> dict[int, dict[str, Any]]:
     """Return the properties of every area of a collection, or those in an estado, by id."""
     named = {
         one.id: {"cve_ent": one.clave, "estado": one.nombre, "estado_abreviatura": one.abreviatura}
-        for one in await services.repository.list_states(release)
+        for one in await repository.list_states(release)
         if estado_id in {None, one.id}
     }
     if collection == "estados":
@@ -551,16 +567,16 @@ async def _list_areas(
             "estado_id": one.estado_id,
             **named[one.estado_id],
         }
-        for one in await services.repository.list_municipalities(release, estado_id)
+        for one in await repository.list_municipalities(release, estado_id)
     }
 
 
 async def _locate(
-    services: Services, release: Release, collection: Area, ids: Iterable[int]
+    repository: CatalogueRepository, release: Release, collection: Area, ids: Iterable[int]
 ) -> dict[int, tuple[float, float]]:
     """Return the longitude and latitude of these areas, as far as they are known."""
     list_points = list_largest_seats if collection == "estados" else list_seats
-    found = await list_points(services.database, release, list(ids))
+    found = await list_points(repository.database, release, list(ids))
     return {seat.id: (seat.longitud, seat.latitud) for seat in found if None not in (seat.longitud, seat.latitud)}
 
 

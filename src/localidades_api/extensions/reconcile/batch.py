@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from localidades_api.api.services import Services
 from localidades_api.catalogue.degrees import is_in_mexico, read_point
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import PlaceKind, format_key, locality_of_ageb, read_written_key
@@ -26,6 +25,7 @@ from localidades_api.extensions.reconcile.schemas import (
     ReconciliationResult,
 )
 from localidades_api.extensions.reconcile.vocabulary import ALIASES, COMPARED, NAMED_TYPES, PROPERTIES, TYPES
+from localidades_api.name_indexes.open_indexes import NameIndexes
 from localidades_api.names.faults import NameFault
 from localidades_api.names.index import NameIndex
 from localidades_api.names.places import MAX_TEXT
@@ -160,10 +160,10 @@ _YIELD_INTERVAL = 0.005  # seconds after which a batch lets other requests of th
 _Reading = tuple[Sequence[Candidate], int | None]
 
 
-async def answer_batch(services: Services, release: Release, batch: Mapping[str, object]) -> dict[str, Any]:
+async def answer_batch(indexes: NameIndexes, release: Release, batch: Mapping[str, object]) -> dict[str, Any]:
     """Return the result of each query; raise SearchUnavailableError without an index of names."""
     results = {}
-    async with services.names.using(release) as names:
+    async with indexes.using(release) as names:
         until = time.monotonic() + _YIELD_INTERVAL
         for key, content in batch.items():
             answering = _answer(names, content)

@@ -14,13 +14,14 @@ from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import LanguageParam, StrictQuery
 from localidades_api.api.problems import ProblemPage
 from localidades_api.api.responses import NO_KEY, REVALIDATED, header, problem
-from localidades_api.api.services import Services, ServicesDep, get_services
+from localidades_api.api.services import NamesDep, ReleasesDep, RepositoryDep, Services, services_of
 from localidades_api.catalogue.filters import MAX_TEXT_LENGTH, Omittable
 from localidades_api.catalogue.keys import KIND_BY_DIGITS, KINDS, KeyOfPlace, PlaceKind, format_key
 from localidades_api.catalogue.messages import whole_number
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities, municipalities, states
 from localidades_api.database.queries.areas import list_successor_municipalities
+from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.errors import GoneError, LocalidadesError
 from localidades_api.extensions.reconcile.schemas import Described, ProposedProperties, SuggestedEntity
 from localidades_api.extensions.reconcile.vocabulary import (
@@ -93,14 +94,14 @@ class SuggestedItems(BaseModel):
 
 
 @router.get("/suggest/entity/", summary="Suggest entities", response_model=SuggestedEntities, responses=REVALIDATED)
-async def suggest_entities(query: Annotated[PrefixQuery, Query()], services: ServicesDep) -> Response:
+async def suggest_entities(query: Annotated[PrefixQuery, Query()], releases: ReleasesDep, names: NamesDep) -> Response:
     """Suggest localidades, municipios and estados for a partly typed name, the likeliest first."""
-    release = await services.release(None, by_name=True)
-    names = await services.names.get(release)
+    release = await releases.current(for_search=True)
+    index = await names.get(release)
     kinds: Sequence[PlaceKind] = list(TYPES) if query.type is None else [query.type]
-    found = names.suggest(query.prefix, kinds=kinds, limit=_PAGE)
+    found = index.suggest(query.prefix, kinds=kinds, limit=_PAGE)
     if query.cursor:  # the order depends on how many are wanted: without care, pages would repeat some
-        more = names.suggest(query.prefix, kinds=kinds, limit=_MAX_CURSOR + _PAGE)
+        more = index.suggest(query.prefix, kinds=kinds, limit=_MAX_CURSOR + _PAGE)
         found = [*found, *(one for one in more if one not in found)][query.cursor : query.cursor + _PAGE]
     return _respond(SuggestedEntities(result=[_describe(one) for one in found]), {"Catalogue-Release": release.name})
 
@@ -192,12 +193,14 @@ async def view_entity(query: Annotated[EntityQuery, Query()]) -> Response:
         410: problem(GoneError("2012-06", 10010002), "An earlier release had the key, and the served one does not."),
     },
 )
-async def preview_entity(request: Request, query: Annotated[PreviewQuery, Query()], services: ServicesDep) -> Response:
+async def preview_entity(
+    request: Request, query: Annotated[PreviewQuery, Query()], releases: ReleasesDep, repository: RepositoryDep
+) -> Response:
     """Show an entity on a small HTML page, which other sites may show in a frame."""
-    release, kind, id_ = await services.release(None), query.kind, int(query.id)
-    row = await _get(services, release, kind, id_)
+    release, kind, id_ = await releases.current(), query.kind, int(query.id)
+    row = await _get(repository, release, kind, id_)
     if row is None:
-        return await refuse_unknown(services, _TABLES[kind], release, id_)
+        return await refuse_unknown(repository, _TABLES[kind], release, id_)
     view = View(
         "reconcile/preview.html",
         row.nombre,
@@ -218,7 +221,7 @@ async def describe_preview_problem(request: Request, error: LocalidadesError) ->
     if isinstance(error, GoneError):
         key = request.query_params["id"]
         with suppress(LocalidadesError):  # only the problem, if the database does not answer
-            context = await _describe_withdrawn(await get_services(request), error, KIND_BY_DIGITS[len(key)], int(key))
+            context = await _describe_withdrawn(services_of(request), error, KIND_BY_DIGITS[len(key)], int(key))
     return ProblemPage(
         "reconcile/preview_problem.html", context=context, headers={"Content-Security-Policy": _FRAMEABLE}
     )
@@ -226,8 +229,8 @@ async def describe_preview_problem(request: Request, error: LocalidadesError) ->
 
 async def _describe_withdrawn(services: Services, error: GoneError, kind: PlaceKind, id_: int) -> dict[str, Any]:
     """Return the last name of an entity, and its successors."""
-    release, last = await services.release(None), await services.releases.named(error.last_release)
-    row = await _get(services, last, kind, id_)
+    release, last = await services.releases.current(), await services.releases.named(error.last_release)
+    row = await _get(services.repository, last, kind, id_)
     successors = []
     if kind == "localidad" and error.successor:
         if found := await services.repository.get_locality(release, error.successor):
@@ -245,9 +248,9 @@ async def _describe_withdrawn(services: Services, error: GoneError, kind: PlaceK
     }
 
 
-async def _get(services: Services, release: Release, kind: PlaceKind, id_: int) -> Row[Any] | None:
+async def _get(repository: CatalogueRepository, release: Release, kind: PlaceKind, id_: int) -> Row[Any] | None:
     if kind == "localidad":
-        return await services.repository.get_locality(release, id_)
+        return await repository.get_locality(release, id_)
     if kind == "municipio":
-        return await services.repository.get_municipality(release, id_)
-    return await services.repository.get_state(release, id_)
+        return await repository.get_municipality(release, id_)
+    return await repository.get_state(release, id_)

@@ -15,11 +15,12 @@ from localidades_api import __version__
 from localidades_api.api.params import StrictQuery, check_request
 from localidades_api.api.public_address import requested_base
 from localidades_api.api.responses import ERRORS, OF_RELEASE, REVALIDATED, Responses, problem
-from localidades_api.api.services import Services, ServicesDep
+from localidades_api.api.services import NamesDep, ReleasesDep, RepositoryDep
 from localidades_api.catalogue.filters import Omittable
 from localidades_api.catalogue.keys import KIND_BY_DIGITS, PlaceKind, format_key
 from localidades_api.catalogue.messages import describe_fault, describe_place, plain_name, refuse_parameter
 from localidades_api.catalogue.schemas import Release
+from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.database.queries.downloads import list_records_with_keys
 from localidades_api.errors import (
     ContentTooLargeError,
@@ -45,6 +46,8 @@ from localidades_api.extensions.reconcile.schemas import (
 from localidades_api.extensions.reconcile.vocabulary import ENTITIES, FETCHED, NAMED_TYPES, PROPERTIES, TYPES
 from localidades_api.html.renderer import JSON
 from localidades_api.http.body import read_body
+from localidades_api.name_indexes.open_indexes import NameIndexes
+from localidades_api.releases.tracker import ReleaseTracker
 
 MAX_BATCH = 500  # queries, or keys to extend
 MAX_BODY = 1_000_000  # bytes
@@ -115,7 +118,11 @@ _BODY = {
     responses={**REVALIDATED, **_TOO_LARGE},
 )
 async def get_reconciliation(
-    request: Request, query: Annotated[ReconcileQuery, Query()], services: ServicesDep
+    request: Request,
+    query: Annotated[ReconcileQuery, Query()],
+    releases: ReleasesDep,
+    names: NamesDep,
+    repository: RepositoryDep,
 ) -> Response:
     """Show the manifest of the reconciliation service, or answer a batch of queries or a data extension.
 
@@ -127,7 +134,7 @@ async def get_reconciliation(
         manifest = describe_service(requested_base(request)).model_dump(by_alias=True)
         # Its addresses depend on the Host header, so shared caches must not keep it.
         return Response(to_json(manifest), headers={**JSON.headers, "Cache-Control": "no-cache, private"})
-    return await _answer(services, fields)
+    return await _answer(releases, names, repository, fields)
 
 
 @router.post("", include_in_schema=False)  # a redirect may lose the body
@@ -138,14 +145,20 @@ async def get_reconciliation(
     responses={200: {"headers": OF_RELEASE}, **_TOO_LARGE, **_OF_BODY},
     openapi_extra={"requestBody": _BODY},
 )
-async def reconcile(request: Request, query: Annotated[StrictQuery, Query()], services: ServicesDep) -> Response:  # noqa: ARG001  # refuses every parameter
+async def reconcile(
+    request: Request,
+    query: Annotated[StrictQuery, Query()],  # noqa: ARG001  # refuses every parameter
+    releases: ReleasesDep,
+    names: NamesDep,
+    repository: RepositoryDep,
+) -> Response:
     """Answer a batch of reconciliation queries, or a data extension, sent as a form.
 
     A query that is wrong has an `error` among its results; the others of its batch are answered.
     """
     if request.headers.get("content-type", _FORM).partition(";")[0].strip().lower() != _FORM:
         raise UnsupportedMediaTypeError([_FORM])
-    return await _answer(services, _read_form(await read_body(request, MAX_BODY)))
+    return await _answer(releases, names, repository, _read_form(await read_body(request, MAX_BODY)))
 
 
 router.include_router(entities.router)
@@ -192,19 +205,21 @@ def _read_form(body: bytes) -> dict[str, str]:
     return {name: value for name, value in fields if value}
 
 
-async def _answer(services: Services, fields: Mapping[str, str]) -> Response:
+async def _answer(
+    releases: ReleaseTracker, names: NameIndexes, repository: CatalogueRepository, fields: Mapping[str, str]
+) -> Response:
     """Answer the one field of a request."""
     if len(fields) != 1:
         raise InvalidParametersError([(name, "Send either `queries` or `extend`.") for name in _FIELDS])
     text = fields.get("queries")
-    release = await services.release(None, by_name=text is not None)
+    release = await releases.current(for_search=text is not None)
     if text is not None:
         batch = _read_object("queries", text)
         _refuse_too_many(batch, "queries")
-        content: object = await answer_batch(services, release, batch)
+        content: object = await answer_batch(names, release, batch)
     else:
         query = _read_extension(fields["extend"])
-        content = (await extend(services, release, query)).model_dump(exclude_none=True)
+        content = (await extend(repository, release, query)).model_dump(exclude_none=True)
     # No other client needs the answer, and caches can't distinguish bodies.
     headers = {"Cache-Control": "no-store", "Catalogue-Release": release.name}
     return Response(to_json(content), headers={**headers, **JSON.headers})
@@ -241,7 +256,7 @@ def _refuse_too_many(batch: Sized, unit: str) -> None:
 _Cells = Mapping[str, Sequence[Mapping[str, str | int | float]]]
 
 
-async def extend(services: Services, release: Release, query: ExtensionQuery) -> ReconciliationExtension:
+async def extend(repository: CatalogueRepository, release: Release, query: ExtensionQuery) -> ReconciliationExtension:
     """Return the columns of a query: empty cells for unknown keys and for columns that a type lacks.
 
     Raises InvalidParametersError for properties that no type has.
@@ -255,20 +270,22 @@ async def extend(services: Services, release: Release, query: ExtensionQuery) ->
             keys[kind].append(int(key))
     rows: dict[str, _Cells] = {key: {id_: [] for id_ in ids_of_columns} for key in query.ids}
     for kind, ids in keys.items():
-        for record in await _fetch(services, release, kind, ids):
+        for record in await _fetch(repository, release, kind, ids):
             key = format_key(kind, record["id"])
             rows[key] = {id_: _cell(id_, record) if id_ in FETCHED[kind] else [] for id_ in ids_of_columns}
     return ReconciliationExtension(meta=[_column(id_) for id_ in ids_of_columns], rows=rows)
 
 
-async def _fetch(services: Services, release: Release, kind: PlaceKind, ids: Sequence[int]) -> list[dict[str, Any]]:
+async def _fetch(
+    repository: CatalogueRepository, release: Release, kind: PlaceKind, ids: Sequence[int]
+) -> list[dict[str, Any]]:
     """Return the records of a type, each with every column that can be fetched."""
     if kind == "localidad":
-        found = await list_records_with_keys(services.database, release, ids)
+        found = await list_records_with_keys(repository.database, release, ids)
     elif kind == "municipio":
-        found = list((await services.repository.list_municipalities_by_key(release, ids)).values())
+        found = list((await repository.list_municipalities_by_key(release, ids)).values())
     else:
-        found = [row for row in await services.repository.list_states(release) if row.id in ids]
+        found = [row for row in await repository.list_states(release) if row.id in ids]
     return [{"cvegeo": format_key(kind, row.id), **row._mapping} for row in found]  # noqa: SLF001  # SQLAlchemy's public name
 
 

@@ -15,12 +15,14 @@ from starlette.responses import Response
 
 from localidades_api.api.params import RepresentationQuery
 from localidades_api.api.responses import answer_without_release
-from localidades_api.api.services import Services, ServicesDep
+from localidades_api.api.services import DatabaseDep, ReleasesDep
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, STATE_KEYS, municipalities_of
 from localidades_api.catalogue.schemas import Release
+from localidades_api.database.pool import Database
 from localidades_api.errors import NotFoundError
 from localidades_api.extensions.wscatgeo.queries import MAX_FOUND, Level, Rows, Version, find_areas, list_areas
 from localidades_api.http.caching import check_modified, freshness_headers
+from localidades_api.releases.tracker import ReleaseTracker
 
 router = APIRouter(include_in_schema=False)
 
@@ -75,27 +77,29 @@ async def list_paths(request: Request, query: Annotated[PathsQuery, Query()]) ->
 
 @router.get(f"{WSCATGEO}v2/{{path:path}}")
 async def answer_as_wscatgeo_v2(
-    request: Request, path: str, services: ServicesDep, release: str | None = None
+    request: Request, path: str, releases: ReleasesDep, database: DatabaseDep, release: str | None = None
 ) -> Response:
     """Answer as version 2 of INEGI's service does."""
-    return await _answer(request, "v2", path, release, services)
+    return await _answer(request, "v2", path, release, releases, database)
 
 
 @router.get(f"{WSCATGEO}{{path:path}}")
 async def answer_as_wscatgeo(
-    request: Request, path: str, services: ServicesDep, release: str | None = None
+    request: Request, path: str, releases: ReleasesDep, database: DatabaseDep, release: str | None = None
 ) -> Response:
     """Answer as version 1 of INEGI's service does."""
-    return await _answer(request, "v1", path, release, services)
+    return await _answer(request, "v1", path, release, releases, database)
 
 
-async def _answer(request: Request, version: Version, path: str, name: str | None, services: Services) -> Response:
+async def _answer(
+    request: Request, version: Version, path: str, name: str | None, releases: ReleaseTracker, database: Database
+) -> Response:
     """Answer with `datos`, or with a sentence; the status is 200 either way, as clients of that service expect."""
     try:
-        release = await _release(name, services)
+        release = await _release(name, releases)
         headers = freshness_headers(release, "wscatgeo", pinned=name is not None)
         check_modified(request.headers, headers, exists=False)
-        body = _envelope(release, await _read(version, path, release, services), is_one=_is_one(path))
+        body = _envelope(release, await _read(version, path, release, database), is_one=_is_one(path))
         check_modified(request.headers, headers)
     except _Refusal as refusal:
         body = to_json({"result": "404", "mensaje": str(refusal)})
@@ -103,32 +107,32 @@ async def _answer(request: Request, version: Version, path: str, name: str | Non
     return Response(body, headers={**headers, "Content-Type": _MEDIA_TYPE})
 
 
-async def _release(name: str | None, services: Services) -> Release:
+async def _release(name: str | None, releases: ReleaseTracker) -> Release:
     try:
-        return await services.release(name)
+        return await releases.get(name)
     except NotFoundError:
         raise _Refusal("La versión que pide `release` no existe: /api/census/releases/ las enumera.") from None
 
 
-async def _read(version: Version, path: str, release: Release, services: Services) -> Rows:
+async def _read(version: Version, path: str, release: Release, database: Database) -> Rows:
     for level, pattern in _PATHS.items():
         if path.startswith(search := f"{level}/buscar/"):
             words = path.removeprefix(search).rstrip("/").replace("+", " ")  # as forms write a blank
-            return await _find(version, level, words, release, services)
+            return await _find(version, level, words, release, database)
         if keys := pattern.fullmatch(path):
             first, last = _range(level, keys.groupdict())
             ambito = (keys.groupdict().get("ambito") or "").upper() or None
-            rows = await list_areas(services.database, release, version, level, first, last, ambito=ambito)
+            rows = await list_areas(database, release, version, level, first, last, ambito=ambito)
             if not rows.quantity:
                 raise _Refusal(f"La clave no existe entre {_NAMES[level]}.")
             return rows
     raise _Refusal(_NO_PATH)
 
 
-async def _find(version: Version, level: Level, words: str, release: Release, services: Services) -> Rows:
+async def _find(version: Version, level: Level, words: str, release: Release, database: Database) -> Rows:
     if not 0 < len(words) <= _MAX_WORDS or not words.isprintable():
         raise _Refusal(f"El texto debe tener de 1 a {_MAX_WORDS} letras.")
-    rows = await find_areas(services.database, release, version, level, words)
+    rows = await find_areas(database, release, version, level, words)
     if not rows.quantity:
         raise _Refusal(f"El texto no existe en los nombres de {_NAMES[level]}.")
     if rows.quantity > MAX_FOUND:

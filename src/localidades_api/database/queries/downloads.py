@@ -64,7 +64,7 @@ def json_object(names: Iterable[str]) -> str:
     Postgres writes the JSON, which saves the worker that work and several values a row (docs/decisions/pages.md).
     """
     members = " || ',' || ".join(f"'\"{name}\":' || {_json(COLUMNS[name])}" for name in names)
-    return f"'{{' || {members} || '}}'"
+    return f"'{{' || {members} || '}}'".replace("' || '", "")  # neighbouring literals are one
 
 
 def _json(column: LocalityColumn) -> str:

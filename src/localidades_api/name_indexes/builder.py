@@ -173,11 +173,8 @@ async def _read_for(url: str, name: str, folder: Path, imported: ImportedRelease
     """Return what the index in a folder is built from; exit if the folder is named after other releases or code."""
     async with reading(url) as database:
         releases = (await get_release_snapshot(database)).every
-        release = (
-            imported.release
-            if imported
-            else next((published for published in releases if published.name == name), None)
-        )
+        by_name = {published.name: published for published in releases}
+        release = imported.release if imported else by_name.get(name)
         if release is None or fingerprint(release, releases) != folder.name:
             raise SystemExit(_OUTDATED)
         return await _read(database, release, releases, imported)

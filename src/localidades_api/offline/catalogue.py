@@ -158,14 +158,11 @@ class Catalogue:
         if limit < 1:
             raise ValueError("limit must be at least 1.")
         found = self._points.nearest(latitud, longitud, limit)
-        return [self._describe_near(self._place(id_), distance) for distance, id_ in found]
+        places = [(self.names.place(self.names.layout.row_of(id_)), distance) for distance, id_ in found]
+        return [self._describe_near(place, distance) for place, distance in places]
 
     def _describe_near(self, place: IndexedLocality, distance: float) -> dict[str, Any]:
         return describe_place_near(place, self.names.label(place), distance)
-
-    def _place(self, id_: int) -> IndexedLocality:
-        rows = self.names.layout.find(KEY, str(id_))  # of another key, too, if both have the same hash
-        return next(place for place in map(self.names.place, rows) if place.id == id_)
 
     @cached_property
     def _records(self) -> Records:

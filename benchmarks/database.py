@@ -14,7 +14,7 @@ import asyncpg
 
 from benchmarks.processes import ROOT, BenchmarkError
 from localidades_api.catalogue.schemas import DEMO_RELEASE
-from localidades_api.embedded_postgres import run_embedded
+from localidades_api.database.embedded_postgres import run_embedded
 from localidades_api.importer.demo.generate import generate_demo
 
 _TEMPLATE = "localidades"

@@ -23,7 +23,7 @@ import asyncpg
 
 from localidades_api.catalogue.columns import LocalityRow
 from localidades_api.catalogue.folding import fold
-from localidades_api.embedded_postgres import run_embedded
+from localidades_api.database.embedded_postgres import run_embedded
 from localidades_api.importer.extract import open_table
 from localidades_api.importer.transform import CatalogueRecords, MunicipalityRow, StateRow, transform
 

@@ -25,7 +25,7 @@ from benchmarks.lab import await_pages_held
 from benchmarks.processes import PATH, ROOT, Server, fetch, free_port, serving, unwind_at_sigterm
 from benchmarks.series import Series
 from benchmarks.wrk import drive
-from localidades_api.embedded_postgres.data_directory import choose_account
+from localidades_api.database.embedded_postgres.data_directory import choose_account
 
 _RELEASES = ("2021-01", "2022-01", "2023-01", "2024-01")  # in addition to the demo
 _TARGETS = 2000  # of each kind

@@ -14,10 +14,10 @@ from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.cli.import_catalogue import print_report
+from localidades_api.database.embedded_postgres import provide_database
 from localidades_api.database.import_lock import MIGRATION_LOCK
 from localidades_api.database.models import VERSION_TABLE, metadata
 from localidades_api.database.pool import Database
-from localidades_api.embedded_postgres import provide_database
 from localidades_api.errors import LocalidadesError
 from localidades_api.importer.seed import load_pending_seed
 from localidades_api.observability.progress_display import show_progress

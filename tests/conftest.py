@@ -15,9 +15,9 @@ from fastapi import FastAPI
 from hypothesis import settings as hypothesis_settings
 from playwright.async_api import Browser
 
-from localidades_api.embedded_postgres import run_embedded
-from localidades_api.embedded_postgres.binaries import find_binaries, make_reachable
-from localidades_api.embedded_postgres.data_directory import choose_account
+from localidades_api.database.embedded_postgres import run_embedded
+from localidades_api.database.embedded_postgres.binaries import find_binaries, make_reachable
+from localidades_api.database.embedded_postgres.data_directory import choose_account
 from localidades_api.names.index import NameIndex
 from tests.support.application import client_of, import_file, running_app
 from tests.support.browser import launched

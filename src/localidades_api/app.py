@@ -13,10 +13,16 @@ from fastapi.params import Depends
 from localidades_api import __version__
 from localidades_api.api import Services, census, discovery, openapi, probes, site
 from localidades_api.api.exception_handlers import add_exception_handlers
+from localidades_api.api.middleware.limits import ConcurrencyLimit, EarlyAnswers, RequestLimit
+from localidades_api.api.middleware.requests import HeadMiddleware, ManagementPort, TrackingParametersMiddleware
+from localidades_api.api.middleware.response_cache import MAX_BYTES as MAX_RESPONSE_BYTES
+from localidades_api.api.middleware.response_cache import ResponseCache, ResponseCacheMiddleware
+from localidades_api.api.middleware.telemetry import Telemetry
 from localidades_api.api.responses import UNAUTHORIZED
 from localidades_api.api.route_table import RouteTable
 from localidades_api.caches.arrays import MAX_BYTES, MAX_SLOW_FETCHES, SLOW_TIMEOUT, ArrayCache
 from localidades_api.caches.changes import ChangeCache
+from localidades_api.caches.name_indexes.open_indexes import NameIndexes
 from localidades_api.caches.pages import PageCache
 from localidades_api.caches.positions import PositionCache
 from localidades_api.caches.release_poller import ReleasePoller
@@ -30,12 +36,6 @@ from localidades_api.html.static_files import STATIC as STATIC_FOLDER
 from localidades_api.html.static_files import CompressedStaticFiles
 from localidades_api.http.paths import PICTURES, STATIC
 from localidades_api.http.transfers import Transfers
-from localidades_api.middleware.limits import ConcurrencyLimit, EarlyAnswers, RequestLimit
-from localidades_api.middleware.requests import HeadMiddleware, ManagementPort, TrackingParametersMiddleware
-from localidades_api.middleware.response_cache import MAX_BYTES as MAX_RESPONSE_BYTES
-from localidades_api.middleware.response_cache import ResponseCache, ResponseCacheMiddleware
-from localidades_api.middleware.telemetry import Telemetry
-from localidades_api.name_indexes.open_indexes import NameIndexes
 from localidades_api.observability.metrics import Sampler
 from localidades_api.observability.tracing import traced_statements
 from localidades_api.releases.tracker import ReleaseTracker

@@ -33,7 +33,7 @@ from localidades_api.bulk.workbook_reader import XlsxReader
 from localidades_api.bulk.writers import writer
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.files.workbook import Workbook, WorkbookError, column_name, escape_controls, write_csv
-from localidades_api.languages.translators import LANGUAGES
+from localidades_api.html.languages.translators import LANGUAGES
 from tests.support.bulk import CSV, open_rows
 from tests.support.workbooks import SHEET, edited, shared_texts, workbook_of
 

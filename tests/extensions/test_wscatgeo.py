@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from localidades_api.extensions.wscatgeo.router import EXAMPLES
-from localidades_api.languages.translators import lenient_translator
+from localidades_api.html.languages.translators import lenient_translator
 from tests.support.application import client_of, import_into, running_app
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.pages import BROWSER, Page

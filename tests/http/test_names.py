@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
-from localidades_api.name_indexes import builder
-from localidades_api.name_indexes.builder import OutdatedIndexError, fingerprint
+from localidades_api.caches.name_indexes import builder
+from localidades_api.caches.name_indexes.builder import OutdatedIndexError, fingerprint
 from localidades_api.names.layout import META
 from tests.support.application import (
     await_release,

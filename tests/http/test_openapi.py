@@ -205,7 +205,7 @@ def test_command_prints_the_served_document(document: Document) -> None:
 
 def in_catalogue() -> dict[str, str]:
     """Return the translations of the document's texts."""
-    with (files("localidades_api.languages") / "openapi.es.po").open("rb") as file:
+    with (files("localidades_api.html.languages") / "openapi.es.po").open("rb") as file:
         return {str(message.id): str(message.string) for message in read_po(file, abort_invalid=True) if message.id}
 
 

@@ -9,13 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from localidades_api.caches.name_indexes import builder
+from localidades_api.caches.name_indexes.builder import (
+    OutdatedIndexError,
+    fingerprint,
+    open_or_build,
+    reading,
+    run_builder,
+)
+from localidades_api.caches.name_indexes.folders import locked, remove_unreachable
+from localidades_api.caches.name_indexes.imports import ImportIndexer
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries.releases import get_release_snapshot
 from localidades_api.errors import CatalogueError
-from localidades_api.name_indexes import builder
-from localidades_api.name_indexes.builder import OutdatedIndexError, fingerprint, open_or_build, reading, run_builder
-from localidades_api.name_indexes.folders import locked, remove_unreachable
-from localidades_api.name_indexes.imports import ImportIndexer
 from localidades_api.names.index import NameIndex
 from localidades_api.names.layout import FILES, META
 from tests.support.application import import_into

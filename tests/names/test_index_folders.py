@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from localidades_api.catalogue.schemas import Release
-from localidades_api.name_indexes import folders
-from localidades_api.name_indexes.builder import fingerprint
-from localidades_api.name_indexes.folders import (
+from localidades_api.caches.name_indexes import folders
+from localidades_api.caches.name_indexes.builder import fingerprint
+from localidades_api.caches.name_indexes.folders import (
     OpenIndex,
     digest_of_builder,
     index_root,
@@ -21,6 +20,7 @@ from localidades_api.name_indexes.folders import (
     locked_by_thread,
     remove_unreachable,
 )
+from localidades_api.catalogue.schemas import Release
 from localidades_api.names.writer import build_index
 from tests.support.machine import needed
 from tests.support.names import PLACES

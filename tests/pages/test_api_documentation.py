@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from playwright.async_api import Browser, Page, ViewportSize, expect
 
 from localidades_api.api.examples import Exchange, read_examples
-from localidades_api.languages.translators import Language, translator
+from localidades_api.html.languages.translators import Language, translator
 from tests.support.application import Below, below_a_prefix
 from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, visit
 from tests.support.pages import Page as Parsed

@@ -16,8 +16,8 @@ from babel.messages.pofile import read_po
 import localidades_api
 from localidades_api.api.site import answerable
 from localidades_api.app import EXTENSIONS
-from localidades_api.languages.accept_language import choose_language
-from localidades_api.languages.match_words import FAULTS, OUTCOMES
+from localidades_api.html.languages.accept_language import choose_language
+from localidades_api.html.languages.match_words import FAULTS, OUTCOMES
 from localidades_api.names.faults import Difference
 from localidades_api.names.rows import Outcome
 from tests.pages.conftest import Reader
@@ -33,7 +33,7 @@ SENTENCES = {"NotFoundError": 0, "RequestError": 0, "whole_number": 0, "plain_de
 
 @cache
 def translations() -> dict[str, str]:
-    with (files("localidades_api.languages") / "es.po").open("rb") as file:
+    with (files("localidades_api.html.languages") / "es.po").open("rb") as file:
         return {str(message.id): str(message.string) for message in read_po(file, abort_invalid=True) if message.id}
 
 

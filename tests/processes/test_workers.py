@@ -207,7 +207,7 @@ def test_hung_workers_are_replaced(seeded_database: str, tmp_path: Path) -> None
         assert "sitecustomize.py" in log
 
 
-BREAKS_THE_IMPORT = "sys.modules['localidades_api.middleware'] = None"
+BREAKS_THE_IMPORT = "sys.modules['localidades_api.api.middleware'] = None"
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,11 @@ from pydantic import SecretStr
 from sqlalchemy import Connection, Engine, event
 
 from localidades_api.api import Services
+from localidades_api.api.middleware.response_cache import Key, ResponseCache, spelling
 from localidades_api.app import create_app
 from localidades_api.database.pool import Database
 from localidades_api.errors import LocalidadesError
 from localidades_api.importer.run import ImportReport, import_catalogue
-from localidades_api.middleware.response_cache import Key, ResponseCache, spelling
 from localidades_api.releases.publish import publish_release
 from localidades_api.releases.retire import retire_oldest, retire_release
 from localidades_api.settings import Settings

@@ -13,6 +13,7 @@ from localidades_api.api.params import AreasQuery, MunicipalitiesQuery, ReleaseQ
 from localidades_api.api.redirects import filled, see_search
 from localidades_api.api.responses import CACHEABLE, LISTED, NO_KEY, ResponseBuilder, envelope
 from localidades_api.api.services import NamesDep, ReleasesDep, RepositoryDep, TilesDep
+from localidades_api.caches.name_indexes.open_indexes import NameIndexes
 from localidades_api.catalogue.filters import split_fields
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.catalogue.locality import describe_state
@@ -20,7 +21,6 @@ from localidades_api.catalogue.messages import whole_number
 from localidades_api.catalogue.pagination import Paging
 from localidades_api.catalogue.schemas import MunicipalityDetail, MunicipalityPage, State, StatePage
 from localidades_api.database.models import municipalities, states
-from localidades_api.name_indexes.open_indexes import NameIndexes
 from localidades_api.releases.tracker import ReleaseTracker
 
 router = APIRouter(tags=["Areas"], responses=CACHEABLE)

@@ -21,6 +21,7 @@ from localidades_api.bulk.formats import XLSX, MediaType, reader
 from localidades_api.bulk.input_rows import POINTS, ROLES, Roles, Row
 from localidades_api.bulk.readers import RowReader, for_a_while
 from localidades_api.bulk.writers import AnswerWriter, WithFile, writer
+from localidades_api.caches.name_indexes.open_indexes import NameIndexes
 from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
 from localidades_api.catalogue.filters import MatchedFields, Omittable, split_fields
 from localidades_api.catalogue.keys import PlaceKind
@@ -46,7 +47,6 @@ from localidades_api.errors import (
 )
 from localidades_api.http.negotiation import accept_header, choose_media_type
 from localidades_api.http.transfers import Transfers
-from localidades_api.name_indexes.open_indexes import NameIndexes
 from localidades_api.names.weights import MAX_SURE, MIN_SURE, SURE
 
 router = APIRouter(prefix="/localidades", tags=["Matching"], responses=NEGOTIATED)

@@ -12,9 +12,9 @@ from localidades_api.api.examples import Exchange, read_examples
 from localidades_api.api.responses import header
 from localidades_api.api.route_table import write_methods
 from localidades_api.catalogue.keys import RELEASE_NAME
+from localidades_api.html.languages.translators import LANGUAGES, Language, document_translator
 from localidades_api.html.renderer import JSON
 from localidades_api.http.paths import PREFIX
-from localidades_api.languages.translators import LANGUAGES, Language, document_translator
 from localidades_api.releases.tracker import ReleaseTracker
 
 DESCRIPTION = """

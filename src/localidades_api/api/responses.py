@@ -48,14 +48,14 @@ from localidades_api.errors import (
     StatusError,
     UnsupportedMediaTypeError,
 )
+from localidades_api.html.languages.accept_language import preferred_language
+from localidades_api.html.languages.translators import Language
 from localidades_api.html.renderer import FORMATS, HTML, JSON, Renderer, View, select_renderer
 from localidades_api.http.caching import CACHE_CONTROL, EarlyResponse, check_modified, freshness_headers
 from localidades_api.http.documents import respond_with_document
 from localidades_api.http.headers import VARY_BY_CODING, VARY_BY_LANGUAGE, VARY_BY_TYPE, link_header
 from localidades_api.http.negotiation import CODINGS, choose_coding, compress
 from localidades_api.http.paths import is_census, root_of
-from localidades_api.languages.accept_language import preferred_language
-from localidades_api.languages.translators import Language
 from localidades_api.names.index import NameIndex
 from localidades_api.releases.tracker import ReleaseTracker
 

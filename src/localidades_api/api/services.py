@@ -8,6 +8,7 @@ from typing import Annotated, TypeVar
 from fastapi import Depends, Request
 
 from localidades_api.caches.changes import ChangeCache
+from localidades_api.caches.name_indexes.open_indexes import NameIndexes
 from localidades_api.caches.pages import PageCache
 from localidades_api.caches.positions import PositionCache
 from localidades_api.caches.tiles import TileCache
@@ -16,7 +17,6 @@ from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.downloads.response import Downloads
 from localidades_api.errors import LocalidadesError
 from localidades_api.http.transfers import Transfers
-from localidades_api.name_indexes.open_indexes import NameIndexes
 from localidades_api.releases.tracker import ReleaseTracker
 
 T = TypeVar("T")

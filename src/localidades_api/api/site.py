@@ -35,6 +35,9 @@ from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.database.queries.tiles import Overview, get_overview
 from localidades_api.errors import CommandError, LocalidadesError, NotFoundError, StatusError
 from localidades_api.html.guides import GUIDES, PICTURE_FOLDER, SERVICE, Guide, Site, read_guide
+from localidades_api.html.languages.accept_language import preferred_language
+from localidades_api.html.languages.match_words import FAULTS, OUTCOMES, name_outcome
+from localidades_api.html.languages.translators import LANGUAGES, Language, document_translator
 from localidades_api.html.png import draw_card
 from localidades_api.html.reference import describe_reference
 from localidades_api.html.renderer import HTML, JSON
@@ -42,9 +45,6 @@ from localidades_api.html.static_files import STATIC, CompressedStaticFiles
 from localidades_api.http.caching import CACHE_CONTROL, check_modified, freshness_headers
 from localidades_api.http.documents import respond_with_document
 from localidades_api.http.paths import HELP, LOCALIDADES, MAP_PAGE, MATCH, MATCH_PAGE, PREFIX, root_of
-from localidades_api.languages.accept_language import preferred_language
-from localidades_api.languages.match_words import FAULTS, OUTCOMES, name_outcome
-from localidades_api.languages.translators import LANGUAGES, Language, document_translator
 
 SWAGGER_UI = "/static-swagger-ui"
 # Swagger UI has its icons as `data:` addresses.

@@ -11,8 +11,8 @@ from pydantic_core import to_json
 from localidades_api.bulk.input_rows import Answer, Sent
 from localidades_api.catalogue.columns import COLUMNS
 from localidades_api.catalogue.keys import format_key
-from localidades_api.languages.match_words import name_fault, name_outcome
-from localidades_api.languages.translators import LANGUAGES, Language, lenient_translator
+from localidades_api.html.languages.match_words import name_fault, name_outcome
+from localidades_api.html.languages.translators import LANGUAGES, Language, lenient_translator
 
 
 class AnswerColumns(NamedTuple):

@@ -11,10 +11,10 @@ from pydantic import SecretStr
 
 from localidades_api.catalogue.schemas import Release
 from localidades_api.cli.console import print_text
+from localidades_api.database.embedded_postgres import provide_database
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.releases import get_release_snapshot
 from localidades_api.database.roles import grant_roles
-from localidades_api.embedded_postgres import provide_database
 from localidades_api.errors import ConfigurationError, LocalidadesError
 from localidades_api.observability.progress_display import show_progress
 from localidades_api.settings import Settings, find_clone, read_settings
@@ -66,7 +66,7 @@ def _migrate(
     from alembic.script.revision import ResolutionError  # noqa: PLC0415  # as above
     from alembic.util import CommandError  # noqa: PLC0415  # as above
 
-    from localidades_api.name_indexes.imports import ImportIndexer  # noqa: PLC0415  # as above
+    from localidades_api.caches.name_indexes.imports import ImportIndexer  # noqa: PLC0415  # as above
 
     migrations = (find_clone() or Path(__file__).parents[1]) / "migrations"
     located = settings.model_copy(update={"database_url": SecretStr(url), "seed": seed})

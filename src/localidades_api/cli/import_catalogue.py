@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+from localidades_api.caches.name_indexes.imports import ImportIndexer
 from localidades_api.catalogue.schemas import CHANGE_KINDS
 from localidades_api.cli.database import on_database_at, ready_database, retirement_grace
 from localidades_api.database.pool import Database
 from localidades_api.errors import LocalidadesError
 from localidades_api.importer.kept_files import KeptFiles
 from localidades_api.importer.run import ImportReport, import_catalogue
-from localidades_api.name_indexes.imports import ImportIndexer
 from localidades_api.observability.progress_display import console, show_progress
 from localidades_api.releases.retire import finish_retirements
 from localidades_api.settings import read_settings

@@ -33,8 +33,8 @@ from localidades_api.catalogue.messages import describe_fault
 from localidades_api.cli.console import writing
 from localidades_api.errors import OutputError
 from localidades_api.files.archive import describe_file
+from localidades_api.html.languages.translators import LANGUAGES, Language
 from localidades_api.importer.source import interruptible
-from localidades_api.languages.translators import LANGUAGES, Language
 from localidades_api.names.index import NameIndex
 from localidades_api.names.weights import SURE
 from localidades_api.observability.progress import Counting, Step, StepProgress

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from localidades_api.caches.name_indexes.open_indexes import NameIndexes
 from localidades_api.cli.database import ready_database
 from localidades_api.cli.match import MatchJob, MatchStep, answer_from, match_and_report
 from localidades_api.database.pool import Database
-from localidades_api.name_indexes.open_indexes import NameIndexes
 from localidades_api.names.index import NameIndex
 from localidades_api.observability.progress_display import show_progress
 from localidades_api.releases.tracker import ReleaseTracker

@@ -15,9 +15,9 @@ from starlette.datastructures import Headers
 from localidades_api import __version__
 from localidades_api.catalogue.attribution import REARRANGED, cite
 from localidades_api.catalogue.schemas import Release
+from localidades_api.html.languages.translators import Language, lenient_translator, translator
 from localidades_api.html.word_diff import word_diff
 from localidades_api.http.negotiation import accept_header, choose_media_type
-from localidades_api.languages.translators import Language, lenient_translator, translator
 
 Format = Literal["json", "api"]
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from localidades_api.caches.name_indexes.imports import ImportIndexer
 from localidades_api.catalogue.keys import RELEASE_NAME
 from localidades_api.catalogue.schemas import DEMO_RELEASE
 from localidades_api.database.import_lock import begin_import
@@ -34,7 +35,6 @@ from localidades_api.importer.kept_files import KeptFiles
 from localidades_api.importer.load import load_release, publish, vacuum
 from localidades_api.importer.source import Source, interruptible, open_source, suggest_release_name
 from localidades_api.importer.transform import CatalogueRecords, Rejected, transform, without_garbage_collection
-from localidades_api.name_indexes.imports import ImportIndexer
 from localidades_api.names.history import Areas
 from localidades_api.observability.progress import ImportProgress, ImportStep
 from localidades_api.releases.comparison import Comparison, compare_with_current, complete_comparisons

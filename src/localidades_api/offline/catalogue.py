@@ -12,14 +12,14 @@ from localidades_api.bulk.answer_columns import in_language, match_columns
 from localidades_api.bulk.answers import match_row
 from localidades_api.bulk.input_rows import ROLES
 from localidades_api.bulk.readers import CsvReader
+from localidades_api.caches.name_indexes.folders import OpenIndex
 from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT
 from localidades_api.catalogue.degrees import BOUNDS, Axis
 from localidades_api.catalogue.keys import KIND_BY_DIGITS, PlaceKind
 from localidades_api.catalogue.locality import describe_place_near
 from localidades_api.client.frames import Answered, Frame, read_table
 from localidades_api.errors import NotFoundError
-from localidades_api.languages.translators import LANGUAGES, Language
-from localidades_api.name_indexes.folders import OpenIndex
+from localidades_api.html.languages.translators import LANGUAGES, Language
 from localidades_api.names.index import NameIndex
 from localidades_api.names.layout import KEY, WITHDRAWN
 from localidades_api.names.places import IndexedLocality

@@ -10,11 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from localidades_api.errors import CatalogueError, ConfigurationError
-from localidades_api.importer.extract import open_catalogue, watch_reading
-from localidades_api.importer.source import STDIN, Source, open_source
-from localidades_api.importer.transform import CatalogueRecords, transform, without_garbage_collection
-from localidades_api.name_indexes.folders import (
+from localidades_api.caches.name_indexes.folders import (
     OpenIndex,
     digest,
     digest_of_builder,
@@ -24,6 +20,10 @@ from localidades_api.name_indexes.folders import (
     remove_unreachable,
     try_open,
 )
+from localidades_api.errors import CatalogueError, ConfigurationError
+from localidades_api.importer.extract import open_catalogue, watch_reading
+from localidades_api.importer.source import STDIN, Source, open_source
+from localidades_api.importer.transform import CatalogueRecords, transform, without_garbage_collection
 from localidades_api.names.history import Areas, History
 from localidades_api.names.writer import new_folder, write_index
 from localidades_api.observability.progress import Step, StepProgress

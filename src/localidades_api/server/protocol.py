@@ -21,6 +21,8 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from localidades_api.api.middleware.limits import EarlyAnswers
+from localidades_api.api.middleware.response_cache import HeldResponse, spelling
 from localidades_api.api.probes import OPERATIONAL
 from localidades_api.api.problems import ResponsePreferences, problem_of
 from localidades_api.errors import (
@@ -33,8 +35,6 @@ from localidades_api.errors import (
 )
 from localidades_api.http.headers import API_HEADERS, on_wire
 from localidades_api.http.transfers import TRANSPORT
-from localidades_api.middleware.limits import EarlyAnswers
-from localidades_api.middleware.response_cache import HeldResponse, spelling
 from localidades_api.observability.metrics import COUNTERS
 from localidades_api.server.connections import Connections
 from localidades_api.server.deadlines import DRAIN_TIMEOUT, ReadProgress, bytes_received, bytes_unread

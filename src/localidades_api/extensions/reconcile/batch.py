@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from localidades_api.caches.name_indexes.open_indexes import NameIndexes
 from localidades_api.catalogue.degrees import is_in_mexico, read_point
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import PlaceKind, format_key, locality_of_ageb, read_written_key
@@ -25,7 +26,6 @@ from localidades_api.extensions.reconcile.schemas import (
     ReconciliationResult,
 )
 from localidades_api.extensions.reconcile.vocabulary import ALIASES, COMPARED, NAMED_TYPES, PROPERTIES, TYPES
-from localidades_api.name_indexes.open_indexes import NameIndexes
 from localidades_api.names.faults import NameFault
 from localidades_api.names.index import NameIndex
 from localidades_api.names.places import MAX_TEXT

@@ -31,10 +31,10 @@ from localidades_api.extensions.reconcile.vocabulary import (
     TYPES,
     beginning_with,
 )
+from localidades_api.html.languages.accept_language import preferred_language
 from localidades_api.html.renderer import HTML, JSON, View
 from localidades_api.http.headers import VARY_BY_LANGUAGE
 from localidades_api.http.paths import PREFIX, root_of
-from localidades_api.languages.accept_language import preferred_language
 from localidades_api.names.places import Suggested
 
 _PAGE = 10

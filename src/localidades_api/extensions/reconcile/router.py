@@ -16,6 +16,7 @@ from localidades_api.api.params import StrictQuery, check_request
 from localidades_api.api.public_address import requested_base
 from localidades_api.api.responses import ERRORS, OF_RELEASE, REVALIDATED, Responses, problem
 from localidades_api.api.services import NamesDep, ReleasesDep, RepositoryDep
+from localidades_api.caches.name_indexes.open_indexes import NameIndexes
 from localidades_api.catalogue.filters import Omittable
 from localidades_api.catalogue.keys import KIND_BY_DIGITS, PlaceKind, format_key
 from localidades_api.catalogue.messages import describe_fault, describe_place, plain_name, refuse_parameter
@@ -46,7 +47,6 @@ from localidades_api.extensions.reconcile.schemas import (
 from localidades_api.extensions.reconcile.vocabulary import ENTITIES, FETCHED, NAMED_TYPES, PROPERTIES, TYPES
 from localidades_api.html.renderer import JSON
 from localidades_api.http.body import read_body
-from localidades_api.name_indexes.open_indexes import NameIndexes
 from localidades_api.releases.tracker import ReleaseTracker
 
 MAX_BATCH = 500  # queries, or keys to extend

@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from localidades_api.caches.name_indexes.builder import ImportedRelease, fingerprint, is_large, open_or_build, reading
+from localidades_api.caches.name_indexes.folders import OpenIndex, index_root, listed_names
 from localidades_api.catalogue.columns import LocalityRow
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries.releases import get_release_snapshot
-from localidades_api.name_indexes.builder import ImportedRelease, fingerprint, is_large, open_or_build, reading
-from localidades_api.name_indexes.folders import OpenIndex, index_root, listed_names
 from localidades_api.names.history import Areas
 from localidades_api.observability.progress import ImportProgress, ImportStep
 

@@ -16,8 +16,8 @@ restarts it when it dies.
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from localidades_api.embedded_postgres.binaries import find_binaries, forget_client_variables
-from localidades_api.embedded_postgres.postgres_process import run_embedded
+from localidades_api.database.embedded_postgres.binaries import find_binaries, forget_client_variables
+from localidades_api.database.embedded_postgres.postgres_process import run_embedded
 from localidades_api.settings import Settings
 
 __all__ = ["find_binaries", "provide_database", "run_embedded"]

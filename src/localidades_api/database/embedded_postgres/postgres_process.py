@@ -14,16 +14,21 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from localidades_api.embedded_postgres import watchdog
-from localidades_api.embedded_postgres.binaries import clean_environment, find_binaries, find_reason, make_reachable
-from localidades_api.embedded_postgres.data_directory import (
+from localidades_api.database.embedded_postgres import watchdog
+from localidades_api.database.embedded_postgres.binaries import (
+    clean_environment,
+    find_binaries,
+    find_reason,
+    make_reachable,
+)
+from localidades_api.database.embedded_postgres.data_directory import (
     choose_account,
     make_cluster,
     make_data_dir,
     make_socket_dir,
     name_cluster,
 )
-from localidades_api.embedded_postgres.watchdog import POLL_INTERVAL, lock_within, open_lock
+from localidades_api.database.embedded_postgres.watchdog import POLL_INTERVAL, lock_within, open_lock
 from localidades_api.errors import EmbeddedPostgresError
 
 if sys.platform != "win32":

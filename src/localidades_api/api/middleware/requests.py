@@ -4,11 +4,11 @@ import re
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from localidades_api.api.middleware.limits import refusal
 from localidades_api.api.probes import OPERATIONAL
 from localidades_api.api.problems import ResponsePreferences
 from localidades_api.errors import NotFoundError
 from localidades_api.http.paths import WITH_BODY, path_of
-from localidades_api.middleware.limits import refusal
 
 _NOT_FOUND = NotFoundError("There is nothing at this address.")
 # Tracking parameters that newsletters and social networks add to links (docs/decisions/api.md).

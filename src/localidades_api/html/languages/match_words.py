@@ -5,7 +5,7 @@ Tables in English contain the codes.
 
 from collections.abc import Mapping
 
-from localidades_api.languages.translators import LANGUAGES, Language, translator
+from localidades_api.html.languages.translators import LANGUAGES, Language, translator
 
 OUTCOMES: Mapping[str, str] = {
     "exact": "exact match",

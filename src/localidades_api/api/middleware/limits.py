@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from starlette.datastructures import Headers, QueryParams
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from localidades_api.api.middleware.response_cache import Field, HeldResponse, ResponseCache
 from localidades_api.api.probes import OPERATIONAL
 from localidades_api.api.problems import ResponsePreferences, problem_of
 from localidades_api.api.route_table import RouteTable, allowed_methods
@@ -18,7 +19,6 @@ from localidades_api.database.pool import already_waited, may_use_database
 from localidades_api.errors import LocalidadesError, OverloadedError
 from localidades_api.http.headers import complete, on_wire
 from localidades_api.http.paths import STATIC, is_census, path_of, root_of
-from localidades_api.middleware.response_cache import Field, HeldResponse, ResponseCache
 from localidades_api.observability.metrics import COUNTERS
 
 _log = logging.getLogger("uvicorn.error")

@@ -16,11 +16,8 @@ from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from localidades_api.catalogue.schemas import Release
-from localidades_api.database.pool import already_waited
-from localidades_api.errors import SearchUnavailableError, UnavailableError
-from localidades_api.name_indexes.builder import OutdatedIndexError, fingerprint, is_large, open_or_build
-from localidades_api.name_indexes.folders import (
+from localidades_api.caches.name_indexes.builder import OutdatedIndexError, fingerprint, is_large, open_or_build
+from localidades_api.caches.name_indexes.folders import (
     OpenIndex,
     digest,
     digest_of_builder,
@@ -28,6 +25,9 @@ from localidades_api.name_indexes.folders import (
     remove_unreachable,
     try_open,
 )
+from localidades_api.catalogue.schemas import Release
+from localidades_api.database.pool import already_waited
+from localidades_api.errors import SearchUnavailableError, UnavailableError
 from localidades_api.names.index import NameIndex
 from localidades_api.observability.faults import FAULTS, is_refused
 from localidades_api.observability.metrics import COUNTERS

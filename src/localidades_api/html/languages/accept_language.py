@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from starlette.datastructures import Headers
 
-from localidades_api.languages.translators import LANGUAGES, Language
+from localidades_api.html.languages.translators import LANGUAGES, Language
 
 _MAX_HEADER = 1000
 _QVALUE = r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?"

@@ -8,8 +8,8 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from localidades_api.embedded_postgres.binaries import Account, read_version, run_as
-from localidades_api.embedded_postgres.watchdog import SOCKET_NAME
+from localidades_api.database.embedded_postgres.binaries import Account, read_version, run_as
+from localidades_api.database.embedded_postgres.watchdog import SOCKET_NAME
 from localidades_api.errors import EmbeddedPostgresError
 
 if sys.platform != "win32":

@@ -66,5 +66,5 @@ def _group(parts: Sequence[str]) -> Iterator[str]:
 @lru_cache
 def _messages(name: str) -> Mapping[str, str]:
     """Read a file of translations; tests check that none is missing."""
-    with (files("localidades_api.languages") / f"{name}.po").open("rb") as file:
+    with (files("localidades_api.html.languages") / f"{name}.po").open("rb") as file:
         return {str(message.id): str(message.string) for message in read_po(file) if message.id}

@@ -25,7 +25,7 @@ from localidades_api.settings import find_clone
 # Add 1 when a change outside the folder `names` changes what an index holds: of folding, of keys, of the rows that are
 # read from a file or the database, or of the records of `offline`.
 SCHEMA = 1
-_CODE = Path(__file__).parents[1] / "names"
+_CODE = Path(__file__).parents[2] / "names"
 _MAX_LIST_AGE = 7 * 86_400.0  # seconds: a service that was stopped for less finds its indexes again
 _RECHECK_INTERVAL = 0.1  # seconds
 _PIECE = 1024**2  # bytes to read at a time

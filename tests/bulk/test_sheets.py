@@ -25,11 +25,12 @@ from openpyxl.worksheet.datavalidation import DataValidation
 from openpyxl.worksheet.table import Table
 from openpyxl.worksheet.worksheet import Worksheet
 
-from localidades_api.bulk.answer_columns import MATCH_COLUMNS, AnswerColumns, in_language
+from localidades_api.bulk.answer_columns import MATCH_COLUMNS, AnswerColumns, in_language, match_columns
 from localidades_api.bulk.answers import describe_problem
 from localidades_api.bulk.formats import XLSX, MediaType, reader
 from localidades_api.bulk.input_rows import ROLES, Answer
 from localidades_api.bulk.workbook_reader import XlsxReader
+from localidades_api.bulk.workbook_writers import Summary
 from localidades_api.bulk.writers import writer
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.files.workbook import Workbook, WorkbookError, column_name, escape_controls, write_csv
@@ -636,3 +637,37 @@ def test_cover_or_title_is_not_a_list_of_places() -> None:
     assert (source.sheet.name, [row.cells for row in source]) == ("Visitas", [{"nombre": "El Fuerte", "estado": "Sin"}])
     with pytest.raises(UnreadableBodyError, match="names no column"):
         opened(workbook_of(("Informe de visitas",), ("sitio", "nota"), ("Tequila", "x")))
+
+
+SUMMARY = Summary("2024-10", "Fuente: INEGI", 0.97)
+
+
+def with_summary(data: bytes) -> openpyxl.Workbook:
+    """Answer rows with a workbook of two columns, and a summary."""
+    source = opened(data) if data.startswith(b"PK") else open_rows(data)
+    target = writer(XLSX, source, in_language(match_columns([], ["outcome", "cvegeo"]), "es"), SUMMARY)
+    content = target.begin() + b"".join(target.write(row, ANSWER) for row in source) + target.end()
+    return openpyxl.load_workbook(io.BytesIO(content))
+
+
+@pytest.mark.parametrize("sheet", ["Localidades", "D'Or & más"])
+def test_summary_counts_the_outcomes_of_the_list_by_formulas(sheet: str) -> None:
+    data = workbook_of(("Localidad",), ("Zapopan",), sheet=sheet) if "&" in sheet else b"Localidad\nZapopan\n"
+    book = with_summary(data)
+    assert book.sheetnames == [sheet, "Resumen"]
+    values = dict(cast("Iterator[tuple[str, str]]", book["Resumen"].iter_rows(values_only=True)))
+    assert {"Versión": "2024-10", "Fuente": "Fuente: INEGI", "Certeza mínima": "97 %"}.items() <= values.items()
+    quoted = sheet.replace("'", "''")
+    assert values["idéntica"] == f"=COUNTIF('{quoted}'!B:B,\"idéntica\")"
+    assert values["aceptada sin revisar"] == f"=COUNTIF('{quoted}'!B:B,\"aceptada sin revisar*\")"
+    assert [*first_sheet(book).iter_rows(values_only=True)] == [
+        ("Localidad", "Resultado", "Clave INEGI (CVEGEO)"), ("Zapopan", "idéntica", "141200001"),
+    ]  # fmt: skip
+
+
+def test_summary_has_a_name_of_its_own_and_spares_strict_workbooks() -> None:
+    plain = workbook_of(HEADER, PLACE, change=lambda book: book.create_sheet("resumen"))
+    end = b"</workbook>"
+    strict = edited(plain, {"xl/workbook.xml": lambda xml: xml.replace(end, b"<!-- purl.oclc.org -->" + end)})
+    assert with_summary(plain).sheetnames == ["Sheet", "resumen", "Resumen (2)"]
+    assert with_summary(strict).sheetnames == ["Sheet", "resumen"]

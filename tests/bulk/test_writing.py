@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localidades_api.bulk.answer_columns import MATCH_COLUMNS, NEAREST_COLUMNS, AnswerColumns, as_cell, in_language
+from localidades_api.bulk.answer_columns import (
+    MATCH_COLUMNS,
+    NEAREST_COLUMNS,
+    AnswerColumns,
+    as_cell,
+    in_language,
+    match_columns,
+)
 from localidades_api.bulk.answers import describe_problem
 from localidades_api.bulk.formats import MediaType
 from localidades_api.bulk.input_rows import Answer
@@ -105,16 +112,6 @@ def test_headers_of_answers_clash_with_none_of_the_sender() -> None:
     assert MATCH_COLUMNS.headers(["match_score", "match2_cvegeo"])[0] == "match3_outcome"
 
 
-def test_answer_is_answered_again() -> None:
-    again = answered(answered(b"nombre\nx\n")).decode().splitlines()
-    assert again[0] == ",".join(["nombre", *NAMES, *(name.replace("match_", "match2_") for name in NAMES)])
-    assert again[1].startswith("x,ambiguous,")
-    spanish = in_language(MATCH_COLUMNS, "es")
-    again = answered(answered("nombre\nPeñón\n".encode(), columns=spanish), columns=spanish).decode().splitlines()
-    assert again[0] == ",".join(["nombre", *SPANISH, *(f"{header} (2)" for header in SPANISH)])
-    assert again[1].count("por decidir,,,94.5,") == 2
-
-
 @pytest.mark.parametrize(
     ("problem", "said"),
     [
@@ -204,3 +201,18 @@ def test_no_rows_give_no_answers(wanted: MediaType) -> None:
     names = ",".join(NAMES)
     for body, sent_as, header in ((b"", NDJSON, f"{names}\r\n"), (b"nombre\n", CSV, f"nombre,{names}\n")):
         assert answered(body, sent_as, wanted).decode() == {CSV: header, NDJSON: "", JSON: '{"results":[]}\n'}[wanted]
+
+
+@pytest.mark.parametrize("language", ["en", "es"])
+def test_columns_of_an_earlier_answer_are_replaced_and_not_read(language: Language) -> None:
+    columns = in_language(match_columns(["municipio", "estado"]), language)
+    answer = {**ANSWER, "municipio": "x", "estado": "y"}
+    first = answered(b"Localidad,Mpio.\nTala,Tala\n", columns=columns, answer=answer)
+    for chosen in (columns, in_language(match_columns([], ["outcome", "cvegeo"]), language)):
+        assert [row.cells for row in open_rows(first)] == [{"nombre": "Tala", "municipio": "Tala"}]
+        again = answered(first, columns=chosen, answer=answer)
+        header, row = csv.reader(io.StringIO(again.decode()))
+        assert header == ["Localidad", "Mpio.", *chosen.headers([])]
+        assert (row[:2], len(row)) == (["Tala", "Tala"], len(header))
+    ahead = b"match_outcome,x,Localidad\na,b,Tala\n"  # a column of such a name alone is the sender's
+    assert answered(ahead).startswith(b"match_outcome,x,Localidad,match2_outcome,")

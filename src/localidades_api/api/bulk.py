@@ -14,16 +14,23 @@ from typing_extensions import TypeAliasType
 from localidades_api.api.params import Language, ReleaseParam, StrictQuery
 from localidades_api.api.responses import ERRORS, NEGOTIATED, OF_RELEASE, header, problem
 from localidades_api.api.services import BulkTurnDep, DatabaseDep, NamesDep, ReleasesDep, TransfersDep
-from localidades_api.bulk.answer_columns import NEAREST_COLUMNS, AnswerColumns, in_language, match_columns
+from localidades_api.bulk.answer_columns import (
+    MATCH_COLUMNS,
+    NEAREST_COLUMNS,
+    AnswerColumns,
+    in_language,
+    match_columns,
+)
 from localidades_api.bulk.answers import Point, answer_points, match_row
 from localidades_api.bulk.exchange import MAX_BODY, Answered, AnswerSome, BulkResponse, PreviewResponse
 from localidades_api.bulk.formats import XLSX, MediaType, reader
 from localidades_api.bulk.input_rows import POINTS, ROLES, Roles, Row
 from localidades_api.bulk.readers import RowReader, for_a_while
+from localidades_api.bulk.workbook_writers import Summary
 from localidades_api.bulk.writers import AnswerWriter, WithFile, writer
 from localidades_api.caches.name_indexes.open_indexes import NameIndexes
-from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
-from localidades_api.catalogue.filters import MatchedFields, Omittable, split_fields
+from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT
+from localidades_api.catalogue.filters import MatchedFields, Omittable, several_of, split_fields
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.catalogue.locality import describe_near
 from localidades_api.catalogue.messages import plain_decimal, whole_number
@@ -68,6 +75,9 @@ _MEDIA_TYPES: dict[str, MediaType] = {
     "application/vnd.ms-excel": "text/csv",  # sent by browsers on Windows for a CSV file
 }
 
+
+_CHOOSABLE = (*MATCH_COLUMNS.cells, *MATCHED)
+_CHOICE = "|".join(_CHOOSABLE)
 
 _Column = Annotated[
     Omittable[str],
@@ -182,6 +192,25 @@ class MatchQuery(MatchPreviewQuery, BulkQuery):
         plain_decimal("A probability is a number from 0.8 to 0.999, such as 0.97."),
     ] = SURE
     fields: MatchedFields = ",".join(MATCHED_BY_DEFAULT)
+    answer_columns: Annotated[
+        Omittable[str],
+        Field(
+            max_length=2 * len(",".join(_CHOOSABLE)),
+            description="Columns of the answer in CSV and workbooks, separated by commas: `outcome`, `cvegeo`, `label`,"
+            " those in `fields`, `score`, `margin`, `faults`, `candidates`, `withdrawn` and `problem`; by default all.",
+            examples=["outcome,cvegeo,label"],
+            json_schema_extra={"pattern": f"^({_CHOICE})(,({_CHOICE}))*$"},
+        ),
+        several_of(_CHOOSABLE),
+    ] = None
+    summary: Annotated[
+        bool,
+        Field(
+            description="Of a workbook: add a sheet with the release, the date, the credit and how many rows have each"
+            " outcome.",
+            examples=[True],
+        ),
+    ] = False
 
 
 class NearestToEachQuery(BulkQuery):
@@ -233,10 +262,11 @@ def _described(
 
 
 class _Subject(NamedTuple):
-    """A kind of rows: the roles that their columns can have, and the columns of their answers in CSV."""
+    """A kind of rows: the roles that their columns can have, and what tables have of their answers."""
 
     roles: Roles
     columns: AnswerColumns
+    summary: Summary | None = None
 
 
 _POINTS = _Subject(POINTS, NEAREST_COLUMNS)
@@ -259,7 +289,10 @@ async def match_localities(
     """
     release = await releases.get(query.release, for_search=True)
     fields = split_fields(query.fields)
-    subject = _Subject(ROLES.of_kind(query.kind), match_columns(fields))
+    columns = match_columns(fields, split_fields(query.answer_columns) or None)
+    has_summary = query.summary and "outcome" in columns.cells  # which it counts
+    summary = Summary(release.name, release.credit(query.lang), query.sure) if has_summary else None
+    subject = _Subject(ROLES.of_kind(query.kind), columns, summary)
     answering = _matching(names, release, query.sure, fields)
     return _respond(request, query, transfers, turn, release, subject, answering)
 
@@ -320,8 +353,8 @@ def _respond(
 
     def write(rows: RowReader) -> AnswerWriter:
         columns = in_language(subject.columns, query.lang)
-        answers = writer(wanted, rows, columns)
-        return WithFile(answers, writer(_NAMES[query.file], rows, columns)) if query.file else answers
+        answers = writer(wanted, rows, columns, subject.summary)
+        return WithFile(answers, writer(_NAMES[query.file], rows, columns, subject.summary)) if query.file else answers
 
     charset = "; charset=utf-8; header=present" if wanted == "text/csv" else ""
     headers = {"Content-Type": f"{wanted}{charset}", "Catalogue-Release": release.name}

@@ -1,14 +1,14 @@
 """The columns of answers in tables: their headers, and how each cell is written, in English or Spanish."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import chain, count
 from typing import Any, NamedTuple, cast
 
 from pydantic_core import to_json
 
-from localidades_api.bulk.input_rows import Answer, Sent
+from localidades_api.bulk.input_rows import Answer, Sent, begin_of_answers
 from localidades_api.catalogue.columns import COLUMNS
 from localidades_api.catalogue.keys import format_key
 from localidades_api.html.languages.match_words import name_fault, name_outcome
@@ -31,7 +31,7 @@ class AnswerColumns(NamedTuple):
         if self.language == LANGUAGES[0]:
             sets = ([f"{self.prefix}{number}_{name}" for name in self.cells] for number in chain([""], count(2)))
             return next(headers for headers in sets if seen.isdisjoint(headers))
-        return [next(one for one in _numbered(_header(name)) if one.casefold() not in seen) for name in self.cells]
+        return [next(one for one in numbered(_header(name)) if one.casefold() not in seen) for name in self.cells]
 
     def positions(self, width: int) -> Mapping[str, int]:
         """Return the number of each column, from 1, after `width` columns of the sender."""
@@ -58,7 +58,8 @@ def _header(name: str) -> str:
     return _HEADERS[name] if name in _HEADERS else COLUMNS[name].label
 
 
-def _numbered(header: str) -> Iterator[str]:
+def numbered(header: str) -> Iterator[str]:
+    """Yield a text, and then it with the numbers from 2, until one is not taken."""
     yield header
     yield from (f"{header} ({number})" for number in count(2))
 
@@ -66,11 +67,6 @@ def _numbered(header: str) -> Iterator[str]:
 def _plain(name: str, answer: Answer) -> str:
     value = answer[name]
     return "" if value is None else str(value)
-
-
-def _certain(name: str, answer: Answer) -> str:
-    """Write a member of the matched place; nothing if a person has to choose, since tables are joined on it."""
-    return _plain(name, answer) if answer["outcome"] in {"exact", "sure"} else ""
 
 
 def _number(name: str, answer: Answer) -> str:
@@ -96,8 +92,8 @@ def _candidates(answer: Answer) -> str:
 
 _MATCH: Mapping[str, Callable[[Answer], str]] = {
     "outcome": lambda answer: str(answer["outcome"]),
-    "cvegeo": lambda answer: _certain("cvegeo", answer),
-    "label": lambda answer: _certain("label", answer),
+    "cvegeo": lambda answer: _plain("cvegeo", answer),
+    "label": lambda answer: _plain("label", answer),
     "score": lambda answer: _number("score", answer),
     "margin": lambda answer: _number("margin", answer),
     "faults": _faults,
@@ -108,13 +104,15 @@ _MATCH: Mapping[str, Callable[[Answer], str]] = {
 MATCH_COLUMNS = AnswerColumns("match", _MATCH)
 
 
-def match_columns(fields: Sequence[str]) -> AnswerColumns:
-    """Return the columns of a match; those of its place in `fields` come after the label."""
+def match_columns(fields: Sequence[str], chosen: Collection[str] | None = None) -> AnswerColumns:
+    """Return the columns of a match, or those that are chosen; those of its place in `fields` come after the label."""
     columns: dict[str, Callable[[Answer], str]] = {}
     for name, cell in MATCH_COLUMNS.cells.items():
         columns[name] = cell
         if name == "label":
-            columns |= {field: partial(_certain, field) for field in fields}
+            columns |= {field: partial(_plain, field) for field in fields}
+    if chosen is not None:
+        columns = {name: cell for name, cell in columns.items() if name in chosen}
     return AnswerColumns(MATCH_COLUMNS.prefix, columns)
 
 
@@ -176,11 +174,14 @@ def as_cell(value: object) -> str:
 
 
 class SentColumns:
-    """The sender's columns of a table, and the cells of each row; objects have the members of the first as columns."""
+    """The sender's columns of a table, and the cells of each row; objects have the members of the first as columns.
+
+    The columns of an earlier answer are left out: the new ones replace them.
+    """
 
     def __init__(self, headers: list[str] | None) -> None:
         self._is_table = headers is not None
-        self.headers = headers  # None until the first object has come
+        self.headers = headers and headers[: begin_of_answers(headers)]  # None until the first object has come
 
     def cells(self, sent: Sent) -> list[str]:
         """Return the cells of a row: as they came, or a text for each column."""

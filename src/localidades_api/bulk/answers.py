@@ -159,10 +159,13 @@ def _check_key(role: str, key: str) -> None:
 
 
 def describe_match(result: MatchResult, index: NameIndex, fields: Collection[str]) -> Answer:
-    """Return a result as JSON: the likeliest place, and the candidates unless it is certain."""
+    """Return a result as JSON: the place if it is certain, otherwise the candidates."""
     answer = {**_blank(fields), "outcome": result.outcome}
     if result.best:
-        answer |= {**_describe_candidate(result.best, index, fields), "margin": result.margin}
+        likeliest = _describe_candidate(result.best, index, fields)
+        is_certain = result.id is not None
+        answer |= likeliest if is_certain else {name: likeliest[name] for name in ("score", "faults")}
+        answer["margin"] = result.margin
     if result.id is None:
         answer["candidates"] = [_describe_candidate(one, index, fields) for one in result.candidates]
     if result.withdrawn is not None:

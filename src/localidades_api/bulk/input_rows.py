@@ -6,6 +6,7 @@ A column is named by the sender, or guessed from the headers that Mexican spread
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 from localidades_api.catalogue.degrees import (
@@ -289,7 +290,8 @@ def _fold_headers(headers: Sequence[str], roles: Roles) -> list[str]:
 def assign(headers: Sequence[str], roles: Roles, named: Named) -> Assignment:
     """Find the column of each role, named or guessed; raise UnreadableBodyError if a named one is missing."""
     folded = _fold_headers(headers, roles)
-    first = {header: at for at, header in reversed([*enumerate(folded)])}
+    end = begin_of_answers(headers)
+    first = {header: at for at, header in reversed([*enumerate(folded[:end])])}
     columns: dict[str, int] = {}
     for role, header in named.items():
         if header:
@@ -309,8 +311,21 @@ def assign(headers: Sequence[str], roles: Roles, named: Named) -> Assignment:
         kind = None  # a list of places with an unknown column of names, such as the SAT's with c_Localidad
     is_keyed = is_guessed and "cvegeo" in by_role and by_role.keys().isdisjoint({"nombre", "clave"})
     is_of_states = is_guessed and kind == "estado" and not named
-    unused = {at: header for at, header in enumerate(headers) if at not in columns.values()} if is_of_states else {}
+    others = headers[:end] if is_of_states else []
+    unused = {at: header for at, header in enumerate(others) if at not in columns.values()}
     return Assignment(len(headers), by_role, kind, is_keyed, unused)
+
+
+_FIRST_ANSWERS = (
+    re.compile(r"(?:Resultado|match\d*_outcome)(?: \(\d+\))?"),
+    re.compile(r"(?:Clave INEGI \(CVEGEO\)|match\d*_cvegeo)(?: \(\d+\))?"),
+)
+
+
+def begin_of_answers(headers: Sequence[str]) -> int | None:
+    """Return the index of the first column that an earlier answer has added to a table; None if there is none."""
+    pairs = enumerate(pairwise(headers))
+    return next((at for at, (one, other) in pairs if all(map(re.fullmatch, _FIRST_ANSWERS, (one, other)))), None)
 
 
 def _is_name(text: str) -> bool:

@@ -14,6 +14,7 @@ from localidades_api.bulk.input_rows import (
     Roles,
     Row,
     assign,
+    begin_of_answers,
     columns_without_header,
     is_place_without_header,
     require,
@@ -258,6 +259,10 @@ class XlsxReader(TableReader):
         merged = [right for left, right in self._merged.items() if left >= self.width - 1]
         tabled = [one.right for name, one in ranges.items() if name in tables]
         self.width = max(self.width - 1, *merged, *tabled, 0) + 1
+        headers = self.layout.columns or []
+        own = begin_of_answers(headers)
+        if own is not None and self.width == len(headers) and all(right < own for right in tabled):
+            self.width = own  # the new answers replace those of an earlier one
         begun = {name: one for name, one in ranges.items() if one.first == self.header_row and one.right >= first}
         for name, one in begun.items():
             if one.left <= first and last <= one.right and self._can_grow(name, one, tables):

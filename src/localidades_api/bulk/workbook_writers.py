@@ -3,15 +3,17 @@
 import io
 import re
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
 from html import escape
 from itertools import islice
 from shutil import copyfileobj
-from typing import IO, cast
+from typing import IO, NamedTuple, cast
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import xlsxwriter
 
-from localidades_api.bulk.answer_columns import AnswerColumns, SentColumns, quote_names
+from localidades_api.bulk.answer_columns import AnswerColumns, SentColumns, numbered, quote_names
 from localidades_api.bulk.input_rows import Answer, Row
 from localidades_api.bulk.readers import RowReader
 from localidades_api.bulk.workbook_reader import MAX_SHEET_ROWS, XlsxReader
@@ -19,6 +21,8 @@ from localidades_api.catalogue.columns import COLUMNS, MATCHED
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.files.archive import is_folder
 from localidades_api.files.workbook import MAX_COLUMNS, Range, SheetRow, column_name, escape_controls
+from localidades_api.html.languages.match_words import OUTCOMES, name_outcome
+from localidades_api.html.languages.translators import LANGUAGES, Language, translator
 from localidades_api.http.sink import Sink
 
 _LEVEL = 3  # of zlib, as for downloads
@@ -46,6 +50,7 @@ _DIMENSION = re.compile(rb"<(\w+:)?dimension\b[^<>]*/>")  # the range of cells t
 _PREFIX = re.compile(rb"<(\w+:)?sheetData\b")
 _STYLE = re.compile(rb"<(?:\w+:)?c\b[^<>]*\bs=\"(\d+)\"")
 _SHEET = "xl/worksheets/sheet1.xml"  # of a new workbook
+_LIST = "Localidades"  # the name of that sheet
 
 
 class _Cells:
@@ -78,8 +83,8 @@ class _Cells:
 
 def _for_people(cells: Mapping[str, Callable[[Answer], str]]) -> Mapping[str, Callable[[Answer], str]]:
     """Return how cells are written, sentences without backticks."""
-    problem = cells["problem"]
-    return {**cells, "problem": lambda answer: quote_names(problem(answer))}
+    problem = cells.get("problem")
+    return {**cells, "problem": lambda answer: quote_names(problem(answer))} if problem else cells
 
 
 def _widths(columns: AnswerColumns, headers: Sequence[str]) -> list[int]:
@@ -87,6 +92,79 @@ def _widths(columns: AnswerColumns, headers: Sequence[str]) -> list[int]:
     return [
         max(_WIDTHS.get(name, _WIDTH), len(header) + _ROOM) for name, header in zip(columns.cells, headers, strict=True)
     ]
+
+
+class Summary(NamedTuple):
+    """What a sheet says about the answers: the release, the credit of its data, and the probability of certain rows."""
+
+    release: str
+    credit: str
+    sure: float
+
+    def draw(self, columns: AnswerColumns, sheet: str, at: int) -> bytes:
+        """Return a sheet about the answers in `sheet`, whose outcomes are in a column, from 0.
+
+        It counts them by formulas, which agree with what a person changes on the page or in the workbook.
+        """
+        say = str if columns.language == LANGUAGES[0] else translator(columns.language)
+        today = datetime.now(UTC).date().isoformat()
+        rows = [("Release", self.release), ("Date", today), ("Source", self.credit)]
+        rows.append(("Minimum certainty", f"{100 * self.sure:g} %"))
+        lines = [_Cells.text(say(name), at, 0) + _Cells.text(text, at, 1) for at, (name, text) in enumerate(rows, 1)]
+        quoted, letters = sheet.replace("'", "''"), column_name(at)
+        for number, code in enumerate(OUTCOMES, len(lines) + 2):
+            word = name_outcome(code, columns.language)
+            given = f"{word}*" if code == "accepted" else word  # a percentage follows
+            formula = escape(f"COUNTIF('{quoted}'!{letters}:{letters},\"{given}\")", quote=False)
+            lines.append(_Cells.text(word, number, 0) + f'<c r="B{number}"><f>{formula}</f></c>')
+        numbers = [number for number in range(1, len(lines) + 2) if number != len(rows) + 1]
+        data = "".join(f'<row r="{number}">{cells}</row>' for number, cells in zip(numbers, lines, strict=True))
+        widths = '<cols><col min="1" max="1" width="32" customWidth="1"/></cols>'
+        return _as_xml(f'<worksheet xmlns="{_MAIN}">{widths}<sheetData>{data}</sheetData></worksheet>')
+
+    @staticmethod
+    def add(source: ZipFile, book: str, changed: Mapping[str, bytes], drawn: bytes, name: str) -> dict[str, bytes]:
+        """Return the members of a workbook that change when it gets the sheet; none if it is of the strict kind."""
+        listed = changed.get(book) or source.read(book)
+        if b"purl.oclc.org" in listed:
+            return {}
+        if _SUMMARY in source.namelist():  # an earlier answer has it
+            return {_SUMMARY: drawn}
+        folder, _, file = book.rpartition("/")
+        number = max((int(one) for one in _SHEET_ID.findall(listed)), default=0) + 1
+        relation = f'xmlns:r="{_RELATIONS}" r:id="rIdSummary"'
+        added = {
+            "[Content_Types].xml": ("Types", f'Override PartName="/{_SUMMARY}" ContentType="{_SHEET_TYPE}"'),
+            f"{folder}/_rels/{file}.rels".lstrip("/"): (
+                "Relationships",
+                f'Relationship Id="rIdSummary" Type="{_RELATIONS}/worksheet" Target="/{_SUMMARY}"',
+            ),
+            book: ("sheets", f'sheet name="{escape(name)}" sheetId="{number}" {relation}'),
+        }
+        members = {_SUMMARY: drawn}
+        for member, (parent, element) in added.items():
+            end = re.compile(rf"</(\w+:)?{parent}>".encode())
+            xml = changed.get(member) or source.read(member)
+            members[member] = end.sub(partial(_put_before, element), xml, count=1)
+        return members
+
+    @staticmethod
+    def name(language: Language, taken: Sequence[str]) -> str:
+        """Return a name of the sheet that no other has."""
+        names = {one.casefold() for one in taken}
+        summary = "Summary" if language == LANGUAGES[0] else translator(language)("Summary")
+        return next(one for one in numbered(summary) if one.casefold() not in names)
+
+
+def _put_before(element: str, end: re.Match[bytes]) -> bytes:
+    return _as_xml(f"<{(end[1] or b'').decode()}{element}/>") + end[0]
+
+
+_MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+_RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+_SHEET_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"
+_SUMMARY = "xl/worksheets/summary_of_answers.xml"
+_SHEET_ID = re.compile(rb'\bsheetId="(\d{1,9})"')
 
 
 class _Archive:
@@ -113,6 +191,8 @@ class _Archive:
             elif member.filename != sheet and not is_folder(member):
                 with source.open(member) as old, self._zip.open(_entry(name(member.filename)), "w") as new:
                     copyfileobj(old, new)
+        for added in changed.keys() - set(source.namelist()):
+            self._zip.writestr(_entry(added), changed[added])
         self._sheet = self._zip.open(_entry(name(sheet)), "w")
 
     def add(self, xml: bytes) -> bytes:
@@ -143,8 +223,10 @@ class SheetWriter:
     or the table of the list grows, or sorting by its arrows would part the answers from their rows.
     """
 
-    def __init__(self, reader: RowReader, columns: AnswerColumns) -> None:
+    def __init__(self, reader: RowReader, columns: AnswerColumns, summary: Summary | None = None) -> None:
         self._reader = cast("XlsxReader", reader)
+        self._columns = columns
+        self._summary = summary
         self._at = self._reader.width
         if self._at + len(columns.cells) > MAX_COLUMNS:
             raise UnreadableBodyError(
@@ -153,7 +235,7 @@ class SheetWriter:
             )
         self.positions = columns.positions(self._at)
         self._cells = _Cells(columns)
-        self._names = columns.headers(self._reader.layout.columns or ())
+        self._names = columns.headers((self._reader.layout.columns or ())[: self._at])
         self._widths = _widths(columns, self._names)
         self._growth = _Growth(*self._reader.grown, self._at, self._names) if self._reader.grown else None
         self._archive = _Archive()
@@ -170,6 +252,10 @@ class SheetWriter:
                 changed[workbook.member] = self._growth.grow_name(read(workbook.member), sheet.number)
             elif self._growth:
                 changed[self._growth.member] = self._growth.grow_table(read(self._growth.member))
+            if self._summary:
+                name = self._summary.name(self._columns.language, [one.name for one in workbook.sheets])
+                drawn = self._summary.draw(self._columns, sheet.name, self._at)
+                changed |= self._summary.add(workbook.archive, workbook.member, changed, drawn, name)
             self._archive.begin(workbook.archive, sheet.member, changed, workbook.part_of)
             self._source = workbook.archive.open(sheet.member)
         return self._archive.add(b"")
@@ -327,7 +413,8 @@ class _Growth:
 class NewSheetWriter:
     """Writes a workbook with the sender's columns, as text, and those of the answer."""
 
-    def __init__(self, reader: RowReader, columns: AnswerColumns) -> None:
+    def __init__(self, reader: RowReader, columns: AnswerColumns, summary: Summary | None = None) -> None:
+        self._summary = summary
         if reader.count > MAX_SHEET_ROWS:
             raise UnreadableBodyError(f"A workbook has at most {MAX_SHEET_ROWS:,} rows: ask for CSV.")
         self._sent = SentColumns(reader.layout.columns)
@@ -370,7 +457,7 @@ class NewSheetWriter:
         widths = [min(max(_WIDTH, len(name) + _ROOM), _MAX_WIDTH) for name in columns]
         widths += _widths(self._answer_columns, headers)
         with xlsxwriter.Workbook(file, {"constant_memory": True}) as workbook:  # writes texts into their cells
-            sheet = workbook.add_worksheet("Localidades")
+            sheet = workbook.add_worksheet(_LIST)
             bold = workbook.add_format({"bold": True})
             for at, (name, width) in enumerate(zip(names, widths, strict=True)):
                 sheet.write_string(0, at, name[:_MAX_CELL], bold)
@@ -378,6 +465,11 @@ class NewSheetWriter:
             sheet.freeze_panes(1, 0)
         with ZipFile(file) as frame:
             head, end, tail = _DIMENSION.sub(b"", frame.read(_SHEET), 1).partition(b"</sheetData>")
-            self._archive.begin(frame, _SHEET)
+            changed: dict[str, bytes] = {}
+            if self._summary:
+                name = self._summary.name(self._answer_columns.language, [_LIST])
+                drawn = self._summary.draw(self._answer_columns, _LIST, self._width)
+                changed = self._summary.add(frame, "xl/workbook.xml", changed, drawn, name)
+            self._archive.begin(frame, _SHEET, changed)
         self._tail = end + tail
         return self._archive.add(head)

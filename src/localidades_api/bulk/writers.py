@@ -12,7 +12,7 @@ from localidades_api.bulk.formats import XLSX, MediaType
 from localidades_api.bulk.input_rows import Answer, Row, unique
 from localidades_api.bulk.readers import Dialect, RowReader
 from localidades_api.bulk.workbook_reader import XlsxReader
-from localidades_api.bulk.workbook_writers import NewSheetWriter, SheetWriter
+from localidades_api.bulk.workbook_writers import NewSheetWriter, SheetWriter, Summary
 from localidades_api.files.workbook import SheetRow
 
 _BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
@@ -35,13 +35,15 @@ class AnswerWriter(Protocol):
         """Return the bytes after the last row."""
 
 
-def writer(media_type: MediaType, reader: RowReader, columns: AnswerColumns = MATCH_COLUMNS) -> AnswerWriter:
-    """Return the writer of a format for the rows of a checked reader; tables get `columns`.
+def writer(
+    media_type: MediaType, reader: RowReader, columns: AnswerColumns = MATCH_COLUMNS, summary: Summary | None = None
+) -> AnswerWriter:
+    """Return the writer of a format for the rows of a checked reader; tables get `columns`, workbooks the `summary`.
 
     Raises UnreadableBodyError if a sheet has no room for the answers.
     """
     if media_type == XLSX:
-        return (SheetWriter if isinstance(reader, XlsxReader) else NewSheetWriter)(reader, columns)
+        return (SheetWriter if isinstance(reader, XlsxReader) else NewSheetWriter)(reader, columns, summary)
     if media_type == "text/csv":
         return _CsvWriter(reader.layout, columns)
     return _NdjsonWriter(reader.layout) if media_type == "application/x-ndjson" else _JsonWriter(reader.layout)
@@ -157,6 +159,7 @@ class _CsvWriter:
         self.positions: Mapping[str, int] = {}
         self._layout = layout
         self._sent = SentColumns(layout.columns)
+        self._last = len(layout.columns or ())  # cells beyond have no header
         self._answer_columns = columns
         self._cells = tuple(columns.cells.values())
         self._truth = TRUTH[columns.language]
@@ -176,7 +179,9 @@ class _CsvWriter:
             sent = [self._truth[sent.truths[at]] if at in sent.truths else cell for at, cell in enumerate(sent)]
         missing = [""] * (cast("int", self._width) - len(sent))
         answered = [cell(answer) for cell in self._cells]
-        return header + self._line([*sent[: self._width], *missing, *answered, *sent[self._width :]])
+        return header + self._line(
+            [*sent[: self._width], *missing, *answered, *sent[max(self._last, self._width or 0) :]]
+        )
 
     def end(self) -> bytes:
         return self._header() if self._width is None else b""

@@ -473,8 +473,8 @@ class Match(_Fields):
     cvegeo: Annotated[
         str | None,
         Field(
-            description="The official key of the likeliest place; rely on it if `exact` or `sure`. It has nine digits,"
-            " five for a municipio, two for an estado.",
+            description="The official key, if the outcome is `exact` or `sure`, of nine digits, five for a municipio or"
+            " two for an estado. The first of `candidates` is the likeliest otherwise.",
             pattern=KEY_PATTERN,
             examples=["140390001"],
         ),

@@ -75,7 +75,7 @@ class Matched(BaseModel):
             " `none`: no place is similar. `problem`: the row can't be read, and `problem` says why."
         ),
     ]
-    cvegeo: Annotated[str | None, Field(description="Official key of the likeliest place, with leading zeros.")]
+    cvegeo: Annotated[str | None, Field(description="Official key, with leading zeros, if `exact` or `sure`.")]
     label: str | None
     poblacion: int | None
     latitud: float | None

@@ -13,7 +13,10 @@ OUTCOMES: Mapping[str, str] = {
     "ambiguous": "ambiguous match",
     "none": "without a match",
     "problem": "row with a problem",
-    "chosen": "chosen match",  # by a person, on the page
+    # By a person, on the page: a place, the likeliest option of many rows at once, and none of the options.
+    "chosen": "chosen match",
+    "accepted": "match accepted unseen",
+    "rejected": "match rejected",
 }
 FAULTS: Mapping[str, str] = {
     "wording": "wording",

@@ -29,8 +29,20 @@ PASTED = (
 
 @pytest.fixture
 async def page(page: Page) -> Page:
+    """Open the page in a browser that has kept nothing."""
+    await page.goto("/help")
+    await page.evaluate(FORGET)
     await page.goto(PAGE)
     return page
+
+
+FORGET = "() => new Promise((done) => { indexedDB.deleteDatabase('match').onsuccess = () => done(); })"
+
+
+async def check_all_columns(page: Page) -> None:
+    """Choose all columns of an answer, of which there are three by default."""
+    await expect(page.locator("#sample td").first).to_be_visible()
+    await page.locator("[name=field][value^=score]").check()
 
 
 async def press(page: Page, button: str = "Add keys") -> None:
@@ -99,25 +111,24 @@ async def test_pasted_cells_are_matched_and_counted_by_outcome(page: Page) -> No
         ]
     )
     await expect(page.get_by_role("link", name="010020001")).to_be_hidden()
-    await page.get_by_text("Matched with certainty").click()
+    await page.locator("#every summary").click()
     await expect(page.get_by_role("link", name="010020001")).to_be_visible()
-    await expect(page.locator("#found").get_by_role("row", name="Asientoz")).to_contain_text(
+    await expect(page.locator("#every").get_by_role("row", name="Asientoz")).to_contain_text(
         "spelling: the row says asientoz, the catalogue says asientos"
     )
 
 
 async def test_choice_applies_to_every_equal_row_of_the_file(page: Page) -> None:
+    await page.get_by_label("Or paste a list").fill(PASTED)
+    await check_all_columns(page)
     await match(page, PASTED)
     ninguno = question(page, "Row 4: Ninguno, Municipio 001, Ags. (applies to 2 rows)")
     decided = page.locator("#decided")
-    await expect(decided).to_have_text("Decided: 0 of 1")
-    may_leave = "() => window.dispatchEvent(new Event('beforeunload', { cancelable: true }))"
-    assert await page.evaluate(may_leave)
+    await expect(decided).to_have_text("Decided: 0 of 3")
     await ninguno.get_by_role("radio", name="Ninguno (0003), Municipio 001, Aguascalientes").check()
-    await expect(decided).to_have_text("Decided: 1 of 1")
-    assert not await page.evaluate(may_leave)
+    await expect(decided).to_have_text("Decided: 1 of 3")
+    await expect(totals(page).filter(has_text="chosen")).to_have_text("2 chosen")
     name, content = await downloaded(page)
-    assert await page.evaluate(may_leave)
     assert name == "localidades-match.csv"
     assert content.startswith(b"\xef\xbb\xbfFolio,Localidad,Mpio.,Entidad,match_outcome,match_cvegeo,")
     rows = rows_in(content)
@@ -151,7 +162,8 @@ async def test_rejecting_all_candidates_is_kept_and_searches_for_another_place(p
     await match(page, f"{PASTED}013\tAsientos\t\t\n")
     await expect(none).to_be_checked()
     answers = await saved(page)
-    assert (answers[2:4], len(answers)) == ([("none", "")] * 2, 7)
+    assert (answers[2:4], len(answers)) == ([("rejected", "")] * 2, 7)
+    await expect(page.locator("#kept")).to_have_text("What you decided of 2 rows is kept.")
     await search.press_sequentially("bellaco")
     await page.get_by_role("option", name="El Bellaco").click()
     await expect(search).to_have_value(re.compile("El Bellaco"))
@@ -276,6 +288,8 @@ async def test_example_is_matched_by_a_click(page: Page) -> None:
 
 
 async def test_unmatched_rows_are_searched_and_chosen_together(page: Page) -> None:
+    await page.get_by_label("Or paste a list").fill(PASTED)
+    await check_all_columns(page)
     await match(page, f"{PASTED}013\tXyzzy, ...\t\t\n014\tXyzzy, ...\t\t\n")
     for text in ("Xyzzy, ... (applies to 2 rows)", "Its nombre is empty"):
         row = page.locator("#unfound").get_by_role("row", name=text)
@@ -283,7 +297,7 @@ async def test_unmatched_rows_are_searched_and_chosen_together(page: Page) -> No
         await search.press_sequentially("bellaco")
         await row.get_by_role("option", name="El Bellaco").click()
         await expect(search).to_have_value(re.compile("El Bellaco"))
-    await expect(page.locator("#decided")).to_have_text("Decided: 0 of 1")
+    await expect(page.locator("#decided")).to_have_text("Decided: 2 of 4")
     for button in ("Download CSV", "Download Excel"):
         assert (await saved(page, "outcome", "cvegeo", "problem", button=button))[4:] == [
             ("none", "", ""), *[("chosen", "320580044", "")] * 3,
@@ -298,6 +312,7 @@ async def test_spanish_page_saves_spanish_files(browser: Browser, base: str) -> 
     async with visit(browser, base, accept_downloads=True, viewport=TELEPHONE) as page:
         await page.goto(f"{PAGE}&lang=es")
         await page.get_by_label("O pegue una lista").fill(PASTED.replace("010\tNinguno", "010\tXyzzy"))
+        await check_all_columns(page)
         await press(page, "Asignar claves")
         await question(page, "Fila 4").get_by_role("radio", name="Ninguno (0003)").check()
         row = page.locator("#unfound").get_by_role("row", name="Xyzzy, Municipio 001")
@@ -322,7 +337,7 @@ async def test_many_rows_are_drawn_a_hundred_at_a_time(page: Page) -> None:
     await choose(page, file_of("many.csv", "\n".join(lines).encode()))
     await press(page)
     await expect(page.locator("#progress")).to_have_text("Rows done: 450")
-    drawn = page.locator("#decide fieldset, #unfound tbody tr, #found tbody tr")
+    drawn = page.locator("#decide fieldset, #unfound tbody tr")
     before = await drawn.count()
     assert 0 < before <= 300
     await page.get_by_role("button", name="Show more").first.click()
@@ -352,8 +367,8 @@ async def test_spanish_result_is_translated_and_passes_axe(browser: Browser, bas
         await expect(totals(page)).to_have_text(
             ["1 idéntica", "1 con diferencias menores", "2 por decidir", "1 no encontrada", "1 ilegible"]
         )
-        await page.get_by_text("Encontradas con certeza").click()
-        await expect(page.locator("#found").get_by_role("row", name="Asientoz")).to_contain_text(
+        await page.locator("#every summary").click()
+        await expect(page.locator("#every").get_by_role("row", name="Asientoz")).to_contain_text(
             "ortografía: se escribió asientoz, el catálogo dice asientos"
         )
         assert await axe_faults(page) == {}
@@ -409,6 +424,7 @@ async def test_workbook_is_matched_and_saved_with_choices_and_formats(page: Page
         sheet="Lugares & más", change=add_cover,
     )  # fmt: skip
     await choose(page, file_of("Mis visitas.xlsx", data))
+    await check_all_columns(page)
     await expect(page.get_by_label("Sheet")).to_have_value("Lugares & más")
     await press(page)
     asked = question(page, "Row 3: Ninguno, 01 (applies to 2 rows)")
@@ -423,11 +439,13 @@ async def test_workbook_is_matched_and_saved_with_choices_and_formats(page: Page
         (7, "exact", "010010001"), (8, "chosen", "010010003"), (None, None, None),
         (9, "chosen", "010010003"), (10, "none", None),
     ]  # fmt: skip
-    assert isinstance(found[1]["match_score"], float)
+    assert isinstance(found[0]["match_score"], float)
+    assert found[1]["match_score"] is None  # a person has chosen it
     assert found[1]["match_candidates"]
     assert found[5]["Localidad"] == "Ojo <&> de"
     assert sheet["A1"].font.bold
     assert workbook["Portada"]["A1"].value == "Visitas"
+    assert workbook["Summary"]["A1"].value == "Release"
 
 
 TABLE = (("Localidad", "CVE_ENT", "Lugar"), ("Ninguno", "01", "x"), ("Aguascalientes", "01", "y"))
@@ -441,19 +459,103 @@ TABLE = (("Localidad", "CVE_ENT", "Lugar"), ("Ninguno", "01", "x"), ("Aguascalie
     ],
     ids=["workbook", "text"],
 )
-async def test_saved_file_is_rematched_and_saved_without_the_service(
+async def test_saved_file_is_saved_without_the_service_and_recognized_when_it_comes_back(
     page: Page, name: str, sent: bytes, button: str
 ) -> None:
     await page.goto(f"{PAGE}&lang=es")
-    for chosen, again, place in (("Ninguno (0002)", "", "Lugar (2)"), ("Ninguno (0003)", " (2)", "Lugar (3)")):
+    for chosen, before in (("Ninguno (0002)", None), ("Ninguno (0003)", "Ninguno (0002)")):
         await choose(page, file_of(name, sent), "Elegir archivo")
         await press(page, "Asignar claves")
-        await question(page, "Ninguno").get_by_role("radio", name=chosen).check()
+        asked = question(page, "Ninguno")
+        if before:
+            await expect(page.locator("#kept")).to_have_text("Se conservó lo que usted decidió de 1 fila.")
+            await expect(asked.get_by_role("radio", name=before)).to_be_checked()
+            await asked.locator("legend").click()  # it is folded
+        await asked.get_by_role("radio", name=chosen).check()
         await page.route(RESOURCE, lambda route: route.abort())
         sent = (await downloaded(page, button))[1]
         await page.unroute(RESOURCE)
         first, second = rows_in(sent)
-        assert (first[f"Resultado{again}"], second[f"Resultado{again}"]) == ("elegida", "idéntica")
-        assert first[place] == f"{chosen}, Municipio 001, Aguascalientes"
-        assert first["Lugar (2)"] == "Ninguno (0002), Municipio 001, Aguascalientes"
-        assert (first["Lugar"], first["Resultado"]) == ("x", "elegida")
+        assert list(first) == ["Localidad", "CVE_ENT", "Lugar", "Resultado", "Clave INEGI (CVEGEO)", "Lugar (2)"]
+        assert (first["Resultado"], second["Resultado"]) == ("elegida", "idéntica")
+        assert first["Lugar (2)"] == f"{chosen}, Municipio 001, Aguascalientes"
+        assert first["Lugar"] == "x"
+        await page.goto("/help")
+        await page.evaluate(FORGET)  # the file itself says what was decided
+        await page.goto(f"{PAGE}&lang=es")
+
+
+async def work_left(page: Page) -> None:
+    """Wait until the browser has kept what was decided."""
+    await page.wait_for_function("""async () => (await indexedDB.databases()).some(({ name }) => name === "match")""")
+    await page.wait_for_function("""() => window.dispatchEvent(new Event("beforeunload", { cancelable: true }))""")
+
+
+async def test_work_lasts_until_it_is_discarded(page: Page) -> None:
+    await choose(page, file_of("visitas.csv", PASTED.encode()))
+    await press(page)
+    await question(page, "Row 4").get_by_role("radio", name="Ninguno (0003)").check()
+    await work_left(page)
+    await page.goto(f"{PAGE}&lang=es")
+    resume = page.locator("#resume")
+    await expect(resume).to_contain_text("“visitas.csv”: Quedan 2 dudas")
+    await resume.get_by_role("button", name="Continuar").click()
+    await expect(page.locator("#kept")).to_have_text("Se conservó lo que usted decidió de 2 filas.")
+    await expect(question(page, "Fila 4").get_by_role("radio", name="Ninguno (0003)")).to_be_checked()
+    await expect(resume).to_be_hidden()
+    await page.goto(PAGE)
+    await expect(resume).to_contain_text("2 doubts are left")
+    await resume.get_by_role("button", name="Start again").click()
+    await page.reload()
+    await choose(page, file_of("visitas.csv", PASTED.encode()))
+    await expect(resume).to_be_hidden()
+    await press(page)
+    await expect(page.locator("#decided")).to_have_text("Decided: 0 of 3")
+
+
+async def test_every_row_is_found_and_corrected(page: Page) -> None:
+    await match(page, PASTED)
+    every = page.locator("#every")
+    await every.locator("summary").click()
+    rows = every.locator("tbody tr")
+    await expect(rows).to_have_count(6)
+    await every.get_by_label("Search").fill("asientoz")
+    await expect(rows).to_have_count(1)
+    await every.get_by_label("Search").fill("")
+    await every.get_by_label("What differs").select_option("spelling")
+    await every.get_by_label("Outcome").select_option("sure")
+    await expect(rows).to_have_count(1)
+    await rows.get_by_role("button", name="Correct it").click()
+    asked = every.get_by_role("group", name="Row 3: Asientoz")
+    await expect(asked.get_by_role("radio", name="Asientos, Municipio 002")).to_be_focused()
+    await asked.get_by_role("radio", name="None of these").check()
+    await asked.get_by_role("combobox").press_sequentially("bellaco")
+    await asked.get_by_role("option", name="El Bellaco").click()
+    await expect(rows.first).to_contain_text("320580044")
+    await expect(rows.first).to_contain_text("chosen")
+    assert (await saved(page))[1] == ("chosen", "320580044")
+
+
+async def test_rows_without_a_key_are_saved_alone_and_keys_copied(page: Page) -> None:
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await match(page, PASTED)
+    await question(page, "Row 4").get_by_role("radio", name="Ninguno (0003)").check()
+    content = (await downloaded(page, "Only rows without a key (CSV)"))[1]
+    assert [row["Folio"] for row in rows_in(content)] == ["011", "012"]
+    await press(page, "Copy keys")
+    await expect(page.locator("#decided")).to_have_text("Copied: paste beside the first row.")
+    lines = (await page.evaluate("() => navigator.clipboard.readText()")).splitlines()
+    assert lines[0].split("\t") == ["exact", '="010010001"', "Aguascalientes, Municipio 001, Aguascalientes"]
+    assert [line.split("\t")[0] for line in lines] == ["exact", "sure", "chosen", "chosen", "none", "problem"]
+
+
+async def test_municipios_are_decided_to_the_end(page: Page) -> None:
+    await page.get_by_label("Or paste a list").fill("municipio,estado\nMunicipo 1,Ags.\nXyzzy,Ags.\n")
+    await match(page, "municipio,estado\nMunicipo 1,Ags.\nXyzzy,Ags.\n")
+    asked = page.locator(".question").first
+    link = asked.get_by_role("link").first
+    assert "/municipios/" in (await link.get_attribute("href") or "")
+    row = page.locator("#unfound").get_by_role("row", name="Xyzzy")
+    await row.get_by_role("combobox").press_sequentially("municipio 002")
+    await row.get_by_role("option", name="Municipio 002").first.click()
+    assert (await saved(page))[1] == ("chosen", "01002")

@@ -11,6 +11,7 @@ import pytest
 from playwright.async_api import Browser, FilePayload, Locator, Page, expect
 
 from tests.pages.test_match_page import (
+    FORGET,
     PAGE,
     PASTED,
     choose,
@@ -32,6 +33,8 @@ TOUCH: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch":
 
 @pytest.fixture
 async def page(page: Page) -> Page:
+    await page.goto("/help")
+    await page.evaluate(FORGET)
     await page.goto(PAGE)
     return page
 
@@ -182,8 +185,10 @@ async def test_pasted_quotation_marks_swallow_no_row(page: Page) -> None:
 async def test_totals_and_sources_are_left_as_they_are(page: Page) -> None:
     await choose(page, book_of())
     await press(page)
-    await page.get_by_text("3 rows without a place, unchanged").click()
-    await expect(page.locator("#apart tbody tr")).to_have_text(["6Total, 2", "7Fuente: padrón", "8Notas"])
+    every = page.locator("#every")
+    await every.locator("summary").click()
+    await every.get_by_label("Outcome").select_option("no place, unchanged")
+    await expect(every.locator("tbody td:nth-child(2)")).to_have_text(["Total, 2", "Fuente: padrón", "Notas"])
     await expect(page.locator("#totals li")).to_have_text(["1 identical", "1 to decide"])
     content = (await downloaded(page, "Download Excel"))[1]
     sheet = openpyxl.load_workbook(io.BytesIO(content))["Visitas"]
@@ -191,41 +196,43 @@ async def test_totals_and_sources_are_left_as_they_are(page: Page) -> None:
     assert below == [[], [], []]
 
 
-async def test_likeliest_options_are_accepted_and_taken_back(page: Page) -> None:
-    await match(page, f"{DOUBTS}Ninguno\tAgs.\nNinguno\tAgs.\n")
-    decided = page.locator("#decided")
-    await expect(decided).to_have_text("Decided: 0 of 2")
-    first = question(page, "Row 2").get_by_role("radio").first
-    scores = [await page.locator(".question .share").nth(at).text_content() for at in (0, 2)]
-    mean = sum(times * float((score or "").removesuffix(" %")) for times, score in zip((3, 1), scores, strict=True)) / 4
-    accept = page.get_by_role("button", name="Accept the likeliest option in all")
-    shown = int((await accept.text_content() or "").partition("(")[2].partition(" ")[0])
-    assert abs(shown - mean) <= 1
-    await question(page, "Row 3").get_by_role("radio", name="None of these").check()
+async def test_likeliest_options_are_accepted_with_a_bound_and_taken_back(page: Page) -> None:
+    await match(page, f"{DOUBTS}Ninguno\tAgs.\nNinguno\tAgs.\nNinguno\t\n")
+    decided, bound = page.locator("#decided"), page.get_by_label("Likeliest option of at least")
+    await expect(decided).to_have_text("Decided: 0 of 4")
+    shares = [await question(page, f"Row {row}").locator(".share").first.inner_text() for row in (2, 3, 8)]
+    several, asientos, without_estado = (int(share.removesuffix(" %")) for share in shares)
+    assert without_estado < 50 <= several < asientos
+    await bound.fill(str(asientos + 1))
+    accept = page.get_by_role("button", name="Accept unseen")
+    await expect(accept).to_be_disabled()
+    await bound.fill(str(asientos))
+    await expect(accept).to_have_text("Accept unseen (1 row)")
+    await bound.fill("1")  # never below 50 %
+    await expect(accept).to_have_text("Accept unseen (4 rows)")
+    await question(page, "Row 2").get_by_role("radio", name="None of these").check()
     await accept.click()
-    await expect(decided).to_have_text("Decided: 2 of 2")
-    await expect(first).to_be_checked()
-    await expect(accept).to_be_hidden()
+    await expect(decided).to_have_text("Decided: 2 of 4")
+    await expect(page.locator("#totals li").filter(has_text="accepted")).to_have_text("1 accepted unseen")
     undo = page.get_by_role("button", name="Take back what was accepted (1)")
     await expect(undo).to_be_focused()
-    assert (await saved(page, "outcome"))[:2] == [("chosen",), ("none",)]
+    assert (await saved(page, "outcome"))[:2] == [("rejected",), (f"accepted ({asientos} %)",)]
     await undo.click()
-    await expect(decided).to_have_text("Decided: 1 of 2")
-    await expect(first).not_to_be_checked()
-    await expect(question(page, "Row 3").get_by_role("radio", name="None of these")).to_be_checked()
-    assert (await saved(page, "outcome"))[:2] == [("ambiguous",), ("none",)]
+    await expect(decided).to_have_text("Decided: 1 of 4")
+    await expect(question(page, "Row 2").get_by_role("radio", name="None of these")).to_be_checked()
+    assert (await saved(page, "outcome"))[:2] == [("rejected",), ("ambiguous",)]
 
 
 async def test_doubts_are_decided_by_keys(page: Page) -> None:
     await match(page, DOUBTS)
     first, second = question(page, "Row 2"), question(page, "Row 3")
     await page.keyboard.press("2")  # nothing is chosen before a question has the focus
+    await page.locator("h1").click()
     await page.keyboard.press("n")
     await expect(first).to_be_focused()
-    await expect(page.locator("#decided")).to_have_text("Decided: 0 of 2")
-    await page.keyboard.press("2")
+    await expect(page.locator("#decided")).to_have_text("Decided: 0 of 3")
+    await page.keyboard.press("2")  # and goes on
     await expect(first.get_by_role("radio").nth(1)).to_be_checked()
-    await page.keyboard.press("ArrowDown")
     await expect(second).to_be_focused()
     await page.keyboard.press("n")
     await expect(second).to_be_focused()
@@ -237,7 +244,9 @@ async def test_doubts_are_decided_by_keys(page: Page) -> None:
     await search.press("Shift+Tab")
     await page.keyboard.press("p")
     await expect(first).to_be_focused()
-    await expect(page.locator("#decided")).to_have_text("Decided: 2 of 2")
+    await expect(page.locator("#decided")).to_have_text("Decided: 2 of 3")
+    await page.get_by_label("Order").select_option("Most certain first")
+    await expect(page.locator(".question legend").first).to_contain_text("Row 3")
 
 
 async def test_doubts_come_one_after_the_other_on_a_telephone(browser: Browser, base: str) -> None:
@@ -264,11 +273,13 @@ async def test_doubts_come_one_after_the_other_on_a_telephone(browser: Browser, 
 
 async def test_saved_file_has_the_data_that_were_checked(page: Page) -> None:
     await page.get_by_label("Or paste a list").fill(f"{DOUBTS}Aguascalientes\tAgs.\n")
-    for name in ("Official name", "Keys of estado", "Altitude"):
-        await page.get_by_label(name).set_checked(name != "Official name")
+    await expect(preview(page).get_by_role("row")).to_have_count(6)
+    for field in ("label", "municipio", "estado", "clave,cve_ent,cve_mun,cvegeo_mun", "altitud"):
+        await page.locator(f"[name=field][value='{field}']").set_checked(field != "label")
     async with page.expect_request("**/match/?*") as asking:
         await press(page)
-    assert "fields=municipio%2Cestado%2Cclave%2Ccve_ent%2Ccve_mun%2Ccvegeo_mun%2Caltitud" in (await asking.value).url
+    query = parse_qs(urlsplit((await asking.value).url).query)
+    assert query["answer_columns"] == ["outcome,cvegeo,municipio,estado,clave,cve_ent,cve_mun,cvegeo_mun,altitud"]
     await question(page, "Row 2").get_by_role("radio", name="Ninguno (0002)").check()
     second = question(page, "Row 3")
     await second.get_by_role("radio", name="None of these").check()

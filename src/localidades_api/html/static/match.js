@@ -1,6 +1,6 @@
 // Matches a pasted list or a file: what the form does.
 import { Source, lacksColumns } from "./match_source.js";
-import { byId, say, words } from "./match_words.js";
+import { amount, byId, say, words } from "./match_words.js";
 
 const [form, file, meter] = [byId("match"), byId("file"), byId("meter")];
 const [progress, error] = [byId("progress"), byId("error")];
@@ -38,7 +38,7 @@ async function explain(problem) {
 // Runs a task with its buttons off; an error is shown, and nothing that was entered is lost.
 async function run(task) {
   stopping = new AbortController();
-  const buttons = [byId("send"), byId("workbook"), byId("csv")];
+  const buttons = [byId("send"), byId("workbook"), byId("csv"), byId("open"), byId("copy")];
   for (const button of buttons) button.disabled = true;
   [byId("stop").hidden, meter.hidden] = [false, false];
   meter.removeAttribute("value");
@@ -82,7 +82,28 @@ function acceptDrops() {
   });
 }
 
+// Offers to go on with the list that was decided last, which this browser has kept.
+async function offerWork() {
+  const { discard, find, findLast } = await import("./match_work.js");
+  const last = await findLast();
+  if (!last) return;
+  byId("resume-said").textContent = `${last.name ? `“${last.name}”: ` : ""}${amount(last.left, "leftOne", "left")}`;
+  byId("resume").hidden = false;
+  byId("continue").onclick = async () => {
+    source.restore(await find("lists", last.key));
+    form.requestSubmit(byId("send"));
+  };
+  byId("discard").onclick = async () => {
+    await discard(last.key);
+    byId("resume").hidden = true;
+    file.value = "";
+    byId("rows").value = ""; // which a browser may have kept as well
+    source.begin();
+  };
+}
+
 acceptDrops();
+offerWork().catch(() => {}); // a private window may keep nothing
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   run(async (signal) => (await load()).match(source, signal));
@@ -97,3 +118,7 @@ byId("try").addEventListener("click", () => {
 byId("stop").addEventListener("click", () => stopping.abort());
 byId("workbook").addEventListener("click", () => run(async (signal) => (await load()).downloadWorkbook(signal)));
 byId("csv").addEventListener("click", () => run(async (signal) => (await load()).downloadText(signal)));
+byId("open").addEventListener("click", () => run(async (signal) => (await load()).downloadText(signal, true)));
+byId("copy").hidden = !navigator.clipboard;
+byId("copy").addEventListener("click", () => run(async () => (await load()).copy()));
+byId("restart").addEventListener("click", async () => (await load()).restart());

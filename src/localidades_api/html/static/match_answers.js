@@ -1,77 +1,123 @@
-// The answers, and the choices of the person where several places are possible.
+// The answers, and what the person has decided: a place of the options or of a search, or none of them.
+import { Rows } from "./match_rows.js";
 import { sentenceOf } from "./match_sentences.js";
 import { amount, byId, count, say, textsOf, words } from "./match_words.js";
-import { element, list, offerSuggestions } from "./page.js";
+import { element, FOLDERS, list, offerSuggestions } from "./page.js";
 
 const STEP = 100; // rows drawn at once: a browser freezes over ten thousand
 const NONE = "none"; // the choice of none of the candidates
-const OUTCOMES = ["exact", "sure", "ambiguous", "none", "problem"];
+export const OUTCOMES = ["exact", "sure", "chosen", "accepted", "ambiguous", "rejected", "none", "problem"];
 // What stands below a table, in a row without a municipio or an estado.
 const NOT_A_PLACE = /^(sub|gran )?total(es)?\b|^(fuentes?|notas?|source|elabor\p{L}+)[^:]{0,20}:/iu;
 // The columns of a row's answer, before those of its place.
 const COLUMNS = ["outcome", "cvegeo", "label", "score", "margin", "faults", "candidates", "withdrawn", "problem"];
 
-const faultNames = textsOf("faults");
-const inFile = textsOf("outcomes"); // what a file says of a row; in English these are codes
+export const faultNames = textsOf("faults");
+export const inFile = textsOf("outcomes"); // what a file says of a row; in English these are codes
+const KINDS = { 2: "estado", 5: "municipio", 9: "localidad" }; // by the digits of a key
+const OWN_COLUMNS = [/^(Resultado|match\d*_outcome)( \(\d+\))?$/, /^(Clave INEGI \(CVEGEO\)|match\d*_cvegeo)( \(\d+\))?$/];
 const alike = (one, other) => one.localeCompare(other, "es", { sensitivity: "base" }) === 0;
 const hasCandidates = ({ answer }) => answer.candidates.length > 0;
 const others = (rows) => (rows > 1 ? ` (${say("appliesTo", { count: count(rows) })})` : "");
-const isCertain = ({ outcome }) => outcome === "exact" || outcome === "sure";
+export const isCertain = ({ outcome }) => outcome === "exact" || outcome === "sure";
+// A percentage is never rounded across a bound.
+export const percent = (score) => `${Math.floor(score)} %`;
+const likeliest = ({ answer }) => answer.candidates[0]?.score ?? 0;
+const ORDERS = {
+  row: () => 0,
+  rows: (one, other) => other.rows - one.rows,
+  certainty: (one, other) => likeliest(other) - likeliest(one),
+};
 
 export class Answers {
   constructor(address, detail) {
     this.address = address; // of the localities
     this.detail = detail; // the query of a locality's page, with its `?`
-    this.choices = new Map(); // the key chosen for each question; kept when rows are matched again
-    this.accepted = new Map(); // those of them that were accepted all at once
-    this.drawn = new Map(); // shows the choice of each question that is drawn
-    this.searched = new Map(); // the places that were searched for, by key
+    // What is decided of each row, by its number and its cells: it stands when rows are matched again.
+    this.decisions = new Map();
+    // The question that was decided last. It folds with the next one, or a click beside it would miss what then moves.
+    this.latest = "";
+    this.drawn = new Map(); // what shows the decision of each question that is drawn
+    /** @type {Map<string, any>} */
+    this.questions = new Map();
+    /** @type {any[]} */
+    this.answers = [];
+    /** @type {any[]} */
+    this.unfound = []; // those that have none
     /** @type {any[]} */
     this.asked = []; // the questions that have candidates
-    this.isSaved = true;
+    this.rows = new Rows(this);
+    for (const id of ["bound", "order"]) byId(id).addEventListener("input", () => this.showDecided());
+    byId("order").addEventListener("change", () => this.drawQuestions());
     byId("accept").addEventListener("click", () => this.acceptLikeliest());
     byId("undo").addEventListener("click", () => this.undoAccepted());
   }
 
   // `headers` are those of the columns that tell the place, `release` the one that answered, `fields` what the file says of
   // a place.
-  show(answers, { headers, release, fields }) {
+  show(answers, { headers, release, fields, kind }) {
+    this.kind = kind;
     this.headers = headers;
     this.release = release;
     this.fields = fields;
     this.answers = answers.map((answer) => ({ ...answer, number: answer.row }));
-    for (const answer of this.answers) answer.isApart = this.hasNoPlace(answer);
     this.questions = new Map();
-    for (const answer of this.answers.filter((one) => !isCertain(one) && !one.isApart)) {
-      const key = this.keyOf(answer);
-      const question = this.questions.get(key) ?? { key, answer, rows: 0 };
+    for (const answer of this.answers) {
+      const own = ownCells(answer.sent);
+      answer.id = JSON.stringify([answer.number, own ? own.before : Object.values(answer.sent)]);
+      const found = own && decisionOf(own);
+      if (found && !this.decisions.has(answer.id)) this.decisions.set(answer.id, found);
+      answer.isApart = this.hasNoPlace(answer);
+      answer.key = this.keyOf(answer);
+      const question = this.questions.get(answer.key) ?? { key: answer.key, answer, rows: 0, answers: [] };
       question.rows += 1;
-      this.questions.set(key, question);
-      answer.key = question.key;
+      question.answers.push(answer);
+      this.questions.set(answer.key, question);
     }
-    const asked = [...this.questions.values()];
+    const doubts = [...this.questions.values()].filter(({ answer }) => !isCertain(answer) && !answer.isApart);
     const isOpen = ({ answer }) => answer.outcome === "ambiguous";
-    const [open, unlikely] = [asked.filter(isOpen), asked.filter((one) => !isOpen(one) && hasCandidates(one))];
-    this.showTotals();
+    const [open, unlikely] = [doubts.filter(isOpen), doubts.filter((one) => !isOpen(one) && hasCandidates(one))];
     byId("result").hidden = false;
-    this.drawn.clear();
     this.asked = [...open, ...unlikely];
-    drawInSteps(byId("decide"), this.asked, (one) => this.drawQuestion(one), (drawn) => {
+    this.unfound = doubts.filter((one) => !hasCandidates(one));
+    const known = this.answers.filter(({ id }) => this.decisions.has(id)).length;
+    byId("kept").textContent = known ? amount(known, "keptOne", "kept") : "";
+    this.drawn.clear();
+    this.drawQuestions();
+    drawInSteps(byId("unfound"), this.unfound, (one) => this.drawUnfound(one), (drawn) => this.showChoices(drawn));
+    this.rows.show();
+    this.showDecided();
+  }
+
+  // Draws the questions in the order that the person has chosen.
+  drawQuestions() {
+    const sorted = [...this.asked].sort(ORDERS[byId("order").value]);
+    drawInSteps(byId("decide"), sorted, (one) => this.drawQuestion(one), (drawn) => {
       this.showChoices(drawn);
       this.describePlaces(drawn);
     });
-    const unfound = asked.filter((one) => !hasCandidates(one));
-    drawInSteps(byId("unfound"), unfound, (one) => this.drawUnfound(one), (drawn) => this.showChoices(drawn));
-    drawInSteps(byId("found"), this.answers.filter(isCertain), (one) => this.drawFound(one));
-    const apart = this.answers.filter((one) => one.isApart);
-    byId("apart").getElementsByTagName("summary")[0].textContent = amount(apart.length, "oneApart", "severalApart");
-    drawInSteps(byId("apart"), apart, (one) => this.drawRow(one, 1));
-    this.showDecided();
+    byId("result").dispatchEvent(new CustomEvent("questions"));
   }
 
   // Rows with the same candidates and the same faults ask the same question; without candidates, those that say the same.
   keyOf({ outcome, candidates, sent }) {
     return JSON.stringify([outcome, candidates.length ? candidates : this.cellsOf(sent)]);
+  }
+
+  // What a row has now: its outcome, its place if it has one, and the score of one that was accepted unseen.
+  stateOf(answer) {
+    const decision = this.decisions.get(answer.id);
+    if (answer.isApart && !decision) return { outcome: "apart", place: null };
+    if (!decision) return { outcome: answer.outcome, place: isCertain(answer) ? answer : null };
+    const { place, score } = decision;
+    return { outcome: !place ? "rejected" : score === undefined ? "chosen" : "accepted", place, score };
+  }
+
+  // What was decided of a question: the key of a place, `none`, or nothing if its rows differ.
+  valueOf(key) {
+    const { answers } = this.questions.get(key);
+    const [first, ...rest] = answers.map(({ id }) => this.decisions.get(id)).map((one) => one && (one.place?.cvegeo ?? NONE));
+    return rest.every((one) => one === first) ? first : undefined;
   }
 
   // Whether a row is a total, a source or a note below the table, or has nothing in the columns that tell the place.
@@ -82,149 +128,185 @@ export class Answers {
     return !cells.length || (texts.length === 1 && NOT_A_PLACE.test(texts[0].trim()));
   }
 
-  showTotals() {
-    const parts = OUTCOMES.map((outcome) =>
-      [outcome, this.answers.filter((one) => one.outcome === outcome && !one.isApart).length]).filter(([, rows]) => rows);
-    byId("shares").replaceChildren(...parts.map(([outcome, rows]) => {
+  showDecided() {
+    const outcomes = this.answers.map((answer) => this.stateOf(answer).outcome);
+    const parts = OUTCOMES.map((outcome) => ({ outcome, rows: outcomes.filter((one) => one === outcome).length })).filter(({ rows }) => rows);
+    byId("shares").replaceChildren(...parts.map(({ outcome, rows }) => {
       const part = element("span", { className: outcome });
       part.style.flexGrow = String(rows);
       return part;
     }));
-    byId("totals").replaceChildren(...parts.map(([outcome, rows]) =>
+    byId("totals").replaceChildren(...parts.map(({ outcome, rows }) =>
       element("li", { className: outcome }, amount(rows, `${outcome}1`, outcome))));
-  }
-
-  showDecided() {
-    const decided = this.asked.filter(({ key }) => this.choices.has(key));
-    byId("decided").textContent = this.asked.length
-      ? say("decided", { count: count(decided.length), all: count(this.asked.length) }) : "";
-    const left = this.asked.filter(({ key }) => !this.choices.has(key));
-    const rows = left.reduce((sum, question) => sum + question.rows, 0);
-    const right = left.reduce((sum, { answer, rows: times }) => sum + times * answer.candidates[0].score, 0);
-    byId("accept").hidden = !left.length;
-    byId("accept").textContent = say("acceptLikeliest", { share: Math.round(right / rows) });
-    const accepted = [...this.accepted].filter(([key, value]) => this.choices.get(key) === value).length;
+    const all = [...this.asked, ...this.unfound];
+    byId("decided").textContent = all.length
+      ? say("decided", { count: count(all.length - this.left().length), all: count(all.length) }) : "";
+    const within = this.acceptable();
+    byId("accept").disabled = !within.length;
+    byId("accept-count").textContent = amount(within.reduce((sum, { rows }) => sum + rows, 0), "oneRow", "severalRows");
+    byId("accepting").hidden = !this.asked.some(({ key }) => this.valueOf(key) === undefined);
+    const accepted = outcomes.filter((one) => one === "accepted").length;
     byId("undo").hidden = !accepted;
     byId("undo").textContent = say("undo", { count: count(accepted) });
   }
 
+  // The questions that nobody has decided.
+  left() {
+    return [...this.asked, ...this.unfound].filter(({ key }) => this.valueOf(key) === undefined);
+  }
+
+  // The doubts whose likeliest option has the percentage that the person asks for; never a row that was not found.
+  acceptable() {
+    const bound = Math.max(50, byId("bound").valueAsNumber || 100);
+    return this.asked.filter(({ key, answer }) =>
+      answer.outcome === "ambiguous" && answer.candidates[0].score >= bound && this.valueOf(key) === undefined);
+  }
+
   acceptLikeliest() {
-    const left = this.asked.filter(({ key }) => !this.choices.has(key));
-    for (const { key, answer } of left) {
-      const [{ cvegeo }] = answer.candidates;
-      this.choices.set(key, cvegeo);
-      this.accepted.set(key, cvegeo);
+    const within = this.acceptable();
+    for (const { answer, answers } of within) {
+      const [place] = answer.candidates;
+      for (const { id } of answers) this.decisions.set(id, { place, score: place.score });
     }
-    this.changed(left);
+    this.changed(within);
     byId("undo").focus();
   }
 
   // Takes back what was accepted at once, but for what the person has changed since.
   undoAccepted() {
-    for (const [key, value] of this.accepted) if (this.choices.get(key) === value) this.choices.delete(key);
-    this.accepted.clear();
-    this.changed(this.asked);
+    const isAccepted = ({ id }) => this.decisions.get(id)?.score !== undefined;
+    for (const answer of this.answers.filter(isAccepted)) this.decisions.delete(answer.id);
+    this.changed([...this.questions.values()]);
     byId("accept").focus();
   }
 
+  forget() {
+    this.decisions.clear();
+    byId("kept").textContent = "";
+    this.changed([...this.questions.values()]);
+  }
+
   changed(questions) {
-    this.isSaved = false;
     this.showChoices(questions);
+    this.rows.redraw(questions);
     this.showDecided();
     byId("result").dispatchEvent(new CustomEvent("decide"));
   }
 
-  drawQuestion({ key, answer, rows }) {
+  drawQuestion({ key, answer, rows }, at = "row") {
     const inputs = [];
     const choice = (value, number, ...content) => {
-      const input = element("input", { type: "radio", name: `row-${answer.number}`, value });
+      const input = element("input", { type: "radio", name: `${at}-${answer.number}`, value });
       input.addEventListener("change", () => this.choose(key, value));
       inputs.push(input);
       const digit = element("kbd", { ariaHidden: "true" }, number);
       return element("label", {}, input, digit, element("span", {}, ...content));
     };
-    const candidates = answer.candidates.map((one, at) => element("div", { className: "choice" },
-      choice(one.cvegeo, at + 1, element("strong", {}, one.label), placeholder(one), ...drawFaults(one)),
-      element("span", { className: "share" }, `${Math.round(one.score)} %`), this.link(one)));
+    const candidates = optionsOf(answer).map((one, index) => element("div", { className: "choice" },
+      choice(one.cvegeo, index + 1, element("strong", {}, one.label), placeholder(one), ...drawFaults(one)),
+      element("span", { className: "share" }, percent(one.score)), this.link(one)));
     const said = element("strong", {}, this.describe(answer));
     const question = element("fieldset", { className: "question", tabIndex: -1 },
       element("legend", {}, `${words.row} ${count(answer.number)}: `, said, others(rows)),
       ...candidates, element("div", { className: "choice" }, choice(NONE, 0, words.noneOfThese)));
-    const showSearch = this.drawSearch(question, key, answer);
-    this.drawn.set(key, () => {
-      for (const input of inputs) input.checked = this.choices.get(key) === input.value;
+    question.addEventListener("click", () => question.classList.remove("folded"));
+    const showSearch = this.drawSearch(question, key, answer, at);
+    this.onChoice(key, () => {
+      const value = this.valueOf(key);
+      for (const input of inputs) input.checked = value === input.value;
+      question.classList.toggle("folded", value !== undefined && this.latest !== key);
       showSearch();
     });
     return question;
   }
 
+  // Has something shown again with each decision of a question, wherever it is drawn; `showChoices` does so first.
+  onChoice(key, show) {
+    this.drawn.set(key, [...(this.drawn.get(key) ?? []), show]);
+  }
+
   // Who chooses none of the candidates, or has none, may search for the place. Returns what shows the search if the choice
   // asks for one.
-  drawSearch(parent, key, { number, candidates }) {
-    const isAlone = !candidates.length;
-    const id = `search-${number}`;
+  drawSearch(parent, key, answer, at = "row") {
+    const options = optionsOf(answer);
+    const isAlone = !options.length;
+    const id = `search-${at}-${answer.number}`;
     const input = element("input", { id, type: "search", maxLength: 100, autocomplete: "off" });
     input.setAttribute("form", "match"); // which knows the release
-    Object.assign(input.dataset, { suggest: this.address, none: words.noResults });
+    const kind = options.length ? KINDS[options[0].cvegeo.length] : this.kind;
+    Object.assign(input.dataset, { suggest: this.address, none: words.noResults, kinds: kind, near: near(options, kind) });
     const typing = element("div", { className: "typing" }, input);
     const label = element("label", { htmlFor: id, className: isAlone ? "visually-hidden" : "" }, words.search);
     const box = element("div", { className: "another" }, label, typing);
     if (isAlone) input.placeholder = words.search;
-    input.value = this.searched.get(this.choices.get(key))?.label ?? "";
+    input.value = this.searchedOf(key, options)?.label ?? "";
     input.addEventListener("keydown", (event) => { if (event.key === "Enter") event.preventDefault(); });
     input.addEventListener("choose", (event) => {
       event.preventDefault();
       const { id, cvegeo, label } = event.detail;
-      this.searched.set(cvegeo, { id, cvegeo, label });
-      this.choose(key, cvegeo);
+      this.choose(key, cvegeo, { id, cvegeo, label });
     });
     input.addEventListener("input", () => { // it is no longer the place that was chosen
-      if (this.searched.has(this.choices.get(key))) this.choose(key, isAlone ? undefined : NONE);
+      if (this.searchedOf(key, options)) this.choose(key, isAlone ? undefined : NONE);
     });
     parent.append(box);
     return () => {
-      box.hidden = !isAlone && !this.isElsewhere(key, candidates);
+      const value = this.valueOf(key);
+      box.hidden = !isAlone && (value === undefined || options.some(({ cvegeo }) => cvegeo === value));
       if (!box.hidden && !input.role) offerSuggestions(input);
     };
+  }
+
+  // The place that was searched for and chosen, if it is none of the options.
+  searchedOf(key, options) {
+    const value = this.valueOf(key);
+    const { place } = this.decisions.get(this.questions.get(key).answers[0].id) ?? {};
+    return place && place.cvegeo === value && !options.some(({ cvegeo }) => cvegeo === value) ? place : null;
   }
 
   // Finds what the file says of the places that were searched for, by the names that a match has.
   async describeSearched() {
     const query = new URLSearchParams({ format: "json", release: this.release });
-    for (const place of [...this.searched.values()].filter(({ nombre }) => nombre === undefined)) {
-      const answer = await fetch(`${this.address}${place.id}/?${query}`);
-      if (!answer.ok) throw new Error(String(answer.status));
-      const { municipio, estado, ...found } = await answer.json();
+    const known = new Map();
+    const missing = this.answers.map((answer) => this.stateOf(answer).place).filter((place) => place && place.nombre === undefined);
+    for (const place of missing) {
       const key = place.cvegeo;
-      const keys = { cve_ent: key.slice(0, 2), cve_mun: key.slice(2, 5), cvegeo_mun: key.slice(0, 5) };
-      Object.assign(place, found, keys, { municipio: municipio.nombre, estado: estado.nombre });
+      if (!known.has(key)) {
+        const answer = await fetch(`${this.addressOf(key)}?${query}`);
+        if (!answer.ok) throw new Error(String(answer.status));
+        const { municipio, estado, ...found } = await answer.json();
+        const keys = { cve_ent: key.slice(0, 2), cve_mun: key.slice(2, 5), cvegeo_mun: key.slice(0, 5) };
+        const names = { municipio: key.length === 5 ? found.nombre : municipio?.nombre, estado: estado?.nombre ?? found.nombre };
+        known.set(key, { ...found, ...keys, ...names });
+      }
+      Object.assign(place, known.get(key));
     }
   }
 
-  // Shows the choices of questions that are drawn.
-  showChoices(questions) {
-    for (const { key } of questions) this.drawn.get(key)?.();
+  // The address of a place, which may be a municipio or an estado.
+  addressOf(cvegeo) {
+    return `${this.address}${FOLDERS[KINDS[cvegeo.length]]}${Number(cvegeo)}/`;
   }
 
-  // Whether none of a question's candidates is chosen, or a place that was searched for.
-  isElsewhere(key, candidates) {
-    const value = this.choices.get(key);
-    return value !== undefined && !candidates.some(({ cvegeo }) => cvegeo === value);
+  // Shows what was decided of questions that are drawn.
+  showChoices(questions) {
+    for (const { key } of questions) for (const show of this.drawn.get(key) ?? []) show();
   }
 
   // Says of the candidates how many live there; the answers have no room for that.
   async describePlaces(questions) {
-    const keys = [...new Set(questions.flatMap(({ answer }) => answer.candidates.map(({ cvegeo }) => cvegeo)))];
+    const keys = [...new Set(questions.flatMap(({ answer }) => optionsOf(answer).map(({ cvegeo }) => cvegeo)))];
     for (const { cvegeo, ambito, poblacion } of await this.ask(keys, "cvegeo,ambito,poblacion")) {
       const people = poblacion === null ? words.noData : amount(poblacion, "oneInhabitant", "inhabitants");
-      for (const one of byId("decide").querySelectorAll(`[data-of="${cvegeo}"]`)) {
+      for (const one of byId("result").querySelectorAll(`[data-of="${cvegeo}"]`)) {
         one.textContent = [words[ambito], people].filter(Boolean).join(" · ");
       }
     }
   }
 
   // Returns what the catalogue says of places; nothing of those that it can't be asked for.
-  async ask(keys, fields) {
+  async ask(every, fields) {
+    const keys = every.filter((key) => KINDS[key.length] === "localidad");
     const found = [];
     for (let at = 0; at < keys.length; at += STEP) {
       const cvegeo = keys.slice(at, at + STEP).join(",");
@@ -237,8 +319,8 @@ export class Answers {
   places() {
     const found = new Map();
     for (const answer of this.answers) {
-      const cvegeo = isCertain(answer) ? answer.cvegeo : this.choices.get(answer.key);
-      if (cvegeo && cvegeo !== NONE && !found.has(cvegeo)) found.set(cvegeo, this.describe(answer));
+      const { cvegeo } = this.stateOf(answer).place ?? {};
+      if (cvegeo && !found.has(cvegeo)) found.set(cvegeo, this.describe(answer));
     }
     return found;
   }
@@ -252,13 +334,8 @@ export class Answers {
 
   drawUnfound({ key, answer, rows }) {
     const cell = element("td", { className: "text" }, ...reasonOf(answer));
-    this.drawn.set(key, this.drawSearch(cell, key, answer));
+    this.onChoice(key, this.drawSearch(cell, key, answer));
     return this.drawRow(answer, rows, cell);
-  }
-
-  drawFound(answer) {
-    return this.drawRow(answer, 1, element("td", { className: "text" }, answer.label, ...drawFaults(answer)),
-      element("td", {}, this.link(answer)));
   }
 
   describe({ sent }) {
@@ -271,29 +348,81 @@ export class Answers {
     return cells.length ? cells : Object.values(sent).filter(Boolean);
   }
 
-  link({ id, cvegeo }) {
-    return element("a", { href: `${this.address}${id}/${this.detail}`, target: "_blank", rel: "noopener" }, cvegeo);
+  link({ cvegeo }) {
+    return element("a", { href: `${this.addressOf(cvegeo)}${this.detail}`, target: "_blank", rel: "noopener" }, cvegeo);
   }
 
-  choose(key, value) {
-    if (value === undefined) this.choices.delete(key);
-    else this.choices.set(key, value);
-    this.changed([{ key }]);
+  // Decides a question for all of its rows; `value` is as that of `valueOf`, and `place` what was found by a search.
+  choose(key, value, place) {
+    const question = this.questions.get(key);
+    const chosen = place ?? optionsOf(question.answer).find(({ cvegeo }) => cvegeo === value) ?? null;
+    for (const { id } of question.answers) {
+      if (value === undefined) this.decisions.delete(id);
+      else this.decisions.set(id, { place: chosen && { ...chosen } });
+    }
+    const former = this.latest === key ? undefined : this.questions.get(this.latest);
+    this.latest = key;
+    this.changed([question, ...(former ? [former] : [])]);
   }
 
-  // Returns the cells of a row's answer that a choice changes; none if nobody has chosen. A row without a place is left as
+  // Returns the cells of a row's answer that a decision changes; none if there is none. A row without a place is left as
   // it came.
   changesOf(index) {
-    const { key, candidates, outcome, isApart } = this.answers[index];
-    if (isApart) return Object.fromEntries([...COLUMNS, ...this.fields].map((name) => [name, ""]));
-    const value = this.choices.get(key);
-    if (value === undefined) return {};
-    const place = candidates.find(({ cvegeo }) => cvegeo === value) ?? this.searched.get(value);
-    const { cvegeo = "", label = "", score = "" } = place ?? {};
-    const solved = outcome === "problem" ? { problem: "" } : {};
+    const answer = this.answers[index];
+    const { outcome, place, score } = this.stateOf(answer);
+    if (outcome === "apart") return Object.fromEntries([...COLUMNS, ...this.fields].map((name) => [name, ""]));
+    if (!this.decisions.has(answer.id)) return {};
     const more = Object.fromEntries(this.fields.map((name) => [name, String(place?.[name] ?? "")]));
-    return { outcome: place ? inFile.chosen : inFile.none, cvegeo, label, ...more, score: String(score), margin: "", faults: "", ...solved };
+    const solved = answer.outcome === "problem" ? { problem: "" } : {};
+    return {
+      outcome: this.outcomeInFile(answer), cvegeo: place?.cvegeo ?? "", label: place?.label ?? "", ...more,
+      score: score === undefined ? "" : String(score), margin: "", faults: "", ...solved,
+    };
   }
+
+  // Whether a row has no key although it is about a place.
+  isOpen(index) {
+    const { outcome, place } = this.stateOf(this.answers[index]);
+    return !place && outcome !== "apart";
+  }
+
+  // What the file says of a row; of one that was accepted unseen, also how probable it is.
+  outcomeInFile(answer) {
+    const { outcome, score } = this.stateOf(answer);
+    return score === undefined ? inFile[outcome] ?? "" : `${inFile[outcome]} (${percent(score)})`;
+  }
+}
+
+// The options of a row: those that nobody would choose are not shown, and a certain row has its place.
+function optionsOf(answer) {
+  if (isCertain(answer)) return [answer];
+  const likely = answer.candidates.filter(({ score }) => score >= 1);
+  return likely.length ? likely : answer.candidates.slice(0, 1);
+}
+
+// Where a search begins: in the municipio of the first option, then in its estado.
+function near([first], kind) {
+  if (!first || kind === "estado") return "";
+  const estado = `estado_id=${Number(first.cvegeo.slice(0, 2))}`;
+  return kind === "municipio" ? estado : `municipio_id=${Number(first.cvegeo.slice(0, 5))},${estado}`;
+}
+
+// Returns the cells that an earlier answer has added to a row, and those before them; null if there are none.
+function ownCells(sent) {
+  const headers = Object.keys(sent);
+  const at = headers.findLastIndex((one, index) => OWN_COLUMNS[0].test(one) && OWN_COLUMNS[1].test(headers[index + 1] ?? ""));
+  if (at < 0) return null;
+  const cells = Object.values(sent);
+  const [outcome, cvegeo, label] = cells.slice(at);
+  return { before: cells.slice(0, at), outcome, cvegeo, label };
+}
+
+// Returns what a person had decided according to the cells of an earlier answer.
+function decisionOf({ outcome, cvegeo, label }) {
+  const score = outcome.startsWith(inFile.accepted) ? Number(outcome.match(/\d+/)?.[0]) : undefined;
+  if (outcome === inFile.rejected) return { place: null };
+  if (!cvegeo || (outcome !== inFile.chosen && score === undefined)) return null;
+  return { place: { id: Number(cvegeo), cvegeo, label }, ...(score === undefined ? {} : { score }) };
 }
 
 // Where it will be said how many live at a place.
@@ -305,7 +434,7 @@ function placeholder({ cvegeo }) {
 
 // `after` is told what was drawn.
 /** @param {(drawn: any[]) => void} after */
-function drawInSteps(section, items, draw, after = () => {}) {
+export function drawInSteps(section, items, draw, after = () => {}) {
   const [place, more] = [".list", ".more"].map((one) => section.querySelector(one));
   let drawn = 0;
   const step = () => {
@@ -323,13 +452,13 @@ function drawInSteps(section, items, draw, after = () => {}) {
   step();
 }
 
-function reasonOf({ problem, withdrawn }) {
+export function reasonOf({ problem, withdrawn }) {
   if (problem) return sentenceOf(problem);
   return [withdrawn ? `${words.withdrawn} ${withdrawn}.` : words.unlike];
 }
 
 // What only one side has is told at once: three words that the row has besides are one line.
-function drawFaults({ faults }) {
+export function drawFaults({ faults = [] }) {
   const lines = new Map();
   for (const { code, given, found } of faults) {
     const key = given && found ? JSON.stringify([code, given, found]) : `${code} ${given ? "given" : "found"}`;

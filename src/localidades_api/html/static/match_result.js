@@ -6,18 +6,44 @@ import { ResultMap } from "./match_map.js";
 import { XLSX } from "./match_source.js";
 import { Steps } from "./match_steps.js";
 import { byId, count, say, words } from "./match_words.js";
+import { digestOf, discard, find, keep } from "./match_work.js";
 
 const [form, file, meter, progress] = [byId("match"), byId("file"), byId("meter"), byId("progress")];
 const DEFAULT_FIELDS = form.dataset.fields;
+const MEMBERS = ["outcome", "cvegeo", "label", "score", "faults", "candidates", "problem"]; // columns that no place has
 const answers = new Answers(form.dataset.resource.replace(/match\/$/, ""), form.dataset.detail);
 const steps = new Steps();
 export const shown = new ResultMap(answers); // the map, for tests, which ask it what it draws
 /** @type {any} */
 let sent = null; // what the answers belong to
+let isKept = true; // whether this browser has the decisions
 
 addEventListener("beforeunload", (event) => {
-  if (!answers.isSaved) event.preventDefault();
+  if (!isKept) event.preventDefault();
 });
+byId("result").addEventListener("questions", () => steps.begin(answers.asked.length));
+byId("result").addEventListener("decide", async () => {
+  isKept = false;
+  isKept = await keepWork().then(() => true, () => false);
+});
+
+// Keeps the list and what is decided of it in this browser.
+async function keepWork() {
+  const { list } = sent;
+  const rows = answers.answers.map(({ id }) => [id, answers.decisions.get(id)]).filter(([, decision]) => decision);
+  if (!rows.length) return discard(list.key);
+  const record = { key: list.key, name: list.name, when: Date.now(), left: answers.left().length, rows };
+  await keep("decisions", record);
+  if (!sent.isListKept) await keep("lists", list);
+  sent.isListKept = true;
+}
+
+// Begins the same list anew, without what was decided.
+export function restart() {
+  answers.forget();
+  byId("resume").hidden = true;
+  byId("result-title").focus();
+}
 
 async function ask({ body, type, query }, format, signal, more = {}) {
   const lang = document.documentElement.lang; // of the words in a file
@@ -40,18 +66,19 @@ async function* read(stream) {
   }
 }
 
-// The columns of a place that the file has: the service writes one at least.
-function chosenFields() {
-  return new FormData(form).getAll("field").join(",") || "nombre";
-}
+// The columns that the file gets, besides the outcome and the key.
+const chosenColumns = () => new FormData(form).getAll("field").flatMap((field) => String(field).split(","));
 
 // Matches what the source has, and shows the answers.
 export async function match(source, signal) {
   await source.settle(signal);
   const request = await source.request();
   request.query.set("sure", String(byId("sure").valueAsNumber / 100));
-  const fields = chosenFields();
-  if (fields !== DEFAULT_FIELDS) request.query.set("fields", fields);
+  const columns = ["outcome", "cvegeo", ...chosenColumns()];
+  const fields = [...new Set([...DEFAULT_FIELDS.split(","), ...columns])].filter((name) => !MEMBERS.includes(name));
+  request.query.set("fields", fields.join(","));
+  request.query.set("answer_columns", columns.join(","));
+  request.query.set("summary", "true");
   if (form.dataset.release) request.query.set("release", form.dataset.release);
   const { quantity } = source;
   const kind = request.type === XLSX ? "xlsx" : "csv";
@@ -69,11 +96,16 @@ export async function match(source, signal) {
     progress.textContent = say("done", { count: count(received.length) });
     if (quantity) [meter.max, meter.value] = [quantity, received.length];
   }
-  sent = { ...request, name: file.files[0]?.name, files: { [kind]: { blob: new Blob(pieces), ...placesOf(response) } } };
+  const [chosen] = file.files;
+  const key = await digestOf(request.body);
+  const list = { key, name: chosen?.name, blob: chosen, text: byId("rows").value, options: source.options };
+  sent = { ...request, name: chosen?.name, list, files: { [kind]: { blob: new Blob(pieces), ...placesOf(response) } } };
   byId("csv").hidden = request.type === XLSX; // the workbook comes back
+  const known = await find("decisions", key).catch(() => null);
+  for (const [id, decision] of known?.rows ?? []) if (!answers.decisions.has(id)) answers.decisions.set(id, decision);
   const { headers } = request;
-  answers.show(received, { headers, release: request.query.get("release"), fields: fields.split(",").filter(Boolean) });
-  steps.begin(answers.asked.length);
+  answers.show(received, { headers, release: request.query.get("release"), fields, kind: source.found?.kind });
+  byId("resume").hidden = true;
   shown.show({ isOther: true });
   byId("result-title").scrollIntoView();
   byId("result-title").focus({ preventScroll: true });
@@ -102,22 +134,38 @@ export async function downloadWorkbook(signal) {
   save(await change(content, headerRow, places, (index) => answers.changesOf(index)), ".xlsx", sent.name);
 }
 
-export async function downloadText(signal) {
+// Saves the rows as CSV, or only those that have no key.
+export async function downloadText(signal, isOpenOnly = false) {
   const { content, columns: places } = await written("csv", signal);
   const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(content);
   const delimiter = delimiterOf(text);
   const mark = text.startsWith("\ufeff") ? "\ufeff" : "";
-  const [header, ...records] = parse(text.slice(mark.length), delimiter);
-  records.forEach((record, index) => {
+  const [header, ...all] = parse(text.slice(mark.length), delimiter);
+  all.forEach((record, index) => {
     const changes = answers.changesOf(index);
     for (const [name, at] of places) {
       if (changes[name] !== undefined) record[at - 1] = quote(changes[name], delimiter);
     }
   });
   const lineEnd = /^[^\n]*\r\n/.test(text) ? "\r\n" : "\n";
+  const records = isOpenOnly ? all.filter((_, index) => answers.isOpen(index)) : all;
   // Cells that were copied have tabs between them, which no spreadsheet expects in a CSV file.
   const table = mark + join([header, ...records], sent.name ? delimiter : ",", lineEnd);
   save(new Blob([table], { type: "text/csv" }), ".csv", sent.name);
+}
+
+// Copies the outcome, the key and the place of each row, to be pasted beside the first one: the rows of a sheet keep their
+// distances, and a key is a formula of a text, or it would lose its zeros.
+export async function copy() {
+  const lines = [];
+  for (const answer of answers.answers) {
+    const at = sent.type === XLSX ? answer.number - answers.answers[0].number : lines.length;
+    const { place } = answers.stateOf(answer);
+    lines[at] = [answers.outcomeInFile(answer), place ? `="${place.cvegeo}"` : "", place?.label ?? ""].join("\t");
+  }
+  await navigator.clipboard.writeText(Array.from(lines, (line) => line ?? "").join("\n"));
+  progress.textContent = words.copied;
+  byId("decided").textContent = words.copied;
 }
 
 // Returns the last delimiter of the header: the name of the answer's last column has none in it.
@@ -132,5 +180,4 @@ function save(content, ending, name = "") {
   link.download = `${name.replace(/\.[^.]*$/, "") || "localidades"}-${words.ending}${ending}`;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60000);
-  answers.isSaved = true;
 }

@@ -53,6 +53,29 @@ export class Source {
     return chosen !== undefined && (chosen.type === XLSX || /\.xlsx$/i.test(chosen.name));
   }
 
+  // What the person has said of how the list is read.
+  get options() {
+    const fields = [...document.querySelectorAll("[name=field]:checked")].map((one) => /** @type {HTMLInputElement} */ (one).value);
+    return { sheet: this.sheet, headerRow: this.headerRow, kind: kind.value, named: [...this.named], sure: byId("sure").value, fields };
+  }
+
+  // Gives a list that was kept again, to be read as it was.
+  restore({ blob, name, text, options }) {
+    const transfer = new DataTransfer();
+    if (name) transfer.items.add(new File([blob], name, { type: blob.type }));
+    file.files = transfer.files;
+    rows.value = text ?? "";
+    this.begin();
+    [this.sheet, this.headerRow, kind.value, this.named] = [options.sheet, options.headerRow, options.kind, new Map(options.named)];
+    byId("sure").value = options.sure;
+    byId("sure").dispatchEvent(new Event("input"));
+    for (const one of document.querySelectorAll("[name=field]")) {
+      const box = /** @type {HTMLInputElement} */ (one);
+      box.checked = options.fields.includes(box.value);
+    }
+    this.understand();
+  }
+
   forget() {
     [this.found, this.sheet] = [null, null];
     /** @type {string | number | null} */

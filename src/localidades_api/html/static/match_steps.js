@@ -16,7 +16,7 @@ export class Steps {
     });
     before.addEventListener("click", () => this.move(-1));
     after.addEventListener("click", () => this.move(1));
-    result.addEventListener("keydown", (event) => this.press(event));
+    document.addEventListener("keydown", (event) => this.press(event));
   }
 
   // Begins with the first of some questions, which have been drawn.
@@ -42,14 +42,17 @@ export class Steps {
     const question = questions()[at];
     if (!question) return;
     this.mark(question);
+    question.classList.remove("folded");
     question.focus();
     question.scrollIntoView({ block: "nearest" });
   }
 
-  // Keys count within the result only, and not while somebody types.
+  // Keys count while there is a result, wherever the focus is, but not while somebody types.
   press(event) {
     const { target, key } = event;
-    if (event.ctrlKey || event.metaKey || event.altKey || target.matches("input[type=search], select")) return;
+    if (result.hidden || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (target.matches("textarea, select, input:not([type=radio], [type=checkbox], [type=file])")) return;
+    if (target.closest("#every")) return;
     const isInside = Boolean(target.closest(".question"));
     const isArrow = target.matches(".question") && ["ArrowDown", "ArrowUp"].includes(key);
     if (key === "n" || key === "p" || isArrow) {
@@ -62,10 +65,12 @@ export class Steps {
     }
   }
 
+  // Chooses an option and goes on; who chooses none of them may want to search.
   pick(number) {
     const inputs = [...this.current.querySelectorAll("input[type=radio]")];
     const input = number ? inputs.slice(0, -1)[number - 1] : inputs.at(-1);
     input?.click();
     if (input) this.current.focus();
+    if (input && number) this.move(1);
   }
 }

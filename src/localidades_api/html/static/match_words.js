@@ -5,7 +5,8 @@
  *   match: HTMLFormElement & { dataset: Record<"resource" | "detail" | "fields", string> },
  *   file: HTMLInputElement & { files: FileList }, rows: HTMLTextAreaElement, send: HTMLButtonElement,
  *   meter: HTMLProgressElement, sheet: HTMLSelectElement, "header-row": HTMLInputElement, kind: HTMLSelectElement,
- *   headless: HTMLInputElement, sure: HTMLInputElement, placed: HTMLDetailsElement, workbook: HTMLButtonElement,
+ *   headless: HTMLInputElement, sure: HTMLInputElement, bound: HTMLInputElement, order: HTMLSelectElement,
+ *   accept: HTMLButtonElement, copy: HTMLButtonElement, open: HTMLButtonElement, placed: HTMLDetailsElement, workbook: HTMLButtonElement,
  *   csv: HTMLButtonElement, roles: HTMLTemplateElement, words: HTMLTemplateElement, outcomes: HTMLTemplateElement,
  *   faults: HTMLTemplateElement, example: HTMLTemplateElement, sentences: HTMLTemplateElement,
  * }} Elements what the page has, by id; any other is an HTMLElement

@@ -85,13 +85,15 @@ function offerCopies() {
 }
 
 // Where the pages of each kind of place are, from the list of localities.
-const FOLDERS = { localidad: "", municipio: "../municipios/", estado: "../estados/" };
+export const FOLDERS = { localidad: "", municipio: "../municipios/", estado: "../estados/" };
 
 // The form knows the release and the language; the address of a problem may name a release that there is not.
 function valuesOf(form, names) {
   const data = new FormData(form);
   return new URLSearchParams(names.filter((name) => data.get(name)).map((name) => [name, data.get(name)]));
 }
+
+const MOST = 8; // suggestions
 
 // Suggests places while somebody types; the script for it is loaded when the field gets the focus. A page may do something
 // else with the chosen place, if it takes the event `choose`.
@@ -111,7 +113,7 @@ export function offerSuggestions(input) {
 async function suggestPlaces(input, options, status) {
   const before = input.value;
   const { Combobox, read } = await import("./localidad-field.js");
-  const { suggest, kinds = "", none } = input.dataset;
+  const { suggest, kinds = "", none, near } = input.dataset;
   const combobox = new Combobox(input, options, status, {
     pause: 0,
     choosingKeys: ["Enter"],
@@ -119,9 +121,15 @@ async function suggestPlaces(input, options, status) {
       const query = valuesOf(input.form, ["release", "estado_id", "municipio_id"]);
       query.set("q", text.slice(0, 100));
       if (kinds) query.set("kind", kinds);
-      query.set("limit", "8");
+      query.set("limit", String(MOST));
       query.set("format", "json");
-      return (await read(`${suggest}suggest/?${query}`, signal)).results;
+      const found = new Map();
+      for (const area of [...(near ? near.split(",") : []), ""]) { // the nearest places come first
+        if (found.size >= MOST) break;
+        const { results } = await read(`${suggest}suggest/?${query}&${area}`.replace(/&$/, ""), signal);
+        for (const place of results) found.set(place.id, place);
+      }
+      return [...found.values()].slice(0, MOST);
     },
     label: (place) => [place.label, input.dataset[place.kind]].filter(Boolean).join(" · "),
     announce: (count, error) => (count || error ? "" : none),

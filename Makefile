@@ -157,11 +157,11 @@ clean: ## Remove the virtual environment and caches; the database stays
 	rm -rf benchmarks/peers/fastify/node_modules
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-# $(call sync,ENVIRONMENT,REQUIREMENTS) installs exactly the pinned packages into an environment, and compiles them:
+# $(call sync,ENVIRONMENT,REQUIREMENTS…) installs exactly the pinned packages into an environment, and compiles them:
 # otherwise each process that a test starts would compile them again.
 define sync
 @test -x "$(1)/bin/python" || "$(UV)" venv --quiet --python "$(PYTHON)" "$(1)"
-"$(UV)" pip sync --quiet --python "$(1)" --require-hashes --compile-bytecode "$(2)"
+"$(UV)" pip sync --quiet --python "$(1)" --require-hashes --compile-bytecode $(2)
 endef
 
 # Each sync removes the clone's own package, so this follows it.
@@ -178,8 +178,8 @@ $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/run.stamp
 	$(INSTALL_CLONE)
 	@touch "$@"
 
-$(PEERS)/bench.stamp: benchmarks/requirements.txt $(UV)
-	$(call sync,$(PEERS),$<)
+$(PEERS)/bench.stamp: requirements/run.txt benchmarks/requirements.txt $(UV)
+	$(call sync,$(PEERS),$< benchmarks/requirements.txt)
 	@touch "$@"
 
 $(DOCS)/docs.stamp: requirements/docs.txt $(UV)

@@ -24,4 +24,11 @@ COPY alembic.ini ./
 COPY migrations migrations
 USER 10001
 EXPOSE 8000
+# The process responds, as with Kubernetes' liveness: an orchestrator may restart an unhealthy container, which helps
+# against no failure of the database. The service listens on a second port for probes if one is set.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["python", "-c", "\
+import http.client, os; \
+probe = http.client.HTTPConnection('127.0.0.1', int(os.environ.get('LOCALIDADES_MANAGEMENT_PORT') or 8000), timeout=4); \
+probe.request('GET', '/livez'); \
+raise SystemExit(probe.getresponse().status != 204)"]
 CMD ["localidades-api", "serve", "--host", "0.0.0.0"]

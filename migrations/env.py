@@ -13,10 +13,11 @@ from alembic.util import CommandError
 from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from localidades_api.cli.console import print_report
+from localidades_api.cli.import_catalogue import print_report
+from localidades_api.database.embedded_postgres import provide_database
+from localidades_api.database.import_lock import MIGRATION_LOCK
 from localidades_api.database.models import VERSION_TABLE, metadata
 from localidades_api.database.pool import Database
-from localidades_api.embedded_postgres import provide_database
 from localidades_api.errors import LocalidadesError
 from localidades_api.importer.seed import load_pending_seed
 from localidades_api.observability.progress_display import show_progress
@@ -24,8 +25,6 @@ from localidades_api.settings import read_settings
 
 # Told of the revisions before and after, once they are committed and before the seed is loaded.
 Report = Callable[[tuple[str, ...], tuple[str, ...]], None]
-
-_LOCK = 6_088_304_401
 
 
 def _is_ours(name: str | None, kind: str, parents: object) -> bool:  # noqa: ARG001  # Alembic's signature
@@ -53,7 +52,7 @@ def _migrate(connection: Connection) -> tuple[tuple[str, ...], tuple[str, ...], 
 async def _take_lock(connection: AsyncConnection) -> None:
     """Wait for another run, which may be loading its seed; then set limits for this one's statements."""
     await connection.execute(text("SET lock_timeout = '10min'"))
-    await connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _LOCK})
+    await connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": MIGRATION_LOCK})
     await connection.execute(text("SET lock_timeout = '10s'"))
     await connection.execute(text("SET statement_timeout = '15min'"))
     await connection.commit()

@@ -15,9 +15,9 @@ from fastapi import FastAPI
 from hypothesis import settings as hypothesis_settings
 from playwright.async_api import Browser
 
-from localidades_api.embedded_postgres import run_embedded
-from localidades_api.embedded_postgres.binaries import find_binaries, make_reachable
-from localidades_api.embedded_postgres.data_directory import choose_account
+from localidades_api.database.embedded_postgres import run_embedded
+from localidades_api.database.embedded_postgres.binaries import find_binaries, make_reachable
+from localidades_api.database.embedded_postgres.data_directory import choose_account
 from localidades_api.names.index import NameIndex
 from tests.support.application import client_of, import_file, running_app
 from tests.support.browser import launched
@@ -42,7 +42,7 @@ for profile, derandomized, examples in (
 hypothesis_settings.load_profile("project")
 
 # The folders that take longest go first, so that the processes of `make test` end together.
-COSTLIEST = ("processes", "deploy", "pages", "importer", "http", "unit", "bulk", "names")
+COSTLIEST = ("processes", "deploy", "pages", "importer", "extensions", "http", "unit", "bulk", "names")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -194,6 +194,16 @@ def live_server(server: str, seeded: str) -> Iterator[str]:
     with new_database(server, seeded) as url, serving(url) as live:
         await_names(live.base)
         yield live.base
+
+
+@pytest.fixture(scope="session")
+def demo_service(server: str, migrated: str) -> Iterator[str]:
+    """Yield the URL of `localidades-api serve` on the demo, for tests that only read."""
+    with new_database(server, migrated) as url:
+        import_file(url, "demo")
+        with serving(url) as live:
+            await_names(live.base)
+            yield live.base
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
-from localidades_api.api.services import ServicesDep
+from localidades_api.api.services import ReleasesDep, RepositoryDep
 from localidades_api.app import create_app
 from localidades_api.settings import read_settings
 
@@ -38,10 +38,10 @@ app = create_app(read_settings())
 
 
 @app.get("/labels/{localidad_id}", tags=["Labels"])
-async def get_label(localidad_id: int, services: ServicesDep, response: Response) -> str:
+async def get_label(localidad_id: int, releases: ReleasesDep, repository: RepositoryDep, response: Response) -> str:
     """Return the names of a locality, its municipio and its estado."""
-    release = await services.releases.current()
-    row = await services.repository.get_locality(release, localidad_id)
+    release = await releases.current()
+    row = await repository.get_locality(release, localidad_id)
     if row is None:
         raise HTTPException(404, "There is no such locality.")
     # With these two, the response is held until another release is served.
@@ -60,10 +60,10 @@ async def list_visits(notebook: Notebook) -> list[Visit]:
 
 
 @visits.post("/", status_code=201)
-async def add_visit(visit: Visit, services: ServicesDep, notebook: Notebook) -> Visit:
+async def add_visit(visit: Visit, releases: ReleasesDep, repository: RepositoryDep, notebook: Notebook) -> Visit:
     """Record a visit to a locality of the current release."""
-    release = await services.releases.current()
-    if await services.repository.get_locality(release, visit.localidad_id) is None:
+    release = await releases.current()
+    if await repository.get_locality(release, visit.localidad_id) is None:
         raise HTTPException(404, "There is no such locality.")
     if len(notebook) >= MAX_VISITS:
         raise NotebookFullError

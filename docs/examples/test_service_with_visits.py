@@ -7,7 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 from service_with_visits import Visit, app, get_notebook
 
-from localidades_api.api.services import get_services
+from localidades_api.api.services import get_releases, get_repository
 
 
 @pytest.fixture
@@ -40,8 +40,8 @@ async def get_release() -> SimpleNamespace:
 
 
 def test_full_notebook_is_a_conflict(notebook: list[Visit]) -> None:
-    services = SimpleNamespace(releases=SimpleNamespace(current=get_release), repository=EveryLocality())
-    app.dependency_overrides[get_services] = lambda: services
+    app.dependency_overrides[get_releases] = lambda: SimpleNamespace(current=get_release)
+    app.dependency_overrides[get_repository] = EveryLocality
     client = TestClient(app)  # outside `with`, it calls the application without starting it
     visit = {"localidad_id": 1, "visitor": "Ana"}
     statuses = [client.post("/api/census/visits/", json=visit).status_code for _ in range(4)]

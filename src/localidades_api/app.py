@@ -11,11 +11,18 @@ from fastapi import FastAPI
 from fastapi.params import Depends
 
 from localidades_api import __version__
-from localidades_api.api import Services, census, discovery, ogc, openapi, probes, site, wscatgeo
+from localidades_api.api import Services, census, discovery, openapi, probes, site
 from localidades_api.api.exception_handlers import add_exception_handlers
+from localidades_api.api.middleware.limits import ConcurrencyLimit, EarlyAnswers, RequestLimit
+from localidades_api.api.middleware.requests import HeadMiddleware, ManagementPort, TrackingParametersMiddleware
+from localidades_api.api.middleware.response_cache import MAX_BYTES as MAX_RESPONSE_BYTES
+from localidades_api.api.middleware.response_cache import ResponseCache, ResponseCacheMiddleware
+from localidades_api.api.middleware.telemetry import Telemetry
 from localidades_api.api.responses import UNAUTHORIZED
+from localidades_api.api.route_table import RouteTable
 from localidades_api.caches.arrays import MAX_BYTES, MAX_SLOW_FETCHES, SLOW_TIMEOUT, ArrayCache
 from localidades_api.caches.changes import ChangeCache
+from localidades_api.caches.name_indexes.open_indexes import NameIndexes
 from localidades_api.caches.pages import PageCache
 from localidades_api.caches.positions import PositionCache
 from localidades_api.caches.release_poller import ReleasePoller
@@ -24,21 +31,17 @@ from localidades_api.database.pool import Database
 from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.downloads.response import Downloads
 from localidades_api.errors import ConfigurationError
+from localidades_api.extensions import ogc, reconcile, wscatgeo
 from localidades_api.html.static_files import STATIC as STATIC_FOLDER
 from localidades_api.html.static_files import CompressedStaticFiles
 from localidades_api.http.paths import PICTURES, STATIC
 from localidades_api.http.transfers import Transfers
-from localidades_api.middleware.limits import ConcurrencyLimit, EarlyAnswers, RequestLimit
-from localidades_api.middleware.requests import HeadMiddleware, ManagementPort, TrackingParametersMiddleware
-from localidades_api.middleware.response_cache import MAX_BYTES as MAX_RESPONSE_BYTES
-from localidades_api.middleware.response_cache import ResponseCache, ResponseCacheMiddleware
-from localidades_api.middleware.telemetry import Telemetry
-from localidades_api.name_indexes.open_indexes import NameIndexes
 from localidades_api.observability.metrics import Sampler
 from localidades_api.observability.tracing import traced_statements
 from localidades_api.releases.tracker import ReleaseTracker
-from localidades_api.settings import Settings
+from localidades_api.settings import Settings, read_settings
 
+EXTENSIONS = (ogc.EXTENSION, reconcile.EXTENSION, wscatgeo.EXTENSION)
 _END_TIMEOUT = 1.0  # seconds at shutdown for cancelled tasks to end, which takes milliseconds
 
 
@@ -65,11 +68,11 @@ async def _lifespan(
             stack.push_async_callback(cache.close)
         poller = ReleasePoller(services.releases, services.pages, services.positions, services.names, services.tiles)
         sampler = Sampler(database.gauges, services.pages.gauges, services.releases.gauges)
-        app.state.database = database
         app.state.services = services
         app.state.response_cache = ResponseCache(
             services.releases, MAX_RESPONSE_BYTES if settings.page_cache_bytes else 0
         )
+        RouteTable.build(app)  # else FastAPI prepares its routes in the first request, which takes a tenth of a second
         if in_background:
             endless = poller.run(settings.release_poll), sampler.run(), services.names.keep_in_memory()
             await stack.enter_async_context(_running(*endless))
@@ -124,19 +127,22 @@ async def _running(*endless: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 
 
 def create_app(
-    settings: Settings,
+    settings: Settings | None = None,
     *,
     dependencies: Sequence[Depends] = (),
     is_public: bool = False,
     in_background: bool = True,
 ) -> FastAPI:
-    """Build the whole service; it connects to the database when it starts, not here.
+    """Build the whole service, with settings from the environment unless they are given.
+
+    It connects to the database when it starts, not here.
 
     The application is an ordinary one: routes, middleware, exception handlers and overrides can be added to it
     (docs/guides/extending.md). `dependencies` run for every route. With `is_public`, shared caches may keep answers
     although middleware was added. Without `in_background` no page is cached and no name indexed before it is
     requested, and no new release is noticed.
     """
+    settings = settings or read_settings()
     limit = RequestLimit(settings.max_in_flight)
     app = FastAPI(
         title="localidades-api",
@@ -144,7 +150,7 @@ def create_app(
         summary="INEGI's catalogue of the localities of Mexico.",
         description=openapi.describe_access(is_open=not dependencies),
         responses=UNAUTHORIZED if dependencies else None,
-        openapi_tags=openapi.TAGS,
+        openapi_tags=[*openapi.TAGS, *(tag for one in EXTENSIONS for tag in one.tags)],
         license_info={"name": "MIT", "identifier": "MIT"},
         contact={"name": "The localidades-api authors"},
         servers=[{"url": "."}],  # relative to the document, so right below any path
@@ -162,7 +168,11 @@ def create_app(
     app.state.security_contact = settings.security_contact
     app.state.public_url = settings.public_url
     app.state.is_public = is_public
-    for router in (census.router, site.router, probes.router, discovery.router, ogc.router, wscatgeo.router):
+    app.state.extensions = EXTENSIONS
+    app.state.problem_pages = {path: page for one in EXTENSIONS for path, page in one.problem_pages.items()}
+    census.include_resources(app)
+    extended = (one.router for one in EXTENSIONS)
+    for router in (*extended, site.router, probes.router, discovery.router):
         app.include_router(router)
     app.mount(site.SWAGGER_UI, site.swagger_ui)
     app.mount(PICTURES, site.guide_pictures)

@@ -1,6 +1,5 @@
 """The service as an ASGI application, for any server: `uvicorn localidades_api.asgi:app`."""
 
 from localidades_api.app import create_app
-from localidades_api.settings import read_settings
 
-app = create_app(read_settings())
+app = create_app()

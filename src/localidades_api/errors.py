@@ -8,6 +8,14 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import ClassVar
 
+# The phrases of RFC 9110 §15, where those of Python 3.11 are older.
+_PHRASES = {
+    413: "Content Too Large",
+    414: "URI Too Long",
+    416: "Range Not Satisfiable",
+    422: "Unprocessable Content",
+}
+
 
 class LocalidadesError(Exception):
     """Root of the errors that this project raises on purpose; its text is for the user."""
@@ -15,15 +23,19 @@ class LocalidadesError(Exception):
     status: int = 500
     title: str = "Internal Server Error"
     slug: ClassVar[str] = "internal-error"
+    text: ClassVar[str] = ""  # of an error that is raised without one
     meaning: ClassVar[str] = "An unexpected error occurred in the service; its log has the cause."
     remedy: ClassVar[str] = (
         "Try again later. If it keeps happening, give the operator the time and the `X-Request-Id` header."
     )
 
+    def __init_subclass__(cls) -> None:
+        cls.title = _PHRASES.get(cls.status) or HTTPStatus(cls.status).phrase
+
     def __init__(
         self, text: str = "", *, members: Mapping[str, object] | None = None, headers: Mapping[str, str] | None = None
     ) -> None:
-        super().__init__(text)
+        super().__init__(text or self.text)
         self.members = members or {}  # further members of the problem document (RFC 9457 §3.2)
         self.headers = headers or {}  # in addition to those of every answer
 
@@ -64,10 +76,7 @@ class AlreadyPublishedError(CatalogueError):
 class ImportRunningError(CommandError):
     """Another import, or the retirement of a release, is under way on this database."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "Another import is running on this database, or a release is being retired: wait for it to finish."
-        )
+    text = "Another import is running on this database, or a release is being retired: wait for it to finish."
 
 
 class PublicationError(CommandError):
@@ -77,11 +86,10 @@ class PublicationError(CommandError):
 class InsufficientMemoryError(CommandError):
     """A catalogue needs more memory than the process may have."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "There is not enough memory: reading INEGI's catalogue takes about 300 MB. Raise the limit, or run this on"
-            " another machine."
-        )
+    text = (
+        "There is not enough memory: reading INEGI's catalogue takes about 300 MB. Raise the limit, or run this on"
+        " another machine."
+    )
 
 
 class UncertainPublicationError(CommandError):
@@ -133,7 +141,6 @@ class RequestError(LocalidadesError):
     """The request is at fault."""
 
     status = 400
-    title = "Bad Request"
     slug = "bad-request"
     meaning = "The request is malformed, and no other problem type describes how."
     remedy = "Compare it with the examples in the documentation."
@@ -147,7 +154,6 @@ class InvalidParametersError(RequestError):
     """
 
     status = 422
-    title = "Unprocessable Content"
     slug = "invalid-parameters"
     meaning = "A query parameter is unknown, repeated, not UTF-8, or out of range. The service never ignores one."
     remedy = "Fix what `errors` lists: each entry has the `parameter` and a `message` that says what it accepts."
@@ -158,21 +164,10 @@ class InvalidParametersError(RequestError):
         super().__init__("The query has invalid parameters; `errors` lists them.", members={"errors": errors})
 
 
-class InvalidOgcParametersError(InvalidParametersError):
-    """The same below `/ogc/`, where the standard wants another status (OGC 17-069r4, 7.13 and 7.14)."""
-
-    status = 400
-    title = "Bad Request"
-    slug = "invalid-ogc-parameters"
-    meaning = "A query parameter of OGC API - Features is unknown, repeated, not UTF-8, or out of range."
-    remedy = InvalidParametersError.remedy
-
-
 class UnreadableBodyError(RequestError):
     """The rows can't be read any further; a single bad row is reported in its own result."""
 
     status = 422
-    title = "Unprocessable Content"
     slug = "unreadable-body"
     meaning = "The rows can't be read: the header is missing, the format is another one, or a quote is never closed."
     remedy = "Do what `detail` says. Send CSV with a header, an object a line, or one document with `rows`."
@@ -182,7 +177,6 @@ class NotFoundError(RequestError):
     """The resource does not exist."""
 
     status = 404
-    title = "Not Found"
     slug = "not-found"
     meaning = "Nothing exists at this address: the path, the key or the release is unknown."
     remedy = "Check the key. `/api/census/` links to the lists, and `/api/census/releases/` shows the releases."
@@ -203,7 +197,6 @@ class GoneError(RequestError):
     """A key of an earlier release; `successor` is the key of the place that replaced it, if that is known."""
 
     status = 410
-    title = "Gone"
     slug = "gone"
     meaning = "An earlier release had this key, but this one does not: INEGI has withdrawn it."
     remedy = "Use the key in `successor` if it is not null. To read the old record, set `release=` to `last_release`."
@@ -222,7 +215,6 @@ class MethodNotAllowedError(RequestError):
     """A method that the resource does not allow."""
 
     status = 405
-    title = "Method Not Allowed"
     slug = "method-not-allowed"
     meaning = "The resource does not allow this method; nearly all resources are read-only."
     remedy = "Use a method that the `Allow` header names."
@@ -239,7 +231,6 @@ class NotAcceptableError(RequestError):
     """No representation that the Accept header allows."""
 
     status = 406
-    title = "Not Acceptable"
     slug = "not-acceptable"
     meaning = "The resource has no representation that the Accept header allows."
     remedy = "Accept one of the media types in `available`, or set `format`, which overrides the header."
@@ -253,7 +244,6 @@ class RangeNotSatisfiableError(RequestError):
     """A range of bytes beyond the end of a file."""
 
     status = 416
-    title = "Range Not Satisfiable"
     slug = "range-not-satisfiable"
     meaning = "The file ends before the part that `Range` names."
     remedy = "You have the whole file already, if it is as long as `Content-Range` says. Otherwise start again."
@@ -266,7 +256,6 @@ class RequestTimeoutError(RequestError):
     """A client began a request and did not finish it in time."""
 
     status = 408
-    title = "Request Timeout"
     slug = "request-timeout"
     meaning = "The client began a request and did not finish it in time."
     remedy = "Send the whole request again on a new connection."
@@ -276,7 +265,6 @@ class ContentTooLargeError(RequestError):
     """A body, or the work that it asks for, is too large."""
 
     status = 413
-    title = "Content Too Large"
     slug = "content-too-large"
     meaning = "The body of the request is larger than this resource takes, or asks for more than it answers at a time."
     remedy = "Send less at a time."
@@ -289,7 +277,6 @@ class UnsupportedMediaTypeError(RequestError):
     """A body of a media type that the resource does not read."""
 
     status = 415
-    title = "Unsupported Media Type"
     slug = "unsupported-media-type"
     meaning = "The resource does not read bodies of this media type."
     remedy = "Send one of the media types in `supported`, and name it in the Content-Type header."
@@ -308,7 +295,6 @@ class UriTooLongError(RequestError):
     """A target of more bytes than any address of the service has."""
 
     status = 414
-    title = "URI Too Long"
     slug = "uri-too-long"
     meaning = "The address, including its query, is longer than 8 KiB."
     remedy = "Request less at a time; no address of the service needs to be this long."
@@ -318,7 +304,6 @@ class HeaderFieldsTooLargeError(RequestError):
     """A head of more bytes than are read."""
 
     status = 431
-    title = "Request Header Fields Too Large"
     slug = "header-fields-too-large"
     meaning = "The request's first line and headers are larger than 16 KiB."
     remedy = "Leave out headers that the service does not read, such as cookies."
@@ -328,7 +313,6 @@ class UnavailableError(LocalidadesError):
     """The service can't answer now but expects to soon."""
 
     status = 503
-    title = "Service Unavailable"
     slug = "unavailable"
     meaning = "The service can't answer right now, but expects to soon."
     remedy = "Try again after `Retry-After` seconds."
@@ -344,10 +328,8 @@ class OverloadedError(UnavailableError):
     slug = "overloaded"
     meaning = "The service is at capacity; cached pages are still served."
     remedy = "Try again after `Retry-After` seconds, wait longer each time, and send fewer requests at once."
+    text = "The service is at capacity; try again later."
     retry_after = 1
-
-    def __init__(self) -> None:
-        super().__init__("The service is at capacity; try again later.")
 
 
 class TransfersFullError(OverloadedError):
@@ -356,10 +338,8 @@ class TransfersFullError(OverloadedError):
     slug = "transfers-full"
     meaning = "The service is sending as many files and answers to rows as it can; everything else is still served."
     remedy = "Send the request again after `Retry-After` seconds; lists and single records can be read meanwhile."
+    text = "All places for files and rows are taken; everything else is still served."
     retry_after = 5
-
-    def __init__(self) -> None:
-        UnavailableError.__init__(self, "All places for files and rows are taken; everything else is still served.")
 
 
 class ComparisonRunningError(UnavailableError):
@@ -368,9 +348,7 @@ class ComparisonRunningError(UnavailableError):
     slug = "comparison-running"
     meaning = "The service is comparing two releases for the first time, which takes longer than one request may."
     remedy = "Try again after `Retry-After` seconds; the comparison continues, and its result is kept."
-
-    def __init__(self) -> None:
-        super().__init__("The releases are still being compared; try again shortly.")
+    text = "The releases are still being compared; try again shortly."
 
 
 class SearchUnavailableError(UnavailableError):
@@ -381,9 +359,7 @@ class SearchUnavailableError(UnavailableError):
         "The index of names that answers searches is not ready; it is built when a release is first served or searched."
     )
     remedy = "Try again after `Retry-After` seconds."
-
-    def __init__(self) -> None:
-        super().__init__("The index of names is not ready yet; try again later.")
+    text = "The index of names is not ready yet; try again later."
 
 
 class NoReleaseError(UnavailableError):
@@ -392,11 +368,8 @@ class NoReleaseError(UnavailableError):
     slug = "no-release"
     meaning = "No catalogue has been published yet, so there is nothing to read."
     remedy = "Load one with `localidades-api import`, then try again."
-
+    text = "No catalogue has been published yet."
     retry_after = 30
-
-    def __init__(self) -> None:
-        super().__init__("No catalogue has been published yet.")
 
 
 class DatabaseUnavailableError(UnavailableError):

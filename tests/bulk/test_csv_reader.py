@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localidades_api.bulk.formats import MediaType, reader
+from localidades_api.bulk.input_rows import ROLES
 from localidades_api.bulk.readers import CsvReader, for_a_while
-from localidades_api.bulk.rows import ROLES
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.names.places import MAX_TEXT
 from tests.support.bulk import CSV, JSON, NDJSON, open_rows, rows_in

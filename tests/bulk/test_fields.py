@@ -7,8 +7,8 @@ from typing import Any
 import openpyxl
 import pytest
 
+from localidades_api.bulk.answer_columns import match_columns
 from localidades_api.bulk.answers import describe_match, match_row
-from localidades_api.bulk.columns import match_columns
 from localidades_api.bulk.formats import XLSX, MediaType
 from localidades_api.bulk.writers import writer
 from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT
@@ -62,7 +62,7 @@ def test_answer_with_every_field_matches_its_schema(index: NameIndex) -> None:
 def test_result_that_is_an_area_has_its_fields(index: NameIndex, id_: int, nombre: str, municipio: str | None) -> None:
     candidate = Candidate(id_, "a label", 99.0, ())
     for outcome in ("sure", "ambiguous"):
-        answer = describe_match(MatchResult(outcome, candidate, 99.0, (candidate,)), index, MATCHED)
+        answer = describe_match(MatchResult(outcome, (candidate,)), index, MATCHED)
         assert [answer[name] for name in MATCHED_BY_DEFAULT] == [nombre, municipio, "Jalisco"]
         for one in answer["candidates"]:
             assert {name: one[name] for name in MATCHED} == {name: answer[name] for name in MATCHED}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from localidades_api.bulk.answers import match_row
-from localidades_api.bulk.rows import Answer, Row
+from localidades_api.bulk.input_rows import Answer, Row
 from localidades_api.cli.match import AnswerRows, MatchJob, match_file
 from localidades_api.errors import OutputError
 from localidades_api.names.index import NameIndex

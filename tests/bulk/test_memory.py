@@ -9,7 +9,7 @@ import pytest
 
 from localidades_api.bulk.answers import describe_problem
 from localidades_api.bulk.formats import MediaType, reader
-from localidades_api.bulk.rows import ROLES
+from localidades_api.bulk.input_rows import ROLES
 from localidades_api.bulk.writers import writer
 from tests.support.bulk import CSV, JSON, NDJSON
 

@@ -25,15 +25,15 @@ from openpyxl.worksheet.datavalidation import DataValidation
 from openpyxl.worksheet.table import Table
 from openpyxl.worksheet.worksheet import Worksheet
 
+from localidades_api.bulk.answer_columns import MATCH_COLUMNS, AnswerColumns, in_language
 from localidades_api.bulk.answers import describe_problem
-from localidades_api.bulk.columns import MATCH_COLUMNS, AnswerColumns, in_language
 from localidades_api.bulk.formats import XLSX, MediaType, reader
-from localidades_api.bulk.rows import ROLES, Answer
+from localidades_api.bulk.input_rows import ROLES, Answer
 from localidades_api.bulk.workbook_reader import XlsxReader
 from localidades_api.bulk.writers import writer
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.files.workbook import Workbook, WorkbookError, column_name, escape_controls, write_csv
-from localidades_api.languages.translators import LANGUAGES
+from localidades_api.html.languages.translators import LANGUAGES
 from tests.support.bulk import CSV, open_rows
 from tests.support.workbooks import SHEET, edited, shared_texts, workbook_of
 

@@ -19,8 +19,8 @@ from openpyxl.styles import Font, PatternFill
 
 from localidades_api.bulk.answers import describe_problem
 from localidades_api.bulk.formats import XLSX, reader
+from localidades_api.bulk.input_rows import POINTS, ROLES, Answer, Roles, Row
 from localidades_api.bulk.readers import RowReader
-from localidades_api.bulk.rows import POINTS, ROLES, Answer, Roles, Row
 from localidades_api.bulk.writers import writer
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.files.workbook import write_csv

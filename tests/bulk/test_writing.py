@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localidades_api.bulk.answer_columns import MATCH_COLUMNS, NEAREST_COLUMNS, AnswerColumns, as_cell, in_language
 from localidades_api.bulk.answers import describe_problem
-from localidades_api.bulk.columns import MATCH_COLUMNS, NEAREST_COLUMNS, AnswerColumns, as_cell, in_language
 from localidades_api.bulk.formats import MediaType
-from localidades_api.bulk.rows import Answer
+from localidades_api.bulk.input_rows import Answer
 from localidades_api.bulk.writers import writer
-from localidades_api.languages.translators import Language
+from localidades_api.html.languages.translators import Language
 from tests.support.bulk import CSV, JSON, NDJSON, open_rows
 
 GUADALAJARA = "Guadalajara, Guadalajara, Jalisco"

@@ -1,30 +1,16 @@
-"""Fixtures for guides and examples: a service on the demo, and a clone."""
+"""Fixtures for guides and examples: the client's package, and a clone."""
 
 import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.application import import_file
 from tests.support.catalogue import many, write_catalogue
-from tests.support.postgres import new_database
-from tests.support.waiting import IS_MEASURED, PATIENCE
-from tests.support.wire import COMMAND, ROOT, await_names, serving
-
-
-@pytest.fixture(scope="module")
-def demo_service(server: str, migrated: str) -> Iterator[str]:
-    """Yield the address of the service on the demo, as `make run` starts it."""
-    with new_database(server, migrated) as url:
-        import_file(url, "demo")
-        with serving(url) as live:
-            if IS_MEASURED:  # a build is slower than the guide's retries then
-                await_names(live.base)
-            yield live.base
+from tests.support.waiting import PATIENCE
+from tests.support.wire import COMMAND, ROOT
 
 
 @pytest.fixture(scope="session")

@@ -4,11 +4,14 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -64,7 +67,17 @@ async def test_settings_and_metrics_in_deployment_files_exist(client: httpx.Asyn
         assert {re.sub("_(bucket|count|sum)$", "", name) for name in _METRIC.findall(text)} <= metrics, path
 
 
-# -- Compose, HAProxy and systemd
+# -- The image, Compose, HAProxy and systemd
+
+
+def test_health_check_of_the_image_passes_only_while_the_service_responds(live_server: str) -> None:
+    _, _, command = (ROOT / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", "").partition("HEALTHCHECK ")
+    command = json.loads(command.partition("CMD ")[2].partition("\n")[0])
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        closed = silent.getsockname()[1]
+    for port, status in ((urlsplit(live_server).port, 0), (closed, 1)):
+        variables = {"LOCALIDADES_MANAGEMENT_PORT": str(port), "PATH": str(Path(sys.executable).parent)}
+        assert subprocess.run(command, env=variables, stderr=subprocess.DEVNULL, check=False).returncode == status
 
 
 def services_of(file: str) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def test_copy_follows_the_served_release(seeded_database: str, tmp_path: Path) -
         assert first == downloaded(live.base, columns)
         file = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", sorted(later, key=lambda one: one.cvegeo))
         import_file(seeded_database, file)
-        eventually(lambda: httpx.get(f"{live.base}/api/census/").json()["release"] == "2021-01")
+        eventually(lambda: httpx.get(f"{live.base}/api/census/", timeout=PATIENCE).json()["release"] == "2021-01")
         assert follow(live.base, path).endswith("went from 2020-01 to 2021-01")
         assert len(copied(path)) == len(later)
         assert copied(path) == downloaded(live.base, columns) != first

@@ -82,7 +82,8 @@ def files_of(folder: Path) -> set[str]:
 @pytest.mark.parametrize("path", ADDRESSES)
 def test_exported_file_equals_the_response(exported: Exported, path: str) -> None:
     identity = {"Accept": "application/json", "Accept-Encoding": "identity"}
-    file, answer = (httpx.get(url, headers=identity) for url in (exported.base + path, exported.live + ADDRESSES[path]))
+    urls = (exported.base + path, exported.live + ADDRESSES[path])
+    file, answer = (httpx.get(url, headers=identity, timeout=PATIENCE) for url in urls)
     assert (file.status_code, answer.status_code) == (200, 200)
     assert file.headers["content-type"] == answer.headers["content-type"]
     assert file.content == answer.content

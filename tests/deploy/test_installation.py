@@ -169,7 +169,7 @@ def test_installed_wheel_serves(packages: Packages) -> None:
         pins = re.findall(r"^([a-z0-9._-]+==[^\s;]+)", (ROOT / "requirements" / "run.txt").read_text(), re.MULTILINE)
         (home / "constraints.txt").write_text("\n".join(pins))
         command = [uvx, "--quiet", "--python", sys.executable, "--constraints", str(home / "constraints.txt")]
-        command += ["--from", str(packages.wheel), "localidades-api"]
+        command += ["--from", f"localidades-api[embedded] @ {packages.wheel.as_uri()}", "localidades-api"]
         # Installs it.
         subprocess.run([*command, "--version"], cwd=home, env=environment(**settings), capture_output=True, check=True)
         with serving("", command=command, **settings) as live:

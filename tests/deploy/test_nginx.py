@@ -18,9 +18,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from localidades_api.errors import NotAcceptableError
+from localidades_api.html.languages.accept_language import choose_language
 from localidades_api.html.renderer import FORMATS
 from localidades_api.http.negotiation import choose_media_type
-from localidades_api.languages.accept_language import choose_language
 from tests.deploy.nginx import NGINX, Front, copy_distribution, running_distribution, running_nginx
 from tests.support.downloads import DOWNLOAD
 from tests.support.http_server import Request, Response, http_server

@@ -104,7 +104,7 @@ def test_service_recovers_when_the_database_is_back(server: str, seeded_database
         with out_of_reach(server, seeded_database):
             eventually(lambda: ask(live.base, not_cached).status == 503)
             assert ask(live.base, LOCALIDADES).status == 200
-        eventually(lambda: ask(live.base, not_cached).status == 200, within=5, otherwise=live.output.read_text)
+        eventually(lambda: ask(live.base, not_cached).status == 200, within=10, otherwise=live.output.read_text)
 
 
 # -- Errors of the pooler

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import pytest
 
-from localidades_api.embedded_postgres.binaries import Account, run_as
-from localidades_api.embedded_postgres.data_directory import choose_account
+from localidades_api.database.embedded_postgres.binaries import Account, run_as
+from localidades_api.database.embedded_postgres.data_directory import choose_account
 from tests.deploy.guides import SERVICE, blocks_of, follow
 from tests.deploy.nginx import copy_distribution, reload_with_tls, running_distribution
 from tests.support.catalogue import many, write_catalogue

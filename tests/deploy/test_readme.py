@@ -96,8 +96,8 @@ def test_addresses_printed_by_make_run_and_links_in_the_readme_work(printed: str
     addresses = {service + path for path in re.findall(rf"http://{SERVICE}([^)>'\s`]*)", README)}
     assert len(addresses) >= 10
     addresses |= set(re.findall(r"^  (?:list|site|docs) +(\S+)$", printed, re.MULTILINE))
-    found = {address: httpx.get(address, follow_redirects=True).status_code for address in addresses}
-    assert found == dict.fromkeys(addresses, 200)
+    with httpx.Client(follow_redirects=True, timeout=PATIENCE) as client:
+        assert {address: client.get(address).status_code for address in addresses} == dict.fromkeys(addresses, 200)
 
 
 def test_examples_in_the_readme_print_what_they_show(service: str, clone: Path) -> None:
@@ -115,5 +115,5 @@ def test_import_from_a_url_replaces_the_demo(service: str, clone: Path, tmp_path
     with http_server(at_paths({f"/{packed.name}": Response(packed.read_bytes())})) as inegi:
         script = script.replace(INEGI, f"{inegi}/{packed.name}")
         shell(script, clone, PYTHONPATH=str(clone / "src"), PATH=os.environ["PATH"])
-    served = httpx.get(f"{service}/api/census/releases/").json()
+    served = httpx.get(f"{service}/api/census/releases/", timeout=PATIENCE).json()
     assert [(one["release"], one["current"]) for one in served["results"]] == [("2026-11", True)]

@@ -12,9 +12,9 @@ from urllib.parse import quote
 import asyncpg
 import pytest
 
-from localidades_api.embedded_postgres import find_binaries
-from localidades_api.embedded_postgres.binaries import Account, clean_environment, make_reachable
-from localidades_api.embedded_postgres.data_directory import choose_account
+from localidades_api.database.embedded_postgres import find_binaries
+from localidades_api.database.embedded_postgres.binaries import Account, clean_environment, make_reachable
+from localidades_api.database.embedded_postgres.data_directory import choose_account
 from tests.support.machine import free_port, needed, reachable_folder
 from tests.support.postgres import run_sql
 from tests.support.waiting import PATIENCE, eventually, eventually_async

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from alembic import command
 
-from localidades_api.embedded_postgres.data_directory import make_cluster
+from localidades_api.database.embedded_postgres.data_directory import make_cluster
 from tests.faults.service import CURRENT, NEXT, OLDER, publish
 from tests.faults.trial import HEAD, Report
 from tests.support.catalogue import write_catalogue

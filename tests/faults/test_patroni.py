@@ -24,8 +24,6 @@ from tests.support.service_address import DEFAULT_DATABASE_TIMEOUT
 from tests.support.truth import Truth, renamed
 from tests.support.wire import Live, environment, run
 
-pytestmark = pytest.mark.timeout(300)  # leases are waited for
-
 IMPORTED_WITHIN = 30.0  # seconds from the fault: the primary's lease, the election, and the import itself
 ETCD_AWAY = 60.0  # seconds
 OLDER, CURRENT, *NEXT = (f"2020-{month:02}" for month in range(1, 8))

@@ -18,7 +18,7 @@ from tests.support.application import await_release
 from tests.support.pooler import pooling
 from tests.support.servers import IMMEDIATE, KILL, Server
 from tests.support.truth import Truth
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import LOCALIDADES
 
 
@@ -75,7 +75,7 @@ async def test_lost_primary_is_replaced_by_the_promoted_standby(
             await standby.promote()
             await tried.recovered()
             await publish(standby, catalogues, NEXT)
-            async with httpx.AsyncClient(base_url=live.base) as client:
+            async with httpx.AsyncClient(base_url=live.base, timeout=PATIENCE) as client:
                 await await_release(client, NEXT)
     assert tried.load.count("answered") == len(tried.load.outcomes)
 
@@ -158,7 +158,7 @@ async def test_failover_to_a_lagging_standby_does_not_go_back(
     async with proxied(primary.port) as balancer, service(primary.url(balancer.port), page_cache=True) as live:
         await standby.fetch("SELECT pg_wal_replay_pause()")
         await publish(primary, catalogues, NEXT)
-        async with httpx.AsyncClient(base_url=live.base) as client:
+        async with httpx.AsyncClient(base_url=live.base, timeout=PATIENCE) as client:
             await await_release(client, NEXT)
         held = re.compile(rf"The page cache holds all \d+ pages of release {NEXT}\.")
         await asyncio.to_thread(eventually, lambda: held.search(live.output.read_text()))
@@ -177,7 +177,7 @@ async def test_named_release_on_a_lagging_standby_is_503_not_404(
     primary: Server, standby: Server, catalogues: Mapping[str, Path]
 ) -> None:
     await standby.catch_up(primary)
-    async with service(standby.url()) as live, httpx.AsyncClient(base_url=live.base) as client:
+    async with service(standby.url()) as live, httpx.AsyncClient(base_url=live.base, timeout=PATIENCE) as client:
         await standby.fetch("SELECT pg_wal_replay_pause()")
         await publish(primary, catalogues, NEXT)
         await standby.receive(primary)
@@ -204,7 +204,7 @@ async def test_promoted_standby_without_the_release_serves_the_previous_one(
             await standby.start()
             await standby.promote()
             await tried.recovered()
-        async with httpx.AsyncClient(base_url=live.base) as client:
+        async with httpx.AsyncClient(base_url=live.base, timeout=PATIENCE) as client:
             answer = await client.get(f"{LOCALIDADES}?page=1")
             assert answer.status_code == 503
             assert (await client.get(f"{LOCALIDADES}?page=1&release={CURRENT}")).status_code == 200

@@ -14,16 +14,16 @@ from typing import NamedTuple
 
 from localidades_api.bulk.answers import describe_problem, match_row
 from localidades_api.bulk.formats import XLSX, MediaType, reader
-from localidades_api.bulk.rows import ROLES, RowError, assign
+from localidades_api.bulk.input_rows import ROLES, RowError, assign
 from localidades_api.bulk.writers import writer
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.errors import LocalidadesError
+from localidades_api.html.languages.accept_language import choose_language
 from localidades_api.http.caching import is_fresh
 from localidades_api.http.negotiation import choose_coding, choose_media_type
 from localidades_api.importer.extract import open_table
 from localidades_api.importer.transform import transform
-from localidades_api.languages.accept_language import choose_language
 from localidades_api.names.index import NameIndex
 from localidades_api.server.heads import check_head, has_body
 from tests.support.catalogue import TRAPS, lines_of, unwatched

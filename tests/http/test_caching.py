@@ -76,7 +76,14 @@ async def test_etag_differs_by_representation_but_not_by_page(client: httpx.Asyn
         for target in (f"{LOCALIDADES}?", f"{LOCALIDADES}?page=2&", f"{INDEX}?")
         for format_ in ("json", "api")
     }
-    assert len(tags) == 3  # JSON, lists as HTML, and the front page, which summarizes the release's changes
+    assert len(tags) == 2
+
+
+async def test_page_is_the_same_in_every_coding(client: httpx.AsyncClient) -> None:
+    """It shows headers of the same list as JSON, which has a coding if it is long."""
+    target = f"{LOCALIDADES}?page_size=100&format=api"
+    pages = {(await client.get(target, headers={"Accept-Encoding": one})).text for one in ("br", "identity")}
+    assert len(pages) == 1
 
 
 @pytest.mark.parametrize(

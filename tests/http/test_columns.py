@@ -1,35 +1,38 @@
 """The table of columns, held against everything that a new column touches."""
 
-from localidades_api.api.reconcile.vocabulary import FETCHED, PROPERTIES
-from localidades_api.catalogue.columns import COLUMNS, RECORD, ColumnType, LocalityRow
-from localidades_api.catalogue.schemas import LocalityRecord
+from localidades_api.catalogue.columns import ATTRIBUTES, COLUMNS, ColumnType, LocalityRow
+from localidades_api.database.queries.places import PARENTS
 from tests.support.postgres import run_sql
 from tests.support.wire import ROOT
 
-# What Postgres calls the type of a column; a key comes from text, or from a number that gets its zeros back.
-DATABASE_TYPES: dict[ColumnType, set[str]] = {
-    "key": {"text", "integer"}, "integer": {"integer"}, "count": {"integer"}, "latitude": {"double precision"},
-    "longitude": {"double precision"}, "ambito": {"text"}, "text": {"text"},
+# What Postgres calls the type of a column.
+DATABASE_TYPES: dict[ColumnType, str] = {
+    "key": "text", "integer": "integer", "count": "integer", "latitude": "double precision",
+    "longitude": "double precision", "ambito": "text", "text": "text", "boolean": "boolean",
 }  # fmt: skip
 
 
-async def test_every_column_is_read_from_one_of_its_type_in_the_database(database: str) -> None:
+async def test_every_column_has_its_type_and_its_values_in_the_database(seeded_database: str) -> None:
+    for column in COLUMNS.values():
+        [row] = await run_sql(
+            seeded_database,
+            f"SELECT min(pg_typeof({column.sql})::text) AS type, bool_or({column.sql} IS NULL) AS has_null"  # noqa: S608
+            f" FROM localities AS l {PARENTS}",
+        )
+        assert row["type"] == DATABASE_TYPES[column.type]
+        assert column.nullable or not row["has_null"]
+
+
+async def test_every_imported_column_is_in_the_table_of_localities(database: str) -> None:
     found = await run_sql(
         database,
-        "SELECT table_name || '.' || column_name AS name, data_type, is_nullable, col_description("
-        " format('%I', table_name)::regclass, ordinal_position::int) AS comment"
-        " FROM information_schema.columns WHERE table_schema = 'public'",
+        "SELECT attname AS name, NOT attnotnull AS nullable, col_description(attrelid, attnum) AS comment"
+        " FROM pg_attribute WHERE attrelid = 'localities'::regclass AND attnum > 0 AND NOT attisdropped",
     )
     stored = {row["name"]: row for row in found}
-    for column in COLUMNS.values():
-        source = stored[column.source]
-        assert source["data_type"] in DATABASE_TYPES[column.type]
-        assert (source["is_nullable"] == "YES") == column.nullable
-        assert not column.comment or source["comment"] == column.comment
-    computed = {"release_id", "position", "folded", "prominence"}
-    names = {name.partition(".")[2] for name in stored if name.startswith("localities.")}
-    assert names == {*LocalityRow._fields} | computed
-    assert tuple(LocalityRecord.model_fields) == RECORD
+    assert stored.keys() == {*LocalityRow._fields} | {"release_id", "position", "folded", "prominence"}
+    for name, column in ATTRIBUTES.items():
+        assert (stored[name]["nullable"], stored[name]["comment"]) == (column.nullable, column.comment)
 
 
 IN_SPANISH = {2: "dos", 3: "tres", 4: "cuatro", 5: "cinco", 9: "nueve"}
@@ -44,8 +47,3 @@ def test_every_column_has_words_of_its_own() -> None:
         assert (column.type == "key") == bool(column.digits)
         assert not column.digits or f"{IN_SPANISH[column.digits]} dígitos" in column.meaning_es
         assert all(f"`{name}`" in guide for guide in guides)
-
-
-def test_every_column_can_be_fetched_by_reconciliation_but_the_keys_for_joins() -> None:
-    assert set(FETCHED["localidad"]) == COLUMNS.keys() - {"cve_ent", "cve_mun", "cvegeo_mun"}
-    assert all(PROPERTIES[name].name == COLUMNS[name].label for name in FETCHED["localidad"])

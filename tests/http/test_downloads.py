@@ -23,10 +23,11 @@ from openpyxl.utils.escape import unescape
 from pyarrow import parquet as pq
 from xlsxwriter.worksheet import Worksheet
 
+from localidades_api.catalogue.columns import COLUMNS
 from localidades_api.downloads.formats import FILE_TYPES
 from tests.support.application import client_of, import_into, recorded_statements, running_app
 from tests.support.catalogue import Place, many, write_catalogue
-from tests.support.downloads import DOWNLOAD, FLOATS, KEYS, TEXTS, read_csv, stalled, value_of
+from tests.support.downloads import DOWNLOAD, KEYS, TEXTS, read_csv, stalled, value_of
 from tests.support.machine import forget_peak_memory, memory_of, open_targets
 from tests.support.postgres import await_idle_connections, execute, name_of, new_database, run_sql
 from tests.support.records import Record, in_order, row_of
@@ -118,7 +119,8 @@ def read_parquet(content: bytes) -> list[Record]:
     table = pq.read_table(io.BytesIO(content))
     types = {field.name: str(field.type) for field in table.schema}
     assert types.pop("geometry") == "binary"
-    assert types == {name: "string" if name in TEXTS else "double" if name in FLOATS else "int32" for name in types}
+    kinds = {"key": "string", "text": "string", "number": "double", "integer": "int32", "boolean": "bool"}
+    assert types == {name: kinds[column.kind] for name, column in COLUMNS.items()}
     rows: list[Record] = table.to_pylist()
     for row in rows:
         point = row.pop("geometry")
@@ -149,7 +151,7 @@ def read_xlsx(content: bytes) -> list[Record]:
     declared.close()
     header, *lines = sheet.iter_rows()
     assert all(cell.font.b for cell in header)
-    assert all(cell.data_type in {"n", "inlineStr", "s"} for line in lines for cell in line)
+    assert all(cell.data_type in {"n", "inlineStr", "s", "b"} for line in lines for cell in line)
     names = [str(cell.value) for cell in header]
     # openpyxl doesn't unescape control characters in inline strings.
     values = ([unescape(one.value) if isinstance(one.value, str) else one.value for one in line] for line in lines)

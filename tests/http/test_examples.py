@@ -15,8 +15,14 @@ import httpx
 import jsonschema_rs
 import pytest
 
-from localidades_api.api import examples
-from localidades_api.api.examples import SERVICE, Exchange, RecordedAnswer, RecordedRequest, read_examples
+from localidades_api.api.examples import (
+    SERVICE,
+    Exchange,
+    RecordedAnswer,
+    RecordedRequest,
+    list_files,
+    read_examples,
+)
 from localidades_api.app import create_app
 from localidades_api.importer.demo.generate import generate_demo
 from localidades_api.settings import Settings
@@ -25,7 +31,6 @@ from tests.support.golden import assert_golden
 from tests.support.postgres import new_database
 from tests.support.wire import LOCALIDADES
 
-FOLDER = Path(examples.__file__).parent
 MAX_BYTES = 2_500  # of a recorded body
 VARYING = {"published_at", "age_seconds", "lag_seconds", "serviceVersion"}  # members that can't repeat
 BEFORE, AFTER = "2026-10", "2026-11"  # releases for the list of changes
@@ -157,7 +162,8 @@ async def assert_recorded(client: httpx.AsyncClient, document: dict[str, Any], i
     for name, recorded in read_examples()[id_].items():
         answer = await ask(client, method, recorded.request.target(path), recorded.request)
         exchanges[name] = settled(dump(Exchange(request=recorded.request, answer=answer)), dump(recorded))
-    assert_golden(f"{id_}.json", f"{json.dumps(exchanges, ensure_ascii=False, indent=1)}\n".encode(), FOLDER)
+    [folder] = [file.parent for file in list_files() if file.stem == id_]
+    assert_golden(f"{id_}.json", f"{json.dumps(exchanges, ensure_ascii=False, indent=1)}\n".encode(), folder)
 
 
 def dump(exchange: Exchange) -> dict[str, Any]:

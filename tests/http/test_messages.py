@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from localidades_api.app import create_app
-from localidades_api.languages.translators import _messages, lenient_translator
+from localidades_api.html.languages.translators import _messages, lenient_translator
 from localidades_api.settings import Settings
 from tests.support.wire import LOCALIDADES
 

@@ -12,9 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
-from localidades_api.name_indexes import open_indexes
-from localidades_api.name_indexes.build import fingerprint
-from localidades_api.name_indexes.builder import OutdatedIndexError
+from localidades_api.caches.name_indexes import builder
+from localidades_api.caches.name_indexes.builder import OutdatedIndexError, fingerprint
 from localidades_api.names.layout import META
 from tests.support.application import (
     await_release,
@@ -81,7 +80,7 @@ def unfinished(folder: Path, name: str) -> Iterator[None]:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(open_indexes, "MAX_IN_THREAD", 0)
+            patch.setattr(builder, "MAX_IN_THREAD", 0)
             yield
     finally:
         os.close(descriptor)
@@ -290,7 +289,7 @@ async def test_unlisted_index_is_removed_unless_a_process_has_it_open_or_builds_
 async def test_index_overtaken_by_a_retirement_is_built_afterwards(
     two_releases: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(open_indexes, "MAX_IN_THREAD", 0)
+    monkeypatch.setattr(builder, "MAX_IN_THREAD", 0)
     await publish_again(two_releases, "2021-01")
     async with running_app(two_releases, in_background=False) as app:
         services = app.state.services

@@ -76,7 +76,7 @@ async def test_cached_pages_are_served_without_the_database(server: str, seeded_
 
 
 async def test_front_page_omits_its_cities_without_the_database(server: str, seeded_database: str) -> None:
-    async with running_app(seeded_database, database_timeout=0.5) as app, client_of(app) as client:
+    async with running_app(seeded_database) as app, client_of(app) as client:
         await await_release(client, "2020-01")
         with out_of_reach(server, seeded_database):
             away = await client.get("/api/census/?format=api")
@@ -200,4 +200,4 @@ async def test_fetch_ends_with_the_application(seeded_database: str, target: str
             return asyncio.all_tasks() <= before  # another test may have left an ended one
 
         # While the tables are still locked. SQLAlchemy closes the connection of a cancelled task in another task.
-        await eventually_async(is_over, within=5)
+        await eventually_async(is_over, within=20)

@@ -118,18 +118,18 @@ async def test_every_release_is_served_by_name(seeded_database: str, next_catalo
 
 
 async def test_requests_for_unknown_releases_share_a_statement(seeded_database: str) -> None:
-    async with running_app(seeded_database, in_background=False) as app, client_of(app) as client:
+    async with running_app(seeded_database, in_background=False, max_in_flight=50) as app, client_of(app) as client:
         await client.get(LOCALIDADES)
         asked: list[str] = []
 
         def note(connection: Connection, cursor: object, statement: str, *rest: object) -> None:  # noqa: ARG001  # an event's
             asked.append(statement)
 
-        event.listen(app.state.database.engine.sync_engine, "before_cursor_execute", note)
+        event.listen(app.state.services.database.engine.sync_engine, "before_cursor_execute", note)
         requests = (client.get(f"{LOCALIDADES}?release=none-{number}") for number in range(50))
         assert {answer.status_code for answer in await asyncio.gather(*requests)} == {404}
         assert (await client.get(f"{LOCALIDADES}?release=none-0")).status_code == 404
-        assert len(asked) <= 2  # the requests may last longer than a reading counts
+        assert len(asked) <= 10  # a reading counts for a quarter of a second, and the requests may last longer
 
 
 async def test_responses_never_mix_two_releases(seeded_database: str, next_catalogue: Path) -> None:
@@ -468,4 +468,4 @@ async def test_poller_survives_database_errors(seeded_database: str, next_catalo
         await await_polls(app)
         await run_sql(seeded_database, "ALTER TABLE releases RENAME COLUMN origin TO source")
         await import_into(seeded_database, next_catalogue)
-        await await_release(client, "2021-01", within=3)
+        await await_release(client, "2021-01")

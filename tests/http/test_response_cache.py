@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 from starlette.middleware.gzip import GZipMiddleware
 
+from localidades_api.api.middleware.limits import EarlyAnswers
+from localidades_api.api.middleware.response_cache import HeldResponse, ResponseCache
 from localidades_api.app import create_app
 from localidades_api.http.headers import on_wire
-from localidades_api.middleware.limits import EarlyAnswers
-from localidades_api.middleware.response_cache import HeldResponse, ResponseCache
 from localidades_api.settings import Settings
 from tests.support.application import (
     await_release,

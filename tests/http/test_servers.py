@@ -20,12 +20,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database import pool
 from localidades_api.database.dsn import Dsn
+from localidades_api.database.embedded_postgres import run_embedded
 from localidades_api.database.failures import error_kind, sqlstate_of
 from localidades_api.database.hosts import Servers
 from localidades_api.database.import_lock import begin_import, begin_publication
 from localidades_api.database.pool import Database, already_waited
 from localidades_api.database.queries.releases import get_release_snapshot
-from localidades_api.embedded_postgres import run_embedded
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
 from tests.support.machine import reachable_folder
 from tests.support.postgres import alembic_config, execute, name_of
@@ -171,7 +171,7 @@ async def test_parameter_that_the_server_refuses_is_named(
 
 async def test_statements_are_cancelled_at_the_deadline(seeded: str, reading: Opening) -> None:
     """Also those that wait for a connection, half as long; then the connections are usable again."""
-    database = reading(seeded, pool_size=2, timeout=1)
+    database = reading(seeded, pool_size=2, timeout=2)
     slow = [asyncio.create_task(database.fetch(text("SELECT pg_sleep(200)"))) for _ in range(2)]
     await asyncio.sleep(0)
     late = asyncio.create_task(database.fetch(ONE))

@@ -246,7 +246,7 @@ def read_cells(path: str) -> set[tuple[int, int]]:
 async def test_cache_stays_within_its_limit(app: FastAPI) -> None:
     services = app.state.services
     release = await services.releases.current()
-    cache = TileCache(app.state.database, limit=40_000)
+    cache = TileCache(app.state.services.database, limit=40_000)
     tiles = [Tile(7, column, row) for column in range(24, 36) for row in range(54, 60)]
     sizes = [len(await cache.get(release, tile)) for tile in tiles]
     held = [body for tile in tiles if (body := cache.held(release, tile)) is not None]
@@ -257,7 +257,7 @@ async def test_cache_stays_within_its_limit(app: FastAPI) -> None:
 @pytest.mark.parametrize("method", [TileCache.bounds, TileCache.cells, TileCache.state_cells, TileCache.backdrop])
 async def test_concurrent_callers_share_a_query(app: FastAPI, method: Callable[..., Awaitable[object]]) -> None:
     release = await app.state.services.releases.current()
-    cache = TileCache(app.state.database)
+    cache = TileCache(app.state.services.database)
     with recorded_statements(app) as statements:
         await asyncio.gather(*(method(cache, release) for _ in range(50)))
     assert len(statements) == 1

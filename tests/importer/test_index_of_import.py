@@ -9,14 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from localidades_api.caches.name_indexes import builder
+from localidades_api.caches.name_indexes.builder import (
+    OutdatedIndexError,
+    fingerprint,
+    open_or_build,
+    reading,
+    run_builder,
+)
+from localidades_api.caches.name_indexes.folders import locked, remove_unreachable
+from localidades_api.caches.name_indexes.imports import ImportIndexer
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries.releases import get_release_snapshot
 from localidades_api.errors import CatalogueError
-from localidades_api.name_indexes import imports
-from localidades_api.name_indexes.build import build, fingerprint, reading
-from localidades_api.name_indexes.builder import OutdatedIndexError, run_builder
-from localidades_api.name_indexes.folders import locked, remove_unreachable
-from localidades_api.name_indexes.imports import ImportIndexer
 from localidades_api.names.index import NameIndex
 from localidades_api.names.layout import FILES, META
 from tests.support.application import import_into
@@ -26,7 +31,7 @@ from tests.support.waiting import eventually_async
 
 @pytest.fixture(autouse=True)
 def every_catalogue_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(imports, "MAX_IN_THREAD", 0)
+    monkeypatch.setattr(builder, "MAX_IN_THREAD", 0)
 
 
 @pytest.fixture
@@ -85,15 +90,17 @@ def files_of(index: Path) -> dict[str, bytes]:
 
 
 async def test_import_builds_the_index_that_the_database_gives(
-    database: str, releases: list[Path], root: Path, tmp_path: Path
+    database: str, releases: list[Path], root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for file in releases:
         await import_into(database, file, indexer=ImportIndexer(database, tmp_path, always=True))
     every = await published(database)
     assert len(every) == 3
     for release in every:
-        built = tmp_path / "built" / fingerprint(release, every)
-        await build(database, release, every, built)
+        built = tmp_path / fingerprint(release, every)
+        with monkeypatch.context() as patch:
+            patch.setattr(builder, "MAX_IN_THREAD", 132)
+            (await open_or_build(built, database, release, every, nice=False)).close()
         assert files_of(root / built.name) == files_of(built)
     names = NameIndex(root / built.name)
     assert names.suggest("lugar 20 nuevo", kinds=["localidad"])
@@ -127,7 +134,7 @@ async def test_import_that_is_small_or_publishes_nothing_builds_no_index(
     indexer = ImportIndexer(database, tmp_path, always=True)
     await import_into(database, releases[0], indexer=indexer, dry_run=True)
     with monkeypatch.context() as patch:
-        patch.setattr(imports, "MAX_IN_THREAD", 132)
+        patch.setattr(builder, "MAX_IN_THREAD", 132)
         await import_into(database, releases[0], indexer=indexer)
     few = write_catalogue(tmp_path / "catun_localidad_2023-01.csv", [Place("010010001", "Sola")])
     with pytest.raises(CatalogueError, match="lacks"):

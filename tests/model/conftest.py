@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from alembic import command
 
-from localidades_api.embedded_postgres.data_directory import make_cluster
+from localidades_api.database.embedded_postgres.data_directory import make_cluster
 from tests.support.postgres import alembic_config
 from tests.support.servers import Installation, Server
 

@@ -11,11 +11,11 @@ import httpx
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
+from localidades_api.caches.name_indexes.builder import fingerprint
+from localidades_api.caches.name_indexes.folders import index_root, locked_by_thread
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.releases import get_release_snapshot
 from localidades_api.errors import AlreadyPublishedError, LocalidadesError
-from localidades_api.name_indexes.build import fingerprint
-from localidades_api.name_indexes.folders import index_root, locked_by_thread
 from localidades_api.settings import Settings
 from tests.model.catalogues import COUNT, Version
 from tests.model.changes import GRACE, assert_clean, attempt, contents, import_version, next_release, through

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from alembic import command
 
-from localidades_api.embedded_postgres.data_directory import make_cluster
+from localidades_api.database.embedded_postgres.data_directory import make_cluster
 from tests.model.catalogues import COUNT, places_of
 from tests.support.application import import_into, publish_again, retire_all_but
 from tests.support.catalogue import Place, write_catalogue

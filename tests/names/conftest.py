@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from localidades_api.names.build import build_index
 from localidades_api.names.index import NameIndex
 from localidades_api.names.places import IndexedPlace, Withdrawn
+from localidades_api.names.writer import build_index
 
 
 @pytest.fixture

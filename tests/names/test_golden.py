@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from localidades_api.catalogue.filters import LocalityFilters
-from localidades_api.catalogue.keys import KEY_DIGITS
-from localidades_api.names.build import build_index
+from localidades_api.catalogue.keys import KINDS
 from localidades_api.names.find import searched
 from localidades_api.names.index import NameIndex
 from localidades_api.names.places import Former
 from localidades_api.names.rows import MatchRow
 from localidades_api.names.weights import SURE
+from localidades_api.names.writer import build_index
 from tests.support.golden import GOLDEN, assert_golden
 from tests.support.names import PLACES, WITHDRAWN, place, places_of
 
@@ -97,7 +97,7 @@ def test_beginnings_suggest_the_judged_places(index: NameIndex) -> None:
 
     def answer(given: str) -> str:
         kinds, _, text = given.partition(": ")
-        wanted = {kind for kind in KEY_DIGITS if kind in kinds.split(",")}
+        wanted = {kind for kind in KINDS if kind in kinds.split(",")}
         return " | ".join(f"{one.label} [{one.match}]" for one in index.suggest(text, kinds=wanted, limit=3))
 
     assert_lines("suggestions.txt", answer)

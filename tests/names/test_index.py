@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from localidades_api.names import layout
-from localidades_api.names.build import build_index
 from localidades_api.names.index import NameIndex
 from localidades_api.names.layout import FILES, META, WORDS, IndexUnreadableError
 from localidades_api.names.places import IndexedPlace
+from localidades_api.names.writer import build_index
 from tests.support.names import PLACES
 
 
@@ -67,7 +67,7 @@ def test_first_places_are_searched_first_and_all_if_these_are_too_few(
 FORKING = """
 import sys
 from pathlib import Path
-from localidades_api.names.build import write_index
+from localidades_api.names.writer import write_index
 from tests.support.names import PLACES
 write_index(Path(sys.argv[1]), PLACES, in_parallel=True)
 """

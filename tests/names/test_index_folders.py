@@ -1,7 +1,5 @@
-import ast
 import os
 import pwd
-import shutil
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
@@ -12,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from localidades_api.catalogue.schemas import Release
-from localidades_api.name_indexes import build, folders
-from localidades_api.name_indexes.build import _CODE, _PACKAGE, _READERS, fingerprint
-from localidades_api.name_indexes.folders import (
+from localidades_api.caches.name_indexes import folders
+from localidades_api.caches.name_indexes.builder import fingerprint
+from localidades_api.caches.name_indexes.folders import (
     OpenIndex,
-    digest_of_code,
+    digest_of_builder,
     index_root,
     listed_names,
     locked_by_thread,
     remove_unreachable,
 )
-from localidades_api.names.build import build_index
+from localidades_api.catalogue.schemas import Release
+from localidades_api.names.writer import build_index
 from tests.support.machine import needed
 from tests.support.names import PLACES
 from tests.support.wire import ROOT
@@ -155,53 +153,21 @@ def test_other_users_of_a_shared_folder_have_their_own_until_its_owner_has_one(s
 # -- Names of indexes
 
 
-def imported_by(module: str) -> set[str]:
-    """Return the modules of the package that a module imports."""
-    found = set()
-    for node in ast.walk(ast.parse((_PACKAGE / module).read_text())):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("localidades_api."):
-            base = (node.module or "").removeprefix("localidades_api.").replace(".", "/")
-            found |= {f"{base}.py", *(f"{base}/{name.name}.py" for name in node.names)}
-    return {name for name in found if (_PACKAGE / name).is_file()}
-
-
-def test_no_module_that_an_index_is_built_with_counts_as_a_reader() -> None:
-    """`name_indexes/folders.py` opens indexes too, and so imports the readers."""
-    seen, coming = set[str](), {f"name_indexes/{name}.py" for name in ("build", "history", "places")}
-    while coming:
-        seen.add(module := coming.pop())
-        coming |= imported_by(module) - seen - {"name_indexes/folders.py"}
-    assert {"names/build.py", "names/text.py", "database/queries/places.py", "database/queries/catalogue.py"} <= seen
-    assert not seen & _READERS
-    others = {"catalogue", "database", "errors.py", "observability"}  # connections, names of types, sentences, errors
-    assert {name.partition("/")[0] for name in seen} == {"name_indexes", "names"} | others
-
-
-def test_every_file_but_the_readers_decides_the_name_of_an_index(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    copy = tmp_path / "package"
-    for part in _CODE:
-        copied = shutil.copytree if (_PACKAGE / part).is_dir() else shutil.copy
-        (copy / part).parent.mkdir(parents=True, exist_ok=True)
-        copied(_PACKAGE / part, copy / part)
-    files = {str(path.relative_to(copy)) for path in copy.rglob("*") if path.suffix in {".py", ".tsv"}}
-    assert files > _READERS
-
-    def is_renamed_by(name: str) -> bool:
-        content = (copy / name).read_bytes() if (copy / name).exists() else None
-        (copy / name).write_bytes((content or b"") + b"\n")
-        digest = digest_of_code(copy, _CODE, _READERS)
-        (copy / name).unlink() if content is None else (copy / name).write_bytes(content)
-        return digest != digest_of_code(_PACKAGE, _CODE, _READERS)
-
-    new = {"names/new.py", "names/new.tsv", "database/queries/new.py"}
-    assert {name for name in files | new if is_renamed_by(name)} == files - _READERS | new
-    release = Release(id=1, name="2020-01", source="x.csv", sha256="ab", published_at=datetime(2020, 1, 1, tzinfo=UTC),
-                      states=1, municipalities=1, localities=1)  # fmt: skip
-    before = fingerprint(release, [release])
-    monkeypatch.setattr(build, "digest_of_builder", lambda: "another")
-    assert fingerprint(release, [release]) != before
+def test_releases_code_and_schema_decide_the_name_of_an_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    newest, older = (
+        Release(id=id_, name=f"202{id_}-01", source="x.csv", sha256="ab", published_at=datetime(2020, 1, 1, tzinfo=UTC),
+                states=1, municipalities=1, localities=1)
+        for id_ in (2, 1)
+    )  # fmt: skip
+    names = [fingerprint(newest, [newest]), fingerprint(newest, [newest, older]), fingerprint(older, [newest, older])]
+    digest_of_builder.cache_clear()
+    monkeypatch.setattr(folders, "SCHEMA", folders.SCHEMA + 1)
+    names.append(fingerprint(newest, [newest]))
+    digest_of_builder.cache_clear()
+    monkeypatch.setattr(folders, "_CODE", Path(__file__).parent)
+    names.append(fingerprint(newest, [newest]))
+    digest_of_builder.cache_clear()
+    assert len(set(names)) == len(names)
 
 
 # -- What stays and what goes

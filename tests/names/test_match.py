@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localidades_api.names.build import build_index
 from localidades_api.names.faults import Difference
 from localidades_api.names.index import NameIndex
 from localidades_api.names.places import Withdrawn
 from localidades_api.names.rows import MatchRow
 from localidades_api.names.weights import SURE
+from localidades_api.names.writer import build_index
 from tests.support.names import PLACES, place, places_of
 
 DEGREES = st.none() | st.floats(-90, 90)

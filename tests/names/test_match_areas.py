@@ -5,10 +5,10 @@ from contextlib import closing
 
 import pytest
 
-from localidades_api.names.build import build_index
 from localidades_api.names.index import NameIndex
 from localidades_api.names.places import Former
 from localidades_api.names.rows import MatchRow
+from localidades_api.names.writer import build_index
 from tests.support.names import place, places_of
 
 AMARILLAS, BACALAR, OJUELOS, TIJUANA, TOTOTLAN, ZAPOPAN = (

@@ -13,10 +13,10 @@ from localidades_api.catalogue.columns import MATCHED
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.importer.transform import CatalogueRecords
-from localidades_api.names.build import build_index
 from localidades_api.names.fields import read_fields
 from localidades_api.names.index import NameIndex
 from localidades_api.names.rows import MatchRow
+from localidades_api.names.writer import build_index
 
 TOWN = 2500  # people
 SHORT = re.compile(r" del? ")

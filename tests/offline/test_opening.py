@@ -11,12 +11,10 @@ from pathlib import Path
 
 import pytest
 
-import localidades_api
 from localidades_api.errors import CatalogueError, ConfigurationError
-from localidades_api.name_indexes.folders import digest_of_code
 from localidades_api.observability.progress import Step
 from localidades_api.offline import Catalogue
-from localidades_api.offline.indexes import _CODE, CatalogueStep
+from localidades_api.offline.indexes import CatalogueStep
 from tests.support.catalogue import HEADER, Place, Silent, lines_of, many, write_catalogue
 from tests.support.commands import assert_error, invoke
 from tests.support.waiting import PATIENCE
@@ -112,14 +110,6 @@ def test_names_of_the_older_of_two_earlier_releases_are_found(tmp_path: Path) ->
         assert [row["match_cvegeo"] for row in places] == ["010010001"] * 3
         gone = catalogue.match([{"nombre": f"Hacienda {name}", "municipio": "1001"} for name in ("Vieja", "Antigua")])
         assert [row["match_withdrawn"] for row in gone] == ["010010009", None]  # the last release that had it
-
-
-def test_index_that_other_code_makes_has_another_name() -> None:
-    package = Path(localidades_api.__file__).parent
-    for part in ("names/build.py", "importer/transform.py", "files/archive.py", "offline/records.py"):
-        without = [name for name in _CODE if not part.startswith(f"{name}/")]
-        assert len(without) == len(_CODE) - 1
-        assert digest_of_code(package, without) != digest_of_code(package, _CODE)
 
 
 # -- Several processes

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -11,13 +10,12 @@ from fastapi import FastAPI
 from playwright.async_api import Browser, Page, ViewportSize, expect
 
 from localidades_api.api.examples import Exchange, read_examples
-from localidades_api.languages.translators import Language, translator
-from tests.support.application import Below, below_a_prefix, import_file
+from localidades_api.html.languages.translators import Language, translator
+from tests.support.application import Below, below_a_prefix
 from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, visit
 from tests.support.pages import Page as Parsed
-from tests.support.postgres import new_database
 from tests.support.waiting import PATIENCE
-from tests.support.wire import LOCALIDADES, await_names, serving
+from tests.support.wire import LOCALIDADES
 
 DESKTOP: ViewportSize = {"width": 1200, "height": 1500}
 MAX_BYTES = 100_000  # of a page as sent, compressed
@@ -181,16 +179,6 @@ async def test_documentation_without_scripts_links_to_the_reference(browser: Bro
 # -- Prefilled operations
 
 
-@pytest.fixture(scope="module")
-def demo(server: str, migrated: str) -> Iterator[httpx.Client]:
-    """Yield a client of a service on the demo."""
-    with new_database(server, migrated) as url:
-        import_file(url, "demo")
-        with serving(url) as live, httpx.Client(base_url=live.base, timeout=PATIENCE, follow_redirects=True) as client:
-            await_names(live.base, within=2 * PATIENCE)  # the demo's are a whole country
-            yield client
-
-
 def example_body(operation: dict[str, Any]) -> dict[str, Any]:
     """Return the first example of a request's body, if it has one."""
     if "requestBody" not in operation:
@@ -203,11 +191,12 @@ def example_body(operation: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.tail
-def test_each_operation_is_answered_as_prefilled_on_the_demo(demo: httpx.Client) -> None:
-    paths = demo.get("/openapi.json").json()["paths"]
-    for method, path, operation in ((way, path, one) for path, item in paths.items() for way, one in item.items()):
-        parameters = operation.get("parameters", [])
-        address = path.format(**{one["name"]: one["schema"]["examples"][0] for one in parameters})
-        query = {one["name"]: one["example"] for one in parameters if one["in"] == "query" and "example" in one}
-        answer = demo.request(method, address, params=query, **example_body(operation))
-        assert answer.is_success, (path, answer.text)
+def test_each_operation_is_answered_as_prefilled_on_the_demo(demo_service: str) -> None:
+    with httpx.Client(base_url=demo_service, timeout=PATIENCE, follow_redirects=True) as client:
+        paths = client.get("/openapi.json").json()["paths"]
+        for method, path, operation in ((way, path, one) for path, item in paths.items() for way, one in item.items()):
+            parameters = operation.get("parameters", [])
+            address = path.format(**{one["name"]: one["schema"]["examples"][0] for one in parameters})
+            query = {one["name"]: one["example"] for one in parameters if one["in"] == "query" and "example" in one}
+            answer = client.request(method, address, params=query, **example_body(operation))
+            assert answer.is_success, (path, answer.text)

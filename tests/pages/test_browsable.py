@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from pydantic_core import to_json
 
 import localidades_api
-from localidades_api.languages.translators import lenient_translator
+from localidades_api.html.languages.translators import lenient_translator
 from tests.pages.conftest import Reader
 from tests.support.application import (
     Below,

@@ -14,6 +14,7 @@ from tests.support.catalogue import Place, write_catalogue
 from tests.support.catalogue_service import serving_files
 from tests.support.pages import INDEX
 from tests.support.pages import Page as Parsed
+from tests.support.waiting import PATIENCE
 
 # Key, name, longitude, latitude and inhabitants; where they crowd, as they are.
 _CITIES = """
@@ -160,7 +161,7 @@ async def test_head_is_one_line_and_placeholder_is_not_cut(browser: Browser, bas
 async def test_drawing_of_the_map_names_ciudad_de_mexico(
     base: str, filters: str, named: set[str], unnamed: set[str]
 ) -> None:
-    async with httpx.AsyncClient(base_url=base) as client:
+    async with httpx.AsyncClient(base_url=base, timeout=PATIENCE) as client:
         page = Parsed.of(await client.get(f"/map?format=api{filters}"))
     drawing = page.inside("svg", of=page.of_class("div", "country"))[0]
     names = [text.text for text in page.inside("text", of=drawing)]

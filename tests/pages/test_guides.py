@@ -8,11 +8,11 @@ import pytest
 from fastapi import FastAPI
 from playwright.async_api import Browser, expect
 
-from localidades_api.bulk.columns import in_language, match_columns
+from localidades_api.bulk.answer_columns import in_language, match_columns
 from localidades_api.html.guides import _MARKDOWN, GUIDES
+from localidades_api.html.languages.match_words import OUTCOMES, name_outcome
+from localidades_api.html.languages.translators import LANGUAGES, Language
 from localidades_api.http.caching import CACHE_CONTROL
-from localidades_api.languages.match_words import OUTCOMES, name_outcome
-from localidades_api.languages.translators import LANGUAGES, Language
 from tests.support.application import Below, below_a_prefix, client_of, running_app
 from tests.support.browser import visit
 from tests.support.pages import BROWSER

@@ -11,6 +11,7 @@ from localidades_api.catalogue.mercator import MEXICO
 from tests.pages.country import places
 from tests.support.browser import TELEPHONE, visit
 from tests.support.pages import BROWSER, INDEX, Page
+from tests.support.waiting import PATIENCE
 from tests.support.wire import LOCALIDADES
 
 DESKTOP: ViewportSize = {"width": 1280, "height": 800}
@@ -18,7 +19,7 @@ DESKTOP: ViewportSize = {"width": 1280, "height": 800}
 
 @pytest.fixture
 async def client(two_releases: str) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=two_releases, headers=BROWSER) as client:
+    async with httpx.AsyncClient(base_url=two_releases, headers=BROWSER, timeout=PATIENCE) as client:
         yield client
 
 

@@ -15,16 +15,16 @@ from babel.messages.pofile import read_po
 
 import localidades_api
 from localidades_api.api.site import answerable
-from localidades_api.api.wscatgeo import EXAMPLES
-from localidades_api.languages.accept_language import choose_language
-from localidades_api.languages.match_words import FAULTS, OUTCOMES
+from localidades_api.app import EXTENSIONS
+from localidades_api.html.languages.accept_language import choose_language
+from localidades_api.html.languages.match_words import FAULTS, OUTCOMES
 from localidades_api.names.faults import Difference
 from localidades_api.names.rows import Outcome
 from tests.pages.conftest import Reader
 from tests.support.pages import ERRORS, PAGES, Page
 
 PACKAGE = Path(localidades_api.__file__).parent
-TEMPLATES = PACKAGE / "html" / "templates"
+TEMPLATES = [*(PACKAGE / "html" / "templates").iterdir(), *PACKAGE.glob("extensions/*/*.html")]
 # Jinja's options, as the environment of the pages has them.
 OPTIONS = {"trim_blocks": "true", "lstrip_blocks": "true", "silent": "false"}
 # Which argument of these is a sentence that a page may show.
@@ -33,13 +33,13 @@ SENTENCES = {"NotFoundError": 0, "RequestError": 0, "whole_number": 0, "plain_de
 
 @cache
 def translations() -> dict[str, str]:
-    with (files("localidades_api.languages") / "es.po").open("rb") as file:
+    with (files("localidades_api.html.languages") / "es.po").open("rb") as file:
         return {str(message.id): str(message.string) for message in read_po(file, abort_invalid=True) if message.id}
 
 
 def test_every_text_of_a_template_is_translated() -> None:
     found: set[str] = set()
-    for path in TEMPLATES.iterdir():
+    for path in TEMPLATES:
         with path.open("rb") as file:  # as `pybabel extract`
             found |= {str(text) for _, text, _, _ in extract("jinja2", file, keywords={"_": None}, options=OPTIONS)}
     assert len(found) > 80
@@ -49,7 +49,7 @@ def test_every_text_of_a_template_is_translated() -> None:
 
 def test_every_sentence_of_an_error_is_translated() -> None:
     found = {text for error in answerable() for text in (error.title, error.meaning, error.remedy)}
-    found |= set(EXAMPLES.values())
+    found |= {one.link for one in EXTENSIONS if one.link}
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in SENTENCES:

@@ -18,6 +18,7 @@ from tests.support.catalogue import Place, write_catalogue
 from tests.support.catalogue_service import serving_files
 from tests.support.pages import BROWSER
 from tests.support.pages import Page as Parsed
+from tests.support.waiting import PATIENCE
 
 PAGE = "/map?format=api"
 MAX_SCRIPTS = 400_000  # bytes as sent
@@ -137,7 +138,7 @@ async def go(page: Page, fragment: str) -> None:
 
 
 async def parsed(address: str) -> Parsed:
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=PATIENCE) as client:
         return Parsed.of(await client.get(address, headers=BROWSER))
 
 
@@ -321,7 +322,7 @@ async def test_boundaries_are_equidistant_from_the_nearest_places_and_may_be_hid
     assert await axe_faults(page) == {}
     assert {"Municipio 001", "Asientos"} <= set(outlines["named"])
     assert len(outlines["lines"]) > 10
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=PATIENCE) as client:
         answer = await client.get(f"{base}/api/census/localidades/download/?format=csv&estado_id=1")
     rows = [row for row in csv.DictReader(io.StringIO(answer.text)) if row["latitud"]]
     for longitude, latitude in (vertex for line in outlines["lines"] for vertex in line):

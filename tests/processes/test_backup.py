@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from localidades_api.embedded_postgres import find_binaries
+from localidades_api.database.embedded_postgres import find_binaries
 from tests.support.catalogue import many, write_catalogue
 from tests.support.postgres import new_database
 from tests.support.waiting import PATIENCE

@@ -241,7 +241,7 @@ def test_serve_in_a_fresh_interpreter_prints_addresses_and_ends_at_ctrl_c(seeded
             assert line in printed
         assert "data " not in printed, "it is the operator's"
         for address in re.findall(rf"{live.base}\S+", printed):
-            assert httpx.get(address, follow_redirects=True).status_code == 200
+            assert httpx.get(address, follow_redirects=True, timeout=PATIENCE).status_code == 200
         live.process.send_signal(signal.SIGINT)
         assert live.process.wait(PATIENCE) in {0, 130}
         assert "Traceback" not in live.output.read_text()
@@ -285,7 +285,7 @@ def test_commands_that_read_end_with_the_timeout_of_the_database(seeded_database
             assert_error(invoke(*arguments, url=seeded_database, **limit), "database")
         completed = invoke(url=seeded_database, **limit, **completion)
     assert (completed.stdout.strip(), completed.stderr) == ("", "")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20  # seconds, which one command would take with the timeout of `invoke`
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,7 @@ def test_batches_are_of_the_release_of_the_first(live_server: str, method: str) 
     def respond(request: Request) -> Response:
         asked.append(dict(parse_qsl(request.target.partition("?")[2])).get("release"))
         headers = {"Content-Type": "text/csv", "Accept": "text/csv"}
-        answer = httpx.post(f"{live_server}{request.target}", content=request.body, headers=headers)
+        answer = httpx.post(f"{live_server}{request.target}", content=request.body, headers=headers, timeout=PATIENCE)
         return Response(answer.content, headers={"Catalogue-Release": answer.headers["catalogue-release"]})
 
     with http_server(respond) as base, Client(base) as catalogue:

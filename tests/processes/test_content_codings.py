@@ -8,6 +8,7 @@ import brotli  # type: ignore[import-untyped]
 import httpx
 import pytest
 
+from tests.support.waiting import PATIENCE
 from tests.support.wire import LOCALIDADES, ask
 
 if sys.version_info >= (3, 14):
@@ -44,7 +45,9 @@ def test_best_coding_of_a_resource_is_chosen(live_server: str, target: str) -> N
     asked |= dict.fromkeys(("identity;q=0", "deflate", ""), "identity")  # uncompressed, rather than nothing
     bodies = set()
     for accepted, expected in asked.items():
-        with httpx.stream("GET", live_server + target, headers={"Accept-Encoding": accepted}) as answer:
+        with httpx.stream(
+            "GET", live_server + target, headers={"Accept-Encoding": accepted}, timeout=PATIENCE
+        ) as answer:
             assert answer.status_code == 200
             assert answer.headers.get("content-encoding", "identity") == expected
             assert ("Accept-Encoding" in answer.headers["vary"]) == bool(offered)

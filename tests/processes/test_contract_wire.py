@@ -15,7 +15,12 @@ from tests.support.wire import LOCALIDADES, ask, send, serving_with_uvicorn
 
 
 def test_responses_of_both_servers_equal_the_golden_files(live_server: str, server: str, seeded: str) -> None:
-    with new_database(server, seeded) as url, serving_with_uvicorn(url, "--no-server-header") as live:
+    with (
+        new_database(server, seeded) as url,
+        serving_with_uvicorn(
+            url, "--factory", "--no-server-header", application="localidades_api.app:create_app"
+        ) as live,
+    ):
         for base in (live_server, live.base):
             for name, (method, target, headers) in ON_THE_WIRE.items():
                 answer = ask(base, target, *headers.items(), method=method)

@@ -15,7 +15,7 @@ import asyncpg
 import pytest
 
 from localidades_api.database.dsn import Dsn
-from localidades_api.embedded_postgres import binaries, find_binaries, provide_database, run_embedded
+from localidades_api.database.embedded_postgres import binaries, find_binaries, provide_database, run_embedded
 from localidades_api.errors import EmbeddedPostgresError
 from localidades_api.settings import Settings
 from tests.support.embedded import IS_ROOT, find_processes, lend_folder, only_linux
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.tail
 USER = """
 import signal, sys
 from pathlib import Path
-from localidades_api.embedded_postgres import run_embedded
+from localidades_api.database.embedded_postgres import run_embedded
 
 def leave(number, frame):
     raise SystemExit(0)

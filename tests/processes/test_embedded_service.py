@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from localidades_api.embedded_postgres import run_embedded
+from localidades_api.database.embedded_postgres import run_embedded
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.downloads import read_csv, stalled
 from tests.support.embedded import find_processes, lend_folder, only_linux

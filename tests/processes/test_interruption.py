@@ -169,7 +169,7 @@ async def test_import_interrupted_after_publishing_succeeds(
 # An import with a limit on its memory beyond what it has loaded.
 SHORT_OF_MEMORY = """
 import resource, sys
-from localidades_api.cli import app, database
+from localidades_api.cli import app, import_catalogue
 from localidades_api.importer.run import import_catalogue
 
 limit = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize() + int(sys.argv.pop(1))

@@ -11,9 +11,12 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
-from localidades_api.api.reconcile.vocabulary import COMPARED
-from localidades_api.bulk.rows import ROLES
-from localidades_api.http.paths import LOCALIDADES, MATCH, NEAREST, OGC, RECONCILE, WSCATGEO
+from localidades_api.bulk.input_rows import ROLES
+from localidades_api.extensions.ogc.router import OGC
+from localidades_api.extensions.reconcile.entities import RECONCILE
+from localidades_api.extensions.reconcile.vocabulary import COMPARED
+from localidades_api.extensions.wscatgeo.router import WSCATGEO
+from localidades_api.http.paths import LOCALIDADES, MATCH, NEAREST
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.long_texts import long_texts
 from tests.support.machine import memory_of

@@ -325,7 +325,7 @@ def test_full_disk_leaves_no_file(seeded: str, long_file: Path, tmp_path: Path) 
 def forward(base: str, request: Request) -> Response:
     """Return the answer of a service."""
     headers = {"Content-Type": "application/x-ndjson", "Accept": "application/x-ndjson"}
-    answer = httpx.post(f"{base}{request.target}", content=request.body, headers=headers)
+    answer = httpx.post(f"{base}{request.target}", content=request.body, headers=headers, timeout=PATIENCE)
     return Response(answer.content, headers={"Catalogue-Release": answer.headers["catalogue-release"]})
 
 

@@ -6,6 +6,7 @@ import json
 import logging
 import re
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
@@ -69,7 +70,7 @@ def test_cached_response_is_identical_on_the_wire(live_server: str, target: str)
 
 def test_repeated_empty_download_ends(live_server: str) -> None:
     """It is sent at once, but chunked, without a length."""
-    with httpx.Client(base_url=live_server) as client:
+    with httpx.Client(base_url=live_server, timeout=PATIENCE) as client:
         for _ in range(3):
             answer = client.get(f"{LOCALIDADES}download/?format=ndjson&municipio_id=1001&search=nonesuch")
             assert (answer.status_code, answer.content) == (200, b"")
@@ -81,6 +82,18 @@ def test_pipeline_is_answered_in_order(live_server: str) -> None:
     assert final_statuses(received) == [200] * 903
     types = re.findall(rb"^content-type: ([a-z/]+)", received, re.MULTILINE)
     assert types == [b"application/json", b"text/html", *[b"application/json"] * 901]
+
+
+@pytest.mark.parametrize("missing", [1, 2, 3, 4])
+def test_head_whose_end_is_split_is_one_request(live_server: str, missing: int) -> None:
+    """The application answers HEAD, so the second request waits."""
+    first = head(LOCALIDADES, method="HEAD")
+    with connect(live_server) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.sendall(first[:-missing])
+        time.sleep(0.05)  # for a packet of its own
+        connection.sendall(first[-missing:] + LAST)
+        assert final_statuses(read_to_the_end(connection)) == [200, 200]
 
 
 def test_client_that_does_not_read_is_not_read_from(live_server: str) -> None:
@@ -123,7 +136,8 @@ def test_http_1_0_stream_ends_with_the_connection(live_server: str, method: str,
     assert (answer.status, answer.one("connection")) == (200, "close")
     assert answer.all("transfer-encoding") == answer.all("content-length") == []
     headers = {"Content-Type": "text/csv", "Accept-Encoding": "identity"}
-    assert answer.body == httpx.request(method, live_server + target, content=body, headers=headers).content
+    again = httpx.request(method, live_server + target, content=body, headers=headers, timeout=PATIENCE)
+    assert answer.body == again.content
 
 
 def test_http_1_0_response_with_a_length_ends_the_connection(live_server: str) -> None:

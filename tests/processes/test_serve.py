@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from localidades_api.http.paths import RECONCILE
 from tests.support.embedded import find_processes, lend_folder
 from tests.support.machine import free_port
 from tests.support.postgres import new_database
@@ -100,7 +99,7 @@ needs_ipv6 = pytest.mark.skipif(not HAS_IPV6, reason="this machine has no IPv6")
 
 def address_of_tiles(host: str, port: int | None, **headers: str) -> str:
     """Return the URL in TileJSON, whose scheme comes from trusted proxies only."""
-    with closing(http.client.HTTPConnection(host, port, timeout=30)) as connection:
+    with closing(http.client.HTTPConnection(host, port, timeout=PATIENCE)) as connection:
         connection.request("GET", f"{LOCALIDADES}tiles.json", headers=headers)
         tiles: str = json.loads(connection.getresponse().read())["tiles"][0]
         return tiles
@@ -134,7 +133,7 @@ HTTPS = ("X-Forwarded-Proto", "https")
 def schemes(base: str, *headers: tuple[str, str]) -> set[str]:
     """Return the schemes of the absolute URLs in responses."""
     tiles = json.loads(ask(base, f"{LOCALIDADES}tiles.json", *headers).body)["tiles"][0]
-    view = json.loads(ask(base, RECONCILE, *headers).body)["view"]["url"]
+    view = json.loads(ask(base, "/api/census/reconcile/", *headers).body)["view"]["url"]
     assert "://test/" in tiles
     assert "://test/" in view
     return {tiles.partition(":")[0], view.partition(":")[0]}

@@ -14,8 +14,8 @@ from alembic import command
 from sqlalchemy import text
 
 from localidades_api.database.dsn import Dsn
+from localidades_api.database.embedded_postgres.data_directory import choose_account, make_cluster
 from localidades_api.database.pool import Database
-from localidades_api.embedded_postgres.data_directory import choose_account, make_cluster
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
 from tests.support.application import import_into
 from tests.support.machine import needed, reachable_folder

@@ -327,7 +327,7 @@ def test_answer_of_another_release_is_refused(small_catalogue: Path) -> None:
 def test_stalled_or_dripping_answer_is_given_up(
     small_catalogue: Path, monkeypatch: pytest.MonkeyPatch, answer: Response, said: str
 ) -> None:
-    monkeypatch.setattr(verify_module, "PAGE_TIMEOUT", 0.3)
+    monkeypatch.setattr(verify_module, "PAGE_TIMEOUT", 1)
     assert refusal_by(small_catalogue, always(answer)).startswith(said)
 
 

@@ -14,11 +14,11 @@ from pydantic import SecretStr
 from sqlalchemy import Connection, Engine, event
 
 from localidades_api.api import Services
+from localidades_api.api.middleware.response_cache import Key, ResponseCache, spelling
 from localidades_api.app import create_app
 from localidades_api.database.pool import Database
 from localidades_api.errors import LocalidadesError
 from localidades_api.importer.run import ImportReport, import_catalogue
-from localidades_api.middleware.response_cache import Key, ResponseCache, spelling
 from localidades_api.releases.publish import publish_release
 from localidades_api.releases.retire import retire_oldest, retire_release
 from localidades_api.settings import Settings
@@ -105,12 +105,12 @@ Below = Callable[..., httpx.AsyncClient]
 below_a_prefix = pytest.mark.parametrize("below", [behind_proxy, mounted])
 
 
-async def await_release(client: httpx.AsyncClient, name: str, *, within: float = PATIENCE) -> None:
+async def await_release(client: httpx.AsyncClient, name: str) -> None:
 
     async def is_served() -> bool:
         return str((await client.head(LOCALIDADES)).headers.get("catalogue-release")) == name
 
-    await eventually_async(is_served, within=within)
+    await eventually_async(is_served)
 
 
 async def await_searched(client: httpx.AsyncClient, name: str) -> None:
@@ -127,7 +127,7 @@ def recorded_statements(app: FastAPI) -> Iterator[list[str]]:
     """Collect the SQL that the application sends, except for statements that look up releases."""
     statements: list[str] = []
 
-    url = app.state.database.engine.url
+    url = app.state.services.database.engine.url
 
     def record(connection: Connection, cursor: object, statement: str, *rest: object) -> None:  # noqa: ARG001  # an event's
         is_for_releases = "current_release" in statement or statement.startswith("SELECT releases.id")

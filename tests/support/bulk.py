@@ -4,8 +4,8 @@ import io
 from collections.abc import Mapping
 
 from localidades_api.bulk.formats import MediaType, reader
+from localidades_api.bulk.input_rows import ROLES, Row
 from localidades_api.bulk.readers import RowReader
-from localidades_api.bulk.rows import ROLES, Row
 from localidades_api.catalogue.keys import PlaceKind
 
 CSV: MediaType = "text/csv"

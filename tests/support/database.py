@@ -79,10 +79,10 @@ def rows_of(places: Iterable[Place]) -> list[tuple[Any, ...]]:
     return [(int(p.cvegeo), int(p.cvegeo[:5]), p.cvegeo[5:], p.nombre) for p in ordered]
 
 
-async def assert_nothing_left(url: str, before: dict[str, list[tuple[Any, ...]]], *, seconds: float = 10) -> None:
+async def assert_nothing_left(url: str, before: dict[str, list[tuple[Any, ...]]]) -> None:
     """Check that a database is unchanged and that a dead import's lock is released."""
     async with connected(url) as connection:
         query = "SELECT count(*) = 0 FROM pg_locks JOIN pg_database ON database = pg_database.oid"
         query += " WHERE datname = current_database() AND locktype = 'advisory'"
-        await eventually_async(lambda: connection.fetchval(query), within=seconds)
+        await eventually_async(lambda: connection.fetchval(query))
     assert await photograph(url) == before

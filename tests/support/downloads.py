@@ -5,21 +5,19 @@ import http.client
 import io
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from localidades_api.catalogue.columns import ATTRIBUTES
+from localidades_api.catalogue.columns import COLUMNS, Kind
 from tests.support.catalogue import Place
 from tests.support.records import Record
 from tests.support.waiting import PATIENCE
 
 DOWNLOAD = "/api/census/localidades/download/"
-FLOATS = {name for name, attribute in ATTRIBUTES.items() if attribute.kind == "number"}
-KEYS = {"cvegeo", "clave", "municipio_clave", "estado_clave", "cve_ent", "cve_mun", "cvegeo_mun"}
-TEXTS = {*KEYS, "nombre", "municipio", "estado", "estado_abreviatura"}
-TEXTS |= {name for name, attribute in ATTRIBUTES.items() if attribute.kind == "text"}
+KEYS = {name for name, column in COLUMNS.items() if column.kind == "key"}
+TEXTS = {name for name, column in COLUMNS.items() if column.kind in {"key", "text"}}
 
 
 def read_csv(content: bytes) -> list[Record]:
@@ -34,7 +32,10 @@ def read_csv(content: bytes) -> list[Record]:
 def value_of(name: str, text: str) -> object:
     if text == "":
         return None
-    return text if name in TEXTS else float(text) if name in FLOATS else int(text)
+    readers: Mapping[Kind, Callable[[str], object]] = {
+        "key": str, "text": str, "number": float, "integer": int, "boolean": "true".__eq__,
+    }  # fmt: skip
+    return readers[COLUMNS[name].kind](text)
 
 
 LARGE = 40_000

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from urllib.parse import parse_qs, urlsplit
 
-from localidades_api.embedded_postgres.data_directory import choose_account
+from localidades_api.database.embedded_postgres.data_directory import choose_account
 from tests.support import service_address
 from tests.support.machine import free_port, needed, reachable_folder
 from tests.support.postgres import execute, own_name

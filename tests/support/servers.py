@@ -13,8 +13,8 @@ from typing import Any
 
 import asyncpg
 
-from localidades_api.embedded_postgres.binaries import Account, clean_environment, run_as
-from localidades_api.embedded_postgres.watchdog import _die_with_parent
+from localidades_api.database.embedded_postgres.binaries import Account, clean_environment, run_as
+from localidades_api.database.embedded_postgres.watchdog import _die_with_parent
 from tests.support.machine import free_port
 from tests.support.waiting import PATIENCE, eventually_async
 

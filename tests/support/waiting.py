@@ -12,7 +12,7 @@ _INTERVAL = 0.02  # seconds
 
 # Whether coverage is measured, which slows processes down several times.
 IS_MEASURED = "COVERAGE_PROCESS_CONFIG" in os.environ
-PATIENCE = 120.0 if IS_MEASURED else 60.0  # seconds to wait for an expected event
+PATIENCE = 120.0  # seconds to wait for an expected event, on a busy machine
 
 
 def in_thread(function: Callable[[], T]) -> T:

@@ -192,9 +192,9 @@ def serving_with_uvicorn(
     return serving(url, *arguments, probe=probe, command=UVICORN, serve=(application, "--port", "0"), **settings)
 
 
-def await_names(base: str, *, within: float = PATIENCE) -> None:
-    """Wait until the names of the served release are indexed."""
-    eventually(lambda: ask(base, f"{LOCALIDADES}suggest/?q=a").status == http.HTTPStatus.OK, within=within)
+def await_names(base: str) -> None:
+    """Wait until the names of the served release are indexed; those of the demo are a whole country's."""
+    eventually(lambda: ask(base, f"{LOCALIDADES}suggest/?q=a").status == http.HTTPStatus.OK, within=2 * PATIENCE)
 
 
 def await_end_of_group(group: int) -> None:
@@ -275,7 +275,7 @@ class Asking:
 
     def answer(self) -> Answer:
         """Read to the end."""
-        self.connection.settimeout(30)
+        self.connection.settimeout(PATIENCE)
         return parse(read_to_the_end(self.connection))
 
 

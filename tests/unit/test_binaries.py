@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from localidades_api.embedded_postgres.binaries import (
+from localidades_api.database.embedded_postgres.binaries import (
     find_binaries,
     find_reason,
     forget_client_variables,

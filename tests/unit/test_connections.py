@@ -32,9 +32,9 @@ async def test_connection_with_an_unread_request_is_not_closed_to_make_room() ->
     client.sendall(b"GET /nothing HTTP/1.1\r\nHost: test\r\n\r\n")
     assert waiting.is_idle  # as far as the parser knows
     assert connections.admit(HttpProtocol(config, ServerState(), {}, loop, connections))
-    assert not waiting.transport.is_closing()
-    assert silent.transport.is_closing()
-    waiting.transport.abort()
+    assert not waiting.socket_transport.is_closing()
+    assert silent.socket_transport.is_closing()
+    waiting.socket_transport.abort()
     await asyncio.sleep(0)
     for one in (client, other):
         one.close()

@@ -8,8 +8,9 @@ import pytest
 import typer
 from rich.table import Table
 
-from localidades_api.cli.console import print_json, print_report, print_table, print_text
+from localidades_api.cli.console import print_json, print_table, print_text
 from localidades_api.cli.exit_codes import errors_as_sentences
+from localidades_api.cli.import_catalogue import print_report
 from localidades_api.errors import (
     AlreadyPublishedError,
     CatalogueError,

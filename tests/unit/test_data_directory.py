@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from localidades_api.embedded_postgres.data_directory import make_socket_dir
-from localidades_api.embedded_postgres.watchdog import SOCKET_NAME
+from localidades_api.database.embedded_postgres.data_directory import make_socket_dir
+from localidades_api.database.embedded_postgres.watchdog import SOCKET_NAME
 from localidades_api.errors import EmbeddedPostgresError
 
 _LONGEST = 103  # bytes, as macOS allows

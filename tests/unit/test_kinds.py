@@ -10,7 +10,7 @@ import pytest
 from openpyxl import Workbook
 
 from localidades_api.bulk.formats import XLSX, MediaType, reader
-from localidades_api.bulk.rows import ROLES
+from localidades_api.bulk.input_rows import ROLES
 from localidades_api.errors import CatalogueError, UnreadableBodyError
 from localidades_api.files.archive import describe_file, open_text
 

@@ -12,7 +12,8 @@ from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import AreasQuery, MunicipalitiesQuery, ReleaseQuery, StatesQuery
 from localidades_api.api.redirects import filled, see_search
 from localidades_api.api.responses import CACHEABLE, LISTED, NO_KEY, ResponseBuilder, envelope
-from localidades_api.api.services import Services, ServicesDep
+from localidades_api.api.services import NamesDep, ReleasesDep, RepositoryDep, TilesDep
+from localidades_api.caches.name_indexes.open_indexes import NameIndexes
 from localidades_api.catalogue.filters import split_fields
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.catalogue.locality import describe_state
@@ -20,6 +21,7 @@ from localidades_api.catalogue.messages import whole_number
 from localidades_api.catalogue.pagination import Paging
 from localidades_api.catalogue.schemas import MunicipalityDetail, MunicipalityPage, State, StatePage
 from localidades_api.database.models import municipalities, states
+from localidades_api.releases.tracker import ReleaseTracker
 
 router = APIRouter(tags=["Areas"], responses=CACHEABLE)
 
@@ -49,15 +51,22 @@ async def search_or_filter_municipalities(request: Request) -> Response:
 
 
 @router.get("/estados/", summary="List estados", response_model=StatePage, responses=LISTED)
-async def list_states(request: Request, query: Annotated[StatesQuery, Query()], services: ServicesDep) -> Response:
+async def list_states(
+    request: Request,
+    query: Annotated[StatesQuery, Query()],
+    releases: ReleasesDep,
+    repository: RepositoryDep,
+    names: NamesDep,
+    tiles: TilesDep,
+) -> Response:
     """List the estados of a release, all or those that a search finds, sorted by id, or as `sort` says."""
-    builder, found = await _begin(request, query, services, "estado")
-    quantity = builder.release.states if found is None else len(found)
-    paging = Paging(quantity, query.page, query.page_size, builder.links(query.kept)).check()
+    builder, found = await _begin(request, query, releases, names, "estado")
+    release = builder.release
+    quantity = release.states if found is None else len(found)
+    paging = Paging(quantity, query.page, query.page_size, {"release": release.name, **query.kept}).check()
     builder.check_modified(paging)
-    rows = await services.repository.list_states(builder.release, query.sort, found)
-    results = _on_page(rows, paging, query.fields)
-    context = await html_context.of_states(services, builder.release, results) if builder.wants_html else {}
+    results = _on_page(await repository.list_states(release, query.sort, found), paging, query.fields)
+    context = await html_context.of_states(tiles, repository, release, results) if builder.wants_html else {}
     return builder.answer("states.html", "Estados", envelope(paging, results), paging, **context)
 
 
@@ -66,50 +75,55 @@ async def get_state(
     request: Request,
     id: _StateId,  # noqa: A002  # the parameter's name on the wire
     query: Annotated[ReleaseQuery, Query()],
-    services: ServicesDep,
+    releases: ReleasesDep,
+    repository: RepositoryDep,
 ) -> Response:
     """Show an estado of a release."""
-    builder = await ResponseBuilder.begin_record(request, query, services, id)
-    row = await services.repository.get_state(builder.release, id)
+    builder = await ResponseBuilder.begin(request, query, releases, id_=id)
+    row = await repository.get_state(builder.release, id)
     if row is None:
-        await refuse_unknown(services, states, builder.release, id)
+        await refuse_unknown(repository, states, builder.release, id)
     record = row._asdict()
-    context = await html_context.of_state(services, builder.release, record) if builder.wants_html else {}
+    context = await html_context.of_state(repository, builder.release, record) if builder.wants_html else {}
     return builder.answer("state.html", row.nombre, record, **context)
 
 
 @router.get("/municipios/", summary="List municipios", response_model=MunicipalityPage, responses=LISTED)
 async def list_municipalities(
-    request: Request, query: Annotated[MunicipalitiesQuery, Query()], services: ServicesDep
+    request: Request,
+    query: Annotated[MunicipalitiesQuery, Query()],
+    releases: ReleasesDep,
+    repository: RepositoryDep,
+    names: NamesDep,
 ) -> Response:
     """List the municipios of a release, of one estado, or those that a search finds, sorted by id, or as `sort` says.
 
     With `page_size=1000`, one page holds every municipio of any estado.
     """
-    builder, found = await _begin(request, query, services, "municipio")
+    builder, found = await _begin(request, query, releases, names, "municipio")
+    release = builder.release
     if query.page == 1:  # page 1 always exists, so its 304 needs no query
         builder.check_modified()
-    rows = await services.repository.list_municipalities(builder.release, query.estado_id, query.sort, found)
-    paging = Paging(len(rows), query.page, query.page_size, builder.links(query.kept)).check()
+    rows = await repository.list_municipalities(release, query.estado_id, query.sort, found)
+    paging = Paging(len(rows), query.page, query.page_size, {"release": release.name, **query.kept}).check()
     builder.check_modified(paging)
     results = _on_page(rows, paging, query.fields)
-    context = (
-        await html_context.of_municipalities(services, builder.release, query.estado_id, results)
-        if builder.wants_html
-        else {}
-    )
+    context: dict[str, Any] = {}
+    if builder.wants_html:
+        context = await html_context.of_municipalities(repository, release, query.estado_id, results)
     return builder.answer("municipalities.html", "Municipios", envelope(paging, results), paging, **context)
 
 
 async def _begin(
-    request: Request, query: AreasQuery, services: Services, kind: PlaceKind
+    request: Request, query: AreasQuery, releases: ReleaseTracker, names: NameIndexes, kind: PlaceKind
 ) -> tuple[ResponseBuilder, list[int] | None]:
     """Begin the response of a list; return also the keys that a search finds, the likeliest first."""
-    builder = await ResponseBuilder.begin(request, query, services, by_name=query.search is not None)
+    builder = await ResponseBuilder.begin(request, query, releases, for_search=query.search is not None)
     if query.search is None:
         return builder, None
-    names = await services.names.get(builder.release)
-    return builder.depending_on(names), names.find_areas(query.search, kind)
+    index = await names.get(builder.release)
+    builder.depend_on(index)
+    return builder, index.find_areas(query.search, kind)
 
 
 def _on_page(rows: Sequence[Row[Any]], paging: Paging, fields: str | None) -> list[dict[str, Any]]:
@@ -124,14 +138,15 @@ async def get_municipality(
     request: Request,
     id: _MunicipalityId,  # noqa: A002  # the parameter's name on the wire
     query: Annotated[ReleaseQuery, Query()],
-    services: ServicesDep,
+    releases: ReleasesDep,
+    repository: RepositoryDep,
 ) -> Response:
     """Show a municipio of a release, and its estado."""
-    builder = await ResponseBuilder.begin_record(request, query, services, id)
-    row = await services.repository.get_municipality(builder.release, id)
+    builder = await ResponseBuilder.begin(request, query, releases, id_=id)
+    row = await repository.get_municipality(builder.release, id)
     if row is None:
-        await refuse_unknown(services, municipalities, builder.release, id)
+        await refuse_unknown(repository, municipalities, builder.release, id)
     columns = {name: value for name, value in row._asdict().items() if name == "estado_id" or "estado_" not in name}
     record = {**columns, "estado": describe_state(row)}
-    context = await html_context.of_municipality(services, builder.release, record) if builder.wants_html else {}
+    context = await html_context.of_municipality(repository, builder.release, id) if builder.wants_html else {}
     return builder.answer("municipality.html", row.nombre, record, **context)

@@ -1,5 +1,6 @@
 """Resources that take many rows in one request: names to match, and points to locate."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import islice
@@ -12,14 +13,15 @@ from typing_extensions import TypeAliasType
 
 from localidades_api.api.params import Language, ReleaseParam, StrictQuery
 from localidades_api.api.responses import ERRORS, NEGOTIATED, OF_RELEASE, header, problem
-from localidades_api.api.services import Services, ServicesDep
+from localidades_api.api.services import BulkTurnDep, DatabaseDep, NamesDep, ReleasesDep, TransfersDep
+from localidades_api.bulk.answer_columns import NEAREST_COLUMNS, AnswerColumns, in_language, match_columns
 from localidades_api.bulk.answers import Point, answer_points, match_row
-from localidades_api.bulk.columns import NEAREST_COLUMNS, AnswerColumns, in_language, match_columns
 from localidades_api.bulk.exchange import MAX_BODY, Answered, AnswerSome, BulkResponse, PreviewResponse
 from localidades_api.bulk.formats import XLSX, MediaType, reader
+from localidades_api.bulk.input_rows import POINTS, ROLES, Roles, Row
 from localidades_api.bulk.readers import RowReader, for_a_while
-from localidades_api.bulk.rows import POINTS, ROLES, Roles, Row
 from localidades_api.bulk.writers import AnswerWriter, WithFile, writer
+from localidades_api.caches.name_indexes.open_indexes import NameIndexes
 from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
 from localidades_api.catalogue.filters import MatchedFields, Omittable, split_fields
 from localidades_api.catalogue.keys import PlaceKind
@@ -35,6 +37,7 @@ from localidades_api.catalogue.schemas import (
     Release,
     rows_of,
 )
+from localidades_api.database.pool import Database
 from localidades_api.database.queries.nearest import find_nearest_to_each
 from localidades_api.errors import (
     ContentTooLargeError,
@@ -43,6 +46,7 @@ from localidades_api.errors import (
     UnsupportedMediaTypeError,
 )
 from localidades_api.http.negotiation import accept_header, choose_media_type
+from localidades_api.http.transfers import Transfers
 from localidades_api.names.weights import MAX_SURE, MIN_SURE, SURE
 
 router = APIRouter(prefix="/localidades", tags=["Matching"], responses=NEGOTIATED)
@@ -240,16 +244,24 @@ _POINTS = _Subject(POINTS, NEAREST_COLUMNS)
 
 @router.post("/match", include_in_schema=False)  # a redirect may lose the body
 @router.post("/match/", summary="Match names to keys", response_model=MatchResults, **_described(MatchableRow))
-async def match_localities(request: Request, query: Annotated[MatchQuery, Query()], services: ServicesDep) -> Response:
+async def match_localities(
+    request: Request,
+    query: Annotated[MatchQuery, Query()],
+    releases: ReleasesDep,
+    names: NamesDep,
+    transfers: TransfersDep,
+    turn: BulkTurnDep,
+) -> Response:
     """Find the locality that each row means: its key, how certain it is, and what differs.
 
     Send any number of rows as JSON (`{"rows": [...]}`), NDJSON, CSV with a header or an Excel workbook. The answers
     come in the same order, when you have sent all of them. A row that can't be read affects no other.
     """
-    release = await services.release(query.release, by_name=True)
+    release = await releases.get(query.release, for_search=True)
     fields = split_fields(query.fields)
     subject = _Subject(ROLES.of_kind(query.kind), match_columns(fields))
-    return _respond(request, query, services, release, subject, _matching(services, release, query.sure, fields))
+    answering = _matching(names, release, query.sure, fields)
+    return _respond(request, query, transfers, turn, release, subject, answering)
 
 
 @router.post("/match/preview", include_in_schema=False)  # as above
@@ -260,7 +272,7 @@ async def match_localities(request: Request, query: Annotated[MatchQuery, Query(
     **_described(MatchableRow, "What was understood of the rows.", {}),
 )
 async def preview_match(
-    request: Request, query: Annotated[MatchPreviewQuery, Query()], services: ServicesDep
+    request: Request, query: Annotated[MatchPreviewQuery, Query()], transfers: TransfersDep, turn: BulkTurnDep
 ) -> Response:
     """Say what is understood of rows before they are matched: their table, its columns, and the first five rows.
 
@@ -268,7 +280,7 @@ async def preview_match(
     """
     headers = {"Content-Type": _NAMES["json"]}
     read = _reading(request, query, ROLES.of_kind(query.kind))
-    return PreviewResponse(services.transfers, services.bulk_turn, request, read, headers)
+    return PreviewResponse(transfers, turn, request, read, headers)
 
 
 @router.post("/nearest", include_in_schema=False)  # as above
@@ -279,18 +291,24 @@ async def preview_match(
     **_described(PointRow),
 )
 async def list_nearest_to_each(
-    request: Request, query: Annotated[NearestToEachQuery, Query()], services: ServicesDep
+    request: Request,
+    query: Annotated[NearestToEachQuery, Query()],
+    releases: ReleasesDep,
+    database: DatabaseDep,
+    transfers: TransfersDep,
+    turn: BulkTurnDep,
 ) -> Response:
     """List the localities nearest to each of many points, sent like rows to be matched."""
-    release = await services.release(query.release)
-    answering = _finding_nearest(services, release, query.limit)
-    return _respond(request, query, services, release, _POINTS, answering)
+    release = await releases.get(query.release)
+    answering = _finding_nearest(database, release, query.limit)
+    return _respond(request, query, transfers, turn, release, _POINTS, answering)
 
 
 def _respond(
     request: Request,
     query: BulkQuery,
-    services: Services,
+    transfers: Transfers,
+    turn: asyncio.Lock,
     release: Release,
     subject: _Subject,
     answering: AbstractAsyncContextManager[AnswerSome],
@@ -308,7 +326,7 @@ def _respond(
     charset = "; charset=utf-8; header=present" if wanted == "text/csv" else ""
     headers = {"Content-Type": f"{wanted}{charset}", "Catalogue-Release": release.name}
     read = _reading(request, query, subject.roles)
-    return BulkResponse(services.transfers, services.bulk_turn, request, read, headers, write, answering)
+    return BulkResponse(transfers, turn, request, read, headers, write, answering)
 
 
 def _reading(request: Request, query: ReadingQuery, roles: Roles) -> Callable[[IO[bytes]], RowReader]:
@@ -336,9 +354,9 @@ def _accepted(request: Request, sent: MediaType) -> MediaType:
 
 @asynccontextmanager
 async def _matching(
-    services: Services, release: Release, sure: float, fields: Collection[str]
+    names: NameIndexes, release: Release, sure: float, fields: Collection[str]
 ) -> AsyncIterator[AnswerSome]:
-    async with services.names.using(release) as index:
+    async with names.using(release) as index:
 
         async def answer_some(rows: Iterator[Row | None]) -> Answered:
             return [(row, match_row(row, index, sure, fields)) for row in for_a_while(rows)]
@@ -347,9 +365,9 @@ async def _matching(
 
 
 @asynccontextmanager
-async def _finding_nearest(services: Services, release: Release, limit: int) -> AsyncIterator[AnswerSome]:
+async def _finding_nearest(database: Database, release: Release, limit: int) -> AsyncIterator[AnswerSome]:
     async def find(points: Sequence[Point]) -> list[list[dict[str, Any]]]:
-        found = await find_nearest_to_each(services.database, release, points, limit) if points else []
+        found = await find_nearest_to_each(database, release, points, limit) if points else []
         return [[describe_near(row) for row in rows] for rows in found]
 
     async def answer_some(rows: Iterator[Row | None]) -> Answered:

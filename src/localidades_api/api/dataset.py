@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from localidades_api.api.params import ReleaseParam, StrictQuery
 from localidades_api.api.public_address import requested_base
-from localidades_api.api.services import ServicesDep
+from localidades_api.api.services import ReleasesDep
 from localidades_api.catalogue.attribution import CATALOGUE, ORIGIN, TERMS
 from localidades_api.catalogue.columns import COLUMNS, ColumnType, LocalityColumn
 from localidades_api.catalogue.mercator import MEXICO_BOX
@@ -40,10 +40,10 @@ class DataPackageQuery(StrictQuery):
 
 @router.get(DATA_PACKAGE.removeprefix(PREFIX))
 async def get_data_package(
-    request: Request, query: Annotated[DataPackageQuery, Query()], services: ServicesDep
+    request: Request, query: Annotated[DataPackageQuery, Query()], releases: ReleasesDep
 ) -> Response:
     """Describe the CSV file of a release as a Data Package, with types that keep the zeros of keys."""
-    release = await services.release(query.release)
+    release = await releases.get(query.release)
     address = f"{requested_base(request)}{LOCALIDADES}download/?format=csv&release={release.name}"
     # The address contains the Host header, so shared caches must not keep it, and the ETag is that of the content.
     fresh = {**freshness_headers(release, JSON.format), "Cache-Control": "no-cache, private", **JSON.headers}

@@ -4,6 +4,7 @@ Where a file has addresses, they are absolute. They are made from the Host heade
 address, so no shared cache may keep it for others.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from xml.sax.saxutils import escape
@@ -13,41 +14,29 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from localidades_api.api.dataset import DATA_PACKAGE
-from localidades_api.api.ogc import DEFINITION as OGC_DEFINITION
+from localidades_api.api.extension import DOCS, OPENAPI, Extension
 from localidades_api.api.public_address import base_of
-from localidades_api.api.services import ServicesDep
+from localidades_api.api.services import ReleasesDep, RepositoryDep
 from localidades_api.errors import NotFoundError
 from localidades_api.html.guides import GUIDES
-from localidades_api.html.renderer import JSON
 from localidades_api.http.caching import CACHE_CONTROL
 from localidades_api.http.documents import respond_with_document
-from localidades_api.http.paths import (
-    HELP,
-    LOCALIDADES,
-    MAP_PAGE,
-    MATCH,
-    MATCH_PAGE,
-    NEAREST,
-    OGC,
-    PREFIX,
-    RECONCILE,
-    WSCATGEO,
-    root_of,
-)
+from localidades_api.http.paths import HELP, LOCALIDADES, MAP_PAGE, MATCH, MATCH_PAGE, NEAREST, PREFIX, root_of
 
 # Records, lists and pages may be indexed; these answer questions, or are files without end for a crawler.
 _NOT_FOR_CRAWLERS = [
-    *(f"{LOCALIDADES}{name}" for name in ("download/", "filter/", "match/", "nearest/", "suggest/", "tiles/")),
-    RECONCILE,
-    f"{OGC}/",
-    WSCATGEO,
+    f"{LOCALIDADES}{name}" for name in ("download/", "filter/", "match/", "nearest/", "suggest/", "tiles/")
 ]
 _PAGES = (f"{PREFIX}/", f"{PREFIX}/estados/", f"{PREFIX}/municipios/", LOCALIDADES, f"{PREFIX}/releases/")
 _CATALOG = "/.well-known/api-catalog"
-_OF_INEGI = "https://www.inegi.org.mx/servicios/catalogounico.html"  # which describes wscatgeo
 _SECURITY_VALIDITY = timedelta(days=180)  # the contact is the operator's setting of now
 
 router = APIRouter(include_in_schema=False)
+
+
+def _extensions(request: Request) -> Sequence[Extension]:
+    extensions: Sequence[Extension] = request.app.state.extensions
+    return extensions
 
 
 def _answer(request: Request, text: str | bytes, media_type: str) -> Response:
@@ -60,20 +49,21 @@ def _answer(request: Request, text: str | bytes, media_type: str) -> Response:
 async def get_robots(request: Request) -> Response:
     """List the paths that crawlers should leave out, and the address of the sitemap."""
     root = root_of(request.scope)
-    lines = ["User-agent: *", *(f"Disallow: {root}{path}" for path in _NOT_FOR_CRAWLERS)]
+    paths = [*_NOT_FOR_CRAWLERS, *sorted(one.path for one in _extensions(request))]
+    lines = ["User-agent: *", *(f"Disallow: {root}{path}" for path in paths)]
     lines += ["", f"Sitemap: {base_of(request)}/sitemap.xml", ""]
     return _answer(request, "\n".join(lines), "text/plain; charset=utf-8")
 
 
 @router.get("/sitemap.xml")
-async def get_sitemap(request: Request, services: ServicesDep) -> Response:
+async def get_sitemap(request: Request, releases: ReleasesDep, repository: RepositoryDep) -> Response:
     """List the pages, the estados and the municipios, from which every locality can be reached.
 
     Crawlers may accept anything, and get the pages only by `format=api`.
     """
-    release = await services.releases.current()
-    states = await services.repository.list_states(release)
-    municipalities = await services.repository.list_municipalities(release, None)
+    release = await releases.current()
+    states = await repository.list_states(release)
+    municipalities = await repository.list_municipalities(release, None)
     negotiated = [
         *_PAGES,
         MAP_PAGE,
@@ -93,17 +83,16 @@ async def get_sitemap(request: Request, services: ServicesDep) -> Response:
 async def get_api_catalog(request: Request) -> Response:
     """List the APIs, with their descriptions (RFC 9727)."""
     base = base_of(request)
-    openapi = ("/openapi.json", JSON.media_type)
-    documents = {f"{PREFIX}/": openapi, f"{OGC}/": (f"{OGC}/api", OGC_DEFINITION), RECONCILE: openapi}
-    apis: list[dict[str, Any]] = [
-        {
-            "anchor": f"{base}{path}",
-            "service-desc": [{"href": f"{base}{document}", "type": media_type}],
-            "service-doc": [{"href": f"{base}/docs", "type": "text/html"}],
-        }
-        for path, (document, media_type) in documents.items()
+    documents = [
+        (f"{PREFIX}/", OPENAPI, DOCS),
+        *((one.path, one.definition, one.documentation) for one in _extensions(request)),
     ]
-    apis.append({"anchor": f"{base}{WSCATGEO}", "service-doc": [{"href": _OF_INEGI, "type": "text/html"}]})
+    apis: list[dict[str, Any]] = []
+    for path, definition, documentation in documents:
+        api: dict[str, Any] = {"anchor": f"{base}{path}"}
+        if definition:
+            api["service-desc"] = [{"href": definition[0].format(base=base), "type": definition[1]}]
+        apis.append({**api, "service-doc": [{"href": documentation.format(base=base), "type": "text/html"}]})
     linkset = [{"anchor": f"{base}{_CATALOG}", "item": [{"href": api["anchor"]} for api in apis]}, *apis]
     media_type = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"'
     answer = _answer(request, to_json({"linkset": linkset}), media_type)
@@ -112,9 +101,10 @@ async def get_api_catalog(request: Request) -> Response:
 
 
 @router.get("/llms.txt")
-async def get_llms(request: Request, services: ServicesDep) -> Response:
+async def get_llms(request: Request, releases: ReleasesDep) -> Response:
     """Describe the service and its look-ups to assistants (llmstxt.org)."""
-    release, base = await services.releases.current(), base_of(request)
+    release, base = await releases.current(), base_of(request)
+    beside = "\n".join(one.summary.format(base=base) for one in _extensions(request) if one.summary)
     text = f"""# Localidades de México
 
 > Every estado, municipio and locality of Mexico with its official key, from INEGI's catalogue: {release.localities:,}
@@ -139,8 +129,7 @@ async def get_llms(request: Request, services: ServicesDep) -> Response:
 
 - [CSV of all localities]({base}{LOCALIDADES}download/?format=csv), also ndjson, geojson, parquet, xlsx, gpkg
 - [Data Package]({base}{DATA_PACKAGE}): the columns, their types and their meaning
-- [OGC API - Features]({base}{OGC}/): for QGIS and GDAL
-- [wscatgeo]({base}{WSCATGEO}v2/mgem/14): what INEGI's own web service answers, for programs written for it
+{beside}
 
 ## Reference
 

@@ -1,5 +1,6 @@
 """Downloads: the localities of a release, or a part of them, as one file."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any
 
@@ -8,10 +9,10 @@ from starlette.responses import Response
 
 from localidades_api.api.params import DownloadQuery, FileQuery
 from localidades_api.api.responses import CACHEABLE, header, problem
-from localidades_api.api.services import Services, ServicesDep
+from localidades_api.api.services import DatabaseDep, DownloadsDep, NamesDep, PositionsDep, ReleasesDep
 from localidades_api.downloads.files import write_file
-from localidades_api.downloads.formats import FILE_TYPES, DownloadFormat, FileEnding
-from localidades_api.downloads.response import range_headers
+from localidades_api.downloads.formats import FILE_TYPES, DownloadFormat, FileEnding, FileType
+from localidades_api.downloads.response import Downloads, Write, range_headers
 from localidades_api.errors import RangeNotSatisfiableError
 from localidades_api.http.caching import check_modified, freshness_headers
 from localidades_api.http.headers import VARY_BY_CODING
@@ -47,7 +48,13 @@ _CONTENT: dict[str, Any] = {
     },
 )
 async def download_localities(
-    request: Request, query: Annotated[DownloadQuery, Query()], services: ServicesDep
+    request: Request,
+    query: Annotated[DownloadQuery, Query()],
+    releases: ReleasesDep,
+    names: NamesDep,
+    positions: PositionsDep,
+    database: DatabaseDep,
+    downloads: DownloadsDep,
 ) -> Response:
     """Download the localities of a release, all or filtered, with every column and the names of municipio and estado.
 
@@ -55,36 +62,53 @@ async def download_localities(
     The file is compressed with zstd, br or gzip if the client accepts it. CSV, NDJSON and GeoJSON can be resumed with
     `Range` if they are not compressed; name the release, or send `If-Range`, so that the rest is of the same file.
     """
-    return await _download(request, query, _choose_format(query.format, request), services)
+    types = list(_MEDIA_TYPES)
+    format_ = query.format or _MEDIA_TYPES[choose_media_type(accept_header(request.headers), types)]
+    release = await releases.get(query.release, for_search=query.search is not None)
+    index = await names.get(release) if query.search is not None else None
+    representation = f"{format_}.{index.digest}" if index else format_  # names of earlier releases are found too
+    is_pinned = query.release is not None and index is None
+    file = OfferedFile(request, freshness_headers(release, representation, pinned=is_pinned), FILE_TYPES[format_])
+    file.check_modified()
+    found = await positions.get(release, query, names=index)
+    name = f"localidades-{release.name}{'-filtered' if query.chosen else ''}"
+    return await file.answer(downloads, name, len(found), partial(write_file, database, release, found, format_))
 
 
 @router.get("/download/localidades.{ending}", include_in_schema=False)
 async def download_file(
-    request: Request, ending: FileEnding, query: Annotated[FileQuery, Query()], services: ServicesDep
+    *,
+    request: Request,
+    ending: FileEnding,
+    query: Annotated[FileQuery, Query()],
+    releases: ReleasesDep,
+    names: NamesDep,
+    positions: PositionsDep,
+    database: DatabaseDep,
+    downloads: DownloadsDep,
 ) -> Response:
     """Answer as `/download/` does, at an address that says the format: GDAL opens a file by its ending."""
-    return await _download(request, query, ending, services)
+    named = DownloadQuery.model_construct(format=ending, **dict(query))
+    return await download_localities(request, named, releases, names, positions, database, downloads)
 
 
-async def _download(
-    request: Request, query: DownloadQuery | FileQuery, format_: DownloadFormat, services: Services
-) -> Response:
-    release = await services.release(query.release, by_name=query.search is not None)
-    representation: str = format_
-    names = await services.names.get(release) if query.search is not None else None
-    if names:  # names of earlier releases are found too
-        representation += f".{names.digest}"
-    is_pinned = query.release is not None and query.search is None
-    freshness = freshness_headers(release, representation, pinned=is_pinned)
-    headers = {**freshness, **range_headers(request.headers, freshness["ETag"], FILE_TYPES[format_])}
-    check_modified(request.headers, {**headers, **VARY_BY_CODING})
-    positions = await services.positions.get(release, query, names=names)
-    name = f"localidades-{release.name}{'-filtered' if query.chosen else ''}{FILE_TYPES[format_].ending}"
-    headers |= {"Content-Disposition": f'attachment; filename="{name}"', "Catalogue-Records": str(len(positions))}
-    write = partial(write_file, services.database, release, positions, format_)
-    return await services.downloads.start(request.scope, write, headers, FILE_TYPES[format_])
+class OfferedFile:
+    """A file of records that a request asks for."""
 
+    def __init__(self, request: Request, freshness: Mapping[str, str], file_type: FileType) -> None:
+        self._request = request
+        self._type = file_type
+        self._headers = {**freshness, **range_headers(request.headers, freshness["ETag"], file_type)}
 
-def _choose_format(wanted: DownloadFormat | None, request: Request) -> DownloadFormat:
-    """Choose by `format`, else by the Accept header, else CSV; raise NotAcceptableError if none is acceptable."""
-    return wanted or _MEDIA_TYPES[choose_media_type(accept_header(request.headers), list(_MEDIA_TYPES))]
+    def check_modified(self) -> None:
+        """Raise EarlyResponse (304) if the client has the file: call it before what takes time."""
+        check_modified(self._request.headers, {**self._headers, **VARY_BY_CODING})
+
+    async def answer(self, downloads: Downloads, name: str, records: int, write: Write) -> Response:
+        """Return the response with the file, under a name without its ending; raise EarlyResponse (304)."""
+        self.check_modified()
+        described = {
+            "Content-Disposition": f'attachment; filename="{name}{self._type.ending}"',
+            "Catalogue-Records": str(records),
+        }
+        return await downloads.start(self._request.scope, write, {**self._headers, **described}, self._type)

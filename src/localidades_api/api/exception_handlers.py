@@ -1,5 +1,6 @@
 """Exception handlers: errors as problems, and answers to requests that match no route."""
 
+from collections.abc import Mapping
 from http import HTTPStatus
 
 from fastapi import FastAPI, Request
@@ -14,8 +15,7 @@ from starlette.websockets import WebSocketClose
 from localidades_api.api.census import add_headers
 from localidades_api.api.gone import describe_problem
 from localidades_api.api.probes import METRICS
-from localidades_api.api.problems import problem_page, problem_response
-from localidades_api.api.reconcile.entities import PREVIEW, describe_preview_problem
+from localidades_api.api.problems import PageOf, problem_page, problem_response
 from localidades_api.api.redirects import redirect
 from localidades_api.api.route_table import allowed_methods
 from localidades_api.errors import LocalidadesError, MethodNotAllowedError
@@ -48,7 +48,8 @@ async def answer_early(_request: Request, error: Exception) -> Response:
 
 async def answer_error(request: Request, error: Exception) -> Response:
     """Return the problem of an error."""
-    describe = describe_preview_problem if path_of(request.scope) == PREVIEW else describe_problem
+    pages: Mapping[str, PageOf] = request.app.state.problem_pages
+    describe = pages.get(path_of(request.scope), describe_problem)
     return problem_response(request.scope, error, await problem_page(request, error, describe))
 
 

@@ -10,13 +10,14 @@ from sqlalchemy import Table
 
 from localidades_api.api import html_context
 from localidades_api.api.problems import ProblemPage
-from localidades_api.api.services import Services, get_services
-from localidades_api.catalogue.keys import FOLDERS, KEYS_OF_A_MUNICIPIO, PlaceKind, format_key, misspellings
+from localidades_api.api.services import Services, services_of
+from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KINDS, PlaceKind, format_key, misspellings
 from localidades_api.catalogue.locality import describe_locality, describe_near
 from localidades_api.catalogue.pagination import MAX_HTML_PAGE_SIZE
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities
 from localidades_api.database.queries.areas import list_successor_municipalities
+from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.database.queries.nearest import find_nearest
 from localidades_api.errors import GoneError, InvalidPageError, LocalidadesError, NotFoundError
 from localidades_api.html.svg import draw_inset, draw_map
@@ -27,14 +28,14 @@ _RECORD = re.compile(r".*/(localidades|municipios)/([0-9]{1,12})/?")
 _WORDS = re.compile(r"[^\W\d_][\w .'-]{2,59}")  # of a path that a person typed; a longer path is not looked up
 
 
-async def refuse_unknown(services: Services, table: Table, release: Release, id_: int) -> NoReturn:
+async def refuse_unknown(repository: CatalogueRepository, table: Table, release: Release, id_: int) -> NoReturn:
     """Raise GoneError for a key that an earlier release had, else NotFoundError."""
-    last = await services.repository.find_last_release(table, release, id_)
+    last = await repository.find_last_release(table, release, id_)
     if last is None:
         raise NotFoundError("Neither this release nor an earlier one has this key.")
     successor = None
     if table is localities:
-        successor = await services.repository.find_successor(release, last.id, id_)
+        successor = await repository.find_successor(release, last.id, id_)
     raise GoneError(last.name, successor)
 
 
@@ -46,11 +47,11 @@ async def describe_problem(request: Request, error: LocalidadesError) -> Problem
     path: str = request.scope["path"]
     if isinstance(error, InvalidPageError) or not isinstance(error, NotFoundError | GoneError):
         return None
-    services = await get_services(request)
+    services = services_of(request)
     if not (record := _RECORD.fullmatch(path)):
         return ProblemPage(context={"meant": _suggest(services, path)})
     try:
-        release = await services.release(request.query_params.get("release"))
+        release = await services.releases.get(request.query_params.get("release"))
         if not isinstance(error, GoneError):
             return await _describe_unknown(services, release, record[1], record[2])
         describe = _describe_withdrawn if record[1] == "localidades" else _describe_withdrawn_municipality
@@ -87,7 +88,7 @@ async def _describe_withdrawn_municipality(
     row = await services.repository.get_municipality(last, id_)
     if row is None:
         return None
-    then = await html_context.of_municipality(services, last, {"id": id_})
+    then = await html_context.of_municipality(services.repository, last, id_)
     seat = then["summary"]
     context = {
         "record": row,
@@ -141,4 +142,4 @@ def _suggest(services: Services, path: str) -> Sequence[dict[str, Any]]:
 
 
 def _place(kind: PlaceKind, id_: int, label: str) -> dict[str, Any]:
-    return {"path": f"{FOLDERS[kind]}/{id_}/", "key": format_key(kind, id_), "label": label}
+    return {"path": f"{KINDS[kind].plural}/{id_}/", "key": format_key(kind, id_), "label": label}

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from itertools import groupby
 from typing import Any
 
@@ -10,7 +9,7 @@ from pydantic_core import from_json
 from sqlalchemy import Row
 
 from localidades_api.api.params import LocalitiesQuery, MapQuery
-from localidades_api.api.services import Services
+from localidades_api.caches.tiles import TileCache
 from localidades_api.catalogue.capitals import CAPITAL, CAPITALS, CIUDAD_DE_MEXICO
 from localidades_api.catalogue.columns import ATTRIBUTES, POINT
 from localidades_api.catalogue.folding import fold
@@ -19,14 +18,13 @@ from localidades_api.catalogue.locality import describe_near
 from localidades_api.catalogue.pagination import MAX_HTML_PAGE_SIZE
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries.areas import count_municipalities, get_area_summary, list_cities, list_seats
+from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.database.queries.nearest import find_nearest
 from localidades_api.downloads.changes import ChangedPlace
-from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.html.svg import (
     STATES,
     City,
     Country,
-    draw_changes,
     draw_country,
     draw_inset,
     draw_map,
@@ -39,20 +37,9 @@ _ON_MAP = 60  # drawn
 _CITIES = 44  # drawn on the country
 
 
-async def of_index(services: Services, release: Release) -> dict[str, Any]:
-    """Return a drawing of the country with its cities, and what the release changed.
-
-    While the database does not answer, the drawing has no cities.
-    """
-    drawing = draw_country([])
-    with suppress(DatabaseUnavailableError):
-        drawing = await draw_cities(services, release)
-    return {"drawing": drawing, "is_whole": bool(drawing.links), "change": services.releases.changes.get(release.name)}
-
-
-async def draw_cities(services: Services, release: Release) -> Country:
+async def draw_cities(repository: CatalogueRepository, release: Release) -> Country:
     """Draw the country with the capitals of the estados and the largest cities."""
-    cities = await list_cities(services.database, release, _CITIES)
+    cities = await list_cities(repository.database, release, _CITIES)
     return draw_country(map(_city, sorted(cities, key=lambda city: -(city.poblacion or 0))))
 
 
@@ -79,16 +66,16 @@ def _city(row: Row[Any]) -> City:
 
 
 async def of_localities(
-    services: Services, release: Release, filters: LocalitiesQuery, content: bytes
+    repository: CatalogueRepository, release: Release, filters: LocalitiesQuery, content: bytes
 ) -> dict[str, Any]:
     """Return the details of the localities on a page of the list, and the choices of its form."""
     ids = [locality["id"] for locality in from_json(content)["results"]]
-    details = {row.id: row for row in await services.repository.list_largest_among(release, ids, len(ids))}
+    details = {row.id: row for row in await repository.list_largest_among(release, ids, len(ids))}
     estado_id = filters.estado_id or (state_of(filters.municipio_id) if filters.municipio_id else None)
     return {
         "form": {
-            "states": await services.repository.list_states(release),
-            "municipalities": await services.repository.list_municipalities(release, estado_id) if estado_id else [],
+            "states": await repository.list_states(release),
+            "municipalities": await repository.list_municipalities(release, estado_id) if estado_id else [],
             "details": details,
             "ordered": [details[id_] for id_ in ids],
             "estado_id": estado_id,
@@ -102,12 +89,15 @@ async def of_localities(
 
 
 async def of_municipalities(
-    services: Services, release: Release, estado_id: int | None, shown: Sequence[Mapping[str, Any]]
+    repository: CatalogueRepository,
+    release: Release,
+    estado_id: int | None,
+    shown: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
     """Return where the municipios on a page are, and the estados: their names, and the choices of the filter form."""
-    states = await services.repository.list_states(release)
+    states = await repository.list_states(release)
     names = {state.id: state.nombre for state in states}
-    seats = await list_seats(services.database, release, [one["id"] for one in shown])
+    seats = await list_seats(repository.database, release, [one["id"] for one in shown])
     return {
         "states": states,
         "names": names,
@@ -117,9 +107,11 @@ async def of_municipalities(
     }
 
 
-async def of_states(services: Services, release: Release, shown: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+async def of_states(
+    tiles: TileCache, repository: CatalogueRepository, release: Release, shown: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
     """Return a drawing of the estados on a page, and how many municipios, localities and inhabitants each has."""
-    cells = await services.tiles.state_cells(release)
+    cells = await tiles.state_cells(release)
     localities: Counter[int] = Counter()
     population: Counter[int] = Counter()
     for one in cells:
@@ -130,43 +122,37 @@ async def of_states(services: Services, release: Release, shown: Sequence[Mappin
         "frame": STATES,
         "names": {one["id"]: one["nombre"] for one in shown},
         "shapes": {one["id"]: shapes[one["id"]] for one in shown if one["id"] in shapes},
-        "municipalities": await count_municipalities(services.database, release),
+        "municipalities": await count_municipalities(repository.database, release),
         "localities": localities,
         "population": population,
     }
 
 
-def of_places(shown: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return where the places that were found are."""
-    return {"inset": draw_inset((place["longitud"], place["latitud"]) for place in shown)}
-
-
-async def of_locality(services: Services, release: Release, locality: Mapping[str, Any]) -> dict[str, Any]:
+async def of_locality(repository: CatalogueRepository, release: Release, locality: Mapping[str, Any]) -> dict[str, Any]:
     """Return a locality's neighbours, a map of them, its homonyms, and its records in the newest releases."""
     context: dict[str, Any] = {
-        "history": (await services.repository.list_history(release, locality["id"]))[-MAX_HTML_PAGE_SIZE:],
-        "homonyms": await services.repository.list_homonyms(release, locality["id"], _HOMONYMS),
+        "history": (await repository.list_history(release, locality["id"]))[-MAX_HTML_PAGE_SIZE:],
+        "homonyms": await repository.list_homonyms(release, locality["id"], _HOMONYMS),
     }
     if locality["latitud"] is None or locality["longitud"] is None:
         return {**context, "nearby": [], "drawing": None, "inset": None}
-    found = await find_nearest(services.database, release, locality["latitud"], locality["longitud"], _ON_MAP + 1)
+    found = await find_nearest(repository.database, release, locality["latitud"], locality["longitud"], _ON_MAP + 1)
     around = [describe_near(row) for row in found if row.id != locality["id"]]
     inset = draw_inset([(locality["longitud"], locality["latitud"])])
     return {**context, "nearby": around[:_NEIGHBOURS], "drawing": draw_map(locality, around), "inset": inset}
 
 
-async def of_state(services: Services, release: Release, state: Mapping[str, Any]) -> dict[str, Any]:
+async def of_state(repository: CatalogueRepository, release: Release, state: Mapping[str, Any]) -> dict[str, Any]:
     """Return the summary of an estado, and its municipios."""
-    summary = await get_area_summary(services.database, release, *municipalities_of(state["id"]))
-    found = await services.repository.list_municipalities(release, state["id"])
+    summary = await get_area_summary(repository.database, release, *municipalities_of(state["id"]))
+    found = await repository.list_municipalities(release, state["id"])
     by_name = sorted(found, key=lambda municipality: fold(municipality.nombre))
     return {"municipalities": by_name, "chosen": {"estado_id": state["id"]}, **_sums(summary)}
 
 
-async def of_municipality(services: Services, release: Release, municipality: Mapping[str, Any]) -> dict[str, Any]:
+async def of_municipality(repository: CatalogueRepository, release: Release, id_: int) -> dict[str, Any]:
     """Return the summary of a municipio."""
-    summary = await get_area_summary(services.database, release, municipality["id"], municipality["id"])
-    return {"chosen": {"municipio_id": municipality["id"]}, **_sums(summary)}
+    return {"chosen": {"municipio_id": id_}, **_sums(await get_area_summary(repository.database, release, id_, id_))}
 
 
 def _sums(summary: Row[Any]) -> dict[str, Any]:
@@ -187,23 +173,13 @@ def _sums(summary: Row[Any]) -> dict[str, Any]:
 
 
 async def of_changes(
-    services: Services, release: Release, estado_id: int | None, shown: Sequence[ChangedPlace]
+    repository: CatalogueRepository, release: Release, estado_id: int | None, shown: Sequence[ChangedPlace]
 ) -> dict[str, Any]:
     """Return the changes on a page by kind, and the estados, the choices of the filter form."""
     by_kind = groupby(shown, key=lambda change: change.content["change"])
     return {
-        "states": await services.repository.list_states(release),
+        "states": await repository.list_states(release),
         "estado_id": estado_id,
         "groups": [(kind, list(changes)) for kind, changes in by_kind],
         "figures": [name for name in ATTRIBUTES if name not in POINT],
-    }
-
-
-def of_releases(services: Services, shown: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what each shown release changed, also drawn, and the log of publications."""
-    changes = {release["release"]: services.releases.changes.get(release["release"]) for release in shown}
-    return {
-        "changes": changes,
-        "drawn": draw_changes(changes),
-        "publications": services.releases.publications,
     }

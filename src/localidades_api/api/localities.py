@@ -11,7 +11,7 @@ from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import LocalitiesQuery, LocalityQuery, NearestQuery, SuggestQuery
 from localidades_api.api.redirects import filled, see_search
 from localidades_api.api.responses import CACHEABLE, LISTED, NO_KEY, ResponseBuilder
-from localidades_api.api.services import Services, ServicesDep
+from localidades_api.api.services import DatabaseDep, NamesDep, PagesDep, PositionsDep, ReleasesDep, RepositoryDep
 from localidades_api.catalogue.filters import split_fields
 from localidades_api.catalogue.locality import describe_locality, describe_near, encode_envelope, encode_localities
 from localidades_api.catalogue.messages import whole_number
@@ -24,7 +24,9 @@ from localidades_api.catalogue.schemas import (
     SuggestionResults,
 )
 from localidades_api.database.models import localities
+from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.database.queries.nearest import find_nearest
+from localidades_api.html.svg import draw_inset
 from localidades_api.names.index import NameIndex
 
 router = APIRouter(prefix="/localidades", tags=["Localities"], responses=CACHEABLE)
@@ -47,59 +49,61 @@ _LOCALITY_ID = Annotated[
 
 @router.get("/", summary="List localities", response_model=LocalityPage, responses=LISTED)
 async def list_localities(
-    request: Request, query: Annotated[LocalitiesQuery, Query()], services: ServicesDep
+    request: Request,
+    query: Annotated[LocalitiesQuery, Query()],
+    releases: ReleasesDep,
+    repository: RepositoryDep,
+    pages: PagesDep,
+    positions: PositionsDep,
+    names: NamesDep,
 ) -> Response:
     """List the localities of a release, all or filtered, sorted by clave, then id, or as `sort` says.
 
     Follow `Link: rel="next"` to read a whole release: every record comes once, even if another release is published
     meanwhile.
     """
-    builder = await ResponseBuilder.begin(request, query, services, by_name=query.search is not None)
-    names = await services.names.get(builder.release) if query.search is not None else None
-    if names:
-        builder = builder.depending_on(names)
+    builder = await ResponseBuilder.begin(request, query, releases, for_search=query.search is not None)
+    release, links = builder.release, {"release": builder.release.name, **query.kept}
+    index = await names.get(release) if query.search is not None else None
+    if index:
+        builder.depend_on(index)
     if query.kept or query.page_size != PAGE_SIZE:
-        return await _list_chosen(builder, query, names, services)
-    release = builder.release
-    paging = Paging(release.localities, query.page, PAGE_SIZE, builder.links()).check()
-    builder.check_modified(paging)
-    page = await services.pages.get(release, query.page)
-    context = await html_context.of_localities(services, release, query, page) if builder.wants_html else {}
-    return builder.answer("localities.html", "Localidades", page, paging, **context)
-
-
-async def _list_chosen(
-    builder: ResponseBuilder, query: LocalitiesQuery, names: NameIndex | None, services: Services
-) -> Response:
-    """Answer with a page of a list with filters, an order, columns or a page size of the client's choice."""
-    if query.page == 1:  # page 1 always exists, so its 304 needs no query
-        builder.check_modified()
-    positions = await services.positions.get(builder.release, query, query.sort, names)
-    paging = Paging(len(positions), query.page, query.page_size, builder.links(query.kept)).check()
-    builder.check_modified(paging)
-    on_page = positions[paging.indexes.start : paging.indexes.stop]
-    results = await _list_at(builder.release, query, on_page, names, services) if on_page else ""
-    body = encode_envelope(paging.quantity, paging.total_pages, results)
+        if query.page == 1:  # page 1 always exists, so its 304 needs no query
+            builder.check_modified()
+        found = await positions.get(release, query, query.sort, index)
+        paging = Paging(len(found), query.page, query.page_size, links).check()
+        builder.check_modified(paging)
+        on_page = found[paging.indexes.start : paging.indexes.stop]
+        results = await _list_at(repository, release, on_page, index, query.fields) if on_page else ""
+        body = encode_envelope(paging.quantity, paging.total_pages, results)
+    else:
+        paging = Paging(release.localities, query.page, PAGE_SIZE, links).check()
+        builder.check_modified(paging)
+        body = await pages.get(release, query.page)
     context: dict[str, Any] = {}
     if builder.wants_html:
-        context = await html_context.of_localities(services, builder.release, query, body)
-        if names and query.search and not positions:
-            context["similar"] = names.suggest(query.search, limit=_SIMILAR)
+        context = await html_context.of_localities(repository, release, query, body)
+        if index and query.search and not paging.quantity:
+            context["similar"] = index.suggest(query.search, limit=_SIMILAR)
     return builder.answer("localities.html", "Localidades", body, paging, **context)
 
 
 async def _list_at(
-    release: Release, query: LocalitiesQuery, positions: Sequence[int], names: NameIndex | None, services: Services
+    repository: CatalogueRepository,
+    release: Release,
+    positions: Sequence[int],
+    index: NameIndex | None,
+    fields: str | None,
 ) -> str:
     """Return the localities at these positions as JSON; the results of a search come from the index of names."""
-    if names is None or query.fields:
-        return await services.repository.list_at_positions(release, positions, split_fields(query.fields))
-    return encode_localities(names.at(positions))
+    if index is None or fields:
+        return await repository.list_at_positions(release, positions, split_fields(fields))
+    return encode_localities(index.at(positions))
 
 
 @router.get("/suggest/", summary="Suggest localities", response_model=SuggestionResults)
 async def suggest_localities(
-    request: Request, query: Annotated[SuggestQuery, Query()], services: ServicesDep
+    request: Request, query: Annotated[SuggestQuery, Query()], releases: ReleasesDep, names: NamesDep
 ) -> Response:
     """Suggest localities for a partly typed name, the likeliest first.
 
@@ -107,40 +111,35 @@ async def suggest_localities(
     be unfinished. Keys lead to their places, and names and keys of earlier releases to those of this one. How well a
     place matches and how large it is are weighed together.
     """
-    builder = await ResponseBuilder.begin(request, query, services, by_name=True)
-    names = await services.names.get(builder.release)
-    builder = builder.depending_on(names)
+    builder = await ResponseBuilder.begin(request, query, releases, for_search=True)
+    index = await names.get(builder.release)
+    builder.depend_on(index)
     builder.check_modified()
-    return _answer_places(builder, "Suggestions", _suggest(names, query))
-
-
-def _suggest(names: NameIndex, query: SuggestQuery) -> dict[str, Any]:
-    """Return the suggestions for a query as a resource."""
-    found = names.suggest(
+    found = index.suggest(
         query.q,
         kinds=query.kinds,
         estado_id=query.estado_id,
         municipio_id=query.municipio_id,
         limit=query.limit,
     )
-    return {"results": [one.describe() for one in found]}
+    return _answer_places(builder, "Suggestions", [one.describe() for one in found])
 
 
 @router.get("/nearest/", summary="List nearest localities", response_model=NearbyPlaceResults)
 async def list_nearest_localities(
-    request: Request, query: Annotated[NearestQuery, Query()], services: ServicesDep
+    request: Request, query: Annotated[NearestQuery, Query()], releases: ReleasesDep, database: DatabaseDep
 ) -> Response:
     """List the localities nearest to a point, with their great-circle distance."""
-    builder = await ResponseBuilder.begin(request, query, services)
+    builder = await ResponseBuilder.begin(request, query, releases)
     builder.check_modified()
-    found = await find_nearest(services.database, builder.release, query.lat, query.lon, query.limit)
-    results = [describe_near(row) for row in found]
-    return _answer_places(builder, "Nearest", {"results": results})
+    found = await find_nearest(database, builder.release, query.lat, query.lon, query.limit)
+    return _answer_places(builder, "Nearest", [describe_near(row) for row in found])
 
 
-def _answer_places(builder: ResponseBuilder, title: str, content: Mapping[str, Any]) -> Response:
-    context = html_context.of_places(content["results"]) if builder.wants_html else {}
-    return builder.answer("places.html", title, content, **context)
+def _answer_places(builder: ResponseBuilder, title: str, results: Sequence[Mapping[str, Any]]) -> Response:
+    points = ((place["longitud"], place["latitud"]) for place in results)
+    context: dict[str, Any] = {"inset": draw_inset(points)} if builder.wants_html else {}
+    return builder.answer("places.html", title, {"results": results}, **context)
 
 
 @router.get("/{id:digits}/", summary="Get locality", response_model=LocalityDetail, responses=NO_KEY)
@@ -148,14 +147,16 @@ async def get_locality(
     request: Request,
     id: _LOCALITY_ID,  # noqa: A002  # the parameter's name on the wire
     query: Annotated[LocalityQuery, Query()],
-    services: ServicesDep,
+    releases: ReleasesDep,
+    repository: RepositoryDep,
 ) -> Response:
     """Show a locality with every column of the catalogue, its municipio and its estado, or with some columns only."""
-    builder = await ResponseBuilder.begin_record(request, query, services, id)
-    row = await services.repository.get_locality(builder.release, id)
+    builder = await ResponseBuilder.begin(request, query, releases, id_=id)
+    release = builder.release
+    row = await repository.get_locality(release, id)
     if row is None:
-        await refuse_unknown(services, localities, builder.release, id)
+        await refuse_unknown(repository, localities, release, id)
     record = describe_locality(row)
-    context = await html_context.of_locality(services, builder.release, record) if builder.wants_html else {}
+    context = await html_context.of_locality(repository, release, record) if builder.wants_html else {}
     fields = split_fields(query.fields) or record
     return builder.answer("locality.html", row.nombre, {name: record[name] for name in fields}, **context)

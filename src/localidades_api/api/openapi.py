@@ -12,9 +12,9 @@ from localidades_api.api.examples import Exchange, read_examples
 from localidades_api.api.responses import header
 from localidades_api.api.route_table import write_methods
 from localidades_api.catalogue.keys import RELEASE_NAME
+from localidades_api.html.languages.translators import LANGUAGES, Language, document_translator
 from localidades_api.html.renderer import JSON
 from localidades_api.http.paths import PREFIX
-from localidades_api.languages.translators import LANGUAGES, Language, document_translator
 from localidades_api.releases.tracker import ReleaseTracker
 
 DESCRIPTION = """
@@ -30,8 +30,6 @@ Estatales, Municipales y Localidades*. The API is read-only, needs no API key, a
 * Answers are JSON unless something else is asked for, and this document describes the JSON. Resources that take
   `format` are HTML pages too, errors included: with `format=api`, and for browsers by default.
 * Every operation has a recorded example: a request to the demo catalogue, whose places are invented, and the answer.
-* Programs written for INEGI's web service find its addresses at [`/wscatgeo/`](wscatgeo/). QGIS, GDAL and ArcGIS find
-  layers at [`/ogc/`](ogc/), which is OGC API - Features. Each describes itself; this document has neither.
 
 The licence of this document is that of the software. INEGI's terms of free use cover the data: credit INEGI wherever
 you show them, with the words in `attribution` of `/api/census/`.
@@ -51,7 +49,6 @@ _TAGS = {  # in the order of /docs
     "Downloads": "All localities, or those that match filters, as one file.",
     "Map": "The places drawn: vector tiles for MapLibre, QGIS and others, and a drawing of the country as an SVG.",
     "Releases": "The versions of the catalogue, their totals, and what changed from one to another.",
-    "Reconciliation": "For OpenRefine and other clients of the Reconciliation Service API.",
     "Health": "For operators: whether the service runs, and whether it is ready.",
 }
 TAGS = [{"name": name, "description": description} for name, description in _TAGS.items()]

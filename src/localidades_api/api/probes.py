@@ -2,14 +2,14 @@
 
 import asyncio
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, Field
 
 from localidades_api.api.responses import problem
-from localidades_api.api.services import Services, ServicesDep
+from localidades_api.api.services import DatabaseDep, NamesDep, ReleasesDep
 from localidades_api.catalogue.schemas import Problem
 from localidades_api.database.failures import sqlstate_of
 from localidades_api.database.pool import Database
@@ -61,14 +61,12 @@ async def get_liveness() -> Response:
         503: problem(DatabaseUnavailableError(), "The service is not ready; `detail` says why.", NotReadyProblem)
     },
 )
-async def get_readiness(request: Request, services: ServicesDep) -> Response:
+async def get_readiness(database: DatabaseDep, releases: ReleasesDep) -> Response:
     """Answer 200 if the database answers in time and a release is published."""
-    return _respond(await _check(request, services))
+    return _respond(await _check(database, releases))
 
 
-async def _check(request: Request, services: Services) -> Ready:
-    database = cast("Database", request.app.state.database)
-    releases = services.releases
+async def _check(database: Database, releases: ReleaseTracker) -> Ready:
     try:
         async with asyncio.timeout(database.timeout):
             await releases.refresh()
@@ -92,10 +90,10 @@ async def _check(request: Request, services: Services) -> Ready:
         503: problem(DatabaseUnavailableError(), "The service has not started; `detail` says why.", NotReadyProblem)
     },
 )
-async def get_startup(request: Request, services: ServicesDep) -> Response:
+async def get_startup(database: DatabaseDep, releases: ReleasesDep, names: NamesDep) -> Response:
     """Answer 200 if the service is ready, and the names of its release are indexed or can't be."""
-    ready = await _check(request, services)
-    if services.names.is_awaited(await services.release(None, by_name=True)):
+    ready = await _check(database, releases)
+    if names.is_awaited(await releases.current(for_search=True)):
         raise SearchUnavailableError
     return _respond(ready)
 

@@ -29,11 +29,11 @@ from localidades_api.errors import (
     RequestError,
     StatusError,
 )
+from localidades_api.html.languages.accept_language import preferred_language
+from localidades_api.html.languages.translators import LANGUAGES, Language
 from localidades_api.html.renderer import Format, Renderer, View, select_renderer
 from localidades_api.http.headers import VARY_BY_LANGUAGE
 from localidades_api.http.paths import root_of
-from localidades_api.languages.accept_language import preferred_language
-from localidades_api.languages.translators import LANGUAGES, Language
 from localidades_api.observability.faults import FAULTS, cause, is_refused
 from localidades_api.observability.metrics import COUNTERS
 

@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 from fastapi import Request
 from starlette.responses import Response
 
-from localidades_api.catalogue.keys import FOLDERS, KIND_BY_DIGITS
+from localidades_api.catalogue.keys import KIND_BY_DIGITS, KINDS
 
 
 def redirect(request: Request, location: str) -> Response:
@@ -56,7 +56,7 @@ def _is_key(text: str, digits: int) -> bool:
 
 def _see_page(key: str, query: Mapping[str, str], folder: str) -> Response:
     kept = {name: query[name] for name in ("format", "lang", "release") if name in query}
-    wanted = FOLDERS[KIND_BY_DIGITS[len(key)]]
+    wanted = KINDS[KIND_BY_DIGITS[len(key)]].plural
     path = "" if wanted == folder else f"../{wanted}/"
     return _see(f"../{path}{int(key)}/", kept)
 

@@ -2,9 +2,9 @@
 
 from array import array
 from bisect import bisect_left
-from dataclasses import replace
+from contextlib import suppress
 from functools import partial
-from typing import Annotated, cast, get_args
+from typing import Annotated, Any, cast, get_args
 from uuid import UUID, uuid5
 
 from fastapi import APIRouter, Query, Request
@@ -12,6 +12,8 @@ from starlette.responses import Response
 
 from localidades_api.api import html_context
 from localidades_api.api.dataset import describe_for_pages
+from localidades_api.api.downloads import OfferedFile
+from localidades_api.api.html_context import draw_cities
 from localidades_api.api.params import (
     ChangesQuery,
     LanguageQuery,
@@ -22,7 +24,8 @@ from localidades_api.api.params import (
 from localidades_api.api.public_address import feed_base_of, public_variant
 from localidades_api.api.redirects import leave_out_blanks
 from localidades_api.api.responses import CACHEABLE, LISTED, ResponseBuilder, envelope
-from localidades_api.api.services import Services, ServicesDep
+from localidades_api.api.services import ChangesDep, DownloadsDep, ReleasesDep, RepositoryDep
+from localidades_api.caches.changes import ChangeCache
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, municipalities_of
 from localidades_api.catalogue.pagination import Paging
 from localidades_api.catalogue.schemas import (
@@ -33,12 +36,14 @@ from localidades_api.catalogue.schemas import (
     PublishedReleasePage,
     Release,
 )
+from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.downloads.changes import ChangesFormat, describe_changes, write_changes
 from localidades_api.downloads.formats import FILE_TYPES
-from localidades_api.downloads.response import range_headers
+from localidades_api.downloads.response import Downloads
+from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.html.renderer import FORMATS, HTML, JSON, render_text
+from localidades_api.html.svg import draw_changes, draw_country
 from localidades_api.http.caching import check_modified, freshness_headers
-from localidades_api.http.headers import VARY_BY_CODING
 from localidades_api.http.negotiation import accept_header, choose_media_type
 from localidades_api.http.paths import root_of
 
@@ -53,31 +58,46 @@ _NAMESPACE = UUID("6f0f7a3e-52a1-4d0b-9d6b-7a6f6f1d2c84")  # made once, for the 
 
 
 @router.get("/", summary="Show a release and its totals", response_model=CatalogueIndex)
-async def get_index(request: Request, query: Annotated[ReleaseQuery, Query()], services: ServicesDep) -> Response:
+async def get_index(
+    request: Request, query: Annotated[ReleaseQuery, Query()], releases: ReleasesDep, repository: RepositoryDep
+) -> Response:
     """Show the release, its totals, the addresses of the lists, and the credit to INEGI."""
-    builder = await ResponseBuilder.begin(request, query, services)
-    builder = replace(builder, page_variant=f".{services.releases.fingerprint}")
+    builder = await ResponseBuilder.begin(request, query, releases)
     builder.check_modified()
-    context = await html_context.of_index(services, builder.release) if builder.wants_html else {}
-    datasets = describe_for_pages(builder.release, root_of(request.scope))
-    content = CatalogueIndex.of(builder.release).model_dump()
-    answer = builder.answer("index.html", "Census", content, datasets=datasets, **context)
-    if not context.get("is_whole", True):  # not stored by any cache
+    release = builder.release
+    content = CatalogueIndex.of(release).model_dump()
+    if not builder.wants_html:
+        return builder.answer("index.html", "Census", content)
+    drawing = draw_country([])  # without cities, while the database does not answer
+    with suppress(DatabaseUnavailableError):
+        drawing = await draw_cities(repository, release)
+    answer = builder.answer(
+        "index.html",
+        "Census",
+        content,
+        datasets=describe_for_pages(release, root_of(request.scope)),
+        drawing=drawing,
+        change=releases.changes.get(release.name),
+    )
+    if not drawing.links:  # not stored by any cache
         answer.headers["Cache-Control"] = "no-store"
         del answer.headers["ETag"]
     return answer
 
 
 @router.get("/releases/", summary="List releases", response_model=PublishedReleasePage, responses=LISTED)
-async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query()], services: ServicesDep) -> Response:
+async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query()], releases: ReleasesDep) -> Response:
     """List the releases, oldest first."""
-    builder = await ResponseBuilder.begin(request, query, services)
-    every = services.releases.every
-    builder = replace(builder, variant=f".{services.releases.fingerprint}")
+    builder = await ResponseBuilder.begin(request, query, releases)
+    builder.variant = f".{releases.fingerprint}"
+    every = releases.every
     paging = Paging(len(every), query.page, query.page_size).check()
     builder.check_modified(paging)
     results = [PublishedRelease.of(every[index], builder.release).model_dump() for index in paging.indexes]
-    context = html_context.of_releases(services, results) if builder.wants_html else {}
+    context: dict[str, Any] = {}
+    if builder.wants_html:
+        changes = {one["release"]: releases.changes.get(one["release"]) for one in results}
+        context = {"changes": changes, "drawn": draw_changes(changes), "publications": releases.publications}
     return builder.answer("releases.html", "Releases", envelope(paging, results), paging, **context)
 
 
@@ -89,7 +109,13 @@ async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query(
     responses=LISTED,
 )
 async def list_changes(
-    request: Request, name: ReleaseName, query: Annotated[ChangesQuery, Query()], services: ServicesDep
+    request: Request,
+    name: ReleaseName,
+    query: Annotated[ChangesQuery, Query()],
+    releases: ReleasesDep,
+    changes: ChangesDep,
+    repository: RepositoryDep,
+    downloads: DownloadsDep,
 ) -> Response:
     """List what changed from one release to another, sorted by kind, then id.
 
@@ -98,19 +124,19 @@ async def list_changes(
     and Excel have a row for each change, with the values before and after in the columns that differ.
     """
     format_ = _choose_format(query, request)
-    new, old = await services.releases.named(name), await services.releases.named(query.since)
-    builder = ResponseBuilder.of(request, query, HTML if format_ == "api" else JSON, new, name)
+    new, old = await releases.named(name), await releases.named(query.since)
+    builder = ResponseBuilder(request, query, releases, new, HTML if format_ == "api" else JSON, name)
     chosen = "".join(f".{value}" for value in (query.change, query.estado_id) if value)
-    builder = replace(builder, variant=f".since.{old.name}.{old.sha256[:12]}{chosen}")
+    builder.variant = f".since.{old.name}.{old.sha256[:12]}{chosen}"
     if format_ in FILE_TYPES:
-        return await _as_file(builder, services, old, query, cast("ChangesFormat", format_))
+        return await _as_file(builder, query, old, changes, repository, downloads, cast("ChangesFormat", format_))
     if query.page == 1:  # page 1 always exists, so its 304 needs no query
         builder.check_modified()
-    found, paging = await _find(services, old, new, query)
+    found, paging = await _find(changes, old, new, query)
     builder.check_modified(paging)
-    changes = await describe_changes(services.database, old, new, _on_page(found, paging))
-    context = await html_context.of_changes(services, new, query.estado_id, changes) if builder.wants_html else {}
-    content = envelope(paging, [change.content for change in changes])
+    shown = await describe_changes(repository.database, old, new, _on_page(found, paging))
+    context = await html_context.of_changes(repository, new, query.estado_id, shown) if builder.wants_html else {}
+    content = envelope(paging, [change.content for change in shown])
     return builder.answer("changes.html", "Changes", content, paging, since=old.name, **context)
 
 
@@ -120,9 +146,9 @@ def _choose_format(query: ChangesQuery, request: Request) -> str:
     return query.format or formats[choose_media_type(accept_header(request.headers), list(formats))]
 
 
-async def _find(services: Services, old: Release, new: Release, query: ChangesQuery) -> tuple["array[int]", Paging]:
+async def _find(changes: ChangeCache, old: Release, new: Release, query: ChangesQuery) -> tuple["array[int]", Paging]:
     """Return all changes that the query chooses, and their paging; raise InvalidPageError for a page past the last."""
-    found = _chosen(await services.changes.get(old, new), query.change, query.estado_id)
+    found = _chosen(await changes.get(old, new), query.change, query.estado_id)
     given = {"change": query.change, "estado_id": query.estado_id}
     chosen = {"since": old.name, **{name: str(value) for name, value in given.items() if value}}
     return found, Paging(len(found) // 2, query.page, query.page_size, chosen).check()
@@ -147,49 +173,47 @@ def _on_page(changes: "array[int]", paging: Paging) -> "array[int]":
 
 
 async def _as_file(
-    builder: ResponseBuilder, services: Services, old: Release, query: ChangesQuery, format_: ChangesFormat
+    builder: ResponseBuilder,
+    query: ChangesQuery,
+    old: Release,
+    changes: ChangeCache,
+    repository: CatalogueRepository,
+    downloads: Downloads,
+    format_: ChangesFormat,
 ) -> Response:
     """Answer with all changes, or those of the page that the query names."""
-    file_type = FILE_TYPES[format_]
-    headers = builder.headers(format_)
-    headers |= range_headers(builder.request.headers, headers["ETag"], file_type)
+    new, file = builder.release, OfferedFile(builder.request, builder.headers(format_), FILE_TYPES[format_])
     if query.page == 1:
-        check_modified(builder.request.headers, {**headers, **VARY_BY_CODING})
-    changes, paging = await _find(services, old, builder.release, query)
-    check_modified(builder.request.headers, {**headers, **VARY_BY_CODING})
+        file.check_modified()
+    found, paging = await _find(changes, old, new, query)
     if query.model_fields_set & {"page", "page_size"}:
-        changes = _on_page(changes, paging)
-    name = f"changes-{old.name}-{builder.release.name}{file_type.ending}"
-    headers |= {
-        "Content-Disposition": f'attachment; filename="{name}"',
-        "Catalogue-Records": str(len(changes) // 2),
-    }
-    write = partial(write_changes, services.database, old, builder.release, changes, format_)
-    return await services.downloads.start(builder.request.scope, write, headers, file_type)
+        found = _on_page(found, paging)
+    write = partial(write_changes, repository.database, old, new, found, format_)
+    return await file.answer(downloads, f"changes-{old.name}-{new.name}", len(found) // 2, write)
 
 
 @router.get("/releases/feed.atom", include_in_schema=False)
-async def show_feed(request: Request, query: Annotated[LanguageQuery, Query()], services: ServicesDep) -> Response:
+async def show_feed(request: Request, query: Annotated[LanguageQuery, Query()], releases: ReleasesDep) -> Response:
     """Show the releases, newest first; feed readers send no language, so only `lang` chooses it."""
-    current = await services.releases.current()
+    current = await releases.current()
     language = query.lang or "en"
-    variant = f"atom.{services.releases.fingerprint}.{language}{public_variant(request)}"
+    variant = f"atom.{releases.fingerprint}.{language}{public_variant(request)}"
     headers = freshness_headers(current, variant)
     check_modified(request.headers, headers)
-    shown = sorted(services.releases.every, key=lambda release: release.published_at, reverse=True)[:_MAX_ENTRIES]
+    shown = sorted(releases.every, key=lambda release: release.published_at, reverse=True)[:_MAX_ENTRIES]
     body = render_text(
         "feed.atom",
         language,
         base=feed_base_of(request),
         id=_urn("releases"),
         suffix=f"&lang={query.lang}" if query.lang else "",
-        entries=[(release, _urn(_identity(release)), services.releases.changes.get(release.name)) for release in shown],
+        entries=[(release, _urn(_identity(release)), releases.changes.get(release.name)) for release in shown],
     )
     return Response(body, headers={**headers, "X-Content-Type-Options": "nosniff"}, media_type="application/atom+xml")
 
 
 def _identity(release: Release) -> str:
-    """Return what identifies a release on every service: its name and its file."""
+    """Return the name of a release and of its file, which are the same on every service."""
     return f"{release.name} {release.sha256}"
 
 

@@ -1,36 +1,26 @@
-"""Builds the responses for resources of a release: representation, conditional requests, pagination, HTML.
-
-At its end are the responses that routes declare for the OpenAPI document.
-"""
+"""Responses with resources of a release, as JSON or HTML, and what routes declare of them for the OpenAPI document."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any, Self
 from urllib.parse import urlencode
 
 from fastapi import Request
-from pydantic import BaseModel
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 from starlette.responses import Response
 
 from localidades_api.api.params import (
     ChangesQuery,
-    LocalitiesQuery,
-    LocalityQuery,
-    MunicipalitiesQuery,
     PagedQuery,
     ReleaseQuery,
     ReleasesQuery,
     RepresentationQuery,
-    StatesQuery,
     parameters_of,
 )
 from localidades_api.api.problems import problem_document
 from localidades_api.api.public_address import public_url, public_variant
 from localidades_api.api.redirects import with_query
 from localidades_api.api.route_table import allowed_methods
-from localidades_api.api.services import Services
 from localidades_api.catalogue.pagination import (
     MAX_HTML_PAGE_SIZE,
     PAGE_SIZE,
@@ -58,148 +48,130 @@ from localidades_api.errors import (
     StatusError,
     UnsupportedMediaTypeError,
 )
+from localidades_api.html.languages.accept_language import preferred_language
+from localidades_api.html.languages.translators import Language
 from localidades_api.html.renderer import FORMATS, HTML, JSON, Renderer, View, select_renderer
 from localidades_api.http.caching import CACHE_CONTROL, EarlyResponse, check_modified, freshness_headers
 from localidades_api.http.documents import respond_with_document
 from localidades_api.http.headers import VARY_BY_CODING, VARY_BY_LANGUAGE, VARY_BY_TYPE, link_header
 from localidades_api.http.negotiation import CODINGS, choose_coding, compress
 from localidades_api.http.paths import is_census, root_of
-from localidades_api.languages.accept_language import preferred_language
-from localidades_api.languages.translators import Language
 from localidades_api.names.index import NameIndex
+from localidades_api.releases.tracker import ReleaseTracker
 
 
-@dataclass(frozen=True, slots=True)
 class ResponseBuilder:
     """Builds the response to one request, from a release and in one representation.
 
-    `pinned` is the release that the request names. `variant` is added to the ETag of a response that depends on more
-    than its release, `page_variant` to that of an HTML page that does. `is_immutable` says whether the request names
-    all releases that the response depends on. `current` is the current release if an HTML page is of another one.
+    A route calls `begin`, reads its resource and returns `answer`, which is a 304 if the client has the response
+    already. `check_modified` in between raises that 304 before the route reads anything.
     """
 
-    request: Request
-    query: ReleaseQuery | ReleasesQuery | ChangesQuery
-    renderer: Renderer
-    release: Release
-    pinned: str | None = None
-    language: Language = "en"
-    variant: str = ""
-    page_variant: str = ""
-    is_immutable: bool = False
-    current: str | None = None
+    def __init__(
+        self,
+        request: Request,
+        query: ReleaseQuery | ReleasesQuery | ChangesQuery,
+        releases: ReleaseTracker,
+        release: Release,
+        renderer: Renderer,
+        pinned: str | None,
+    ) -> None:
+        """Take a release, by the name `pinned` if the request gives it.
+
+        Raises EarlyResponse for an HTML page with too many records, and InvalidParametersError for one of some columns.
+        """
+        self.release = release
+        self.request = request
+        self.wants_html = renderer is HTML
+        self.variant = ""  # of the ETag: what the response depends on in addition to its release
+        self.is_immutable = pinned is not None  # the request names every release that the response depends on
+        self._format = renderer.format
+        self._query = query
+        self._releases = releases
+        self._pinned = pinned
+        if self.wants_html:
+            _refuse_on_a_page(query)
 
     @classmethod
     async def begin(
         cls,
         request: Request,
         query: ReleaseQuery | ReleasesQuery,
-        services: Services,
+        releases: ReleaseTracker,
         *,
-        by_name: bool = False,
+        for_search: bool = False,
+        id_: int | None = None,
     ) -> Self:
         """Choose the representation and the release; raise NotAcceptableError or NotFoundError if there is none.
 
-        Raises EarlyResponse for an HTML page with too many records, whichever list it is of, and
-        InvalidParametersError for one of some columns.
+        `id_` is the key of a record, which may not exist; one with leading zeros is redirected.
         """
+        if id_ is not None and request.scope["path"].rstrip("/").rpartition("/")[2] != str(id_):
+            raise EarlyResponse(HTTPStatus.PERMANENT_REDIRECT, {"Location": with_query(request, f"../{id_}/")})
         renderer = select_renderer(query.format, request.headers)
         name = query.release if isinstance(query, ReleaseQuery) else None
-        release = await services.release(name, by_name=by_name)
-        builder = cls.of(request, query, renderer, release, name)
-        if name is None or not builder.wants_html:
-            return builder
-        current = (await services.release(None)).name
-        return replace(builder, current=None if current == name else current)
-
-    @classmethod
-    def of(
-        cls,
-        request: Request,
-        query: ReleaseQuery | ReleasesQuery | ChangesQuery,
-        renderer: Renderer,
-        release: Release,
-        pinned: str | None,
-    ) -> Self:
-        """Build from a representation and a release that are known; raise as `begin` does."""
-        language = query.lang or preferred_language(request.headers)
-        builder = cls(request, query, renderer, release, pinned, language, is_immutable=pinned is not None)
-        if builder.wants_html:
-            _refuse_fields(query)
-            _refuse_too_large(query)
+        builder = cls(request, query, releases, await releases.get(name, for_search=for_search), renderer, name)
+        if id_ is not None:
+            builder.check_modified(exists=False)
         return builder
 
-    @classmethod
-    async def begin_record(cls, request: Request, query: ReleaseQuery, services: Services, id_: int) -> Self:
-        """Begin the response with the record of a key, which may not exist; redirect a key with leading zeros.
-
-        Its HTML page may show other releases.
-        """
-        if request.scope["path"].rstrip("/").rpartition("/")[2] != str(id_):
-            raise EarlyResponse(HTTPStatus.PERMANENT_REDIRECT, {"Location": with_query(request, f"../{id_}/")})
-        builder = replace(await cls.begin(request, query, services), page_variant=f".{services.releases.fingerprint}")
-        builder.check_modified(exists=False)
-        return builder
-
-    def depending_on(self, names: NameIndex) -> Self:
-        """Return a builder for results by name, which also depend on the names of earlier releases."""
-        return replace(self, variant=f".{names.digest}", is_immutable=False)
+    def depend_on(self, names: NameIndex) -> None:
+        """Say that results by name also depend on the names of earlier releases."""
+        self.variant, self.is_immutable = f".{names.digest}", False
 
     @property
-    def wants_html(self) -> bool:
-        """Whether the response is an HTML page."""
-        return self.renderer is not JSON
+    def language(self) -> Language:
+        """The language of the HTML page."""
+        return self._query.lang or preferred_language(self.request.headers)
 
     def check_modified(self, paging: Paging | None = None, *, exists: bool = True) -> None:
         """Raise EarlyResponse (304) if the client already has this representation: call it before what takes time.
 
-        `answer` does so too. `exists` says whether the resource is known to exist.
+        `exists` says whether the resource is known to exist.
         """
         if "if-none-match" in self.request.headers:
-            check_modified(self.request.headers, self.headers(self.renderer.format, paging), exists=exists)
+            check_modified(self.request.headers, self.headers(self._format, paging), exists=exists)
 
     @property
     def _is_long(self) -> bool:
         """Whether the response is a list of more records than by default; as JSON it is then compressed."""
-        return isinstance(self.query, PagedQuery) and self.query.page_size > PAGE_SIZE
+        return isinstance(self._query, PagedQuery) and self._query.page_size > PAGE_SIZE
 
     @property
     def _coding(self) -> str | None:
-        """The content coding of the response."""
-        if not self._is_long or self.wants_html:
+        """The content coding of the response; an HTML page has none, nor has the JSON whose headers it shows."""
+        if self.wants_html or not self._is_long:
             return None
         return choose_coding(self.request.headers.getlist("accept-encoding"), CODINGS)
 
-    def _representation(self, format_: str) -> str:
-        """Name the representation for its ETag: all that a response depends on in addition to the release."""
-        if format_ == "api":
-            current = f".{self.current}" if self.current else ""
-            return f"{format_}{self.variant}{self.page_variant}{current}.{self.language}{public_variant(self.request)}"
-        coding = self._coding if format_ == JSON.format else None
-        return f"{format_}{self.variant}" + (f".{coding}" if coding else "")
-
-    def links(self, chosen: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Return the parameters that links of a list keep: the release of the response, and the filters."""
-        return {"release": self.release.name, **(chosen or {})}
+    @property
+    def _current(self) -> str | None:
+        """The current release if the request names another one."""
+        served = self._releases.served
+        return served.name if self._pinned and served and served.name != self._pinned else None
 
     def headers(self, format_: str, paging: Paging | None = None) -> dict[str, str]:
-        """Return the headers that a 200 and its 304 share."""
-        # HTML pages mention other releases, whichever they are of.
-        is_pinned = self.is_immutable and format_ != "api"
-        headers = dict(freshness_headers(self.release, self._representation(format_), pinned=is_pinned))
-        if format_ == "api":
-            headers |= VARY_BY_LANGUAGE
+        """Return the headers that a 200 and its 304 share, in a format of the resource."""
+        representation = f"{format_}{self.variant}"
+        if format_ == HTML.format:  # a page mentions other releases, whichever it is of
+            current = f".{self._current}" if self._current else ""
+            representation += f".{self._releases.fingerprint}{current}.{self.language}{public_variant(self.request)}"
+            headers = {**freshness_headers(self.release, representation), **VARY_BY_LANGUAGE}
         elif format_ == JSON.format and self._is_long:
-            headers |= VARY_BY_CODING
+            representation += f".{self._coding}" if self._coding else ""
+            fresh = freshness_headers(self.release, representation, pinned=self.is_immutable)
+            headers = {**fresh, **VARY_BY_CODING}
+        else:
+            headers = {**freshness_headers(self.release, representation, pinned=self.is_immutable)}
         if not is_census(self.request.scope):  # whose router does so for each answer
             headers["Vary"] = ", ".join(filter(None, [VARY_BY_TYPE["Vary"], headers.get("Vary")]))
         if paging:
-            pinned = {"format": format_, **paging.parameters}
+            kept = {"format": format_, **paging.parameters}
             if paging.page_size != PAGE_SIZE:
-                pinned["page_size"] = str(paging.page_size)
-            if format_ == "api" and self.query.lang:
-                pinned["lang"] = self.query.lang
-            headers["Link"] = link_header(self.request.scope["path"], pinned, paging.page, paging.total_pages)
+                kept["page_size"] = str(paging.page_size)
+            if format_ == HTML.format and self._query.lang:
+                kept["lang"] = self._query.lang
+            headers["Link"] = link_header(self.request.scope["path"], kept, paging.page, paging.total_pages)
         return headers
 
     def answer(
@@ -212,10 +184,27 @@ class ResponseBuilder:
     ) -> Response:
         """Return the response with a resource; `content` is the resource or its JSON. Raises EarlyResponse."""
         self.check_modified(paging)
-        headers = {**self.headers(self.renderer.format, paging), **self.renderer.headers}
-        if self.renderer is JSON and isinstance(content, bytes):
-            return self._respond(content, headers)
-        query = {name: value for name, value in sorted(parameters_of(self.query).items()) if name != "format"}
+        headers = self.headers(self._format, paging)
+        if self.wants_html:
+            page = self._render(template, title, content, paging, context)
+            return Response(page, headers={**headers, **HTML.headers})
+        body = content if isinstance(content, bytes) else to_json(content)
+        if coding := self._coding:
+            body = compress(body, coding)
+            headers["Content-Encoding"] = coding
+        return Response(body, headers={**headers, **JSON.headers})
+
+    def _render(
+        self,
+        template: str,
+        title: str,
+        content: Mapping[str, Any] | bytes,
+        paging: Paging | None,
+        context: Mapping[str, object],
+    ) -> bytes:
+        """Return the HTML page of a resource."""
+        request = self.request
+        query = {name: value for name, value in sorted(parameters_of(self._query).items()) if name != "format"}
         asked = {name: value for name, value in query.items() if name != "lang"}
         if paging:
             context = {"page": paging.page, "neighbours": neighbours(paging.page, paging.total_pages), **context}
@@ -223,42 +212,30 @@ class ResponseBuilder:
             template,
             title,
             from_json(content) if isinstance(content, bytes) else content,
-            root=root_of(self.request.scope),
-            public_url=public_url(self.request),
-            target=f"{self.request.scope['path']}?{urlencode({**asked, 'format': 'json'})}",
-            allow=allowed_methods(self.request.scope),
+            root=root_of(request.scope),
+            public_url=public_url(request),
+            target=f"{request.scope['path']}?{urlencode({**asked, 'format': 'json'})}",
+            allow=allowed_methods(request.scope),
             headers=self.headers(JSON.format, paging),
             release=self.release,
-            pinned=self.pinned,
-            current=self.current,
+            pinned=self._pinned,
+            current=self._current,
             language=self.language,
             query=query,
             context=context,
         )
-        return self._respond(self.renderer.render(view), headers)
-
-    def _respond(self, body: bytes, headers: Mapping[str, str]) -> Response:
-        if (coding := self._coding) is None:
-            return Response(body, headers=headers)
-        return Response(compress(body, coding), headers={**headers, "Content-Encoding": coding})
+        return HTML.render(view)
 
 
-_WITH_FIELDS = LocalitiesQuery | LocalityQuery | MunicipalitiesQuery | StatesQuery
+def _refuse_on_a_page(query: ReleaseQuery | ReleasesQuery | ChangesQuery) -> None:
+    """Refuse the columns that a query chooses of an HTML page, and redirect to one that shows fewer records.
 
-
-def _refuse_fields(query: BaseModel) -> None:
-    """Raise InvalidParametersError if the query chooses the columns of an HTML page, which has its own."""
-    if isinstance(query, _WITH_FIELDS) and query.fields is not None:
+    Temporarily and by a relative address, since the address still returns JSON.
+    """
+    if getattr(query, "fields", None) is not None:
         raise InvalidParametersError(
             [("fields", "An HTML page has columns of its own: leave this parameter out, or add `format=json`.")]
         )
-
-
-def _refuse_too_large(query: BaseModel) -> None:
-    """Redirect, by a relative address, if the query selects more records than an HTML page shows.
-
-    Temporarily, since the address still returns JSON.
-    """
     if isinstance(query, PagedQuery) and query.page_size > MAX_HTML_PAGE_SIZE:
         page = page_of_first_record(query.page, query.page_size, MAX_HTML_PAGE_SIZE)
         smaller = {"page": str(page), "page_size": str(MAX_HTML_PAGE_SIZE)}
@@ -276,24 +253,31 @@ def answer_without_release(
     query: RepresentationQuery,
     template: str,
     title: str,
-    content: Any,  # noqa: ANN401  # as JSON
+    content: Any = None,  # noqa: ANN401  # as JSON
     pinned: str | None = None,
+    **context: object,
 ) -> Response:
-    """Answer with content that depends on no release, as an HTML page or JSON; the page's links keep a `pinned` one."""
-    renderer = select_renderer(query.format, request.headers)
+    """Answer with content that depends on no release, as an HTML page or JSON; the page's links keep a `pinned` one.
+
+    Without `content` there is only the page.
+    """
+    has_json = content is not None
+    renderer = select_renderer(query.format, request.headers) if has_json else HTML
+    path = request.scope["path"]
     view = View(
         template,
         title,
-        content,
+        content or {},
         root=root_of(request.scope),
         public_url=public_url(request),
-        target=f"{request.scope['path']}?format=json",
+        target=f"{path}?format=json" if has_json else path,
         pinned=pinned,
         language=query.lang or preferred_language(request.headers),
         query={name: value for name, value in (("release", pinned), ("lang", query.lang)) if value},
+        context=context,
     )
-    vary = "Accept, Accept-Language" if renderer is HTML else "Accept"
-    headers = {"Cache-Control": CACHE_CONTROL, "Vary": vary, **renderer.headers}
+    vary = ["Accept"] * has_json + ["Accept-Language"] * (renderer is HTML)
+    headers = {"Cache-Control": CACHE_CONTROL, "Vary": ", ".join(vary), **renderer.headers}
     return respond_with_document(request.headers, renderer.render(view), headers)
 
 

@@ -37,10 +37,10 @@ class RouteTable:
     @classmethod
     def of(cls, scope: Scope) -> Self:
         """Return the table of the application that handles a request."""
-        state = scope["app"].state
-        if not hasattr(state, "route_table"):
-            state.route_table = cls.build(scope["app"])
-        table: Self = state.route_table
+        app = scope["app"]
+        table: Self | None = getattr(app.state, "route_table", None)
+        if table is None:
+            table = app.state.route_table = cls.build(app)
         return table
 
     @classmethod

@@ -1,14 +1,13 @@
 """The site around the API: pages, documentation, problem types, icon."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib.resources import files
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic_core import to_json
-from sqlalchemy import Row
 from starlette.responses import Response
 
 from localidades_api.api.examples import read_examples
@@ -16,38 +15,36 @@ from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.html_context import draw_cities, draw_places
 from localidades_api.api.params import (
     CardQuery,
-    LanguageParam,
     LanguageQuery,
     MapQuery,
     ReleaseQuery,
     RepresentationQuery,
-    StrictQuery,
     check_request,
 )
 from localidades_api.api.problems import PROBLEMS, problem_type
 from localidades_api.api.public_address import public_url
 from localidades_api.api.responses import ResponseBuilder, answer_without_release
-from localidades_api.api.services import Services, ServicesDep
+from localidades_api.api.services import ReleasesDep, RepositoryDep, TilesDep
 from localidades_api.catalogue.capitals import CAPITAL, CIUDAD_DE_MEXICO
 from localidades_api.catalogue.keys import state_of
 from localidades_api.catalogue.mercator import MAX_ZOOM, MEXICO
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities
 from localidades_api.database.queries.areas import list_centres
+from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.database.queries.tiles import Overview, get_overview
 from localidades_api.errors import CommandError, LocalidadesError, NotFoundError, StatusError
 from localidades_api.html.guides import GUIDES, PICTURE_FOLDER, SERVICE, Guide, Site, read_guide
+from localidades_api.html.languages.accept_language import preferred_language
+from localidades_api.html.languages.match_words import FAULTS, OUTCOMES, name_outcome
+from localidades_api.html.languages.translators import LANGUAGES, Language, document_translator
 from localidades_api.html.png import draw_card
 from localidades_api.html.reference import describe_reference
-from localidades_api.html.renderer import HTML, JSON, View
+from localidades_api.html.renderer import HTML, JSON
 from localidades_api.html.static_files import STATIC, CompressedStaticFiles
 from localidades_api.http.caching import CACHE_CONTROL, check_modified, freshness_headers
 from localidades_api.http.documents import respond_with_document
-from localidades_api.http.headers import VARY_BY_LANGUAGE
 from localidades_api.http.paths import HELP, LOCALIDADES, MAP_PAGE, MATCH, MATCH_PAGE, PREFIX, root_of
-from localidades_api.languages.accept_language import preferred_language
-from localidades_api.languages.match_words import FAULTS, OUTCOMES, name_outcome
-from localidades_api.languages.translators import LANGUAGES, Language, document_translator
 
 SWAGGER_UI = "/static-swagger-ui"
 # Swagger UI has its icons as `data:` addresses.
@@ -59,9 +56,9 @@ guide_pictures = CompressedStaticFiles(directory=PICTURE_FOLDER)
 
 
 @router.get(MATCH_PAGE)
-async def show_match_page(request: Request, query: Annotated[ReleaseQuery, Query()], services: ServicesDep) -> Response:
+async def show_match_page(request: Request, query: Annotated[ReleaseQuery, Query()], releases: ReleasesDep) -> Response:
     """Show the page; as JSON, the address that takes the rows."""
-    builder = await ResponseBuilder.begin(request, query, services)
+    builder = await ResponseBuilder.begin(request, query, releases)
     builder.check_modified()
     content = {"resource": f"{root_of(request.scope)}{MATCH}"}
     context: dict[str, Any] = {
@@ -73,45 +70,51 @@ async def show_match_page(request: Request, query: Annotated[ReleaseQuery, Query
 
 
 @router.get(MAP_PAGE)
-async def show_map_page(request: Request, query: Annotated[MapQuery, Query()], services: ServicesDep) -> Response:
+async def show_map_page(
+    request: Request,
+    query: Annotated[MapQuery, Query()],
+    releases: ReleasesDep,
+    repository: RepositoryDep,
+) -> Response:
     """Show the page; as JSON, the address of the tiles, and the box around the chosen places."""
-    builder = await ResponseBuilder.begin(request, query, services)
+    builder = await ResponseBuilder.begin(request, query, releases)
     builder.check_modified()
     release = builder.release
-    overview = await get_overview(services.database, release, query.filters)
+    overview = await get_overview(repository.database, release, query.filters)
     content = {
         "tiles": f"{root_of(request.scope)}{LOCALIDADES}tiles/{{z}}/{{x}}/{{y}}.mvt?release={release.name}",
         "maxzoom": MAX_ZOOM,
         "bounds": overview.bounds,
     }
-    context = await _map_context(services, release, query, overview) if builder.wants_html else {}
+    context: dict[str, Any] = {}
+    if builder.wants_html:
+        context = await _map_context(repository, release, query, overview)
     return builder.answer("map.html", "Map", content, **context)
 
 
-async def _map_context(services: Services, release: Release, query: MapQuery, overview: Overview) -> dict[str, Any]:
+async def _map_context(
+    repository: CatalogueRepository, release: Release, query: MapQuery, overview: Overview
+) -> dict[str, Any]:
     """Return the largest places and a drawing of them, the estados, and the names of what the filters choose."""
-    states = await services.repository.list_states(release)
+    states = await repository.list_states(release)
     names = [state.nombre for state in states if state.id == query.estado_id]
     if query.municipio_id is not None:
-        named = await services.repository.list_municipalities_by_key(release, {query.municipio_id})
+        named = await repository.list_municipalities_by_key(release, {query.municipio_id})
         names += [f"{area.nombre}, {area.estado}" for area in named.values()]
     chosen = query.filters.chosen
+    centred = {state.id: state.nombre for state in states} | {CIUDAD_DE_MEXICO: CAPITAL}
     estado_id = state_of(query.municipio_id) if query.municipio_id else query.estado_id
     return {
         "largest": overview.largest,
-        "drawing": draw_places(overview.largest, estado_id) if chosen else await draw_cities(services, release),
+        "drawing": draw_places(overview.largest, estado_id) if chosen else await draw_cities(repository, release),
         "states": states,
-        "centres": await _centres(services, release, states),
+        "centres": [
+            (one.id, centred[one.id], round(one.longitud, 2), round(one.latitud, 2))
+            for one in await list_centres(repository.database, release)
+        ],
         "names": names,
         "chosen": chosen,
     }
-
-
-async def _centres(services: Services, release: Release, states: Sequence[Row[Any]]) -> list[tuple[Any, ...]]:
-    """Return key, name, longitude and latitude of the estados, for their names on the map."""
-    names = {state.id: state.nombre for state in states} | {CIUDAD_DE_MEXICO: CAPITAL}
-    centres = await list_centres(services.database, release)
-    return [(one.id, names[one.id], round(one.longitud, 2), round(one.latitud, 2)) for one in centres]
 
 
 def answerable() -> list[type[LocalidadesError]]:
@@ -143,17 +146,17 @@ async def list_problem_types(request: Request, query: Annotated[RepresentationQu
     return answer_without_release(request, query, "problems.html", "API errors", {"results": described})
 
 
-class DocumentationQuery(StrictQuery):
+class DocumentationQuery(RepresentationQuery):
     """The parameters of a page that has no JSON."""
 
     format: Literal["api"] | None = None
-    lang: LanguageParam = None
 
 
 @router.get("/docs")
 async def show_swagger_ui(request: Request, query: Annotated[DocumentationQuery, Query()]) -> Response:
     """Show Swagger UI, where each operation can be tried."""
-    response = _page(request, query, "docs.html", "API", assets=f"{root_of(request.scope)}{SWAGGER_UI}")
+    context = {"assets": f"{root_of(request.scope)}{SWAGGER_UI}", "extensions": request.app.state.extensions}
+    response = answer_without_release(request, query, "docs.html", "API", **context)
     response.headers["Content-Security-Policy"] = _POLICY
     return response
 
@@ -162,7 +165,7 @@ async def show_swagger_ui(request: Request, query: Annotated[DocumentationQuery,
 async def show_help(request: Request, query: Annotated[DocumentationQuery, Query()]) -> Response:
     """Explain keys and pages to people who don't program."""
     guides = [_guide(request, query, name) for name in GUIDES]
-    return _page(request, query, "help.html", "Help", guides=guides)
+    return answer_without_release(request, query, "help.html", "Help", guides=guides)
 
 
 @router.get(f"{HELP}/{{name}}")
@@ -171,7 +174,7 @@ async def show_guide(request: Request, name: str, query: Annotated[Documentation
     if name not in GUIDES:
         raise NotFoundError("There is no such guide. `/help` lists them all.")
     guide = _guide(request, query, name)
-    return _page(request, query, "guide.html", guide.title, guide=guide)
+    return answer_without_release(request, query, "guide.html", guide.title, guide=guide)
 
 
 def _guide(request: Request, query: DocumentationQuery, name: str) -> Guide:
@@ -185,27 +188,12 @@ async def show_reference(request: Request, query: Annotated[DocumentationQuery, 
     """Show every operation and schema as one page, which needs no JavaScript."""
     language = _language(request, query)
     reference = describe_reference(request.app.openapi(language), document_translator(language))
-    return _page(request, query, "reference.html", "API reference", **reference, examples=read_examples())
+    context = {**reference, "examples": read_examples(), "extensions": request.app.state.extensions}
+    return answer_without_release(request, query, "reference.html", "API reference", **context)
 
 
 def _language(request: Request, query: DocumentationQuery) -> Language:
     return query.lang or preferred_language(request.headers)
-
-
-def _page(request: Request, query: DocumentationQuery, template: str, title: str, **context: object) -> Response:
-    view = View(
-        template,
-        title,
-        {},
-        root=root_of(request.scope),
-        public_url=public_url(request),
-        target=request.scope["path"],
-        language=_language(request, query),
-        query={"lang": query.lang} if query.lang else {},
-        context=context,
-    )
-    headers = {"Cache-Control": CACHE_CONTROL, **VARY_BY_LANGUAGE, **HTML.headers}
-    return respond_with_document(request.headers, HTML.render(view), headers)
 
 
 @router.get("/openapi.json")
@@ -222,19 +210,25 @@ async def go_to_index() -> Response:
 
 
 @router.get("/card.png")
-async def get_card(request: Request, query: Annotated[CardQuery, Query()], services: ServicesDep) -> Response:
+async def get_card(
+    request: Request,
+    query: Annotated[CardQuery, Query()],
+    releases: ReleasesDep,
+    repository: RepositoryDep,
+    tiles: TilesDep,
+) -> Response:
     """Draw the picture of a page for social networks."""
-    release = await services.release(query.release)
+    release = await releases.get(query.release)
     headers = freshness_headers(release, "png", pinned=query.release is not None)
     check_modified(request.headers, headers, exists=query.id is None)
     marked = None
     if query.id is not None:
-        row = await services.repository.get_locality(release, query.id)
+        row = await repository.get_locality(release, query.id)
         if row is None:
-            return await refuse_unknown(services, localities, release, query.id)
+            return await refuse_unknown(repository, localities, release, query.id)
         check_modified(request.headers, headers)
         marked = None if row.longitud is None or row.latitud is None else (row.longitud, row.latitud)
-    cells = await services.tiles.cells(release)
+    cells = await tiles.cells(release)
     card = await asyncio.to_thread(draw_card, cells[::2], MEXICO, marked)
     return Response(card, headers={**headers, "Content-Type": "image/png", "X-Content-Type-Options": "nosniff"})
 

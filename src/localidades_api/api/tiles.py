@@ -11,7 +11,7 @@ from starlette.responses import Response
 from localidades_api.api.params import ReleaseParam, StrictQuery
 from localidades_api.api.public_address import requested_base
 from localidades_api.api.responses import CACHEABLE, problem
-from localidades_api.api.services import Services, ServicesDep
+from localidades_api.api.services import ReleasesDep, TilesDep
 from localidades_api.catalogue.mercator import MAX_ZOOM, WORLD, Tile
 from localidades_api.catalogue.messages import whole_number
 from localidades_api.catalogue.schemas import Release, TileJson, VectorLayer
@@ -60,9 +60,11 @@ class TilesQuery(StrictQuery):
 
 
 @router.get("/tiles.json", summary="Describe tiles", response_model=TileJson)
-async def describe_tiles(request: Request, query: Annotated[TilesQuery, Query()], services: ServicesDep) -> Response:
+async def describe_tiles(
+    request: Request, query: Annotated[TilesQuery, Query()], releases: ReleasesDep, tiles: TilesDep
+) -> Response:
     """Describe the vector tiles of a release as TileJSON: MapLibre, QGIS and others need only this address."""
-    release = await services.release(query.release)
+    release = await releases.get(query.release)
     address = f"{requested_base(request)}{LOCALIDADES}tiles/{{z}}/{{x}}/{{y}}.mvt?release={release.name}"
     description = TileJson(
         name=f"Localidades {release.name}",
@@ -70,7 +72,7 @@ async def describe_tiles(request: Request, query: Annotated[TilesQuery, Query()]
         tiles=[address],
         minzoom=0,
         maxzoom=MAX_ZOOM,
-        bounds=list(await services.tiles.bounds(release) or WORLD),
+        bounds=list(await tiles.bounds(release) or WORLD),
         vector_layers=_LAYERS,
     )
     # The address is made from the Host header, so no shared cache may keep it for others.
@@ -94,7 +96,8 @@ async def get_tile(  # the numbers have their names on the wire
     x: Annotated[int, Path(description="Column of the tile, from the west.", examples=[7]), _NUMBER],
     y: Annotated[int, Path(description="Row of the tile, from the north.", examples=[14]), _NUMBER],
     query: Annotated[TilesQuery, Query()],
-    services: ServicesDep,
+    releases: ReleasesDep,
+    tiles: TilesDep,
 ) -> Response:
     """Draw a map tile of a release (Mapbox Vector Tile 2.1, Web Mercator).
 
@@ -105,11 +108,8 @@ async def get_tile(  # the numbers have their names on the wire
     tile = Tile(z, x, y)
     if not tile.exists:
         raise _no_tile()
-
-    async def draw(release: Release) -> bytes:
-        return await services.tiles.get(release, tile)
-
-    return await _draw(request, query, services, draw, "mvt", MEDIA_TYPE)
+    release = await releases.get(query.release)
+    return await _answer(request, query, release, "mvt", MEDIA_TYPE, lambda: tiles.get(release, tile))
 
 
 @router.get(
@@ -119,28 +119,30 @@ async def get_tile(  # the numbers have their names on the wire
     response_description="The drawing.",
     responses={200: {**CACHEABLE[200], "content": {"image/svg+xml": {"schema": {"type": "string"}}}}},
 )
-async def get_backdrop(request: Request, query: Annotated[TilesQuery, Query()], services: ServicesDep) -> Response:
+async def get_backdrop(
+    request: Request, query: Annotated[TilesQuery, Query()], releases: ReleasesDep, tiles: TilesDep
+) -> Response:
     """Draw all places of a release as an SVG, without names: the shape of the country (Web Mercator)."""
-    return await _draw(request, query, services, services.tiles.backdrop, "svg", "image/svg+xml")
+    release = await releases.get(query.release)
+    return await _answer(request, query, release, "svg", "image/svg+xml", lambda: tiles.backdrop(release))
 
 
-async def _draw(
+async def _answer(
     request: Request,
     query: TilesQuery,
-    services: Services,
-    draw: Callable[[Release], Awaitable[bytes]],
+    release: Release,
     representation: str,
     media_type: str,
+    draw: Callable[[], Awaitable[bytes]],
 ) -> Response:
     """Answer with a drawing of a release, which is cached compressed with gzip, or with 304.
 
     The ETag is weak, because all codings share it.
     """
-    release = await services.release(query.release)
     fresh = freshness_headers(release, representation, pinned=query.release is not None)
     headers = {**fresh, "ETag": f"W/{fresh['ETag']}", **VARY_BY_CODING}
     check_modified(request.headers, headers)
-    body = await draw(release)
+    body = await draw()
     headers |= {"Content-Type": media_type, "X-Content-Type-Options": "nosniff"}
     if choose_coding(request.headers.getlist("accept-encoding"), ["gzip"]):
         return Response(body, headers={**headers, "Content-Encoding": "gzip"})

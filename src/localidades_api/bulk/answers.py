@@ -3,12 +3,11 @@
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from localidades_api.bulk.rows import Answer, Cells, Row, RowError
+from localidades_api.bulk.input_rows import Answer, Cells, Row, RowError
 from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
 from localidades_api.catalogue.degrees import is_in_mexico
 from localidades_api.catalogue.keys import (
-    CLAVE_DIGITS,
-    KEY_DIGITS,
+    KINDS,
     PlaceKind,
     format_key,
     is_rounded_key,
@@ -126,7 +125,7 @@ def _with_clave(row: MatchRow, clave: str) -> MatchRow:
     _check_key("clave", clave)
     if len(clave) >= _SHORT_KEY_DIGITS:
         return row._replace(cvegeo=clave)
-    is_of_municipio = len(clave) <= CLAVE_DIGITS["localidad"]
+    is_of_municipio = len(clave) <= KINDS["localidad"].clave_digits
     if row.nombre is None and is_of_municipio and row.municipio is None:
         raise RowError("Its `clave` is that of a place in a municipio: give the `municipio` as well.")
     if row.nombre is None and not is_of_municipio and row.estado is None:
@@ -149,7 +148,7 @@ def _with_area_of_key(row: MatchRow, key: str) -> tuple[MatchRow, str | None]:
 
 
 def _is_key(key: str, kind: PlaceKind = "localidad") -> bool:
-    return key.isdecimal() and key.isascii() and len(key) <= KEY_DIGITS[kind]
+    return key.isdecimal() and key.isascii() and len(key) <= KINDS[kind].digits
 
 
 def _check_key(role: str, key: str) -> None:
@@ -161,20 +160,14 @@ def _check_key(role: str, key: str) -> None:
 
 def describe_match(result: MatchResult, index: NameIndex, fields: Collection[str]) -> Answer:
     """Return a result as JSON: the likeliest place, and the candidates unless it is certain."""
-    best, is_certain = result.best, result.id is not None
-    return {
-        "outcome": result.outcome,
-        "cvegeo": best.cvegeo if best else None,
-        "id": best.id if best else None,
-        "label": best.label if best else None,
-        **(read_fields(index, best.id, fields, best.row) if best else dict.fromkeys(fields)),
-        "score": best.score if best else None,
-        "margin": result.margin if best else None,
-        "faults": _describe_faults(best) if best else [],
-        "candidates": [] if is_certain else [_describe_candidate(one, index, fields) for one in result.candidates],
-        "withdrawn": None if result.withdrawn is None else format_key("localidad", result.withdrawn),
-        "problem": None,
-    }
+    answer = {**_blank(fields), "outcome": result.outcome}
+    if result.best:
+        answer |= {**_describe_candidate(result.best, index, fields), "margin": result.margin}
+    if result.id is None:
+        answer["candidates"] = [_describe_candidate(one, index, fields) for one in result.candidates]
+    if result.withdrawn is not None:
+        answer["withdrawn"] = format_key("localidad", result.withdrawn)
+    return answer
 
 
 def _describe_candidate(candidate: Candidate, index: NameIndex, fields: Collection[str]) -> Answer:
@@ -184,32 +177,22 @@ def _describe_candidate(candidate: Candidate, index: NameIndex, fields: Collecti
         "label": candidate.label,
         **read_fields(index, candidate.id, fields, candidate.row),
         "score": candidate.score,
-        "faults": _describe_faults(candidate),
+        "faults": [
+            {"code": fault.code, "given": fault.given, "found": fault.found, "penalty": fault.penalty}
+            for fault in candidate.faults
+        ],
     }
-
-
-def _describe_faults(candidate: Candidate) -> list[dict[str, Any]]:
-    return [
-        {"code": fault.code, "given": fault.given, "found": fault.found, "penalty": fault.penalty}
-        for fault in candidate.faults
-    ]
 
 
 def describe_problem(sentence: str, fields: Collection[str] = MATCHED_BY_DEFAULT) -> Answer:
     """Return the answer to a row that can't be read."""
-    return {
-        "outcome": "problem",
-        "cvegeo": None,
-        "id": None,
-        "label": None,
-        **dict.fromkeys(fields),
-        "score": None,
-        "margin": None,
-        "faults": [],
-        "candidates": [],
-        "withdrawn": None,
-        "problem": sentence,
-    }
+    return {**_blank(fields), "outcome": "problem", "problem": sentence}
+
+
+def _blank(fields: Collection[str]) -> dict[str, Any]:
+    """Return the members of an answer in their order, none of them known."""
+    place = dict.fromkeys(("outcome", "cvegeo", "id", "label", *fields, "score", "margin"))
+    return {**place, "faults": [], "candidates": [], "withdrawn": None, "problem": None}
 
 
 Point: TypeAlias = tuple[float, float]  # latitude and longitude, in degrees

@@ -2,8 +2,8 @@
 
 from typing import IO, Final, Literal, TypeAlias
 
+from localidades_api.bulk.input_rows import Named, Roles
 from localidades_api.bulk.readers import CsvReader, JsonReader, NdjsonReader, RowReader
-from localidades_api.bulk.rows import Named, Roles
 from localidades_api.bulk.workbook_reader import XlsxReader
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.files.kinds import ZIP

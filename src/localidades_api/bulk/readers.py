@@ -5,7 +5,7 @@ import io
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,8 +15,8 @@ from typing import IO, Any, ClassVar, cast
 
 from pydantic_core import from_json
 
-from localidades_api.bulk.columns import as_cell
-from localidades_api.bulk.rows import (
+from localidades_api.bulk.answer_columns import as_cell
+from localidades_api.bulk.input_rows import (
     PLACE,
     Assignment,
     Named,
@@ -30,15 +30,17 @@ from localidades_api.bulk.rows import (
     name_columns,
     repeated,
     require,
+    unique,
 )
-from localidades_api.bulk.sample import SAMPLE_ROWS, Sample, describe_sample
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.files.kinds import START, describe_kind
 
 MAX_ROW = 1024**2  # characters of a row
-MAX_NAMED = 100  # columns in a problem
-SLICE = 0.004  # seconds
+SAMPLE_ROWS = 5
+_MAX_NAMED = 100  # columns in a problem
+_MAX_SAMPLE = 200  # characters of a cell
+_SLICE = 0.004  # seconds
 _BOM = b"\xef\xbb\xbf"
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")  # characters that the error handler `surrogateescape` makes of bytes
 
@@ -54,10 +56,22 @@ class Dialect:
     is_utf8: bool = True  # as far as it has been read
 
 
-def describe_table(headers: Sequence[str], assignment: Assignment, rows: Sequence[Row]) -> Sample:
-    """Describe a table by its headers and its first rows."""
-    cells = [cast("list[str]", row.sent) for row in rows]
-    return {"kind": assignment.kind, **describe_sample(headers, name_columns(assignment, headers), cells)}
+Sample = dict[str, Any]  # members on the wire: the `columns` of a table, their `roles`, and its first `rows`
+
+
+def _describe_sample(headers: Sequence[str], roles: Mapping[str, str], rows: Iterable[Sequence[str]]) -> Sample:
+    width = len(headers)
+    cells = ([cell[:_MAX_SAMPLE] for cell in row[:width]] for row in islice(rows, SAMPLE_ROWS))
+    padded = [row + [""] * (width - len(row)) for row in cells]
+    return {"columns": unique(headers), "roles": roles, "rows": padded}
+
+
+def describe_refused(headers: Sequence[str], roles: Roles, named: Named, rows: Iterable[Sequence[str]]) -> Sample:
+    """Describe a table that was refused, with the columns that have a role so far, for the sender to name others."""
+    known: dict[str, str] = {}
+    with suppress(UnreadableBodyError):
+        known = name_columns(assign(headers, roles, named), headers)
+    return _describe_sample(headers[:_MAX_NAMED], known, rows)
 
 
 class RowReader(ABC):
@@ -85,17 +99,22 @@ class RowReader(ABC):
 
     def check(self) -> Iterator[None]:
         """Read the file to its end, with a pause after some milliseconds of work."""
-        end = perf_counter() + SLICE
-        for _, record in self._records():
-            self.count += bool(record)
+        end = perf_counter() + _SLICE
+        for _ in self._check_rows():
             if perf_counter() > end:
                 yield
-                end = perf_counter() + SLICE
+                end = perf_counter() + _SLICE
 
     def rows(self) -> Iterator[Row | None]:
         """Yield the rows, and None for each empty line, of which there may be millions."""
         for number, record in self._records():
             yield self._row(number, record) if record else None
+
+    def _check_rows(self) -> Iterator[None]:
+        """Count the rows, one at a time."""
+        for _, record in self._records():
+            self.count += bool(record)
+            yield
 
     @abstractmethod
     def describe(self, rows: Sequence[Row]) -> Sample:
@@ -124,6 +143,18 @@ class RowReader(ABC):
     def _lines(self) -> "Iterator[Lines]":
         with self._text() as text:
             yield Lines(text, self.layout)
+
+
+class TableReader(RowReader):
+    """Reads a table: its columns are in `layout`, and `assignment` says which of them have a role."""
+
+    assignment: Assignment
+
+    def describe(self, rows: Sequence[Row]) -> Sample:
+        """Return the columns, their roles, and the first rows."""
+        headers, cells = self.layout.columns or [], [cast("list[str]", row.sent) for row in rows]
+        roles = name_columns(self.assignment, headers)
+        return {"kind": self.assignment.kind, **_describe_sample(headers, roles, cells)}
 
 
 class Lines:
@@ -168,7 +199,7 @@ class Lines:
 
 def for_a_while(rows: Iterator[Row | None]) -> Iterator[Row]:
     """Yield rows until some milliseconds have passed, so that other requests get their turn."""
-    end = perf_counter() + SLICE
+    end = perf_counter() + _SLICE
     for row in rows:
         if row is not None:
             yield row
@@ -184,7 +215,7 @@ _SEPARATOR_LINE = re.compile(r'"?sep=([,;\t|])"?(?:\r\n?|\n)', re.IGNORECASE)  #
 csv.field_size_limit(2 * MAX_ROW)  # the bound is that of a row
 
 
-class CsvReader(RowReader):
+class CsvReader(TableReader):
     """Reads CSV with any of four delimiters; empty lines are skipped.
 
     A list without a header needs no other parameter than `header_row` 0, and not even that if it is evident.
@@ -217,25 +248,19 @@ class CsvReader(RowReader):
             self.assignment = assign(columns, roles, named)
             require(self.assignment, roles, columns, named)
 
-    def describe(self, rows: Sequence[Row]) -> Sample:
-        """Return the columns, their roles, and the first rows."""
-        return describe_table(self.layout.columns or [], self.assignment, rows)
-
     @contextmanager
     def _describing_refusal(self, first: Sequence[str]) -> Iterator[None]:
         """Add the columns and the first rows to the error about columns that are not enough."""
         try:
             yield
         except UnreadableBodyError as error:
-            headers = first if self.has_header else [""] * len(first)
-            roles: dict[str, str] = {}
-            with suppress(UnreadableBodyError):
-                roles = name_columns(assign(headers, self._roles, self._named if self.has_header else {}), headers)
+            headers, named = (first, self._named) if self.has_header else ([""] * len(first), {})
             rows: list[list[str]] = []
             with suppress(UnreadableBodyError):  # the header is what to correct first
                 records = (record for _, record in islice(self._records(), _MAX_EMPTY))
                 rows.extend(islice(filter(None, records), SAMPLE_ROWS))
-            raise UnreadableBodyError(str(error), members=describe_sample(headers[:MAX_NAMED], roles, rows)) from None
+            members = describe_refused(headers, self._roles, named, rows)
+            raise UnreadableBodyError(str(error), members=members) from None
 
     def _name_columns(self, first: Sequence[str], *, is_quoted: bool) -> list[str]:
         """Return the roles of the columns without a header.
@@ -295,12 +320,7 @@ class CsvReader(RowReader):
     def _row(self, number: int, record: list[str]) -> Row:
         width = self.assignment.width
         problem = None if len(record) == width else _fit(record, width)
-        if problem is None:
-            try:
-                return self.assignment.read(number, record, record)
-            except RowError as error:
-                problem = str(error)
-        return Row(number, record, {}, problem)
+        return Row(number, record, {}, problem) if problem else self.assignment.read(number, record, record)
 
 
 def _fit(record: list[str], width: int) -> str | None:
@@ -340,7 +360,7 @@ class NdjsonReader(RowReader):
                 found = self._assignment(tuple(one))
                 kind, roles = found.kind, name_columns(found, tuple(one))
         cells = [[as_cell(one.get(name)) for name in members] for one in objects]
-        return {"kind": kind, **describe_sample(members, roles, cells)}
+        return {"kind": kind, **_describe_sample(members, roles, cells)}
 
     def _records(self) -> Iterator[tuple[int, str]]:
         with self._lines() as lines:

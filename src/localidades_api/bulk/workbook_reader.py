@@ -3,26 +3,22 @@
 import io
 import zipfile
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import chain
-from time import perf_counter
 from typing import IO, NamedTuple, cast
 
-from localidades_api.bulk.readers import MAX_NAMED, SLICE, RowReader, describe_table
-from localidades_api.bulk.rows import (
+from localidades_api.bulk.input_rows import (
     Assignment,
     Named,
     Roles,
     Row,
-    RowError,
     assign,
     columns_without_header,
     is_place_without_header,
-    name_columns,
     require,
 )
-from localidades_api.bulk.sample import Sample, describe_sample
+from localidades_api.bulk.readers import TableReader, describe_refused
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.errors import CatalogueError, UnreadableBodyError
 from localidades_api.files.archive import DAMAGED_ZIP, limit_reads
@@ -46,6 +42,7 @@ MAX_SHEET_ROWS = 1_000_000
 _MAX_MEMBERS = 1000
 _MAX_MERGES = 100_000  # merged ranges of several rows
 _MAX_TABLE = 256 * 1024  # bytes of a table's part
+_MAX_NAMED = 100  # sheets in a problem
 _MAX_TITLES = 20  # rows, the header among them
 # Workbook parts that are rejected, with the error message for each.
 _REFUSED_MEMBERS = {
@@ -62,7 +59,7 @@ _KEY_DIGITS = {
 }
 
 
-class XlsxReader(RowReader):
+class XlsxReader(TableReader):
     """Reads a sheet of a workbook, with or without titles above the header.
 
     It is the one that is named, or the first visible one that has the required columns. The header is the row with
@@ -85,8 +82,6 @@ class XlsxReader(RowReader):
         self.header: SheetRow | None = None
         self.header_row = 0  # of the sheet, from 1; 0 if there is none
         self._named_row = header_row
-        self._titles = 0  # rows with a value up to the header
-        self.assignment: Assignment | None = None
         self._longest: dict[int, int] = {}  # digits of the longest number of each column of keys
         self.grown: tuple[str, Range] | None = None  # the range that grows by the answers, and the member with it
         self.note: str | None = None  # what a person should know of where the answers are
@@ -119,18 +114,9 @@ class XlsxReader(RowReader):
     def _visible(self) -> Sequence[Sheet]:
         return [sheet for sheet in self.workbook.sheets if sheet.is_visible] or self.workbook.sheets
 
-    def describe(self, rows: Sequence[Row]) -> Sample:
-        """Return the columns of the header, their roles, and the first rows; the workbook has been checked."""
-        return describe_table(self.layout.columns or [], cast("Assignment", self.assignment), rows)
-
-    def check(self) -> Iterator[None]:
-        """Read the workbook to its end, with a pause after some milliseconds of work."""
-        end = perf_counter() + SLICE
+    def _check_rows(self) -> Iterator[None]:
         with self.refusing_damage():
-            for _ in chain(self.workbook.load(), self._find_header(), self._measure()):
-                if perf_counter() > end:
-                    yield
-                    end = perf_counter() + SLICE
+            yield from chain(self.workbook.load(), self._find_header(), self._measure())
 
     def _find_header(self) -> Iterator[None]:
         """Find the sheet and the row of the header; raise UnreadableBodyError if no sheet has one.
@@ -145,48 +131,45 @@ class XlsxReader(RowReader):
         for sheet in sheets:
             rows, is_empty = yield from self._first_rows(sheet)
             header = yield from self._choose_header(sheet, rows, is_empty=is_empty)
-            headless = headless or self._without_header(sheet, rows, is_only_one=len(sheets) == 1)
+            headless = headless or self._without_header(sheet, rows, is_alone=len(sheets) == 1)
             if isinstance(header, _Header):
                 found.append(header)
                 if header.assignment.kind == kinds[0]:
                     break
             elif error is None:
-                error = UnreadableBodyError(header, members=self._describe_refused(sheet, [row for _, row in rows]))
+                error = UnreadableBodyError(header, members=self._describe_refused(sheet, rows))
         if headless is not None and (self._named_row == 0 or not found):
             found = [headless]
         if not found:
             raise cast("UnreadableBodyError", error)
         chosen = min(found, key=lambda one: kinds.index(cast("PlaceKind", one.assignment.kind)))
-        self.sheet, self._titles, self.header_row, self.assignment = chosen[:4]
-        self.layout.columns = chosen.columns
+        self.sheet, self.header_row, self.assignment, self.layout.columns = chosen
         keys = {at for role, (at, _) in self.assignment.by_role.items() if role in _KEY_DIGITS}
         self._longest = dict.fromkeys(keys, 0)
 
-    def _first_rows(self, sheet: Sheet) -> Generator[None, None, tuple[list[tuple[int, SheetRow]], bool]]:
-        """Return the rows that may be the header, with how many rows have a value up to each, and if there is none."""
-        rows: list[tuple[int, SheetRow]] = []
-        number = 0
+    def _first_rows(self, sheet: Sheet) -> Generator[None, None, tuple[list[SheetRow], bool]]:
+        """Return the rows that may be the header, and whether the sheet is empty."""
+        rows: list[SheetRow] = []
+        is_empty = True
         for row in self.workbook.rows(sheet):
             yield
             if row is not None:
-                number += 1
+                is_empty = False
                 if not self._named_row or row.number == self._named_row:
-                    rows.append((number, row))
-                if row.number >= self._named_row if self._named_row else number == _MAX_TITLES:
+                    rows.append(row)
+                if row.number >= self._named_row if self._named_row else len(rows) == _MAX_TITLES:
                     break
-        return rows, not number
+        return rows, is_empty
 
-    def _without_header(
-        self, sheet: Sheet, rows: Sequence[tuple[int, SheetRow]], *, is_only_one: bool
-    ) -> "_Header | None":
+    def _without_header(self, sheet: Sheet, rows: Sequence[SheetRow], *, is_alone: bool) -> "_Header | None":
         """Return the columns of a sheet without a header, if the request or its first row says that it has none.
 
         A text alone is a place only in the only sheet, above texts alone: it may be a title.
         """
         if not rows or self._named_row:
             return None
-        first = rows[0][1]
-        may_be_title = len(first) == 1 and not (is_only_one and all(len(row) == 1 for _, row in rows))
+        first = rows[0]
+        may_be_title = len(first) == 1 and not (is_alone and all(len(row) == 1 for row in rows))
         is_place = is_place_without_header(first, self._roles, self._named) and not may_be_title
         if self._named_row is None and not is_place:
             return None
@@ -195,31 +178,30 @@ class XlsxReader(RowReader):
             assignment = assign(columns, self._roles, {})
             require(assignment, self._roles, columns, {})
         except UnreadableBodyError as error:
-            sample = describe_sample([""] * len(first[:MAX_NAMED]), {}, [row for _, row in rows])
-            described = {"sheets": self.sheets[:MAX_NAMED], "sheet": sheet.name, **sample}
-            raise UnreadableBodyError(str(error), members=described) from None
-        return _Header(sheet, 0, 0, assignment, columns)
+            sample = describe_refused([""] * len(first), self._roles, {}, rows)
+            raise UnreadableBodyError(str(error), members={**self._describe_place(sheet), **sample}) from None
+        return _Header(sheet, 0, assignment, columns)
 
     def _describe_refused(self, sheet: Sheet, rows: Sequence[SheetRow]) -> dict[str, object]:
         """Describe a sheet without a header: with its widest row as one, if it has any."""
-        described: dict[str, object] = {"sheets": self.sheets[:MAX_NAMED], "sheet": sheet.name}
         if not rows:
-            return described
+            return self._describe_place(sheet)
         widest = max(rows, key=len)
-        roles: dict[str, str] = {}
-        with suppress(UnreadableBodyError):
-            roles = name_columns(assign(widest, self._roles, self._named), widest)
         below = [row for row in rows if row.number > widest.number]
-        return {**described, "header_row": widest.number, **describe_sample(widest[:MAX_NAMED], roles, below)}
+        sample = describe_refused(widest, self._roles, self._named, below)
+        return {**self._describe_place(sheet), "header_row": widest.number, **sample}
+
+    def _describe_place(self, sheet: Sheet) -> dict[str, object]:
+        return {"sheets": self.sheets[:_MAX_NAMED], "sheet": sheet.name}
 
     def _choose_header(
-        self, sheet: Sheet, rows: Sequence[tuple[int, SheetRow]], *, is_empty: bool
+        self, sheet: Sheet, rows: Sequence[SheetRow], *, is_empty: bool
     ) -> "Generator[None, None, _Header | str]":
         """Return the row with the most known columns as the header, or why none can be."""
         if is_empty:
             return f"The sheet is empty: begin it with the columns `{self._roles.example}`."
         refusal, best = None, None
-        for titles, row in rows:
+        for row in rows:
             yield
             try:
                 found = assign(row, self._roles, self._named)
@@ -228,20 +210,20 @@ class XlsxReader(RowReader):
                 refusal = refusal or str(error)
                 continue
             if best is None or len(found.by_role) > len(best.assignment.by_role):
-                best = _Header(sheet, titles, row.number, found, list(row))
+                best = _Header(sheet, row.number, found, list(row))
         return best or refusal or f"Row {self._named_row} of the sheet is empty: choose another as the header."
 
     def _measure(self) -> Iterator[None]:
         """Count the rows and the columns, and find the digits of keys."""
-        used = {at for at, _ in cast("Assignment", self.assignment).by_role.values()}
-        titles = self._titles
+        used = {at for at, _ in self.assignment.by_role.values()}
+        is_below = not self.header_row
         for row in self.workbook.rows(self.sheet, take=self._take_range):
             yield
             if row is None:
                 continue
             self.width = max(self.width, len(row))
-            titles -= 1
-            if titles >= 0:
+            if not is_below:
+                is_below = row.number == self.header_row
                 continue
             self.count += 1
             if self.count > MAX_SHEET_ROWS:
@@ -307,44 +289,39 @@ class XlsxReader(RowReader):
                     del self._longest[at]
 
     def _records(self) -> Iterator[tuple[int, SheetRow | None]]:
-        titles, merged = self._titles, _MergedCells(self._merges)
+        is_below, merged = not self.header_row, _MergedCells(self._merges)
         with self.refusing_damage():
             for row in self.workbook.rows(self.sheet, edge=self.width):
                 if row is None:
                     yield 0, None
                     continue
                 merged.fill(row)
-                titles -= 1
-                if titles >= 0:
-                    self.header = row
-                else:
+                if is_below:
                     yield row.number, row
+                elif row.number == self.header_row:
+                    self.header, is_below = row, True
 
     def _row(self, number: int, record: SheetRow) -> Row:
-        assignment, width = cast("Assignment", self.assignment), len(self.layout.columns or ())
+        width = len(self.layout.columns or ())
         del record[width:]  # cells without a header, such as notes beside the table
         record.extend([""] * (width - len(record)))
         for at, digits in self._digits.items():
             record[at] = record[at] and record[at].zfill(digits)
         values = [record.merged.get(at, value) for at, value in enumerate(record)] if record.merged else record
-        try:
-            return assignment.read(number, record, values)
-        except RowError as error:
-            return Row(number, record, {}, str(error))
+        return self.assignment.read(number, record, values)
 
     @cached_property
     def _digits(self) -> dict[int, int]:
         """The digits of the keys in each column of keys that has only numbers."""
-        roles = {at: role for role, (at, _) in cast("Assignment", self.assignment).by_role.items()}
+        roles = {at: role for role, (at, _) in self.assignment.by_role.items()}
         digits = {at: _KEY_DIGITS[roles[at]].get(longest, 0) for at, longest in self._longest.items()}
         return {at: number for at, number in digits.items() if number}
 
 
 class _Header(NamedTuple):
-    """The row that names the columns of a sheet, and how many rows have a value up to it."""
+    """The row that names the columns of a sheet: its number, from 1, or 0 if no row does."""
 
     sheet: Sheet
-    titles: int
     number: int
     assignment: Assignment
     columns: list[str]

@@ -11,9 +11,9 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import xlsxwriter
 
-from localidades_api.bulk.columns import AnswerColumns, as_cell, quote_names
+from localidades_api.bulk.answer_columns import AnswerColumns, SentColumns, quote_names
+from localidades_api.bulk.input_rows import Answer, Row
 from localidades_api.bulk.readers import RowReader
-from localidades_api.bulk.rows import Answer, Row
 from localidades_api.bulk.workbook_reader import MAX_SHEET_ROWS, XlsxReader
 from localidades_api.catalogue.columns import COLUMNS, MATCHED
 from localidades_api.errors import UnreadableBodyError
@@ -325,16 +325,13 @@ class _Growth:
 
 
 class NewSheetWriter:
-    """Writes a workbook with the sender's columns, as text, and those of the answer.
-
-    Rows that came as objects have the members of the first as columns.
-    """
+    """Writes a workbook with the sender's columns, as text, and those of the answer."""
 
     def __init__(self, reader: RowReader, columns: AnswerColumns) -> None:
         if reader.count > MAX_SHEET_ROWS:
             raise UnreadableBodyError(f"A workbook has at most {MAX_SHEET_ROWS:,} rows: ask for CSV.")
-        self._layout = reader.layout
-        self._members: list[str] | None = None
+        self._sent = SentColumns(reader.layout.columns)
+        self._width: int | None = None  # columns of the sender, once the sheet has begun
         self.positions: Mapping[str, int] = {}
         self._answer_columns = columns
         self._cells = _Cells(columns)
@@ -344,37 +341,32 @@ class NewSheetWriter:
 
     def begin(self) -> bytes:
         """See `AnswerWriter`."""
-        return b"" if self._layout.columns is None else self._begin(self._layout.columns)
+        return b"" if self._sent.headers is None else self._begin()
 
     def write(self, row: Row, answer: Answer) -> bytes:
         """See `AnswerWriter`."""
-        begun, sent = b"", row.sent
-        if self._layout.columns is None:
-            members = sent if isinstance(sent, Mapping) else {}
-            if self._members is None:
-                begun = self._begin([str(name) for name in members])
-            sent = [as_cell(members.get(name)) for name in self._members or ()]
+        sent = self._sent.cells(row.sent)
+        begun = self._begin() if self._width is None else b""
+        width = cast("int", self._width)
         self._number += 1
-        width = len(self._members or ())
-        cells = "".join(
-            self._cells.text(value, self._number, at) for at, value in enumerate(cast("list[str]", sent)[:width])
-        )
+        cells = "".join(self._cells.text(value, self._number, at) for at, value in enumerate(sent[:width]))
         cells += self._cells.answered(answer, self._number, width)
         return begun + self._archive.add(_as_xml(f'<row r="{self._number}">{cells}</row>'))
 
     def end(self) -> bytes:
         """See `AnswerWriter`."""
-        begun = b"" if self._members is not None else self._begin([])
+        begun = self._begin() if self._width is None else b""
         return begun + self._archive.add(self._tail) + self._archive.end()
 
-    def _begin(self, columns: list[str]) -> bytes:
+    def _begin(self) -> bytes:
         """Begin a workbook whose only sheet has a header that stays in view."""
-        self._members, file = columns, io.BytesIO()
+        columns, file = self._sent.headers or [], io.BytesIO()
+        self._width = len(columns)
         headers = self._answer_columns.headers(columns)
         names = [*columns, *headers]
         if len(names) > MAX_COLUMNS:
             raise UnreadableBodyError(f"A sheet has at most {MAX_COLUMNS:,} columns: ask for CSV.")
-        self.positions = self._answer_columns.positions(len(columns))
+        self.positions = self._answer_columns.positions(self._width)
         widths = [min(max(_WIDTH, len(name) + _ROOM), _MAX_WIDTH) for name in columns]
         widths += _widths(self._answer_columns, headers)
         with xlsxwriter.Workbook(file, {"constant_memory": True}) as workbook:  # writes texts into their cells

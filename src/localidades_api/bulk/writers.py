@@ -7,10 +7,10 @@ from typing import Protocol, cast
 
 from pydantic_core import to_json
 
-from localidades_api.bulk.columns import MATCH_COLUMNS, TRUTH, AnswerColumns, as_cell
+from localidades_api.bulk.answer_columns import MATCH_COLUMNS, TRUTH, AnswerColumns, SentColumns
 from localidades_api.bulk.formats import XLSX, MediaType
+from localidades_api.bulk.input_rows import Answer, Row, unique
 from localidades_api.bulk.readers import Dialect, RowReader
-from localidades_api.bulk.rows import Answer, Row, unique
 from localidades_api.bulk.workbook_reader import XlsxReader
 from localidades_api.bulk.workbook_writers import NewSheetWriter, SheetWriter
 from localidades_api.files.workbook import SheetRow
@@ -149,62 +149,45 @@ class _Line:
 class _CsvWriter:
     """Writes the sender's columns and cells as they are, and the columns of the answer beside them.
 
-    Cells beyond the headers come after all of these. Rows that came as objects have the members of the first as
-    columns; other members are left out.
+    Cells beyond the headers come after all of these. Of rows that came as objects, members that are not in the first
+    are left out.
     """
 
     def __init__(self, layout: Dialect, columns: AnswerColumns) -> None:
         self.positions: Mapping[str, int] = {}
         self._layout = layout
+        self._sent = SentColumns(layout.columns)
         self._answer_columns = columns
         self._cells = tuple(columns.cells.values())
         self._truth = TRUTH[columns.language]
-        self._members: list[str] | None = None
-        self._is_begun = False
-        self._writerow: Callable[[Sequence[str]], str]
+        self._width: int | None = None  # columns of the sender, once the header is written
+        # The csv module quotes a CR or LF within a cell only if line ends contain it.
+        self._writerow: Callable[[Sequence[str]], str] = csv.writer(
+            _Line, delimiter=layout.delimiter, lineterminator="\r\n"
+        ).writerow
 
     def begin(self) -> bytes:
-        return b"" if self._layout.columns is None else self._header(self._layout.columns)
+        return b"" if self._sent.headers is None else self._header()
 
     def write(self, row: Row, answer: Answer) -> bytes:
+        sent = self._sent.cells(row.sent)
+        header = self._header() if self._width is None else b""
+        if isinstance(sent, SheetRow) and sent.truths:
+            sent = [self._truth[sent.truths[at]] if at in sent.truths else cell for at, cell in enumerate(sent)]
+        missing = [""] * (cast("int", self._width) - len(sent))
         answered = [cell(answer) for cell in self._cells]
-        if self._layout.columns is not None:
-            sent = cast("list[str]", row.sent)
-            if isinstance(sent, SheetRow) and sent.truths:
-                sent = [self._truth[sent.truths[at]] if at in sent.truths else cell for at, cell in enumerate(sent)]
-            width = len(self._layout.columns)
-            cells = [*sent, *answered] if len(sent) == width else self._aligned(sent, answered, width)
-            return self._line(cells)
-        return self._write_object(row.sent, answered)
+        return header + self._line([*sent[: self._width], *missing, *answered, *sent[self._width :]])
 
     def end(self) -> bytes:
-        return b"" if self._is_begun else self._header([])
+        return self._header() if self._width is None else b""
 
-    def _header(self, columns: Sequence[str]) -> bytes:
-        self._is_begun = True
-        layout = self._layout
-        # The csv module quotes a CR or LF within a cell only if line ends contain it.
-        made = csv.writer(_Line, delimiter=layout.delimiter, lineterminator="\r\n")
-        self._writerow = made.writerow
-        self.positions = self._answer_columns.positions(len(columns))
-        names = [*columns, *self._answer_columns.headers(columns)]
+    def _header(self) -> bytes:
+        headers = self._sent.headers or []
+        self._width = len(headers)
+        self.positions = self._answer_columns.positions(self._width)
         # Spreadsheets read text as windows-1252 unless it begins with the byte order mark.
-        mark = _BOM if layout.has_bom or not layout.is_utf8 else ""
-        return mark.encode() + self._line(names)
+        mark = _BOM if self._layout.has_bom or not self._layout.is_utf8 else ""
+        return mark.encode() + self._line([*headers, *self._answer_columns.headers(headers)])
 
     def _line(self, cells: Sequence[str]) -> bytes:
         return (self._writerow(cells)[:-2] + self._layout.line_end).encode()
-
-    @staticmethod
-    def _aligned(sent: list[str], answered: list[str], width: int) -> list[str]:
-        missing = [""] * (width - len(sent))
-        return [*sent[:width], *missing, *answered, *sent[width:]]
-
-    def _write_object(self, sent: object, answered: list[str]) -> bytes:
-        members = sent if isinstance(sent, Mapping) else {}
-        header = b""
-        if self._members is None:
-            self._members = [str(name) for name in members]
-            header = self._header(self._members)
-        cells = [as_cell(members.get(name)) for name in self._members]
-        return header + self._line([*cells, *answered])

@@ -9,13 +9,13 @@ until it is built.
 import asyncio
 import logging
 
+from localidades_api.caches.name_indexes.builder import OutdatedIndexError
+from localidades_api.caches.name_indexes.open_indexes import NameIndexes
 from localidades_api.caches.pages import PageCache, ReleasePages
 from localidades_api.caches.positions import PositionCache
 from localidades_api.caches.tiles import PREWARMED_ZOOM, TileCache
 from localidades_api.catalogue.schemas import Release
 from localidades_api.errors import DatabaseUnavailableError, UnavailableError
-from localidades_api.name_indexes.builder import OutdatedIndexError
-from localidades_api.name_indexes.open_indexes import NameIndexes
 from localidades_api.observability.faults import FAULTS
 from localidades_api.releases.tracker import ReleaseTracker
 

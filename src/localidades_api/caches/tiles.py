@@ -119,7 +119,8 @@ class TileCache:
         return body
 
     async def _draw_backdrop(self, release: Release) -> bytes:
-        body = self._kept[release, None] = _compress(draw_backdrop(await self.cells(release), MEXICO))
+        cells = await self.cells(release)
+        body = self._kept[release, None] = await asyncio.to_thread(lambda: _compress(draw_backdrop(cells, MEXICO)))
         return body
 
 

@@ -1,19 +1,20 @@
 """The columns of a locality: one table for answers, files, the importer and the database."""
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-ColumnType = Literal["key", "integer", "count", "latitude", "longitude", "ambito", "text"]
-Kind = Literal["key", "integer", "number", "text"]
+ColumnType = Literal["key", "integer", "count", "latitude", "longitude", "ambito", "text", "boolean"]
+Kind = Literal["key", "integer", "number", "text", "boolean"]
 
-_KINDS: Mapping[ColumnType, Kind] = {
-    "key": "key",
-    "integer": "integer",
-    "count": "integer",
-    "latitude": "number",
-    "longitude": "number",
-    "ambito": "text",
-    "text": "text",
+_TYPES: Mapping[ColumnType, tuple[Kind, Any]] = {
+    "key": ("key", str),
+    "integer": ("integer", int),
+    "count": ("integer", int),
+    "latitude": ("number", float),
+    "longitude": ("number", float),
+    "ambito": ("text", Literal["U", "R"]),
+    "text": ("text", str),
+    "boolean": ("boolean", bool),
 }
 
 
@@ -21,32 +22,37 @@ class LocalityColumn(NamedTuple):
     """A column of a locality.
 
     A key is text, because its zeros count. A count is an integer from zero. Downloads are in Spanish whatever language
-    a request prefers, so their words are here; those of the OpenAPI document are translated in `languages/`.
+    a request prefers, and the Spanish OpenAPI document has the same words.
     """
 
     name: str  # on the wire
     type: ColumnType
-    source: str  # table and column in the database; a number becomes a key with leading zeros
+    sql: str  # an operand, of a locality (`l`), its municipality (`m`) and its state (`s`): `(l.clave = '0001')`
     label: str  # in Spanish
     meaning: str
     meaning_es: str
     digits: int | None = None  # of a key
     example: str | float | None = None
     nullable: bool = False
-    header: str = ""  # in INEGI's file, of a column that is imported on its own
+    header: str = ""  # in INEGI's file, of a column that is imported as it is
     comment: str | None = None  # on the column in the database
 
     @property
     def kind(self) -> Kind:
         """The kind of value that JSON, CSV and Parquet distinguish."""
-        return _KINDS[self.type]
+        return _TYPES[self.type][0]
+
+    @property
+    def annotation(self) -> Any:  # noqa: ANN401  # a type, or a Literal
+        """The type of its values in Python, without null."""
+        return _TYPES[self.type][1]
 
 
 _ROWS = (
     LocalityColumn(
         "id",
         "integer",
-        "localities.id",
+        "l.id",
         label="Id",
         meaning="The official key (CVEGEO) read as a number; it never changes.",
         meaning_es="Clave oficial leída como número; nunca cambia",
@@ -55,7 +61,7 @@ _ROWS = (
     LocalityColumn(
         "cvegeo",
         "key",
-        "localities.id",
+        "lpad(l.id::text, 9, '0')",
         label="Clave INEGI (CVEGEO)",
         meaning="The official key, with leading zeros.",
         meaning_es="Clave INEGI (CVEGEO): nueve dígitos, con ceros a la izquierda",
@@ -65,7 +71,7 @@ _ROWS = (
     LocalityColumn(
         "clave",
         "key",
-        "localities.clave",
+        "l.clave",
         label="Clave",
         meaning="The key within the municipio (CVE_LOC), with leading zeros; many localities share the same one.",
         meaning_es="Clave de la localidad en su municipio (CVE_LOC): cuatro dígitos",
@@ -75,7 +81,7 @@ _ROWS = (
     LocalityColumn(
         "nombre",
         "text",
-        "localities.nombre",
+        "l.nombre",
         label="Nombre",
         meaning="The name, exactly as INEGI publishes it.",
         meaning_es="Nombre de la localidad, tal como lo publica el INEGI",
@@ -84,7 +90,7 @@ _ROWS = (
     LocalityColumn(
         "ambito",
         "ambito",
-        "localities.ambito",
+        "l.ambito",
         label="Ámbito",
         meaning="U (urban) or R (rural).",
         meaning_es="Ámbito: U (urbano) o R (rural)",
@@ -95,7 +101,7 @@ _ROWS = (
     LocalityColumn(
         "latitud",
         "latitude",
-        "localities.latitud",
+        "l.latitud",
         label="Latitud",
         meaning="Latitude, in degrees north.",
         meaning_es="Latitud en grados decimales, WGS 84",
@@ -107,7 +113,7 @@ _ROWS = (
     LocalityColumn(
         "longitud",
         "longitude",
-        "localities.longitud",
+        "l.longitud",
         label="Longitud",
         meaning="Longitude, in degrees east: negative in Mexico.",
         meaning_es="Longitud en grados decimales, WGS 84; negativa en México",
@@ -119,7 +125,7 @@ _ROWS = (
     LocalityColumn(
         "altitud",
         "integer",
-        "localities.altitud",
+        "l.altitud",
         label="Altitud",
         meaning="Altitude, in metres above sea level.",
         meaning_es="Altitud en metros sobre el nivel del mar",
@@ -131,7 +137,7 @@ _ROWS = (
     LocalityColumn(
         "carta",
         "text",
-        "localities.carta",
+        "l.carta",
         label="Carta topográfica",
         meaning="Key of the 1:50,000 topographic map.",
         meaning_es="Clave de la carta topográfica 1:50 000",
@@ -143,7 +149,7 @@ _ROWS = (
     LocalityColumn(
         "poblacion",
         "count",
-        "localities.poblacion",
+        "l.poblacion",
         label="Población",
         meaning="Population.",
         meaning_es="Población total",
@@ -154,7 +160,7 @@ _ROWS = (
     LocalityColumn(
         "poblacion_masculina",
         "count",
-        "localities.poblacion_masculina",
+        "l.poblacion_masculina",
         label="Población masculina",
         meaning="Population: men.",
         meaning_es="Población masculina",
@@ -165,7 +171,7 @@ _ROWS = (
     LocalityColumn(
         "poblacion_femenina",
         "count",
-        "localities.poblacion_femenina",
+        "l.poblacion_femenina",
         label="Población femenina",
         meaning="Population: women.",
         meaning_es="Población femenina",
@@ -176,7 +182,7 @@ _ROWS = (
     LocalityColumn(
         "viviendas",
         "count",
-        "localities.viviendas",
+        "l.viviendas",
         label="Viviendas habitadas",
         meaning="Inhabited dwellings.",
         meaning_es="Viviendas habitadas",
@@ -188,7 +194,7 @@ _ROWS = (
     LocalityColumn(
         "municipio_id",
         "integer",
-        "localities.municipio_id",
+        "l.municipio_id",
         label="Id del municipio",
         meaning="The key of the municipio (CVE_ENT, CVE_MUN) read as a number.",
         meaning_es="Clave del municipio, con la del estado, leída como número",
@@ -197,7 +203,7 @@ _ROWS = (
     LocalityColumn(
         "municipio_clave",
         "key",
-        "municipalities.clave",
+        "m.clave",
         label="Clave del municipio",
         meaning="The key of the municipio within its estado, three digits.",
         meaning_es="Clave del municipio en su estado: tres dígitos",
@@ -206,7 +212,7 @@ _ROWS = (
     LocalityColumn(
         "municipio",
         "text",
-        "municipalities.nombre",
+        "m.nombre",
         label="Municipio",
         meaning="The name of the municipio.",
         meaning_es="Nombre del municipio",
@@ -215,7 +221,7 @@ _ROWS = (
     LocalityColumn(
         "estado_id",
         "integer",
-        "municipalities.estado_id",
+        "m.estado_id",
         label="Id del estado",
         meaning="The key of the estado read as a number.",
         meaning_es="Clave del estado leída como número",
@@ -223,7 +229,7 @@ _ROWS = (
     LocalityColumn(
         "estado_clave",
         "key",
-        "states.clave",
+        "s.clave",
         label="Clave del estado",
         meaning="The key of the estado, two digits.",
         meaning_es="Clave del estado: dos dígitos",
@@ -232,7 +238,7 @@ _ROWS = (
     LocalityColumn(
         "estado",
         "text",
-        "states.nombre",
+        "s.nombre",
         label="Estado",
         meaning="The name of the estado.",
         meaning_es="Nombre del estado",
@@ -241,7 +247,7 @@ _ROWS = (
     LocalityColumn(
         "estado_abreviatura",
         "text",
-        "states.abreviatura",
+        "s.abreviatura",
         label="Abreviatura del estado",
         meaning="INEGI's abbreviation of the estado.",
         meaning_es="Abreviatura del nombre del estado",
@@ -250,7 +256,7 @@ _ROWS = (
     LocalityColumn(
         "cve_ent",
         "key",
-        "states.clave",
+        "s.clave",
         label="CVE_ENT",
         meaning="The key of the estado (CVE_ENT), with leading zeros.",
         meaning_es="Clave del estado (CVE_ENT): dos dígitos, con ceros a la izquierda",
@@ -260,7 +266,7 @@ _ROWS = (
     LocalityColumn(
         "cve_mun",
         "key",
-        "municipalities.clave",
+        "m.clave",
         label="CVE_MUN",
         meaning="The key of the municipio within its estado (CVE_MUN), with leading zeros.",
         meaning_es="Clave del municipio en su estado (CVE_MUN): tres dígitos, con ceros a la izquierda",
@@ -270,7 +276,7 @@ _ROWS = (
     LocalityColumn(
         "cvegeo_mun",
         "key",
-        "localities.municipio_id",
+        "lpad(l.municipio_id::text, 5, '0')",
         label="CVEGEO del municipio",
         meaning="The key of the municipio with that of its estado (CVE_ENT, CVE_MUN), with leading zeros.",
         meaning_es="Clave del municipio con la del estado (CVE_ENT, CVE_MUN): cinco dígitos, con ceros a la izquierda",
@@ -284,8 +290,9 @@ COLUMNS: Mapping[str, LocalityColumn] = {column.name: column for column in _ROWS
 # The columns that are imported as they are, all but keys and the name; any of them can be null.
 ATTRIBUTES: Mapping[str, LocalityColumn] = {name: column for name, column in COLUMNS.items() if column.header}
 POINT = ("latitud", "longitud")
-# In the order of an answer.
-RECORD = ("id", "municipio_id", "clave", "nombre", "cvegeo", *ATTRIBUTES)
+# The columns of the list, and those of a single record, in the order of an answer.
+LISTED = ("id", "municipio_id", "clave", "nombre")
+RECORD = (*LISTED, "cvegeo", *ATTRIBUTES)
 # The columns that a match can return, of a place or an area, in the order of an answer; the index of names has them.
 MATCHED = (
     "nombre", "municipio", "estado", "clave", "cve_ent", "cve_mun", "cvegeo_mun", "ambito", "latitud", "longitud",

@@ -1,5 +1,6 @@
 """Reads degrees: decimal, or in degrees, minutes and seconds as in INEGI's files."""
 
+import math
 import re
 from contextlib import suppress
 from typing import Literal
@@ -7,6 +8,7 @@ from typing import Literal
 Axis = Literal["latitud", "longitud"]
 
 EARTH_RADIUS = 6_371_008.8  # metres, the mean one (IUGG)
+METRES_A_DEGREE = math.radians(EARTH_RADIUS)  # of a meridian
 BOUNDS: dict[Axis, int] = {"latitud": 90, "longitud": 180}
 DECIMAL = r"-?[0-9]{1,3}(\.[0-9]{1,25})?"  # a decimal as programs write it; stricter than float()
 
@@ -75,6 +77,14 @@ def read_point(latitud: str, longitud: str) -> tuple[float, float]:
                 if is_in_mexico(*one):
                     return one
     return read_degrees(latitud, "latitud"), read_degrees(longitud, "longitud")
+
+
+def angle_between(latitude: float, longitude: float, other_latitude: float, other_longitude: float) -> float:
+    """Return the angle in radians between two points in degrees, by the haversine."""
+    phi, other_phi = math.radians(latitude), math.radians(other_latitude)
+    across = math.sin((other_phi - phi) / 2) ** 2
+    along = math.cos(phi) * math.cos(other_phi) * math.sin(math.radians(other_longitude - longitude) / 2) ** 2
+    return 2 * math.asin(math.sqrt(min(1.0, max(0.0, across + along))))
 
 
 def _without_side(text: str, axis: Axis) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchema
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
-from localidades_api.catalogue.columns import MATCHED, RECORD
+from localidades_api.catalogue.columns import COLUMNS, MATCHED, RECORD
 from localidades_api.catalogue.degrees import DECIMAL
 from localidades_api.catalogue.keys import STATE_KEYS
 from localidades_api.catalogue.mercator import Box
@@ -60,7 +60,7 @@ MunicipalityParam = Annotated[
     Omittable[MunicipalityId], Field(description="Only records in the municipio with this key.", examples=[1001])
 ]
 
-AmbitoParam = Annotated[Omittable[Literal["U", "R"]], Field(description="U (urban) or R (rural).", examples=["U"])]
+AmbitoParam = Annotated[Omittable[Literal["U", "R"]], Field(description=COLUMNS["ambito"].meaning, examples=["U"])]
 
 
 def _split_keys(text: str) -> str:
@@ -130,7 +130,8 @@ class ColumnFilters(BaseModel):
 class LocalityFilters(ColumnFilters):
     """The parameters that choose localities.
 
-    Each has its condition in `database.queries.conditions`, except `search`, which the index of names answers.
+    One that is named as a column is equal to it; the others have their conditions in `database.queries.conditions`,
+    except `search`, which the index of names answers.
     """
 
     bbox: _BoundingBox = None

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -11,14 +11,26 @@ from localidades_api.catalogue.messages import matching
 
 PlaceKind = Literal["localidad", "municipio", "estado"]
 
+
+class KindOfPlace(NamedTuple):
+    """The digits of a key, how many of them are the clave, and the plural, which is the folder of its resources."""
+
+    digits: int
+    clave_digits: int
+    plural: str
+
+
+KINDS: Mapping[PlaceKind, KindOfPlace] = {
+    "estado": KindOfPlace(2, 2, "estados"),
+    "municipio": KindOfPlace(5, 3, "municipios"),
+    "localidad": KindOfPlace(9, 4, "localidades"),
+}
+KIND_BY_DIGITS: Mapping[int, PlaceKind] = {one.digits: kind for kind, one in KINDS.items()}
+
 STATE_KEYS = range(1, 33)
 KEYS_OF_A_STATE = 1000  # a municipio's key is its estado's key and three digits
 KEYS_OF_A_MUNICIPIO = 10_000  # a locality's key is its municipio's key and four digits
-KEY_DIGITS: Mapping[PlaceKind, int] = {"estado": 2, "municipio": 5, "localidad": 9}
-KIND_BY_DIGITS: Mapping[int, PlaceKind] = {digits: kind for kind, digits in KEY_DIGITS.items()}
-FOLDERS: Mapping[PlaceKind, str] = {"estado": "estados", "municipio": "municipios", "localidad": "localidades"}
 CLAVE_OF_SEAT = "0001"  # of the cabecera of a municipio, by INEGI's convention
-CLAVE_DIGITS: Mapping[PlaceKind, int] = {"estado": 2, "municipio": 3, "localidad": 4}
 
 
 def municipalities_of(estado_id: int) -> tuple[int, int]:
@@ -33,7 +45,7 @@ def state_of(municipio_id: int) -> int:
 
 def format_key(kind: PlaceKind, id_: int) -> str:
     """Return a key with its leading zeros."""
-    return f"{id_:0{KEY_DIGITS[kind]}d}"
+    return f"{id_:0{KINDS[kind].digits}d}"
 
 
 def kind_of_key(id_: int) -> PlaceKind:
@@ -85,12 +97,12 @@ def is_rounded_key(text: str) -> bool:
 def locality_of_ageb(key: str) -> str | None:
     """Return the key of the locality that the key of an urban AGEB or block begins with; None for any other key."""
     found = _OF_AGEB.fullmatch(key.upper())
-    return found[1].zfill(KEY_DIGITS["localidad"]) if found else None
+    return found[1].zfill(KINDS["localidad"].digits) if found else None
 
 
 def misspellings(kind: PlaceKind, typed: str) -> set[int]:
     """Return the keys that differ from the digits by a missing zero, a doubled digit, or two swapped digits."""
-    digits = KEY_DIGITS[kind]
+    digits = KINDS[kind].digits
     found = {typed[:place] + "0" + typed[place:] for place in range(1, len(typed) + 1)}
     found |= {typed[:place] + typed[place + 1 :] for place in range(len(typed))}
     found |= {typed[:place] + typed[place : place + 2][::-1] + typed[place + 2 :] for place in range(len(typed) - 1)}
@@ -125,9 +137,9 @@ NameOfRelease = Annotated[
     ),
 ]
 
-_KEY = "^([0-9]{2}|[0-9]{5}|[0-9]{9})$"
+KEY_PATTERN = "^([0-9]{2}|[0-9]{5}|[0-9]{9})$"  # of the key of a place of any kind
 KeyOfPlace = Annotated[
     str,
-    Field(json_schema_extra={"pattern": _KEY}),
-    matching(_KEY, "A key has its leading zeros: nine digits, five for a municipio, two for an estado."),
+    Field(json_schema_extra={"pattern": KEY_PATTERN}),
+    matching(KEY_PATTERN, "A key has its leading zeros: nine digits, five for a municipio, two for an estado."),
 ]

@@ -17,13 +17,15 @@ def encode_envelope(quantity: int, total_pages: int, results: str) -> bytes:
     return f'{{"quantity":{quantity},"total_pages":{total_pages},"results":[{results}]}}'.encode()
 
 
+def describe_listed(id_: int, nombre: str) -> dict[str, Any]:
+    """Return a locality as the list shows it."""
+    clave = f"{id_ % KEYS_OF_A_MUNICIPIO:04d}"
+    return {"id": id_, "municipio_id": id_ // KEYS_OF_A_MUNICIPIO, "clave": clave, "nombre": nombre}
+
+
 def encode_localities(places: Iterable[tuple[int, str]]) -> str:
     """Return localities as a JSON array without brackets, from their keys and names; Postgres writes the same."""
-    return ",".join(
-        f'{{"id":{id_},"municipio_id":{id_ // KEYS_OF_A_MUNICIPIO},"clave":"{id_ % KEYS_OF_A_MUNICIPIO:04d}"'
-        f',"nombre":{to_json(nombre).decode()}}}'
-        for id_, nombre in places
-    )
+    return to_json([describe_listed(*place) for place in places])[1:-1].decode()
 
 
 def describe_locality(row: "Row[Any]") -> dict[str, Any]:
@@ -54,27 +56,16 @@ def describe_near(row: "Row[Any]") -> dict[str, Any]:
         has_homonym=row.has_homonym,
         municipio_has_homonym=row.municipio_has_homonym,
     )
-    return describe_place_near(row.id, row.nombre, written, row.poblacion, row.latitud, row.longitud, row.distance)
+    return describe_place_near(row, written, row.distance)
 
 
-def describe_place_near(
-    id_: int,
-    nombre: str,
-    written: str,
-    poblacion: int | None,
-    latitud: float | None,
-    longitud: float | None,
-    distance: float,
-) -> dict[str, Any]:
-    """Return a place with its label `written` and its distance in metres."""
+def describe_place_near(place: Any, written: str, distance: float) -> dict[str, Any]:  # noqa: ANN401  # a row of either
+    """Return a place, a row of the database or of the index of names, with its label and its distance in metres."""
     return {
-        "id": id_,
-        "municipio_id": id_ // KEYS_OF_A_MUNICIPIO,
-        "clave": f"{id_ % KEYS_OF_A_MUNICIPIO:04d}",
-        "nombre": nombre,
+        **describe_listed(place.id, place.nombre),
         "label": written,
-        "poblacion": poblacion,
-        "latitud": latitud,
-        "longitud": longitud,
+        "poblacion": place.poblacion,
+        "latitud": place.latitud,
+        "longitud": place.longitud,
         "distancia": round(distance, 1),
     }

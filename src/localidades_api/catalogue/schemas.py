@@ -1,14 +1,14 @@
 """The schemas of requests and answers; their docstrings and descriptions are texts of the OpenAPI document."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from localidades_api.catalogue.attribution import credit
-from localidades_api.catalogue.columns import COLUMNS
-from localidades_api.catalogue.keys import PlaceKind
+from localidades_api.catalogue.columns import COLUMNS, LISTED, MATCHED, RECORD
+from localidades_api.catalogue.keys import KEY_PATTERN, PlaceKind
 from localidades_api.catalogue.pagination import PAGE_SIZE, count_pages
 
 T = TypeVar("T")
@@ -25,10 +25,11 @@ class Page(BaseModel, Generic[T]):
     ]
 
 
-def of_column(name: str) -> Any:  # noqa: ANN401  # as pydantic's Field
+def of_column(name: str, default: object = ...) -> Any:  # noqa: ANN401  # as pydantic's Field
     """Return a Field with the description of a column."""
     column = COLUMNS[name]
     return Field(
+        default=default,
         description=column.meaning,
         examples=None if column.example is None else [column.example],
         pattern=f"^[0-9]{{{column.digits}}}$" if column.digits else None,
@@ -36,16 +37,20 @@ def of_column(name: str) -> Any:  # noqa: ANN401  # as pydantic's Field
     )
 
 
+def _with_columns(names: Iterable[str], *, are_optional: bool = False) -> Any:  # noqa: ANN401  # mypy can't know the fields
+    """Return a model with these columns of a locality; optional ones are null where there is no value."""
+    fields: dict[str, Any] = {}
+    for column in map(COLUMNS.__getitem__, names):
+        type_ = column.annotation | None if are_optional or column.nullable else column.annotation
+        fields[column.name] = (type_, of_column(column.name, default=None if are_optional else ...))
+    return create_model("Columns", **fields)
+
+
 MatchReason = Literal["key", "label", "exact", "seat", "everyday", "former", "prefix", "words", "near"]
 
 
-class Locality(BaseModel):
+class Locality(_with_columns(LISTED)):  # type: ignore[misc]  # a dynamic base
     """A locality, as the list shows it."""
-
-    id: Annotated[int, of_column("id")]
-    municipio_id: Annotated[int, of_column("municipio_id")]
-    clave: Annotated[str, of_column("clave")]
-    nombre: Annotated[str, of_column("nombre")]
 
 
 class LocalityPage(Page[Locality]):
@@ -87,19 +92,8 @@ class MunicipalityDetail(Municipality):
     estado: State
 
 
-class LocalityRecord(Locality):
+class LocalityRecord(_with_columns(RECORD)):  # type: ignore[misc]  # as above
     """A locality with every column of the catalogue; null where INEGI has no data."""
-
-    cvegeo: Annotated[str, of_column("cvegeo")]
-    ambito: Annotated[Literal["U", "R"] | None, of_column("ambito")]
-    latitud: Annotated[float | None, of_column("latitud")]
-    longitud: Annotated[float | None, of_column("longitud")]
-    altitud: Annotated[int | None, of_column("altitud")]
-    carta: Annotated[str | None, of_column("carta")]
-    poblacion: Annotated[int | None, of_column("poblacion")]
-    poblacion_masculina: Annotated[int | None, of_column("poblacion_masculina")]
-    poblacion_femenina: Annotated[int | None, of_column("poblacion_femenina")]
-    viviendas: Annotated[int | None, of_column("viviendas")]
 
 
 class LocalityDetail(LocalityRecord):
@@ -134,7 +128,7 @@ class Suggestion(BaseModel):
         str,
         Field(
             description="The official key with leading zeros: nine digits, five for a municipio, two for an estado.",
-            pattern="^([0-9]{2}|[0-9]{5}|[0-9]{9})$",
+            pattern=KEY_PATTERN,
             examples=["010010001"],
         ),
     ]
@@ -351,7 +345,12 @@ class CatalogueIndex(BaseModel):
 
 
 _KEY = "^[0-9]{9}$"
-_KEY_OF_ANY = "^([0-9]{2}|[0-9]{5}|[0-9]{9})$"
+
+
+_Latitude = Annotated[float | None, Field(description="Degrees north.", ge=-90, le=90, examples=[20.6767])]
+_Longitude = Annotated[
+    float | None, Field(description="Degrees east: negative in Mexico.", ge=-180, le=180, examples=[-103.3475])
+]
 
 
 class MatchableRow(BaseModel):
@@ -374,10 +373,8 @@ class MatchableRow(BaseModel):
         str | int | None,
         Field(description="The key of its municipio, if `municipio` has the name.", examples=["039"]),
     ] = None
-    latitud: Annotated[float | None, Field(description="Degrees north.", ge=-90, le=90, examples=[20.6767])] = None
-    longitud: Annotated[
-        float | None, Field(description="Degrees east: negative in Mexico.", ge=-180, le=180, examples=[-103.3475])
-    ] = None
+    latitud: _Latitude = None
+    longitud: _Longitude = None
     cvegeo: Annotated[
         str | int | None,
         Field(
@@ -420,28 +417,14 @@ class MatchFault(BaseModel):
     ]
 
 
-class _Fields(BaseModel):
-    """The members that `fields` can choose; null where a place has no such value."""
-
-    nombre: Annotated[str | None, of_column("nombre")] = None
-    municipio: Annotated[str | None, of_column("municipio")] = None
-    estado: Annotated[str | None, of_column("estado")] = None
-    clave: Annotated[str | None, of_column("clave")] = None
-    cve_ent: Annotated[str | None, of_column("cve_ent")] = None
-    cve_mun: Annotated[str | None, of_column("cve_mun")] = None
-    cvegeo_mun: Annotated[str | None, of_column("cvegeo_mun")] = None
-    ambito: Annotated[Literal["U", "R"] | None, of_column("ambito")] = None
-    latitud: Annotated[float | None, of_column("latitud")] = None
-    longitud: Annotated[float | None, of_column("longitud")] = None
-    altitud: Annotated[int | None, of_column("altitud")] = None
-    poblacion: Annotated[int | None, of_column("poblacion")] = None
-    viviendas: Annotated[int | None, of_column("viviendas")] = None
+class _Fields(_with_columns(MATCHED, are_optional=True)):  # type: ignore[misc]  # as above
+    """The members that `fields` can choose."""
 
 
 class MatchCandidate(_Fields):
     """A locality that a row may mean, or a municipio or estado."""
 
-    cvegeo: Annotated[str, Field(description="The official key.", pattern=_KEY_OF_ANY, examples=["140390001"])]
+    cvegeo: Annotated[str, Field(description="The official key.", pattern=KEY_PATTERN, examples=["140390001"])]
     id: Annotated[int, Field(description="The official key read as a number.", examples=[140390001])]
     label: Annotated[
         str,
@@ -492,7 +475,7 @@ class Match(_Fields):
         Field(
             description="The official key of the likeliest place; rely on it if `exact` or `sure`. It has nine digits,"
             " five for a municipio, two for an estado.",
-            pattern=_KEY_OF_ANY,
+            pattern=KEY_PATTERN,
             examples=["140390001"],
         ),
     ]
@@ -603,10 +586,8 @@ class PointRow(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    latitud: Annotated[float | None, Field(description="Degrees north.", ge=-90, le=90, examples=[20.6767])] = None
-    longitud: Annotated[
-        float | None, Field(description="Degrees east: negative in Mexico.", ge=-180, le=180, examples=[-103.3475])
-    ] = None
+    latitud: _Latitude = None
+    longitud: _Longitude = None
 
 
 class NearestPlaces(BaseModel):

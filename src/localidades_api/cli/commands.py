@@ -5,13 +5,10 @@ Commands import what they need when they run, which keeps help and completion fa
 
 import atexit
 import gc
-import logging.config
 import os
 import signal
 import sys
-from contextlib import ExitStack
 from pathlib import Path
-from socket import socket
 from types import FrameType
 from typing import Annotated, Literal, NoReturn
 
@@ -19,10 +16,11 @@ import typer
 
 from localidades_api import __version__
 from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT
-from localidades_api.cli.console import print_json, print_report, print_text
+from localidades_api.catalogue.keys import PlaceKind
+from localidades_api.cli.console import print_json, print_text
 from localidades_api.cli.exit_codes import USAGE, Commands, errors_as_sentences, examples
 from localidades_api.cli.releases import Json, Reason, releases
-from localidades_api.errors import ConfigurationError
+from localidades_api.extensions.mcp.command import mcp
 from localidades_api.names.weights import MAX_SURE, MIN_SURE, SURE
 from localidades_api.observability.progress_display import show_progress
 
@@ -103,35 +101,10 @@ def serve(
 ) -> None:
     """Serve the catalogue over HTTP."""
     signal.signal(signal.SIGTERM, _exit_on_sigterm)
-    from localidades_api.cli.database import print_where_to_look, ready_database  # noqa: PLC0415  # see above
-    from localidades_api.observability.logging import log_config  # noqa: PLC0415  # see above
-    from localidades_api.server.run import ServerOptions, check_uvicorn, listen, run_server  # noqa: PLC0415  # see above
-    from localidades_api.settings import read_settings  # noqa: PLC0415  # see above
+    from localidades_api.cli.serve import run_service  # noqa: PLC0415  # see above
+    from localidades_api.server.run import ServerOptions  # noqa: PLC0415  # see above
 
-    check_uvicorn()
-    settings = read_settings()
-    if reload and workers > 1:
-        raise ConfigurationError("--reload works with one worker only: leave out --workers.")
-
-    def listen_on_all(stack: ExitStack) -> list[socket]:
-        ports = {"--port": port}
-        if settings.management_port:
-            ports["LOCALIDADES_MANAGEMENT_PORT"] = settings.management_port
-        return [stack.enter_context(listen(host, number, setting=setting)) for setting, number in ports.items()]
-
-    # Fail at once if a port is in use. Then close the ports: while the first start loads the demo, clients should be
-    # refused rather than wait.
-    with ExitStack() as stack:
-        listen_on_all(stack)
-    with ExitStack() as stack:
-        url = stack.enter_context(ready_database(settings, watch=True))
-        sockets = listen_on_all(stack)
-        # Worker processes read their settings from the environment; without workers, this process does.
-        os.environ["DATABASE_URL"] = url
-        logging.config.dictConfig(log_config(settings.log_format))
-        print_where_to_look(url, settings, sockets[0].getsockname())
-        options = ServerOptions(application, workers, root_path.rstrip("/"), reload=reload)
-        run_server(sockets, settings, options)
+    run_service(host, port, ServerOptions(application, workers, root_path.rstrip("/"), reload=reload))
 
 
 def _exit_on_sigterm(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001  # the signature of a handler
@@ -212,7 +185,7 @@ def import_(  # noqa: PLR0913  # an argument for each option
 ) -> None:
     """Import a catalogue and publish it as the current release, while the service keeps running."""
     os.nice(19)  # leave the CPU to a service on the same machine
-    from localidades_api.cli.database import report_as_object, run_import  # noqa: PLC0415  # see above
+    from localidades_api.cli.import_catalogue import print_report, report_as_object, run_import  # noqa: PLC0415  # see above
     from localidades_api.importer.source import is_address  # noqa: PLC0415  # see above
 
     if keep is not None and not is_address(source):
@@ -342,7 +315,7 @@ def match(  # noqa: PLR0913  # an option per column
         typer.Option(help=f"Columns of the matched place to add, separated by commas: {', '.join(MATCHED)}."),
     ] = ",".join(MATCHED_BY_DEFAULT),
     kind: Annotated[
-        Literal["localidad", "municipio", "estado"] | None,
+        PlaceKind | None,
         typer.Option(
             help="What each row is about; by default localidad, unless the table has no column for localities."
         ),
@@ -375,25 +348,15 @@ def match(  # noqa: PLR0913  # an option per column
 ) -> None:
     """Match each row of a file to a place, and write the place's key beside the row."""
     os.nice(19)  # leave the CPU to a service on the same machine
-    from localidades_api.cli.match import MatchJob  # noqa: PLC0415  # see above
+    from localidades_api.cli.match import MatchJob, read_fields  # noqa: PLC0415  # see above
 
     headers = {
         "nombre": nombre, "municipio": municipio, "cve_mun": cve_mun, "estado": estado, "latitud": latitud,
         "longitud": longitud, "cvegeo": cvegeo, "clave": clave,
     }  # fmt: skip
     columns = {role: header for role, header in headers.items() if header is not None}
-    job = MatchJob.create(
-        file,
-        output,
-        columns,
-        force=force,
-        sure=sure,
-        sheet=sheet,
-        header_row=header_row,
-        lang=lang,
-        fields=fields,
-        kind=kind,
-    )
+    job = MatchJob(file, output, columns, read_fields(fields), force, sure, sheet, header_row, lang, kind)
+    job.check()
     if catalogue:
         if url is not None or release is not None:
             raise typer.BadParameter("--catalogue reads files only: leave out --url and --release")
@@ -431,24 +394,12 @@ def export(
     run_export(folder, release, with_records=not no_records)
 
 
-@app.command(epilog=examples("localidades-api mcp", "localidades-api mcp --url https://example.org"))
-def mcp(
-    url: Annotated[str, typer.Option(help="Root address of the running service to query.")] = "http://127.0.0.1:8000",
-) -> None:
-    """Give an assistant tools to query a running service, over stdin and stdout (Model Context Protocol)."""
-    try:
-        from localidades_api.cli.mcp import serve_tools  # noqa: PLC0415  # needs an extra
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            "This command needs the extra `mcp`: run `pip install '.[mcp]'` in a clone."
-        ) from error
-    serve_tools(url)
+app.command(epilog=examples("localidades-api mcp", "localidades-api mcp --url https://example.org"))(mcp)
 
 
 @app.command(epilog=examples("localidades-api openapi > openapi.json", "localidades-api openapi | jq '.paths | keys'"))
 def openapi() -> None:
     """Print the OpenAPI document as JSON."""
     from localidades_api.app import create_app  # noqa: PLC0415  # see above
-    from localidades_api.settings import read_settings  # noqa: PLC0415  # see above
 
-    print_json(create_app(read_settings()).openapi(), indent=2)
+    print_json(create_app().openapi(), indent=2)

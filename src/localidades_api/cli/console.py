@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
@@ -16,10 +15,6 @@ from rich.text import Text
 from localidades_api.errors import OutputError, ReaderGoneError
 from localidades_api.observability.progress_display import console, redirect_to_devnull
 
-if TYPE_CHECKING:  # importing these takes longer than most commands
-    from localidades_api.importer.run import ImportReport
-
-_MAX_SHOWN_REJECTIONS = 20
 _PIPE_WIDTH = 200  # columns; without a terminal, rich would truncate tables at 80
 
 
@@ -80,34 +75,3 @@ def print_error(message: str) -> None:
     """Write an error message to stderr, on one line and with control characters escaped."""
     plain = "".join(char if char.isprintable() else repr(char)[1:-1] for char in " ".join(message.split()))
     console.print(Text.assemble(("error:", "red"), f" {plain}"))
-
-
-def print_report(report: "ImportReport", *, dry_run: bool = False) -> None:
-    """Print the result of an import, and the first rejected rows."""
-    comparison = report.comparison
-    verb = "would publish" if dry_run else "published"
-    lines = [
-        f"{verb} release {report.release} in {report.seconds:.1f} s: {report.localities:,} localities"
-        f" in {report.municipalities:,} municipios, {report.states} estados",
-    ]
-    if comparison.previous is not None:
-        lines.append(
-            f"compared with {comparison.previous}: {comparison.added:,} added, {comparison.removed:,} removed,"
-            f" {comparison.renamed:,} renamed, {comparison.relocated:,} relocated,"
-            f" {comparison.updated:,} updated"
-        )
-    if report.zeros_restored:
-        lines.append("the keys had lost their leading zeros, as in a spreadsheet; they were restored")
-    if report.losses:
-        lines.append(report.losses)
-    if report.demo_retired:
-        lines.append(
-            f"the demo {'would be' if dry_run else 'is'} retired because its places are invented; --keep-demo keeps it"
-        )
-    if report.kept:
-        lines.append(f"the downloaded file is kept as {report.kept}")
-    lines.append(f"{len(report.rejected):,} rows rejected, {report.withdrawn:,} withdrawn localities left out")
-    lines += [f"  {position}: {reason}" for position, reason in report.rejected[:_MAX_SHOWN_REJECTIONS]]
-    if len(report.rejected) > _MAX_SHOWN_REJECTIONS:
-        lines.append(f"  and {len(report.rejected) - _MAX_SHOWN_REJECTIONS:,} more")
-    console.print("\n".join(lines), markup=False)

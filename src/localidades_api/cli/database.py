@@ -1,27 +1,23 @@
-"""The work of commands on the database: migrations, imports, releases and roles."""
+"""The database of a command: opened, migrated, with its releases and roles."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from pydantic import SecretStr
 
-from localidades_api import __version__
-from localidades_api.catalogue.schemas import CHANGE_KINDS, Release
+from localidades_api.catalogue.schemas import Release
 from localidades_api.cli.console import print_text
+from localidades_api.database.embedded_postgres import provide_database
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.releases import get_release_snapshot
 from localidades_api.database.roles import grant_roles
-from localidades_api.embedded_postgres import provide_database
-from localidades_api.errors import ConfigurationError, LocalidadesError, UnavailableError
-from localidades_api.observability.progress_display import console, show_progress
+from localidades_api.errors import ConfigurationError, LocalidadesError
+from localidades_api.observability.progress_display import show_progress
 from localidades_api.settings import Settings, find_clone, read_settings
-
-if TYPE_CHECKING:
-    from localidades_api.importer.run import ImportReport
 
 _REQUEST_TIMEOUT = 10.0  # seconds, for the several statements of one request
 
@@ -70,7 +66,7 @@ def _migrate(
     from alembic.script.revision import ResolutionError  # noqa: PLC0415  # as above
     from alembic.util import CommandError  # noqa: PLC0415  # as above
 
-    from localidades_api.name_indexes.imports import ImportIndexer  # noqa: PLC0415  # as above
+    from localidades_api.caches.name_indexes.imports import ImportIndexer  # noqa: PLC0415  # as above
 
     migrations = (find_clone() or Path(__file__).parents[1]) / "migrations"
     located = settings.model_copy(update={"database_url": SecretStr(url), "seed": seed})
@@ -97,12 +93,13 @@ def on_database(work: Callable[[Database], Awaitable[_Result]], *, writes: bool)
     """Run `work` on the database and return its result; an embedded one is started for that time."""
     settings = read_settings()
     with ready_database(settings, seed=False) as url:
-        return asyncio.run(_on_database(url, settings, work, writes=writes))
+        return asyncio.run(on_database_at(url, settings, work, writes=writes))
 
 
-async def _on_database(
+async def on_database_at(
     url: str, settings: Settings, work: Callable[[Database], Awaitable[_Result]], *, writes: bool
 ) -> _Result:
+    """Run `work` on the database at an address, and return its result."""
     reading = partial(Database.for_reading, pool_size=1, timeout=settings.database_timeout)
     database = (Database.for_writing if writes else reading)(url)
     try:
@@ -111,114 +108,17 @@ async def _on_database(
         await database.dispose()
 
 
-def run_import(  # noqa: PLR0913  # an argument for each option of the command
-    source: str,
-    *,
-    release: str | None,
-    dry_run: bool,
-    allow_shrink: bool,
-    allow_renames: bool,
-    allow_broken_letters: bool,
-    keep_demo: bool,
-    reason: str | None,
-    sheet: str | None,
-    keep: Path | None,
-) -> "ImportReport":
-    """Import a catalogue, remove withdrawn releases, and show progress."""
-    from localidades_api.importer.kept_files import KeptFiles  # noqa: PLC0415  # not needed by other commands
-    from localidades_api.importer.run import import_catalogue  # noqa: PLC0415  # as above
-    from localidades_api.name_indexes.imports import ImportIndexer  # noqa: PLC0415  # as above
-    from localidades_api.releases.retire import finish_retirements  # noqa: PLC0415  # as above
+def run_retirement(retirement: Callable[..., Awaitable[list[str]]]) -> list[str]:
+    """Retire releases, show progress, and return the names of those that are removed."""
 
-    async def run(database: Database, indexer: ImportIndexer) -> "ImportReport":
-        with show_progress() as progress:
-            report = await import_catalogue(
-                database,
-                source,
-                progress,
-                release=release,
-                dry_run=dry_run,
-                allow_shrink=allow_shrink,
-                allow_renames=allow_renames,
-                allow_broken_letters=allow_broken_letters,
-                keep_demo=keep_demo,
-                reason=reason,
-                sheet=sheet,
-                keep=None if keep is None else KeptFiles(keep),
-                indexer=indexer,
-            )
-            if not dry_run:
-                with _published_despite_errors():
-                    await finish_retirements(database, progress, grace=_grace())
-            return report
-
-    settings = read_settings()
-    with ready_database(settings, seed=False) as url:
-        indexer = ImportIndexer(url, settings.cache_dir)
-        return asyncio.run(_on_database(url, settings, partial(run, indexer=indexer), writes=True))
-
-
-def report_as_object(report: "ImportReport", *, dry_run: bool) -> dict[str, object]:
-    """Return the whole report of an import, with every rejected row, as an object for JSON."""
-    comparison = report.comparison
-    changes = {name: getattr(comparison, name) for name in CHANGE_KINDS}
-    return {
-        "release": report.release,
-        "published": not dry_run,
-        "seconds": round(report.seconds, 3),
-        "totals": {
-            "estados": report.states,
-            "municipios": report.municipalities,
-            "localidades": report.localities,
-        },
-        "compared_with": comparison.previous,
-        "changes": None if comparison.previous is None else changes,
-        "zeros_restored": report.zeros_restored,
-        "losses": report.losses,
-        "demo_retired": report.demo_retired,
-        "kept": None if report.kept is None else str(report.kept),
-        "withdrawn": report.withdrawn,
-        "rejected": [{position.unit: position.number, "reason": reason} for position, reason in report.rejected],
-    }
-
-
-@contextmanager
-def _published_despite_errors() -> Iterator[None]:
-    """Report errors and interruptions after the publication, without failing the import."""
-    try:
-        yield
-    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # the next import or retirement finishes it
-        reason = str(error) if isinstance(error, LocalidadesError) else type(error).__name__
-        if isinstance(error, asyncio.CancelledError):
-            reason = "interrupted"
-        console.print(
-            f"The retired release is not removed yet; the next import or retirement removes it: {reason}", markup=False
-        )
-
-
-def run_retirement(name: str) -> list[str]:
-    """Retire a release, show progress, and return the names of the removed releases."""
-    from localidades_api.releases.retire import retire_release  # noqa: PLC0415  # as above
-
-    return _retire(partial(retire_release, name=name))
-
-
-def run_retirement_of_oldest(keep: int) -> list[str]:
-    """Retire all releases but the newest, show progress, and return the names of the removed releases."""
-    from localidades_api.releases.retire import retire_oldest  # noqa: PLC0415  # as above
-
-    return _retire(partial(retire_oldest, keep=keep))
-
-
-def _retire(retirement: Callable[..., Awaitable[list[str]]]) -> list[str]:
     async def run(database: Database) -> list[str]:
         with show_progress() as progress:
-            return await retirement(database, progress=progress, grace=_grace())
+            return await retirement(database, progress=progress, grace=retirement_grace())
 
     return on_database(run, writes=True)
 
 
-def _grace() -> float:
+def retirement_grace() -> float:
     """Return the seconds in which every process notices a retirement and finishes earlier requests."""
     return 2 * read_settings().release_poll + _REQUEST_TIMEOUT
 
@@ -242,28 +142,4 @@ def run_roles(*, reader: str, importer: str) -> str:
         "psql, which sends only their hashes and keeps them out of the history:\n"
         f"  \\password {reader}\n"
         f"  \\password {importer}"
-    )
-
-
-def print_where_to_look(url: str, settings: Settings, address: tuple[str, int]) -> None:
-    """Print the served release and the first addresses to visit."""
-    try:
-        _, current = asyncio.run(_on_database(url, settings, list_releases, writes=False))
-        shown = current.name if current else "none yet: load one with `localidades-api import`"
-        if current and current.is_demo:
-            shown = "demo: its municipios and localities are invented; load INEGI's file with `localidades-api import`"
-    except UnavailableError as error:
-        shown = f"unknown: {error}"
-    host = f"[{address[0]}]" if ":" in address[0] else address[0]
-    root = f"http://{host}:{address[1]}"
-    port = settings.management_port
-    probes = f"\n  probes   http://{host}:{port}/readyz" if port else ""
-    data = "" if settings.database_url else f"\n  data     {settings.data_dir.resolve()}\n  database {url}"
-    console.print(
-        f"localidades-api {__version__}\n"
-        f"  release  {shown}\n"
-        f"  list     {root}/api/census/localidades/\n"
-        f"  site     {root}/\n"
-        f"  docs     {root}/docs{probes}{data}",
-        markup=False,
     )

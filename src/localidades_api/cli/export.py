@@ -115,7 +115,7 @@ async def _export(
 ) -> ExportManifest:
     async with _running_app(url, settings) as app:
         services: Services = app.state.services
-        release = await services.release(name)
+        release = await services.releases.get(name)
         with (folder / _CHECKSUMS).open("w", encoding="utf-8") as checksums:
 
             def add_checksum(line: str) -> None:

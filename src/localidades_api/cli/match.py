@@ -15,14 +15,15 @@ from pathlib import Path
 from secrets import token_hex
 from shutil import copyfileobj, copymode
 from tempfile import TemporaryFile
-from typing import IO, NamedTuple, Self
+from typing import IO, NamedTuple
 
 import typer
 from pydantic import TypeAdapter, ValidationError
 
-from localidades_api.bulk.columns import in_language, match_columns
+from localidades_api.bulk.answer_columns import in_language, match_columns
+from localidades_api.bulk.answers import match_row
 from localidades_api.bulk.formats import XLSX, MediaType, reader
-from localidades_api.bulk.rows import ROLES, Answer, Row
+from localidades_api.bulk.input_rows import ROLES, Answer, Row
 from localidades_api.bulk.workbook_reader import XlsxReader
 from localidades_api.bulk.writers import writer
 from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
@@ -32,8 +33,9 @@ from localidades_api.catalogue.messages import describe_fault
 from localidades_api.cli.console import writing
 from localidades_api.errors import OutputError
 from localidades_api.files.archive import describe_file
+from localidades_api.html.languages.translators import LANGUAGES, Language
 from localidades_api.importer.source import interruptible
-from localidades_api.languages.translators import LANGUAGES, Language
+from localidades_api.names.index import NameIndex
 from localidades_api.names.weights import SURE
 from localidades_api.observability.progress import Counting, Step, StepProgress
 from localidades_api.observability.progress_display import console
@@ -61,44 +63,32 @@ AnswerRows = Callable[[Sequence[Row]], Sequence[Answer]]
 
 @dataclass(frozen=True, slots=True)
 class MatchJob:
-    """The options of a run. `source` and `output` are paths, or `-`; `columns` has the headers of columns by role.
+    """The options of the command `match`: paths, or `-`, and the headers of `columns` by role.
 
     `fields` are the columns of the matched place to return.
     """
 
     source: str
-    output: str
+    chosen_output: str | None
     columns: Mapping[str, str]
+    fields: Sequence[str] = MATCHED_BY_DEFAULT
     force: bool = False
     sure: float = SURE
     sheet: str | None = None
     header_row: int | None = None
     lang: Language = LANGUAGES[0]
     kind: PlaceKind | None = None
-    fields: Sequence[str] = MATCHED_BY_DEFAULT
 
-    @classmethod
-    def create(  # noqa: PLR0913  # an argument per option
-        cls,
-        source: str,
-        output: str | None,
-        columns: Mapping[str, str],
-        *,
-        force: bool,
-        sure: float,
-        sheet: str | None = None,
-        header_row: int | None = None,
-        lang: Language = LANGUAGES[0],
-        kind: PlaceKind | None = None,
-        fields: str = ",".join(MATCHED_BY_DEFAULT),
-    ) -> Self:
-        """Return a job; raise typer.BadParameter for options that would fail, or replace a file, at the end."""
-        _check_source(source)
-        chosen, to = _read_fields(fields), output or _default_output(source)
-        job = cls(source, to, columns, force, sure, sheet, header_row, lang, kind, chosen)
-        if job.output != _STDIO:
-            _check_output(job, Path(job.output))
-        return job
+    def check(self) -> None:
+        """Raise typer.BadParameter for paths that would fail, or replace a file, at the end."""
+        _check_source(self.source)
+        if self.output != _STDIO:
+            _check_output(self, Path(self.output))
+
+    @property
+    def output(self) -> str:
+        """The path of the output, by default named after the source."""
+        return self.chosen_output or _default_output(self.source)
 
     @property
     def media_type(self) -> MediaType:
@@ -127,7 +117,7 @@ def _default_output(source: str) -> str:
     return str(path.with_name(f"{path.stem}.matched{suffix}"))
 
 
-def _read_fields(fields: str) -> list[str]:
+def read_fields(fields: str) -> list[str]:
     """Return the columns that an option names; raise typer.BadParameter for an unknown one."""
     try:
         return split_fields(_FIELDS.validate_python(fields))
@@ -276,7 +266,12 @@ def _open_source(source: str) -> Iterator[IO[bytes]]:
         yield file
 
 
-def match_and_report(job: MatchJob, answer: AnswerRows, batch_size: int, progress: StepProgress) -> None:
+def answer_from(index: NameIndex, job: MatchJob) -> AnswerRows:
+    """Return a function that answers rows from an index of names."""
+    return lambda rows: [match_row(row, index, job.sure, job.fields) for row in rows]
+
+
+def match_and_report(job: MatchJob, answer: AnswerRows, progress: StepProgress, batch_size: int = BATCH_SIZE) -> None:
     """Match the rows of a file, and print a summary."""
     progress.begin(MatchStep.MATCH)
     began = time.perf_counter()

@@ -2,9 +2,7 @@
 
 from collections.abc import Sequence
 
-from localidades_api.bulk.answers import match_row
-from localidades_api.bulk.rows import Answer, Row
-from localidades_api.cli.match import BATCH_SIZE, MatchJob, MatchStep, match_and_report
+from localidades_api.cli.match import MatchJob, MatchStep, answer_from, match_and_report
 from localidades_api.observability.progress_display import show_progress
 from localidades_api.offline import Catalogue
 
@@ -14,8 +12,4 @@ def run_offline_match(job: MatchJob, sources: Sequence[str]) -> None:
     with show_progress() as progress:
         progress.begin(MatchStep.OPEN)
         with Catalogue.open(*sources, progress=progress) as catalogue:
-
-            def answer(rows: Sequence[Row]) -> list[Answer]:
-                return [match_row(row, catalogue.names, job.sure, job.fields) for row in rows]
-
-            match_and_report(job, answer, BATCH_SIZE, progress)
+            match_and_report(job, answer_from(catalogue.names, job), progress)

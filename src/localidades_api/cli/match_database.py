@@ -1,15 +1,13 @@
 """Matches the rows of a file with the names in the database that `serve` uses."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from localidades_api.bulk.answers import match_row
-from localidades_api.bulk.rows import Answer, Row
+from localidades_api.caches.name_indexes.open_indexes import NameIndexes
 from localidades_api.cli.database import ready_database
-from localidades_api.cli.match import BATCH_SIZE, MatchJob, MatchStep, match_and_report
+from localidades_api.cli.match import MatchJob, MatchStep, answer_from, match_and_report
 from localidades_api.database.pool import Database
-from localidades_api.name_indexes.open_indexes import NameIndexes
 from localidades_api.names.index import NameIndex
 from localidades_api.observability.progress_display import show_progress
 from localidades_api.releases.tracker import ReleaseTracker
@@ -26,10 +24,7 @@ def run_match(job: MatchJob, release: str | None) -> None:
             progress.begin(MatchStep.OPEN)
             async with _open_index(database, release) as index:
                 # This blocks the event loop, where nothing else runs: the index has everything that rows need.
-                def answer(rows: Sequence[Row]) -> list[Answer]:
-                    return [match_row(row, index, job.sure, job.fields) for row in rows]
-
-                match_and_report(job, answer, BATCH_SIZE, progress)
+                match_and_report(job, answer_from(index, job), progress)
 
     with ready_database(read_settings()) as url:
         asyncio.run(run(url))

@@ -12,15 +12,14 @@ from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
 from localidades_api.bulk.answers import describe_problem, with_note
-from localidades_api.bulk.rows import Answer, Row
+from localidades_api.bulk.input_rows import Answer, Row
 from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
-from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.catalogue.schemas import Match
 from localidades_api.cli.match import MatchJob, match_and_report
-from localidades_api.cli.service import Service
 from localidades_api.client import BUSY, Backoff
 from localidades_api.errors import ServiceError
 from localidades_api.http.paths import MATCH
+from localidades_api.http.service import Service
 from localidades_api.names.weights import SURE
 from localidades_api.observability.progress_display import console, show_progress
 
@@ -32,9 +31,8 @@ _MAX_ANSWER_BYTES = 16 * 1024  # for a row; five candidates and their faults tak
 
 def run_remote_match(job: MatchJob, url: str, release: str | None) -> None:
     """Match the rows of a file by asking a running service."""
-    remote = RemoteMatcher(Service.parse(url, release), job.sure, job.kind, job.fields)
-    with show_progress() as progress, remote as service:
-        match_and_report(job, service.answer, _BATCH_SIZE, progress)
+    with show_progress() as progress, RemoteMatcher(Service.parse(url, release), job) as service:
+        match_and_report(job, service.answer, progress, _BATCH_SIZE)
 
 
 class _BusyError(Exception):
@@ -48,19 +46,13 @@ class _BusyError(Exception):
 class RemoteMatcher:
     """Sends the matched columns of rows, and no others, to a service; keeps to the release of its first response."""
 
-    def __init__(
-        self,
-        service: Service,
-        sure: float,
-        kind: PlaceKind | None = None,
-        fields: Sequence[str] = MATCHED_BY_DEFAULT,
-    ) -> None:
+    def __init__(self, service: Service, job: MatchJob) -> None:
         self._service = service
-        self._fields = fields
+        self._fields = job.fields
         options = {
-            "sure": None if sure == SURE else f"{sure:g}",
-            "kind": kind,
-            "fields": None if list(fields) == list(MATCHED_BY_DEFAULT) else ",".join(fields),
+            "sure": None if job.sure == SURE else f"{job.sure:g}",
+            "kind": job.kind,
+            "fields": None if list(job.fields) == list(MATCHED_BY_DEFAULT) else ",".join(job.fields),
         }
         self._options = {name: value for name, value in options.items() if value is not None}
         self._client = service.connect(_TIMEOUT)

@@ -159,12 +159,13 @@ def retire(
     ] = None,
 ) -> None:
     """Remove old releases for good while the service reads the others, and finish any interrupted retirement."""
-    from localidades_api.cli.database import run_retirement, run_retirement_of_oldest  # noqa: PLC0415  # see `cli`
+    from localidades_api.cli.database import run_retirement  # noqa: PLC0415  # see `cli`
+    from localidades_api.releases.retire import retire_oldest, retire_release  # noqa: PLC0415  # see `cli`
 
     if name is not None and keep is None:
-        retired = run_retirement(name)
+        retired = run_retirement(partial(retire_release, name=name))
     elif name is None and keep is not None:
-        retired = run_retirement_of_oldest(keep)
+        retired = run_retirement(partial(retire_oldest, keep=keep))
     else:
         raise typer.BadParameter("give either the name of a release or --keep")
     for gone in retired:

@@ -17,9 +17,9 @@ import httpx
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from localidades_api.catalogue.messages import describe_fault, describe_place
-from localidades_api.cli.service import Service
 from localidades_api.errors import ServiceError
 from localidades_api.http.paths import LOCALIDADES, MANIFEST
+from localidades_api.http.service import Service
 from localidades_api.importer.demo.generate import DEMO_LOCALITIES, generate_demo
 from localidades_api.importer.extract import open_table, read_table, watch_reading
 from localidades_api.importer.source import Source, open_source

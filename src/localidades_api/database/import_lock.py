@@ -10,25 +10,43 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.database.failures import LOCK_NOT_AVAILABLE, sqlstate_of
+from localidades_api.database.sessions import set_locally
 from localidades_api.errors import ConfigurationError, ImportRunningError
 
-# Arbitrary numbers that nothing else in the database may use; migrations lock the one between (`migrations/env.py`).
+# Arbitrary numbers that nothing else in the database may use.
 IMPORT_LOCK = 6_088_304_400
+MIGRATION_LOCK = IMPORT_LOCK + 1
 POINTER_LOCK = IMPORT_LOCK + 2
+
+_LIMITS = {
+    "statement_timeout": "15min",
+    "lock_timeout": "10s",
+    "idle_in_transaction_session_timeout": "15min",
+    # Leave the other processors for requests.
+    "max_parallel_maintenance_workers": "0",
+    "max_parallel_workers_per_gather": "0",
+    # The server notices within a second that an importer was killed, and releases its locks.
+    "client_connection_check_interval": "1s",
+}
+
+
+async def lock_imports(connection: AsyncConnection) -> None:
+    """Take the import lock for this transaction; raise ImportRunningError if it is held."""
+    if not await connection.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": IMPORT_LOCK}):
+        raise ImportRunningError
 
 
 async def begin_import(connection: AsyncConnection) -> None:
     """Take both locks for this transaction; raise ImportRunningError if another import holds them."""
-    await _set_limits(connection)
-    if not await connection.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": IMPORT_LOCK}):
-        raise ImportRunningError
+    await connection.execute(set_locally(_LIMITS))
+    await lock_imports(connection)
     await _lock_pointer(connection)
     await _require_tables(connection)
 
 
 async def begin_publication(connection: AsyncConnection) -> None:
     """Take the lock of the pointer for this transaction; raise ImportRunningError if an import holds it."""
-    await _set_limits(connection)
+    await connection.execute(set_locally(_LIMITS))
     await connection.execute(text("SET LOCAL lock_timeout = '1s'"))  # only an import holds it for longer
     try:
         await _lock_pointer(connection)
@@ -41,17 +59,6 @@ async def begin_publication(connection: AsyncConnection) -> None:
 
 async def _lock_pointer(connection: AsyncConnection) -> None:
     await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": POINTER_LOCK})
-
-
-async def _set_limits(connection: AsyncConnection) -> None:
-    await connection.execute(text("SET LOCAL statement_timeout = '15min'"))
-    await connection.execute(text("SET LOCAL lock_timeout = '10s'"))
-    await connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = '15min'"))
-    # Leave the other processors for requests.
-    await connection.execute(text("SET LOCAL max_parallel_maintenance_workers = 0"))
-    await connection.execute(text("SET LOCAL max_parallel_workers_per_gather = 0"))
-    # The server notices within a second that an importer was killed, and releases its locks.
-    await connection.execute(text("SET LOCAL client_connection_check_interval = '1s'"))
 
 
 async def _require_tables(connection: AsyncConnection) -> None:

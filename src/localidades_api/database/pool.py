@@ -151,7 +151,7 @@ class Database:
 
         The server may lack the newest release; use `fetch_from` to read a release.
         """
-        return await self._fetch((), statement, parameters)
+        return await self.fetch_from((), statement, parameters)
 
     async def fetch_from(
         self,
@@ -163,18 +163,11 @@ class Database:
 
         A server that lags, or that was promoted without the last publication, would return no rows, which looks like a
         right answer. Raises DatabaseUnavailableError if no server has the releases.
-        """
-        wanted = (release,) if isinstance(release, Release) else release
-        return await self._fetch(wanted, statement, parameters)
-
-    async def _fetch(
-        self, wanted: Sequence[Release], statement: Executable, parameters: Mapping[str, Any] | None
-    ) -> Sequence[Row[Any]]:
-        """Run a SELECT within the deadline, with retries.
 
         A pooled connection may have died since it was last used. A ping before each use would double the round trips
         of every request, so a SELECT that meets a dead connection is run again on a new one.
         """
+        wanted = (release,) if isinstance(release, Release) else release
         try:
             async with asyncio.timeout(self.timeout - already_waited.get()):
                 for _ in range(_MAX_ATTEMPTS - 1):

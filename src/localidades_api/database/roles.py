@@ -9,11 +9,11 @@ import re
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from localidades_api.database.import_lock import IMPORT_LOCK
+from localidades_api.database.import_lock import lock_imports
 from localidades_api.database.models import VERSION_TABLE, metadata, pending_seed
 from localidades_api.database.pool import Database
 from localidades_api.database.sessions import session_settings
-from localidades_api.errors import ImportRunningError, RoleError
+from localidades_api.errors import RoleError
 
 _NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")
 _TABLES = [*metadata.tables, VERSION_TABLE]
@@ -38,8 +38,7 @@ async def grant_roles(database: Database, *, reader: str, importer: str, deadlin
     async with database.connect() as connection:
         # While ALTER TABLE ... OWNER waits for its lock, readers queue behind it.
         await connection.execute(text("SET LOCAL lock_timeout = '500ms'"))
-        if not await connection.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": IMPORT_LOCK}):
-            raise ImportRunningError
+        await lock_imports(connection)
         for name in (reader, importer):
             await _make_role(connection, name)
         names = await connection.execute(text("SELECT quote_ident(current_database()), quote_ident(current_schema())"))

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -39,6 +39,11 @@ def session_settings(timeout: float) -> dict[str, str]:
 def transaction_settings(timeout: float) -> Select[Any]:
     """Return a statement that gives its transaction the settings of a session, without cached plans."""
     settings = {**session_settings(timeout), "transaction_read_only": "on", "plan_cache_mode": "force_custom_plan"}
+    return set_locally(settings)
+
+
+def set_locally(settings: Mapping[str, str]) -> Select[Any]:
+    """Return a statement that gives its transaction these settings."""
     return select(*(func.set_config(name, value, True) for name, value in settings.items()))  # noqa: FBT003  # is_local
 
 

@@ -19,7 +19,7 @@ from localidades_api.downloads.chunks import rows_of
 from localidades_api.errors import UnavailableError
 
 _PART = 256 * 1024  # bytes of the file to send at a time
-_TYPES = {"integer": "INTEGER", "number": "DOUBLE", "text": "TEXT", "key": "TEXT"}
+_TYPES = {"integer": "INTEGER", "number": "DOUBLE", "text": "TEXT", "key": "TEXT", "boolean": "BOOLEAN"}
 _POINT = struct.Struct("<2sBBiBIdd")  # the header, without an envelope, then WKB
 _SCHEMA = """
     PRAGMA application_id = 0x47504B47  /* GPKG */;

@@ -15,7 +15,7 @@ from localidades_api.database.pool import Database
 from localidades_api.downloads.chunks import rows_of
 from localidades_api.http.sink import Sink
 
-_TYPES = {"integer": pa.int32(), "number": pa.float64(), "text": pa.string(), "key": pa.string()}
+_TYPES = {"integer": pa.int32(), "number": pa.float64(), "text": pa.string(), "key": pa.string(), "boolean": pa.bool_()}
 _SCHEMA = pa.schema([*((name, _TYPES[column.kind]) for name, column in COLUMNS.items()), ("geometry", pa.binary())])
 _WKB = struct.Struct("<BIdd")  # little-endian, the type (a point), longitude, latitude
 _Point = tuple[float, float]

@@ -100,39 +100,54 @@ class Workbook:
         """List the sheets; raise KeyError if there is none."""
         self.archive = archive
         self._members = {_canonical(member.filename): member.filename for member in archive.infolist()}
-        part = next(
-            (one.part for one in self._relations("").values() if one.kind.endswith("/officeDocument")), _WORKBOOK
-        )
-        index = _IndexParser()
-        self.member = self._member(part)
-        self._read_index(part, index)
-        relations = self._relations(part)
+        books = (one.part for one in self._relations("").values() if one.kind.endswith("/officeDocument"))
+        part = next(books, _WORKBOOK)
+        self.member = self._members[_canonical(part)]
+        self._relations_of_book = self._relations(part)
+        self._is_1904 = False
+        listed: list[Mapping[str, str]] = []
+        for name, attributes in filter(None, _elements(archive, self.member, _MAX_INDEX)):
+            if name == "sheet":
+                listed.append(attributes)
+            elif name == "workbookPr":
+                self._is_1904 = attributes.get("date1904") in {"1", "true"}
         # Each part is read once, however often it is listed: no real workbook has two sheets in one part.
         sheets: dict[str, Sheet] = {}
-        for number, (name, state, id_) in enumerate(index.sheets):
-            relation = relations.get(id_)
-            if relation and relation.kind.endswith("/worksheet") and _canonical(relation.part) in self._members:
-                member = self._member(relation.part)
-                sheets.setdefault(member, Sheet(name, number, state == "visible", member))
+        for number, sheet in enumerate(listed):
+            relation = self._relations_of_book.get(sheet.get("id", ""))
+            if relation and relation.kind.endswith("/worksheet") and (member := self._find(relation)):
+                is_visible = sheet.get("state", "visible") == "visible"
+                sheets.setdefault(member, Sheet(sheet.get("name", ""), number, is_visible, member))
         self.sheets = list(sheets.values())
         if not self.sheets:
             raise KeyError(part)
-        self._relations_of_book = relations
-        self._parts = {self.member: part} | {
-            self._members[name]: one.part
-            for one in relations.values()
-            if (name := _canonical(one.part)) in self._members
-        }
-        self._is_1904 = index.is_1904
+        parts = ((self._find(one), one.part) for one in self._relations_of_book.values())
+        self._parts = {self.member: part, **{member: named for member, named in parts if member}}
         self._texts: list[str] = []
-        self._formats: list[str] = []
+        self._formats: list[str] = []  # of each style of cells: what its numbers are, as `_kind_of_format` says
 
     def load(self) -> Iterator[None]:
         """Read the texts and the formats of numbers that cells refer to, with pauses."""
-        if member := self._find("/sharedStrings"):
+        if member := self._find_first("/sharedStrings"):
             yield from _feed(self.archive, member, _TextsParser(self._texts))
-        if member := self._find("/styles"):
-            yield from _feed(self.archive, member, _StylesParser(self._formats), _MAX_STYLES)
+        if member := self._find_first("/styles"):
+            yield from self._load_formats(member)
+
+    def _load_formats(self, member: str) -> Iterator[None]:
+        codes: dict[str, str] = {}
+        is_of_cells = False
+        for element in _elements(self.archive, member, _MAX_STYLES):
+            if element is None:
+                yield
+                continue
+            name, attributes = element
+            if name == "numFmt":
+                codes[attributes.get("numFmtId", "")] = _kind_of_format(attributes.get("formatCode", ""))
+            elif name.endswith("Xfs"):
+                is_of_cells = name == "cellXfs"
+            elif name == "xf" and is_of_cells:
+                number = attributes.get("numFmtId", "0")
+                self._formats.append(codes.get(number) or _NUMBERED_FORMATS.get(int(number), ""))
 
     def rows(self, sheet: Sheet, edge: int = MAX_COLUMNS, take: TakeRange | None = None) -> Iterator[SheetRow | None]:
         """Yield the rows that have a value, and None as a pause; give `take` the ranges below them."""
@@ -145,7 +160,7 @@ class Workbook:
     def tables(self, sheet: Sheet) -> dict[str, Range]:
         """Return the ranges of a sheet's tables by the members that describe them."""
         relations = self._relations(sheet.member).values()
-        members = {self._members.get(_canonical(one.part)) for one in relations if one.kind.endswith("/table")}
+        members = {self._find(one) for one in relations if one.kind.endswith("/table")}
         tables: dict[str, Range] = {}
         for member in filter(None, members):
             with self.archive.open(member) as file:
@@ -170,27 +185,32 @@ class Workbook:
             return _date(value + _DAYS_TO_1904 * self._is_1904, kind)
         return str(int(value)) if value.is_integer() else f"{value:.15g}"
 
-    def _find(self, kind: str) -> str | None:
+    def _find(self, relation: "_Relation") -> str | None:
+        """Return the member that a relation leads to; programs write its name in other letters, or with backslashes."""
+        return self._members.get(_canonical(relation.part))
+
+    def _find_first(self, kind: str) -> str | None:
         """Return the member that the workbook relates to with the first relation of a kind; None if there is none."""
-        part = next((one.part for one in self._relations_of_book.values() if one.kind.endswith(kind)), "")
-        return self._members.get(_canonical(part))
+        return next((self._find(one) for one in self._relations_of_book.values() if one.kind.endswith(kind)), None)
 
     def _relations(self, part: str) -> "dict[str, _Relation]":
         """Return the relations of a part by their id; those within the workbook."""
         folder, name = posixpath.split(part)
-        index = _RelationsParser(folder)
-        member = posixpath.join(folder, "_rels", f"{name}.rels")
-        if _canonical(member) in self._members:
-            self._read_index(member, index)
-        return index.relations
+        member = self._members.get(_canonical(posixpath.join(folder, "_rels", f"{name}.rels")))
+        relations: dict[str, _Relation] = {}
+        for element, attributes in filter(None, _elements(self.archive, member, _MAX_INDEX) if member else ()):
+            if element == "Relationship" and attributes.get("TargetMode") != "External":
+                target = posixpath.join("/", folder, attributes.get("Target", ""))
+                relation = _Relation(attributes.get("Type", ""), posixpath.normpath(target).lstrip("/"))
+                relations[attributes.get("Id", "")] = relation
+        return relations
 
-    def _read_index(self, part: str, parser: "_Parser") -> None:
-        for _ in _feed(self.archive, self._member(part), parser, _MAX_INDEX):
-            pass
 
-    def _member(self, part: str) -> str:
-        """Return the name of a part in the zip, where programs write it in other letters or with backslashes."""
-        return self._members[_canonical(part)]
+class _Relation(NamedTuple):
+    """A relation of a part to another one of the workbook."""
+
+    kind: str  # a URI
+    part: str
 
 
 def is_workbook(archive: ZipFile) -> bool:
@@ -277,8 +297,23 @@ def _feed(archive: ZipFile, member: str, parser: "_Parser", limit: int | None = 
     yield
 
 
+def _elements(archive: ZipFile, member: str, limit: int) -> "Iterator[_Element | None]":
+    """Yield the elements of a part in the order of their starts, and None as a pause; raises as `_feed` does."""
+    parser = _Parser()
+    for _ in _feed(archive, member, parser, limit):
+        yield from parser.started
+        parser.started.clear()
+        yield None
+
+
+_Element = tuple[str, Mapping[str, str]]  # name and attributes, without prefixes
+
+
 class _Parser:
-    """Calls `start` and `end` with the names of elements, and bounds how deep they are nested."""
+    """Calls `start` and `end` with the names of elements, and bounds how deep they are nested.
+
+    Without a `start` of its own, it keeps the elements in `started`.
+    """
 
     def __init__(self) -> None:
         self.expat = expat.ParserCreate("UTF-8")
@@ -290,6 +325,7 @@ class _Parser:
         self.expat.StartElementHandler = self._start
         self.expat.EndElementHandler = self._end
         self._depth = 0
+        self.started: list[_Element] = []
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._depth += 1
@@ -303,6 +339,7 @@ class _Parser:
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         """Read the start of an element; names have no prefix."""
+        self.started.append((name, attributes))
 
     def end(self, name: str) -> None:
         """Read the end of an element."""
@@ -317,67 +354,6 @@ def _refuse_doctype(*_: object) -> NoReturn:
 
 def _refuse_depth() -> NoReturn:
     raise ValueError("a workbook has no elements nested so deep")
-
-
-class _IndexParser(_Parser):
-    """Reads the names of the sheets, and which calendar dates are counted by."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.sheets: list[tuple[str, str, str]] = []  # name, state and relation
-        self.is_1904 = False
-
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        if name == "sheet":
-            self.sheets.append(
-                (attributes.get("name", ""), attributes.get("state", "visible"), attributes.get("id", ""))
-            )
-        elif name == "workbookPr":
-            self.is_1904 = attributes.get("date1904") in {"1", "true"}
-
-
-class _Relation(NamedTuple):
-    """A relation of a part to another one of the workbook."""
-
-    kind: str  # a URI
-    part: str
-
-
-class _RelationsParser(_Parser):
-    """Reads the relations of a part by their id, without those to other files."""
-
-    def __init__(self, folder: str) -> None:
-        super().__init__()
-        self._folder = folder
-        self.relations: dict[str, _Relation] = {}
-
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        if name == "Relationship" and attributes.get("TargetMode") != "External":
-            target = posixpath.normpath(posixpath.join("/", self._folder, attributes.get("Target", ""))).lstrip("/")
-            self.relations[attributes.get("Id", "")] = _Relation(attributes.get("Type", ""), target)
-
-
-class _StylesParser(_Parser):
-    """Reads for each format of cells whether a number is a `date`, a `time`, both (`date time`), or neither."""
-
-    def __init__(self, formats: list[str]) -> None:
-        super().__init__()
-        self._formats = formats
-        self._codes: dict[str, str] = {}
-        self._is_of_cells = False
-
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        if name == "numFmt":
-            self._codes[attributes.get("numFmtId", "")] = _kind_of_format(attributes.get("formatCode", ""))
-        elif name == "cellXfs":
-            self._is_of_cells = True
-        elif name == "xf" and self._is_of_cells:
-            number = attributes.get("numFmtId", "0")
-            self._formats.append(self._codes.get(number) or _NUMBERED_FORMATS.get(int(number), ""))
-
-    def end(self, name: str) -> None:
-        if name == "cellXfs":
-            self._is_of_cells = False
 
 
 # ECMA-376 part 1, 18.8.30

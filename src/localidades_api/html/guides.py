@@ -13,8 +13,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup
 
+from localidades_api.html.languages.translators import LANGUAGES, Language
 from localidades_api.http.paths import HELP, PICTURES
-from localidades_api.languages.translators import LANGUAGES, Language
 from localidades_api.settings import find_clone
 
 GUIDES = ("add-keys", "data", "openrefine")  # in the order of the page /help

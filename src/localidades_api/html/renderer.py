@@ -4,19 +4,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlencode
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pydantic_core import to_json
 from starlette.datastructures import Headers
 
 from localidades_api import __version__
 from localidades_api.catalogue.attribution import REARRANGED, cite
 from localidades_api.catalogue.schemas import Release
+from localidades_api.html.languages.translators import Language, lenient_translator, translator
 from localidades_api.html.word_diff import word_diff
 from localidades_api.http.negotiation import accept_header, choose_media_type
-from localidades_api.languages.translators import Language, lenient_translator, translator
 
 Format = Literal["json", "api"]
 
@@ -25,8 +26,10 @@ _MIN_JSON_BYTES = 2_000  # with less room than this, a page is rendered without 
 _BODY = "\0"  # placeholder for the JSON; no content can contain a NUL
 _CUT = "\n…".encode()
 
+_HERE = Path(__file__).parent
+
 _templates = Environment(
-    loader=PackageLoader("localidades_api.html"),
+    loader=FileSystemLoader([_HERE / "templates", _HERE.parent / "extensions"]),
     autoescape=True,
     undefined=StrictUndefined,
     trim_blocks=True,

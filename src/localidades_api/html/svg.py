@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
+from localidades_api.catalogue.degrees import METRES_A_DEGREE
 from localidades_api.catalogue.mercator import MEXICO, MEXICO_BOX, Frame, runs
 from localidades_api.catalogue.schemas import CHANGE_KINDS
 from localidades_api.database.queries.releases import ChangeCounts
@@ -16,7 +17,6 @@ STATES = Frame.around(MEXICO_BOX, 130)  # a cell is a quarter of a degree
 _SHADES = 5
 _BLOCK = 2  # cells along a side of the square of a dot of the backdrop
 _DENSITIES = {1: 0.45, 16: 0.68, 60: 0.92}  # the diameter of its dot by the least number of places in it
-_METRES_A_DEGREE = 111_195.0
 _MIN_DISTANCE = 1e-9  # degrees; places nearer than that are at the same point
 _LETTER, _LINE = 4.0, 6.6  # width of a letter and height of a line on a drawing of the country
 _LARGE_LETTER, _LARGE_LINE = 7.0, 12.8  # the same on a telephone
@@ -94,9 +94,9 @@ def draw_map(here: Mapping[str, Any], nearby: Sequence[Mapping[str, Any]]) -> Ma
     reach = 2 * max(farthest, default=0.0)  # degrees per SVG unit
     if reach < _MIN_DISTANCE:
         reach = 0.01 / width
-    length = _round_length(reach * _METRES_A_DEGREE * width / 4)
+    length = _round_length(reach * METRES_A_DEGREE * width / 4)
     scale_label = f"{length / 1000:g} km" if length >= 1000 else f"{length:g} m"  # noqa: PLR2004  # metres in a kilometre
-    scale_width = round(length / _METRES_A_DEGREE / reach)
+    scale_width = round(length / METRES_A_DEGREE / reach)
     middle = Dot(width // 2, height // 2, _HERE)
     dots = [
         Dot(round(middle.x + east / reach), round(middle.y - north / reach), _radius(place["poblacion"]))

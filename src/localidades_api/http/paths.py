@@ -11,13 +11,10 @@ LOCALIDADES = f"{PREFIX}/localidades/"
 MATCH = f"{LOCALIDADES}match/"
 MANIFEST = f"{PREFIX}/manifest.json"  # of an export
 NEAREST = f"{LOCALIDADES}nearest/"
-RECONCILE = f"{PREFIX}/reconcile/"
-WSCATGEO = "/wscatgeo/"
 MATCH_PAGE = "/match"  # below the service's root, as the next
 MAP_PAGE = "/map"
 HELP = "/help"
 PICTURES = f"{HELP}/pictures"  # of the guides
-OGC = "/ogc"
 STATIC = "/static"
 
 

@@ -169,5 +169,5 @@ def reader_of(column: LocalityColumn) -> Callable[[str], object]:
             return Memo(partial(read_count, column=column.header)).__getitem__
         case "ambito":
             return Memo(read_ambito).__getitem__
-        case "text" | "key":
+        case _:
             return Memo(read_text).__getitem__

@@ -8,11 +8,11 @@ import time
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from localidades_api.caches.name_indexes.imports import ImportIndexer
 from localidades_api.catalogue.keys import RELEASE_NAME
 from localidades_api.catalogue.schemas import DEMO_RELEASE
 from localidades_api.database.import_lock import begin_import
@@ -35,8 +35,7 @@ from localidades_api.importer.kept_files import KeptFiles
 from localidades_api.importer.load import load_release, publish, vacuum
 from localidades_api.importer.source import Source, interruptible, open_source, suggest_release_name
 from localidades_api.importer.transform import CatalogueRecords, Rejected, transform, without_garbage_collection
-from localidades_api.name_indexes.imports import ImportIndexer
-from localidades_api.name_indexes.places import Areas
+from localidades_api.names.history import Areas
 from localidades_api.observability.progress import ImportProgress, ImportStep
 from localidades_api.releases.comparison import Comparison, compare_with_current, complete_comparisons
 from localidades_api.releases.retire import withdraw_demo
@@ -60,33 +59,6 @@ class ImportReport:
     losses: str | None  # a message if much of the previous release or of the country is missing
     kept: Path | None  # where the downloaded file is
     seconds: float
-
-    @classmethod
-    def of(
-        cls,
-        release: str,
-        catalogue: CatalogueRecords,
-        comparison: Comparison,
-        *,
-        demo_retired: bool,
-        kept: Path | None,
-        seconds: float,
-    ) -> Self:
-        """Count what was imported."""
-        return cls(
-            release=release,
-            states=len(catalogue.states),
-            municipalities=len(catalogue.municipalities),
-            localities=len(catalogue.localities),
-            withdrawn=catalogue.withdrawn,
-            rejected=catalogue.rejected,
-            comparison=comparison,
-            demo_retired=demo_retired,
-            zeros_restored=catalogue.zeros_restored,
-            losses=describe_losses(comparison, catalogue),
-            kept=kept,
-            seconds=seconds,
-        )
 
 
 async def import_catalogue(  # noqa: PLR0913  # an argument for each option of the command
@@ -151,7 +123,20 @@ async def import_catalogue(  # noqa: PLR0913  # an argument for each option of t
                 keep.keep(file, error.release)
             raise
         kept = None if keep is None else keep.keep(file, name)
-    return ImportReport.of(name, catalogue, comparison, demo_retired=demo_retired, kept=kept, seconds=seconds)
+    return ImportReport(
+        release=name,
+        states=len(catalogue.states),
+        municipalities=len(catalogue.municipalities),
+        localities=len(catalogue.localities),
+        withdrawn=catalogue.withdrawn,
+        rejected=catalogue.rejected,
+        comparison=comparison,
+        demo_retired=demo_retired,
+        zeros_restored=catalogue.zeros_restored,
+        losses=describe_losses(comparison, catalogue),
+        kept=kept,
+        seconds=seconds,
+    )
 
 
 async def _finish(connection: AsyncConnection, release_id: int, name: str, progress: ImportProgress) -> None:

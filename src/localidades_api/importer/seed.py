@@ -2,9 +2,9 @@
 
 from sqlalchemy import text
 
+from localidades_api.caches.name_indexes.imports import ImportIndexer
 from localidades_api.database.pool import Database
 from localidades_api.importer.run import ImportReport, import_catalogue
-from localidades_api.name_indexes.imports import ImportIndexer
 from localidades_api.observability.progress import ImportProgress
 
 UNNAMED = "seed"  # the release of a file without a date in its name

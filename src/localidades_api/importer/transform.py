@@ -94,7 +94,7 @@ def transform(table: CatalogueText, advance: Callable[[int], None]) -> Catalogue
     reader = _LineReader(table, catalogue)
     lines, line, number = iter(table.lines), "\n", 1
     while batch := list(islice(lines, _BATCH)):
-        reader.read(batch, number + 1)
+        reader.read(split_lines(batch, table.layout.separator), number + 1)
         line, number = batch[-1], number + len(batch)
         if (number - 1) % _CHUNK == 0:
             advance(_CHUNK)
@@ -163,12 +163,11 @@ class _LineReader:
         """Whether the keys had lost their leading zeros."""
         return any(column.has_lost for column in (self._states, self._municipalities, self._claves))
 
-    def read(self, lines: Sequence[str], number: int) -> None:
-        """Add lines to the catalogue; the first is line `number` of the text."""
-        self._read_rows(split_lines(lines, self._layout.separator), number)
+    def read(self, rows: Sequence[list[str]], number: int) -> None:
+        """Add rows to the catalogue, the first from line `number` of the text.
 
-    def _read_rows(self, rows: Sequence[list[str]], number: int) -> None:
-        """Add rows to the catalogue; if one is invalid, halve the batch until it is alone."""
+        If one is invalid, the batch is halved until it is alone.
+        """
         try:
             self._catalogue.localities += self._convert(rows)
         except (InvalidRowError, _Withdrawn, InvalidFileError) as fault:
@@ -176,8 +175,8 @@ class _LineReader:
                 self._reject(number, fault)
             else:
                 half = len(rows) // 2
-                self._read_rows(rows[:half], number)
-                self._read_rows(rows[half:], number + half)
+                self.read(rows[:half], number)
+                self.read(rows[half:], number + half)
 
     def _reject(self, number: int, fault: Exception) -> None:
         if isinstance(fault, InvalidFileError):

@@ -24,9 +24,8 @@ _FORMAL_STATE = re.compile(
     rf"(.+?)(?: (?:{'|'.join(sorted(COUNTRY))}))?"
 )
 _SEPARATOR = re.compile(r"[/;|]|\s[-\N{EN DASH}\N{EM DASH}]\s")  # beside the comma
-_POSTAL_CODE = re.compile(
-    r"(?<![^\s,.(])(?:c\.? ?p\.?:? ?)?[0-9]{5}(?![^\s,.)])", re.IGNORECASE
-)  # no name has five digits
+# No name has five digits.
+_POSTAL_CODE = re.compile(r"(?<![^\s,.(])(?:c\.? ?p\.?:? ?)?[0-9]{5}(?![^\s,.)])", re.IGNORECASE)
 _AROUND_LINE = " \t\n,.;"
 _CACHED_TEXTS = 4096
 _MOST_AREAS = 6

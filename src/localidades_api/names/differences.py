@@ -9,7 +9,7 @@ from rapidfuzz.distance import OSA
 
 from localidades_api.catalogue.folding import fold
 from localidades_api.names import weights
-from localidades_api.names.areas import Area, untitled
+from localidades_api.names.areas import Area, AreaBook, untitled
 from localidades_api.names.faults import Difference, NameFault
 from localidades_api.names.layout import URBAN
 from localidades_api.names.places import IndexedLocality, NameKind, PlaceName
@@ -86,19 +86,19 @@ def read_name(text: str) -> GivenName:
     readings: list[tuple[tuple[str, ...], NameFault | None]] = [(found[0], None)]
     if len(found) > 1:
         added = Difference.BRACKET_ESTABLISHMENT_ADDED if _has_establishment(text, inner) else Difference.BRACKET_ADDED
-        readings[0] = found[0], _fault(added, text, main)
+        readings[0] = found[0], fault_of(added, text, main)
         readings.append((found[1], None))
         for part in found[2:4]:
             is_longer = set(found[0]) <= set(part)  # `Chiconcillo (Santiago Chiconcillo)`
             alone = Difference.BRACKET_ADDED if is_longer else Difference.BRACKET_ADDED_ALONE
-            readings.append((part, _fault(alone, text, " ".join(part))))
+            readings.append((part, fault_of(alone, text, " ".join(part))))
     words = folded.split()[:MAX_WORDS]
     shortened = {word for word in words if _WITHOUT_VOWELS.fullmatch(word)}
     if "." in text:
         shortened.update(map(fold, _WITH_PERIOD.findall(text)))
     return GivenName(
         text,
-        None if text == written or len(repaired) < len(written) else _fault(Difference.WORDING, written, text),
+        None if text == written or len(repaired) < len(written) else fault_of(Difference.WORDING, written, text),
         folded,
         folded_main.replace(" ", ""),
         _DIGITS.findall(folded_main),
@@ -120,7 +120,7 @@ def _has_establishment(text: str, inner: Iterable[str]) -> bool:
     return not all(GENERICS.issuperset(canonical(part)) for part in _SQUARE_BRACKETS.findall(text))
 
 
-def _fault(difference: Difference, given: str, found: str) -> NameFault:
+def fault_of(difference: Difference, given: str, found: str = "") -> NameFault:
     """Return a difference that always has the same penalty."""
     return NameFault(difference, given, found, PENALTIES[difference])
 
@@ -155,7 +155,7 @@ def compare(given: GivenName, place: IndexedLocality, least: float = weights.MAX
         return NameDifference(given.damage.penalty, undone) if given.damage else _SAME
     for nombre, _, _ in place.former:
         if given.folded == fold(nombre):
-            fault = _fault(Difference.FORMER_NAME_LITERALLY, nombre, place.nombre)
+            fault = fault_of(Difference.FORMER_NAME_LITERALLY, nombre, place.nombre)
             return NameDifference(sum(one.penalty for one in (*undone, fault)), (*undone, fault))
     best = NameDifference(least + weights.MAX_COST, ())
     for name in place.names:
@@ -194,10 +194,10 @@ def compare_letters(given: GivenName, place: IndexedLocality) -> NameDifference 
             faults = [*before, NameFault(difference, given.folded, folded, penalty)]
             if apart.inner:
                 kind = Difference.BRACKET_LEFT_OUT if part is apart.main else Difference.BRACKET_ALONE
-                faults.append(_fault(kind, given.text, full))
+                faults.append(fault_of(kind, given.text, full))
             if full != place.nombre:
                 name = next(one for one in place.names if one.written == full)
-                faults.append(_fault(_OF_OTHER_NAMES[name.kind], full, place.nombre))
+                faults.append(fault_of(_OF_OTHER_NAMES[name.kind], full, place.nombre))
             cost = sum(fault.penalty for fault in faults)
             if best is None or cost < best.cost:
                 best = NameDifference(cost, tuple(faults))
@@ -224,7 +224,7 @@ def _written_as_one_word(
         return None
     folded = fold(written)
     if given.folded == folded.replace(" ", "") and _has_same_digits([given.folded], [folded]):
-        return [_fault(Difference.SPACING, given.folded, " ".join(words))]
+        return [fault_of(Difference.SPACING, given.folded, " ".join(words))]
     return None
 
 
@@ -235,7 +235,7 @@ def _faults_of_spelling(
     full = name.written or place.nombre
     folded = fold(full)
     if name.kind in _OF_OTHER_NAMES:
-        yield _fault(_OF_OTHER_NAMES[name.kind], full, place.nombre)
+        yield fault_of(_OF_OTHER_NAMES[name.kind], full, place.nombre)
     if given.folded == folded:
         return
     bracket, folded = _compare_brackets(given, full, folded, name.words)
@@ -245,9 +245,9 @@ def _faults_of_spelling(
         return
     articles = _articles(folded)
     if articles != given.articles:
-        yield _fault(Difference.ARTICLE, " ".join(given.articles), " ".join(articles))
+        yield fault_of(Difference.ARTICLE, " ".join(given.articles), " ".join(articles))
     elif same_words:
-        yield _fault(Difference.WORDING, given.text, full)
+        yield fault_of(Difference.WORDING, given.text, full)
 
 
 def _compare_brackets(given: GivenName, full: str, folded: str, words: tuple[str, ...]) -> tuple[NameFault | None, str]:
@@ -258,9 +258,9 @@ def _compare_brackets(given: GivenName, full: str, folded: str, words: tuple[str
     if words == canonical(apart.main):
         is_establishment = any(part in ESTABLISHMENTS for inner in apart.inner for part in canonical(inner)[:1])
         difference = Difference.BRACKET_ESTABLISHMENT_LEFT_OUT if is_establishment else Difference.BRACKET_LEFT_OUT
-        return _fault(difference, given.text, full), fold(apart.main)
+        return fault_of(difference, given.text, full), fold(apart.main)
     if len(words) < len(canonical(full)):
-        return _fault(Difference.BRACKET_ALONE, given.text, full), " ".join(map(fold, apart.inner))
+        return fault_of(Difference.BRACKET_ALONE, given.text, full), " ".join(map(fold, apart.inner))
     return None, folded
 
 
@@ -273,10 +273,10 @@ def _compare_words(
     added, missing = _without_shared(given, found)
     faults = _pair_initials(name.initials, added, missing) if missing and name.initials else []
     if not added and not missing and not faults:
-        return [_fault(Difference.ORDER, " ".join(given), " ".join(found))]
+        return [fault_of(Difference.ORDER, " ".join(given), " ".join(found))]
     if added and missing:
         if "".join(given) == "".join(found) and _has_same_digits(given, found):
-            return [_fault(Difference.SPACING, " ".join(given), " ".join(found))]
+            return [fault_of(Difference.SPACING, " ".join(given), " ".join(found))]
         faults += _pair(added, missing, name.shortened)
     if _shares_nothing(given, added):
         return None
@@ -328,13 +328,13 @@ def _faults_of_unpaired(
     areas = set(_areas_behind(added, given, place)) if GENERICS.issuperset(missing) else set()
     for word in added:
         if word in areas:
-            yield _fault(Difference.AREA_ADDED, word, "")
+            yield fault_of(Difference.AREA_ADDED, word)
         else:
-            yield _added(word, letters, has_number=has_number, first=first)
+            yield _fault_of_unpaired(word, letters, is_added=True, has_number=has_number, first=first)
             first = first and word in GENERICS
     first = True
     for word in missing:
-        yield _missing(word, letters, has_number=has_number, first=first)
+        yield _fault_of_unpaired(word, letters, is_added=False, has_number=has_number, first=first)
         first = first and word in GENERICS
 
 
@@ -350,43 +350,30 @@ def _conflicts(added: Sequence[str], missing: Sequence[str]) -> Iterable[NameFau
     """Yield a fault if the names have different numbers, and one if they have different contrasting words."""
     one, other = ([word for word in words if word.isdigit()] for words in (added, missing))
     if one and other:
-        yield _fault(Difference.NUMBER_OTHER, one[0], other[0])
+        yield fault_of(Difference.NUMBER_OTHER, one[0], other[0])
     one, other = ([word for word in words if word in CONTRASTING] for words in (added, missing))
     if one and other:
-        yield _fault(Difference.CONTRAST_OTHER, one[0], other[0])
+        yield fault_of(Difference.CONTRAST_OTHER, one[0], other[0])
 
 
-def _added(word: str, letters: int, *, has_number: bool, first: bool) -> NameFault:
+def _fault_of_unpaired(word: str, letters: int, *, is_added: bool, has_number: bool, first: bool) -> NameFault:
+    """Return the fault of a word that only one of the names has: the given one if it `is_added`."""
+    words = (word, "") if is_added else ("", word)
     if word.isdigit():
-        return _fault(Difference.NUMBER_ADDED, word, "")
+        missing = Difference.FIRST_NUMBER_MISSING if word == "1" else Difference.NUMBER_MISSING
+        return fault_of(Difference.NUMBER_ADDED if is_added else missing, *words)
     if word in CONTRASTING:
-        return _fault(Difference.CONTRAST_ADDED, word, "")
+        return fault_of(Difference.CONTRAST_ADDED if is_added else Difference.CONTRAST_MISSING, *words)
     if word == "seccion" and has_number:
-        return _fault(Difference.SECTION, word, "")
+        return fault_of(Difference.SECTION, *words)
     if word in GENERICS:
-        return NameFault(Difference.KIND_ADDED, word, "", _KIND_PENALTIES.get(word, weights.KIND_PENALTY))
+        difference = Difference.KIND_ADDED if is_added else Difference.KIND_MISSING
+        return NameFault(difference, *words, _KIND_PENALTIES.get(word, weights.KIND_PENALTY))
     if len(word) == 1:
-        return _fault(Difference.INITIAL_ADDED, word, "")
-    return NameFault(Difference.ADDED, word, "", _word_penalty(word, letters, first=first))
-
-
-def _missing(word: str, letters: int, *, has_number: bool, first: bool) -> NameFault:
-    if word.isdigit():
-        return _fault(Difference.FIRST_NUMBER_MISSING if word == "1" else Difference.NUMBER_MISSING, "", word)
-    if word in CONTRASTING:
-        return _fault(Difference.CONTRAST_MISSING, "", word)
-    if word == "seccion" and has_number:
-        return _fault(Difference.SECTION, "", word)
-    if word in GENERICS:
-        return NameFault(Difference.KIND_MISSING, "", word, _KIND_PENALTIES.get(word, weights.KIND_PENALTY))
-    if len(word) == 1:
-        return _fault(Difference.INITIAL_MISSING, "", word)
-    return NameFault(Difference.MISSING, "", word, _word_penalty(word, letters, first=first))
-
-
-def _word_penalty(word: str, letters: int, *, first: bool) -> float:
+        return fault_of(Difference.INITIAL_ADDED if is_added else Difference.INITIAL_MISSING, *words)
     base = weights.FIRST_WORD_PENALTY if first else weights.NEXT_WORD_PENALTY
-    return round(base + weights.WORD_SHARE_PENALTY * len(word) / letters, 2)
+    penalty = round(base + weights.WORD_SHARE_PENALTY * len(word) / letters, 2)
+    return NameFault(Difference.ADDED if is_added else Difference.MISSING, *words, penalty)
 
 
 # -- Spelling
@@ -503,13 +490,25 @@ def area_fault(row: MatchRow, area: Area, municipios: Mapping[int, str]) -> Name
     if area.former:
         is_same = area.likeness >= weights.SAME_FORMER_LIKENESS
         difference = Difference.MUNICIPIO_FORMER if is_same else Difference.MUNICIPIO_LIKE_FORMER
-        return _fault(difference, row.municipio or "", "")
+        return fault_of(difference, row.municipio or "")
     nombre = municipios.get(area.id, "")
     given, found = (set(untitled(canonical(text))) for text in (repair(row.municipio or ""), nombre))
     if given > found and max(map(len, given - found)) > 2:  # noqa: PLR2004  # not `ed` for `de`
-        return NameFault(Difference.MUNICIPIO_ADDED, row.municipio or "", nombre, PENALTIES[Difference.MUNICIPIO_ADDED])
+        return fault_of(Difference.MUNICIPIO_ADDED, row.municipio or "", nombre)
     penalty = round((weights.SAME_NAME - area.likeness) * weights.MUNICIPIO_PENALTY, 2)
     return NameFault(Difference.MUNICIPIO_UNLIKE, row.municipio or "", nombre, penalty)
+
+
+def estado_fault(book: AreaBook, estado: str | None) -> NameFault | None:
+    """Return the fault of an estado that is misspelt or unknown."""
+    if not estado:
+        return None
+    estado_id = book.find_state(estado)
+    if estado_id is None:
+        return fault_of(Difference.ESTADO, estado)
+    if book.is_misspelt_state(estado):
+        return fault_of(Difference.ESTADO_UNLIKE, estado, book.estados[estado_id])
+    return None
 
 
 def distance_fault(row: MatchRow, place: IndexedLocality) -> NameFault | None:
@@ -524,4 +523,4 @@ def distance_fault(row: MatchRow, place: IndexedLocality) -> NameFault | None:
 def ambito_fault(row: MatchRow, place: IndexedLocality) -> NameFault | None:
     """Return the fault of a place that is urban although the row says rural, or the other way round."""
     found = "U" if place.flags & URBAN else "R"
-    return _fault(Difference.AMBITO, row.ambito, found) if row.ambito and row.ambito != found else None
+    return fault_of(Difference.AMBITO, row.ambito, found) if row.ambito and row.ambito != found else None

@@ -57,7 +57,7 @@ class Difference(StrEnum):
 
     # Other names of a place
     SEAT = "seat"  # a cabecera under the name of its municipio
-    SEAT_WITH_NAMESAKE = "seat_with_namesake", "seat"  # the same if another place of the municipio has that name
+    SEAT_WITH_NAMESAKE = "seat_with_namesake", "seat"  # and another place of the municipio has that name
     EVERYDAY = "everyday"  # a name that people use and INEGI does not
     FORMER_NAME = "former_name"  # a name much like that of an earlier release
     FORMER_NAME_LITERALLY = "former_name_literally", "former_name"  # the name of an earlier release
@@ -72,7 +72,7 @@ class Difference(StrEnum):
     MUNICIPIO_UNLIKE = "municipio_unlike", "municipio"  # the place's municipio, written differently
     MUNICIPIO_ADDED = "municipio_added", "municipio"  # with words that its name lacks
     MUNICIPIO_FORMER = "municipio_former", "municipio"  # the municipio that the place was in
-    MUNICIPIO_LIKE_FORMER = "municipio_like_former", "municipio"  # the same, written differently
+    MUNICIPIO_LIKE_FORMER = "municipio_like_former", "municipio"  # that municipio, written differently
     MUNICIPIO_UNKNOWN = "municipio_unknown", "municipio"  # no municipio has the name
     MUNICIPIO_OTHER = "municipio_other", "municipio"
     ESTADO = "estado"  # no estado has the name

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, PlaceKind, format_key, kind_of_key, state_of
-from localidades_api.names.layout import KEY, RURAL, UNKNOWN_ALTITUDE, URBAN
+from localidades_api.names.layout import RURAL, UNKNOWN_ALTITUDE, URBAN
 from localidades_api.names.reader import IndexReader
 
 
@@ -16,19 +16,10 @@ def read_fields(index: IndexReader, id_: int, fields: Iterable[str], row: int | 
     """
     kind = kind_of_key(id_)
     if kind == "localidad":
-        known = _read_locality(index, id_, _find(index, id_) if row is None else row)
+        known = _read_locality(index, id_, index.layout.row_of(id_) if row is None else row)
     else:
         known = _read_area(index, kind, id_)
     return {name: known.get(name) for name in fields}
-
-
-def _find(index: IndexReader, id_: int) -> int:
-    """Return the row of the locality with a key; a former key leads to its successor."""
-    rows = index.layout.find(KEY, str(id_))
-    row = next((row for row in rows if index.layout.record(row)[0] == id_), None)
-    if row is None:
-        raise KeyError(id_)
-    return row
 
 
 def _read_locality(index: IndexReader, id_: int, row: int) -> dict[str, Any]:

@@ -6,14 +6,14 @@ from tantivy import Query
 
 from localidades_api.catalogue.filters import LocalityFilters
 from localidades_api.catalogue.folding import fold
-from localidades_api.catalogue.keys import KEY_DIGITS, PlaceKind
+from localidades_api.catalogue.keys import KINDS, PlaceKind
 from localidades_api.names.layout import JOINED, KEY, LABEL
 from localidades_api.names.places import MAX_TEXT
 from localidades_api.names.query import MAX_BEGINNING, all_of, any_of, wrong_letters
 from localidades_api.names.reader import IndexReader
 from localidades_api.names.text import canonical_words, open_word, repair
 
-# The filters that the index of names has, each with the letter of its terms in `build`.
+# The filters that the index of names has, each with the letter of its terms in `word_writer`.
 _LETTERS = {"estado_id": "e", "municipio_id": "m", "clave": "c", "ambito": "a"}
 INDEXED = frozenset({"search", "cvegeo", *_LETTERS})
 # Finds places that have a word in its names (`name`), or in its names and areas (`text`).
@@ -47,7 +47,7 @@ class Finder:
         return []
 
     def _narrowing(self, filters: LocalityFilters) -> list[Query]:
-        """Return the queries for the other filters, with the terms that `names.build` writes."""
+        """Return the queries for the other filters, with the terms that `names.word_writer` writes."""
         chosen = filters.chosen
         found = [self._words.area(f"{letter}{chosen[name]}") for name, letter in _LETTERS.items() if name in chosen]
         if filters.cvegeo is not None:
@@ -73,7 +73,7 @@ class Finder:
             yield self._rows(rows)
         kinds: tuple[PlaceKind, ...] = ("estado", "municipio")
         for kind in kinds:
-            if len(digits) == KEY_DIGITS[kind]:
+            if len(digits) == KINDS[kind].digits:
                 yield self._words.area(f"{kind[0]}{int(digits)}")
 
     def _names(self, folded: str) -> Iterator[Query]:

@@ -27,9 +27,7 @@ class NameIndex(IndexReader):
     def __init__(self, folder: Path) -> None:
         """Open it; raise IndexUnreadableError if the folder holds no index, or not all of one."""
         super().__init__(folder)
-        self.digest = folder.name[
-            :12
-        ]  # `name_indexes` names the folder by a digest of everything that the index is made from
+        self.digest = folder.name[:12]  # the folder is named by a digest of all that the index is made from
         self._suggester = Suggester(self)
         self._finder = Finder(self)
         self._matcher = Matcher(self)

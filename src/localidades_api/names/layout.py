@@ -111,6 +111,13 @@ class IndexFiles:
             at += 1
         return rows
 
+    def row_of(self, id_: int) -> int:
+        """Return the row of the place that has a key today; raise KeyError if there is none."""
+        for row in self.find(KEY, str(id_)):  # also places that had it, or a key with the same hash
+            if self.record(row)[0] == id_:
+                return row
+        raise KeyError(id_)
+
     def record(self, row: int) -> tuple[int, int, float, float, int, int, int, int]:
         """Return the fixed part of a row, as in `RECORD`."""
         return RECORD.unpack_from(self._records, row * RECORD.size)

@@ -6,21 +6,19 @@ from bisect import insort
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, MutableSequence, Sequence
 from functools import lru_cache
+from itertools import islice
+from typing import NamedTuple
 
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import (
-    CLAVE_DIGITS,
-    KEY_DIGITS,
     KEYS_OF_A_MUNICIPIO,
     KEYS_OF_A_STATE,
+    KINDS,
     read_written_key,
     state_of,
 )
 from localidades_api.names import certainty, weights
-from localidades_api.names.areas import (
-    Area,
-    AreaBook,
-)
+from localidades_api.names.areas import Area, AreaBook
 from localidades_api.names.differences import (
     GivenName,
     NameDifference,
@@ -29,6 +27,8 @@ from localidades_api.names.differences import (
     compare,
     compare_letters,
     distance_fault,
+    estado_fault,
+    fault_of,
     read_name,
 )
 from localidades_api.names.evidence import (
@@ -54,15 +54,22 @@ MAX_CANDIDATES = 5
 # A clave, or the whole key, before a name: `0001 Bacalar`. No name of the catalogue begins so.
 _KEY_BEFORE_NAME = re.compile(r"(?:([0-9]{4})|([0-9]{9}))[\s.:)-]+([^\W\d].*)", re.DOTALL)
 _PROPOSED = 8  # names of a municipio that each measure of similarity proposes for a comparison word by word
-_JUDGED = 12  # candidates of a row at most whose probabilities are compared
+_JUDGED = 12  # the most candidates of a row whose probabilities are compared
 _HOMONYMS = 24  # places of one name that are compared
-_LEAST_SHARE = 1e-4  # of "none of them"
+_LEAST_SHARE = 1e-4  # the least probability of "none of them", which odds are divided by
 _CONTRADICTIONS_OF_KEY = frozenset(
     {Difference.ESTADO, Difference.MUNICIPIO_OTHER, Difference.MUNICIPIO_UNKNOWN, Difference.KEY}
 )
 _CACHED_WORDS = 50_000
 _CACHED_RARITIES = 5_000
 _CACHED_AREAS = 4096
+
+
+class ComparedPlace(NamedTuple):
+    """A place that a row may mean, and how its name differs from that of the row."""
+
+    place: IndexedLocality
+    difference: NameDifference
 
 
 class Matcher:
@@ -96,7 +103,7 @@ class Matcher:
         folded = fold(text)
         if folded.isdigit() or self._index.areas.named_state(folded) is None:
             return False
-        return all(one.likeness < weights.SAME_NAME for one in self._index.areas.find_municipios(text, None))
+        return all(area.likeness < weights.SAME_NAME for area in self._index.areas.find_municipios(text, None))
 
     def _match(self, row: MatchRow, sure: float) -> MatchResult:
         """Match one reading of a row; a name that only says that no place is given needs a place that is called so."""
@@ -143,11 +150,11 @@ class Matcher:
     ) -> MatchResult:
         """Match a row by its name; `other_clave` is that of a place with another name."""
         if not row.nombre:
-            return MatchResult("none", None, 0.0, ())
-        is_bare = row.latitud is None and row.ambito is None and not self._estado_fault(row, estado_id)
+            return MatchResult("none")
+        is_bare = row.latitud is None and row.ambito is None and not estado_fault(self._index.areas, row.estado)
         other = self._key_of_other_municipio(row, estado_id, {area.id for area in areas})
         if other_clave is not None:
-            other = NameFault(Difference.KEY, f"{other_clave:04d}", "", PENALTIES[Difference.KEY])
+            other = fault_of(Difference.KEY, f"{other_clave:04d}")
         is_literal = is_bare and len(areas) == 1 and areas[0].likeness == weights.SAME_NAME and other is None
         if is_literal and (found := self._match_literally(fold(row.nombre), areas[0].id, sure)):
             return found
@@ -160,9 +167,8 @@ class Matcher:
         ):
             return found
         question = self._question(row, given, areas)
-        named = [
-            (place, _with_faults(one, [other])) for place, one in self._compare_by_name(row, given, estado_id, areas)
-        ]
+        compared = self._compare_by_name(row, given, estado_id, areas)
+        named = [ComparedPlace(place, _with_faults(difference, [other])) for place, difference in compared]
         return self._decide(question, named, self._find_withdrawn(row.nombre, areas), sure)
 
     def candidates(self, row: MatchRow) -> tuple[list[int], list[dict[str, float]]]:
@@ -204,7 +210,7 @@ class Matcher:
         key = find(row.cve_mun, estado_id) or find(row.cve_mun, None)
         if row.cve_mun is None or key is None or key in municipios:
             return None
-        return NameFault(Difference.KEY, row.cve_mun, "", PENALTIES[Difference.KEY])
+        return fault_of(Difference.KEY, row.cve_mun)
 
     def _question(self, row: MatchRow, given: GivenName, areas: Sequence[Area]) -> Question:
         words = given.readings[0][0]
@@ -237,8 +243,7 @@ class Matcher:
         gone = self._find_withdrawn_in(folded, municipio_id)
         doubtful = gone is not None or len(found) > 1
         outcome = certainty.outcome(weights.LITERAL, is_doubtful=doubtful, is_literal=True, sure=sure)
-        margin = score if len(found) == 1 else 0.0
-        return MatchResult(outcome, candidates[0], margin, candidates[:MAX_CANDIDATES], gone)
+        return MatchResult(outcome, candidates[:MAX_CANDIDATES], gone)
 
     def _find_withdrawn(self, nombre: str, areas: Sequence[Area]) -> int | None:
         """Return the key of a withdrawn place of the municipio with exactly this name, if any."""
@@ -254,7 +259,7 @@ class Matcher:
 
     def _compare_by_name(
         self, row: MatchRow, given: GivenName, estado_id: int | None, areas: Sequence[Area]
-    ) -> list[tuple[IndexedLocality, NameDifference]]:
+    ) -> list[ComparedPlace]:
         found: dict[int, NameDifference] = {}
         if not given.folded:
             return []
@@ -266,36 +271,18 @@ class Matcher:
                 found,
                 area_fault(row, area, self._index.areas.municipios),
             )
-        if areas and (not found or min(one.cost for one in found.values()) > weights.MAX_COST_OF_WORDS):
+        if areas and (not found or min(difference.cost for difference in found.values()) > weights.MAX_COST_OF_WORDS):
             for area in areas:
                 self._compare_letters(area, row, given, found)
-        if not found or 100 - min(one.cost for one in found.values()) < weights.MIN_SCORE_IN_MUNICIPIO:
+        if not found or 100 - min(difference.cost for difference in found.values()) < weights.MIN_SCORE_IN_MUNICIPIO:
             difference = Difference.MUNICIPIO_OTHER if areas else Difference.MUNICIPIO_UNKNOWN
-            fault = NameFault(difference, row.municipio, "", PENALTIES[difference]) if row.municipio else None
+            fault = fault_of(difference, row.municipio) if row.municipio else None
             self._compare_all(self._propose_anywhere(given, estado_id), row, given, found, fault)
-        if fault := self._estado_fault(row, estado_id):
-            found = {at: _with_faults(one, [fault]) for at, one in found.items()}
+        if fault := estado_fault(self._index.areas, row.estado):
+            found = {at: _with_faults(difference, [fault]) for at, difference in found.items()}
         ranked = sorted(found.items(), key=lambda item: (item[1].cost, item[0]))
-        named = [(self._index.place(at), difference) for at, difference in ranked]
-        kept, others = _split_judged(named)
-        if (
-            seat := None
-            if row.municipio
-            else next((one for one in others if is_seat_named(given.readings[0][0], one[0])), None)
-        ):
-            kept[-1] = seat  # however many places have the name of its municipio
-        return kept
-
-    def _estado_fault(self, row: MatchRow, estado_id: int | None) -> NameFault | None:
-        """Return the fault of a row whose estado is misspelt or unknown."""
-        if not row.estado:
-            return None
-        if estado_id is None:
-            return NameFault(Difference.ESTADO, row.estado, "", PENALTIES[Difference.ESTADO])
-        if not self._index.areas.is_misspelt_state(row.estado):
-            return None
-        difference = Difference.ESTADO_UNLIKE
-        return NameFault(difference, row.estado, self._index.areas.estados[estado_id], PENALTIES[difference])
+        named = [ComparedPlace(self._index.place(at), difference) for at, difference in ranked]
+        return _choose_judged(named, None if row.municipio else given.readings[0][0])
 
     def _compare_letters(self, area: Area, row: MatchRow, given: GivenName, found: dict[int, NameDifference]) -> None:
         """Compare names of a municipio letter by letter, and keep what fits better than by its words."""
@@ -385,29 +372,30 @@ class Matcher:
         found = []
         for place in places:
             of_name = self._difference_of_key(row, key, given, place, municipio)
-            found.append((place, _with_faults(of_name, self._contradictions(row, place, estado_id, areas))))
-        found.sort(key=lambda item: item[1].cost)
-        is_contradicted = bool(found) and not _CONTRADICTIONS_OF_KEY.isdisjoint(_kinds(found[0][1]))
+            contradictions = self._contradictions(row, place, estado_id, areas)
+            found.append(ComparedPlace(place, _with_faults(of_name, contradictions)))
+        found.sort(key=lambda compared: compared.difference.cost)
+        is_contradicted = bool(found) and _is_contradicted(found[0].difference)
         if given is None:
             if is_contradicted:
                 return self._decide_between(key, found, [], [], sure)
             return self._decide_by_key(found, sure) if found else self._without_place(key)
-        if found and not is_contradicted and _cost_of_name(found[0][1]) < weights.MIN_COST_OF_OTHER_NAME:
+        if found and not is_contradicted and _cost_of_name(found[0].difference) < weights.MIN_COST_OF_OTHER_NAME:
             return self._decide_by_key(found, sure)
         if not row.municipio and not areas and places:
-            areas = (Area(places[0].id // KEYS_OF_A_MUNICIPIO, weights.SAME_NAME),)  # that of the key
+            areas = (Area(places[0].id // KEYS_OF_A_MUNICIPIO, weights.SAME_NAME),)  # the municipio of the key
         question = self._question(row, given, areas)
         named = [
-            one
-            for one in self._compare_by_name(row, given, estado_id, areas)
-            if not found or one[0].id != found[0][0].id
+            compared
+            for compared in self._compare_by_name(row, given, estado_id, areas)
+            if not found or compared.place.id != found[0].place.id
         ]
         if found:
             likely = certainty.probabilities(self._evidence(question, named))
             return self._decide_between(key, found, named, likely, sure)
         result = self._without_place(key)
         difference = Difference.UNKNOWN_KEY if result.withdrawn is None else Difference.WITHDRAWN_KEY
-        ranked = [(place, _with_key(one, difference, key)) for place, one in named]
+        ranked = [ComparedPlace(place, _with_key(of_name, difference, key)) for place, of_name in named]
         return self._decide(question, ranked, result.withdrawn, sure)
 
     def _contradictions(
@@ -419,7 +407,7 @@ class Matcher:
         estados = {state_of(id_) for id_ in municipios}
         if row.estado and estado_id not in estados:
             found = book.estados[place.id // (KEYS_OF_A_MUNICIPIO * KEYS_OF_A_STATE)]
-            yield NameFault(Difference.ESTADO, row.estado, found, PENALTIES[Difference.ESTADO])
+            yield fault_of(Difference.ESTADO, row.estado, found)
             named = {area.id for id_ in estados for area in book.find_municipios(row.municipio or "", id_)}
         else:
             named = {area.id for area in areas}
@@ -428,31 +416,26 @@ class Matcher:
             # A name that no municipio has may be that of a town in it: `Cancún` for Benito Juárez.
             if areas or not any(find(id_, name, 1) for id_ in municipios):
                 difference = Difference.MUNICIPIO_OTHER if areas else Difference.MUNICIPIO_UNKNOWN
-                yield NameFault(difference, row.municipio, "", PENALTIES[difference])
+                yield fault_of(difference, row.municipio)
         if other := self._key_of_other_municipio(row, estado_id, municipios):
             yield other
 
     def _without_place(self, key: int) -> MatchResult:
         """Return the result for a key alone that no place has."""
         gone = key if self._index.layout.find(WITHDRAWN, str(key), 1) else None
-        return MatchResult("none", None, 0.0, (), gone)
+        return MatchResult("none", withdrawn=gone)
 
-    def _decide_by_key(self, found: Sequence[tuple[IndexedLocality, NameDifference]], sure: float) -> MatchResult:
+    def _decide_by_key(self, found: Sequence[ComparedPlace], sure: float) -> MatchResult:
         """Return the result for the key of a place, present or former, whose name is like the given one."""
-        likely = certainty.probabilities_by_key([one.cost for _, one in found])
-        candidates = [
-            self._candidate(place, one.faults, share) for share, (place, one) in zip(likely, found, strict=True)
-        ]
-        best = candidates[0]
-        second = candidates[1].score if len(candidates) > 1 else 0.0
-        outcome = certainty.outcome(likely[0], is_doubtful=False, is_literal=not best.faults, sure=sure)
-        return MatchResult(outcome, best, round(best.score - second, 2), tuple(candidates[:MAX_CANDIDATES]))
+        likely = certainty.probabilities_by_key([difference.cost for _, difference in found])
+        outcome = certainty.outcome(likely[0], is_doubtful=False, is_literal=not found[0].difference.faults, sure=sure)
+        return MatchResult(outcome, self._candidates(zip(likely, found, strict=True)))
 
     def _decide_between(
         self,
         key: int,
-        found: Sequence[tuple[IndexedLocality, NameDifference]],
-        named: Sequence[tuple[IndexedLocality, NameDifference]],
+        found: Sequence[ComparedPlace],
+        named: Sequence[ComparedPlace],
         likely: Sequence[float],
         sure: float,
     ) -> MatchResult:
@@ -460,21 +443,19 @@ class Matcher:
 
         Nothing is certain if the areas of the row are not those of the key.
         """
-        cost = _cost_of_name(found[0][1])
-        lead = min((one.cost for _, one in named), default=weights.LEAD_WITHOUT_RIVAL) - cost
-        is_contradicted = not _CONTRADICTIONS_OF_KEY.isdisjoint(_kinds(found[0][1]))
+        cost = _cost_of_name(found[0].difference)
+        lead = min((difference.cost for _, difference in named), default=weights.LEAD_WITHOUT_RIVAL) - cost
+        is_contradicted = _is_contradicted(found[0].difference)
         if is_contradicted:
             lead = min(lead, 0.0) - PENALTIES[Difference.MUNICIPIO_OTHER]
         is_another = cost > weights.MAX_COST_OF_KEY or lead < -weights.MAX_COST_OF_WORSE_KEY
         if lead >= 0 and not is_another:
             return self._decide_by_key(found, sure)
         best, rest = certainty.share_with_key(likely, lead, is_another=is_another)
-        others = [(place, _with_key(one, Difference.KEY, key)) for place, one in named]
+        others = [ComparedPlace(place, _with_key(of_name, Difference.KEY, key)) for place, of_name in named]
         ranked = [(best, found[0]), *sorted(zip(rest, others, strict=True), key=lambda item: -item[0])]
-        candidates = tuple(self._candidate(place, one.faults, share) for share, (place, one) in ranked)[:MAX_CANDIDATES]
         outcome = certainty.outcome(best, is_doubtful=is_another or is_contradicted, is_literal=False, sure=sure)
-        margin = round(candidates[0].score - (candidates[1].score if len(candidates) > 1 else 0.0), 2)
-        return MatchResult(outcome, candidates[0], margin, candidates)
+        return MatchResult(outcome, self._candidates(ranked))
 
     @staticmethod
     def _difference_of_key(
@@ -484,52 +465,53 @@ class Matcher:
         difference = compare(given, place) if given else NameDifference(0.0, ())
         faults = list(difference.faults)
         if given and difference.cost > weights.MAX_COST:
-            faults.append(NameFault(Difference.NAME, given.text, place.nombre, PENALTIES[Difference.NAME]))
+            faults.append(fault_of(Difference.NAME, given.text, place.nombre))
         if place.id != key:
-            penalty = PENALTIES[Difference.FORMER_KEY]
-            faults.append(NameFault(Difference.FORMER_KEY, f"{key:09d}", f"{place.id:09d}", penalty))
+            faults.append(fault_of(Difference.FORMER_KEY, f"{key:09d}", f"{place.id:09d}"))
         faults += [fault for fault in (municipio, distance_fault(row, place), ambito_fault(row, place)) if fault]
         return NameDifference(sum(fault.penalty for fault in faults), tuple(faults))
 
     # -- The outcome
 
     @staticmethod
-    def _evidence(
-        question: Question, found: Sequence[tuple[IndexedLocality, NameDifference]]
-    ) -> list[dict[str, float]]:
-        costs = [one.cost for _, one in found]
+    def _evidence(question: Question, found: Sequence[ComparedPlace]) -> list[dict[str, float]]:
+        costs = [difference.cost for _, difference in found]
         rivals = [min(costs[:at] + costs[at + 1 :], default=weights.LEAD_WITHOUT_RIVAL) for at in range(len(costs))]
         return [
-            gather(question, place, one.faults, rival - one.cost)
-            for rival, (place, one) in zip(rivals, found, strict=True)
+            gather(question, place, difference.faults, rival - difference.cost)
+            for rival, (place, difference) in zip(rivals, found, strict=True)
         ]
 
     def _decide(
         self,
         question: Question,
-        found: Sequence[tuple[IndexedLocality, NameDifference]],
+        found: Sequence[ComparedPlace],
         gone: int | None,
         sure: float,
     ) -> MatchResult:
         """Return the result for candidates by name."""
         likely = certainty.probabilities(self._evidence(question, found))
-        has_moved = _swap_seat_to_front(question, found, likely) or _swap_town_to_front(question, found, likely)
-        ranked = sorted(zip(likely, found, strict=True), key=lambda item: (-item[0], not item[1][0].flags & SEAT))
-        candidates = tuple(self._candidate(place, one.faults, share) for share, (place, one) in ranked)
-        if not candidates:
-            return MatchResult("none", None, 0.0, (), gone)
+        row = question.row
+        has_moved = False
+        if found and not (row.municipio or row.ambito or row.latitud is not None):  # only a name, and perhaps an estado
+            has_moved = _swap_seat_to_front(question, found, likely) or _swap_town_to_front(question, found, likely)
+        ranked = sorted(zip(likely, found, strict=True), key=lambda item: (-item[0], not item[1].place.flags & SEAT))
+        if not ranked:
+            return MatchResult("none", withdrawn=gone)
         share, (place, difference) = ranked[0]
-        best = candidates[0]
-        km = question.row.kilometres_to(place.latitud, place.longitud)
+        km = row.kilometres_to(place.latitud, place.longitud)
         # A place that was not compared may have the name.
         other_may_be_meant = has_homonym(place, difference.faults) if km is None else km > weights.MAX_KILOMETRES
         contradicted = any(map(contradicts, difference.faults))
         doubtful = gone is not None or has_moved or other_may_be_meant or contradicted or may_be_short(question, place)
         outcome = certainty.outcome(share, is_doubtful=doubtful, is_literal=not difference.faults, sure=sure)
-        margin = round(best.score - (candidates[1].score if len(candidates) > 1 else 0.0), 2)
-        shown = candidates[:MAX_CANDIDATES]
-        return MatchResult(
-            outcome, None if outcome == "none" else best, 0.0 if outcome == "none" else margin, shown, gone
+        return MatchResult(outcome, self._candidates(ranked), gone)
+
+    def _candidates(self, ranked: Iterable[tuple[float, ComparedPlace]]) -> tuple[Candidate, ...]:
+        """Return the first places, each with its probability, as a result shows them."""
+        return tuple(
+            self._candidate(place, difference.faults, share)
+            for share, (place, difference) in islice(ranked, MAX_CANDIDATES)
         )
 
     def _candidate(self, place: IndexedLocality, faults: tuple[NameFault, ...], share: float) -> Candidate:
@@ -546,37 +528,35 @@ def _is_written_in_digits(row: MatchRow) -> bool:
     nombre, municipio, estado = ((text or "").strip() for text in (row.nombre, row.municipio, row.estado))
     if row.cvegeo or row.clave or not (nombre.isdecimal() and municipio.isdecimal()):
         return False
-    is_whole = len(municipio) > CLAVE_DIGITS["municipio"] or estado.isdecimal()
-    return is_whole and len(nombre) <= CLAVE_DIGITS["localidad"] and len(municipio) <= KEY_DIGITS["municipio"]
+    is_whole = len(municipio) > KINDS["municipio"].clave_digits or estado.isdecimal()
+    return is_whole and len(nombre) <= KINDS["localidad"].clave_digits and len(municipio) <= KINDS["municipio"].digits
 
 
-def _split_judged(
-    ranked: Sequence[tuple[IndexedLocality, NameDifference]],
-) -> tuple[list[tuple[IndexedLocality, NameDifference]], Sequence[tuple[IndexedLocality, NameDifference]]]:
-    """Split places by penalties into those to judge, one more than a result shows, and the others.
+def _choose_judged(ranked: Sequence[ComparedPlace], municipio: Sequence[str] | None) -> list[ComparedPlace]:
+    """Return the places with the least penalties, one more than a result shows.
 
-    Those with hardly more penalties are judged too, but no more places of one name.
+    Those with hardly more penalties are judged too, but no more places of one name; and the seat of the `municipio`
+    with these words, however many places have its name.
     """
-    kept = list(ranked[: MAX_CANDIDATES + 1])
-    names = Counter(place.nombre for place, _ in kept)
-    at = len(kept)
-    while at < min(len(ranked), _JUDGED) and ranked[at][1].cost <= kept[0][1].cost + weights.CLOSE_COST:
-        if not names[ranked[at][0].nombre]:
-            kept.append(ranked[at])
+    judged = list(ranked[: MAX_CANDIDATES + 1])
+    names = Counter(compared.place.nombre for compared in judged)
+    most = judged[0].difference.cost + weights.CLOSE_COST if judged else 0.0
+    at = len(judged)
+    while at < min(len(ranked), _JUDGED) and ranked[at].difference.cost <= most:
+        if not names[ranked[at].place.nombre]:
+            judged.append(ranked[at])
         at += 1
-    return kept, ranked[at:]
+    if municipio is not None:
+        seat = next((later for later in ranked[at:] if is_seat_named(municipio, later.place)), None)
+        judged[-1:] = [seat] if seat else judged[-1:]
+    return judged
 
 
-def _swap_seat_to_front(
-    question: Question, found: Sequence[tuple[IndexedLocality, NameDifference]], likely: MutableSequence[float]
-) -> bool:
+def _swap_seat_to_front(question: Question, found: Sequence[ComparedPlace], likely: MutableSequence[float]) -> bool:
     """Swap the seat whose municipio has the given name with the likeliest place; return whether that was necessary.
 
     A row with only the name of a municipio, and perhaps its estado, is more likely about its seat than about a hamlet.
     """
-    row = question.row
-    if row.municipio or row.ambito or row.latitud is not None:
-        return False
     seats = [at for at, (place, _) in enumerate(found) if is_seat_named(question.words, place)]
     if len(seats) != 1 or likely[seats[0]] == max(likely):
         return False
@@ -584,22 +564,18 @@ def _swap_seat_to_front(
     return True
 
 
-def _swap_town_to_front(
-    question: Question, found: Sequence[tuple[IndexedLocality, NameDifference]], likely: MutableSequence[float]
-) -> bool:
+def _swap_town_to_front(question: Question, found: Sequence[ComparedPlace], likely: MutableSequence[float]) -> bool:
     """Swap the town that people call so with the likeliest place, if it is much larger; return whether it was swapped.
 
     Ciudad Juárez is the name of two villages, and what people call Juárez in Chihuahua.
     """
-    row = question.row
-    if not found or row.municipio or row.ambito or row.latitud is not None:
-        return False
-    if is_seat_named(question.words, found[likely.index(max(likely))][0]):
+    likeliest = found[likely.index(max(likely))].place
+    if is_seat_named(question.words, likeliest):
         return False
     called = [at for at, (_, difference) in enumerate(found) if is_called(difference.faults)]
-    town = max(called, key=lambda at: found[at][0].poblacion or 0, default=None)
-    first = found[likely.index(max(likely))][0].poblacion or 0
-    if town is None or (found[town][0].poblacion or 0) <= first * weights.PROMINENT_RATIO:
+    town = max(called, key=lambda at: found[at].place.poblacion or 0, default=None)
+    least = (likeliest.poblacion or 0) * weights.PROMINENT_RATIO
+    if town is None or (found[town].place.poblacion or 0) <= least:
         return False
     _swap_to_front(likely, town)
     return True
@@ -613,12 +589,12 @@ def _swap_to_front(likely: MutableSequence[float], at: int) -> None:
 
 def _with_key(difference: NameDifference, of_key: Difference, key: int) -> NameDifference:
     """Return the difference of a place by name with a fault for the key of the row."""
-    fault = NameFault(of_key, f"{key:09d}", "", PENALTIES[of_key])
-    return _with_faults(difference, [fault])
+    return _with_faults(difference, [fault_of(of_key, f"{key:09d}")])
 
 
-def _kinds(difference: NameDifference) -> set[Difference]:
-    return {fault.difference for fault in difference.faults}
+def _is_contradicted(difference: NameDifference) -> bool:
+    """Return whether the areas of a row are not those of the place with its key."""
+    return any(fault.difference in _CONTRADICTIONS_OF_KEY for fault in difference.faults)
 
 
 def _cost_of_name(difference: NameDifference) -> float:
@@ -667,11 +643,10 @@ def _only_literal(result: MatchResult, *, has_point: bool) -> MatchResult:
     """
     found = tuple(one for one in result.candidates if all(is_of_area(fault) for fault in one.faults))
     if not found or result.outcome == "none":
-        return MatchResult("none", None, 0.0, found, result.withdrawn)
-    is_first = found[0] == result.best  # and no place that had the name, or has a name like it
+        return MatchResult("none", found, result.withdrawn)
+    is_first = found[0] == result.best  # rather than a place with a former name like this, or a similar one
     outcome = result.outcome if has_point and is_first else "ambiguous"
-    margin = found[0].score - (found[1].score if len(found) > 1 else 0.0)
-    return MatchResult(outcome, found[0], round(margin, 2), found, result.withdrawn)
+    return MatchResult(outcome, found, result.withdrawn)
 
 
 def _weigh(results: Sequence[MatchResult], sure: float) -> MatchResult:
@@ -688,8 +663,7 @@ def _weigh(results: Sequence[MatchResult], sure: float) -> MatchResult:
     ranked = sorted(odds, key=lambda id_: -odds[id_])
     shown = tuple(candidates[id_]._replace(score=_score(odds[id_] / whole)) for id_ in ranked[:MAX_CANDIDATES])
     first = outcomes[ranked[0]] if odds[ranked[0]] / whole >= sure else "ambiguous"
-    margin = shown[0].score - shown[1].score if len(shown) > 1 else shown[0].score
-    return MatchResult(first, shown[0], round(margin, 2), shown, results[0].withdrawn)
+    return MatchResult(first, shown, results[0].withdrawn)
 
 
 def _read_line(areas: AreaBook, row: MatchRow) -> Iterator[list[MatchRow]]:
@@ -721,7 +695,7 @@ def _read_parts(areas: AreaBook, row: MatchRow, before: Sequence[str], last: str
     if row.estado:
         estado_id = areas.find_state(row.estado)
         municipios = areas.find_municipios(last, estado_id) if areas.find_state(last) != estado_id else ()
-        if any(one.likeness >= weights.SAME_UNTITLED_NAME for one in municipios):
+        if any(area.likeness >= weights.SAME_UNTITLED_NAME for area in municipios):
             yield row._replace(nombre=name, municipio=last)
         return
     is_estado = areas.find_state(last) is not None

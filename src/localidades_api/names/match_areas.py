@@ -8,12 +8,12 @@ from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE,
 from localidades_api.names import weights
 from localidades_api.names.areas import Area, AreaBook, untitled
 from localidades_api.names.certainty import outcome, shares
+from localidades_api.names.differences import estado_fault, fault_of
 from localidades_api.names.faults import Difference, NameFault
 from localidades_api.names.layout import EVERYWHERE, KEY, SEAT
 from localidades_api.names.reader import IndexReader
 from localidades_api.names.rows import Candidate, MatchResult, MatchRow, read_key
 from localidades_api.names.text import canonical, is_filler, repair
-from localidades_api.names.weights import PENALTIES
 
 _HOMONYMS = 24  # places of one name among which seats are sought
 
@@ -99,12 +99,7 @@ def state_candidates(book: AreaBook, text: str) -> list[AreaCandidate]:
 def municipality_candidates(book: AreaBook, text: str, estado: str | None = None) -> list[AreaCandidate]:
     """Return the municipios that a text may name, the most similar first."""
     estado_id = book.find_state(estado) if estado else None
-    of_estado: tuple[NameFault, ...] = ()
-    if estado and estado_id is None:
-        of_estado = (NameFault(Difference.ESTADO, estado, "", PENALTIES[Difference.ESTADO]),)
-    elif estado and estado_id and book.is_misspelt_state(estado):
-        difference = Difference.ESTADO_UNLIKE
-        of_estado = (NameFault(difference, estado, book.estados[estado_id], PENALTIES[difference]),)
+    of_estado = estado_fault(book, estado)
     words = untitled(canonical(repair(text)))
     areas = [area for area in book.find_municipios(text, estado_id) if area.id in book.municipios]
     if len(areas) == 1 and areas[0].likeness == weights.SAME_NAME and not text.isdecimal():
@@ -114,21 +109,18 @@ def municipality_candidates(book: AreaBook, text: str, estado: str | None = None
     for area in areas:
         fault = _name_fault(area, text, book.municipios[area.id])
         evidence = _evidence(book, area, words, fault, has_estado=estado_id is not None)
-        if estado and estado_id is None:
-            evidence["estado_unknown"] = 1.0
-        elif of_estado:
-            evidence["estado_misspelt"] = 1.0
-        found.append(AreaCandidate(area.id, book.label(area.id), (*of_estado, fault) if fault else of_estado, evidence))
+        if of_estado:
+            evidence["estado_unknown" if estado_id is None else "estado_misspelt"] = 1.0
+        faults = tuple(one for one in (of_estado, fault) if one)
+        found.append(AreaCandidate(area.id, book.label(area.id), faults, evidence))
     return found
 
 
 def seat_candidate(book: AreaBook, text: str, id_: int, *, has_estado: bool) -> AreaCandidate:
     """Return a municipio whose cabecera has the name in a text."""
-    penalty = PENALTIES[Difference.SEAT]
-    evidence = {"name_of_seat" if has_estado else "name_of_seat_without_estado": 1.0, "penalty": penalty}
-    return AreaCandidate(
-        id_, book.label(id_), (NameFault(Difference.SEAT, text, book.municipios[id_], penalty),), evidence
-    )
+    fault = fault_of(Difference.SEAT, text, book.municipios[id_])
+    evidence = {"name_of_seat" if has_estado else "name_of_seat_without_estado": 1.0, "penalty": fault.penalty}
+    return AreaCandidate(id_, book.label(id_), (fault,), evidence)
 
 
 def decide_with_key(
@@ -142,7 +134,7 @@ def decide_with_key(
     kind = kind_of_key(key)
     written = format_key(kind, key)
     if key not in (book.estados if kind == "estado" else book.municipios):
-        unknown = NameFault(Difference.UNKNOWN_KEY, written, "", PENALTIES[Difference.UNKNOWN_KEY])
+        unknown = fault_of(Difference.UNKNOWN_KEY, written)
         return decide([one._replace(faults=(*one.faults, unknown)) for one in found], sure)
     text, faults = row.nombre, tuple(_contradictions(book, row, key)) if kind == "municipio" else ()
     own = AreaCandidate(key, book.label(key), faults, {"same_name": 1.0})
@@ -154,8 +146,8 @@ def decide_with_key(
     nombre = book.estados[key] if kind == "estado" else book.municipios[key]
     is_called = bool(faults) and any(one.id == key for one in municipality_candidates(book, text))
     if not is_called:
-        own = own._replace(faults=(*faults, NameFault(Difference.NAME, text, nombre, PENALTIES[Difference.NAME])))
-    fault = NameFault(Difference.KEY, written, "", PENALTIES[Difference.KEY])
+        own = own._replace(faults=(*faults, fault_of(Difference.NAME, text, nombre)))
+    fault = fault_of(Difference.KEY, written)
     named = [one._replace(faults=(*one.faults, fault)) for one in found]
     return decide([own, *named], sure, is_doubtful=True)
 
@@ -164,10 +156,10 @@ def _contradictions(book: AreaBook, row: MatchRow, key: int) -> Iterator[NameFau
     """Yield the faults of the estado and the `cve_mun` of a row that are not those of the municipio with its key."""
     estado_id = state_of(key)
     if row.estado and book.find_state(row.estado) != estado_id:
-        yield NameFault(Difference.ESTADO, row.estado, book.estados[estado_id], PENALTIES[Difference.ESTADO])
+        yield fault_of(Difference.ESTADO, row.estado, book.estados[estado_id])
     other = book.find_by_key(row.cve_mun, estado_id) or book.find_by_key(row.cve_mun, None)
     if row.cve_mun and other not in {None, key}:
-        yield NameFault(Difference.KEY, row.cve_mun, book.municipios[key], PENALTIES[Difference.KEY])
+        yield fault_of(Difference.KEY, row.cve_mun, book.municipios[key])
 
 
 def _name_fault(area: Area, text: str, nombre: str) -> NameFault | None:
@@ -204,7 +196,7 @@ def decide(found: Sequence[AreaCandidate], sure: float, *, is_doubtful: bool = F
     If the row is doubtful, its first candidate stays the first.
     """
     if not found:
-        return MatchResult("none", None, 0.0, ())
+        return MatchResult("none")
     likely = shares(
         [sum(weights.AREA_COEFFICIENTS[name] * value for name, value in one.evidence.items()) for one in found]
     )
@@ -213,10 +205,6 @@ def decide(found: Sequence[AreaCandidate], sure: float, *, is_doubtful: bool = F
         likely[0], likely[best] = likely[best], likely[0]
     ranked = sorted(zip(likely, found, strict=True), key=lambda item: (-item[0], is_doubtful or item[1].id))
     candidates = tuple(Candidate(one.id, one.label, round(100 * share, 2), one.faults) for share, one in ranked)
-    first = candidates[0]
     is_doubtful = is_doubtful or len(found) > 1 or "estado_unknown" in found[0].evidence
-    result = outcome(ranked[0][0], is_doubtful=is_doubtful, is_literal=not first.faults, sure=sure)
-    if result == "none":
-        return MatchResult("none", None, 0.0, candidates)
-    margin = first.score - candidates[1].score if len(candidates) > 1 else first.score
-    return MatchResult(result, first, round(margin, 2), candidates)
+    result = outcome(ranked[0][0], is_doubtful=is_doubtful, is_literal=not candidates[0].faults, sure=sure)
+    return MatchResult(result, candidates)

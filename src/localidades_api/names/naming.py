@@ -11,7 +11,7 @@ from localidades_api.names.text import canonical, core, take_apart, variants
 from localidades_api.names.vocabulary import read_everyday_names
 
 _OF = re.compile(r" del? ")
-_MIN_SHARED = 3  # places with a name for which it is kept: half of the country's places
+_MIN_SHARED = 3  # places with one `nombre`, from which on its names are made once: so it is with half of the country
 
 
 class Names(NamedTuple):

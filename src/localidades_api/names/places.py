@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from localidades_api.catalogue.keys import CLAVE_DIGITS, PlaceKind, format_key
+from localidades_api.catalogue.keys import KINDS, PlaceKind, format_key
 from localidades_api.catalogue.schemas import MatchReason
 
 MIN_URBAN = 2500  # inhabitants: INEGI calls a locality of at least as many urban
@@ -58,7 +58,7 @@ class NameKind(StrEnum):
     OWN = "n"
     BRACKET = "b"  # a part in the brackets of `nombre`, or all of `nombre` without them
     SEAT = "s"  # of a seat the name of its municipio, of a municipio that of its seat
-    SHARED_SEAT = "t"  # the same if another place has that name too
+    SHARED_SEAT = "t"  # of a seat the name of its municipio, if another place has that name too
     EVERYDAY = "e"
     FORMER = "f"
 
@@ -121,7 +121,7 @@ class Suggested(NamedTuple):
     @property
     def clave(self) -> str:
         """The last part of the key: four digits, three for a municipio, two for an estado."""
-        return self.cvegeo[-CLAVE_DIGITS[self.kind] :]
+        return self.cvegeo[-KINDS[self.kind].clave_digits :]
 
     def describe(self) -> dict[str, Any]:
         """Return the suggestion as JSON."""

@@ -105,8 +105,8 @@ class WordIndex:
     def propose(self, query: Query, limit: int, *, is_rare: bool = False) -> list[int]:
         """Return the first rows that a query finds, in order.
 
-        The smaller index of the first rows is searched first, unless the query `is_rare`: that takes a tenth of the
-        time and often finds enough.
+        The smaller index of the first rows comes first: it takes a tenth of the time, and often has as many as
+        `limit`. A query that `is_rare` finds too few there, and goes to the index of all rows at once.
         """
         for searcher in (self._searcher,) if is_rare else (self._top, self._searcher):
             found = searcher.search(query, limit, count=False, order_by_field="rank", order=Order.Asc).hits

@@ -1,9 +1,8 @@
 """A row to match, and its result."""
 
-import math
 from typing import Literal, NamedTuple
 
-from localidades_api.catalogue.degrees import EARTH_RADIUS
+from localidades_api.catalogue.degrees import EARTH_RADIUS, angle_between
 from localidades_api.catalogue.keys import PlaceKind, format_key, kind_of_key
 from localidades_api.names.faults import NameFault
 from localidades_api.names.places import MAX_TEXT
@@ -42,10 +41,7 @@ class MatchRow(NamedTuple):
         """Return the distance of a place from the row's point; None if either has no point."""
         if self.latitud is None or self.longitud is None or latitud is None or longitud is None:
             return None
-        here, there = math.radians(self.latitud), math.radians(latitud)
-        east = math.sin(math.radians(longitud - self.longitud) / 2)
-        half = math.hypot(math.sin((there - here) / 2), math.sqrt(max(0.0, math.cos(here) * math.cos(there))) * east)
-        return 2 * EARTH_RADIUS / 1000 * math.asin(min(1.0, half))
+        return EARTH_RADIUS / 1000 * angle_between(self.latitud, self.longitud, latitud, longitud)
 
 
 def read_key(text: str | None) -> int | None:
@@ -75,15 +71,25 @@ class MatchResult(NamedTuple):
     `exact`: the name as the catalogue writes it, and no doubt. `sure`: a place with at least the required probability.
     `ambiguous`: a person has to choose among the candidates. `none`: no place is similar.
 
-    `margin` is the lead over the next candidate, or the score if there is only one. `withdrawn` is the key of a
-    withdrawn place with exactly this name and without a successor: nothing is certain then.
+    The likeliest candidate comes first. `withdrawn` is the key of a withdrawn place with exactly this name and without
+    a successor: nothing is certain then.
     """
 
     outcome: Outcome
-    best: Candidate | None
-    margin: float
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[Candidate, ...] = ()
     withdrawn: int | None = None
+
+    @property
+    def best(self) -> Candidate | None:
+        """The first candidate, unless the outcome is `none`."""
+        return None if self.outcome == "none" else self.candidates[0]
+
+    @property
+    def margin(self) -> float:
+        """The lead of the best candidate over the next one, or its score if there is only one."""
+        if self.best is None:
+            return 0.0
+        return round(self.best.score - (self.candidates[1].score if len(self.candidates) > 1 else 0.0), 2)
 
     @property
     def id(self) -> int | None:

@@ -11,7 +11,7 @@ from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE,
 from localidades_api.catalogue.schemas import MatchReason
 from localidades_api.names import weights
 from localidades_api.names.layout import EVERYWHERE, JOINED, KEY, LABEL, SEAT
-from localidades_api.names.places import IndexedLocality, NameKind, Suggested
+from localidades_api.names.places import IndexedLocality, Suggested
 from localidades_api.names.query import MAX_START, MAX_WRONG, ParsedQuery, readings
 from localidades_api.names.ranking import Fit, fit, literal_points
 from localidades_api.names.reader import IndexReader
@@ -19,8 +19,8 @@ from localidades_api.names.suggest_areas import SuggestedArea
 from localidades_api.names.text import canonical
 from localidades_api.names.vocabulary import COUNTRY, STOP_WORDS
 
-_PROPOSED = 16  # places that a look-up proposes at most: enough to include the right one, if it is large
-_PROPOSED_NEAR = 24  # the same for words that are only similar
+_PROPOSED = 16  # the most places that a look-up proposes: enough to include the right one, if it is large
+_PROPOSED_NEAR = 24  # the most that a look-up of misspelt words proposes
 _COMPARED = 6  # best places, whose names are compared letter by letter
 _SHORT = 3  # characters: everybody types these, and many places begin with them
 _CACHED = 512  # results for such texts
@@ -204,13 +204,11 @@ class Suggester:
         """Yield the estados and municipios that a text may name, the likeliest first."""
         found: list[tuple[float, PlaceKind, SuggestedArea]] = []
         for area in self._index.area_suggester.suggest(text, kinds):
-            # Beside localities, a seat is suggested itself, and not its municipio by its name.
-            is_seat = area.name.kind in {NameKind.SEAT, NameKind.EVERYDAY}
-            if _holds(scope, area.id) and not (is_seat and "localidad" in kinds):
+            if _holds(scope, area.id):
                 kind = kind_of_key(area.id)
                 points = weights.ESTADO_POINTS if kind == "estado" else weights.MUNICIPIO_POINTS
                 found.append((area.likeness + points, kind, area))
-        found.sort(key=lambda one: -one[0])
+        found.sort(key=lambda item: -item[0])
         for score, kind, area in found[:limit]:
             yield self._suggested_area(kind, area.id, area.match, score, area.name.written or None)
 

@@ -11,7 +11,7 @@ from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
 from localidades_api.catalogue.folding import fold
-from localidades_api.catalogue.keys import KEY_DIGITS, KEYS_OF_A_STATE, PlaceKind, kind_of_key, state_of
+from localidades_api.catalogue.keys import KEYS_OF_A_STATE, KINDS, PlaceKind, kind_of_key, state_of
 from localidades_api.catalogue.schemas import MatchReason
 from localidades_api.names import weights
 from localidades_api.names.areas import AreaBook, untitled
@@ -135,9 +135,9 @@ class AreaSuggester:
         digits = folded.replace(" ", "")
         if not digits.isdecimal():
             return []
-        if len(digits) == KEY_DIGITS[kind]:
+        if len(digits) == KINDS[kind].digits:
             return [int(digits)] if int(digits) in self._ids_of[kind] else []
-        return list(self._within.get(int(digits), ())) if len(digits) == KEY_DIGITS["estado"] else []
+        return list(self._within.get(int(digits), ())) if len(digits) == KINDS["estado"].digits else []
 
     def _in_estado(self, folded: str) -> list[int]:
         """Return the municipios of the estados that have every word, unfinished or not."""

@@ -9,6 +9,7 @@ import html
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import lru_cache
 from typing import NamedTuple
 
 from localidades_api.catalogue.folding import fold
@@ -47,7 +48,7 @@ _SHORT_MONTHS = {
     "sept": "septiembre",
 }  # fmt: skip
 _DIGIT = re.compile("[0-9] ")
-_MEMO_SIZE = 30_000
+_CACHED_WORDS = 30_000
 MAX_WORDS = 30  # of a text: the longest label of a place has 17
 _LONGEST_FILLER = 40  # characters
 
@@ -108,35 +109,19 @@ def with_article(text: str) -> str | None:
     return f"{moved[2]} {moved[1]}" if moved else None
 
 
-class _Words(dict[str, tuple[str, ...]]):
-    """Caches the canonical words of a folded word; `()` for a stop word."""
-
-    def __missing__(self, word: str) -> tuple[str, ...]:
-        found = self._open(word)
-        if len(self) < _MEMO_SIZE:  # clients must not fill the memory
-            self[word] = found
-        return found
-
-    @staticmethod
-    def _open(word: str) -> tuple[str, ...]:
-        if number := NUMBERS.get(word):
-            return (number,)
-        if word[0].isdigit():
-            ordinal = _ORDINAL.fullmatch(word)
-            return ((ordinal[1] if ordinal else word).lstrip("0") or "0",)
-        if word in STOP_WORDS:
-            return ()
-        return ABBREVIATIONS.get(word, (word,))
-
-
-_WORDS = _Words()
 _PHRASE_STARTS = frozenset(phrase[0] for phrase in PHRASES)
 _MAX_PHRASE = max(map(len, PHRASES))
 
 
+@lru_cache(_CACHED_WORDS)
 def open_word(word: str) -> tuple[str, ...]:
     """Return the canonical words of a folded one: `sta` is `santa`, `1ra` is `1`, `de` is nothing."""
-    return _WORDS[word]
+    if number := NUMBERS.get(word):
+        return (number,)
+    if word[0].isdigit():
+        ordinal = _ORDINAL.fullmatch(word)
+        return ((ordinal[1] if ordinal else word).lstrip("0") or "0",)
+    return () if word in STOP_WORDS else ABBREVIATIONS.get(word, (word,))
 
 
 def canonical(text: str) -> tuple[str, ...]:
@@ -151,7 +136,7 @@ def canonical_words(folded: str) -> tuple[str, ...]:
     words = folded.split(" ", MAX_WORDS)[:MAX_WORDS] if folded else []
     if not _PHRASE_STARTS.isdisjoint(words):
         words = list(_open_phrases(words))
-    opened = tuple([part for word in words for part in _WORDS[word]][:MAX_WORDS]) or tuple(words)
+    opened = tuple([part for word in words for part in open_word(word)][:MAX_WORDS]) or tuple(words)
     if not _PHRASE_STARTS.isdisjoint(opened):
         again = tuple(_open_phrases(list(opened)))  # `n de c p`: a stop word separated the phrase
         return opened if again == opened else canonical_words(" ".join(again))

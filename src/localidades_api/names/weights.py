@@ -167,7 +167,7 @@ ESTADO_POINTS, MUNICIPIO_POINTS = 45.0, 30.0  # points won by an area
 SAME_NAME = 100.0
 NEARLY_SAME_NAME = 99.0  # at most, of names that are not quite the same
 MIN_NAME_LIKENESS = 80.0  # below it two names are different
-MIN_JOINED_LIKENESS = 92.0  # the same for names without their spaces, which are more alike
+MIN_JOINED_LIKENESS = 92.0  # of names without their spaces, which are more alike
 SHARED_WORDS_LOSS = 6.0  # of a name with only some words of the other one
 MAX_SHARED_WORDS_LIKENESS = 94.0  # the name of which only these words were given
 MIN_LETTERS_OF_CUT_NAME = 12  # columns of fixed width cut longer names
@@ -181,7 +181,7 @@ BEGINNING_LIKENESS = 95.0  # the text begins the name
 WORD_BEGINNING_LIKENESS = 85.0  # the text begins a word of the name
 WORDS_LIKENESS = 82.0  # the words of the text begin words of the names, in another order or with others between
 MISSPELT_LIKENESS = 80.0  # the text has letters wrong, minus one for each; or its spaces
-MISSPELT_WORD_LIKENESS = 70.0  # the same, with letters wrong
+MISSPELT_WORD_LIKENESS = 70.0  # the words of the text, with letters wrong, are words of the names
 
 # -- Certainty of areas
 

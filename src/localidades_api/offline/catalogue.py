@@ -8,18 +8,18 @@ from functools import cached_property
 from io import BytesIO, StringIO
 from typing import Any, Self, overload
 
+from localidades_api.bulk.answer_columns import in_language, match_columns
 from localidades_api.bulk.answers import match_row
-from localidades_api.bulk.columns import in_language, match_columns
+from localidades_api.bulk.input_rows import ROLES
 from localidades_api.bulk.readers import CsvReader
-from localidades_api.bulk.rows import ROLES
+from localidades_api.caches.name_indexes.folders import OpenIndex
 from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT
 from localidades_api.catalogue.degrees import BOUNDS, Axis
 from localidades_api.catalogue.keys import KIND_BY_DIGITS, PlaceKind
 from localidades_api.catalogue.locality import describe_place_near
 from localidades_api.client.frames import Answered, Frame, read_table
 from localidades_api.errors import NotFoundError
-from localidades_api.languages.translators import LANGUAGES, Language
-from localidades_api.name_indexes.folders import OpenIndex
+from localidades_api.html.languages.translators import LANGUAGES, Language
 from localidades_api.names.index import NameIndex
 from localidades_api.names.layout import KEY, WITHDRAWN
 from localidades_api.names.places import IndexedLocality
@@ -47,7 +47,7 @@ class Catalogue:
         Their names and keys lead to the places of the first. The first time, this builds an index of names in the
         user's cache folder, and shows on stderr how far it is. Raises CatalogueError if a file is not a catalogue.
         """
-        sources = [os.fspath(one) for one in (source, *earlier)]
+        sources = [os.fspath(path) for path in (source, *earlier)]
         with nullcontext(progress) if progress else show_progress() as shown:
             return cls(open_index(sources, read_settings().cache_dir, shown))
 
@@ -126,7 +126,7 @@ class Catalogue:
         """Return the places that a text may mean, the likeliest first."""
         kinds: Collection[PlaceKind] = (kind,) if isinstance(kind, str) else kind
         found = self.names.suggest(q, kinds=kinds, estado_id=estado_id, municipio_id=municipio_id, limit=limit)
-        return [one.describe() for one in found]
+        return [suggested.describe() for suggested in found]
 
     def get(self, key: str | int) -> dict[str, Any]:
         """Return what a key of two, five or nine digits names: an estado, a municipio or a locality.
@@ -158,17 +158,11 @@ class Catalogue:
         if limit < 1:
             raise ValueError("limit must be at least 1.")
         found = self._points.nearest(latitud, longitud, limit)
-        return [self._describe_near(self._place(id_), distance) for distance, id_ in found]
+        places = [(self.names.place(self.names.layout.row_of(id_)), distance) for distance, id_ in found]
+        return [self._describe_near(place, distance) for place, distance in places]
 
     def _describe_near(self, place: IndexedLocality, distance: float) -> dict[str, Any]:
-        written = self.names.label(place)
-        return describe_place_near(
-            place.id, place.nombre, written, place.poblacion, place.latitud, place.longitud, distance
-        )
-
-    def _place(self, id_: int) -> IndexedLocality:
-        rows = self.names.layout.find(KEY, str(id_))  # of another key, too, if both have the same hash
-        return next(place for place in map(self.names.place, rows) if place.id == id_)
+        return describe_place_near(place, self.names.label(place), distance)
 
     @cached_property
     def _records(self) -> Records:

@@ -1,39 +1,33 @@
 """Opens the index of a catalogue's files in the user's cache folder, and builds it the first time.
 
-An index is named by a digest of the files' content and of the code that reads them, locked, and built under another
-name, as the service does with the releases of its database (docs/decisions/names.md).
+An index is named by a digest of the files' content and of the code of `names`, locked, and built under another name, as
+the service does with the releases of its database (docs/decisions/names.md).
 """
 
 import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import cache
 from pathlib import Path
 
-from localidades_api.errors import CatalogueError, ConfigurationError
-from localidades_api.importer.extract import open_catalogue, watch_reading
-from localidades_api.importer.source import STDIN, Source, open_source
-from localidades_api.importer.transform import CatalogueRecords, transform, without_garbage_collection
-from localidades_api.name_indexes.folders import (
+from localidades_api.caches.name_indexes.folders import (
     OpenIndex,
     digest,
-    digest_of_code,
+    digest_of_builder,
     index_root,
     locked_by_thread,
     remove_unfinished,
     remove_unreachable,
     try_open,
 )
-from localidades_api.name_indexes.history import History
-from localidades_api.name_indexes.places import Areas
-from localidades_api.names.build import new_folder, write_index
+from localidades_api.errors import CatalogueError, ConfigurationError
+from localidades_api.importer.extract import open_catalogue, watch_reading
+from localidades_api.importer.source import STDIN, Source, open_source
+from localidades_api.importer.transform import CatalogueRecords, transform, without_garbage_collection
+from localidades_api.names.history import Areas, History
+from localidades_api.names.writer import new_folder, write_index
 from localidades_api.observability.progress import Step, StepProgress
 from localidades_api.offline.records import write_records
-
-_CODE = (
-    "catalogue", "names", "importer", "files", "offline", "name_indexes/history.py", "name_indexes/places.py",
-)  # fmt: skip
 
 
 class CatalogueStep(Step):
@@ -42,11 +36,6 @@ class CatalogueStep(Step):
     READ = "reading the catalogue"
     READ_EARLIER = "reading an earlier release"
     INDEX = "building the index of names"
-
-
-@cache
-def _digest_of_builder() -> str:
-    return digest_of_code(Path(__file__).parents[1], _CODE)
 
 
 def open_index(sources: Sequence[str], cache_dir: Path | None, progress: StepProgress) -> OpenIndex:
@@ -59,9 +48,9 @@ def open_index(sources: Sequence[str], cache_dir: Path | None, progress: StepPro
         files = [stack.enter_context(open_source(_checked(source), progress)) for source in sources]
         stack.enter_context(_translate_system_errors())
         root = index_root(cache_dir)
-        name = digest("/".join([_digest_of_builder(), *(file.sha256 for file in files)]))
+        name = digest("offline", digest_of_builder(), *(file.sha256 for file in files))
         # These paths lead to this index only: the one of other content, or of another version, is removed.
-        remove_unreachable(root, digest("\0".join(map(os.path.realpath, sources))), [name])
+        remove_unreachable(root, digest(*map(os.path.realpath, sources)), [name])
         return try_open(root / name) or _build(root / name, files, progress)
 
 

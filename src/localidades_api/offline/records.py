@@ -5,7 +5,7 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from heapq import heappush, heappushpop
-from math import asin, cos, inf, radians, sin, sqrt
+from math import inf, radians
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,9 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from localidades_api.catalogue.columns import ATTRIBUTES, COLUMNS, MATCHED
-from localidades_api.catalogue.degrees import EARTH_RADIUS
+from localidades_api.catalogue.degrees import EARTH_RADIUS, angle_between
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, PlaceKind
+from localidades_api.catalogue.locality import describe_listed
 from localidades_api.importer.transform import CatalogueRecords
 from localidades_api.names.fields import read_fields
 from localidades_api.names.index import NameIndex
@@ -71,10 +72,7 @@ class Records:
         row = lacking | read_fields(self._names, id_, MATCHED)
         municipio = self._areas["municipios"][str(id_ // KEYS_OF_A_MUNICIPIO)]
         return {
-            "id": id_,
-            "municipio_id": municipio["id"],
-            "clave": f"{id_ % KEYS_OF_A_MUNICIPIO:04d}",
-            "nombre": row["nombre"],
+            **describe_listed(id_, row["nombre"]),
             "cvegeo": f"{id_:09d}",
             **{name: row[name] for name in ATTRIBUTES},
             "municipio": municipio,
@@ -116,15 +114,7 @@ class Points:
                 at, below = below, below - 1
             else:
                 at, above = above, above + 1
-            angle = _angle(latitude, longitude, latitudes[at], self._longitudes[at])
+            angle = angle_between(latitude, longitude, latitudes[at], self._longitudes[at])
             push = heappush if len(nearest) < limit else heappushpop
             push(nearest, (-angle, -self._ids[at]))
         return [(-angle * EARTH_RADIUS, -id_) for angle, id_ in sorted(nearest, reverse=True)]
-
-
-def _angle(latitude: float, longitude: float, other_latitude: float, other_longitude: float) -> float:
-    """Return the angle in radians between two points in degrees, by the haversine."""
-    phi, other_phi = radians(latitude), radians(other_latitude)
-    across = sin((other_phi - phi) / 2) ** 2
-    along = cos(phi) * cos(other_phi) * sin(radians(other_longitude - longitude) / 2) ** 2
-    return 2 * asin(min(1.0, sqrt(across + along)))

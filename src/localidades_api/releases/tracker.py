@@ -67,11 +67,15 @@ class ReleaseTracker:
         )
         return hashlib.blake2b(f"{self._publication} {shown}".encode(), digest_size=6).hexdigest()
 
-    async def current(self, *, by_name: bool = False) -> Release:
+    async def get(self, name: str | None, *, for_search: bool = False) -> Release:
+        """Return the release of that name, or the current one if it is None; raise as `named` and `current` do."""
+        return await (self.current(for_search=for_search) if name is None else self.named(name))
+
+    async def current(self, *, for_search: bool = False) -> Release:
         """Return the served release, or the searched one; raise NoReleaseError before the first publication."""
         if self.served is None:
             await self.refresh()
-        release = self.searched if by_name else self.served
+        release = self.searched if for_search else self.served
         if release is None:
             raise NoReleaseError
         return release

@@ -63,7 +63,7 @@ class Connection(Protocol):
     """An open connection of a client."""
 
     @property
-    def transport(self) -> asyncio.Transport:
+    def socket_transport(self) -> asyncio.Transport:
         """Its transport."""
 
     @property
@@ -112,7 +112,7 @@ class Connections:
         if has_room:
             return True
         if len(self._open) > self.maximum + _PROBE_RESERVE:
-            connection.transport.abort()
+            connection.socket_transport.abort()
             self.count_closed("refused")
         return False
 
@@ -140,7 +140,7 @@ class Connections:
         candidates = heapq.nsmallest(count * _CANDIDATES, idle, key=attrgetter("idle_since"))
         closed = [one for one in candidates if not one.has_unread_input][:count]
         for connection in closed:
-            connection.transport.close()
+            connection.socket_transport.close()
             self.remove(connection)  # the event loop calls `connection_lost` later
             self.count_closed("idle")
         return bool(closed)

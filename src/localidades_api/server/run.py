@@ -140,7 +140,7 @@ def run_server(sockets: Sequence[socket.socket], settings: Settings, options: Se
 
 
 def _protocol(settings: Settings) -> "type[asyncio.Protocol]":
-    """Return what makes a connection's protocol."""
+    """Return the protocol factory."""
     connections = Connections(
         max_connections(settings.max_connections, pool_size=settings.pool_size),
         Timeouts(settings.client_timeout, settings.keep_alive_timeout),

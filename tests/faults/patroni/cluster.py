@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
-from localidades_api.embedded_postgres.binaries import read_version
+from localidades_api.database.embedded_postgres.binaries import read_version
 from tests.faults.patroni.node import PASSWORDS, Network, Node
 from tests.faults.patroni.programs import Etcd, Programs
 from tests.faults.proxy import proxied

@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from localidades_api.embedded_postgres.binaries import Account, clean_environment, run_as
-from localidades_api.embedded_postgres.watchdog import _die_with_parent
+from localidades_api.database.embedded_postgres.binaries import Account, clean_environment, run_as
+from localidades_api.database.embedded_postgres.watchdog import _die_with_parent
 from localidades_api.errors import EmbeddedPostgresError
 from tests.support.machine import free_port, needed
 from tests.support.servers import Installation, make_private

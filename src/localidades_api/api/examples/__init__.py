@@ -1,19 +1,20 @@
 """Recorded requests and answers: the examples of the OpenAPI document and of the API reference.
 
-Each operation has a file here, named by its id. They are answers of the demo catalogue: `tests/http/test_examples.py`
-repeats the requests, and records what is missing.
+Each operation has a file named by its id, here or in `examples` of its extension. They are answers of the demo
+catalogue: `tests/http/test_examples.py` repeats the requests, and records what is missing.
 """
 
 import json
 import shlex
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 from pydantic import BaseModel, TypeAdapter
 
+_FOLDER = Path(__file__).parent
 SERVICE = "http://127.0.0.1:8000"  # as `make run` starts it
 
 
@@ -64,8 +65,12 @@ class Exchange(BaseModel):
 EXCHANGES = TypeAdapter(dict[str, Exchange])
 
 
+def list_files() -> list[Path]:
+    """Return the files of the examples."""
+    return [*_FOLDER.glob("*.json"), *_FOLDER.parents[1].glob("extensions/*/examples/*.json")]
+
+
 @cache
 def read_examples() -> Mapping[str, Mapping[str, Exchange]]:
     """Return the examples by operation and name."""
-    found = [file for file in files(__name__).iterdir() if file.name.endswith(".json")]
-    return {file.name.removesuffix(".json"): EXCHANGES.validate_json(file.read_bytes()) for file in found}
+    return {file.stem: EXCHANGES.validate_json(file.read_bytes()) for file in list_files()}

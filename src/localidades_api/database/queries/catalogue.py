@@ -23,19 +23,11 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import BYTEA, aggregate_order_by
 
 from localidades_api.catalogue.area_filters import DEFAULT_AREA_SORT, MunicipalitySort, StateSort
-from localidades_api.catalogue.columns import RECORD
+from localidades_api.catalogue.columns import LISTED, RECORD
 from localidades_api.catalogue.filters import DEFAULT_SORT, LocalityFilters, Sort
 from localidades_api.catalogue.pagination import PAGE_SIZE, positions
-from localidades_api.catalogue.schemas import (
-    DEMO_RELEASE,
-    Release,
-)
-from localidades_api.database.models import (
-    localities,
-    municipalities,
-    releases,
-    states,
-)
+from localidades_api.catalogue.schemas import DEMO_RELEASE, Release
+from localidades_api.database.models import localities, municipalities, releases, states
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.conditions import (
     FOUND,
@@ -48,20 +40,15 @@ from localidades_api.database.queries.conditions import (
     state_order,
     values,
 )
-from localidades_api.database.queries.downloads import EXPRESSIONS, json_object
+from localidades_api.database.queries.downloads import json_object, select_list
 from localidades_api.database.queries.packed import unpack
-from localidades_api.database.queries.places import KEY_IS_NEW, SAME_PLACE
+from localidades_api.database.queries.places import KEY_IS_NEW, PARENTS, SAME_PLACE
 
-# Postgres writes the JSON, which saves the worker that work and two hundred values (docs/decisions/pages.md). `clave`
-# is four digits, so only `nombre` needs escaping.
-_LOCALITY = """
-    '{"id":' || id || ',"municipio_id":' || municipio_id
-    || ',"clave":"' || clave || '","nombre":' || to_json(nombre)::text || '}'
-"""
+_LOCALITY = json_object(LISTED)
 _PAGES = text(
     f"""
     SELECT string_agg({_LOCALITY}, ',' ORDER BY position)
-      FROM localities
+      FROM localities AS l
      WHERE release_id = :release_id AND position BETWEEN :first AND :last
      GROUP BY (position - 1) / {PAGE_SIZE}
      ORDER BY (position - 1) / {PAGE_SIZE}
@@ -76,9 +63,14 @@ _MUNICIPALITIES = select(
     municipalities.c.nombre,
     municipalities.c.localities.label("localidades"),
 ).join_from(municipalities, states)
+_MUNICIPALITIES_WITH_STATES = _MUNICIPALITIES.add_columns(
+    states.c.clave.label("estado_clave"),
+    states.c.nombre.label("estado_nombre"),
+    states.c.nombre.label("estado"),
+    states.c.abreviatura.label("estado_abreviatura"),
+)
 
-_DETAIL_COLUMNS = {
-    **{name: EXPRESSIONS[name] for name in RECORD},
+_AREA_COLUMNS = {
     "municipio_clave": "m.clave",
     "municipio_nombre": "m.nombre",
     "municipio_localidades": "m.localities",
@@ -88,14 +80,12 @@ _DETAIL_COLUMNS = {
     "estado_abreviatura": "s.abreviatura",
 }
 _DETAILS = f"""
-    SELECT {", ".join(f"{sql} AS {name}" for name, sql in _DETAIL_COLUMNS.items())}
-      FROM localities AS l
-      JOIN municipalities AS m ON m.release_id = l.release_id AND m.id = l.municipio_id
-      JOIN states AS s ON s.release_id = m.release_id AND s.id = m.estado_id
+    SELECT {select_list(RECORD)}, {", ".join(f"{sql} AS {name}" for name, sql in _AREA_COLUMNS.items())}
+      FROM localities AS l {PARENTS}
      WHERE l.release_id = :release_id AND
 """
 # Without these columns, SQLAlchemy would derive them from each result.
-_DETAIL = text(f"{_DETAILS} l.id = :id").columns(*map(column, _DETAIL_COLUMNS))
+_DETAIL = text(f"{_DETAILS} l.id = :id").columns(*map(column, (*RECORD, *_AREA_COLUMNS)))
 _DETAILS_BETWEEN = text(f"{_DETAILS} l.id BETWEEN :first AND :last ORDER BY l.id")
 _DETAILS_AMONG = text(f"{_DETAILS} l.id = ANY(:ids) ORDER BY l.prominence LIMIT :limit")
 _SUCCESSORS = text(
@@ -149,14 +139,14 @@ class CatalogueRepository:
     """Reads the records of a release."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self.database = database
 
     async def list_pages(self, release: Release, first: int, last: int) -> list[str]:
         """Return the results of a range of pages, each as the JSON text of its localities, without the brackets.
 
         A page is a range of positions, so the last page costs as much as the first (docs/decisions/pages.md).
         """
-        rows = await self._database.fetch_from(
+        rows = await self.database.fetch_from(
             release,
             _PAGES,
             {"release_id": release.id, "first": positions(first)[0], "last": positions(last)[1]},
@@ -177,7 +167,7 @@ class CatalogueRepository:
         if sort == "relevance":
             parameters["searched"] = filters.search or ""
         parameters["release_id"] = release.id
-        rows = await self._database.fetch_from(release, statement, parameters)
+        rows = await self.database.fetch_from(release, statement, parameters)
         return unpack(rows[0][0])
 
     async def list_at_positions(self, release: Release, at: Sequence[int], fields: Sequence[str] = ()) -> str:
@@ -188,7 +178,7 @@ class CatalogueRepository:
         chosen, parameters = at_positions(release, at)
         record = json_object(fields) if fields else _LOCALITY
         statement = _list(record, chosen, in_order(at))
-        rows = await self._database.fetch_from(release, statement, parameters)
+        rows = await self.database.fetch_from(release, statement, parameters)
         return str(rows[0][0])
 
     async def list_states(
@@ -198,7 +188,7 @@ class CatalogueRepository:
         statement = _STATES.where(states.c.release_id == release.id).order_by(*state_order(sort))
         if found is not None:
             statement = statement.where(states.c.id == func.any(FOUND))
-        return await self._database.fetch_from(release, statement, {"found": found or []})
+        return await self.database.fetch_from(release, statement, {"found": found or []})
 
     async def list_municipalities(
         self,
@@ -213,60 +203,43 @@ class CatalogueRepository:
             statement = statement.where(municipalities.c.estado_id == estado_id)
         if found is not None:
             statement = statement.where(municipalities.c.id == func.any(FOUND))
-        return await self._database.fetch_from(release, statement, {"found": found or []})
+        return await self.database.fetch_from(release, statement, {"found": found or []})
 
     async def get_state(self, release: Release, id_: int) -> Row[Any] | None:
         """Return an estado, or None."""
         statement = _STATES.where(states.c.release_id == release.id, states.c.id == id_)
-        rows = await self._database.fetch_from(release, statement)
+        rows = await self.database.fetch_from(release, statement)
         return rows[0] if rows else None
 
     async def get_municipality(self, release: Release, id_: int) -> Row[Any] | None:
         """Return a municipio with its estado, or None."""
-        statement = _MUNICIPALITIES.add_columns(
-            states.c.clave.label("estado_clave"),
-            states.c.nombre.label("estado_nombre"),
-            states.c.abreviatura.label("estado_abreviatura"),
-        ).where(municipalities.c.release_id == release.id, municipalities.c.id == id_)
-        rows = await self._database.fetch_from(release, statement)
-        return rows[0] if rows else None
+        return (await self.list_municipalities_by_key(release, [id_])).get(id_)
 
     async def get_locality(self, release: Release, id_: int) -> Row[Any] | None:
         """Return a locality with its municipio and its estado, or None."""
-        rows = await self._database.fetch_from(release, _DETAIL, {"release_id": release.id, "id": id_})
+        rows = await self.database.fetch_from(release, _DETAIL, {"release_id": release.id, "id": id_})
         return rows[0] if rows else None
 
     async def list_between(self, release: Release, first: int, last: int) -> Sequence[Row[Any]]:
         """Return the localities whose keys are in a range, by key, with the columns of `get_locality`."""
         parameters = {"release_id": release.id, "first": first, "last": last}
-        return await self._database.fetch_from(release, _DETAILS_BETWEEN, parameters)
+        return await self.database.fetch_from(release, _DETAILS_BETWEEN, parameters)
 
     async def list_largest_among(self, release: Release, ids: Collection[int], limit: int) -> Sequence[Row[Any]]:
         """Return the localities that have one of these keys, the largest first, with the columns of `get_locality`."""
         parameters = {"release_id": release.id, "ids": list(ids), "limit": limit}
-        return await self._database.fetch_from(release, _DETAILS_AMONG, parameters)
+        return await self.database.fetch_from(release, _DETAILS_AMONG, parameters)
 
     async def list_municipalities_by_key(self, release: Release, ids: Collection[int]) -> dict[int, Row[Any]]:
         """Return these municipios with their estados, by key."""
-        statement = (
-            select(
-                municipalities.c.id,
-                municipalities.c.clave,
-                municipalities.c.nombre,
-                municipalities.c.localities.label("localidades"),
-                municipalities.c.estado_id,
-                states.c.clave.label("estado_clave"),
-                states.c.nombre.label("estado"),
-                states.c.abreviatura.label("estado_abreviatura"),
-            )
-            .join_from(municipalities, states)
-            .where(municipalities.c.release_id == release.id, municipalities.c.id == func.any(list(ids)))
+        statement = _MUNICIPALITIES_WITH_STATES.where(
+            municipalities.c.release_id == release.id, municipalities.c.id == func.any(list(ids))
         )
-        return {row.id: row for row in await self._database.fetch_from(release, statement)}
+        return {row.id: row for row in await self.database.fetch_from(release, statement)}
 
     async def list_history(self, release: Release, id_: int) -> Sequence[Row[Any]]:
         """Return the name and population of a locality in each release, oldest first, including this one."""
-        return await self._database.fetch_from(
+        return await self.database.fetch_from(
             release,
             select(releases.c.name.label("release"), localities.c.nombre, localities.c.poblacion)
             .join_from(releases, localities, localities.c.release_id == releases.c.id)
@@ -277,7 +250,7 @@ class CatalogueRepository:
     async def list_homonyms(self, release: Release, id_: int, limit: int) -> Sequence[Row[Any]]:
         """Return the keys, claves and names of the other localities of the municipio with a locality's folded name."""
         own = localities.alias("own")
-        return await self._database.fetch_from(
+        return await self.database.fetch_from(
             release,
             select(localities.c.id, localities.c.clave, localities.c.nombre)
             .join_from(
@@ -296,7 +269,7 @@ class CatalogueRepository:
 
     async def find_last_release(self, table: Table, release: Release, id_: int) -> Row[Any] | None:
         """Return the last release before this one that has a key, or None."""
-        rows = await self._database.fetch_from(
+        rows = await self.database.fetch_from(
             release,
             select(releases)
             .join(table, table.c.release_id == releases.c.id)
@@ -309,5 +282,5 @@ class CatalogueRepository:
     async def find_successor(self, release: Release, last_id: int, id_: int) -> int | None:
         """Return the key of the only locality that now has a withdrawn one's name and point, or None."""
         parameters = {"other_id": last_id, "id": id_, "release_id": release.id}
-        rows = await self._database.fetch_from(release, _SUCCESSORS, parameters)
+        rows = await self.database.fetch_from(release, _SUCCESSORS, parameters)
         return int(rows[0].id) if len(rows) == 1 else None

@@ -7,15 +7,18 @@ from typing import Any
 from sqlalchemy import Row, TextClause, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from localidades_api.catalogue.columns import ATTRIBUTES, POINT
+from localidades_api.catalogue.columns import ATTRIBUTES, LISTED, POINT, RECORD
 from localidades_api.catalogue.schemas import CHANGE_KINDS, Release
 from localidades_api.database.pool import Database
+from localidades_api.database.queries.downloads import select_list
 from localidades_api.database.queries.packed import pack, unpack
 from localidades_api.database.queries.places import PARENTS, has_localities
 from localidades_api.errors import NotFoundError
 
 _UPDATABLE = [name for name in ATTRIBUTES if name not in POINT]
-_COLUMNS = ", ".join(["id", "municipio_id", "clave", "nombre", *POINT, *_UPDATABLE])
+_COMPARABLE = (*LISTED, *POINT, *_UPDATABLE)
+_COLUMNS = ", ".join(_COMPARABLE)
+_RECORD = (*_COMPARABLE, *(name for name in RECORD if name not in _COMPARABLE))
 
 
 def _row(alias: str, columns: Sequence[str]) -> str:
@@ -51,12 +54,10 @@ _STORED = text(
 )
 _RECORDS = text(
     f"""
-    SELECT l.*, m.nombre AS municipio, s.nombre AS estado
-      FROM (SELECT release_id, {_COLUMNS}, lpad(id::text, 9, '0') AS cvegeo
-              FROM localities
-             WHERE release_id IN (:old, :new) AND id = ANY(:ids)
-               AND {has_localities(":old")} AND {has_localities(":new")}) AS l
-    {PARENTS}
+    SELECT l.release_id, {select_list(_RECORD)}, m.nombre AS municipio, s.nombre AS estado
+      FROM localities AS l {PARENTS}
+     WHERE l.release_id IN (:old, :new) AND l.id = ANY(:ids)
+       AND {has_localities(":old")} AND {has_localities(":new")}
     """
 )
 

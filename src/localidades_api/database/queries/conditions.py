@@ -27,8 +27,8 @@ class _Condition(NamedTuple):
     read: Callable[[Any], Mapping[str, object]]
 
 
-def _equals(column: ColumnElement[Any], name: str) -> _Condition:
-    return _Condition(column == bindparam(name), lambda value: {name: value})
+def _equals(name: str) -> _Condition:
+    return _Condition(_columns[name] == bindparam(name), lambda value: {name: value})
 
 
 def _read_state(estado_id: int) -> Mapping[str, object]:
@@ -49,12 +49,10 @@ def _point(x: str, y: str) -> ColumnElement[object]:
 
 
 _CONDITIONS: Mapping[str, _Condition] = {
-    "municipio_id": _equals(_columns.municipio_id, "municipio_id"),
+    **{name: _equals(name) for name in LocalityFilters.model_fields if name in _columns},
     "estado_id": _Condition(
         _columns.municipio_id.between(bindparam("first_municipio"), bindparam("last_municipio")), _read_state
     ),
-    "clave": _equals(_columns.clave, "clave"),
-    "ambito": _equals(_columns.ambito, "ambito"),
     "cvegeo": _Condition(_columns.id == func.any(bindparam("keys", type_=ARRAY(Integer))), _read_keys),
     "bbox": _Condition(
         func.point(_columns.longitud, _columns.latitud).bool_op("<@")(

@@ -1,50 +1,36 @@
 """Records for downloads: lines of CSV, NDJSON and GeoJSON and rows of sheets, written by Postgres, or rows."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any, Literal
 
-from sqlalchemy import Integer, Row, text
+from sqlalchemy import Row, text
 
 from localidades_api.catalogue.columns import COLUMNS, POINT, Kind, LocalityColumn
 from localidades_api.catalogue.schemas import Release
-from localidades_api.database.models import metadata
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.conditions import at_positions
+from localidades_api.database.queries.places import PARENTS
 
 LineFormat = Literal["csv", "excel", "ndjson", "geojson"]
 
-_ALIASES = {"localities": "l", "municipalities": "m", "states": "s"}
+
+def select_list(names: Iterable[str]) -> str:
+    """Write the expressions of columns with their names."""
+    return ", ".join(f"{COLUMNS[name].sql} AS {name}" for name in names)
 
 
-def _sql(column: LocalityColumn) -> str:
-    """Write the expression of a column."""
-    table, _, name = column.source.partition(".")
-    sql = f"{_ALIASES[table]}.{name}"
-    is_number = isinstance(metadata.tables[table].c[name].type, Integer)
-    return f"lpad({sql}::text, {column.digits}, '0')" if is_number and column.digits else sql
-
-
-EXPRESSIONS: Mapping[str, str] = {name: _sql(column) for name, column in COLUMNS.items()}
-_SELECTED = ", ".join(f"{sql} AS {name}" for name, sql in EXPRESSIONS.items())
-_FROM = """
-      FROM localities AS l
-      JOIN municipalities AS m ON m.release_id = l.release_id AND m.id = l.municipio_id
-      JOIN states AS s ON s.release_id = m.release_id AND s.id = m.estado_id
-     WHERE l.release_id = :release_id AND
-"""
-
-
-def _typed_expressions() -> Iterator[tuple[str, Kind]]:
-    """Yield the expression and the kind of each column."""
-    return ((EXPRESSIONS[name], column.kind) for name, column in COLUMNS.items())
+_FROM = f"FROM localities AS l {PARENTS} WHERE l.release_id = :release_id AND"
+_RECORDS = f"SELECT {select_list(COLUMNS)} {_FROM}"
 
 
 def _csv() -> str:
     """Write a line of CSV (RFC 4180); keys are quoted, so that readers that respect quotes keep the zeros."""
     return _joined(
-        f"""coalesce('"' || replace({sql}, '"', '""') || '"', '')""" if kind in {"text", "key"} else _plain(sql)
-        for sql, kind in _typed_expressions()
+        f"""coalesce('"' || replace({column.sql}, '"', '""') || '"', '')"""
+        if column.kind in {"text", "key"}
+        else _plain(column.sql)
+        for column in COLUMNS.values()
     )
 
 
@@ -55,12 +41,12 @@ _FORMULA = r"^([\u0001-\u0020\u00a0]*[=+@\uff1d\uff0b\uff0d\uff20-]|[\t\r\n])"
 def _excel() -> str:
     """Write a line for spreadsheets: keys are formulas of their text, and other texts can't be taken for formulas."""
     return _joined(
-        f'\'"=""\' || {sql} || \'"""\''
-        if kind == "key"
-        else f"""coalesce('"' || regexp_replace(replace({sql}, '"', '""'), '{_FORMULA}', '''\\1') || '"', '')"""
-        if kind == "text"
-        else _plain(sql)
-        for sql, kind in _typed_expressions()
+        f'\'"=""\' || {column.sql} || \'"""\''
+        if column.kind == "key"
+        else f"""coalesce('"' || regexp_replace(replace({column.sql}, '"', '""'), '{_FORMULA}', '''\\1') || '"', '')"""
+        if column.kind == "text"
+        else _plain(column.sql)
+        for column in COLUMNS.values()
     )
 
 
@@ -72,21 +58,26 @@ def _plain(sql: str) -> str:
     return f"coalesce({sql}::text, '')"
 
 
-def json_object(names: Sequence[str]) -> str:
-    """Write a JSON object with these columns."""
-    members = " || ',' || ".join(
-        f"'\"{name}\":' || " + f"coalesce({_json(EXPRESSIONS[name], COLUMNS[name].kind)}, 'null')" for name in names
-    )
-    return f"'{{' || {members} || '}}'"
+def json_object(names: Iterable[str]) -> str:
+    """Write a JSON object with these columns.
+
+    Postgres writes the JSON, which saves the worker that work and several values a row (docs/decisions/pages.md).
+    """
+    members = " || ',' || ".join(f"'\"{name}\":' || {_json(COLUMNS[name])}" for name in names)
+    return f"'{{' || {members} || '}}'".replace("' || '", "")  # neighbouring literals are one
 
 
-def _json(sql: str, kind: Kind) -> str:
-    return f"to_json({sql})::text" if kind in {"text", "key"} else f"{sql}::text"
+def _json(column: LocalityColumn) -> str:
+    if column.kind == "key":  # digits, which need no escaping
+        written = f"'\"' || {column.sql} || '\"'"
+    else:
+        written = f"to_json({column.sql})::text" if column.kind == "text" else f"{column.sql}::text"
+    return f"coalesce({written}, 'null')" if column.nullable else written
 
 
 def _feature() -> str:
     """Write a feature (RFC 7946); its geometry is null where the coordinates are unknown."""
-    properties = json_object([name for name in COLUMNS if name not in {"id", *POINT}])
+    properties = json_object(name for name in COLUMNS if name not in {"id", *POINT})
     point = """'{"type":"Point","coordinates":[' || l.longitud || ',' || l.latitud || ']}'"""
     return (
         f"""'{{"type":"Feature","id":' || l.id || ',"geometry":' || coalesce({point}, 'null')"""
@@ -97,7 +88,7 @@ def _feature() -> str:
 _LINES: Mapping[LineFormat, tuple[str, str]] = {
     "csv": (_csv(), ""),
     "excel": (_excel(), ""),
-    "ndjson": (json_object(list(COLUMNS)) + " || E'\\n'", ""),
+    "ndjson": (json_object(COLUMNS) + " || E'\\n'", ""),
     "geojson": (_feature(), ",\n"),
 }
 
@@ -109,8 +100,8 @@ _ESCAPED_IN_XML = "replace(replace(replace({}, '&', '&amp;'), '<', '&lt;'), '>',
 def _sheet_row() -> str:
     """Write a row of a sheet (SpreadsheetML); it keeps control characters, which XML can't hold."""
     cells = " || ".join(
-        f"""coalesce('<c r="{letter}' || {_ROW_NUMBER} || {_cell(sql, kind)} || '</c>', '')"""
-        for letter, (sql, kind) in zip(ascii_uppercase[: len(COLUMNS)], _typed_expressions(), strict=True)
+        f"""coalesce('<c r="{letter}' || {_ROW_NUMBER} || {_cell(column.sql, column.kind)} || '</c>', '')"""
+        for letter, column in zip(ascii_uppercase[: len(COLUMNS)], COLUMNS.values(), strict=True)
     )
     return f"""'<row r="' || {_ROW_NUMBER} || '">' || {cells} || '</row>'"""
 
@@ -121,6 +112,8 @@ def _cell(sql: str, kind: Kind) -> str:
     if kind == "text":
         text_ = _ESCAPED_IN_XML.format(sql)
         return f"""'" t="inlineStr"><is><t xml:space="preserve">' || {text_} || '</t></is>'"""
+    if kind == "boolean":
+        return f"""'" t="b"><v>' || ({sql})::int || '</v>'"""
     return f"""'"><v>' || {sql} || '</v>'"""
 
 
@@ -138,7 +131,7 @@ async def list_lines(
         text(
             f"""
             SELECT count(*) AS quantity,
-                   coalesce(convert_to(string_agg({escaped(line)}, :between ORDER BY l.position), 'UTF8'), '')
+                   coalesce(convert_to(string_agg({line}, :between ORDER BY l.position), 'UTF8'), '')
                    AS lines
             {_FROM} {chosen}
             """
@@ -170,19 +163,10 @@ async def list_sheet_rows(
 async def list_records(database: Database, release: Release, positions: Sequence[int]) -> Sequence[Row[Any]]:
     """Return the localities at these positions, with every column."""
     chosen, parameters = at_positions(release, positions)
-    statement = f"SELECT {_SELECTED} {_FROM} {chosen} ORDER BY l.position"
-    return await database.fetch_from(release, text(statement), parameters)
+    return await database.fetch_from(release, text(f"{_RECORDS} {chosen} ORDER BY l.position"), parameters)
 
 
 async def list_records_with_keys(database: Database, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:
     """Return the localities that have these keys, with every column, in any order."""
-    return await database.fetch_from(
-        release,
-        text(f"SELECT {_SELECTED} {_FROM} l.id = ANY(:ids)"),
-        {"release_id": release.id, "ids": list(ids)},
-    )
-
-
-def escaped(sql: str) -> str:
-    """Escape `:word` in literals, which SQLAlchemy would take for a parameter."""
-    return sql.replace('":', '"\\:')
+    parameters = {"release_id": release.id, "ids": list(ids)}
+    return await database.fetch_from(release, text(f"{_RECORDS} l.id = ANY(:ids)"), parameters)

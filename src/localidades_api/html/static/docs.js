@@ -1,15 +1,9 @@
 // Swagger UI in the frame of the site: it follows the theme of the page.
-import { isDark, system } from "./page.js";
+import { isDark } from "./page.js";
 
-const root = document.documentElement;
-
-function followTheme() {
-  root.classList.toggle("dark-mode", isDark());
-}
-
+const followTheme = () => document.documentElement.classList.toggle("dark-mode", isDark());
 followTheme();
-system.addEventListener("change", followTheme);
-new MutationObserver(followTheme).observe(root, { attributeFilter: ["data-theme"] });
+document.addEventListener("themechange", followTheme);
 
 const place = /** @type {HTMLElement} */ (document.getElementById("swagger-ui"));
 

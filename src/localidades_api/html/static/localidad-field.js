@@ -277,7 +277,7 @@ export class LocalidadField extends /** @type {new () => HTMLElement & Reflected
   #status = create("p", { part: "message" });
   #combobox;
   #value = "";
-  /** @type {Record<string, any> | null} */ #place = null;
+  /** @type {import("../../../../npm/localidad-field.js").LocalidadPlace | null} */ #place = null;
   #committed = ""; // the key of the last `change`
   #custom = ""; // the error of `setCustomValidity`
   #lookup = new AbortController();

@@ -1,6 +1,6 @@
 // The map of the country: search, colours, filters, and the place that is chosen, all kept in the address.
-import { collection, legend, mapStyle, OUTLINED } from "./map_style.js";
-import { isDark, system } from "./page.js";
+import { collection, COUNTRY, createMap, legend, mapStyle, OUTLINED } from "./map_style.js";
+import { element, isDark, list } from "./page.js";
 
 const page = /** @type {HTMLElement & { dataset: Record<string, string> }} */ (document.getElementById("map"));
 const at = (selector) => page.querySelector(selector);
@@ -12,7 +12,6 @@ const estados = JSON.parse(page.dataset.estados);
 const COLORS = [...at("#color").options].map((option) => option.value);
 // Not by their TileJSON, whose addresses have the host and the scheme that a proxy may have told the service.
 const TILES = { tiles: [location.origin + page.dataset.tiles], maxzoom: Number(page.dataset.maxzoom) };
-const COUNTRY = [-118.5, 14.4, -86.5, 32.8];
 const AROUND = [[-170, -30], [-35, 66]]; // how far the map can be moved
 const CLOSE = 11; // zoom
 const FINGER = 9; // pixels around a point that count as on it
@@ -40,16 +39,12 @@ class MapPage {
     this.readChoices();
     const box = bounds.length ? bounds : COUNTRY;
     this.whole = [box.slice(0, 2), box.slice(2)];
-    this.map = new library.Map({
+    this.map = createMap(library, document.getElementsByTagName("h1")[0].textContent, ["places", "others"], {
       container: "ground", style: this.style(), bounds: this.whole, fitBoundsOptions: this.fitting(),
-      hash: "map", minZoom: 2, maxZoom: 15, maxBounds: AROUND, renderWorldCopies: false, attributionControl: false,
-      dragRotate: false, touchPitch: false, pitchWithRotate: false, fadeDuration: still.matches ? 0 : 200,
-      locale: { "Map.Title": document.getElementsByTagName("h1")[0].textContent },
+      hash: "map", maxBounds: AROUND, fadeDuration: still.matches ? 0 : 200,
     });
     this.hasStyle = false; // MapLibre can't compare a style with one that is not loaded, and says so on the console
     this.map.once("style.load", () => { this.hasStyle = true; });
-    this.map.touchZoomRotate.disableRotation();
-    this.map.keyboard.disableRotation();
     const scale = new library.ScaleControl({ maxWidth: 96, unit: "metric" });
     at("#ground").after(scale.onAdd(this.map));
     this.library = library;
@@ -91,10 +86,6 @@ class MapPage {
 
   listen() {
     const { map } = this;
-    for (const layer of ["places", "others"]) {
-      map.on("mouseenter", layer, () => (map.getCanvas().style.cursor = "pointer"));
-      map.on("mouseleave", layer, () => (map.getCanvas().style.cursor = ""));
-    }
     map.once("load", () => this.mark());
     map.on("click", (event) => this.click(event.point));
     map.on("idle", () => {
@@ -103,8 +94,6 @@ class MapPage {
     });
     map.on("error", () => (told.textContent = told.dataset.incomplete)); // of a tile
     at("#visible").addEventListener("toggle", () => this.listVisible());
-    at("#closer").addEventListener("click", () => map.zoomIn());
-    at("#farther").addEventListener("click", () => map.zoomOut());
     at("#whole").addEventListener("click", () => map.fitBounds(this.whole, this.fitting()));
     at("#place .close").addEventListener("click", () => this.close());
     page.addEventListener("keydown", (event) => {
@@ -128,7 +117,6 @@ class MapPage {
       this.search(at("#search"));
     });
     document.addEventListener("themechange", () => this.restyle());
-    system.addEventListener("change", () => this.restyle());
     addEventListener("hashchange", () => {
       this.readChoices();
       this.restyle();
@@ -274,10 +262,9 @@ class MapPage {
 
   // Tiles have no names of municipios; those of an estado are asked for when it is seen from close by.
   async askNames(estado_id) {
-    const wanted = new URLSearchParams({ estado_id, page_size: "1000", format: "json", release });
-    const answer = await fetch(`${resource}../municipios/?${wanted}`).catch(() => null);
-    if (!answer?.ok) delete this.named[estado_id];
-    else for (const { id, nombre } of (await answer.json()).results) this.names.set(id, nombre);
+    const municipios = await list(`${resource}../municipios/`, { estado_id, page_size: "1000", release });
+    if (municipios) for (const { id, nombre } of municipios) this.names.set(id, nombre);
+    else delete this.named[estado_id];
   }
 
   // The points for those who don't see or point at them.
@@ -288,25 +275,21 @@ class MapPage {
     const size = (feature) => feature.properties.poblacion ?? -1;
     const bySize = (one, other) => size(other) - size(one) || one.id - other.id;
     const largest = [...found.values()].toSorted(bySize).slice(0, 10);
-    const list = at("#visible ol");
-    const listed = new Map([...list.children].map((entry) => [entry.dataset.id, entry]));
+    const listing = at("#visible ol");
+    const listed = new Map([...listing.children].map((entry) => [entry.dataset.id, entry]));
     const entries = largest.map((feature) => listed.get(String(feature.id)) ?? this.entry(feature));
     // An entry that stays is not even moved: that would take the focus away, or a click that has begun.
     for (const entry of listed.values()) if (!entries.includes(entry)) entry.remove();
     entries.forEach((entry, index) => {
-      if (list.children[index] !== entry) list.insertBefore(entry, list.children[index]);
+      if (listing.children[index] !== entry) listing.insertBefore(entry, listing.children[index]);
     });
   }
 
   entry({ id, properties }) {
-    const [entry, button] = [document.createElement("li"), document.createElement("button")];
-    const count = document.createElement("span");
+    const count = properties.poblacion?.toLocaleString("en") ?? at("#visible").dataset.none;
+    const button = element("button", { type: "button", onclick: () => this.open(id) }, properties.nombre);
+    const entry = element("li", {}, button, element("span", {}, count));
     entry.dataset.id = id;
-    button.type = "button";
-    button.textContent = properties.nombre;
-    button.addEventListener("click", () => this.open(id));
-    count.textContent = properties.poblacion?.toLocaleString("en") ?? at("#visible").dataset.none;
-    entry.append(button, count);
     return entry;
   }
 }

@@ -1,4 +1,24 @@
-// What the map looks like: MapLibre's style for a theme, a choice of colours, filters and the selected place.
+// What maps share: how they behave, and MapLibre's style for a theme, a choice of colours, filters and the selected place.
+
+/** @type {[number, number, number, number]} */
+export const COUNTRY = [-118.5, 14.4, -86.5, 32.8];
+
+// Draws a map that can't be turned, with the page's buttons for its zoom; the points of `layers` can be clicked.
+export function createMap(library, title, layers, options) {
+  const map = new library.Map({
+    minZoom: 2, maxZoom: 15, renderWorldCopies: false, attributionControl: false, dragRotate: false, touchPitch: false,
+    pitchWithRotate: false, fadeDuration: 0, locale: { "Map.Title": title }, ...options,
+  });
+  map.touchZoomRotate.disableRotation();
+  map.keyboard.disableRotation();
+  for (const layer of layers) {
+    map.on("mouseenter", layer, () => (map.getCanvas().style.cursor = "pointer"));
+    map.on("mouseleave", layer, () => (map.getCanvas().style.cursor = ""));
+  }
+  document.getElementById("closer")?.addEventListener("click", () => map.zoomIn());
+  document.getElementById("farther")?.addEventListener("click", () => map.zoomOut());
+  return map;
+}
 
 const SIZES = [2500, 15000, 100000, 1000000]; // inhabitants from which a place is drawn larger, and coloured otherwise
 

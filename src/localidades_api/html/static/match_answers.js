@@ -1,7 +1,7 @@
 // The answers, and the choices of the person where several places are possible.
 import { sentenceOf } from "./match_sentences.js";
-import { amount, byId, count, element, say, textsOf, words } from "./match_words.js";
-import { offerSuggestions } from "./page.js";
+import { amount, byId, count, say, textsOf, words } from "./match_words.js";
+import { element, list, offerSuggestions } from "./page.js";
 
 const STEP = 100; // rows drawn at once: a browser freezes over ten thousand
 const NONE = "none"; // the choice of none of the candidates
@@ -227,10 +227,8 @@ export class Answers {
   async ask(keys, fields) {
     const found = [];
     for (let at = 0; at < keys.length; at += STEP) {
-      const asked = new URLSearchParams({ cvegeo: keys.slice(at, at + STEP).join(","), fields,
-        page_size: String(STEP), format: "json", release: this.release });
-      const answer = await fetch(`${this.address}?${asked}`).catch(() => null);
-      if (answer?.ok) found.push(...(await answer.json()).results);
+      const cvegeo = keys.slice(at, at + STEP).join(",");
+      found.push(...await list(this.address, { cvegeo, fields, page_size: String(STEP), release: this.release }) ?? []);
     }
     return found;
   }
@@ -308,18 +306,18 @@ function placeholder({ cvegeo }) {
 // `after` is told what was drawn.
 /** @param {(drawn: any[]) => void} after */
 function drawInSteps(section, items, draw, after = () => {}) {
-  const [list, more] = [".list", ".more"].map((one) => section.querySelector(one));
+  const [place, more] = [".list", ".more"].map((one) => section.querySelector(one));
   let drawn = 0;
   const step = () => {
     const next = items.slice(drawn, drawn + STEP).map(draw);
     drawn += next.length;
-    list.append(...next);
+    place.append(...next);
     after(items.slice(drawn - next.length, drawn));
     more.hidden = drawn === items.length;
     more.textContent = `${words.more} (${count(items.length - drawn)})`;
     return next[0];
   };
-  list.replaceChildren();
+  place.replaceChildren();
   section.hidden = items.length === 0;
   more.onclick = () => step().querySelector("input, a")?.focus();
   step();

@@ -1,11 +1,9 @@
 // The places that are certain or chosen, on a map that is loaded when somebody wants to see it.
-import { collection, mapStyle, palette } from "./map_style.js";
-import { amount, byId, count, element, say } from "./match_words.js";
-import { isDark, system } from "./page.js";
+import { collection, COUNTRY, createMap, mapStyle, palette } from "./map_style.js";
+import { amount, byId, count, say } from "./match_words.js";
+import { element, isDark } from "./page.js";
 
 const MOST = 3000; // places
-/** @type {[number, number, number, number]} */
-const COUNTRY = [-118.5, 14.4, -86.5, 32.8];
 const [details, ground] = [byId("placed"), byId("ground")];
 
 export class ResultMap {
@@ -18,8 +16,7 @@ export class ResultMap {
     details.hidden = !document.createElement("canvas").getContext("webgl2");
     details.addEventListener("toggle", () => this.show());
     byId("result").addEventListener("decide", () => this.show());
-    document.addEventListener("themechange", () => this.restyle());
-    system.addEventListener("change", () => this.restyle());
+    document.addEventListener("themechange", () => this.map?.setStyle(this.style()));
   }
 
   // Draws the places as they are now, if the map is open.
@@ -51,19 +48,9 @@ export class ResultMap {
 
   async load() {
     const library = await import("./maplibre/maplibre-gl.mjs");
-    const map = new library.Map({
-      container: ground, style: this.style(), bounds: COUNTRY, minZoom: 2, maxZoom: 15, renderWorldCopies: false,
-      attributionControl: false, dragRotate: false, touchPitch: false, pitchWithRotate: false,
-      fadeDuration: 0, locale: { "Map.Title": details.getElementsByTagName("summary")[0].textContent },
-    });
-    map.touchZoomRotate.disableRotation();
-    map.keyboard.disableRotation();
+    const title = details.getElementsByTagName("summary")[0].textContent;
+    const map = createMap(library, title, ["matched"], { container: ground, style: this.style(), bounds: COUNTRY });
     map.scrollZoom.disable(); // the page scrolls
-    for (const [name, act] of [["closer", "zoomIn"], ["farther", "zoomOut"]]) {
-      byId(name).addEventListener("click", () => map[act]());
-    }
-    map.on("mouseenter", "matched", () => (map.getCanvas().style.cursor = "pointer"));
-    map.on("mouseleave", "matched", () => (map.getCanvas().style.cursor = ""));
     map.on("click", "matched", ({ features = [] }) => this.tell(features[0].properties));
     await map.once("style.load");
     this.map = map;
@@ -74,10 +61,6 @@ export class ResultMap {
   tell({ cvegeo, nombre, said }) {
     const link = this.answers.link({ id: Number(cvegeo), cvegeo });
     details.getElementsByClassName("told")[0].replaceChildren(element("strong", {}, said), " → ", nombre, " ", link);
-  }
-
-  restyle() {
-    this.map?.setStyle(this.style());
   }
 
   style() {

@@ -1,6 +1,7 @@
 // What was pasted or chosen, and what the service understands of it before anything is matched.
 import { csvOfPasted, cut } from "./csv.js";
-import { amount, byId, element, say, words } from "./match_words.js";
+import { amount, byId, say, words } from "./match_words.js";
+import { element } from "./page.js";
 
 export const XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
 const SAMPLE = 2 ** 21; // bytes of a text that are sent to be understood

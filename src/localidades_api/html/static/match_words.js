@@ -27,17 +27,3 @@ export const say = (word, values) => words[word].replace(/\{(\w+)\}/g, (_, name)
 
 // Returns a number of things: `one` is the word for a single thing, `several` for more.
 export const amount = (number, one, several) => say(number === 1 ? one : several, { count: count(number) });
-
-/**
- * @template {keyof HTMLElementTagNameMap} Name
- * @param {Name} name
- * @param {Partial<HTMLElementTagNameMap[Name]>} properties
- * @param {(Node | string)[]} children
- * @returns {HTMLElementTagNameMap[Name]}
- */
-export function element(name, properties, ...children) {
-  const made = document.createElement(name);
-  Object.assign(made, properties);
-  made.append(...children);
-  return made;
-}

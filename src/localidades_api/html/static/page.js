@@ -1,12 +1,36 @@
-// What a page does besides: everything here only adds to what works without it.
+// What pages share. Everything here only adds to what works without it.
 
-export const system = matchMedia("(prefers-color-scheme: dark)");
+const system = matchMedia("(prefers-color-scheme: dark)");
 export const isDark = () => (document.documentElement.dataset.theme ?? (system.matches ? "dark" : "light")) === "dark";
+
+/**
+ * @template {keyof HTMLElementTagNameMap} Name
+ * @param {Name} name
+ * @param {Partial<HTMLElementTagNameMap[Name]>} properties
+ * @param {(Node | string)[]} children
+ * @returns {HTMLElementTagNameMap[Name]}
+ */
+export function element(name, properties, ...children) {
+  const made = document.createElement(name);
+  Object.assign(made, properties);
+  made.append(...children);
+  return made;
+}
+
+// Returns the records of a list; null if the service doesn't answer.
+export async function list(resource, query) {
+  const answer = await fetch(`${resource}?${new URLSearchParams({ ...query, format: "json" })}`).catch(() => null);
+  return answer?.ok ? (await answer.json()).results : null;
+}
 
 function followTheme() {
   const button = /** @type {HTMLElement} */ (document.getElementById("theme"));
   const root = document.documentElement;
   const show = () => button.setAttribute("aria-pressed", String(isDark()));
+  const change = () => {
+    show();
+    document.dispatchEvent(new Event("themechange"));
+  };
   button.addEventListener("click", () => {
     root.dataset.theme = isDark() ? "light" : "dark";
     try {
@@ -14,15 +38,13 @@ function followTheme() {
     } catch {
       // It holds for this page then.
     }
-    show();
-    document.dispatchEvent(new Event("themechange"));
+    change();
   });
-  system.addEventListener("change", show);
+  system.addEventListener("change", change);
   addEventListener("storage", ({ key, newValue }) => { // another tab has changed it
     if (key !== "theme" || (newValue !== "light" && newValue !== "dark")) return;
     root.dataset.theme = newValue;
-    show();
-    document.dispatchEvent(new Event("themechange"));
+    change();
   });
   show();
 }
@@ -42,17 +64,12 @@ function offerCopies() {
   }
   if (!navigator.clipboard) return;
   const { sayCopy = "", sayCopied = "" } = /** @type {HTMLElement} */ (document.getElementById("main")).dataset;
-  const spoken = document.createElement("p");
-  spoken.className = "visually-hidden";
-  spoken.setAttribute("aria-live", "polite");
+  const spoken = element("p", { className: "visually-hidden", ariaLive: "polite" });
   document.body.append(spoken);
-  for (const element of document.querySelectorAll("[data-copy]")) {
-    const isCode = element.tagName === "CODE"; // whose text may change
-    const text = () => element.querySelector("a")?.href ?? element.textContent;
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = "copy";
-    button.setAttribute("aria-label", isCode ? sayCopy : `${sayCopy} ${text()}`);
+  for (const copied of document.querySelectorAll("[data-copy]")) {
+    const isCode = copied.tagName === "CODE"; // whose text may change
+    const text = () => copied.querySelector("a")?.href ?? copied.textContent;
+    const button = element("button", { type: "button", className: "copy", ariaLabel: isCode ? sayCopy : `${sayCopy} ${text()}` });
     button.addEventListener("click", async () => {
       await navigator.clipboard.writeText(text());
       button.classList.add("done");
@@ -62,8 +79,8 @@ function offerCopies() {
         spoken.textContent = "";
       }, 2000);
     });
-    if (isCode) element.after(" ", button);
-    else element.append(button);
+    if (isCode) copied.after(" ", button);
+    else copied.append(button);
   }
 }
 
@@ -79,26 +96,23 @@ function valuesOf(form, names) {
 // Suggests places while somebody types; the script for it is loaded when the field gets the focus. A page may do something
 // else with the chosen place, if it takes the event `choose`.
 export function offerSuggestions(input) {
-  const list = document.createElement("ul");
-  list.id = `${input.id}-suggestions`;
-  list.className = "suggestions";
-  list.setAttribute("aria-label", /** @type {Element} */ (document.querySelector(`label[for="${input.id}"]`)).textContent);
-  const status = document.createElement("p");
-  status.className = "suggestions none";
-  status.setAttribute("role", "status"); // there before it says anything, or a screen reader may miss it
-  input.after(list, status);
-  list.hidden = true;
-  input.setAttribute("role", "combobox");
-  input.setAttribute("aria-expanded", "false");
-  if (document.activeElement === input) suggestPlaces(input, list, status);
-  else input.addEventListener("focus", () => suggestPlaces(input, list, status), { once: true });
+  const label = /** @type {Element} */ (document.querySelector(`label[for="${input.id}"]`));
+  const options = element("ul", {
+    id: `${input.id}-suggestions`, className: "suggestions", ariaLabel: label.textContent, hidden: true,
+  });
+  // It is there before it says anything, or a screen reader may miss it.
+  const status = element("p", { className: "suggestions none", role: "status" });
+  input.after(options, status);
+  Object.assign(input, { role: "combobox", ariaExpanded: "false" });
+  if (document.activeElement === input) suggestPlaces(input, options, status);
+  else input.addEventListener("focus", () => suggestPlaces(input, options, status), { once: true });
 }
 
-async function suggestPlaces(input, list, status) {
+async function suggestPlaces(input, options, status) {
   const before = input.value;
   const { Combobox, read } = await import("./localidad-field.js");
   const { suggest, kinds = "", none } = input.dataset;
-  const combobox = new Combobox(input, list, status, {
+  const combobox = new Combobox(input, options, status, {
     pause: 0,
     choosingKeys: ["Enter"],
     async ask(text, signal) {
@@ -131,11 +145,9 @@ function cascade(select) {
     select.replaceChildren(all);
     const estado = parent.value;
     if (!estado) return;
-    const wanted = new URLSearchParams({ estado_id: estado, page_size: "1000", format: "json" });
     const release = new URLSearchParams(location.search).get("release");
-    if (release) wanted.set("release", release);
-    const answer = await fetch(`${select.dataset.from}?${wanted}`).catch(() => null);
-    const municipios = answer?.ok ? (await answer.json()).results : [];
+    const wanted = { estado_id: estado, page_size: "1000", ...(release && { release }) };
+    const municipios = await list(select.dataset.from, wanted) ?? [];
     if (parent.value !== estado) return; // another one was chosen meanwhile
     all.textContent = parent.options[0].textContent;
     for (const { id, nombre } of municipios) select.add(new Option(nombre, id));

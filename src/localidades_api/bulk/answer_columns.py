@@ -1,0 +1,192 @@
+"""The columns of answers in tables: their headers, and how each cell is written, in English or Spanish."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
+from itertools import chain, count
+from typing import Any, NamedTuple, cast
+
+from pydantic_core import to_json
+
+from localidades_api.bulk.input_rows import Answer, Sent
+from localidades_api.catalogue.columns import COLUMNS
+from localidades_api.catalogue.keys import format_key
+from localidades_api.html.languages.match_words import name_fault, name_outcome
+from localidades_api.html.languages.translators import LANGUAGES, Language, lenient_translator
+
+
+class AnswerColumns(NamedTuple):
+    """The columns of answers in a table: how the cells of each are written, by the member of the answer that it has.
+
+    In English the headers are these names, with a prefix.
+    """
+
+    prefix: str
+    cells: Mapping[str, Callable[[Answer], str]]
+    language: Language = LANGUAGES[0]
+
+    def headers(self, taken: Sequence[str]) -> list[str]:
+        """Return the headers, different from those of the sender; Excel ignores case in those of a table."""
+        seen = {header.casefold() for header in taken}
+        if self.language == LANGUAGES[0]:
+            sets = ([f"{self.prefix}{number}_{name}" for name in self.cells] for number in chain([""], count(2)))
+            return next(headers for headers in sets if seen.isdisjoint(headers))
+        return [next(one for one in _numbered(_header(name)) if one.casefold() not in seen) for name in self.cells]
+
+    def positions(self, width: int) -> Mapping[str, int]:
+        """Return the number of each column, from 1, after `width` columns of the sender."""
+        return {name: at for at, name in enumerate(self.cells, width + 1)}
+
+
+# The words of Excel for false and true.
+TRUTH: Mapping[Language, tuple[str, str]] = {"en": ("FALSE", "TRUE"), "es": ("FALSO", "VERDADERO")}
+
+# The headers in Spanish; those of a locality's fields are the labels of their columns.
+_HEADERS = {
+    "outcome": "Resultado",
+    "label": "Lugar",
+    "score": "Certeza",
+    "faults": "Diferencias",
+    "candidates": "Opciones",
+    "distancia": "Distancia (m)",
+    "problem": "Observación",
+}
+_INTERNAL = frozenset({"margin", "withdrawn"})  # columns that only programs use
+
+
+def _header(name: str) -> str:
+    return _HEADERS[name] if name in _HEADERS else COLUMNS[name].label
+
+
+def _numbered(header: str) -> Iterator[str]:
+    yield header
+    yield from (f"{header} ({number})" for number in count(2))
+
+
+def _plain(name: str, answer: Answer) -> str:
+    value = answer[name]
+    return "" if value is None else str(value)
+
+
+def _certain(name: str, answer: Answer) -> str:
+    """Write a member of the matched place; nothing if a person has to choose, since tables are joined on it."""
+    return _plain(name, answer) if answer["outcome"] in {"exact", "sure"} else ""
+
+
+def _number(name: str, answer: Answer) -> str:
+    value = answer[name]
+    return "" if value is None else f"{value:g}"
+
+
+def _faults(answer: Answer, language: Language = LANGUAGES[0]) -> str:
+    return "; ".join(_fault(fault, language) for fault in answer["faults"])
+
+
+def _fault(fault: Mapping[str, Any], language: Language) -> str:
+    """Write a fault: `spelling: Guadalajra → Guadalajara (-5.5)`."""
+    name = name_fault(fault["code"], language)
+    words = " → ".join(filter(None, (fault["given"], fault["found"])))
+    return f"{name}: {words} (-{fault['penalty']:g})" if words else f"{name} (-{fault['penalty']:g})"
+
+
+def _candidates(answer: Answer) -> str:
+    """Write candidates: `140390001 Guadalajara, Guadalajara, Jalisco (97) | …`."""
+    return " | ".join(f"{one['cvegeo']} {one['label']} ({one['score']:g})" for one in answer["candidates"])
+
+
+_MATCH: Mapping[str, Callable[[Answer], str]] = {
+    "outcome": lambda answer: str(answer["outcome"]),
+    "cvegeo": lambda answer: _certain("cvegeo", answer),
+    "label": lambda answer: _certain("label", answer),
+    "score": lambda answer: _number("score", answer),
+    "margin": lambda answer: _number("margin", answer),
+    "faults": _faults,
+    "candidates": _candidates,
+    "withdrawn": lambda answer: _plain("withdrawn", answer),
+    "problem": lambda answer: _plain("problem", answer),
+}
+MATCH_COLUMNS = AnswerColumns("match", _MATCH)
+
+
+def match_columns(fields: Sequence[str]) -> AnswerColumns:
+    """Return the columns of a match; those of its place in `fields` come after the label."""
+    columns: dict[str, Callable[[Answer], str]] = {}
+    for name, cell in MATCH_COLUMNS.cells.items():
+        columns[name] = cell
+        if name == "label":
+            columns |= {field: partial(_certain, field) for field in fields}
+    return AnswerColumns(MATCH_COLUMNS.prefix, columns)
+
+
+def _nearest(name: str, answer: Answer) -> str:
+    return str(answer["results"][0][name]) if answer["results"] else ""
+
+
+# Of several places, the nearest.
+_NEAREST: Mapping[str, Callable[[Answer], str]] = {
+    "cvegeo": lambda answer: format_key("localidad", answer["results"][0]["id"]) if answer["results"] else "",
+    "label": lambda answer: _nearest("label", answer),
+    "distancia": lambda answer: _nearest("distancia", answer),
+    "problem": lambda answer: _plain("problem", answer),
+}
+NEAREST_COLUMNS = AnswerColumns("nearest", _NEAREST)
+
+
+_BETWEEN_SENTENCES = re.compile(r"(?<=\.) (?=[A-Z`])")
+_QUOTED = re.compile("`([^`]*)`")
+
+
+def quote_names(sentences: str) -> str:
+    """Return sentences with quotation marks instead of backticks, for people."""
+    return _QUOTED.sub(r"“\1”", sentences)
+
+
+def in_language(columns: AnswerColumns, language: Language) -> AnswerColumns:
+    """Return the columns with the headers and the words of a language, for people; English has the codes, for programs.
+
+    Spanish has no columns that only programs use: a key that was withdrawn is said in a sentence.
+    """
+    if language == LANGUAGES[0]:
+        return columns
+    translate = lenient_translator(language)
+
+    @lru_cache(maxsize=1000)  # many rows have the same problem
+    def say(sentences: str) -> str:
+        return quote_names(" ".join(map(translate, _BETWEEN_SENTENCES.split(sentences))))
+
+    def observe(answer: Answer) -> str:
+        withdrawn = answer.get("withdrawn")
+        note = f"INEGI has withdrawn the place with the key {withdrawn}." if withdrawn else None
+        return say(" ".join(filter(None, (answer["problem"], note))))
+
+    words: Mapping[str, Callable[[Answer], str]] = {
+        "outcome": lambda answer: name_outcome(answer["outcome"], language),
+        "faults": lambda answer: _faults(answer, language),
+        "problem": observe,
+    }
+    cells = {name: words.get(name, cell) for name, cell in columns.cells.items() if name not in _INTERNAL}
+    return AnswerColumns(columns.prefix, cells, language)
+
+
+def as_cell(value: object) -> str:
+    """Return a value of JSON as the text of a cell."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else to_json(value, inf_nan_mode="null").decode()
+
+
+class SentColumns:
+    """The sender's columns of a table, and the cells of each row; objects have the members of the first as columns."""
+
+    def __init__(self, headers: list[str] | None) -> None:
+        self._is_table = headers is not None
+        self.headers = headers  # None until the first object has come
+
+    def cells(self, sent: Sent) -> list[str]:
+        """Return the cells of a row: as they came, or a text for each column."""
+        if self._is_table:
+            return cast("list[str]", sent)
+        members = sent if isinstance(sent, Mapping) else {}
+        if self.headers is None:
+            self.headers = [str(name) for name in members]
+        return [as_cell(members.get(name)) for name in self.headers]

@@ -1,0 +1,411 @@
+"""Rows of a file: the roles that its columns can have, which column has which, and how cells are read.
+
+A column is named by the sender, or guessed from the headers that Mexican spreadsheets have.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from localidades_api.catalogue.degrees import (
+    BOUNDS,
+    Axis,
+    DegreesOutOfRangeError,
+    UnreadableDegreesError,
+    read_degrees,
+    read_point,
+)
+from localidades_api.catalogue.folding import fold_header
+from localidades_api.catalogue.keys import PlaceKind, read_written_key
+from localidades_api.errors import UnreadableBodyError
+from localidades_api.names.areas import is_state_name
+from localidades_api.names.places import MAX_TEXT
+
+POINT: tuple[Axis, Axis] = ("latitud", "longitud")
+_MAX_NUMBER = 1e15
+_NO_VALUE = frozenset({"", "-", "--", "na", "n/a", "nd", "n/d", "sd", "s/d", "null", "none", "nan", "#n/a", "#n/d"})
+
+
+class RowError(ValueError):
+    """A row can't be answered; its text is a sentence for whoever sent the row. The next row is not affected."""
+
+
+def unquoted(text: str) -> str:
+    """Return the text of a cell such as `="010010001"`, the formula that keeps zeros in the service's downloads."""
+    return text[2:-1].replace('""', '"') if text.startswith('="') and text.endswith('"') else text
+
+
+def read_text(text: str) -> str | None:
+    """Read a name; None if the cell is empty."""
+    return text.strip() or None
+
+
+def read_area(text: str) -> str | None:
+    """Read the name or the key of an area; a spreadsheet may have made `39.0` of a key."""
+    area = text.strip().removeprefix("'").removesuffix(".0")
+    return None if area.casefold() in _NO_VALUE else area
+
+
+def read_key(text: str) -> str | None:
+    """Read a key in any form that people and spreadsheets give it; None for no value."""
+    key = read_written_key(text)
+    return None if key.casefold() in _NO_VALUE else key
+
+
+def read_coordinate(text: str) -> str | None:
+    """Read the text of a coordinate, which only a point gives a meaning; None for no value."""
+    return None if text.strip().casefold() in _NO_VALUE else text
+
+
+def _point_of(texts: Sequence[str | float | None]) -> tuple[Sequence[float | None], str | None]:
+    """Return the degrees of a point, None for one that is not given, and a sentence if they can't be read."""
+    try:
+        if None not in texts:
+            return read_point(*map(str, texts)), None
+        axes = zip(texts, POINT, strict=True)
+        return [None if text is None else read_degrees(str(text), axis) for text, axis in axes], None
+    except (UnreadableDegreesError, DegreesOutOfRangeError):
+        return (None, None), next(filter(None, map(_refuse_degrees, texts, POINT)), None)
+
+
+def _refuse_degrees(text: str | float | None, axis: Axis) -> str | None:
+    """Return the reason why a text is not the degrees of an axis; None if it is, or is empty."""
+    try:
+        read_degrees("0" if text is None else str(text), axis)
+    except UnreadableDegreesError:
+        return f"`{axis}` can't be read as degrees, such as 20.6736."
+    except DegreesOutOfRangeError:
+        return f"`{axis}` must be decimal degrees from {-BOUNDS[axis]} to {BOUNDS[axis]}, such as 20.6736."
+    return None
+
+
+def as_text(role: str, value: object) -> str:
+    """Return a value of JSON as the text that a cell of CSV would have; raise RowError if it is neither."""
+    if value is None or value != value:  # noqa: PLR0124  # NaN, which programs write for a missing value
+        return ""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise RowError(f"`{role}` must be a text or a number.")
+    if not -_MAX_NUMBER < value < _MAX_NUMBER:
+        raise RowError(f"`{role}` is a number beyond any key or degree.")
+    return str(int(value)) if value == int(value) else str(value)
+
+
+Cells: TypeAlias = Mapping[str, str | float | None]
+# A row as it was sent: members of an object, cells of a line of CSV, or any JSON value in its place.
+Sent: TypeAlias = Mapping[str, Any] | Sequence[str] | object
+
+Answer: TypeAlias = Mapping[str, Any]  # the members of an answer on the wire, without the row that was sent
+
+
+class Row(NamedTuple):
+    """A row: its number; what was sent; its cells by role; or a sentence that says why it can't be read.
+
+    People count as its number says: it is that of the sheet's row, or of the line where the row begins, or its place
+    among the rows of JSON. `note` says which cells of a readable row are ignored. `kind` is what the row is about; None
+    if its key says it.
+    """
+
+    number: int
+    sent: Sent
+    cells: Cells
+    problem: str | None = None
+    note: str | None = None
+    kind: PlaceKind | None = None
+
+
+class Role(NamedTuple):
+    """The role of a column: the folded headers that it is recognized by, and the reader of its cells.
+
+    The headers are in order of preference, because one file can have a name and a key of the same area.
+    """
+
+    headers: Sequence[str]
+    read: Callable[[str], str | None]
+
+
+class Roles(NamedTuple):
+    """The roles of a file: it must have one of the sets of columns `needed`; `example` is a header.
+
+    `needed` has the sets for rows about each kind of place; the first kind of which a file has a set is taken. The
+    columns of `together` are guessed only all at once: an `x` alone is not a longitude.
+    """
+
+    by_name: Mapping[str, Role]
+    needed: Mapping[PlaceKind, Sequence[frozenset[str]]]
+    together: frozenset[str]
+    example: str
+
+    def of_kind(self, kind: PlaceKind | None) -> "Roles":
+        """Return the roles of a file whose rows are about a kind of place; None leaves it to the columns."""
+        return self if kind is None else self._replace(needed={kind: self.needed[kind]})
+
+
+_NOMBRE = """
+    nom_loc nombre_localidad nombre_de_la_localidad nombre_de_localidad nombre_de_la_loc localidad nombre nomloc
+    nom_localidad nb_localidad desc_localidad descripcion_localidad localidad_inegi
+    ciudad_o_localidad localidad_o_ciudad ciudad_localidad localidad_ciudad ciudad_pueblo_o_localidad
+    ciudad_o_poblacion poblacion_o_ciudad poblado_o_localidad localidad_o_poblado pueblo_o_localidad localidad_o_pueblo
+    comunidad_o_localidad localidad_o_comunidad comunidad_localidad localidad_comunidad localidad_o_colonia
+    localidad_colonia colonia_o_localidad colonia_localidad
+    nombre_de_la_comunidad nombre_comunidad nombre_del_poblado nombre_poblado nombre_de_la_ciudad nombre_ciudad
+    nombre_del_pueblo nombre_pueblo nombre_de_la_poblacion
+    poblado comunidad pueblo ciudad d_ciudad localidades lugar locality place city town name
+"""
+_MUNICIPIO = """
+    nom_mun nombre_municipio nombre_del_municipio nombre_de_municipio municipio nommun nom_municipio nb_municipio mun
+    mpio nom_mpio nombre_mpio nombre_mun d_mnpio desc_municipio desc_mun descripcion_municipio municipio_inegi alcaldia
+    municipio_o_alcaldia municipio_alcaldia alcaldia_o_municipio alcaldia_municipio delegacion delegacion_o_municipio
+    delegacion_municipio municipio_o_delegacion municipio_delegacion nombre_del_municipio_o_delegacion
+    nombre_del_municipio_o_alcaldia nombre_del_municipio_o_demarcacion_territorial municipio_o_demarcacion_territorial
+    demarcacion demarcacion_territorial municipios municipality county nom_agem
+"""
+_ESTADO = """
+    nom_ent nombre_entidad nombre_estado nombre_de_la_entidad nombre_del_estado estado entidad entidad_federativa
+    nombre_entidad_federativa nombre_de_la_entidad_federativa noment nom_edo edo ent nom_entidad nom_estado nb_entidad
+    nb_estado d_estado desc_entidad desc_estado descripcion_entidad estado_o_entidad entidad_o_estado estados state
+    cve_ent clave_entidad clave_estado clave_de_la_entidad clave_del_estado clave_entidad_federativa
+    clave_de_la_entidad_federativa clave_ent cve_entidad cve_estado cveent estado_id id_estado id_entidad cve_edo
+    c_estado nom_abr nom_agee cve_agee ent_resid ent_ocurr ent_regis
+"""
+_LATITUD = """
+    lat_decimal lat_dec latitud_decimal latitud_dec latitud latitude lat coordenada_latitud coord_lat coordenada_y
+    coord_y y
+"""
+_LONGITUD = """
+    lon_decimal lon_dec longitud_decimal longitud_dec longitud longitude lon lng long coordenada_longitud coord_lon
+    coord_long coordenada_x coord_x x
+"""
+_KEY_OF_MUNICIPIO = """
+    cve_mun clave_municipio clave_del_municipio clave_mun cve_municipio cvemun municipio_id id_municipio c_mnpio
+    cvegeo_mun cvegeomun cve_agem mun_resid mun_ocurr mun_regis
+"""
+_CVEGEO = "cvegeo cve_geo clave_geoestadistica cve_geoestadistica clave_inegi cve_inegi clavegeo clave_geo mapa"
+_CLAVE = """
+    cve_loc clave_localidad clave_de_la_localidad clave_loc cve_localidad cveloc clave id_localidad loc
+    loc_resid loc_ocurr loc_regis
+"""
+
+# The roles of a row to match (`names.rows.MatchRow`).
+ROLES = Roles(
+    {
+        "nombre": Role(_NOMBRE.split(), read_text),
+        "municipio": Role([*_MUNICIPIO.split(), *_KEY_OF_MUNICIPIO.split()], read_area),
+        "cve_mun": Role(_KEY_OF_MUNICIPIO.split(), read_key),
+        "estado": Role(_ESTADO.split(), read_area),
+        "latitud": Role(_LATITUD.split(), read_coordinate),
+        "longitud": Role(_LONGITUD.split(), read_coordinate),
+        "cvegeo": Role(_CVEGEO.split(), read_key),
+        "clave": Role(_CLAVE.split(), read_key),
+    },
+    {
+        "localidad": (frozenset({"nombre"}), frozenset({"cvegeo"}), frozenset({"clave"})),
+        "municipio": (frozenset({"municipio"}), frozenset({"nombre"}), frozenset({"cvegeo"})),
+        "estado": (frozenset({"estado"}), frozenset({"nombre"}), frozenset({"cvegeo"})),
+    },
+    frozenset(POINT),
+    "nombre,municipio,estado",
+)
+
+# The roles of a row with a point.
+POINTS = Roles(
+    {role: ROLES.by_name[role] for role in POINT},
+    {"localidad": (frozenset(POINT),)},
+    frozenset(),
+    "latitud,longitud",
+)
+
+
+# The columns of a list without a header.
+PLACE = ("nombre", "municipio", "estado")
+
+
+Named: TypeAlias = Mapping[str, str]  # a role, and the header that the sender names for it; empty for no column
+
+
+class Assignment(NamedTuple):
+    """The column of each role that was found: its index among the headers, and the reader of its cells."""
+
+    width: int  # the number of headers
+    by_role: Mapping[str, tuple[int, Callable[[str], str | None]]]
+    kind: PlaceKind | None = None  # of the first set of needed columns that was found
+    is_keyed: bool = False  # whether each row's `cvegeo` may be the key of another kind, since nothing else says it
+    unused: Mapping[int, str] = {}  # the other headers of a table that may be one of estados only for lack of a role
+
+    def read(self, number: int, sent: Sent, values: Sequence[Any]) -> Row:
+        """Read the cells of a row that has a value for every header; its `problem` says why it can't be read."""
+        try:
+            cells, note = self._read_cells(values)
+        except RowError as error:
+            return Row(number, sent, {}, str(error))
+        return Row(number, sent, cells, note=note, kind=None if self.is_keyed else self.kind)
+
+    def _read_cells(self, values: Sequence[Any]) -> tuple[Cells, str | None]:
+        """Return the cells by role, and a note about those that are ignored; raise RowError if one can't be read."""
+        for at, header in self.unused.items():
+            if (other := values[at]) and isinstance(other, str) and _is_name(other[:MAX_TEXT]):
+                raise RowError(
+                    f"Only its estado was recognized. If `{header}` has the localities, say so with `nombre`; if the"
+                    " rows are about estados, with `kind=estado`."
+                )
+        cells: dict[str, str | float | None] = {}
+        note = None
+        for role, (at, read) in self.by_role.items():
+            value = values[at]
+            text = unquoted(value) if type(value) is str else as_text(role, value)
+            cells[role] = read(text.strip()[:MAX_TEXT])
+        if not cells.keys().isdisjoint(POINT):
+            point, note = _point_of([cells.get(axis) for axis in POINT])
+            cells |= zip(POINT, point, strict=True)
+        return cells, note
+
+
+_MAX_HEADER = 100  # characters
+# Only these say nothing: in `Clave (SEP)` the bracket says what it is, and `Clave INEGI (CVEGEO)` is of an answer.
+_BRACKET = re.compile(
+    r"[(\[]\s*(?:requerid[oa]|obligatori[oa]|opcional|texto|required|mandatory|optional|text|\*)\s*[)\]]", re.IGNORECASE
+)
+_NUMBER_AT_START = re.compile(r"^\W*[0-9]{1,3}\s*[.):-]\s*")
+_WORD_OF_CAMEL_CASE = re.compile(r"(?<=[a-záéíóúñ])(?=[A-ZÁÉÍÓÚÑ])")
+_PREFIX = re.compile(r"^(?:[a-z]_(?=nom|cve|clave)|(?:txt|str|cmb|cbo|ddl)_)")
+_VAGUE = frozenset({"clave", "nombre", "name", "x", "y"})
+
+
+def _fold_headers(headers: Sequence[str], roles: Roles) -> list[str]:
+    """Return folded headers; an unknown one without its number, bracket, camel case or prefix if it is then known."""
+    folded = _fold(headers)
+    taken = {*folded}
+    known = {one for role in roles.by_name.values() for one in role.headers}
+    for at, header in enumerate(headers):
+        if folded[at] and folded[at] not in known and len(header) <= _MAX_HEADER:
+            bare = _NUMBER_AT_START.sub("", _BRACKET.sub(" ", header))
+            plain = _PREFIX.sub("", fold_header(_WORD_OF_CAMEL_CASE.sub(" ", bare)))
+            if plain in known and plain not in _VAGUE and plain not in taken:
+                taken.add(plain)
+                folded[at] = plain
+    return folded
+
+
+def assign(headers: Sequence[str], roles: Roles, named: Named) -> Assignment:
+    """Find the column of each role, named or guessed; raise UnreadableBodyError if a named one is missing."""
+    folded = _fold_headers(headers, roles)
+    first = {header: at for at, header in reversed([*enumerate(folded)])}
+    columns: dict[str, int] = {}
+    for role, header in named.items():
+        if header:
+            columns[role] = _find(header, headers, folded, role)
+    for role, (known, _) in roles.by_name.items():
+        if role not in named:
+            at = next((first[one] for one in known if one in first), None)
+            if at is not None and at not in columns.values():
+                columns[role] = at
+    if not roles.together <= columns.keys():
+        columns = {role: at for role, at in columns.items() if role in named or role not in roles.together}
+    kinds = (kind for kind, needed in roles.needed.items() if any(one <= columns.keys() for one in needed))
+    by_role = {role: (at, roles.by_name[role].read) for role, at in columns.items()}
+    kind = next(kinds, None)
+    is_guessed = len(roles.needed) > 1
+    if is_guessed and kind == "estado" and any(header.endswith("_localidad") for header in folded):
+        kind = None  # a list of places with an unknown column of names, such as the SAT's with c_Localidad
+    is_keyed = is_guessed and "cvegeo" in by_role and by_role.keys().isdisjoint({"nombre", "clave"})
+    is_of_states = is_guessed and kind == "estado" and not named
+    unused = {at: header for at, header in enumerate(headers) if at not in columns.values()} if is_of_states else {}
+    return Assignment(len(headers), by_role, kind, is_keyed, unused)
+
+
+def _is_name(text: str) -> bool:
+    """Return whether a text may be the name of a locality: letters without a digit, and no estado."""
+    return any(map(str.isalpha, text)) and not any(map(str.isdigit, text)) and not is_state_name(text)
+
+
+def _fold(headers: Sequence[str]) -> list[str]:
+    return [fold_header(header[:MAX_TEXT]) for header in headers]
+
+
+def require(assignment: Assignment, roles: Roles, headers: Sequence[str], named: Named) -> None:
+    """Raise UnreadableBodyError unless the columns that were found are enough and none of them is ambiguous."""
+    if header := repeated(assignment, headers, named):
+        raise UnreadableBodyError(f"The first line has the column `{header}` twice: rename or remove one of them.")
+    if assignment.kind is None:
+        raise UnreadableBodyError(
+            f"The first line names no column for {describe_needed(roles)}: begin the file with a line such as"
+            f" `{roles.example}`, or say which of its headers stands for what."
+        )
+
+
+def repeated(assignment: Assignment, headers: Sequence[str], named: Named) -> str | None:
+    """Return a header that was found and that another column has as well; None if there is none."""
+    folded = _fold(headers)  # looser forms are taken only once
+    for role, (at, _) in assignment.by_role.items():
+        is_literal = named.get(role) == headers[at]
+        if named.get(role) not in headers and named.get(role) == unique(headers)[at]:
+            continue
+        if (headers.count(headers[at]) if is_literal else folded.count(folded[at])) > 1:
+            return headers[at]
+    return None
+
+
+def describe_needed(roles: Roles) -> str:
+    """Return, in words, the roles of which a file needs some."""
+    every = dict.fromkeys(needed for sets in roles.needed.values() for needed in sets)
+    return ", or ".join(" and ".join(f"`{role}`" for role in sorted(needed)) for needed in every)
+
+
+def is_place_without_header(first: Sequence[str], roles: Roles, named: Named) -> bool:
+    """Return whether the first row of a table is evidently a place: a column alone, or one that ends with an estado."""
+    if named or "nombre" not in roles.by_name or assign(first, roles, {}).kind is not None:
+        return False
+    return len(first) == 1 or (len(first) <= len(PLACE) and is_state_name(first[-1]))
+
+
+def columns_without_header(first: Sequence[str], named: Named) -> list[str]:
+    """Return the roles of columns without a header, empty for none: as the sender numbers them, or by what they have.
+
+    Raise UnreadableBodyError for a number that there is not, and for more columns than a place has.
+    """
+    width = len(first)
+    if numbers := {role: number for role, number in named.items() if number}:
+        columns = [""] * width
+        for role, number in numbers.items():
+            if not (number.isdecimal() and number.isascii() and 1 <= int(number) <= width):
+                raise UnreadableBodyError(
+                    f"Without a header, name the column of `{role}` by its number, from 1 to {width}."
+                )
+            columns[int(number) - 1] = role
+        return columns
+    if width > len(PLACE):
+        raise UnreadableBodyError(
+            f"The file has {width} columns and no header: say the number of each column, such as `nombre=1`."
+        )
+    if width > 1 and is_state_name(first[-1]):
+        return [*PLACE[: width - 1], PLACE[-1]]
+    return list(PLACE[:width])
+
+
+def _find(header: str, headers: Sequence[str], folded: Sequence[str], role: str) -> int:
+    if header in headers:
+        return headers.index(header)
+    if (name := fold_header(header)) and name in folded:
+        return folded.index(name)
+    if header in (names := unique(headers)):
+        return names.index(header)
+    raise UnreadableBodyError(f"The first line does not have the header that was named for `{role}`.")
+
+
+def name_columns(assignment: Assignment, headers: Sequence[str]) -> dict[str, str]:
+    """Return the name of the column of each role, as `unique` names it."""
+    names = unique(headers)
+    return {role: names[at] for role, (at, _) in assignment.by_role.items()}
+
+
+def unique(headers: Iterable[str]) -> list[str]:
+    """Return headers as names of members: none empty, none twice."""
+    seen: dict[str, None] = {}
+    repeats = Counter[str]()
+    for number, header in enumerate(headers, 1):
+        name = plain = header or f"column {number}"
+        while name in seen:
+            repeats[plain] += 1
+            name = f"{plain} ({repeats[plain] + 1})"
+        seen[name] = None
+    return list(seen)

@@ -1,0 +1,1 @@
+"""The tools of assistants (docs/guides/assistants.md)."""

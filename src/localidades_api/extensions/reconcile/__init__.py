@@ -1,0 +1,12 @@
+"""The Reconciliation Service API 0.2: matches and extends tables (docs/decisions/reconciliation.md)."""
+
+from localidades_api.api.extension import Extension
+from localidades_api.extensions.reconcile.entities import RECONCILE, describe_preview_problem
+from localidades_api.extensions.reconcile.router import TAG, router
+
+EXTENSION = Extension(
+    router,
+    RECONCILE,
+    problem_pages={f"{RECONCILE}preview/": describe_preview_problem},
+    tags=({"name": TAG, "description": "For OpenRefine and other clients of the Reconciliation Service API."},),
+)

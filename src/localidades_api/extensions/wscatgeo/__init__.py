@@ -1,0 +1,14 @@
+"""INEGI's web service wscatgeo (docs/decisions/wscatgeo.md)."""
+
+from localidades_api.api.extension import Extension
+from localidades_api.extensions.wscatgeo.router import WSCATGEO, router
+
+EXTENSION = Extension(
+    router,
+    WSCATGEO,
+    definition=None,
+    documentation="https://www.inegi.org.mx/servicios/catalogounico.html",
+    link="the addresses of INEGI's wscatgeo",
+    summary=f"- [wscatgeo]({{base}}{WSCATGEO}v2/mgem/14): what INEGI's own web service answers,"
+    " for programs written for it",
+)

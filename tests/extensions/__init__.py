@@ -1,0 +1,1 @@
+"""The extensions, over ASGI and with the programs that they are for."""

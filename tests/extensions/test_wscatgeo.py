@@ -1,0 +1,208 @@
+"""A reimplementation of INEGI's web service: members, their order and types, paths, errors."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from localidades_api.extensions.wscatgeo.router import EXAMPLES
+from localidades_api.html.languages.translators import lenient_translator
+from tests.support.application import client_of, import_into, running_app
+from tests.support.catalogue import Place, write_catalogue
+from tests.support.pages import BROWSER, Page
+from tests.support.postgres import LOCALE_C, database_of_locale
+
+V1, V2 = "/wscatgeo/", "/wscatgeo/v2/"
+
+
+MAX_FOUND = 10_000  # docs/guides/wscatgeo.md
+LAST_MUNICIPIO = "32999"  # the highest key that a catalogue can have
+HILL = Place(f"{LAST_MUNICIPIO}0002", "Último Ñandú", nom_ent="Zacatecas", nom_mun="Último Ñandú", altitud="50")
+
+
+@pytest.fixture(scope="module")
+async def many_names(server: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[httpx.AsyncClient]:
+    """Lend a client of an application on as many names as a search may find and two more, in the locale C."""
+    aldeas = [Place(f"01{1 + n // 5000:03d}{1 + n % 5000:04d}", f"Aldea Lugar {n}") for n in range(MAX_FOUND)]
+    places = [*aldeas, Place("010030001", "Otro lugar"), HILL]
+    file = write_catalogue(tmp_path_factory.mktemp("names") / "catun_localidad_2020-01.csv", places)
+    with database_of_locale(server, LOCALE_C) as url:
+        await import_into(url, file)
+        async with running_app(url, in_background=False) as app, client_of(app) as client:
+            yield client
+
+
+async def read(client: httpx.AsyncClient, target: str) -> dict[str, Any]:
+    """Return the document at a path; check that it is compact."""
+    answer = await client.get(target)
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
+    document: dict[str, Any] = answer.json()
+    assert answer.text == json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    return document
+
+
+async def refused(client: httpx.AsyncClient, target: str) -> str:
+    """Return the error message of a path."""
+    document = await read(client, target)
+    assert (list(document), document["result"]) == (["result", "mensaje"], "404")
+    return str(document["mensaje"])
+
+
+@pytest.mark.parametrize(
+    ("target", "members"),
+    [
+        (f"{V1}mgee/01/", "cvegeo cve_agee nom_agee nom_abrev pob pob_fem pob_mas viv"),
+        (f"{V2}mgee/01/", "cvegeo cve_ent nomgeo nom_abrev pob_total pob_femenina pob_masculina"
+                          " total_viviendas_habitadas"),
+        (f"{V1}mgem/01/", "cvegeo cve_agee cve_agem nom_agem cve_cab pob pob_fem pob_mas viv"),
+        (f"{V1}localidades/01/001", "cvegeo cve_agee cve_agem cve_loc nom_loc ambito latitud longitud altitud pob viv"
+                                    " cve_carta estatus"),
+    ],
+)  # fmt: skip
+async def test_areas_and_localities_have_their_members_in_order(
+    client: httpx.AsyncClient, target: str, members: str
+) -> None:
+    found = (await read(client, target))["datos"]
+    assert list(found if "mgee" in target else found[0]) == members.split()  # one estado is an object
+
+
+async def test_values_are_written_as_inegi_writes_them(client: httpx.AsyncClient) -> None:
+    rows = {row["cve_loc"]: row for row in (await read(client, f"{V1}localidades/01/001"))["datos"]}
+    assert list(rows["0001"].values()) == [
+        "010010001", "01", "001", "0001", "Aguascalientes", "URBANO", "21.8808330", "-102.2961110", "1885", "863893",
+        "-", "F13D19", 1,
+    ]  # fmt: skip
+    assert (rows["0004"]["altitud"], rows["0004"]["ambito"]) == ("-012", "RURAL")
+    every = (await read(client, f"{V2}mgee"))["datos"]
+    assert every[0] == (await read(client, f"{V2}mgee/01"))["datos"]
+    assert [row["cvegeo"] for row in every] == sorted(row["cvegeo"] for row in every)
+    listed = (await read(client, f"{V2}mgem/01"))["datos"]
+    assert (await read(client, f"{V2}mgem/01/001"))["datos"] == listed[:1]
+    assert listed[0]["pob_total"] != "-"
+    [alcaldia] = (await read(client, f"{V2}mgem/09/002"))["datos"]
+    assert (alcaldia["cvegeo"], alcaldia["cve_cab"]) == ("09002", "----")
+
+
+async def test_members_without_a_value_are_omitted(client: httpx.AsyncClient) -> None:
+    rows = {row["cvegeo"]: row for row in (await read(client, f"{V2}localidades/01001"))["datos"]}
+    [unknown] = (await read(client, f"{V2}localidades/010020001"))["datos"]
+    assert "altitud" not in rows["010010002"]
+    assert not {"latitud", "longitud", "cve_carta", "estatus"} & set(unknown)
+    assert (unknown["nomgeo"], unknown["pob_total"]) == ("Asientos", "-")
+
+
+@pytest.mark.parametrize(
+    "spellings",
+    [
+        ("mgee", "mgee/"),
+        ("mgee/01", "mgee/01/", "mgee/1"),
+        ("mgem", "mgem/", "mgem/agem/"),
+        ("mgem/01", "mgem/01/"),
+        ("mgem/01/001", "mgem/01/001/", "mgem/01001", "mgem/01001/", "mgem/1/1", "mgem/01/1/", "mgem/1001"),
+        ("mgee/buscar/agua", "mgee/buscar/AGUA/", "mgee/buscar/agua?otro=1"),
+        ("localidades/01/001", "localidades/01001", "localidades/01/001/", "localidades/1/1", "localidades/01/01/"),
+        ("localidades/01/001/R", "localidades/01001/r", "localidades/1/1/R"),
+        (
+            "localidades/010010006",
+            "localidades/01/001/0006",
+            "localidades/1/1/6",
+            "localidades/01001/6",
+            "localidades/10010006",
+            "localidades/01/0010006",
+            "localidades/buscar/pe%C3%B1%C3%B3n%20%C3%B1",
+            "localidades/buscar/pe%C3%B1%C3%B3n+%C3%B1",
+        ),
+    ],
+)
+async def test_spellings_of_a_path_are_equivalent(client: httpx.AsyncClient, spellings: tuple[str, ...]) -> None:
+    for base in (V1, V2):
+        documents = [await read(client, base + spelling) for spelling in spellings]
+        assert documents[0]["datos"]
+        assert documents == [documents[0]] * len(documents)
+
+
+async def test_ambito_filters_localities(client: httpx.AsyncClient) -> None:
+    every, rural, urban = [
+        (await read(client, f"{V2}localidades/01/001{ambito}"))["datos"] for ambito in ("", "/R", "/U")
+    ]
+    assert [row["cvegeo"] for row in urban] == ["010010001"]
+    assert sorted(rural + urban, key=lambda row: row["cvegeo"]) == every
+
+
+async def test_search_matches_substrings_with_accents(client: httpx.AsyncClient) -> None:
+    found = (await read(client, f"{V1}localidades/buscar/ñandú"))["datos"]
+    assert [row["nom_loc"] for row in found] == ["Peñón Ñandú  Doble"]
+    assert await refused(client, f"{V1}localidades/buscar/nandu") == (
+        "El texto no existe en los nombres de las localidades."
+    )
+    assert await refused(client, f"{V1}mgee/buscar/%25") == "El texto no existe en los nombres de las entidades."
+
+
+async def test_search_finds_as_many_names_as_are_allowed_and_the_last_in_any_locale(
+    many_names: httpx.AsyncClient,
+) -> None:
+    document = await read(many_names, f"{V2}localidades/buscar/aldea")
+    assert (document["numReg"], len(document["datos"])) == (MAX_FOUND, MAX_FOUND)
+    assert "más de 10,000 nombres" in await refused(many_names, f"{V2}localidades/buscar/lugar")
+    for words in ("ÚLTIMO ÑANDÚ", "último ñandú"):
+        [found] = (await read(many_names, f"{V2}localidades/buscar/{words}"))["datos"]
+        assert (found["cvegeo"], found["altitud"]) == (HILL.cvegeo, "0050")
+
+
+async def test_lists_end_with_the_last_key_which_may_have_no_cabecera(many_names: httpx.AsyncClient) -> None:
+    for level in ("mgee", "mgem"):
+        last = (await read(many_names, f"{V2}{level}"))["datos"][-1]
+        assert last["cvegeo"] == LAST_MUNICIPIO[: len(last["cvegeo"])]
+    [area] = (await read(many_names, f"{V2}mgem/buscar/último"))["datos"]
+    assert (area["cvegeo"], area["pob_total"], "cve_cab" in area) == (LAST_MUNICIPIO, "-", False)
+
+
+async def test_what_is_refused_is_explained(client: httpx.AsyncClient) -> None:
+    for path in ("mgee/99", "mgem/99", "mgem/01/999", "localidades/01/999", "localidades/010019999"):
+        assert (await refused(client, V2 + path)).startswith("La clave no existe entre "), path
+    for path in (
+        "geo/mgem/14", "mgel/14", "localidades", "localidades/14", "mgee/014", "v2/mgee", "mgee/١٤", "mgem/14/٠٣٩",
+        "localidades/14/039/٠٠٠١", "mgee/１４", "mgem/014/039", "mgem/14/0039", "localidades/14/39001",
+        "localidades/14/39/00001", "localidades/14/39/1/R",
+    ):  # fmt: skip
+        assert "Calles, asentamientos y contornos" in await refused(client, V2 + path), path
+    for words in ("%00", "a" * 101, "/", "%09"):
+        assert "de 1 a 100 letras" in await refused(client, f"{V1}localidades/buscar/{words}"), words
+
+
+@pytest.mark.parametrize("base", [V1, V2])
+async def test_root_says_what_there_is(client: httpx.AsyncClient, base: str) -> None:
+    listed = (await client.get(base)).json()["results"]
+    assert listed
+    page = Page.of(await client.get(base, headers=BROWSER))
+    links = {one.attributes["href"] for one in page.elements if one.tag == "a"}
+    assert {one["path"] for one in listed} <= links
+    assert "Every estado." in page.one("table").text
+    spanish = Page.of(await client.get(f"{base}?lang=es&otro=1", headers=BROWSER))
+    assert "Todos los estados." in spanish.one("table").text
+    for one in listed:
+        path = one["path"].replace("14", "01").replace("039", "001").replace("guadal", "001")  # are in this catalogue
+        assert (await read(client, base + path))["datos"]
+
+
+async def test_release_can_be_chosen(client: httpx.AsyncClient) -> None:
+    assert await read(client, f"{V2}mgee?release=2020-01") == await read(client, f"{V2}mgee")
+    assert "`release`" in await refused(client, f"{V2}mgee?release=1999-01")
+
+
+async def test_responses_have_cors_and_an_etag(client: httpx.AsyncClient) -> None:
+    answer = await client.get(f"{V2}mgee/01")
+    assert answer.headers["access-control-allow-origin"] == "*"
+    again = await client.get(f"{V2}mgee/01", headers={"If-None-Match": answer.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    described = {"content-type", "content-length"}  # of the body
+    assert dict(again.headers) == {name: one for name, one in answer.headers.items() if name not in described}
+    assert (await client.options(f"{V2}mgee/01")).status_code == 204
+    assert (await client.head(f"{V2}mgee/01")).headers["content-length"] == answer.headers["content-length"]
+
+
+def test_every_path_is_described_in_spanish() -> None:
+    in_spanish = lenient_translator("es")
+    assert not [content for content in EXAMPLES.values() if in_spanish(content) == content]

@@ -83,7 +83,7 @@ lint: $(VENV)/dev.stamp $(BROWSER) ## Check style, types, layers, manifests, wor
 	"$(BIN)/kubernetes-validate" --strict --quiet $(MANIFESTS)
 	[ ! -d "$(BROWSER)" ] || "$(BROWSER)/.bin/oxlint" --deny-warnings src/localidades_api/html/static docs-theme
 	[ ! -d "$(BROWSER)" ] || "$(BROWSER)/.bin/tsc" --project tests/browser
-	"$(BIN)/hadolint" Dockerfile deploy/postgres/Dockerfile
+	"$(BIN)/hadolint" Dockerfile
 
 format: $(VENV)/dev.stamp ## Format the code
 	"$(BIN)/ruff" check --fix .

@@ -90,7 +90,7 @@ def services_of(file: str) -> dict[str, Any]:
     return services
 
 
-@pytest.mark.parametrize("file", ["compose.ha.yml", "compose.patroni.yml", "compose.pooler.yml"])
+@pytest.mark.parametrize("file", ["compose.ha.yml", "compose.pooler.yml"])
 def test_containers_have_least_privileges_and_the_files_that_they_mount(file: str) -> None:
     for name, service in services_of(file).items():
         assert service["read_only"], name
@@ -106,7 +106,7 @@ def test_containers_have_least_privileges_and_the_files_that_they_mount(file: st
             assert os.access(path, os.X_OK) == (path.suffix == ".sh"), path
 
 
-@pytest.mark.parametrize("file", ["compose.ha.yml", "compose.patroni.yml"])
+@pytest.mark.parametrize("file", ["compose.ha.yml"])
 def test_each_proxy_of_compose_is_trusted_by_the_next(file: str) -> None:
     """Otherwise the limits on one client would count all of them together."""
     services = services_of(file)
@@ -120,7 +120,7 @@ def test_each_proxy_of_compose_is_trusted_by_the_next(file: str) -> None:
         assert preset[f"API_{number}_PROBES"] == settings["LOCALIDADES_MANAGEMENT_PORT"]
 
 
-@pytest.mark.parametrize("file", ["compose.ha.yml", "compose.patroni.yml", "kubernetes"])
+@pytest.mark.parametrize("file", ["compose.ha.yml", "kubernetes"])
 def test_site_of_a_container_is_the_one_that_test_nginx_tries(file: str) -> None:
     if file == "kubernetes":
         (generated,) = document("nginx/kustomization.yaml")["configMapGenerator"]

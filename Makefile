@@ -15,7 +15,7 @@ BROWSER := tests/browser/node_modules
 VALIDATOR := tests/validator/node_modules
 TEST_TOOLS := $(PYTHON_CLIENT)/test.stamp $(READERS)/readers.stamp $(NPM_CLIENTS) $(BROWSER) $(VALIDATOR)
 UV := build/uv/bin/uv
-MANIFESTS := $(filter-out %kustomization.yaml %cluster.yaml,$(wildcard deploy/kubernetes/*.yaml deploy/kubernetes/jobs/*.yaml deploy/kubernetes/postgres/*.yaml))
+MANIFESTS := $(filter-out %kustomization.yaml,$(wildcard deploy/kubernetes/*.yaml deploy/kubernetes/jobs/*.yaml))
 # The certificate of an organization's proxy is only in the system's store.
 export UV_SYSTEM_CERTS := true
 # Container images set it to keep layers small. Here, every process that a test starts would compile every module again.

@@ -25,7 +25,6 @@ from localidades_api import __version__
 from localidades_api.app import create_app
 from localidades_api.cli.exit_codes import ALREADY_PUBLISHED, FAILED
 from localidades_api.settings import PREFIX, Settings
-from tests.deploy.nginx import LISTEN, NGINX
 from tests.support.machine import needed
 from tests.support.service_address import DEFAULT_DATABASE_TIMEOUT
 from tests.support.waiting import PATIENCE
@@ -112,21 +111,6 @@ def test_each_proxy_of_compose_is_trusted_by_the_next() -> None:
         assert settings["LOCALIDADES_TRUSTED_PROXIES"] == balancer
         assert preset[f"API_{number}"] == f"api-{number}:8000"
         assert preset[f"API_{number}_PROBES"] == settings["LOCALIDADES_MANAGEMENT_PORT"]
-
-
-@pytest.mark.parametrize("file", ["compose.ha.yml", "kubernetes"])
-def test_site_of_a_container_is_the_one_that_test_nginx_tries(file: str) -> None:
-    if file == "kubernetes":
-        (generated,) = document("nginx/kustomization.yaml")["configMapGenerator"]
-        mounted, site, address = generated["files"], generated["literals"][0].partition("=")[2], "localidades-api:80"
-    else:
-        site, address = document(file)["configs"]["site"]["content"], "balancer:8000"
-        mounted = [Path(volume.split(":")[0]).name for volume in services_of(file)["front"]["volumes"]]
-    assert {*mounted} == {path.name for path in NGINX.glob("*.conf")} - {"localidades.conf"}
-    shipped = text_of("nginx/localidades.conf").replace("server_name localidades.example.mx;", "")
-    shipped = shipped.replace(LISTEN, "listen 8080;").replace("127.0.0.1:8000", address)
-    directive = re.compile(r"^ *([^\s#].*)", re.MULTILINE)
-    assert directive.findall(site) == directive.findall(shipped)
 
 
 def test_systemd_units_are_valid_and_hardened(tmp_path: Path) -> None:

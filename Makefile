@@ -92,7 +92,7 @@ format: $(VENV)/dev.stamp ## Format the code
 docs: build/site.stamp ## Build the site of docs/ into build/site; a broken link is an error
 
 # The tables of the reference pages are written from the code.
-build/site.stamp: $(DOCS)/docs.stamp $(VENV)/run.stamp zensical.toml $(shell find docs docs-theme src -type f -not -path "*/__pycache__/*")
+build/site.stamp: $(DOCS)/docs.stamp $(VENV)/dev.stamp zensical.toml $(shell find docs docs-theme src -type f -not -path "*/__pycache__/*")
 	"$(BIN)/python" docs-theme/reference.py build/reference
 	"$(DOCS)/bin/zensical" build --strict --clean
 	"$(DOCS)/bin/python" docs-theme/split_search.py build/site

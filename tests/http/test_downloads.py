@@ -110,7 +110,9 @@ def read_geojson(content: bytes) -> list[Record]:
         longitude, latitude = feature["geometry"]["coordinates"] if feature["geometry"] else (None, None)
         point = {"type": "Point", "coordinates": [longitude, latitude]}
         assert feature["geometry"] == (None if longitude is None else point)
-        rows.append({"id": feature["id"], "longitud": longitude, "latitud": latitude, **feature["properties"]})
+        place = feature["properties"]
+        assert (place["id"], place["longitud"], place["latitud"]) == (feature["id"], longitude, latitude)
+        rows.append(place)
     return rows
 
 

@@ -19,8 +19,10 @@ from localidades_api.catalogue.degrees import (
 from localidades_api.catalogue.folding import fold_header
 from localidades_api.catalogue.keys import PlaceKind, read_written_key
 from localidades_api.errors import UnreadableBodyError
-from localidades_api.names.areas import is_state_name
+from localidades_api.names.areas import AreaBook, is_state_name
 from localidades_api.names.places import MAX_TEXT
+from localidades_api.names.vocabulary import ESTADOS
+from localidades_api.names.weights import SAME_UNTITLED_NAME
 
 POINT: tuple[Axis, Axis] = ("latitud", "longitud")
 _MAX_NUMBER = 1e15
@@ -124,21 +126,46 @@ class Role(NamedTuple):
     read: Callable[[str], str | None]
 
 
+Named: TypeAlias = Mapping[str, str]  # a role, and the header that the sender names for it; empty for no column
+
+
 class Roles(NamedTuple):
     """The roles of a file: it must have one of the sets of columns `needed`; `example` is a header.
 
     `needed` has the sets for rows about each kind of place; the first kind of which a file has a set is taken. The
-    columns of `together` are guessed only all at once: an `x` alone is not a longitude.
+    columns of `together` are guessed only all at once: an `x` alone is not a longitude. `areas` has the estado and the
+    municipio of rows that give none, unless a header of the file is written so.
     """
 
     by_name: Mapping[str, Role]
     needed: Mapping[PlaceKind, Sequence[frozenset[str]]]
     together: frozenset[str]
     example: str
+    areas: Mapping[str, str] = {}
 
     def of_kind(self, kind: PlaceKind | None) -> "Roles":
         """Return the roles of a file whose rows are about a kind of place; None leaves it to the columns."""
         return self if kind is None else self._replace(needed={kind: self.needed[kind]})
+
+    def with_areas(self, named: Named, header_row: int | None, areas: AreaBook | None = None) -> tuple["Roles", Named]:
+        """Return the roles with the areas that a sender names for all rows, and the headers that are left.
+
+        Without `areas`, those of a release, any text may be a municipio. Numbers are columns of a table without a
+        header.
+        """
+        texts = {role: text for role, text in named.items() if text and not (header_row == 0 and text.isdecimal())}
+        given = {role: text for role, text in texts.items() if _is_area(role, text, named, areas)}
+        return self._replace(areas=given), {role: text for role, text in named.items() if role not in given}
+
+
+def _is_area(role: str, text: str, named: Named, areas: AreaBook | None) -> bool:
+    """Return whether a text in the place of a header is the name or the key of an estado or municipio."""
+    if role == "estado":
+        return is_state_name(text) or text.lstrip("0") in map(str, ESTADOS)
+    if role != "municipio" or areas is None:
+        return role == "municipio"
+    estado = areas.find_state(named.get("estado", ""))
+    return any(one.likeness >= SAME_UNTITLED_NAME for one in areas.find_municipios(text, estado))
 
 
 _NOMBRE = """
@@ -215,12 +242,13 @@ POINTS = Roles(
     "latitud,longitud",
 )
 
+# The areas that rows of a kind have around them.
+_AREAS_AROUND: Mapping[PlaceKind, tuple[str, ...]] = {
+    "localidad": ("municipio", "estado"), "municipio": ("estado",), "estado": (),
+}  # fmt: skip
 
 # The columns of a list without a header.
 PLACE = ("nombre", "municipio", "estado")
-
-
-Named: TypeAlias = Mapping[str, str]  # a role, and the header that the sender names for it; empty for no column
 
 
 class Assignment(NamedTuple):
@@ -231,6 +259,7 @@ class Assignment(NamedTuple):
     kind: PlaceKind | None = None  # of the first set of needed columns that was found
     is_keyed: bool = False  # whether each row's `cvegeo` may be the key of another kind, since nothing else says it
     unused: Mapping[int, str] = {}  # the other headers of a table that may be one of estados only for lack of a role
+    areas: Mapping[str, str] = {}  # the estado and the municipio of rows that give none
 
     def read(self, number: int, sent: Sent, values: Sequence[Any]) -> Row:
         """Read the cells of a row that has a value for every header; its `problem` says why it can't be read."""
@@ -257,6 +286,9 @@ class Assignment(NamedTuple):
         if not cells.keys().isdisjoint(POINT):
             point, note = _point_of([cells.get(axis) for axis in POINT])
             cells |= zip(POINT, point, strict=True)
+        for role, area in self.areas.items():
+            if cells.get(role) is None and not (role == "municipio" and cells.get("cve_mun")):
+                cells[role] = area
         return cells, note
 
 
@@ -290,12 +322,11 @@ def assign(headers: Sequence[str], roles: Roles, named: Named) -> Assignment:
     """Find the column of each role, named or guessed; raise UnreadableBodyError if a named one is missing."""
     folded = _fold_headers(headers, roles)
     first = {header: at for at, header in reversed([*enumerate(folded)])}
-    columns: dict[str, int] = {}
-    for role, header in named.items():
-        if header:
-            columns[role] = _find(header, headers, folded, role)
+    columns = _find_named(headers, folded, named)
+    as_headers = {role: _find(text, headers, folded) for role, text in roles.areas.items()}
+    columns |= {role: at for role, at in as_headers.items() if at is not None}
     for role, (known, _) in roles.by_name.items():
-        if role not in named:
+        if role not in named and role not in columns:
             at = next((first[one] for one in known if one in first), None)
             if at is not None and at not in columns.values():
                 columns[role] = at
@@ -310,7 +341,9 @@ def assign(headers: Sequence[str], roles: Roles, named: Named) -> Assignment:
     is_keyed = is_guessed and "cvegeo" in by_role and by_role.keys().isdisjoint({"nombre", "clave"})
     is_of_states = is_guessed and kind == "estado" and not named
     unused = {at: header for at, header in enumerate(headers) if at not in columns.values()} if is_of_states else {}
-    return Assignment(len(headers), by_role, kind, is_keyed, unused)
+    around = _AREAS_AROUND[kind or "localidad"]
+    areas = {role: text for role, text in roles.areas.items() if role in around and as_headers[role] is None}
+    return Assignment(len(headers), by_role, kind, is_keyed, unused, areas)
 
 
 def _is_name(text: str) -> bool:
@@ -382,14 +415,23 @@ def columns_without_header(first: Sequence[str], named: Named) -> list[str]:
     return list(PLACE[:width])
 
 
-def _find(header: str, headers: Sequence[str], folded: Sequence[str], role: str) -> int:
+def _find_named(headers: Sequence[str], folded: Sequence[str], named: Named) -> dict[str, int]:
+    """Return the index of each header that the sender names; raise UnreadableBodyError if one is missing."""
+    found = {role: _find(header, headers, folded) for role, header in named.items() if header}
+    for role, at in found.items():
+        if at is None:
+            raise UnreadableBodyError(f"The first line does not have the header that was named for `{role}`.")
+    return {role: at for role, at in found.items() if at is not None}
+
+
+def _find(header: str, headers: Sequence[str], folded: Sequence[str]) -> int | None:
+    """Return the index of a header as it is written, folded, or named by `unique`; None if there is none."""
     if header in headers:
         return headers.index(header)
     if (name := fold_header(header)) and name in folded:
         return folded.index(name)
-    if header in (names := unique(headers)):
-        return names.index(header)
-    raise UnreadableBodyError(f"The first line does not have the header that was named for `{role}`.")
+    names = unique(headers)
+    return names.index(header) if header in names else None
 
 
 def name_columns(assignment: Assignment, headers: Sequence[str]) -> dict[str, str]:

@@ -181,7 +181,7 @@ _NOMBRE = """
 """
 _MUNICIPIO = """
     nom_mun nombre_municipio nombre_del_municipio nombre_de_municipio municipio nommun nom_municipio nb_municipio mun
-    mpio nom_mpio nombre_mpio nombre_mun d_mnpio desc_municipio desc_mun descripcion_municipio municipio_inegi alcaldia
+    mpio mpo nom_mpio nombre_mpio nombre_mun d_mnpio desc_municipio desc_mun descripcion_municipio municipio_inegi alcaldia
     municipio_o_alcaldia municipio_alcaldia alcaldia_o_municipio alcaldia_municipio delegacion delegacion_o_municipio
     delegacion_municipio municipio_o_delegacion municipio_delegacion nombre_del_municipio_o_delegacion
     nombre_del_municipio_o_alcaldia nombre_del_municipio_o_demarcacion_territorial municipio_o_demarcacion_territorial
@@ -205,7 +205,8 @@ _LONGITUD = """
 """
 _KEY_OF_MUNICIPIO = """
     cve_mun clave_municipio clave_del_municipio clave_mun cve_municipio cvemun municipio_id id_municipio c_mnpio
-    cvegeo_mun cvegeomun cve_agem mun_resid mun_ocurr mun_regis
+    cvegeo_mun cvegeomun cve_agem cve_mpo cve_mpio cve_mnpio clave_mpio mun_resid mun_ocurr
+    mun_regis
 """
 _CVEGEO = "cvegeo cve_geo clave_geoestadistica cve_geoestadistica clave_inegi cve_inegi clavegeo clave_geo mapa"
 _CLAVE = """
@@ -283,6 +284,8 @@ class Assignment(NamedTuple):
             value = values[at]
             text = unquoted(value) if type(value) is str else as_text(role, value)
             cells[role] = read(text.strip()[:MAX_TEXT])
+            if role == "clave" and cells[role] and "nombre" not in self.by_role and _is_worded(text[:MAX_TEXT]):
+                cells |= {"nombre": read_text(text[:MAX_TEXT]), "clave": None}  # `LOC.` heads names as well as claves
         if not cells.keys().isdisjoint(POINT):
             point, note = _point_of([cells.get(axis) for axis in POINT])
             cells |= zip(POINT, point, strict=True)
@@ -300,11 +303,15 @@ _BRACKET = re.compile(
 _NUMBER_AT_START = re.compile(r"^\W*[0-9]{1,3}\s*[.):-]\s*")
 _WORD_OF_CAMEL_CASE = re.compile(r"(?<=[a-záéíóúñ])(?=[A-ZÁÉÍÓÚÑ])")
 _PREFIX = re.compile(r"^(?:[a-z]_(?=nom|cve|clave)|(?:txt|str|cmb|cbo|ddl)_)")
+_EVENT = re.compile(r"_(?:de_)?(?:res|resid|residencia|ocu|ocurr|ocurrencia|reg|regis|registro)(?:_habitual)?$")
 _VAGUE = frozenset({"clave", "nombre", "name", "x", "y"})
 
 
 def _fold_headers(headers: Sequence[str], roles: Roles) -> list[str]:
-    """Return folded headers; an unknown one without its number, bracket, camel case or prefix if it is then known."""
+    """Return folded headers; an unknown one in its plain form if that is known.
+
+    That is without its number, its bracket, camel case, a prefix, and the event that registers have places of.
+    """
     folded = _fold(headers)
     taken = {*folded}
     known = {one for role in roles.by_name.values() for one in role.headers}
@@ -312,6 +319,7 @@ def _fold_headers(headers: Sequence[str], roles: Roles) -> list[str]:
         if folded[at] and folded[at] not in known and len(header) <= _MAX_HEADER:
             bare = _NUMBER_AT_START.sub("", _BRACKET.sub(" ", header))
             plain = _PREFIX.sub("", fold_header(_WORD_OF_CAMEL_CASE.sub(" ", bare)))
+            plain = plain if plain in known else _EVENT.sub("", plain)
             if plain in known and plain not in _VAGUE and plain not in taken:
                 taken.add(plain)
                 folded[at] = plain
@@ -348,7 +356,11 @@ def assign(headers: Sequence[str], roles: Roles, named: Named) -> Assignment:
 
 def _is_name(text: str) -> bool:
     """Return whether a text may be the name of a locality: letters without a digit, and no estado."""
-    return any(map(str.isalpha, text)) and not any(map(str.isdigit, text)) and not is_state_name(text)
+    return _is_worded(text) and not is_state_name(text)
+
+
+def _is_worded(text: str) -> bool:
+    return any(map(str.isalpha, text)) and not any(map(str.isdigit, text))
 
 
 def _fold(headers: Sequence[str]) -> list[str]:

@@ -15,7 +15,7 @@ BROWSER := tests/browser/node_modules
 VALIDATOR := tests/validator/node_modules
 TEST_TOOLS := $(PYTHON_CLIENT)/test.stamp $(READERS)/readers.stamp $(NPM_CLIENTS) $(BROWSER) $(VALIDATOR)
 UV := build/uv/bin/uv
-MANIFESTS := $(filter-out %kustomization.yaml %cluster.yaml,$(wildcard deploy/kubernetes/*.yaml deploy/kubernetes/jobs/*.yaml deploy/kubernetes/postgres/*.yaml))
+MANIFESTS := $(filter-out %kustomization.yaml,$(wildcard deploy/kubernetes/*.yaml deploy/kubernetes/jobs/*.yaml))
 # The certificate of an organization's proxy is only in the system's store.
 export UV_SYSTEM_CERTS := true
 # Container images set it to keep layers small. Here, every process that a test starts would compile every module again.
@@ -83,7 +83,7 @@ lint: $(VENV)/dev.stamp $(BROWSER) ## Check style, types, layers, manifests, wor
 	"$(BIN)/kubernetes-validate" --strict --quiet $(MANIFESTS)
 	[ ! -d "$(BROWSER)" ] || "$(BROWSER)/.bin/oxlint" --deny-warnings src/localidades_api/html/static docs-theme
 	[ ! -d "$(BROWSER)" ] || "$(BROWSER)/.bin/tsc" --project tests/browser
-	"$(BIN)/hadolint" Dockerfile deploy/postgres/Dockerfile
+	"$(BIN)/hadolint" Dockerfile
 
 format: $(VENV)/dev.stamp ## Format the code
 	"$(BIN)/ruff" check --fix .
@@ -91,7 +91,9 @@ format: $(VENV)/dev.stamp ## Format the code
 
 docs: build/site.stamp ## Build the site of docs/ into build/site; a broken link is an error
 
-build/site.stamp: $(DOCS)/docs.stamp zensical.toml $(shell find docs docs-theme -type f -not -path "*/__pycache__/*")
+# The tables of the reference pages are written from the code.
+build/site.stamp: $(DOCS)/docs.stamp $(VENV)/dev.stamp zensical.toml $(shell find docs docs-theme src -type f -not -path "*/__pycache__/*")
+	"$(BIN)/python" docs-theme/reference.py build/reference
 	"$(DOCS)/bin/zensical" build --strict --clean
 	"$(DOCS)/bin/python" docs-theme/split_search.py build/site
 	touch "$@"
@@ -154,11 +156,11 @@ clean: ## Remove the virtual environment and caches; the database stays
 	rm -rf benchmarks/peers/fastify/node_modules
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-# $(call sync,ENVIRONMENT,REQUIREMENTS) installs exactly the pinned packages into an environment, and compiles them:
+# $(call sync,ENVIRONMENT,REQUIREMENTS…) installs exactly the pinned packages into an environment, and compiles them:
 # otherwise each process that a test starts would compile them again.
 define sync
 @test -x "$(1)/bin/python" || "$(UV)" venv --quiet --python "$(PYTHON)" "$(1)"
-"$(UV)" pip sync --quiet --python "$(1)" --require-hashes --compile-bytecode "$(2)"
+"$(UV)" pip sync --quiet --python "$(1)" --require-hashes --compile-bytecode $(2)
 endef
 
 # Each sync removes the clone's own package, so this follows it.
@@ -175,8 +177,8 @@ $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/run.stamp
 	$(INSTALL_CLONE)
 	@touch "$@"
 
-$(PEERS)/bench.stamp: benchmarks/requirements.txt $(UV)
-	$(call sync,$(PEERS),$<)
+$(PEERS)/bench.stamp: requirements/run.txt benchmarks/requirements.txt $(UV)
+	$(call sync,$(PEERS),$< benchmarks/requirements.txt)
 	@touch "$@"
 
 $(DOCS)/docs.stamp: requirements/docs.txt $(UV)

@@ -1,12 +1,11 @@
 """Fits the weight of each kind of evidence (names/coefficients.tsv) to rows whose keys are known, and judges the fit.
 
     python -m benchmarks.calibration 2018.zip --earlier 2012.zip --evidence evidence.jsonl
-    benchmarks/.venv/bin/python -m benchmarks.fit_certainty evidence.jsonl --releases 2018.zip 2012.zip --write \
-        --draw docs/certainty.svg
+    benchmarks/.venv/bin/python -m benchmarks.fit_certainty evidence.jsonl --releases 2018.zip 2012.zip --write
 
 Each candidate of a row competes with the others and with none of them: a conditional logit, fitted by maximum
 likelihood with a small penalty on the coefficients. Probabilities of the first candidates, each from a fit that had not
-seen its municipio, are calibrated with two figures, a shift and a slope. All printed and drawn figures are
+seen its municipio, are calibrated with two figures, a shift and a slope. All figures are
 cross-validated, by municipio and by source. Rows without a right place count as much as `SHARES` says, in the fit and
 in the tables of scores (docs/decisions/certainty.md).
 """
@@ -20,19 +19,14 @@ import json
 import math
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
-from matplotlib import pyplot as plt
-from matplotlib.axes import Axes
 from scipy.optimize import minimize
-
-from benchmarks.plot import GREY
 
 Figures: TypeAlias = npt.NDArray[np.float64]
 
@@ -43,7 +37,6 @@ PENALTY = 0.5
 BOUNDS = (0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99)
 BANDS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.8, 0.85, 0.95, 0.97, 0.99, 1.0001)
 FOLDS = 4
-_COLOURS = ("#3b8ec2", "#d98c4a")
 _LEAST = 0.0005  # log-odds that the evidence of a kind must be worth
 
 
@@ -207,38 +200,6 @@ def report(title: str, scaled: Sequence[tuple[float, First]], rows: Sequence[Row
             )
 
 
-def draw(picture: Path, series: Mapping[str, Sequence[tuple[float, First]]]) -> None:
-    """Draw the calibration of scores, and the accuracy of certain rows beside their share."""
-    mpl.rcParams.update({"svg.hashsalt": "localidades", "svg.fonttype": "none", "font.size": 9, "text.color": GREY})
-    figure, (left, right) = plt.subplots(1, 2, figsize=(8.6, 4), layout="constrained")
-    left.plot([0, 100], [0, 100], color=GREY, linewidth=0.8)
-    for (label, scaled), colour in zip(series.items(), _COLOURS, strict=True):
-        ranked = sorted(typed(scaled), key=lambda one: -one[0])
-        bands = [[one for one in ranked if low <= one[0] < high] for low, high in itertools.pairwise(BANDS)]
-        said, found = zip(*[[100 * rate for rate in rates(band)] for band in bands], strict=True)
-        errors = [
-            196 * math.sqrt(of * (100 - of)) / 100 / math.sqrt(len(band)) for of, band in zip(found, bands, strict=True)
-        ]
-        left.errorbar(said, found, errors, color=colour, marker="o", markersize=3, capsize=2, label=label)
-        count = np.cumsum([one.row.weight for _, one in ranked])
-        of_these = np.cumsum([one.row.weight * one.is_right for _, one in ranked]) / count
-        right.plot(100 * count / count[-1], 100 * of_these, color=colour, label=label)
-    _dress(left, "what the score says, %", "right, %")
-    _dress(right, "certain, % of the rows", "of these right, %")
-    right.set_ylim(90, 100.4)
-    figure.savefig(picture, transparent=True, metadata={"Date": None})
-
-
-def _dress(axes: Axes, across: str, up: str) -> None:
-    axes.set_xlabel(across, color=GREY)
-    axes.set_ylabel(up, color=GREY)
-    axes.tick_params(colors=GREY)
-    axes.grid(color=GREY, alpha=0.25)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["bottom", "left"]].set_color(GREY)
-    axes.legend(frameon=False)
-
-
 def groups(rows: Sequence[Row]) -> dict[str, set[int]]:
     """Return the rows of each kind and source in the report."""
     found: dict[str, set[int]] = {}
@@ -274,7 +235,6 @@ def main() -> None:
         "--releases", type=Path, nargs="+", required=True, help="INEGI's files: keys in all of them are judged"
     )
     parser.add_argument("--write", action="store_true", help="write the table of coefficients")
-    parser.add_argument("--draw", type=Path, metavar="SVG", help="draw how right the scores are")
     options = parser.parse_args()
     names: list[str] = []
     rows = read(options.evidence, names)
@@ -288,8 +248,6 @@ def main() -> None:
     scaled = {title: scaled_by(scales[title], first) for title, first in found.items()}
     for title, first in scaled.items():
         report(title.capitalize(), first, rows)
-    if options.draw:
-        draw(options.draw, scaled)
     if options.write:
         write(names, fit(rows), *scales["municipio not seen"], rows)
 

@@ -13,7 +13,7 @@ from random import Random
 from typing import NamedTuple
 from urllib.parse import urlencode, urlsplit
 
-from benchmarks.processes import PATH
+from benchmarks.servers import PATH
 
 FLOOD = 1500  # connections at once; more than the usual soft limit of 1,024 descriptors
 _FLOOD_INTERVAL = 30.0

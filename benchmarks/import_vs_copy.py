@@ -1,59 +1,58 @@
 """Compares the whole import command with a bare COPY of the same rows into the same tables.
 
-    .venv/bin/python -m benchmarks.import_vs_copy catun_localidad.zip --rounds 5
-
-Each round times both on databases of one private Postgres: the command from its start to its end (reading, checking,
-comparing with the release before it, publishing), and asyncpg's `copy_records_to_table` of records in memory, into
-tables that have all of their indexes and constraints. A second bare COPY leaves the foreign key out. A third fills a
-table without indexes and then makes all of them, in one transaction, which is the fastest way in Postgres's manual
-(§14.4, Populating a Database). The importer does the same.
+The command is timed from its start to its end (reading, checking, comparing with the release before it, publishing);
+asyncpg's `copy_records_to_table` with records in memory, into tables that have all of their indexes and constraints, or
+into a table whose indexes are made afterwards in the same transaction, which is the fastest way in Postgres's manual
+(§14.4, Populating a Database), and what the importer does.
 """
 
-import argparse
 import asyncio
-import os
-import statistics
 import subprocess
-import sys
-import tempfile
 import time
 from pathlib import Path
 
 import asyncpg
 
+from benchmarks.servers import COMMAND, clone, environment, execute
 from localidades_api.catalogue.columns import LocalityRow
 from localidades_api.catalogue.folding import fold
-from localidades_api.database.embedded_postgres import run_embedded
+from localidades_api.importer.demo.generate import generate_demo
 from localidades_api.importer.extract import open_table
 from localidades_api.importer.transform import CatalogueRecords, MunicipalityRow, StateRow, transform
 
-_COMMAND = [sys.executable, "-c", "from localidades_api.cli import app; app()", "import"]
+IMPORT = "import, whole command"
+_COPY, _COPY_FIRST = "bare COPY", "bare COPY, then indexes, in one transaction"
 _RELEASE_ID = 1_000_000  # of the bare COPY
 _TABLE = "bare_copy"
-_KEPT, _LATER, _NO_KEY = "bare COPY", "bare COPY, then indexes, in one transaction", "bare COPY without foreign key"
-_WHOLE = "import, whole command"
 
 
-async def _new_database(url: str, name: str) -> str:
-    connection = await asyncpg.connect(url)
-    await connection.execute(f"CREATE DATABASE {name} TEMPLATE localidades")
-    await connection.close()
-    copy = url.replace("/localidades?", f"/{name}?")
-    connection = await asyncpg.connect(copy)
-    # An import is not compared with a demo, and waits until every process has noticed the demo's withdrawal.
-    await connection.execute("UPDATE releases SET name = 'before'")
-    await connection.close()
-    return copy
+def write_catalogue(path: Path) -> Path:
+    """Write the demo's rows as a file in INEGI's layout; its last line end makes it another file than the demo."""
+    path.write_bytes("".join(f"{line}\r\n" for line in generate_demo()).encode("cp1252"))
+    return path
+
+
+def measure(folder: Path, rounds: int, url: str) -> dict[str, list[float]]:
+    """Return the seconds of each round by command; `url` is a database with a release and no other clients."""
+    source = write_catalogue(folder / "catalogue.csv")
+    with open_table(source) as table:
+        catalogue = transform(table, lambda _: None)
+    times: dict[str, list[float]] = {kind: [] for kind in (_COPY, IMPORT, _COPY_FIRST)}
+    for number in range(rounds):
+        for place, kind in enumerate(times):
+            database = clone(url, f"round_{number}_{place}")
+            # An import is not compared with a demo, and waits until every process has noticed the demo's withdrawal.
+            execute(database, "UPDATE releases SET name = 'before'")
+            is_import = kind == IMPORT
+            seconds = _import(database, source) if is_import else asyncio.run(_copy(database, catalogue, kind))
+            times[kind].append(seconds)
+    return times
 
 
 def _import(url: str, source: Path) -> float:
     started = time.perf_counter()
-    subprocess.run(
-        [*_COMMAND, str(source), "--release", "measured"],
-        env=os.environ | {"DATABASE_URL": url},
-        check=True,
-        capture_output=True,
-    )
+    command = [*COMMAND, "import", str(source), "--release", "measured"]
+    subprocess.run(command, env=environment(url), check=True, capture_output=True)
     return time.perf_counter() - started
 
 
@@ -73,13 +72,12 @@ async def _copy(url: str, catalogue: CatalogueRecords, kind: str) -> float:
             "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' AND tablename = 'localities'"
         )
     ]
+    table = f"CREATE TABLE {_TABLE} (LIKE localities"
     foreign_key = f"ALTER TABLE {_TABLE} ADD FOREIGN KEY (release_id, municipio_id) REFERENCES municipalities"
-    table = f"CREATE TABLE {_TABLE} (LIKE localities{'' if kind == _LATER else ' INCLUDING ALL'})"
-    first, last = {
-        _KEPT: ([table, foreign_key], []),
-        _NO_KEY: ([table], []),
-        _LATER: ([table], [*indexes, foreign_key]),
-    }[kind]
+    if kind == _COPY:
+        first, last = [f"{table} INCLUDING ALL)", foreign_key], []
+    else:
+        first, last = [f"{table})"], [*indexes, foreign_key]
     states = [(_RELEASE_ID, *state) for state in catalogue.states.values()]
     municipalities = [(_RELEASE_ID, *municipality, 0) for municipality in catalogue.municipalities.values()]
     localities = [
@@ -101,44 +99,3 @@ async def _copy(url: str, catalogue: CatalogueRecords, kind: str) -> float:
     seconds = time.perf_counter() - started
     await connection.close()
     return seconds
-
-
-def measure(source: Path, rounds: int, url: str) -> dict[str, list[float]]:
-    """Return the seconds of each round by command; `url` is a database with a release and no other clients."""
-    with open_table(source) as table:
-        catalogue = transform(table, lambda _: None)
-    times: dict[str, list[float]] = {kind: [] for kind in (_KEPT, _WHOLE, _NO_KEY, _LATER)}
-    for number in range(rounds):
-        for place, kind in enumerate(times):
-            database = asyncio.run(_new_database(url, f"round_{number}_{place}"))
-            seconds = _import(database, source) if kind == _WHOLE else asyncio.run(_copy(database, catalogue, kind))
-            times[kind].append(seconds)
-    return times
-
-
-def main() -> None:
-    """Measure, and print medians, spreads and ratios."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("source", type=Path, help="the catalogue to import")
-    parser.add_argument("--before", default="demo", help="the catalogue that it is compared with")
-    parser.add_argument("--rounds", type=int, default=5)
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)  # as root, the server runs as another user
-        with run_embedded(Path(folder) / "data", None) as url:
-            environment = os.environ | {"DATABASE_URL": url, "LOCALIDADES_SEED": arguments.before}
-            subprocess.run(
-                [sys.executable, "-m", "alembic", "upgrade", "head"], env=environment, check=True, capture_output=True
-            )
-            times = measure(arguments.source, arguments.rounds, url)
-    command = statistics.median(times[_WHOLE])
-    for name, seconds in times.items():
-        median = statistics.median(seconds)
-        print(
-            f"{name:44} {median:5.2f} s ({min(seconds):.2f} to {max(seconds):.2f})"
-            f"   the command takes {command / median:.1f} times as long"
-        )
-
-
-if __name__ == "__main__":
-    main()

@@ -12,10 +12,7 @@ minute, requests, failures, latencies and the anonymous memory, descriptors and 
 
 import argparse
 import asyncio
-import itertools
 import json
-import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -30,12 +27,24 @@ from urllib.parse import urlsplit
 import httpx
 import uvloop
 
-from benchmarks import workloads
-from benchmarks.contenders import COMMAND
-from benchmarks.database import count_localities, environment, read_value, seeded_postgres, write_catalogue
+from benchmarks import requests
 from benchmarks.hostile import attack
-from benchmarks.paced import read_answer
-from benchmarks.processes import PATH, ROOT, BenchmarkError, Server, fetch, free_port, serving, unwind_at_sigterm
+from benchmarks.import_vs_copy import write_catalogue
+from benchmarks.servers import (
+    COMMAND,
+    DEPLOYED,
+    PATH,
+    ROOT,
+    BenchmarkError,
+    Contender,
+    Server,
+    count_localities,
+    environment,
+    fetch,
+    run_command,
+    seeded_postgres,
+    start,
+)
 
 _CLIENTS = 16
 _CAPACITY_SECONDS = 8.0
@@ -74,15 +83,20 @@ class _Run:
 def _mixture(url: str, seed: int) -> list[str]:
     """Return targets in random order: half of them pages of the list."""
     chance = Random(seed)  # noqa: S311  # the same requests in every run
-    places = workloads.read_places(url)
-    asked = [target for _, target in itertools.islice(workloads.suggestions(places, chance), 400)]
-    asked += [f"{PATH}?{query}" for query in workloads.filters(places, chance)]
-    asked += [target for _, target in workloads.nearest(places, chance)]
-    asked += [f"{PATH}{place.id}/" for place in chance.sample(places, 400)]
-    pages = int(str(read_value(url, "SELECT localities FROM releases LIMIT 1"))) // 50
-    asked += [f"{PATH}?page={chance.randint(1, pages)}" for _ in range(len(asked))]
-    chance.shuffle(asked)
-    return asked
+    places = requests.read_places(url)
+    targets = [target for drawn in requests.draw(places, chance).values() for target in drawn]
+    targets += [f"{PATH}{place.id}/" for place in chance.sample(places, 400)]
+    pages = count_localities(url) // 50
+    targets += [f"{PATH}?page={chance.randint(1, pages)}" for _ in range(len(targets))]
+    chance.shuffle(targets)
+    return targets
+
+
+async def _read_answer(reader: asyncio.StreamReader) -> tuple[int, dict[str, str], bytes]:
+    """Return the status, headers and body of the next answer."""
+    status, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+    headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+    return int(status.split()[1]), headers, await reader.readexactly(int(headers["content-length"]))
 
 
 def _still_open(writer: asyncio.StreamWriter, headers: Mapping[str, str]) -> asyncio.StreamWriter | None:
@@ -109,7 +123,7 @@ async def _client(base: str, targets: Sequence[str], number: int, rate: float, r
             if writer is None:
                 reader, writer = await asyncio.open_connection(address.hostname, address.port)
             writer.write(f"GET {chance.choice(targets)} HTTP/1.1\r\nHost: {address.netloc}\r\n\r\n".encode())
-            status, headers, body = await asyncio.wait_for(read_answer(reader), _PATIENCE)
+            status, headers, body = await asyncio.wait_for(_read_answer(reader), _PATIENCE)
             fault = None if status == HTTPStatus.OK else f"{status} {json.loads(body)['title']}"
             writer = _still_open(writer, headers)
         except (OSError, EOFError) as error:  # a time-out is an OSError
@@ -264,30 +278,27 @@ def _print_totals(run: _Run) -> None:
 
 def main() -> None:
     """Run the soak and print its figures."""
-    unwind_at_sigterm()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=int, default=10)
     parser.add_argument("--rate", type=float, help="requests a second (default: half of what the service answers)")
     parser.add_argument("--hostile", action="store_true", help="run hostile clients beside the ordinary load")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="localidades-soak-") as temporary:
-        folder = Path(temporary)
-        folder.chmod(0o755)  # as root, Postgres runs as another user
-        with seeded_postgres(folder / "postgres", None) as url:
-            port = free_port()
-            command = [*COMMAND, "serve", "--port", str(port), "--workers", "2"]
-            if arguments.hostile:
-                command = ["prlimit", "--nofile=1024:1024", *command]  # fewer descriptors than a flood has connections
-            with serving(command, port, environment(url), folder / "serve.log") as server:
-                server.wait_for("The page cache holds all", 2, 60)
-                while fetch(f"{server.base}/startupz").status != HTTPStatus.OK:  # the names are being indexed
-                    time.sleep(1)
-                source = write_catalogue(folder / "catalogue.csv")
-                uvloop.run(_soak(server, url, source, arguments.minutes, arguments.rate, hostile=arguments.hostile))
+    limited = ("prlimit", "--nofile=1024:1024")  # fewer descriptors than a flood has connections
+    command = (*limited, *DEPLOYED.command) if arguments.hostile else DEPLOYED.command
+
+    def measure() -> None:
+        with (
+            seeded_postgres(None) as (folder, url),
+            start(Contender(DEPLOYED.title, command), url, folder) as server,
+        ):
+            server.await_pages_held(workers=2)
+            while fetch(f"{server.base}/startupz").status != HTTPStatus.OK:  # the names are being indexed
+                time.sleep(1)
+            source = write_catalogue(folder / "catalogue.csv")
+            uvloop.run(_soak(server, url, source, arguments.minutes, arguments.rate, hostile=arguments.hostile))
+
+    run_command(measure)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except BenchmarkError as error:
-        sys.exit(f"error: {error}")
+    main()

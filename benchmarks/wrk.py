@@ -2,12 +2,10 @@
 
 import json
 import subprocess
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
-from benchmarks.processes import BenchmarkError
+from benchmarks.servers import BenchmarkError
 
 CONNECTIONS = 16
 _SCRIPT = Path(__file__).parent / "wrk" / "load.lua"
@@ -30,31 +28,17 @@ class Load:
         """Requests a second."""
         return self.requests / self.seconds
 
-    @classmethod
-    def parse(cls, output: str) -> Self:
-        """Read the line that load.lua prints last."""
-        return cls(**json.loads(output.strip().splitlines()[-1]))
 
-
-def drive(
-    address: str,
-    seconds: int,
-    *,
-    pages: int = 0,
-    seed: int = 0,
-    targets: Path | None = None,
-    headers: Mapping[str, str] | None = None,
-) -> Load:
+def drive(address: str, seconds: int, *, pages: int = 0, seed: int = 0) -> Load:
     """Load a server; raise if a request fails, because errors are answered faster than pages.
 
-    Requests random pages out of `pages`, or the targets in a file, or else the address itself.
+    Requests random pages out of `pages`, or else the address itself.
     """
-    asked = ["--", "pages", str(pages), str(seed)] if pages else ["--", "targets", str(targets)] if targets else []
-    head = [part for name, value in (headers or {}).items() for part in ("-H", f"{name}: {value}")]
-    options = ["-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--timeout", "10s", *head]
-    command = ["wrk", *options, "-s", str(_SCRIPT), address, *asked]
+    options = ["-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--timeout", "10s"]
+    random = ["--", str(pages), str(seed)] if pages else []
+    command = ["wrk", *options, "-s", str(_SCRIPT), address, *random]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    load = Load.parse(done.stdout)
+    load = Load(**json.loads(done.stdout.strip().splitlines()[-1]))
     if not load.requests:
         raise BenchmarkError(f"{address} answered nothing within {seconds} s: measure longer, on a quiet machine.")
     if load.failed:

@@ -1,6 +1,5 @@
 -- wrk ... -s load.lua URL                     requests the URL as it is,
--- wrk ... -s load.lua URL -- pages COUNT SEED for random pages out of COUNT, the same ones for the same SEED,
--- wrk ... -s load.lua URL -- targets FILE     for the lines of FILE in turn, again and again; prints JSON in the end.
+-- wrk ... -s load.lua URL -- COUNT SEED       for random pages out of COUNT, the same ones for the same SEED; prints JSON.
 
 local function pages(count, seed)
   math.randomseed(seed)
@@ -13,22 +12,9 @@ local function pages(count, seed)
   end
 end
 
-local function targets(file)
-  local prepared, last = {}, 0
-  for line in io.lines(file) do
-    prepared[#prepared + 1] = wrk.format(nil, line)
-  end
-  return function()
-    last = last % #prepared + 1
-    return prepared[last]
-  end
-end
-
 function init(args)
-  if args[1] == "pages" then
-    request = pages(tonumber(args[2]), tonumber(args[3]))
-  elseif args[1] == "targets" then
-    request = targets(args[2])
+  if args[1] then
+    request = pages(tonumber(args[1]), tonumber(args[2]))
   end
 end
 

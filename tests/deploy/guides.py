@@ -11,7 +11,7 @@ from tests.support.wire import ROOT, environment
 
 DOCS = ROOT / "docs"
 SERVICE = "127.0.0.1:8000"  # as in the guides
-_MARKED = re.compile(r"^<!-- (not )?tried(: [^\n]*)? -->\n```(console|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+MARKED = re.compile(r"^<!-- (not )?tried(: [^\n]*)? -->\n```(console|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ def blocks_of(page: str) -> list[Block]:
     text = (DOCS / page).read_text(encoding="utf-8")
     found = [
         Block(language, block, not left_out, mark == ": empty database")
-        for left_out, mark, language, block in _MARKED.findall(text)
+        for left_out, mark, language, block in MARKED.findall(text)
     ]
     assert len(found) == len(re.findall(r"^ *<!-- (?:not )?tried", text, re.MULTILINE)), (
         "a mark is not followed by a console or sh block"

@@ -63,10 +63,10 @@ def running_nginx(origin: str, folder: Path, listen: str = "listen 127.0.0.1:POR
     replace(folder / "localidades-http.conf", ("/var/cache/nginx/localidades", str(folder / "cache")))
     with _listening() as (public, port):
         replace(
-            folder / "localidades.conf",
-            ("127.0.0.1:8000", urlsplit(origin).netloc),
-            ("upstream localidades", f"access_log off;\n{_temporary(folder)}upstream localidades"),
-            (LISTEN, listen.replace("PORT", str(port))),
+            folder / "nginx.conf",
+            ("localidades-api:8000", urlsplit(origin).netloc),
+            ("http {", f"http {{\naccess_log off;\n{_temporary(folder)}"),
+            ("listen 8080;", listen.replace("PORT", str(port))),
         )
         own = f"pid {folder / 'pid'}; {_USER}"
         with _started(public, "-p", str(folder), "-c", str(folder / "nginx.conf"), own=own):

@@ -81,23 +81,15 @@ RSCRIPT = shutil.which("Rscript")
 MISSING = "This test needs R (Debian's r-base-core), and what `make test-tools` installs."
 
 
-@pytest.mark.parametrize(
-    ("program", "command"),
-    [
-        pytest.param(READERS, f'"{READERS}" match_pandas.py visits.csv SERVICE', id="pandas"),
-        pytest.param(RSCRIPT, "Rscript match.R SERVICE", id="R"),
-        pytest.param(READERS, f'"{READERS}" -c "{_SQL}"', id="DuckDB"),
-    ],
-)
-def test_certain_rows_are_joined(program: str | Path | None, command: str, demo_service: str, tmp_path: Path) -> None:
-    needed(program, MISSING)
-    for name in ("match_pandas.py", "match.R", "match.sql", "visits.csv"):  # the files that the guide saves
+def test_certain_rows_are_joined(demo_service: str, tmp_path: Path) -> None:
+    needed(READERS, MISSING)
+    for name in ("match.sql", "visits.csv"):  # the files that the guide saves
         shutil.copy(EXAMPLES / name, tmp_path)
     for block in blocks_of("guides/match-rows.md"):
         fetch = block.text.removeprefix("$ ").splitlines()[0]
         if " -o " in fetch:
             shell(fetch.replace(SERVICE, demo_service.removeprefix("http://")), tmp_path)
-    printed = shell(command.replace("SERVICE", demo_service), tmp_path)
+    printed = shell(f'"{READERS}" -c "{_SQL}"', tmp_path)
     assert re.findall(r"00\d\W+(14\d{7})\W+(\w+ \w+)", printed) == [
         *zip(CERTAIN, ("El Zapote", "Huerta San", "Charco Verde"), strict=True)
     ]

@@ -1,4 +1,4 @@
-"""The service and its commands behind a real PgBouncer, with the configuration of deploy/."""
+"""The service and its commands behind a real PgBouncer, with the settings of the page on deployment."""
 
 import asyncio
 from collections.abc import AsyncIterator

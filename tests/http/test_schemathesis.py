@@ -25,7 +25,7 @@ LONGER_THAN_ANY_OPERATION = 414  # a response of the connection, which the docum
 _OTHERS = {"text/html": "api", "application/x-ndjson": "ndjson", "text/csv": "csv"}
 
 _ANSWERS_EACH_ROW = {f"{LOCALIDADES}{name}/" for name in ("match", "match/preview", "nearest")}  # also reports bad rows
-_COLUMNS = re.compile(r"[?&]fields=")  # the document has responses without it (docs/decisions/openapi.md)
+_COLUMNS = re.compile(r"[?&]fields=")  # the document has responses without it (docs/decisions/negotiation.md)
 _EXPONENT = re.compile(r"[?&](?:lat|lon)=-?[0-9.]+e")  # refused; OpenAPI can't express a number without one
 # Nor can it express a NUL, JSON within a parameter, or relations of two parameters, of numbers in one,
 # or of a parameter and a body.

@@ -1,6 +1,7 @@
-"""Runs PgBouncer in front of a Postgres, with the configuration of deploy/."""
+"""Runs PgBouncer in front of a Postgres, with the settings that docs/operations/deploy.md shows."""
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -15,7 +16,7 @@ from tests.support.postgres import execute, own_name
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import ROOT
 
-CONFIGURATION = ROOT / "deploy" / "pgbouncer.ini"
+PAGE = ROOT / "docs" / "operations" / "deploy.md"
 # PGBOUNCER=/path/to/pgbouncer chooses another version than the system's.
 PROGRAM = os.environ.get("PGBOUNCER") or shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
 
@@ -38,18 +39,18 @@ def pooling(hosts: str, roles: Collection[str] = (), mode: str = "transaction", 
     port = free_port()
     with reachable_folder() as folder:
         account = choose_account(folder)  # like Postgres, it doesn't run as root
-        shutil.copy(CONFIGURATION, folder)
+        [shown] = re.findall(r"^```ini\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
         users = folder / "users.txt"
         users.write_text("".join(f'"{role}" ""\n' for role in ("postgres", *roles)))
-        own = {"listen_addr": "127.0.0.1", "listen_port": port, "pool_mode": mode, "admin_users": "postgres"}
-        own |= {"auth_type": "trust", "auth_file": users, **settings}
+        own = {"listen_addr": "127.0.0.1", "listen_port": port, "unix_socket_dir": "", "admin_users": "postgres"}
+        own |= {"auth_type": "trust", "auth_file": users, "log_connections": 0, "log_disconnections": 0}
+        own |= {"pool_mode": mode, **settings}
         lines = "\n".join(f"{name} = {value}" for name, value in own.items())
         file = folder / "test.ini"
-        # A second [pgbouncer] section would reset the first.
         names, _, server_port = hosts.rpartition(":")
         address = f"host={names} port={server_port}"
         databases = f"[databases]\nlocalidades = {address}\n* = {address}\n"
-        file.write_text(f"%include {folder / CONFIGURATION.name}\n{lines}\n{databases}")
+        file.write_text(f"{databases}{shown}{lines}\n")
         process = subprocess.Popen(
             [pgbouncer, "--quiet", str(file)],
             cwd="/",

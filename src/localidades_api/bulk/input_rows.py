@@ -183,9 +183,9 @@ _MUNICIPIO = """
     nom_mun nombre_municipio nombre_del_municipio nombre_de_municipio municipio nommun nom_municipio nb_municipio mun
     mpio mpo nom_mpio nombre_mpio nombre_mun d_mnpio desc_municipio desc_mun descripcion_municipio municipio_inegi
     alcaldia municipio_o_alcaldia municipio_alcaldia alcaldia_o_municipio alcaldia_municipio delegacion
-    delegacion_o_municipio delegacion_municipio municipio_o_delegacion municipio_delegacion nombre_del_municipio_o_delegacion
-    nombre_del_municipio_o_alcaldia nombre_del_municipio_o_demarcacion_territorial municipio_o_demarcacion_territorial
-    demarcacion demarcacion_territorial municipios municipality county nom_agem
+    delegacion_o_municipio delegacion_municipio municipio_o_delegacion municipio_delegacion
+    nombre_del_municipio_o_delegacion nombre_del_municipio_o_alcaldia nombre_del_municipio_o_demarcacion_territorial
+    municipio_o_demarcacion_territorial demarcacion demarcacion_territorial municipios municipality county nom_agem
 """
 _ESTADO = """
     nom_ent nombre_entidad nombre_estado nombre_de_la_entidad nombre_del_estado estado entidad entidad_federativa

@@ -1,4 +1,4 @@
-"""The tiles of the map, encoded and compressed: the most recently used, of any release (docs/decisions/map.md)."""
+"""The tiles of the map, encoded and compressed: the most recently used, of any release (docs/decisions/site.md)."""
 
 import asyncio
 import gzip

@@ -1,4 +1,8 @@
-"""Downloads as GeoPackage 1.4: an SQLite file with a table of points, for QGIS and other geographic programs."""
+"""Downloads as GeoPackage 1.4: an SQLite file with a table of points, for QGIS and other geographic programs.
+
+SQLite can't be streamed, so it is a temporary file first. Without the R-tree, QGIS and ArcGIS read the whole layer for
+each view.
+"""
 
 import asyncio
 import os

@@ -1,4 +1,8 @@
-"""Sends a download: whole, compressed, or a range of bytes."""
+"""Sends a download: whole, compressed, or a range of bytes.
+
+Only text has ranges, uncompressed: its bytes depend on the release and this software alone, which the ETag covers. That
+of other files depends on the library that wrote them.
+"""
 
 import asyncio
 import logging

@@ -1,7 +1,8 @@
 """Mapbox Vector Tiles 2.1: points as layers of protocol buffers.
 
 A tile is a list of layers, and a layer a list of features. The properties of a feature are numbers of keys and of
-values, each of which its layer lists once. Tests read the tiles with another library (docs/decisions/map.md).
+values, each of which its layer lists once. Tests read the tiles with another library
+(docs/decisions/site.md).
 """
 
 from collections.abc import Mapping, Sequence

@@ -64,7 +64,7 @@ class _Metric:
         return family
 
 
-_METRICS = {
+METRICS = {
     metric.name: metric
     for metric in (
         _Metric(
@@ -193,17 +193,17 @@ def merge(snapshots: Iterable[Snapshot]) -> Snapshot:
     found: dict[Series, list[list[float]]] = {}
     for snapshot in snapshots:
         for series, values in snapshot.items():
-            if (metric := _METRICS.get(series[0])) and len(values) == metric.width:
+            if (metric := METRICS.get(series[0])) and len(values) == metric.width:
                 found.setdefault(series, []).append(values)
     return {
-        series: [_METRICS[series[0]].merge(values) for values in zip(*each, strict=True)]
+        series: [METRICS[series[0]].merge(values) for values in zip(*each, strict=True)]
         for series, each in found.items()
     }
 
 
 def without_gauges(snapshot: Snapshot) -> Snapshot:
     """Return the counters and histograms, which stay when a process has ended, because they never fall."""
-    gauges = {name for name, metric in _METRICS.items() if metric.type == "gauge"}
+    gauges = {name for name, metric in METRICS.items() if metric.type == "gauge"}
     return {series: values for series, values in snapshot.items() if series[0] not in gauges}
 
 
@@ -212,10 +212,10 @@ class _Collector(Collector):
         self._snapshot = snapshot
 
     def collect(self) -> Iterator[Family]:
-        by_name: dict[str, dict[Series, list[float]]] = {name: {} for name in _METRICS}
+        by_name: dict[str, dict[Series, list[float]]] = {name: {} for name in METRICS}
         for series, values in self._snapshot.items():
             by_name[series[0]][series] = values
-        for name, metric in _METRICS.items():
+        for name, metric in METRICS.items():
             yield metric.family(by_name[name])
 
 

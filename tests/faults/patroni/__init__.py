@@ -1,1 +1,1 @@
-"""A cluster of Postgres with Patroni and etcd, as in deploy/."""
+"""A cluster of Postgres with Patroni and etcd, as docs/operations/deploy.md sets it up."""

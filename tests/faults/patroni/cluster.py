@@ -1,8 +1,8 @@
-"""Three nodes and their etcd, with the configuration of deploy/postgres."""
+"""Three nodes and their etcd, with the settings that docs/operations/deploy.md shows."""
 
 import asyncio
 import os
-import shutil
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
@@ -10,7 +10,7 @@ from pathlib import Path
 from ruamel.yaml import YAML
 
 from localidades_api.database.embedded_postgres.binaries import read_version
-from tests.faults.patroni.node import PASSWORDS, Network, Node
+from tests.faults.patroni.node import IMPORTER, PASSWORDS, READER, Network, Node
 from tests.faults.patroni.programs import Etcd, Programs
 from tests.faults.proxy import proxied
 from tests.support.machine import free_port
@@ -18,10 +18,11 @@ from tests.support.servers import IMMEDIATE, KILL
 from tests.support.waiting import eventually, eventually_async
 from tests.support.wire import ROOT
 
-_FILES = ROOT / "deploy" / "postgres"
+_PAGE = ROOT / "docs" / "operations" / "deploy.md"
 _PATIENCE = 60.0
 _BUILTIN_LOCALES = 17  # the first version with them
 # fsync: processes are killed here, never the machine.
+_ACCESS = ["host replication replicator samenet scram-sha-256", "host all all samenet scram-sha-256"]
 _PARAMETERS = {"unix_socket_directories": "", "fsync": "off", "shared_buffers": "16MB", "max_connections": "40"}
 
 
@@ -95,20 +96,20 @@ class Cluster:
 
 
 def _configure(programs: Programs) -> Path:
-    """Return the configuration of deploy/, adapted to this machine and Postgres."""
+    """Write the settings of the page with those of this machine and Postgres."""
     yaml = YAML(typ="safe", pure=True)
-    configuration = yaml.load(_FILES / "patroni.yml")
+    [shown] = re.findall(r"^```yaml\n(.*?)^```$", _PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    configuration = yaml.load(shown)
     bootstrap = configuration["bootstrap"]
-    script = shutil.copy(
-        _FILES / "patroni-init.sh", programs.folder
-    )  # the servers' user may have no access to the clone
-    assert bootstrap["post_init"] == f"/{Path(script).name}"
-    bootstrap["post_init"] = script
     if int(read_version(programs.postgres.binaries).partition(".")[0]) < _BUILTIN_LOCALES:
         bootstrap["initdb"] = [
             one for one in bootstrap["initdb"] if not {"locale-provider", "builtin-locale"} & set(one)
         ]
-    configuration["postgresql"]["parameters"] = dict(_PARAMETERS)
+    configuration["postgresql"] |= {
+        "parameters": _PARAMETERS,
+        "pg_hba": _ACCESS,
+        "basebackup": {"checkpoint": "fast"},
+    }
     path = programs.folder / "patroni.yml"
     yaml.dump(configuration, path)
     path.chmod(0o644)
@@ -132,7 +133,14 @@ async def running_cluster(programs: Programs) -> AsyncIterator[Cluster]:
         for node in nodes:
             node.start()
         await cluster.await_health()
+        await _create_database(await cluster.primary())
         yield cluster
+
+
+async def _create_database(primary: Node) -> None:
+    for role in (READER, IMPORTER):
+        await primary.fetch(f"CREATE ROLE {role} LOGIN PASSWORD '{PASSWORDS[role]}'", database="postgres")
+    await primary.fetch("CREATE DATABASE localidades", database="postgres")
 
 
 def _end(cluster: Cluster, folder: Path) -> None:

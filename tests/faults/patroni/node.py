@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 import signal
 import subprocess
 from collections.abc import Mapping
@@ -12,23 +11,14 @@ from typing import Any, NamedTuple
 
 import asyncpg
 import httpx
-from ruamel.yaml import YAML
 
 from tests.faults.patroni.programs import Programs
 from tests.faults.proxy import Proxy
 from tests.support.servers import KILL
-from tests.support.wire import ROOT
 
 OWNER, READER, IMPORTER = "localidades", "localidades_reader", "localidades_importer"
-PASSWORDS = {OWNER: "localidades", READER: "reader", IMPORTER: "importer"}  # by default, in Compose
-_COMPOSE = ROOT / "deploy" / "compose.patroni.yml"
+PASSWORDS = {OWNER: "localidades", READER: "reader", IMPORTER: "importer"}
 _PATIENCE = 60.0
-
-
-def _variables_in_compose(name: str) -> dict[str, str]:
-    """Return the environment of a node's container, with the default passwords."""
-    given = YAML(typ="safe", pure=True).load(_COMPOSE)["services"][name]["environment"]
-    return {variable: re.sub(r"^\$\{\w+:-(\w+)\}$", r"\1", value) for variable, value in given.items()}
 
 
 class Member(NamedTuple):
@@ -65,12 +55,17 @@ class Node:
 
     @property
     def _variables(self) -> Mapping[str, str]:
-        """The environment of compose.patroni.yml, with ports and folders of this machine."""
-        variables = _variables_in_compose(self.name)
-        del variables["PATRONI_ETCD3_HOSTS"]  # PROXY keeps Patroni from asking etcd for its address
+        """The settings of a node, with ports and folders of this machine."""
         binaries = str(self._programs.postgres.binaries)
-        return variables | {
+        return {
             "PATH": f"{binaries}:{os.environ['PATH']}",
+            "PATRONI_SCOPE": "localidades",
+            "PATRONI_NAME": self.name,
+            "PATRONI_SUPERUSER_USERNAME": OWNER,
+            "PATRONI_SUPERUSER_PASSWORD": PASSWORDS[OWNER],
+            "PATRONI_REPLICATION_USERNAME": "replicator",
+            "PATRONI_REPLICATION_PASSWORD": "replicator",
+            # Unlike HOSTS, PROXY keeps Patroni from asking etcd for its address.
             "PATRONI_ETCD3_PROXY": f"http://127.0.0.1:{self.network.etcd.port}",
             "PATRONI_RESTAPI_LISTEN": f"127.0.0.1:{self._api_port}",
             "PATRONI_RESTAPI_CONNECT_ADDRESS": f"127.0.0.1:{self.network.api.port}",

@@ -1,4 +1,8 @@
-"""OGC API - Features (docs/decisions/ogc.md)."""
+"""OGC API - Features, which QGIS, GDAL and ArcGIS read. It has rules of its own, so its paths have an OpenAPI document.
+
+`next` leads to the page after a position, as ours do; `startindex` and `offset` are for ArcGIS, and another release may
+shift them.
+"""
 
 from localidades_api.api.extension import Extension
 from localidades_api.extensions.ogc.router import DEFINITION, OGC, router

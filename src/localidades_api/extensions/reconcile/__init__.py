@@ -1,4 +1,7 @@
-"""The Reconciliation Service API 0.2: matches and extends tables (docs/decisions/reconciliation.md)."""
+"""The Reconciliation Service API 0.2: matches and extends tables. OpenRefine and the clients on PyPI speak no other.
+
+`match` is true only where nobody needs to look (docs/decisions/certainty.md).
+"""
 
 from localidades_api.api.extension import Extension
 from localidades_api.extensions.reconcile.entities import RECONCILE, describe_preview_problem

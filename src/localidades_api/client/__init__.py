@@ -199,7 +199,8 @@ class Client:
     def match(self, rows: object, **parameters: object) -> Answered:
         """Return rows with the columns `match_…` beside: texts and dicts as a list of dicts, a table as a DataFrame.
 
-        `nombre="sitio"` names a column that is not recognized, and `sure` is the probability that certain keys have.
+        `nombre="sitio"` names a column that is not recognized, `estado="Guerrero"` the estado of rows that give none,
+        and `sure` is the probability that certain keys have.
         """
         return self._run(self._calls.add_answers("match", rows, parameters))
 

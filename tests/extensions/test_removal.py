@@ -43,8 +43,10 @@ def test_service_works_without_extensions(seeded: str, tmp_path: Path) -> None:
     copy = tmp_path / "src" / PACKAGE.name
     (tmp_path / "docs").symlink_to(ROOT / "docs")  # the guides that the site shows
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__", "extensions"))
+    (copy / "cli" / "outlines.py").unlink()
+    lines = r".*localidades_api\.extensions.*\n|.*\(mcp\)\n|.*cli\.outlines .*\n|.*\(outlines, .*\n"
     for file in (copy / "app.py", copy / "cli" / "commands.py"):
-        text = re.sub(r".*localidades_api\.extensions.*\n|.*\(mcp\)\n", "", file.read_text("utf-8"))
+        text = re.sub(lines, "", file.read_text("utf-8"))
         file.write_text(re.sub(r"EXTENSIONS = \(.*\)", "EXTENSIONS = ()", text), "utf-8")
     paths = [one.path for one in EXTENSIONS]
     answers = subprocess.run(

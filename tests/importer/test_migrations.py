@@ -21,8 +21,8 @@ from tests.support.waiting import PATIENCE, eventually, in_thread
 from tests.support.wire import ROOT, environment, run
 
 TABLES = {
-    "comparisons", "current_release", "localidades_alembic_version", "localities", "municipalities", "pending_seed",
-    "publications", "releases", "states",
+    "comparisons", "current_release", "localidades_alembic_version", "localities", "municipalities", "outline_edition",
+    "outline_rings", "outlines", "pending_seed", "publications", "releases", "states",
 }  # fmt: skip
 SEEDED = [("2020-01", 132, 132, True)]
 REVISIONS = [script.revision for script in ScriptDirectory(str(ROOT / "migrations")).walk_revisions()]

@@ -1,4 +1,4 @@
-"""The commands: serve, migrate, import, releases, roles, verify, match, export, openapi, mcp.
+"""The commands: serve, migrate, import, releases, outlines, roles, verify, match, export, openapi, mcp.
 
 Commands import what they need when they run, which keeps help and completion fast.
 """
@@ -19,6 +19,7 @@ from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.cli.console import print_json, print_text
 from localidades_api.cli.exit_codes import USAGE, Commands, errors_as_sentences, examples
+from localidades_api.cli.outlines import outlines
 from localidades_api.cli.releases import Json, Reason, releases
 from localidades_api.extensions.mcp.command import mcp
 from localidades_api.names.weights import MAX_SURE, MIN_SURE, SURE
@@ -210,6 +211,7 @@ def import_(  # noqa: PLR0913  # an argument for each option
 
 
 app.add_typer(releases, name="releases")
+app.add_typer(outlines, name="outlines")
 
 
 @app.command(

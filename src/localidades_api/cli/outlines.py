@@ -1,0 +1,107 @@
+"""The commands for the extension `outlines`: import, list and remove."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from localidades_api.catalogue.keys import format_key
+from localidades_api.cli.console import print_json, print_text
+from localidades_api.cli.exit_codes import examples
+from localidades_api.cli.releases import Json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from localidades_api.database.pool import Database
+    from localidades_api.extensions.outlines.importing import OutlineReport
+
+outlines = typer.Typer(no_args_is_help=True, help="Import, list and remove outlines of municipios.")
+_SHOWN = 10  # keys
+
+
+@outlines.command(
+    "import",
+    epilog=examples(
+        "localidades-api outlines import mg_2025_integrado.zip --edition 2025",
+        "localidades-api outlines import mgem.zip --edition 2025 --dry-run",
+    ),
+)
+def import_(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="INEGI's Marco Geoestadístico as a zip or its shapefile `…mun.shp`; or GeoJSON of wscatgeo, one file"
+            " or a zip of them."
+        ),
+    ],
+    edition: Annotated[str, typer.Option(help="Name of the edition, such as 2025.")],
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, report, and change nothing.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Import the outlines of municipios, which replace those of the edition before, while the service keeps running."""
+    os.nice(19)  # leave the CPU to a service on the same machine
+    from localidades_api.cli.database import on_database  # noqa: PLC0415  # see `cli`
+    from localidades_api.extensions.outlines.importing import import_outlines  # noqa: PLC0415  # see `cli`
+    from localidades_api.observability.progress_display import show_progress  # noqa: PLC0415  # see `cli`
+
+    async def run(database: "Database") -> "OutlineReport":
+        with show_progress() as progress:
+            return await import_outlines(database, file, edition, progress, dry_run=dry_run)
+
+    report = on_database(run, writes=True)
+    if as_json:
+        print_json({name: getattr(report, name) for name in report.__slots__} | {"imported": not dry_run})
+    else:
+        print_text("\n".join(_describe(report, dry_run=dry_run)))
+
+
+def _describe(report: "OutlineReport", *, dry_run: bool) -> list[str]:
+    if not report.is_new:
+        lines = [f"Edition {report.edition} was imported from this very file: nothing has changed."]
+    else:
+        verb = "Would import" if dry_run else "Imported"
+        lines = [f"{verb} edition {report.edition} in {report.seconds:.1f} s: {report.municipios:,} municipios."]
+    return lines + [
+        f"{len(keys):,} {what}: {_list(keys)}"
+        for what, keys in (
+            ("outlines cross themselves", report.crossing),
+            ("municipios of the current release have no outline", report.without_outline),
+            ("outlines are not in the current release", report.not_in_release),
+        )
+        if keys
+    ]
+
+
+def _list(keys: "Sequence[int]") -> str:
+    shown = ", ".join(format_key("municipio", key) for key in keys[:_SHOWN])
+    return f"{shown}, …" if len(keys) > _SHOWN else shown
+
+
+@outlines.command("list", epilog=examples("localidades-api outlines list", "localidades-api outlines list --json"))
+def list_(*, as_json: Json = False) -> None:
+    """Show the edition of the outlines, if there are any."""
+    from localidades_api.cli.database import on_database  # noqa: PLC0415  # see `cli`
+    from localidades_api.extensions.outlines.importing import list_editions  # noqa: PLC0415  # see `cli`
+
+    editions = on_database(list_editions, writes=False)
+    if as_json:
+        shown = [{**one._asdict(), "imported_at": one.imported_at.isoformat()} for one in editions]
+        print_json({"editions": shown})
+        return
+    for one in editions:
+        print_text(f"{one.name}: {one.municipios:,} municipios, {one.source}, {one.imported_at:%Y-%m-%d %H:%M} UTC")
+    if not editions:
+        print_text("There are no outlines: import them with `localidades-api outlines import`.")
+
+
+@outlines.command(epilog=examples("localidades-api outlines remove"))
+def remove() -> None:
+    """Remove the outlines. What needs them answers 404, all else as before."""
+    from localidades_api.cli.database import on_database  # noqa: PLC0415  # see `cli`
+    from localidades_api.extensions.outlines.importing import remove_outlines  # noqa: PLC0415  # see `cli`
+
+    name = on_database(remove_outlines, writes=True)
+    print_text(f"Edition {name} is removed." if name else "There are no outlines.")

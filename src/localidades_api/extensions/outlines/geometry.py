@@ -1,0 +1,133 @@
+"""Rings: which are holes, whether they cross themselves, the outline of an estado from those of its municipios."""
+
+import itertools
+import math
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+from pydantic_core import to_json
+
+from localidades_api.extensions.outlines.files import UNITS, Ring, Vertex
+
+Polygon: TypeAlias = Sequence[Ring]  # the outer ring, counterclockwise, then its holes, clockwise (RFC 7946)
+
+_MIN_AREA = 100  # square units, a square metre: what is smaller between two outlines is a gap of rounding
+
+
+def nest(rings: Iterable[Ring]) -> list[Polygon]:
+    """Return polygons of rings in any order and direction: one within an odd number of others is a hole."""
+    # A ring comes after those that it lies in.
+    ordered = sorted(rings, key=lambda ring: abs(area(ring)), reverse=True)
+    boxes = [box_of([ring]) for ring in ordered]
+    polygons: dict[int, list[Ring]] = {}
+    depths: list[int] = []
+    for at, ring in enumerate(ordered):
+        around = [other for other in range(at) if _holds(boxes[other], boxes[at]) and _is_within(ring, ordered[other])]
+        depths.append(len(around))
+        if len(around) % 2:
+            polygons[next(one for one in reversed(around) if depths[one] == len(around) - 1)].append(_turned(ring, -1))
+        else:
+            polygons[at] = [_turned(ring, 1)]
+    return list(polygons.values())
+
+
+def area(ring: Ring) -> float:
+    """Return the area in square units, positive if the ring is counterclockwise."""
+    west, south = ring[0]
+    return sum((a[0] - west) * (b[1] - south) - (b[0] - west) * (a[1] - south) for a, b in itertools.pairwise(ring)) / 2
+
+
+def box_of(rings: Iterable[Ring]) -> tuple[int, int, int, int]:
+    """Return the west, south, east and north of rings."""
+    longitudes, latitudes = zip(*itertools.chain.from_iterable(rings), strict=True)
+    return min(longitudes), min(latitudes), max(longitudes), max(latitudes)
+
+
+def _turned(ring: Ring, direction: int) -> Ring:
+    return ring if area(ring) * direction >= 0 else ring[::-1]
+
+
+def _holds(outer: tuple[int, ...], inner: tuple[int, ...]) -> bool:
+    return outer[0] <= inner[0] and outer[1] <= inner[1] and inner[2] <= outer[2] and inner[3] <= outer[3]
+
+
+def _is_within(ring: Ring, other: Ring) -> bool:
+    """Return whether most of a few edges have their middle within another ring, since two rings may touch."""
+    edges = list(itertools.islice(itertools.pairwise(ring), 0, None, max(1, len(ring) // 3)))[:3]
+    middles = [((a[0] + b[0]) / 2, (a[1] + b[1]) / 2) for a, b in edges]
+    return sum(_contains(other, x, y) for x, y in middles) * 2 > len(middles)
+
+
+def _contains(ring: Ring, x: float, y: float) -> bool:
+    is_inside = False
+    for (ax, ay), (bx, by) in itertools.pairwise(ring):
+        if (ay > y) != (by > y) and x < (bx - ax) * (y - ay) / (by - ay) + ax:
+            is_inside = not is_inside
+    return is_inside
+
+
+def crosses_itself(ring: Ring) -> bool:
+    """Return whether two edges of a ring cross; those that only touch don't count."""
+    west, south, east, north = box_of([ring])
+    size = max(east - west, north - south) / (4 * math.sqrt(len(ring))) + 1
+    cells: dict[tuple[int, int], list[tuple[Vertex, Vertex]]] = defaultdict(list)
+    for edge in itertools.pairwise(ring):
+        (ax, ay), (bx, by) = edge
+        columns = range(int((min(ax, bx) - west) / size), int((max(ax, bx) - west) / size) + 1)
+        rows = range(int((min(ay, by) - south) / size), int((max(ay, by) - south) / size) + 1)
+        for cell in itertools.product(columns, rows):
+            others = cells[cell]
+            if any(_cross(edge, other) for other in others):
+                return True
+            others.append(edge)
+    return False
+
+
+def _cross(edge: tuple[Vertex, Vertex], other: tuple[Vertex, Vertex]) -> bool:
+    (ax, ay), (bx, by) = edge
+    (cx, cy), (dx, dy) = other
+    if max(ax, bx) < min(cx, dx) or max(cx, dx) < min(ax, bx) or max(ay, by) < min(cy, dy) or max(cy, dy) < min(ay, by):
+        return False
+    c = (bx - ax) * (cy - ay) - (by - ay) * (cx - ax)
+    d = (bx - ax) * (dy - ay) - (by - ay) * (dx - ax)
+    a = (dx - cx) * (ay - cy) - (dy - cy) * (ax - cx)
+    b = (dx - cx) * (by - cy) - (dy - cy) * (bx - cx)
+    return c * d < 0 and a * b < 0
+
+
+def dissolve(polygons: Iterable[Polygon]) -> list[Polygon]:
+    """Return the outline of neighbours: the edges that no two of them share, joined to rings."""
+    following: dict[Vertex, set[Vertex]] = defaultdict(set)
+    for start, end in itertools.chain.from_iterable(
+        itertools.pairwise(ring) for polygon in polygons for ring in polygon
+    ):
+        if start in following.get(end, ()):
+            following[end].remove(start)
+        elif start != end:
+            following[start].add(end)
+    return nest(ring for ring in _join(following) if abs(area(ring)) > _MIN_AREA)
+
+
+def _join(following: dict[Vertex, set[Vertex]]) -> Iterator[Ring]:
+    """Yield simple rings of edges: where a path meets itself, the loop is a ring."""
+    for start in list(following):
+        path, places = [start], {start: 0}
+        while following.get(path[-1]):
+            vertex = following[path[-1]].pop()
+            if vertex in places:
+                loop = path[places[vertex] :]
+                yield [*loop, vertex]
+                for one in loop[1:]:
+                    del places[one]
+                del path[places[vertex] + 1 :]
+            else:
+                places[vertex] = len(path)
+                path.append(vertex)
+
+
+def write_geometry(polygons: Iterable[Polygon]) -> bytes:
+    """Return a MultiPolygon of GeoJSON, compressed with zlib."""
+    degrees = [[[(x / UNITS, y / UNITS) for x, y in ring] for ring in polygon] for polygon in polygons]
+    return zlib.compress(to_json({"type": "MultiPolygon", "coordinates": degrees}), 6)

@@ -1,0 +1,98 @@
+"""The municipio of a point, and outlines as GeoJSON."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import Row, text
+
+from localidades_api.catalogue.keys import KEYS_OF_A_STATE
+from localidades_api.catalogue.schemas import Release
+from localidades_api.database.pool import Database
+
+# Postgres takes points for equal that differ by less than 0.000001, which in degrees is 0.1 m along the border, and
+# much more across one that is nearly parallel to an axis.
+ASKED_UNITS = 100_000  # of a degree, in which rings are stored
+
+# Among enclaves and what surrounds them, the smallest box is right. On a border both neighbours contain the point, and
+# the order chooses one of them. OFFSET 0 keeps Postgres from reading rings before it has compared the boxes.
+_AT = """
+    SELECT municipio_id
+      FROM (SELECT municipio_id, box, ring FROM outline_rings WHERE box @> box({point}, {point}) OFFSET 0) AS near
+     WHERE ring @> {point}
+     ORDER BY area(box), municipio_id
+     LIMIT 1
+"""
+_MUNICIPIO_AT = text(
+    f"""
+    SELECT edition.name AS edition, edition.sha256, at.municipio_id AS id, coalesce(m.nombre, o.nombre) AS nombre,
+           m.id IS NOT NULL AS in_release,
+           s.id AS estado_id, s.clave AS estado_clave, s.nombre AS estado_nombre, s.abreviatura AS estado_abreviatura
+      FROM outline_edition AS edition
+      LEFT JOIN LATERAL ({_AT.format(point="point(:lon, :lat)")}) AS at ON true
+      LEFT JOIN outlines AS o ON o.id = at.municipio_id
+      LEFT JOIN municipalities AS m ON m.release_id = :release_id AND m.id = at.municipio_id
+      LEFT JOIN states AS s ON s.release_id = :release_id AND s.id = at.municipio_id / {KEYS_OF_A_STATE}
+    """
+)
+_MUNICIPIOS_AT = text(
+    f"""
+    SELECT number, at.municipio_id AS id
+      FROM unnest(CAST(:lons AS float8[]), CAST(:lats AS float8[])) WITH ORDINALITY AS points (lon, lat, number)
+     CROSS JOIN LATERAL ({_AT.format(point="point(lon, lat)")}) AS at
+    """
+)
+_MUNICIPIOS = text(
+    f"""
+    SELECT edition.name AS edition, o.id, coalesce(m.nombre, o.nombre) AS nombre, m.id IS NOT NULL AS in_release,
+           s.id AS estado_id, s.clave AS estado_clave, s.nombre AS estado_nombre, s.abreviatura AS estado_abreviatura
+      FROM outline_edition AS edition
+      JOIN outlines AS o ON o.id >= {KEYS_OF_A_STATE}
+      LEFT JOIN municipalities AS m ON m.release_id = :release_id AND m.id = o.id
+      LEFT JOIN states AS s ON s.release_id = :release_id AND s.id = o.id / {KEYS_OF_A_STATE}
+    """
+)
+_OUTLINES = text(
+    """
+    SELECT o.id, o.nombre, o.geometry, edition.name AS edition, edition.sha256, o.west, o.south, o.east, o.north
+      FROM outlines AS o CROSS JOIN outline_edition AS edition
+     WHERE o.id = ANY(:ids)
+     ORDER BY o.id
+    """
+)
+
+
+class Edition(NamedTuple):
+    """An edition of the outlines."""
+
+    name: str
+    sha256: str
+
+
+async def find_municipio_at(
+    database: Database, release: Release, latitud: float, longitud: float
+) -> tuple[Edition | None, Row[Any] | None]:
+    """Return the edition, None without outlines; and the municipio at a point in degrees, None if there is none."""
+    point = {"lat": latitud * ASKED_UNITS, "lon": longitud * ASKED_UNITS, "release_id": release.id}
+    rows = await database.fetch_from(release, _MUNICIPIO_AT, point)
+    if not rows:
+        return None, None
+    return Edition(rows[0].edition, rows[0].sha256), rows[0] if rows[0].id else None
+
+
+async def find_municipios_at(database: Database, points: Sequence[tuple[float, float]]) -> list[int | None]:
+    """Return the key of the municipio at each point, a latitude and a longitude in degrees."""
+    lats, lons = ([point[axis] * ASKED_UNITS for point in points] for axis in (0, 1))
+    found: list[int | None] = [None] * len(points)
+    for row in await database.fetch(_MUNICIPIOS_AT, {"lats": lats, "lons": lons}):
+        found[row.number - 1] = row.id
+    return found
+
+
+async def list_municipios(database: Database, release: Release) -> Mapping[int, Row[Any]]:
+    """Return every municipio that has an outline, by key, as `find_municipio_at` does."""
+    return {row.id: row for row in await database.fetch_from(release, _MUNICIPIOS, {"release_id": release.id})}
+
+
+async def list_outlines(database: Database, ids: Sequence[int]) -> Sequence[Row[Any]]:
+    """Return the outlines of these estados or municipios that there are, by key, with their edition."""
+    return await database.fetch(_OUTLINES, {"ids": list(ids)})

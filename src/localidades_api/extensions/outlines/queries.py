@@ -53,9 +53,9 @@ _MUNICIPIOS = text(
 )
 _OUTLINES = text(
     """
-    SELECT o.id, o.nombre, o.geometry, edition.name AS edition, edition.sha256, o.west, o.south, o.east, o.north
+    SELECT o.id, o.nombre, o.geometry, edition.name AS edition
       FROM outlines AS o CROSS JOIN outline_edition AS edition
-     WHERE o.id = ANY(:ids)
+     WHERE o.id BETWEEN :first AND :last
      ORDER BY o.id
     """
 )
@@ -93,6 +93,6 @@ async def list_municipios(database: Database, release: Release) -> Mapping[int, 
     return {row.id: row for row in await database.fetch_from(release, _MUNICIPIOS, {"release_id": release.id})}
 
 
-async def list_outlines(database: Database, ids: Sequence[int]) -> Sequence[Row[Any]]:
-    """Return the outlines of these estados or municipios that there are, by key, with their edition."""
-    return await database.fetch(_OUTLINES, {"ids": list(ids)})
+async def list_outlines(database: Database, first: int, last: int) -> Sequence[Row[Any]]:
+    """Return the outlines of the estados or municipios whose keys are in a range, by key, with their edition."""
+    return await database.fetch(_OUTLINES, {"first": first, "last": last})

@@ -1,0 +1,102 @@
+"""Writes outlines as INEGI publishes them, shapefiles in a zip and GeoJSON, and imports them."""
+
+import io
+import json
+import struct
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from localidades_api.database.pool import Database
+from localidades_api.extensions.outlines.importing import import_outlines
+from tests.support.catalogue import Silent
+
+Ring = Sequence[tuple[float, float]]
+GRS_80 = 'GEOGCS["GCS_Mexico_ITRF2008",DATUM["D_Mexico_ITRF2008",SPHEROID["GRS_1980",6378137.0,298.257222101]]]'
+
+
+def square(west: float, south: float, side: float) -> list[tuple[float, float]]:
+    """Return a ring, counterclockwise."""
+    east, north = round(west + side, 6), round(south + side, 6)
+    return [(west, south), (east, south), (east, north), (west, north), (west, south)]
+
+
+# An enclave within a municipio, its neighbour, and one of two islands in another estado.
+HOLE = square(-102.6, 21.4, 0.2)
+OUTLINES: dict[str, tuple[str, list[Ring]]] = {
+    "01001": ("Aguascalientes", [square(-103, 21, 1), HOLE[::-1]]),
+    "01002": ("Peñón", [square(-102, 21, 1)]),
+    "01003": ("Enclave", [HOLE]),
+    "02001": ("Islas", [square(-110, 25, 1), square(-108, 25, 0.5)]),
+}
+
+
+def shape(rings: Sequence[Ring], kind: int = 5) -> bytes:
+    """Write the rings of a polygon, with zeros for Z values where the kind has them."""
+    points = [point for ring in rings for point in ring]
+    starts = [sum(map(len, rings[:at])) for at in range(len(rings))]
+    head = struct.pack("<i4d2i", kind, 0, 0, 0, 0, len(rings), len(points))
+    heights = struct.pack(f"<{2 + len(points)}d", *[0] * (2 + len(points))) if kind == 15 else b""
+    coordinates = b"".join(struct.pack("<2d", *point) for point in points)
+    return head + struct.pack(f"<{len(rings)}i", *starts) + coordinates + heights
+
+
+def shapefile(
+    outlines: Mapping[str, tuple[str, Sequence[Ring]]] = OUTLINES,
+    *,
+    kind: int = 5,
+    encoding: str = "latin-1",
+    projection: str = GRS_80,
+) -> dict[str, bytes]:
+    """Return the files of a shapefile by name; one without rings is a null shape."""
+    records = [shape(rings, kind) if rings else struct.pack("<i", 0) for _, rings in outlines.values()]
+    shapes = b"".join(struct.pack(">2i", at, len(one) // 2) + one for at, one in enumerate(records, 1))
+    fields = ("CVEGEO", 5), ("NOMGEO", 80)
+    described = b"".join(struct.pack("<11sc4xB15x", name.encode(), b"C", width) for name, width in fields)
+    rows = (b" " + key.ljust(5).encode() + name.encode(encoding).ljust(80) for key, (name, _) in outlines.items())
+    table = (
+        struct.pack("<4sIHH20x", b"\x03", len(outlines), 33 + len(described), 86) + described + b"\r" + b"".join(rows)
+    )
+    return {"00mun.shp": bytes(100) + shapes, "00mun.dbf": table, "00mun.prj": projection.encode()}
+
+
+def geojson(
+    outlines: Mapping[str, tuple[str, Sequence[Ring]]] = OUTLINES, name: str = "nom_agem", crs: str = "EPSG:6365"
+) -> bytes:
+    """Write outlines as wscatgeo does, with the reference system within each geometry."""
+    features: list[dict[str, Any]] = [
+        {
+            "type": "Feature",
+            "geometry": {
+                "type": "MultiPolygon",
+                "crs": {"type": "name", "properties": {"name": crs}},
+                "coordinates": [[ring] for ring in rings],
+            },
+            "properties": {"cvegeo": key, name: nombre},
+        }
+        for key, (nombre, rings) in outlines.items()
+    ]
+    return json.dumps({"type": "FeatureCollection", "features": features}).encode()
+
+
+def zipped(files: Mapping[str, bytes]) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+def write(folder: Path, content: bytes, name: str = "mg.zip") -> Path:
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+async def import_outlines_into(url: str, path: Path, edition: str = "2025") -> None:
+    database = Database.for_writing(url)
+    try:
+        await import_outlines(database, path, edition, Silent())
+    finally:
+        await database.dispose()

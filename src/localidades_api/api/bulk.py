@@ -69,7 +69,7 @@ _MEDIA_TYPES: dict[str, MediaType] = {
 }
 
 
-_Column = Annotated[
+Column = Annotated[
     Omittable[str],
     Field(
         max_length=100,
@@ -107,8 +107,8 @@ class ReadingQuery(StrictQuery):
         ),
         whole_number("The number of a row is a whole number from 1 to 1048576, as Excel counts them; 0 is no header."),
     ] = None
-    latitud: _Column = None
-    longitud: _Column = None
+    latitud: Column = None
+    longitud: Column = None
 
     @property
     def columns(self) -> dict[str, str]:
@@ -151,12 +151,12 @@ class BulkQuery(ReadingQuery, AnswersQuery):
 class MatchPreviewQuery(ReadingQuery):
     """The parameters of a preview of rows to be matched."""
 
-    nombre: _Column = None
-    municipio: _Column = None
-    cve_mun: _Column = None
-    estado: _Column = None
-    cvegeo: _Column = None
-    clave: _Column = None
+    nombre: Column = None
+    municipio: Column = None
+    cve_mun: Column = None
+    estado: Column = None
+    cvegeo: Column = None
+    clave: Column = None
     kind: Annotated[
         Omittable[PlaceKind],
         Field(
@@ -203,7 +203,7 @@ _OF_TABLE = {
 }
 
 
-def _described(
+def described(
     row: type[BaseModel],
     answer: str = "The answers, in the order of the rows; as NDJSON, CSV or an Excel workbook if `format` or the body"
     " says so.",
@@ -232,18 +232,18 @@ def _described(
     return {"openapi_extra": {"requestBody": {"required": True, "content": content}}, "responses": responses}
 
 
-class _Subject(NamedTuple):
+class Subject(NamedTuple):
     """A kind of rows: the roles that their columns can have, and the columns of their answers in CSV."""
 
     roles: Roles
     columns: AnswerColumns
 
 
-_POINTS = _Subject(POINTS, NEAREST_COLUMNS)
+_POINTS = Subject(POINTS, NEAREST_COLUMNS)
 
 
 @router.post("/match", include_in_schema=False)  # a redirect may lose the body
-@router.post("/match/", summary="Match names to keys", response_model=MatchResults, **_described(MatchableRow))
+@router.post("/match/", summary="Match names to keys", response_model=MatchResults, **described(MatchableRow))
 async def match_localities(
     request: Request,
     query: Annotated[MatchQuery, Query()],
@@ -259,9 +259,9 @@ async def match_localities(
     """
     release = await releases.get(query.release, for_search=True)
     fields = split_fields(query.fields)
-    subject = _Subject(ROLES.of_kind(query.kind), match_columns(fields))
+    subject = Subject(ROLES.of_kind(query.kind), match_columns(fields))
     answering = _matching(names, release, query.sure, fields)
-    return _respond(request, query, transfers, turn, release, subject, answering)
+    return respond(request, query, transfers, turn, release, subject, answering)
 
 
 @router.post("/match/preview", include_in_schema=False)  # as above
@@ -269,7 +269,7 @@ async def match_localities(
     "/match/preview/",
     summary="Preview what is matched",
     response_model=MatchPreview,
-    **_described(MatchableRow, "What was understood of the rows.", {}),
+    **described(MatchableRow, "What was understood of the rows.", {}),
 )
 async def preview_match(
     request: Request, query: Annotated[MatchPreviewQuery, Query()], transfers: TransfersDep, turn: BulkTurnDep
@@ -288,7 +288,7 @@ async def preview_match(
     "/nearest/",
     summary="List the places nearest to many points",
     response_model=NearestPlacesResults,
-    **_described(PointRow),
+    **described(PointRow),
 )
 async def list_nearest_to_each(
     request: Request,
@@ -301,18 +301,19 @@ async def list_nearest_to_each(
     """List the localities nearest to each of many points, sent like rows to be matched."""
     release = await releases.get(query.release)
     answering = _finding_nearest(database, release, query.limit)
-    return _respond(request, query, transfers, turn, release, _POINTS, answering)
+    return respond(request, query, transfers, turn, release, _POINTS, answering)
 
 
-def _respond(
+def respond(
     request: Request,
     query: BulkQuery,
     transfers: Transfers,
     turn: asyncio.Lock,
     release: Release,
-    subject: _Subject,
+    subject: Subject,
     answering: AbstractAsyncContextManager[AnswerSome],
 ) -> Response:
+    """Return the response that reads the rows of a request and answers them with `answering`."""
     sent = _media_type(request)
     wanted = _NAMES[query.format] if query.format else _accepted(request, sent)
     if query.file and wanted != _NAMES["ndjson"]:

@@ -49,6 +49,7 @@ _HEADERS = {
     "faults": "Diferencias",
     "candidates": "Opciones",
     "distancia": "Distancia (m)",
+    "agrees": "Coincide",
     "problem": "Observación",
 }
 _INTERNAL = frozenset({"margin", "withdrawn"})  # columns that only programs use
@@ -63,14 +64,21 @@ def _numbered(header: str) -> Iterator[str]:
     yield from (f"{header} ({number})" for number in count(2))
 
 
-def _plain(name: str, answer: Answer) -> str:
+def plain(name: str, answer: Answer) -> str:
+    """Write a member as it is."""
     value = answer[name]
     return "" if value is None else str(value)
 
 
 def _certain(name: str, answer: Answer) -> str:
     """Write a member of the matched place; nothing if a person has to choose, since tables are joined on it."""
-    return _plain(name, answer) if answer["outcome"] in {"exact", "sure"} else ""
+    return plain(name, answer) if answer["outcome"] in {"exact", "sure"} else ""
+
+
+def truth(name: str, answer: Answer, language: Language = LANGUAGES[0]) -> str:
+    """Write a member that is true or false in Excel's words; nothing if it is neither."""
+    value = answer[name]
+    return "" if value is None else TRUTH[language][value]
 
 
 def _number(name: str, answer: Answer) -> str:
@@ -102,8 +110,8 @@ _MATCH: Mapping[str, Callable[[Answer], str]] = {
     "margin": lambda answer: _number("margin", answer),
     "faults": _faults,
     "candidates": _candidates,
-    "withdrawn": lambda answer: _plain("withdrawn", answer),
-    "problem": lambda answer: _plain("problem", answer),
+    "withdrawn": lambda answer: plain("withdrawn", answer),
+    "problem": lambda answer: plain("problem", answer),
 }
 MATCH_COLUMNS = AnswerColumns("match", _MATCH)
 
@@ -127,7 +135,7 @@ _NEAREST: Mapping[str, Callable[[Answer], str]] = {
     "cvegeo": lambda answer: format_key("localidad", answer["results"][0]["id"]) if answer["results"] else "",
     "label": lambda answer: _nearest("label", answer),
     "distancia": lambda answer: _nearest("distancia", answer),
-    "problem": lambda answer: _plain("problem", answer),
+    "problem": lambda answer: plain("problem", answer),
 }
 NEAREST_COLUMNS = AnswerColumns("nearest", _NEAREST)
 
@@ -163,6 +171,7 @@ def in_language(columns: AnswerColumns, language: Language) -> AnswerColumns:
         "outcome": lambda answer: name_outcome(answer["outcome"], language),
         "faults": lambda answer: _faults(answer, language),
         "problem": observe,
+        "agrees": lambda answer: truth("agrees", answer, language),
     }
     cells = {name: words.get(name, cell) for name, cell in columns.cells.items() if name not in _INTERNAL}
     return AnswerColumns(columns.prefix, cells, language)

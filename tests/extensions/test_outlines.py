@@ -205,6 +205,34 @@ async def test_wscatgeo_refuses_what_there_is_not_with_a_sentence(outlined: http
     assert (answer.status_code, answer.json()["result"]) == (200, "404")
 
 
+ITEMS = "/ogc/collections/{}/items"
+
+
+async def test_ogc_shows_outlines_where_there_are_any_else_points(outlined: httpx.AsyncClient) -> None:
+    for name, ids in (("estados", {1, 2}), ("municipios", {1001, 1002, 2001})):
+        features = (await outlined.get(f"{ITEMS.format(name)}?limit=99")).json()["features"]
+        assert {one["id"] for one in features if one["geometry"] and one["geometry"]["type"] == "MultiPolygon"} == ids
+        assert len(features) > len(ids)
+    single = (await outlined.get(f"{ITEMS.format('municipios')}/1002")).json()
+    assert single["geometry"]["coordinates"] == [[[list(point) for point in square(-102, 21, 1)]]]
+
+
+@pytest.mark.parametrize(
+    ("collection", "box", "expected"),
+    [
+        ("municipios", "-101.9,21.1,-101.8,21.2", {1002}), ("municipios", "-102.1,21.1,-101.9,21.2", {1001, 1002}),
+        ("municipios", "-102.55,21.45,-102.5,21.5", {1001}), ("municipios", "-120,10,-118,12", set()),
+        ("municipios", "-108.4,25.1,-107.9,25.2", {2001}), ("estados", "-108.4,25.1,-107.9,25.2", {2}),
+    ],
+)  # fmt: skip
+async def test_ogc_box_finds_what_its_outline_touches(
+    outlined: httpx.AsyncClient, collection: str, box: str, expected: set[int]
+) -> None:
+    document = (await outlined.get(f"{ITEMS.format(collection)}?bbox={box}&limit=99")).json()
+    assert {feature["id"] for feature in document["features"]} == expected
+    assert document["numberMatched"] == len(expected)
+
+
 # -- Editions and the rest of the service
 
 
@@ -216,8 +244,11 @@ async def test_new_edition_is_served_without_a_restart(seeded_database: str, tmp
         kept = {"If-None-Match": before.headers["etag"]}
         again = await client.get(str(before.request.url), headers=kept)
         assert (before.status_code, again.status_code) == (200, 304)
+        layer = await client.get(ITEMS.format("municipios"))
         moved = geojson({"01002": ("Peñón", [square(-103, 21, 1)])})
         await import_outlines_into(seeded_database, write(tmp_path, moved, "b.json"), "2026")
+        of_layer = {"If-None-Match": layer.headers["etag"]}
+        assert (await client.get(ITEMS.format("municipios"), headers=of_layer)).status_code == 200
         after = await client.get(str(before.request.url), headers=kept)
         assert [(one["cvegeo"], one["edition"]) for one in after.json()["results"]] == [("01002", "2026")]
         database = Database.for_writing(seeded_database)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from localidades_api.errors import CatalogueError
 from localidades_api.extensions.outlines.files import UNITS, read_outlines
 from localidades_api.extensions.outlines.geometry import area, crosses_itself, dissolve, nest
-from tests.extensions.outline_files import GRS_80, HOLE, OUTLINES, geojson, shapefile, square, write, zipped
+from tests.extensions.outline_files import GRS_80, HOLE, OUTLINES, Ring, geojson, shapefile, square, write, zipped
 from tests.support.commands import assert_error, invoke
 from tests.support.postgres import execute
 
@@ -144,7 +144,8 @@ def imported(url: str) -> list[tuple[Any, ...]]:
 
 def test_import_reports_replaces_and_removes(seeded_database: str, tmp_path: Path) -> None:
     first = write(tmp_path, zipped(shapefile()))
-    crossed = {**OUTLINES, "01002": ("Peñón", [[(-102, 21), (-101, 22), (-101, 21), (-102, 22), (-102, 21)]])}
+    bow: Ring = [(-102, 21), (-101, 22), (-101, 21), (-102, 22), (-102, 21)]
+    crossed = OUTLINES | {"01002": ("Peñón", [bow])}
     second = write(tmp_path, geojson(crossed), "second.json")
     arguments = "outlines", "import", str(first), "--edition", "2025"
     dry = invoke(*arguments, "--dry-run", url=seeded_database)

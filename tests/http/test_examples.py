@@ -26,6 +26,7 @@ from localidades_api.api.examples import (
 from localidades_api.app import create_app
 from localidades_api.importer.demo.generate import generate_demo
 from localidades_api.settings import Settings
+from tests.extensions.outline_files import geojson, import_outlines_into, write
 from tests.support.application import client_of, import_into, running_app
 from tests.support.golden import assert_golden
 from tests.support.postgres import new_database
@@ -114,10 +115,13 @@ def test_command_repeats_the_recorded_request(document: dict[str, Any]) -> None:
 
 
 @pytest.fixture(scope="module")
-async def client(server: str, migrated: str) -> AsyncIterator[httpx.AsyncClient]:
-    """Yield a client of the application on the demo, at the address of `make run`."""
+async def client(
+    server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[httpx.AsyncClient]:
+    """Yield a client of the application on the demo and invented outlines, at the address of `make run`."""
     with new_database(server, migrated) as url:
         await import_into(url, "demo")
+        await import_outlines_into(url, write(tmp_path_factory.mktemp("outlines"), geojson(), "mgem.json"))
         async with running_app(url) as app, client_of(app) as client:
             client.base_url = httpx.URL(SERVICE)
             yield client

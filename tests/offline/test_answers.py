@@ -15,6 +15,7 @@ from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.client import Client, ProblemError
 from localidades_api.errors import NotFoundError, UnreadableBodyError
 from localidades_api.offline import Catalogue
+from tests.extensions.outline_files import shapefile, write, zipped
 from tests.offline.conftest import earlier_places
 from tests.support.application import client_of, import_into, running_app
 from tests.support.catalogue import many, write_catalogue
@@ -124,6 +125,25 @@ def test_suggestions_are_those_of_the_service(catalogue: Catalogue, service: str
             assert catalogue.suggest(text) == client.suggest(text)
             assert catalogue.suggest(text, kind=kinds, limit=3) == client.suggest(text, kind=kinds, limit=3)
             assert catalogue.suggest(text, **there) == client.suggest(text, **there)
+
+
+# -- The municipio of a point
+
+
+def test_municipio_of_a_point_is_read_from_a_file_of_outlines(
+    cache: Path, small_catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCALIDADES_CACHE_DIR", str(cache))
+    outlines = write(tmp_path, zipped(shapefile()))
+    with Catalogue.open(small_catalogue, outlines=outlines) as opened:
+        inside = opened.municipio_at(21.3, -102.9)
+        assert inside == opened.get("01001")
+        assert opened.municipio_at(21.5, -102.5) == {"id": 1003, "nombre": "Enclave"}  # which the catalogue lacks
+        assert opened.municipio_at(0, 0) is None
+        with pytest.raises(ValueError, match="latitud must be decimal degrees"):
+            opened.municipio_at(-102.9, 21.3)
+    with Catalogue.open(small_catalogue) as opened, pytest.raises(ValueError, match="with `outlines`"):
+        opened.municipio_at(21.3, -102.9)
 
 
 # -- The nearest places

@@ -26,12 +26,12 @@ from localidades_api.releases.tracker import ReleaseTracker
 router = APIRouter(tags=["Areas"], responses=CACHEABLE)
 
 # Of any key with so many digits: one that no release has is a 404 that says so.
-_StateId = Annotated[
+StateId = Annotated[
     int,
     Path(ge=1, le=99, description="Key of an estado, with or without its leading zero.", examples=[1]),
     whole_number("The key of an estado has two digits, 01 to 32."),
 ]
-_MunicipalityId = Annotated[
+MunicipalityId = Annotated[
     int,
     Path(ge=1, le=99_999, description="Key of a municipio, with or without its leading zero.", examples=[1001]),
     whole_number("The key of a municipio has five digits, such as 01001."),
@@ -73,7 +73,7 @@ async def list_states(
 @router.get("/estados/{id:digits}/", summary="Get estado", response_model=State, responses=NO_KEY)
 async def get_state(
     request: Request,
-    id: _StateId,  # noqa: A002  # the parameter's name on the wire
+    id: StateId,  # noqa: A002  # the parameter's name on the wire
     query: Annotated[ReleaseQuery, Query()],
     releases: ReleasesDep,
     repository: RepositoryDep,
@@ -136,7 +136,7 @@ def _on_page(rows: Sequence[Row[Any]], paging: Paging, fields: str | None) -> li
 @router.get("/municipios/{id:digits}/", summary="Get municipio", response_model=MunicipalityDetail, responses=NO_KEY)
 async def get_municipality(
     request: Request,
-    id: _MunicipalityId,  # noqa: A002  # the parameter's name on the wire
+    id: MunicipalityId,  # noqa: A002  # the parameter's name on the wire
     query: Annotated[ReleaseQuery, Query()],
     releases: ReleasesDep,
     repository: RepositoryDep,

@@ -79,7 +79,7 @@ _MEDIA_TYPES: dict[str, MediaType] = {
 _CHOOSABLE = (*MATCH_COLUMNS.cells, *MATCHED)
 _CHOICE = "|".join(_CHOOSABLE)
 
-_Column = Annotated[
+Column = Annotated[
     Omittable[str],
     Field(
         max_length=100,
@@ -127,8 +127,8 @@ class ReadingQuery(StrictQuery):
         ),
         whole_number("The number of a row is a whole number from 1 to 1048576, as Excel counts them; 0 is no header."),
     ] = None
-    latitud: _Column = None
-    longitud: _Column = None
+    latitud: Column = None
+    longitud: Column = None
 
     @property
     def columns(self) -> dict[str, str]:
@@ -171,12 +171,12 @@ class BulkQuery(ReadingQuery, AnswersQuery):
 class MatchPreviewQuery(ReadingQuery):
     """The parameters of a preview of rows to be matched."""
 
-    nombre: _Column = None
+    nombre: Column = None
     municipio: _AreaColumn = None
-    cve_mun: _Column = None
+    cve_mun: Column = None
     estado: _AreaColumn = None
-    cvegeo: _Column = None
-    clave: _Column = None
+    cvegeo: Column = None
+    clave: Column = None
     kind: Annotated[
         Omittable[PlaceKind],
         Field(
@@ -242,7 +242,7 @@ _OF_TABLE = {
 }
 
 
-def _described(
+def described(
     row: type[BaseModel],
     answer: str = "The answers, in the order of the rows; as NDJSON, CSV or an Excel workbook if `format` or the body"
     " says so.",
@@ -271,7 +271,7 @@ def _described(
     return {"openapi_extra": {"requestBody": {"required": True, "content": content}}, "responses": responses}
 
 
-class _Subject(NamedTuple):
+class Subject(NamedTuple):
     """A kind of rows: the roles that their columns can have, the headers named for some, and the columns of answers."""
 
     roles: Roles
@@ -281,7 +281,7 @@ class _Subject(NamedTuple):
 
 
 @router.post("/match", include_in_schema=False)  # a redirect may lose the body
-@router.post("/match/", summary="Match names to keys", response_model=MatchResults, **_described(MatchableRow))
+@router.post("/match/", summary="Match names to keys", response_model=MatchResults, **described(MatchableRow))
 async def match_localities(
     request: Request,
     query: Annotated[MatchQuery, Query()],
@@ -301,9 +301,9 @@ async def match_localities(
     has_summary = query.summary and "outcome" in columns.cells  # which it counts
     summary = Summary(release.name, release.credit(query.lang), query.sure) if has_summary else None
     roles, named = await _roles(query, names, release)
-    subject = _Subject(roles, named, columns, summary)
+    subject = Subject(roles, named, columns, summary)
     answering = _matching(names, release, query.sure, fields)
-    return _respond(request, query, transfers, turn, release, subject, answering)
+    return respond(request, query, transfers, turn, release, subject, answering)
 
 
 @router.post("/match/preview", include_in_schema=False)  # as above
@@ -311,7 +311,7 @@ async def match_localities(
     "/match/preview/",
     summary="Preview what is matched",
     response_model=MatchPreview,
-    **_described(MatchableRow, "What was understood of the rows.", {}),
+    **described(MatchableRow, "What was understood of the rows.", {}),
 )
 async def preview_match(
     request: Request, query: Annotated[MatchPreviewQuery, Query()], transfers: TransfersDep, turn: BulkTurnDep
@@ -330,7 +330,7 @@ async def preview_match(
     "/nearest/",
     summary="List the places nearest to many points",
     response_model=NearestPlacesResults,
-    **_described(PointRow),
+    **described(PointRow),
 )
 async def list_nearest_to_each(
     request: Request,
@@ -343,8 +343,8 @@ async def list_nearest_to_each(
     """List the localities nearest to each of many points, sent like rows to be matched."""
     release = await releases.get(query.release)
     answering = _finding_nearest(database, release, query.limit)
-    subject = _Subject(POINTS, query.columns, NEAREST_COLUMNS)
-    return _respond(request, query, transfers, turn, release, subject, answering)
+    subject = Subject(POINTS, query.columns, NEAREST_COLUMNS)
+    return respond(request, query, transfers, turn, release, subject, answering)
 
 
 async def _roles(query: MatchQuery, names: NameIndexes, release: Release) -> tuple[Roles, Named]:
@@ -356,15 +356,16 @@ async def _roles(query: MatchQuery, names: NameIndexes, release: Release) -> tup
         return roles.with_areas(query.columns, query.header_row, index.areas)
 
 
-def _respond(
+def respond(
     request: Request,
     query: BulkQuery,
     transfers: Transfers,
     turn: asyncio.Lock,
     release: Release,
-    subject: _Subject,
+    subject: Subject,
     answering: AbstractAsyncContextManager[AnswerSome],
 ) -> Response:
+    """Return the response that reads the rows of a request and answers them with `answering`."""
     sent = _media_type(request)
     wanted = _NAMES[query.format] if query.format else _accepted(request, sent)
     if query.file and wanted != _NAMES["ndjson"]:

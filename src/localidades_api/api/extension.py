@@ -1,14 +1,24 @@
 """What an extension, a folder of `localidades_api.extensions`, tells `create_app` of itself."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 
 from localidades_api.api.problems import PageOf
+from localidades_api.catalogue.mercator import Box
+from localidades_api.database.pool import Database
 
 OPENAPI = ("{base}/openapi.json", "application/json")
 DOCS = "{base}/docs"
+
+
+class Outlines(NamedTuple):
+    """The outlines of municipios and estados that an extension has, for those that show them."""
+
+    find_edition: Callable[[Database], Awaitable[str]]  # a token that changes with the outlines, empty without any
+    find_geometries: Callable[[Database, Sequence[int]], Awaitable[Mapping[int, bytes]]]  # GeoJSON by key
+    find_touched: Callable[[Database, Box], Awaitable[Mapping[int, bool]]]  # whether each outline touches a box
 
 
 class Extension(NamedTuple):
@@ -25,3 +35,10 @@ class Extension(NamedTuple):
     summary: str = ""  # a line of /llms.txt
     problem_pages: Mapping[str, PageOf] = {}  # what describes the problems of a path, if pages of others do not fit
     tags: tuple[dict[str, str], ...] = ()  # of its operations in /openapi.json, with their descriptions
+    outlines: Outlines | None = None
+
+
+def outlines_of(request: Request) -> Outlines | None:
+    """Return the outlines that the application's extensions have, if one has any."""
+    extensions: Sequence[Extension] = request.app.state.extensions
+    return next((one.outlines for one in extensions if one.outlines), None)

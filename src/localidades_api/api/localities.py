@@ -129,7 +129,10 @@ async def suggest_localities(
 async def list_nearest_localities(
     request: Request, query: Annotated[NearestQuery, Query()], releases: ReleasesDep, database: DatabaseDep
 ) -> Response:
-    """List the localities nearest to a point, with their great-circle distance."""
+    """List the localities nearest to a point, with their great-circle distance.
+
+    The municipio of the nearest one need not be that of the point.
+    """
     builder = await ResponseBuilder.begin(request, query, releases)
     builder.check_modified()
     found = await find_nearest(database, builder.release, query.lat, query.lon, query.limit)

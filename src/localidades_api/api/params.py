@@ -174,8 +174,8 @@ class SuggestQuery(ReleaseQuery):
         return cast("tuple[PlaceKind, ...]", tuple(self.kind.split(",")))
 
 
-class NearestQuery(ReleaseQuery):
-    """The parameters of a search by place."""
+class PointQuery(ReleaseQuery):
+    """The parameters of what is at a point."""
 
     lat: Annotated[
         float,
@@ -187,6 +187,11 @@ class NearestQuery(ReleaseQuery):
         Field(ge=-180, le=180, description="Longitude in degrees east, without an exponent.", examples=[-102.3]),
         plain_decimal("A longitude is a number from -180 to 180 with up to 25 decimals, such as -102.3."),
     ]
+
+
+class NearestQuery(PointQuery):
+    """The parameters of a search by place."""
+
     limit: Annotated[
         int,
         Field(ge=1, le=100, description="Maximum number of places.", examples=[10]),

@@ -49,6 +49,7 @@ _HEADERS = {
     "faults": "Diferencias",
     "candidates": "Opciones",
     "distancia": "Distancia (m)",
+    "agrees": "Coincide",
     "problem": "Observación",
 }
 _INTERNAL = frozenset({"margin", "withdrawn"})  # columns that only programs use
@@ -64,9 +65,16 @@ def numbered(header: str) -> Iterator[str]:
     yield from (f"{header} ({number})" for number in count(2))
 
 
-def _plain(name: str, answer: Answer) -> str:
+def plain(name: str, answer: Answer) -> str:
+    """Write a member as it is."""
     value = answer[name]
     return "" if value is None else str(value)
+
+
+def truth(name: str, answer: Answer, language: Language = LANGUAGES[0]) -> str:
+    """Write a member that is true or false in Excel's words; nothing if it is neither."""
+    value = answer[name]
+    return "" if value is None else TRUTH[language][value]
 
 
 def _number(name: str, answer: Answer) -> str:
@@ -92,14 +100,14 @@ def _candidates(answer: Answer) -> str:
 
 _MATCH: Mapping[str, Callable[[Answer], str]] = {
     "outcome": lambda answer: str(answer["outcome"]),
-    "cvegeo": lambda answer: _plain("cvegeo", answer),
-    "label": lambda answer: _plain("label", answer),
+    "cvegeo": lambda answer: plain("cvegeo", answer),
+    "label": lambda answer: plain("label", answer),
     "score": lambda answer: _number("score", answer),
     "margin": lambda answer: _number("margin", answer),
     "faults": _faults,
     "candidates": _candidates,
-    "withdrawn": lambda answer: _plain("withdrawn", answer),
-    "problem": lambda answer: _plain("problem", answer),
+    "withdrawn": lambda answer: plain("withdrawn", answer),
+    "problem": lambda answer: plain("problem", answer),
 }
 MATCH_COLUMNS = AnswerColumns("match", _MATCH)
 
@@ -110,7 +118,7 @@ def match_columns(fields: Sequence[str], chosen: Collection[str] | None = None) 
     for name, cell in MATCH_COLUMNS.cells.items():
         columns[name] = cell
         if name == "label":
-            columns |= {field: partial(_plain, field) for field in fields}
+            columns |= {field: partial(plain, field) for field in fields}
     if chosen is not None:
         columns = {name: cell for name, cell in columns.items() if name in chosen}
     return AnswerColumns(MATCH_COLUMNS.prefix, columns)
@@ -125,7 +133,7 @@ _NEAREST: Mapping[str, Callable[[Answer], str]] = {
     "cvegeo": lambda answer: format_key("localidad", answer["results"][0]["id"]) if answer["results"] else "",
     "label": lambda answer: _nearest("label", answer),
     "distancia": lambda answer: _nearest("distancia", answer),
-    "problem": lambda answer: _plain("problem", answer),
+    "problem": lambda answer: plain("problem", answer),
 }
 NEAREST_COLUMNS = AnswerColumns("nearest", _NEAREST)
 
@@ -161,6 +169,7 @@ def in_language(columns: AnswerColumns, language: Language) -> AnswerColumns:
         "outcome": lambda answer: name_outcome(answer["outcome"], language),
         "faults": lambda answer: _faults(answer, language),
         "problem": observe,
+        "agrees": lambda answer: truth("agrees", answer, language),
     }
     cells = {name: words.get(name, cell) for name, cell in columns.cells.items() if name not in _INTERNAL}
     return AnswerColumns(columns.prefix, cells, language)

@@ -205,7 +205,7 @@ async def answer_points(
     rows: Sequence[Row], find: Callable[[Sequence[Point]], Awaitable[Sequence[Sequence[Mapping[str, Any]]]]]
 ) -> list[tuple[Row, Answer]]:
     """Answer rows with the places that `find` returns for each of their points, the nearest first."""
-    points = [_point_of(row) for row in rows]
+    points = [point_of(row) for row in rows]
     found = iter(await find([point for point in points if isinstance(point, tuple)]))
     return [
         (row, _describe(next(found) if isinstance(point, tuple) else point))
@@ -213,7 +213,8 @@ async def answer_points(
     ]
 
 
-def _point_of(row: Row) -> Point | RowError:
+def point_of(row: Row) -> Point | RowError:
+    """Return the point of a row, or why it has none."""
     latitud, longitud = row.cells.get("latitud"), row.cells.get("longitud")
     if row.problem is None and isinstance(latitud, float) and isinstance(longitud, float):
         return latitud, longitud

@@ -6,7 +6,8 @@ from collections.abc import Collection, Sequence
 from contextlib import nullcontext
 from functools import cached_property
 from io import BytesIO, StringIO
-from typing import Any, Self, overload
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, overload
 
 from localidades_api.bulk.answer_columns import in_language, match_columns
 from localidades_api.bulk.answers import match_row
@@ -30,26 +31,35 @@ from localidades_api.offline.indexes import open_index
 from localidades_api.offline.records import Points, Records
 from localidades_api.settings import read_settings
 
+if TYPE_CHECKING:
+    from localidades_api.extensions.outlines.geometry import Locator
+
 
 class Catalogue:
     """A release of the catalogue: `catalogue = Catalogue.open("catun_localidad.zip")`."""
 
-    def __init__(self, index: OpenIndex) -> None:
+    def __init__(self, index: OpenIndex, outlines: str | os.PathLike[str] | None = None) -> None:
         self._index = index
+        self._outlines = outlines
         self.names: NameIndex = index.names
 
     @classmethod
     def open(
-        cls, source: str | os.PathLike[str], *earlier: str | os.PathLike[str], progress: StepProgress | None = None
+        cls,
+        source: str | os.PathLike[str],
+        *earlier: str | os.PathLike[str],
+        outlines: str | os.PathLike[str] | None = None,
+        progress: StepProgress | None = None,
     ) -> Self:
         """Open INEGI's zip, csv, txt or xlsx, or `demo`; `earlier` are earlier releases, the newest first.
 
-        Their names and keys lead to the places of the first. The first time, this builds an index of names in the
-        user's cache folder, and shows on stderr how far it is. Raises CatalogueError if a file is not a catalogue.
+        Their names and keys lead to the places of the first. `outlines` is a file of INEGI's for `municipio_at`. The
+        first time, this builds an index of names in the user's cache folder, and shows on stderr how far it is. Raises
+        CatalogueError if a file is not a catalogue.
         """
         sources = [os.fspath(path) for path in (source, *earlier)]
         with nullcontext(progress) if progress else show_progress() as shown:
-            return cls(open_index(sources, read_settings().cache_dir, shown))
+            return cls(open_index(sources, read_settings().cache_dir, shown), outlines)
 
     def __enter__(self) -> Self:
         return self
@@ -152,15 +162,23 @@ class Catalogue:
 
     def nearest(self, latitud: float, longitud: float, *, limit: int = 10) -> list[dict[str, Any]]:
         """Return the places nearest to a point in degrees, with their `distancia` in metres; the west is negative."""
-        point: dict[Axis, float] = {"latitud": latitud, "longitud": longitud}
-        for axis, degrees in point.items():
-            if not abs(degrees) <= BOUNDS[axis]:
-                raise ValueError(f"{axis} must be decimal degrees from {-BOUNDS[axis]} to {BOUNDS[axis]}.")
+        _check_point(latitud, longitud)
         if limit < 1:
             raise ValueError("limit must be at least 1.")
         found = self._points.nearest(latitud, longitud, limit)
         places = [(self.names.place(self.names.layout.row_of(id_)), distance) for distance, id_ in found]
         return [self._describe_near(place, distance) for place, distance in places]
+
+    def municipio_at(self, latitud: float, longitud: float) -> dict[str, Any] | None:
+        """Return the municipio that a point in degrees lies in, None at sea and abroad; it needs `outlines`.
+
+        The first call reads the outlines. One that the catalogue lacks has only `id` and `nombre`. Raises ValueError
+        without outlines, and CatalogueError if the file can't be read.
+        """
+        _check_point(latitud, longitud)
+        locator, names = self._locator
+        found = locator.find(latitud, longitud)
+        return None if found is None else self._records.get("municipio", found) or {"id": found, "nombre": names[found]}
 
     def _describe_near(self, place: IndexedLocality, distance: float) -> dict[str, Any]:
         return describe_place_near(place, self.names.label(place), distance)
@@ -170,8 +188,26 @@ class Catalogue:
         return Records(self._index.folder, self.names)
 
     @cached_property
+    def _locator(self) -> "tuple[Locator, dict[int, str]]":
+        from localidades_api.extensions.outlines.files import read_outlines  # noqa: PLC0415  # may have been removed
+        from localidades_api.extensions.outlines.geometry import Locator  # noqa: PLC0415  # as above
+
+        if self._outlines is None:
+            raise ValueError("Open the catalogue with `outlines`, a file of INEGI's Marco Geoestadístico.")
+        outlines = list(read_outlines(Path(self._outlines)))
+        return Locator(outlines), {one.id: one.nombre for one in outlines}
+
+    @cached_property
     def _points(self) -> Points:
         return Points(self._index.folder)
+
+
+def _check_point(latitud: float, longitud: float) -> None:
+    """Raise ValueError for degrees that are out of range."""
+    point: dict[Axis, float] = {"latitud": latitud, "longitud": longitud}
+    for axis, degrees in point.items():
+        if not abs(degrees) <= BOUNDS[axis]:
+            raise ValueError(f"{axis} must be decimal degrees from {-BOUNDS[axis]} to {BOUNDS[axis]}.")
 
 
 def _read_fields(fields: str | Sequence[str]) -> list[str]:

@@ -20,6 +20,7 @@ from pydantic_core import PydanticCustomError, to_json
 from starlette.responses import Response
 
 from localidades_api import __version__
+from localidades_api.api.extension import Outlines, outlines_of
 from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import ReleaseParam, ReleaseQuery, StrictQuery, check_request, parameters_of
 from localidades_api.api.problems import describe_faults
@@ -50,6 +51,7 @@ from localidades_api.releases.tracker import ReleaseTracker
 
 OGC = "/ogc"
 MAX_LIMIT = 10_000  # features of a page, 5 MB
+MAX_OUTLINES = 100  # features of a page, if they have outlines: 3 MB of municipios
 DEFAULT_LIMIT = 10  # the default of the standard
 _GEOJSON = "application/geo+json"
 DEFINITION = "application/vnd.oai.openapi+json;version=3.0"  # the media type of /ogc/api
@@ -201,11 +203,11 @@ class FeaturesQuery(CollectionQuery):
             raise PydanticCustomError("beginning", "Use only one of `after`, `startindex` and `offset`.")
         return index
 
-    def page_of(self, keys: Sequence[int]) -> tuple[Sequence[int], int | None]:
+    def page_of(self, keys: Sequence[int], most: int = MAX_LIMIT) -> tuple[Sequence[int], int | None]:
         """Return which of the sorted keys are on the page, and the last of these if another page follows."""
         index = self.offset if self.startindex is None else self.startindex
         first = bisect_right(keys, self.after or 0) if index is None else index
-        page = keys[first : first + min(self.limit, MAX_LIMIT)]
+        page = keys[first : first + min(self.limit, most)]
         return page, page[-1] if page and page[-1] != keys[-1] else None
 
     @property
@@ -231,13 +233,20 @@ class _FeatureAnswer:
     request: Request
     query: CollectionQuery | ReleaseQuery
     release: Release
+    edition: str = ""  # of the outlines, if the answer has any
 
     @classmethod
     async def begin(
-        cls, request: Request, query: CollectionQuery, releases: ReleaseTracker, *, exists: bool = True
+        cls,
+        request: Request,
+        query: CollectionQuery,
+        releases: ReleaseTracker,
+        *,
+        exists: bool = True,
+        edition: str = "",
     ) -> Self:
         """Choose the release; raise NotFoundError if there is none, or as `check_modified` does."""
-        answer = cls(request, query, await releases.get(query.release))
+        answer = cls(request, query, await releases.get(query.release), edition)
         answer.check_modified(exists=exists)
         return answer
 
@@ -258,7 +267,8 @@ class _FeatureAnswer:
     @property
     def headers(self) -> dict[str, str]:
         """The headers that a 200 and its 304 share."""
-        freshness = freshness_headers(self.release, f"ogc.{self._coding or 'json'}")
+        representation = ".".join(filter(None, ["ogc", self.edition, self._coding or "json"]))
+        freshness = freshness_headers(self.release, representation)
         return {**freshness, "Cache-Control": "no-cache, private", **VARY_BY_CODING}
 
     def check_modified(self, *, exists: bool = True) -> None:
@@ -510,15 +520,23 @@ async def list_area_features(
     releases: ReleasesDep,
     repository: RepositoryDep,
 ) -> Response:
-    """List estados, or municipios, as GeoJSON, sorted by id: points, since the catalogue has no outlines."""
-    builder = await _FeatureAnswer.begin(request, query, releases)
+    """List estados, or municipios, as GeoJSON, sorted by id: with their outlines where there are any, else points."""
+    database, outlines = repository.database, outlines_of(request)
+    edition = await outlines.find_edition(database) if outlines else ""
+    builder = await _FeatureAnswer.begin(request, query, releases, edition=edition)
     areas = await _list_areas(repository, builder.release, collection, query.estado_id)
     if boxes := query.boxes:
         points = await _locate(repository, builder.release, collection, areas)
-        areas = {id_: area for id_, area in areas.items() if _is_within(points.get(id_), boxes)}
-    page, last = query.page_of(sorted(areas))
-    points = await _locate(repository, builder.release, collection, page)
-    features = b",\n".join(_feature(id_, points.get(id_), areas[id_]) for id_ in page)
+        touched = [await outlines.find_touched(database, box) for box in boxes] if outlines and edition else []
+        areas = {
+            id_: area
+            for id_, area in areas.items()
+            if any(one.get(id_, False) for one in touched)
+            or (not any(id_ in one for one in touched) and _is_within(points.get(id_), boxes))
+        }
+    page, last = query.page_of(sorted(areas), MAX_OUTLINES if edition else MAX_LIMIT)
+    geometries = await _find_geometries(repository, builder, collection, page, outlines)
+    features = b",\n".join(_feature(id_, geometries.get(id_), areas[id_]) for id_ in page)
     return await builder.answer_page(collection, len(areas), len(page), features, last)
 
 
@@ -532,15 +550,17 @@ async def get_area_feature(
     repository: RepositoryDep,
 ) -> Response:
     """Show an estado or a municipio as GeoJSON."""
-    builder = await _FeatureAnswer.begin(request, query, releases, exists=False)
+    outlines = outlines_of(request)
+    edition = await outlines.find_edition(repository.database) if outlines else ""
+    builder = await _FeatureAnswer.begin(request, query, releases, exists=False, edition=edition)
     estado_id = id if collection == "estados" else state_of(id)
     area = (await _list_areas(repository, builder.release, collection, estado_id)).get(id)
     if area is None:
         table = states if collection == "estados" else municipalities
         return await refuse_unknown(repository, table, builder.release, id)
     builder.check_modified()
-    points = await _locate(repository, builder.release, collection, [id])
-    return await builder.answer_feature(collection, id, _feature(id, points.get(id), area))
+    geometries = await _find_geometries(repository, builder, collection, [id], outlines)
+    return await builder.answer_feature(collection, id, _feature(id, geometries.get(id), area))
 
 
 async def _list_areas(
@@ -587,6 +607,21 @@ def _is_within(point: tuple[float, float] | None, boxes: Iterable[Box]) -> bool:
     return any(box.west <= east <= box.east and box.south <= north <= box.north for box in boxes)
 
 
-def _feature(id_: int, point: tuple[float, float] | None, properties: Mapping[str, Any]) -> bytes:
-    geometry = {"type": "Point", "coordinates": point} if point else None
-    return to_json({"type": "Feature", "id": id_, "geometry": geometry, "properties": properties})
+async def _find_geometries(
+    repository: CatalogueRepository,
+    builder: _FeatureAnswer,
+    collection: Area,
+    ids: Sequence[int],
+    outlines: Outlines | None,
+) -> dict[int, bytes]:
+    """Return the geometry of each area: its outline, or the point that it is at."""
+    points = await _locate(repository, builder.release, collection, ids)
+    found = {id_: to_json({"type": "Point", "coordinates": point}) for id_, point in points.items()}
+    return found | {
+        **(await outlines.find_geometries(repository.database, ids) if outlines and builder.edition else {})
+    }
+
+
+def _feature(id_: int, geometry: bytes | None, properties: Mapping[str, Any]) -> bytes:
+    head = to_json({"type": "Feature", "id": id_})[:-1]
+    return head + b',"geometry":' + (geometry or b"null") + b',"properties":' + to_json(properties) + b"}"

@@ -216,7 +216,7 @@ def _lambert(
 
     def isometric(phi: float) -> float:
         s = e * math.sin(phi)
-        return math.tan(math.pi / 4 - phi / 2) / ((1 - s) / (1 + s)) ** (e / 2)
+        return math.tan(math.pi / 4 - phi / 2) / math.pow((1 - s) / (1 + s), e / 2)
 
     one, two, zero = (math.radians(degrees) for degrees in (south, other, origin))
     n = math.log(scale(one) / scale(two)) / math.log(isometric(one) / isometric(two)) if one != two else math.sin(one)

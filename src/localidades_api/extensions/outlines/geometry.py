@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from pydantic_core import to_json
 
-from localidades_api.extensions.outlines.files import UNITS, Ring, Vertex
+from localidades_api.extensions.outlines.files import UNITS, Outline, Ring, Vertex
 
 Polygon: TypeAlias = Sequence[Ring]  # the outer ring, counterclockwise, then its holes, clockwise (RFC 7946)
 
@@ -43,6 +43,23 @@ def box_of(rings: Iterable[Ring]) -> tuple[int, int, int, int]:
     """Return the west, south, east and north of rings."""
     longitudes, latitudes = zip(*itertools.chain.from_iterable(rings), strict=True)
     return min(longitudes), min(latitudes), max(longitudes), max(latitudes)
+
+
+class Locator:
+    """Finds the municipio of a point in outlines that are in memory, as the service does in Postgres."""
+
+    def __init__(self, outlines: Iterable[Outline]) -> None:
+        rings = [(box_of([outer]), one.id, outer) for one in outlines for outer, *_ in nest(one.rings)]
+        # Among enclaves and what surrounds them, the smallest box is right.
+        self._rings = sorted(rings, key=lambda one: ((one[0][2] - one[0][0]) * (one[0][3] - one[0][1]), one[1]))
+
+    def find(self, latitud: float, longitud: float) -> int | None:
+        """Return the key of the municipio at a point in degrees; None if there is none."""
+        x, y = longitud * UNITS, latitud * UNITS
+        for (west, south, east, north), id_, ring in self._rings:
+            if west <= x <= east and south <= y <= north and _contains(ring, x, y):
+                return id_
+        return None
 
 
 def _turned(ring: Ring, direction: int) -> Ring:

@@ -100,7 +100,8 @@ async def import_outlines(
         count = int(await connection.scalar(text("SELECT municipios FROM outline_edition")) or 0)
         progress.begin(OutlineStep.PUBLISH)
         await (connection.rollback() if dry_run else connection.commit())
-    return OutlineReport(edition, count, is_new, crossing, *unknown, seconds=time.perf_counter() - began)
+    seconds = time.perf_counter() - began
+    return OutlineReport(edition, count, is_new, crossing, unknown.without_outline, unknown.not_in_release, seconds)
 
 
 async def remove_outlines(database: Database) -> str | None:

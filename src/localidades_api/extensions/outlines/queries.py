@@ -1,11 +1,13 @@
 """The municipio of a point, and outlines as GeoJSON."""
 
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import Row, text
 
 from localidades_api.catalogue.keys import KEYS_OF_A_STATE
+from localidades_api.catalogue.mercator import Box
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 
@@ -59,6 +61,19 @@ _OUTLINES = text(
      ORDER BY o.id
     """
 )
+_GEOMETRIES = text("SELECT id, geometry FROM outlines WHERE id = ANY(:ids)")
+_BOX = "box(point(:west, :south), point(:east, :north))"
+_TOUCHED = text(
+    f"""
+      WITH touched AS (
+               SELECT municipio_id
+                 FROM (SELECT municipio_id, ring FROM outline_rings WHERE box && {_BOX} OFFSET 0) AS near
+                WHERE ring && polygon({_BOX}))
+    SELECT id, id IN (SELECT municipio_id FROM touched UNION SELECT municipio_id / {KEYS_OF_A_STATE} FROM touched)
+           AS is_touched
+      FROM outlines
+    """
+)
 
 
 class Edition(NamedTuple):
@@ -96,3 +111,21 @@ async def list_municipios(database: Database, release: Release) -> Mapping[int, 
 async def list_outlines(database: Database, first: int, last: int) -> Sequence[Row[Any]]:
     """Return the outlines of the estados or municipios whose keys are in a range, by key, with their edition."""
     return await database.fetch(_OUTLINES, {"first": first, "last": last})
+
+
+async def find_edition(database: Database) -> str:
+    """Return a token that changes with the outlines; empty without any."""
+    rows = await database.fetch(text("SELECT substr(sha256, 1, 12) AS token FROM outline_edition"))
+    return str(rows[0].token) if rows else ""
+
+
+async def find_geometries(database: Database, ids: Sequence[int]) -> Mapping[int, bytes]:
+    """Return the geometries of these estados or municipios that there are, as GeoJSON, by key."""
+    rows = await database.fetch(_GEOMETRIES, {"ids": list(ids)})
+    return {row.id: zlib.decompress(row.geometry) for row in rows}
+
+
+async def find_touched(database: Database, box: Box) -> Mapping[int, bool]:
+    """Return whether each outline has a point in common with a box in degrees, by key."""
+    sides = {name: side * ASKED_UNITS for name, side in box._asdict().items()}
+    return {row.id: row.is_touched for row in await database.fetch(_TOUCHED, sides)}

@@ -30,10 +30,10 @@ from localidades_api.bulk.workbook_writers import Summary
 from localidades_api.bulk.writers import AnswerWriter, WithFile, writer
 from localidades_api.caches.name_indexes.open_indexes import NameIndexes
 from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT
-from localidades_api.catalogue.filters import MatchedFields, Omittable, several_of, split_fields
+from localidades_api.catalogue.filters import MatchedFields, Omittable, split_fields
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.catalogue.locality import describe_near
-from localidades_api.catalogue.messages import plain_decimal, whole_number
+from localidades_api.catalogue.messages import plain_decimal, several_of, whole_number
 from localidades_api.catalogue.schemas import (
     InvalidRowsProblem,
     MatchableRow,

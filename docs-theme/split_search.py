@@ -1,6 +1,10 @@
-"""Splits the search index of the documentation by language: `split_search.py build/site`."""
+"""Splits the search index of the documentation by language: `split_search.py build/site`.
+
+Spanish pages also look for the sitemap below es/.
+"""
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,3 +22,4 @@ for folder, items in by_language.items():
     language = "es" if folder else "en"
     split = {**index, "config": {**index["config"], "lang": [language]}, "items": items}
     (site / folder / "search.json").write_text(json.dumps(split, ensure_ascii=False), encoding="utf-8")
+shutil.copy(site / "sitemap.xml", site / SPANISH)

@@ -47,6 +47,8 @@ export class LocalidadField extends HTMLElement {
   municipio: string;
   placeholder: string;
   label: string;
+  /** As of other fields; the attribute is `readonly`. */
+  readOnly: boolean;
   /** The official key, or nothing. An id, which lacks the zero in front, becomes the key. */
   get value(): string;
   set value(key: string | number | null | undefined);

@@ -153,7 +153,7 @@ def create_app(
         openapi_tags=[*openapi.TAGS, *(tag for one in EXTENSIONS for tag in one.tags)],
         license_info={"name": "MIT", "identifier": "MIT"},
         contact={"name": "The localidades-api authors"},
-        servers=[{"url": "."}],  # relative to the document, so right below any path
+        servers=[{"url": settings.public_url or "http://127.0.0.1:8000"}],  # the served document names its own
         root_path_in_servers=False,
         openapi_url=None,  # api/site.py has the document and its pages, in two languages
         docs_url=None,

@@ -341,3 +341,16 @@ def test_table_about_a_kind_needs_its_columns() -> None:
         rows_in(b"municipio,estado\nCentla,Tabasco\n", kind="localidad")
     with pytest.raises(UnreadableBodyError, match="names no column for `municipio`, or `nombre`, or `cvegeo`: begin"):
         rows_in(b"estado,x\nTabasco,1\n", kind="municipio")
+
+
+@pytest.mark.parametrize(
+    ("body", "key"),
+    [
+        ("LOC.,MUNICIPIO DE RESIDENCIA,Entidad de residencia\nFrontera,Centla,Tabasco\n", "270030001"),
+        ("Loc. de ocurrencia,CVE_MPO,Ent. ocurrencia\n0001,003,27\n", "270030001"),
+        ("loc_res,mun_res,ent_res\nLa Estación,Centla,TAB\n", "270030012"),
+        ("CLAVE,Municipio\n270030001,Centla\n", "270030001"),
+    ],
+)
+def test_columns_of_registers_are_read_by_their_headers_and_cells(index: NameIndex, body: str, key: str) -> None:
+    assert answer(index, body)["cvegeo"] == key

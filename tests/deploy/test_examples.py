@@ -21,6 +21,7 @@ from tests.support.application import import_file
 from tests.support.browser import axe_faults, hold
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.machine import READERS, needed
+from tests.support.postgres import execute, new_database
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import serving
 
@@ -33,15 +34,20 @@ CERTAIN = ["140010022", "140020021", "140010011"]  # the keys of the rows of vis
 # -- Programs
 
 
-def follow(base: str, path: Path) -> str:
-    command = [sys.executable, str(EXAMPLES / "follow.py"), base, str(path)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout.strip()
+def follow(base: str, copy: str) -> str:
+    program = ["sh", str(EXAMPLES / "follow.sh")] if "://" in copy else [sys.executable, str(EXAMPLES / "follow.py")]
+    return subprocess.run(
+        [*program, base, copy], capture_output=True, text=True, timeout=PATIENCE, check=True
+    ).stdout.strip()
 
 
-def copied(path: Path) -> dict[int, dict[str, Any]]:
-    with closing(sqlite3.connect(path)) as copy:
-        copy.row_factory = sqlite3.Row
-        return {row["id"]: dict(row) for row in copy.execute("SELECT * FROM localidades")}
+def copied(copy: str) -> dict[int, dict[str, Any]]:
+    if "://" in copy:
+        [rows] = execute(copy, "SELECT * FROM localidades")
+        return {row["id"]: dict(row) for row in rows}
+    with closing(sqlite3.connect(copy)) as database:
+        database.row_factory = sqlite3.Row
+        return {row["id"]: dict(row) for row in database.execute("SELECT * FROM localidades")}
 
 
 def downloaded(base: str, columns: set[str]) -> dict[int, dict[str, Any]]:
@@ -50,30 +56,44 @@ def downloaded(base: str, columns: set[str]) -> dict[int, dict[str, Any]]:
     return {record["id"]: {name: record[name] for name in columns} for record in records}
 
 
-def test_copy_follows_the_served_release(seeded_database: str, tmp_path: Path) -> None:
-    path, places = tmp_path / "copy.sqlite", many(140)
+@pytest.mark.parametrize("database", ["SQLite", "Postgres"])
+def test_copy_follows_the_served_release(server: str, seeded_database: str, tmp_path: Path, database: str) -> None:
+    if database == "Postgres":
+        needed(shutil.which("psql"), "This test needs psql (Debian's postgresql-client).")
+        with new_database(server) as first, new_database(server) as second:
+            check_copy(seeded_database, tmp_path, first, second)
+    else:
+        check_copy(seeded_database, tmp_path, str(tmp_path / "copy.sqlite"), str(tmp_path / "new.sqlite"))
+
+
+def check_copy(url: str, folder: Path, path: str, other: str) -> None:
+    """Check a copy whose release the service no longer has, and one that is new."""
+    places = many(140)
     later = [
         *places[3:100],  # three are removed
         Place(places[100].cvegeo, "Otro nombre", nom_ent=places[100].nom_ent),
         *places[101:],
         Place("320580099", "Línea\N{LINE SEPARATOR}partida\N{NEXT LINE}", nom_ent="Zacatecas", nom_abr="Zac."),
     ]
-    with closing(sqlite3.connect(path)) as copy, copy:
-        copy.execute("CREATE TABLE held (release TEXT)")
-        copy.execute("INSERT INTO held VALUES ('1999-01')")  # which the service no longer has
-    with serving(seeded_database) as live:
+    if "://" in path:
+        execute(path, "CREATE TABLE held (release text)", "INSERT INTO held VALUES ('1999-01')")
+    else:
+        with closing(sqlite3.connect(path)) as copy, copy:
+            copy.execute("CREATE TABLE held (release TEXT)")
+            copy.execute("INSERT INTO held VALUES ('1999-01')")
+    with serving(url) as live:
         assert follow(live.base, path).endswith("went from 1999-01 to 2020-01")
         first = copied(path)
         columns = set(next(iter(first.values())))
         assert first == downloaded(live.base, columns)
-        file = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", sorted(later, key=lambda one: one.cvegeo))
-        import_file(seeded_database, file)
+        file = write_catalogue(folder / "catun_localidad_2021-01.csv", sorted(later, key=lambda one: one.cvegeo))
+        import_file(url, file)
         eventually(lambda: httpx.get(f"{live.base}/api/census/", timeout=PATIENCE).json()["release"] == "2021-01")
         assert follow(live.base, path).endswith("went from 2020-01 to 2021-01")
         assert len(copied(path)) == len(later)
         assert copied(path) == downloaded(live.base, columns) != first
         assert follow(live.base, path).endswith("holds 2021-01 already")
-        assert follow(live.base, tmp_path / "new.sqlite").endswith("went from nothing to 2021-01")
+        assert follow(live.base, other).endswith("went from nothing to 2021-01")
 
 
 _SQL = "import duckdb; print(duckdb.sql(open('match.sql').read()))"

@@ -275,16 +275,17 @@ async def test_html_page_says_what_changed_about_each_place(client: httpx.AsyncC
 
 
 def table_of(changes: list[Record]) -> list[list[object]]:
-    """Return the expected table: a row for each change, and values in the columns that differ."""
+    """Return the expected table: a row for each change, with both records."""
     names = ("nombre", *ATTRIBUTES)
-    rows: list[list[object]] = [["change", "cvegeo", "nombre", "municipio", "estado"]]
+    keys = ("id", "municipio_id", "cvegeo", "clave", "nombre")
+    rows: list[list[object]] = [["change", *keys, "municipio", "estado", "differs"]]
     rows[0] += [f"{when}_{name}" for name in names for when in ("before", "after")]
     for change in changes:
-        before, after = change["before"] or dict.fromkeys(names), change["after"] or dict.fromkeys(names)
-        nombre = after["nombre"] or before["nombre"]
-        row: list[object] = [change["change"], f"{change['id']:09d}", nombre, *AREAS[change["id"]]]
+        before, after = change["before"] or {}, change["after"] or {}
+        differs = [name for name in names if before and after and before[name] != after[name]]
+        row = [change["change"], *((after or before)[name] for name in keys), *AREAS[change["id"]], ",".join(differs)]
         for name in names:
-            row += [before[name], after[name]] if before[name] != after[name] else [None, None]
+            row += [before.get(name), after.get(name)]
         rows.append(row)
     return rows
 
@@ -292,9 +293,7 @@ def table_of(changes: list[Record]) -> list[list[object]]:
 @pytest.mark.parametrize(
     ("query", "changes"), [("", CHANGES), ("&page=2&page_size=7", CHANGES[7:14]), ("&estado_id=32", [])]
 )
-async def test_table_of_changes_has_the_values_that_differ(
-    client: httpx.AsyncClient, query: str, changes: list[Record]
-) -> None:
+async def test_table_of_changes_has_whole_records(client: httpx.AsyncClient, query: str, changes: list[Record]) -> None:
     expected = table_of(changes)
     written, workbook = [
         await client.get(f"{RELEASES}{PAIRS[0]}{query}&format={format_}") for format_ in ("csv", "xlsx")
@@ -304,10 +303,11 @@ async def test_table_of_changes_has_the_values_that_differ(
     assert rows == [["" if value is None else str(value) for value in row] for row in expected]
     sheet = openpyxl.load_workbook(io.BytesIO(workbook.content))["Cambios"]
     width = len(expected[0])
-    assert [[cell.value for cell in row[:width]] for row in sheet.iter_rows(max_col=width)] == expected
+    read = [[cell.value for cell in row] for row in sheet.iter_rows(max_col=width)]
+    assert read == [[None if value == "" else value for value in row] for row in expected]
     assert sheet.auto_filter.ref == f"A1:{get_column_letter(width)}{len(expected)}"
     with zipfile.ZipFile(io.BytesIO(workbook.content)) as parts:
-        assert b'<ignoredError sqref="B1:B1048576" numberStoredAsText="1"/>' in parts.read("xl/worksheets/sheet1.xml")
+        assert b'<ignoredError sqref="D1:E1048576" numberStoredAsText="1"/>' in parts.read("xl/worksheets/sheet1.xml")
     for answer, suffix in ((written, "csv"), (workbook, "xlsx")):
         assert answer.headers["catalogue-records"] == str(len(changes))
         named = f'attachment; filename="changes-2019-01-2020-01.{suffix}"'

@@ -10,11 +10,13 @@ import pytest
 from localidades_api.http.caching import CACHE_CONTROL
 
 SHARED = (
-    "/docs", "/docs?lang=es", "/redoc", "/problems", "/problems?format=api", "/openapi.json", "/openapi.json?lang=es",
-    "/help", "/help/data", "/help/add-keys?lang=es", "/ogc/api", "/favicon.ico",
+    "/docs", "/docs?lang=es", "/redoc", "/problems", "/problems?format=api", "/help", "/help/data",
+    "/help/add-keys?lang=es", "/ogc/api", "/favicon.ico",
     "/static-swagger-ui/swagger-ui-bundle.js", "/static-swagger-ui/swagger-ui.css",
 )  # fmt: skip
-MADE_FOR_THIS_HOST = ("/robots.txt", "/sitemap.xml", "/llms.txt", "/.well-known/api-catalog")
+MADE_FOR_THIS_HOST = (
+    "/robots.txt", "/sitemap.xml", "/llms.txt", "/.well-known/api-catalog", "/openapi.json", "/openapi.json?lang=es",
+)  # fmt: skip
 DECODERS: dict[str, Callable[[bytes], bytes]] = {"br": brotli.decompress, "gzip": gzip.decompress, "identity": bytes}
 
 

@@ -153,6 +153,23 @@ async def test_csv_keeps_its_columns_which_can_be_named(client: httpx.AsyncClien
     assert row.startswith("1;Aguascalientes;Municipio 001;exact;010010001;")
 
 
+async def test_estado_and_municipio_of_all_rows_are_named_like_columns(client: httpx.AsyncClient) -> None:
+    rows = "Localidad,Municipio\nAguascalientes,\nAsientos,Municipio 002\n"
+    found = await post(client, rows, CSV, f"{MATCH}?estado=Ags.&municipio=Municipio 001")
+    assert [line.split(",")[2:4] for line in found.text.splitlines()[1:]] == [
+        ["exact", "010010001"], ["exact", "010020001"],
+    ]  # fmt: skip
+    by_key = await post(client, "Aguascalientes\n", CSV, f"{MATCH}?estado=01&municipio=01001")
+    assert by_key.text.splitlines()[1].startswith("Aguascalientes,exact,010010001,")
+    headed = await post(client, "Localidad,Ags.\nAguascalientes,Jalisco\n", CSV, f"{MATCH}?estado=Ags.")
+    assert "ambiguous,," in headed.text  # a header comes first
+    for query in ("municipio=Mpio", "estado=Edo"):
+        refused = await post(client, rows, CSV, f"{MATCH}?{query}")
+        assert (refused.status_code, refused.json()["type"]) == (422, "/problems#unreadable-body")
+    areas = await post(client, "Municipio\nMunicipio 001\n", CSV, f"{MATCH}?estado=Ags.")
+    assert areas.text.splitlines()[1].startswith("Municipio 001,exact,01001,")
+
+
 LINE = '{"nombre":"Ninguno"}'
 
 

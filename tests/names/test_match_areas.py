@@ -166,6 +166,7 @@ FILLERS = (
     "Sin nombre", "S/D", "N/A", "N/D", "S/N", "No especificado", "NO ESPECIFICADA", "Se ignora", "Se desconoce",
     "No aplica", "Sin información", "Sin dato", "Desconocido", "No identificada", "Otra", "Todas", "Localidad",
     "Domicilio conocido", "Pendiente", "xxx", "Cobertura estatal", "No disponible", "Sin especificar",
+    "Total estatal", "Nacional", "Localidad no especificada", "TOTAL DEL MUNICIPIO",
 )  # fmt: skip
 
 

@@ -73,6 +73,20 @@ async def test_page_can_be_read_on_a_telephone_and_has_menus_in_its_language(sit
         assert await page.locator(selector).evaluate(IS_ON_TOP), selector
 
 
+async def test_code_can_be_scrolled_by_keyboard_on_a_telephone(site: Path, browser: Browser) -> None:
+    page = await browser.new_page(viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
+    await page.goto((site / "guides" / "keeping-a-copy.html").as_uri())
+    wide = "[...document.querySelectorAll('pre > code')].filter((code) => code.scrollWidth > code.clientWidth)"
+    assert await page.evaluate(f"{wide}.length") > 1
+    await page.wait_for_function(f"{wide}.every((code) => code.tabIndex === 0)")
+    await page.close()
+
+
+def test_pages_of_both_languages_have_a_sitemap(site: Path) -> None:
+    sitemaps = [(site / folder / "sitemap.xml").read_bytes() for folder in ("", "es")]
+    assert sitemaps[0] == sitemaps[1] != b""
+
+
 @pytest.mark.parametrize("folder", ["", "es/"])
 def test_search_finds_pages_of_one_language(site: Path, folder: str) -> None:
     index = json.loads((site / folder / "search.json").read_text(encoding="utf-8"))

@@ -3,8 +3,11 @@
 import asyncio
 import html
 import re
+import shutil
+import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -14,6 +17,7 @@ from playwright.async_api import Browser, BrowserContext, Locator, Page, Route, 
 from localidades_api.html.static_files import STATIC
 from tests.support.browser import SCREENSHOTS, axe_faults, hold, visit, watched
 from tests.support.http_server import Request, Response, http_server
+from tests.support.machine import needed
 from tests.support.wire import ROOT
 
 NANDU, NANDU_LABEL = "010010006", "Peñón Ñandú  Doble, Municipio 001, Aguascalientes"
@@ -213,7 +217,11 @@ async def test_given_key_shows_its_place_and_reset_returns_to_it(page: Page) -> 
     async with page.expect_response("**/suggest/**"):
         field = await open_form(page, GIVEN.replace(NANDU, "019999999"))  # which no place has
     await expect(field).to_have_value("019999999")
-    assert (await sent(page), await of_field(page, "checkValidity()")) == ({"localidad": "019999999"}, True)
+    assert (await sent(page), await of_field(page, "value")) == ({"localidad": "019999999"}, "019999999")
+    assert await of_field(page, "validationMessage") == "El catálogo no tiene esa clave. Elija un lugar de la lista."
+    await field.fill("penon nandu")
+    await page.get_by_role("option").click()
+    assert await of_field(page, "checkValidity()")
 
 
 KEYS = [
@@ -278,6 +286,60 @@ async def test_key_that_is_set_after_each_letter_wipes_nothing(page: Page) -> No
     await expect(field).to_have_value("guadalajara")
     await page.evaluate("document.forms[0].reset()")
     await expect(field).to_have_value("")
+
+
+async def test_key_is_valid_while_the_service_can_not_be_asked(page: Page) -> None:
+    await page.route("**/suggest/**", lambda route: route.abort())
+    async with page.expect_event("requestfailed"):
+        field = await open_form(page, GIVEN)
+    await expect(field).to_have_value(NANDU)
+    assert await of_field(page, "checkValidity()")
+
+
+async def test_field_that_is_only_read_offers_nothing_and_is_sent(page: Page) -> None:
+    field = await open_form(page, GIVEN.replace("value", "readonly value"))
+    await expect(field).to_have_value(NANDU_LABEL)
+    await expect(field).not_to_be_editable()
+    await field.press("ArrowDown")
+    await page.evaluate(LATE)
+    await expect(page.get_by_role("option")).to_have_count(0)
+    assert (await sent(page), await of_field(page, "willValidate")) == ({"localidad": NANDU}, False)
+    await of_field(page, "readOnly = false")
+    await expect(field).to_be_editable()
+
+
+@pytest.mark.parametrize(("room", "opens_up"), [(600, False), (60, True)])
+async def test_list_lies_over_what_cuts_it_off_and_opens_where_there_is_room(
+    browser: Browser, forms: str, two_releases: str, room: int, *, opens_up: bool
+) -> None:
+    """The field is in a low box with `overflow: hidden`, `room` pixels above the lower edge of the window."""
+    async with other(browser, forms, two_releases, viewport={"width": 390, "height": 800}) as page:
+        field = await open_form(page)
+        await page.evaluate(
+            """(room) => {
+                const [form] = document.forms;
+                form.style.cssText = "position: fixed; overflow: hidden; height: 5rem; transform: scale(1)";
+                const { bottom } = document.querySelector("localidad-field").getBoundingClientRect();
+                form.style.top = `${form.getBoundingClientRect().top + innerHeight - room - bottom}px`;
+            }""",
+            room,
+        )
+        await field.fill("penon")
+        options = page.get_by_role("option")
+        await expect(options).to_have_count(8)
+        input_box, list_box = await field.bounding_box(), await page.get_by_role("listbox").bounding_box()
+        assert input_box is not None
+        assert list_box is not None
+        assert (list_box["x"], list_box["width"]) == (input_box["x"], input_box["width"])
+        edges = (list_box["y"] + list_box["height"], input_box["y"])
+        if not opens_up:
+            edges = (list_box["y"], input_box["y"] + input_box["height"])
+        assert edges[0] == pytest.approx(edges[1], abs=1)
+        assert list_box["y"] >= 0
+        assert list_box["y"] + list_box["height"] <= 800
+        chosen = await options.last.inner_text()
+        await options.last.click()  # which is not cut off
+        await expect(field).to_have_value(chosen)
 
 
 async def test_disabled_field_is_not_sent(page: Page) -> None:
@@ -346,6 +408,12 @@ DJANGO = f"""<ul class="errorlist" id="id_localidad_error"><li>No vive ahí.</li
 <localidad-field name="localidad" value="{NANDU}" required aria-invalid="true"
   aria-describedby="id_localidad_helptext id_localidad_error" id="id_localidad"></localidad-field>
 <span class="helptext" id="id_localidad_helptext">Donde vive.</span></p>"""
+
+
+async def test_field_is_named_by_other_elements(page: Page) -> None:
+    fields = '<b id="where">Domicilio</b> <i id="what">Localidad</i>'
+    fields += '<localidad-field aria-labelledby="where what none" aria-label="Otro"></localidad-field>'
+    await expect(await open_form(page, fields)).to_have_accessible_name("Domicilio Localidad")
 
 
 async def test_html_of_a_django_form_is_named_and_described(page: Page) -> None:
@@ -560,6 +628,7 @@ async def test_each_level_of_a_cascade_empties_those_below(page: Page) -> None:
         ("99001", keys(), False),
         ("01999", keys("01"), False),
         ("1400200", keys(), False),
+        ("010019999", keys("01", "01001", "010019999"), False),
     ],
 )
 async def test_cascade_takes_an_id_and_no_key_that_its_lists_lack(
@@ -627,3 +696,22 @@ async def test_types_name_what_the_element_has(page: Page, name: str) -> None:
     prototype = f"Object.getOwnPropertyNames(customElements.get('localidad-{name}').prototype)"
     has = {one for one in await page.evaluate(prototype) if not one.endswith("Callback")}
     assert declared == has - {"constructor"}
+
+
+def test_package_does_nothing_on_a_server_and_the_example_for_react_compiles(tmp_path: Path) -> None:
+    node = needed(shutil.which("node"), "This test needs Node.js, and what `make lint` installs.")
+    installed = ROOT / "tests" / "browser" / "node_modules"
+    needed(installed, "This test needs Node.js, and what `make lint` installs.")
+    package = tmp_path / "node_modules" / "localidad-field"
+    shutil.copytree(ROOT / "npm", package)
+    for script in STATIC.glob("localidad-*.js"):
+        shutil.copy(script, package)
+    for name in ("@types", "csstype"):
+        (package.parent / name).symlink_to(installed / name)
+    guide = (ROOT / "docs" / "guides" / "field.md").read_text(encoding="utf-8")
+    (tmp_path / "Place.tsx").write_text(guide.partition("```tsx\n")[2].partition("```")[0], encoding="utf-8")
+    (tmp_path / "server.mjs").write_text('import "localidad-field";\nimport "localidad-field/localidad-cascada.js";\n')
+    options = ["--strict", "--noEmit", "--jsx", "react-jsx", "--target", "es2022", "--moduleResolution", "bundler"]
+    for command in (["server.mjs"], [str(installed / "typescript" / "bin" / "tsc"), *options, "Place.tsx"]):
+        ended = subprocess.run([node, *command], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -162,7 +162,24 @@ def test_rows_of_many_batches_come_back_in_order(catalogue: Client) -> None:
     assert [row["match_outcome"] == "problem" for row in matched] == [at % 2 == 0 for at in range(2501)]
 
 
-@pytest.mark.parametrize("method", ["match", "nearest"])
+def test_rows_are_answered_as_they_come(catalogue: Client) -> None:
+    read: list[int] = []
+
+    def rows() -> Iterator[dict[str, Any]]:
+        for at in range(2001):
+            read.append(at)
+            yield {"n": at, "localidad": "asientos", "estado": "Ags."}
+
+    answers = catalogue.iter_match(rows(), fields=["poblacion"])
+    first = next(answers)
+    assert (first["n"], first["match_cvegeo"], "match_poblacion" in first, len(read)) == (0, "010020001", True, 1000)
+    assert [row["n"] for row in answers] == list(range(1, 2001))
+    assert list(catalogue.iter_match([])) == []
+    with pytest.raises(TypeError, match="Put a single text into a list"):
+        next(catalogue.iter_match("Asientos"))
+
+
+@pytest.mark.parametrize("method", ["match", "iter_match", "nearest"])
 def test_batches_are_of_the_release_of_the_first(live_server: str, method: str) -> None:
     """The service may publish another between two requests."""
     asked: list[str | None] = []
@@ -174,7 +191,7 @@ def test_batches_are_of_the_release_of_the_first(live_server: str, method: str) 
         return Response(answer.content, headers={"Catalogue-Release": answer.headers["catalogue-release"]})
 
     with http_server(respond) as base, Client(base) as catalogue:
-        getattr(catalogue, method)([{"nombre": "Nada", "lat": 21.88, "lon": -102.29}] * 2001)
+        assert len(list(getattr(catalogue, method)([{"nombre": "Nada", "lat": 21.88, "lon": -102.29}] * 2001))) == 2001
     assert asked == [None, "2020-01", "2020-01"]
 
 
@@ -273,13 +290,15 @@ async def test_asyncio_has_the_same_answers(live_server: str) -> None:
         with Client(live_server) as catalogue:
             places = list(catalogue.localidades(page_size=50))
             near = catalogue.nearest(POINTS)
-            return catalogue.get("010010004"), catalogue.suggest("asi"), catalogue.match(ROWS), near, places
+            matched, each = catalogue.match(ROWS), list(catalogue.iter_match(ROWS))
+            return catalogue.get("010010004"), catalogue.suggest("asi"), matched, each, near, places
 
     async with AsyncClient(live_server) as catalogue:
         found = (
             await catalogue.get("010010004"),
             await catalogue.suggest("asi"),
             await catalogue.match(ROWS),
+            [row async for row in catalogue.iter_match(ROWS)],
             await catalogue.nearest(POINTS),
             [place async for place in catalogue.localidades(page_size=50)],
         )

@@ -24,7 +24,7 @@ from localidades_api.bulk.answer_columns import (
 from localidades_api.bulk.answers import Point, answer_points, match_row
 from localidades_api.bulk.exchange import MAX_BODY, Answered, AnswerSome, BulkResponse, PreviewResponse
 from localidades_api.bulk.formats import XLSX, MediaType, reader
-from localidades_api.bulk.input_rows import POINTS, ROLES, Roles, Row
+from localidades_api.bulk.input_rows import POINTS, ROLES, Named, Roles, Row
 from localidades_api.bulk.readers import RowReader, for_a_while
 from localidades_api.bulk.workbook_writers import Summary
 from localidades_api.bulk.writers import AnswerWriter, WithFile, writer
@@ -85,6 +85,16 @@ _Column = Annotated[
         max_length=100,
         description="Header of the column with this value; empty if no column has it.",
         examples=["LOCALIDAD"],
+    ),
+]
+
+
+_AreaColumn = Annotated[
+    Omittable[str],
+    Field(
+        max_length=100,
+        description="Header of the column with this area; or the area of the rows that give none, by name or key.",
+        examples=["Guerrero"],
     ),
 ]
 
@@ -162,9 +172,9 @@ class MatchPreviewQuery(ReadingQuery):
     """The parameters of a preview of rows to be matched."""
 
     nombre: _Column = None
-    municipio: _Column = None
+    municipio: _AreaColumn = None
     cve_mun: _Column = None
-    estado: _Column = None
+    estado: _AreaColumn = None
     cvegeo: _Column = None
     clave: _Column = None
     kind: Annotated[
@@ -262,14 +272,12 @@ def _described(
 
 
 class _Subject(NamedTuple):
-    """A kind of rows: the roles that their columns can have, and what tables have of their answers."""
+    """A kind of rows: the roles that their columns can have, the headers named for some, and the columns of answers."""
 
     roles: Roles
+    named: Named
     columns: AnswerColumns
     summary: Summary | None = None
-
-
-_POINTS = _Subject(POINTS, NEAREST_COLUMNS)
 
 
 @router.post("/match", include_in_schema=False)  # a redirect may lose the body
@@ -292,7 +300,8 @@ async def match_localities(
     columns = match_columns(fields, split_fields(query.answer_columns) or None)
     has_summary = query.summary and "outcome" in columns.cells  # which it counts
     summary = Summary(release.name, release.credit(query.lang), query.sure) if has_summary else None
-    subject = _Subject(ROLES.of_kind(query.kind), columns, summary)
+    roles, named = await _roles(query, names, release)
+    subject = _Subject(roles, named, columns, summary)
     answering = _matching(names, release, query.sure, fields)
     return _respond(request, query, transfers, turn, release, subject, answering)
 
@@ -312,7 +321,7 @@ async def preview_match(
     It takes the bodies of `match/` and reads them in the same way, and matches nothing.
     """
     headers = {"Content-Type": _NAMES["json"]}
-    read = _reading(request, query, ROLES.of_kind(query.kind))
+    read = _reading(request, query, *ROLES.of_kind(query.kind).with_areas(query.columns, query.header_row))
     return PreviewResponse(transfers, turn, request, read, headers)
 
 
@@ -334,7 +343,17 @@ async def list_nearest_to_each(
     """List the localities nearest to each of many points, sent like rows to be matched."""
     release = await releases.get(query.release)
     answering = _finding_nearest(database, release, query.limit)
-    return _respond(request, query, transfers, turn, release, _POINTS, answering)
+    subject = _Subject(POINTS, query.columns, NEAREST_COLUMNS)
+    return _respond(request, query, transfers, turn, release, subject, answering)
+
+
+async def _roles(query: MatchQuery, names: NameIndexes, release: Release) -> tuple[Roles, Named]:
+    """Return the roles of the columns and the headers named for some; a municipio is one of the release."""
+    roles = ROLES.of_kind(query.kind)
+    if not query.municipio:
+        return roles.with_areas(query.columns, query.header_row)
+    async with names.using(release) as index:
+        return roles.with_areas(query.columns, query.header_row, index.areas)
 
 
 def _respond(
@@ -358,16 +377,16 @@ def _respond(
 
     charset = "; charset=utf-8; header=present" if wanted == "text/csv" else ""
     headers = {"Content-Type": f"{wanted}{charset}", "Catalogue-Release": release.name}
-    read = _reading(request, query, subject.roles)
+    read = _reading(request, query, subject.roles, subject.named)
     return BulkResponse(transfers, turn, request, read, headers, write, answering)
 
 
-def _reading(request: Request, query: ReadingQuery, roles: Roles) -> Callable[[IO[bytes]], RowReader]:
+def _reading(request: Request, query: ReadingQuery, roles: Roles, named: Named) -> Callable[[IO[bytes]], RowReader]:
     """Return what makes the reader of a body."""
     sent = _media_type(request)
 
     def read(body: IO[bytes]) -> RowReader:
-        return reader(sent, body, roles, query.columns, query.sheet, query.header_row)
+        return reader(sent, body, roles, named, query.sheet, query.header_row)
 
     return read
 

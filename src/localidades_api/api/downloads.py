@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
+from importlib.metadata import version
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -61,14 +62,18 @@ async def download_localities(
     The `Catalogue-Records` header has the number of records. A transfer that ends before its last byte has failed.
     The file is compressed with zstd, br or gzip if the client accepts it. CSV, NDJSON and GeoJSON can be resumed with
     `Range` if they are not compressed; name the release, or send `If-Range`, so that the rest is of the same file.
+    GeoParquet of a whole release answers ranges too, which DuckDB and polars ask for.
     """
     types = list(_MEDIA_TYPES)
     format_ = query.format or _MEDIA_TYPES[choose_media_type(accept_header(request.headers), types)]
     release = await releases.get(query.release, for_search=query.search is not None)
     index = await names.get(release) if query.search is not None else None
+    file_type = FILE_TYPES[format_]
     representation = f"{format_}.{index.digest}" if index else format_  # names of earlier releases are found too
+    if format_ == "parquet" and not query.chosen:  # whose bytes depend on the library
+        file_type, representation = file_type._replace(is_kept=True), f"{format_}.{version('pyarrow')}"
     is_pinned = query.release is not None and index is None
-    file = OfferedFile(request, freshness_headers(release, representation, pinned=is_pinned), FILE_TYPES[format_])
+    file = OfferedFile(request, freshness_headers(release, representation, pinned=is_pinned), file_type)
     file.check_modified()
     found = await positions.get(release, query, names=index)
     name = f"localidades-{release.name}{'-filtered' if query.chosen else ''}"

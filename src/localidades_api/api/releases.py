@@ -120,8 +120,8 @@ async def list_changes(
     """List what changed from one release to another, sorted by kind, then id.
 
     A file (`ndjson`, `csv` or `xlsx`) has every change, unless the query names a page. To turn a copy of release
-    `since` into release `name`, write every record in `after` of the NDJSON to it and delete what was `removed`. CSV
-    and Excel have a row for each change, with the values before and after in the columns that differ.
+    `since` into release `name`, write every record in `after` to it and delete what was `removed`. CSV and Excel have
+    a row for each change, with every column of both records, and the names of the columns that differ in `differs`.
     """
     format_ = _choose_format(query, request)
     new, old = await releases.named(name), await releases.named(query.since)

@@ -22,7 +22,7 @@ from localidades_api.api.params import (
     check_request,
 )
 from localidades_api.api.problems import PROBLEMS, problem_type
-from localidades_api.api.public_address import public_url
+from localidades_api.api.public_address import public_url, requested_base
 from localidades_api.api.responses import ResponseBuilder, answer_without_release
 from localidades_api.api.services import ReleasesDep, RepositoryDep, TilesDep
 from localidades_api.catalogue.capitals import CAPITAL, CIUDAD_DE_MEXICO
@@ -198,9 +198,13 @@ def _language(request: Request, query: DocumentationQuery) -> Language:
 
 @router.get("/openapi.json")
 async def get_openapi(request: Request, query: Annotated[LanguageQuery, Query()]) -> Response:
-    """Return the OpenAPI document; generators send whatever language they run in, so only `lang` chooses it."""
-    headers = {"Cache-Control": CACHE_CONTROL, **JSON.headers}
-    return respond_with_document(request.headers, to_json(request.app.openapi(query.lang or LANGUAGES[0])), headers)
+    """Return the OpenAPI document; generators send whatever language they run in, so only `lang` chooses it.
+
+    It names this service by an absolute address, as Postman, Insomnia and OpenAPI Generator need it.
+    """
+    document = {**request.app.openapi(query.lang or LANGUAGES[0]), "servers": [{"url": requested_base(request)}]}
+    headers = {"Cache-Control": "no-cache, private", **JSON.headers}  # made from the Host header
+    return respond_with_document(request.headers, to_json(document), headers)
 
 
 @router.get("/")

@@ -20,8 +20,10 @@ from localidades_api.catalogue.degrees import (
 from localidades_api.catalogue.folding import fold_header
 from localidades_api.catalogue.keys import PlaceKind, read_written_key
 from localidades_api.errors import UnreadableBodyError
-from localidades_api.names.areas import is_state_name
+from localidades_api.names.areas import AreaBook, is_state_name
 from localidades_api.names.places import MAX_TEXT
+from localidades_api.names.vocabulary import ESTADOS
+from localidades_api.names.weights import SAME_UNTITLED_NAME
 
 POINT: tuple[Axis, Axis] = ("latitud", "longitud")
 _MAX_NUMBER = 1e15
@@ -125,21 +127,46 @@ class Role(NamedTuple):
     read: Callable[[str], str | None]
 
 
+Named: TypeAlias = Mapping[str, str]  # a role, and the header that the sender names for it; empty for no column
+
+
 class Roles(NamedTuple):
     """The roles of a file: it must have one of the sets of columns `needed`; `example` is a header.
 
     `needed` has the sets for rows about each kind of place; the first kind of which a file has a set is taken. The
-    columns of `together` are guessed only all at once: an `x` alone is not a longitude.
+    columns of `together` are guessed only all at once: an `x` alone is not a longitude. `areas` has the estado and the
+    municipio of rows that give none, unless a header of the file is written so.
     """
 
     by_name: Mapping[str, Role]
     needed: Mapping[PlaceKind, Sequence[frozenset[str]]]
     together: frozenset[str]
     example: str
+    areas: Mapping[str, str] = {}
 
     def of_kind(self, kind: PlaceKind | None) -> "Roles":
         """Return the roles of a file whose rows are about a kind of place; None leaves it to the columns."""
         return self if kind is None else self._replace(needed={kind: self.needed[kind]})
+
+    def with_areas(self, named: Named, header_row: int | None, areas: AreaBook | None = None) -> tuple["Roles", Named]:
+        """Return the roles with the areas that a sender names for all rows, and the headers that are left.
+
+        Without `areas`, those of a release, any text may be a municipio. Numbers are columns of a table without a
+        header.
+        """
+        texts = {role: text for role, text in named.items() if text and not (header_row == 0 and text.isdecimal())}
+        given = {role: text for role, text in texts.items() if _is_area(role, text, named, areas)}
+        return self._replace(areas=given), {role: text for role, text in named.items() if role not in given}
+
+
+def _is_area(role: str, text: str, named: Named, areas: AreaBook | None) -> bool:
+    """Return whether a text in the place of a header is the name or the key of an estado or municipio."""
+    if role == "estado":
+        return is_state_name(text) or text.lstrip("0") in map(str, ESTADOS)
+    if role != "municipio" or areas is None:
+        return role == "municipio"
+    estado = areas.find_state(named.get("estado", ""))
+    return any(one.likeness >= SAME_UNTITLED_NAME for one in areas.find_municipios(text, estado))
 
 
 _NOMBRE = """
@@ -155,11 +182,11 @@ _NOMBRE = """
 """
 _MUNICIPIO = """
     nom_mun nombre_municipio nombre_del_municipio nombre_de_municipio municipio nommun nom_municipio nb_municipio mun
-    mpio nom_mpio nombre_mpio nombre_mun d_mnpio desc_municipio desc_mun descripcion_municipio municipio_inegi alcaldia
-    municipio_o_alcaldia municipio_alcaldia alcaldia_o_municipio alcaldia_municipio delegacion delegacion_o_municipio
-    delegacion_municipio municipio_o_delegacion municipio_delegacion nombre_del_municipio_o_delegacion
-    nombre_del_municipio_o_alcaldia nombre_del_municipio_o_demarcacion_territorial municipio_o_demarcacion_territorial
-    demarcacion demarcacion_territorial municipios municipality county nom_agem
+    mpio mpo nom_mpio nombre_mpio nombre_mun d_mnpio desc_municipio desc_mun descripcion_municipio municipio_inegi
+    alcaldia municipio_o_alcaldia municipio_alcaldia alcaldia_o_municipio alcaldia_municipio delegacion
+    delegacion_o_municipio delegacion_municipio municipio_o_delegacion municipio_delegacion
+    nombre_del_municipio_o_delegacion nombre_del_municipio_o_alcaldia nombre_del_municipio_o_demarcacion_territorial
+    municipio_o_demarcacion_territorial demarcacion demarcacion_territorial municipios municipality county nom_agem
 """
 _ESTADO = """
     nom_ent nombre_entidad nombre_estado nombre_de_la_entidad nombre_del_estado estado entidad entidad_federativa
@@ -179,7 +206,8 @@ _LONGITUD = """
 """
 _KEY_OF_MUNICIPIO = """
     cve_mun clave_municipio clave_del_municipio clave_mun cve_municipio cvemun municipio_id id_municipio c_mnpio
-    cvegeo_mun cvegeomun cve_agem mun_resid mun_ocurr mun_regis
+    cvegeo_mun cvegeomun cve_agem cve_mpo cve_mpio cve_mnpio clave_mpio mun_resid mun_ocurr
+    mun_regis
 """
 _CVEGEO = "cvegeo cve_geo clave_geoestadistica cve_geoestadistica clave_inegi cve_inegi clavegeo clave_geo mapa"
 _CLAVE = """
@@ -216,12 +244,13 @@ POINTS = Roles(
     "latitud,longitud",
 )
 
+# The areas that rows of a kind have around them.
+_AREAS_AROUND: Mapping[PlaceKind, tuple[str, ...]] = {
+    "localidad": ("municipio", "estado"), "municipio": ("estado",), "estado": (),
+}  # fmt: skip
 
 # The columns of a list without a header.
 PLACE = ("nombre", "municipio", "estado")
-
-
-Named: TypeAlias = Mapping[str, str]  # a role, and the header that the sender names for it; empty for no column
 
 
 class Assignment(NamedTuple):
@@ -232,6 +261,7 @@ class Assignment(NamedTuple):
     kind: PlaceKind | None = None  # of the first set of needed columns that was found
     is_keyed: bool = False  # whether each row's `cvegeo` may be the key of another kind, since nothing else says it
     unused: Mapping[int, str] = {}  # the other headers of a table that may be one of estados only for lack of a role
+    areas: Mapping[str, str] = {}  # the estado and the municipio of rows that give none
 
     def read(self, number: int, sent: Sent, values: Sequence[Any]) -> Row:
         """Read the cells of a row that has a value for every header; its `problem` says why it can't be read."""
@@ -255,9 +285,14 @@ class Assignment(NamedTuple):
             value = values[at]
             text = unquoted(value) if type(value) is str else as_text(role, value)
             cells[role] = read(text.strip()[:MAX_TEXT])
+            if role == "clave" and cells[role] and "nombre" not in self.by_role and _is_worded(text[:MAX_TEXT]):
+                cells |= {"nombre": read_text(text[:MAX_TEXT]), "clave": None}  # `LOC.` heads names as well as claves
         if not cells.keys().isdisjoint(POINT):
             point, note = _point_of([cells.get(axis) for axis in POINT])
             cells |= zip(POINT, point, strict=True)
+        for role, area in self.areas.items():
+            if cells.get(role) is None and not (role == "municipio" and cells.get("cve_mun")):
+                cells[role] = area
         return cells, note
 
 
@@ -269,11 +304,15 @@ _BRACKET = re.compile(
 _NUMBER_AT_START = re.compile(r"^\W*[0-9]{1,3}\s*[.):-]\s*")
 _WORD_OF_CAMEL_CASE = re.compile(r"(?<=[a-záéíóúñ])(?=[A-ZÁÉÍÓÚÑ])")
 _PREFIX = re.compile(r"^(?:[a-z]_(?=nom|cve|clave)|(?:txt|str|cmb|cbo|ddl)_)")
+_EVENT = re.compile(r"_(?:de_)?(?:res|resid|residencia|ocu|ocurr|ocurrencia|reg|regis|registro)(?:_habitual)?$")
 _VAGUE = frozenset({"clave", "nombre", "name", "x", "y"})
 
 
 def _fold_headers(headers: Sequence[str], roles: Roles) -> list[str]:
-    """Return folded headers; an unknown one without its number, bracket, camel case or prefix if it is then known."""
+    """Return folded headers; an unknown one in its plain form if that is known.
+
+    That is without its number, its bracket, camel case, a prefix, and the event that registers have places of.
+    """
     folded = _fold(headers)
     taken = {*folded}
     known = {one for role in roles.by_name.values() for one in role.headers}
@@ -281,6 +320,7 @@ def _fold_headers(headers: Sequence[str], roles: Roles) -> list[str]:
         if folded[at] and folded[at] not in known and len(header) <= _MAX_HEADER:
             bare = _NUMBER_AT_START.sub("", _BRACKET.sub(" ", header))
             plain = _PREFIX.sub("", fold_header(_WORD_OF_CAMEL_CASE.sub(" ", bare)))
+            plain = plain if plain in known else _EVENT.sub("", plain)
             if plain in known and plain not in _VAGUE and plain not in taken:
                 taken.add(plain)
                 folded[at] = plain
@@ -292,12 +332,11 @@ def assign(headers: Sequence[str], roles: Roles, named: Named) -> Assignment:
     folded = _fold_headers(headers, roles)
     end = begin_of_answers(headers)
     first = {header: at for at, header in reversed([*enumerate(folded[:end])])}
-    columns: dict[str, int] = {}
-    for role, header in named.items():
-        if header:
-            columns[role] = _find(header, headers, folded, role)
+    columns = _find_named(headers, folded, named)
+    as_headers = {role: _find(text, headers, folded) for role, text in roles.areas.items()}
+    columns |= {role: at for role, at in as_headers.items() if at is not None}
     for role, (known, _) in roles.by_name.items():
-        if role not in named:
+        if role not in named and role not in columns:
             at = next((first[one] for one in known if one in first), None)
             if at is not None and at not in columns.values():
                 columns[role] = at
@@ -313,7 +352,9 @@ def assign(headers: Sequence[str], roles: Roles, named: Named) -> Assignment:
     is_of_states = is_guessed and kind == "estado" and not named
     others = headers[:end] if is_of_states else []
     unused = {at: header for at, header in enumerate(others) if at not in columns.values()}
-    return Assignment(len(headers), by_role, kind, is_keyed, unused)
+    around = _AREAS_AROUND[kind or "localidad"]
+    areas = {role: text for role, text in roles.areas.items() if role in around and as_headers[role] is None}
+    return Assignment(len(headers), by_role, kind, is_keyed, unused, areas)
 
 
 _FIRST_ANSWERS = (
@@ -330,7 +371,11 @@ def begin_of_answers(headers: Sequence[str]) -> int | None:
 
 def _is_name(text: str) -> bool:
     """Return whether a text may be the name of a locality: letters without a digit, and no estado."""
-    return any(map(str.isalpha, text)) and not any(map(str.isdigit, text)) and not is_state_name(text)
+    return _is_worded(text) and not is_state_name(text)
+
+
+def _is_worded(text: str) -> bool:
+    return any(map(str.isalpha, text)) and not any(map(str.isdigit, text))
 
 
 def _fold(headers: Sequence[str]) -> list[str]:
@@ -397,14 +442,23 @@ def columns_without_header(first: Sequence[str], named: Named) -> list[str]:
     return list(PLACE[:width])
 
 
-def _find(header: str, headers: Sequence[str], folded: Sequence[str], role: str) -> int:
+def _find_named(headers: Sequence[str], folded: Sequence[str], named: Named) -> dict[str, int]:
+    """Return the index of each header that the sender names; raise UnreadableBodyError if one is missing."""
+    found = {role: _find(header, headers, folded) for role, header in named.items() if header}
+    for role, at in found.items():
+        if at is None:
+            raise UnreadableBodyError(f"The first line does not have the header that was named for `{role}`.")
+    return {role: at for role, at in found.items() if at is not None}
+
+
+def _find(header: str, headers: Sequence[str], folded: Sequence[str]) -> int | None:
+    """Return the index of a header as it is written, folded, or named by `unique`; None if there is none."""
     if header in headers:
         return headers.index(header)
     if (name := fold_header(header)) and name in folded:
         return folded.index(name)
-    if header in (names := unique(headers)):
-        return names.index(header)
-    raise UnreadableBodyError(f"The first line does not have the header that was named for `{role}`.")
+    names = unique(headers)
+    return names.index(header) if header in names else None
 
 
 def name_columns(assignment: Assignment, headers: Sequence[str]) -> dict[str, str]:

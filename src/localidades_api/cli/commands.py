@@ -264,8 +264,9 @@ def verify(
     raise typer.Exit(0 if verification.agrees else 1)
 
 
-def _column(content: str) -> object:
-    return typer.Option(metavar="COLUMN", help=f"Header of the column with {content}, if it isn't recognized.")
+def _column(content: str, area: str = "") -> object:
+    other = f" Or {area} that give none." if area else ""
+    return typer.Option(metavar="COLUMN", help=f"Header of the column with {content}, if it isn't recognized.{other}")
 
 
 @app.command(
@@ -339,9 +340,9 @@ def match(  # noqa: PLR0913  # an option per column
         ),
     ] = None,
     nombre: Annotated[str | None, _column("the name of the place")] = None,
-    municipio: Annotated[str | None, _column("the name or key of its municipio")] = None,
+    municipio: Annotated[str | None, _column("the name or key of its municipio", "the municipio of all rows")] = None,
     cve_mun: Annotated[str | None, _column("the key of its municipio, beside the name")] = None,
-    estado: Annotated[str | None, _column("the name or key of its estado")] = None,
+    estado: Annotated[str | None, _column("the name or key of its estado", "the estado of all rows")] = None,
     latitud: Annotated[str | None, _column("degrees north")] = None,
     longitud: Annotated[str | None, _column("degrees east")] = None,
     cvegeo: Annotated[str | None, _column("the key of nine digits")] = None,

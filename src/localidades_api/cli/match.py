@@ -226,7 +226,8 @@ def match_file(job: MatchJob, answer: AnswerRows, batch_size: int, counting: Cou
     """
     outcomes: Counter[str] = Counter()
     with interruptible() as raise_if_interrupted, _open_source(job.source) as file:
-        rows = reader(job.media_type, file, ROLES.of_kind(job.kind), job.columns, job.sheet, job.header_row)
+        roles, named = ROLES.of_kind(job.kind).with_areas(job.columns, job.header_row)
+        rows = reader(job.media_type, file, roles, named, job.sheet, job.header_row)
         for _ in rows.check():
             raise_if_interrupted()
         counting.expect(rows.count)

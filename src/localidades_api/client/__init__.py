@@ -17,7 +17,7 @@ from typing import Any, Literal, Self, TypeVar, overload
 
 import httpx
 
-from .frames import Answered, Frame, read_table
+from .frames import Answered, Frame, read_table, split_rows
 from .network import NetworkSettingsError, open_async_client, open_client
 
 _log = logging.getLogger(__name__)
@@ -135,15 +135,18 @@ class _Calls:
         answer = yield self.request(f"{_PLACES}download/", {"format": format_, **filters})
         return library.read_parquet(io.BytesIO(answer.content)) if library else answer.content
 
-    def add_answers(self, resource: str, rows: object, parameters: Mapping[str, object]) -> _Steps[Any]:
-        """Return rows with the answers of a resource, `match` or `nearest`, beside each."""
-        parameters = {"header_row": 1, **parameters}
+    def add_answers(self, resource: str, rows: object, parameters: dict[str, object]) -> _Steps[Any]:
+        """Return rows with the answers of a resource, `match` or `nearest`, beside each.
+
+        The first answer sets the release among the parameters.
+        """
+        parameters.setdefault("header_row", 1)
         table = read_table(rows)
         header = table.header
         added: dict[str, list[str]] = {}
         while (batch := list(islice(table.lines, _BATCH))) or (header and not added):
             answer = yield self.request(f"{_PLACES}{resource}/", parameters, _csv([header, *batch]))
-            parameters = {**parameters, "release": answer.headers.get("catalogue-release")}  # for all batches
+            parameters["release"] = answer.headers.get("catalogue-release")  # for all batches
             names, *answers = list(csv.reader(io.StringIO(answer.text, newline=""))) or [[]]
             if len(answers) != len(batch) or len(names) <= len(header):
                 raise _not_this_service(answer, "it does not answer each row")
@@ -196,9 +199,15 @@ class Client:
     def match(self, rows: object, **parameters: object) -> Answered:
         """Return rows with the columns `match_…` beside: texts and dicts as a list of dicts, a table as a DataFrame.
 
-        `nombre="sitio"` names a column that is not recognized, and `sure` is the probability that certain keys have.
+        `nombre="sitio"` names a column that is not recognized, `estado="Guerrero"` the estado of rows that give none,
+        and `sure` is the probability that certain keys have.
         """
         return self._run(self._calls.add_answers("match", rows, parameters))
+
+    def iter_match(self, rows: Iterable[Any], **parameters: object) -> Iterator[dict[str, Any]]:
+        """Yield texts or dicts as `match` returns them, a thousand at a time, without holding them all."""
+        for batch in split_rows(rows, _BATCH):
+            yield from self._run(self._calls.add_answers("match", batch, parameters))
 
     @overload
     def nearest(self, rows: Frame, **parameters: object) -> Frame: ...
@@ -283,6 +292,12 @@ class AsyncClient:
     async def match(self, rows: object, **parameters: object) -> Answered:
         """See `Client.match`."""
         return await self._run(self._calls.add_answers("match", rows, parameters))
+
+    async def iter_match(self, rows: Iterable[Any], **parameters: object) -> AsyncIterator[dict[str, Any]]:
+        """See `Client.iter_match`."""
+        for batch in split_rows(rows, _BATCH):
+            for row in await self._run(self._calls.add_answers("match", batch, parameters)):
+                yield row
 
     @overload
     async def nearest(self, rows: Frame, **parameters: object) -> Frame: ...

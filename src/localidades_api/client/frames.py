@@ -5,6 +5,7 @@ It imports pandas or polars only when it is given one of their tables.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
+from itertools import islice
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 TEXT_COLUMN = "nombre"  # of texts, of a Series without a name, and of tables without columns
@@ -73,6 +74,13 @@ def read_table(rows: object) -> Table:
     return _read_list(rows)
 
 
+def split_rows(rows: object, size: int) -> Iterator[list[Any]]:
+    """Yield texts or dicts in lists of this size as they come; raise TypeError for anything else, tables included."""
+    coming = iter(_check_list(rows))
+    while batch := list(islice(coming, size)):
+        yield batch
+
+
 def _library(rows: object) -> str | None:
     """Return the library that the class of rows, or one that it extends, is from: pandas or polars."""
     homes = (one.__module__.partition(".")[0] for one in type(rows).__mro__)  # a GeoDataFrame is one of pandas, too
@@ -100,10 +108,7 @@ def _read_polars(rows: Any, polars: Any) -> Table:  # noqa: ANN401  # as above
 
 
 def _read_list(rows: object) -> Table:
-    # A DataFrame of yet another library would yield the names of its columns.
-    if isinstance(rows, str | bytes | Mapping) or hasattr(rows, "columns") or not isinstance(rows, Iterable):
-        raise TypeError(f"Rows are {_EXPECTED}, not {_describe(rows)}.{_hint(rows)}")
-    dicts = _as_dicts(list(rows))
+    dicts = _as_dicts(list(_check_list(rows)))
     names = list(dict.fromkeys(name for row in dicts for name in row))
 
     def with_columns(added: Columns) -> list[dict[str, Any]]:
@@ -111,6 +116,13 @@ def _read_list(rows: object) -> Table:
         return [{**row, **{name: column[at] for name, column in values.items()}} for at, row in enumerate(dicts)]
 
     return Table(list(map(str, names)), _as_text([row.get(name) for name in names] for row in dicts), with_columns)
+
+
+def _check_list(rows: object) -> Iterable[Any]:
+    # A DataFrame of yet another library would yield the names of its columns.
+    if isinstance(rows, str | bytes | Mapping) or hasattr(rows, "columns") or not isinstance(rows, Iterable):
+        raise TypeError(f"Rows are {_EXPECTED}, not {_describe(rows)}.{_hint(rows)}")
+    return rows
 
 
 def _as_dicts(rows: list[Any]) -> Sequence[Mapping[Any, object]]:

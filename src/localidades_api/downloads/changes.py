@@ -25,11 +25,11 @@ ChangesFormat = Literal["ndjson", "csv", "xlsx"]
 _CHUNK = 2000  # changes read per statement
 _BLOCK = 65536  # bytes of a workbook read at once
 _WIDTH = 18  # letters of a column
-_KEYS = "B1:B1048576"  # the cells of keys, which Excel would mark as numbers
+_KEYS = "D1:E1048576"  # the cells of keys, which Excel would mark as numbers
 _OPTIONS = {"constant_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
 _COMPARED = ("nombre", *ATTRIBUTES)
 _HEADER = (
-    *("change", "cvegeo", "nombre", "municipio", "estado"),
+    *("change", "id", "municipio_id", "cvegeo", "clave", "nombre", "municipio", "estado", "differs"),
     *(f"{when}_{name}" for name in _COMPARED for when in ("before", "after")),
 )
 _NOT_RECORD = {"release_id", "municipio", "estado"}  # columns of a row that are not of the locality
@@ -72,8 +72,8 @@ def write_changes(
 ) -> AsyncGenerator[bytes, None]:
     """Write a file of changes; NDJSON and CSV can begin at chunk `first`.
 
-    A table has a row for each change, and values before and after in the columns that differ. Raises
-    NotAcceptableError if a sheet has no room for so many, and DatabaseUnavailableError if records are missing.
+    A table has a row for each change, with the whole record before and after, and the names of the columns that differ.
+    Raises NotAcceptableError if a sheet has no room for so many, and DatabaseUnavailableError if records are missing.
     """
     if len(changes) // 2 > FILE_TYPES[format_].max_records:
         raise NotAcceptableError(
@@ -115,16 +115,14 @@ def _lines(rows: Iterable[Sequence[object]]) -> bytes:
 
 
 def _cells(change: ChangedPlace) -> list[object]:
-    """Return the cells of a row; those of columns that do not differ are None."""
     before, after = change.content["before"], change.content["after"]
     present = after or before
-    cells: list[object] = [
-        *(change.content["change"], present["cvegeo"], present["nombre"], change.municipio, change.estado)
+    keys = [present[name] for name in ("id", "municipio_id", "cvegeo", "clave", "nombre")]
+    differs = [name for name in _COMPARED if before and after and before[name] != after[name]]
+    return [
+        *(change.content["change"], *keys, change.municipio, change.estado, ",".join(differs)),
+        *(record and record[name] for name in _COMPARED for record in (before, after)),
     ]
-    for name in _COMPARED:
-        pair = [record and record[name] for record in (before, after)]
-        cells += pair if pair[0] != pair[1] else [None, None]
-    return cells
 
 
 async def _write_xlsx(chunks: AsyncIterator[list[ChangedPlace]], title: str) -> AsyncGenerator[bytes, None]:

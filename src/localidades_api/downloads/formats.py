@@ -12,13 +12,15 @@ _CSV = "text/csv; charset=utf-8; header=present"
 class FileType(NamedTuple):
     """The media type of a format, and the ending of its file names.
 
-    A format is reproducible if the same records give the same bytes on any machine.
+    A format is reproducible if the same records give the same bytes on any machine. A kept file is written to the disk
+    once, because its readers ask for many ranges of it.
     """
 
     media_type: str
     ending: str
     is_compressed: bool = False
     is_reproducible: bool = False
+    is_kept: bool = False
     max_records: float = math.inf
 
 

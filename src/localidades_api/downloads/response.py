@@ -6,12 +6,15 @@ of other files depends on the library that wrote them.
 
 import asyncio
 import logging
+import os
 import re
+import weakref
 from bisect import bisect_right
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from http import HTTPStatus
 from itertools import accumulate
+from tempfile import TemporaryFile
 from typing import NamedTuple, Self
 
 from cachetools import LRUCache
@@ -36,7 +39,8 @@ _RANGE = re.compile(r"(?i:bytes)[ \t]*=[ \t]*([0-9]{0,18})-([0-9]{0,18})[ \t]*")
 
 def range_headers(headers: Headers, etag: str, file_type: FileType) -> Mapping[str, str]:
     """Return ETag and Accept-Ranges; the ETag is weak if ranges are not possible."""
-    if file_type.is_reproducible and choose_coding(headers.getlist("accept-encoding"), CODINGS) is None:
+    is_plain = file_type.is_compressed or choose_coding(headers.getlist("accept-encoding"), CODINGS) is None
+    if (file_type.is_reproducible or file_type.is_kept) and is_plain:
         return {"ETag": etag, "Accept-Ranges": "bytes"}
     return {"ETag": f"W/{etag}"}
 
@@ -98,9 +102,40 @@ class ChunkLayout:
                     return
 
 
+class KeptFile:
+    """A whole file on the disk, without a name: its space is free again when nothing reads it, or the process ends."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._file = TemporaryFile()  # noqa: SIM115  # closed with the object
+        weakref.finalize(self, self._file.close)
+
+    @classmethod
+    async def of(cls, chunks: Chunks) -> Self:
+        """Write the chunks of a file; raise UnavailableError if the disk is full."""
+        try:
+            kept = cls()
+            async with aclosing(chunks):
+                async for chunk in chunks:
+                    kept.size += await asyncio.to_thread(kept._file.write, chunk)
+            await asyncio.to_thread(kept._file.flush)
+        except OSError as error:
+            raise UnavailableError("The service can't write the file: its disk is full, or fails.") from error
+        return kept
+
+    async def write(self, _write: Write, start: int, stop: int) -> Chunks:
+        """Read the bytes of the file from `start` to `stop`."""
+        while start < stop:
+            block = await asyncio.to_thread(os.pread, self._file.fileno(), min(_BLOCK, stop - start), start)
+            yield block
+            start += len(block)
+
+
 _log = logging.getLogger(__name__)
 
 _MAX_LAYOUTS = 64  # of a few kilobytes at most
+_MAX_KEPT = 2  # files: of the current release, and of the one before it or another that is read
+_BLOCK = 256 * 1024  # bytes that are read at once
 
 for _type in FILE_TYPES.values():
     if not _type.is_compressed:
@@ -114,6 +149,8 @@ class Downloads:
     def __init__(self, transfers: Transfers) -> None:
         self._transfers = transfers
         self._layouts: LRUCache[str, ChunkLayout] = LRUCache(_MAX_LAYOUTS)
+        self._kept: LRUCache[str, KeptFile] = LRUCache(_MAX_KEPT)
+        self._keeping = asyncio.Lock()
 
     async def start(self, scope: Scope, write: Write, headers: Mapping[str, str], file_type: FileType) -> "Download":
         """Fetch the first chunk and return the response, so that an error until then can still be answered.
@@ -123,12 +160,19 @@ class Downloads:
         """
         transfer = self._transfers.begin()
         try:
-            accepts_ranges = "Accept-Ranges" in headers and scope.get(WITH_BODY, True)
+            with_body = scope.get(WITH_BODY, True)
+            accepts_ranges = "Accept-Ranges" in headers and with_body
             requested = ByteRange.of(Headers(scope=scope), headers["ETag"]) if accepts_ranges else None
             if requested is None:
+                if file_type.is_kept and not with_body:  # readers ask for the size, then for ranges
+                    headers = {**headers, "Content-Length": str((await self._keep(write, headers["ETag"])).size)}
                 status, chunks = HTTPStatus.OK, write(0)
             else:
-                layout = await self._lay_out(scope, write, headers["ETag"])
+                layout: ChunkLayout | KeptFile
+                if file_type.is_kept:
+                    layout = await self._keep(write, headers["ETag"])
+                else:
+                    layout = await self._lay_out(scope, write, headers["ETag"])
                 start, stop = requested.within(layout.size)
                 part = {
                     "Content-Range": f"bytes {start}-{stop - 1}/{layout.size}",
@@ -140,6 +184,13 @@ class Downloads:
         except BaseException:
             transfer.end()
             raise
+
+    async def _keep(self, write: Write, etag: str) -> KeptFile:
+        """Return a kept file, which the first request writes."""
+        async with self._keeping:
+            if (kept := self._kept.get(etag)) is None:
+                kept = self._kept[etag] = await KeptFile.of(write(0))
+        return kept
 
     async def _lay_out(self, scope: Scope, write: Write, etag: str) -> ChunkLayout:
         """Return the layout of a file; the first time, the whole file is written to measure it."""

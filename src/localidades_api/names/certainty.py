@@ -13,7 +13,15 @@ from functools import cache
 from pathlib import Path
 
 from localidades_api.names.rows import Outcome
-from localidades_api.names.weights import AMBITO_COEFFICIENT, BY_KEY, BY_WORSE_KEY, SURE, UNLIKE_KEY, UNLIKELY
+from localidades_api.names.weights import (
+    AMBITO_COEFFICIENT,
+    BY_KEY,
+    BY_WORSE_KEY,
+    RIGHT_NAME,
+    SURE,
+    UNLIKE_KEY,
+    UNLIKELY,
+)
 
 _UNFITTED = {"ambito_other": AMBITO_COEFFICIENT}
 _MAX_LOG_ODDS = 50.0
@@ -58,13 +66,18 @@ def probabilities_by_key(penalties: Sequence[float]) -> list[float]:
     return [BY_KEY / level] * level + [rest] * (len(penalties) - level)
 
 
-def share_with_key(named: Sequence[float], lead: float, *, is_another: bool) -> tuple[float, list[float]]:
+def share_with_key(
+    named: Sequence[float], lead: float, *, is_another: bool, is_contradicted: bool = False
+) -> tuple[float, list[float]]:
     """Return the probability of the place with the key of a row, and those of the places with its name.
 
     `named` are the probabilities by name alone, and `lead` is below 0 if another place differs less. If the key belongs
-    to another name, one of the two is wrong, and either may be.
+    to another name, one of the two is wrong, and either may be. If the areas of the row contradict the key as well, it
+    is more likely wrong.
     """
     by_name = sum(named)
+    if is_another and is_contradicted:
+        return min(0.5, 1 - RIGHT_NAME * by_name), [one * RIGHT_NAME for one in named]
     if is_another:
         share = min(UNLIKE_KEY, 1 - by_name / 2)
         return share, [one / 2 for one in named]
@@ -83,6 +96,6 @@ def outcome(probability: float, *, is_doubtful: bool, is_literal: bool, sure: fl
     """Return the outcome of a row by the probability of its first candidate."""
     if probability < UNLIKELY:
         return "none"
-    if is_doubtful or probability < sure:
+    if is_doubtful or round(probability, 4) < sure:  # as a score shows it
         return "ambiguous"
     return "exact" if is_literal else "sure"

@@ -25,11 +25,18 @@ _CONTRADICTIONS = frozenset(
         Difference.BRACKET_ADDED_ALONE,
     }
 )  # fmt: skip
+# Differences that are none once abbreviations and numbers are read.
+_READ = frozenset({Difference.WORDING, Difference.SECTION})
+_BARE_KINDS = frozenset({"localidad", "comunidad", "poblado", "pueblo"})  # that say nothing about a place
+_SAME_MUNICIPIO = frozenset({Difference.MUNICIPIO_UNLIKE, Difference.ESTADO_UNLIKE, Difference.AMBITO})
 
 
 def has_homonym(place: IndexedLocality, faults: Sequence[NameFault]) -> bool:
-    """Return whether another place of the municipio has the same name, even if it was not compared."""
-    return bool(place.flags & HOMONYM) and _OTHER_NAMES.isdisjoint(fault.code for fault in faults)
+    """Return whether another place of the municipio has the same name, even if it was not compared.
+
+    A seat comes before its namesakes: how likely it is decides.
+    """
+    return place.flags & (HOMONYM | SEAT) == HOMONYM and _OTHER_NAMES.isdisjoint(fault.code for fault in faults)
 
 
 def is_seat_named(words: Sequence[str], place: IndexedLocality) -> bool:
@@ -58,6 +65,33 @@ def contradicts(fault: NameFault) -> bool:
 def is_of_area(fault: NameFault) -> bool:
     """Return whether a fault is about the area, the key or the point of a row, and not about its name."""
     return fault.difference in _NOT_OF_NAME
+
+
+def is_same_once_read(question: "Question", place: IndexedLocality, faults: Sequence[NameFault], lead: float) -> bool:
+    """Return whether a place alone in its municipio has the name once abbreviations and numbers are read.
+
+    If no other name is near, an article may be left out, and the name of a seat may have a letter wrong.
+    """
+    ours = [fault for fault in faults if fault.difference not in _SAME_MUNICIPIO]
+    if not question.row.municipio or not ours or GENERICS.issuperset(question.words):
+        return False
+    if all(fault.difference in _READ for fault in ours):
+        return lead >= weights.LEAD_ONCE_READ
+    return lead > weights.LEAD and all(_is_reading(place, fault) for fault in ours)
+
+
+def _is_reading(place: IndexedLocality, fault: NameFault) -> bool:
+    """Return whether a fault is none once a name is read; a kind before the name of a town may be another place's."""
+    match fault.difference:
+        case Difference.ARTICLE:
+            return not fault.given
+        case Difference.ABBREVIATION:
+            return fault.penalty <= weights.ABBREVIATION_PENALTY
+        case Difference.KIND_ADDED:
+            return fault.given in _BARE_KINDS and not place.flags & (SEAT | URBAN)
+        case Difference.SPELLING:
+            return bool(place.flags & SEAT) and fault.penalty <= weights.ONE_LETTER
+    return fault.difference in _READ
 
 
 def may_be_short(question: "Question", place: IndexedLocality) -> bool:

@@ -47,6 +47,8 @@ class Difference(StrEnum):
     INITIAL_MISSING = "initial_missing", "missing"
     NAME = "name"  # an entirely different name
 
+    ADDRESS = "address"  # a street, a number or a colonia, which were not used
+
     # Parts in brackets
     BRACKET_LEFT_OUT = "bracket_left_out", "bracket"
     BRACKET_ESTABLISHMENT_LEFT_OUT = "bracket_establishment_left_out", "bracket"  # a bracket such as [Rancho]

@@ -18,6 +18,7 @@ from localidades_api.catalogue.keys import (
     state_of,
 )
 from localidades_api.names import certainty, weights
+from localidades_api.names.addresses import COLONIAS, is_colonia, read_address
 from localidades_api.names.areas import Area, AreaBook
 from localidades_api.names.differences import (
     GivenName,
@@ -38,11 +39,21 @@ from localidades_api.names.evidence import (
     has_homonym,
     is_called,
     is_of_area,
+    is_same_once_read,
     is_seat_named,
     may_be_short,
 )
 from localidades_api.names.faults import Difference, NameFault
-from localidades_api.names.layout import EVERYWHERE, JOINED, KEY, PART_OF_MUNICIPIO, SEAT, SHORT_OF_TOWN, WITHDRAWN
+from localidades_api.names.layout import (
+    EVERYWHERE,
+    JOINED,
+    KEY,
+    PART_OF_MUNICIPIO,
+    SEAT,
+    SHORT_OF_TOWN,
+    URBAN,
+    WITHDRAWN,
+)
 from localidades_api.names.places import IndexedLocality
 from localidades_api.names.query import read
 from localidades_api.names.reader import IndexReader
@@ -81,8 +92,29 @@ class Matcher:
         self._rarity = lru_cache(_CACHED_RARITIES)(self._measure_rarity)
 
     def match(self, row: MatchRow, sure: float = weights.SURE) -> MatchResult:
-        """Return the place of a row, certain from a probability of `sure`; a name alone may be a whole line."""
+        """Return the place of a row, certain from a probability of `sure`.
+
+        A name alone may be a whole line. A street and the like before a place are set aside, and leave it in doubt.
+        """
         row = _without_fillers(row)
+        result = self._match_line(row, sure)
+        if result.id is not None or not row.nombre or row.cvegeo or row.clave or is_filler(row.nombre):
+            return result
+        name, street = read_address(row.nombre)
+        if name == row.nombre or not (name or row.municipio):
+            return result
+        found = self._match_line(row._replace(nombre=name or row.municipio), sure)
+        share = weights.IN_TOWN if street else 1.0
+        if found.best is None or (result.best is not None and result.best.score > found.best.score):
+            return result
+        fault = fault_of(Difference.ADDRESS, street or row.nombre)
+        candidates = tuple(
+            one._replace(score=_score(share * one.score / 100), faults=(fault, *one.faults)) for one in found.candidates
+        )
+        outcome: Outcome = "ambiguous" if street or found.id is None else "sure"
+        return MatchResult(outcome, candidates, found.withdrawn)
+
+    def _match_line(self, row: MatchRow, sure: float) -> MatchResult:
         if _is_written_in_digits(row):
             row = row._replace(nombre=None, clave=row.nombre)
         if row.municipio and not row.estado and self._is_estado(row.municipio):
@@ -108,7 +140,32 @@ class Matcher:
     def _match(self, row: MatchRow, sure: float) -> MatchResult:
         """Match one reading of a row; a name that only says that no place is given needs a place that is called so."""
         result = self._match_reading(row, sure)
-        return _only_literal(result, has_point=row.latitud is not None) if is_filler(row.nombre) else result
+        if is_filler(row.nombre):
+            return _only_literal(result, has_point=row.latitud is not None)
+        return self._with_town(row, result) if row.municipio and is_colonia(row.nombre) else result
+
+    def _with_town(self, row: MatchRow, result: MatchResult) -> MatchResult:
+        """Return the result for a colonia with the largest town of the municipio, unless a place is called so.
+
+        In a city, a village with the name of a colonia is hardly more likely.
+        """
+        faults = result.best.faults if result.best else ()
+        is_village = any(one.difference is Difference.KIND_ADDED and one.given in COLONIAS for one in faults)
+        areas = self._areas(row, self._index.areas.find_state(row.estado) if row.estado else None)
+        rows = self._index.layout.block(areas[0].id)[1] if len(areas) == 1 else ()
+        town = self._index.place(min(rows)) if rows else None
+        if town is None or not town.flags & URBAN or town.id in {one.id for one in result.candidates}:
+            return result
+        is_village = is_village and (town.poblacion or 0) >= weights.CITY
+        if result.id is not None and not is_village:
+            return result
+        kept = 1 - weights.BESIDE_VILLAGE if is_village else 1.0
+        others = [one._replace(score=_score(one.score / 100 * kept)) for one in result.candidates]
+        left = 1 - sum(one.score for one in others) / 100
+        fault = fault_of(Difference.ADDRESS, row.nombre or "")
+        candidate = self._candidate(town, (fault,), left * weights.IN_TOWN)
+        ranked = sorted([candidate, *others], key=lambda one: -one.score)
+        return result._replace(outcome="ambiguous", candidates=tuple(ranked[:MAX_CANDIDATES]))
 
     def _match_reading(self, row: MatchRow, sure: float) -> MatchResult:
         """Match one reading of a row."""
@@ -233,8 +290,8 @@ class Matcher:
             id_, nombre, flags = layout.name(row)
             if fold(nombre) != folded or id_ // KEYS_OF_A_MUNICIPIO != municipio_id:
                 return None
-            if flags & (SHORT_OF_TOWN | PART_OF_MUNICIPIO):
-                return None  # people may mean a town, or the seat, by a part of its name
+            if flags & (SHORT_OF_TOWN | PART_OF_MUNICIPIO) or (flags & SEAT and len(rows) > 1):
+                return None  # people may mean a town, or the seat, by a part of its name, and the seat by its name
             found.append((id_, self._index.label_of(id_, nombre, flags), row))
         if not found:
             return None
@@ -451,10 +508,14 @@ class Matcher:
         is_another = cost > weights.MAX_COST_OF_KEY or lead < -weights.MAX_COST_OF_WORSE_KEY
         if lead >= 0 and not is_another:
             return self._decide_by_key(found, sure)
-        best, rest = certainty.share_with_key(likely, lead, is_another=is_another)
+        best, rest = certainty.share_with_key(likely, lead, is_another=is_another, is_contradicted=is_contradicted)
         others = [ComparedPlace(place, _with_key(of_name, Difference.KEY, key)) for place, of_name in named]
         ranked = [(best, found[0]), *sorted(zip(rest, others, strict=True), key=lambda item: -item[0])]
-        outcome = certainty.outcome(best, is_doubtful=is_another or is_contradicted, is_literal=False, sure=sure)
+        if is_another and is_contradicted:  # neither its name nor its areas are those of the row
+            ranked.sort(key=lambda item: -item[0])
+        outcome = certainty.outcome(
+            ranked[0][0], is_doubtful=is_another or is_contradicted, is_literal=False, sure=sure
+        )
         return MatchResult(outcome, self._candidates(ranked))
 
     @staticmethod
@@ -491,7 +552,9 @@ class Matcher:
     ) -> MatchResult:
         """Return the result for candidates by name."""
         likely = certainty.probabilities(self._evidence(question, found))
+        _raise_same_once_read(question, found, likely)
         row = question.row
+        _swap_seat_with_namesake(found, likely)
         has_moved = False
         if found and not (row.municipio or row.ambito or row.latitud is not None):  # only a name, and perhaps an estado
             has_moved = _swap_seat_to_front(question, found, likely) or _swap_town_to_front(question, found, likely)
@@ -550,6 +613,28 @@ def _choose_judged(ranked: Sequence[ComparedPlace], municipio: Sequence[str] | N
         seat = next((later for later in ranked[at:] if is_seat_named(municipio, later.place)), None)
         judged[-1:] = [seat] if seat else judged[-1:]
     return judged
+
+
+def _raise_same_once_read(question: Question, found: Sequence[ComparedPlace], likely: MutableSequence[float]) -> None:
+    """Raise the probability of the likeliest place to what it is at least if its name is the same once read."""
+    best = max(range(len(likely)), key=likely.__getitem__, default=0)
+    if not likely or likely[best] >= weights.ONCE_READ:
+        return
+    place, difference = found[best]
+    rivals = [other.difference.cost for at, other in enumerate(found) if at != best]
+    lead = min(rivals, default=weights.LEAD_WITHOUT_RIVAL) - difference.cost
+    if is_same_once_read(question, place, difference.faults, lead):
+        rest = (1 - weights.ONCE_READ) / (1 - likely[best])
+        likely[:] = [weights.ONCE_READ if at == best else one * rest for at, one in enumerate(likely)]
+
+
+def _swap_seat_with_namesake(found: Sequence[ComparedPlace], likely: MutableSequence[float]) -> None:
+    """Swap a seat with a place of its name that seems likelier."""
+    best = max(range(len(likely)), key=likely.__getitem__, default=0)
+    for at, (place, difference) in enumerate(found):
+        of_one_municipio = place.id // KEYS_OF_A_MUNICIPIO == found[best].place.id // KEYS_OF_A_MUNICIPIO
+        if place.flags & SEAT and of_one_municipio and found[best].difference == difference:
+            _swap_to_front(likely, at)
 
 
 def _swap_seat_to_front(question: Question, found: Sequence[ComparedPlace], likely: MutableSequence[float]) -> bool:

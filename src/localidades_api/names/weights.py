@@ -51,6 +51,7 @@ PENALTIES: Mapping[Difference, float] = {
     Difference.MUNICIPIO_OTHER: 22.0,
     Difference.ESTADO: 18.0,
     Difference.ESTADO_UNLIKE: 2.0,
+    Difference.ADDRESS: 10.0,
     Difference.AMBITO: 0.9,  # less than any other: registers often differ, so it only orders homonyms
 }
 # Words for the kind of a place, by what the word says.
@@ -112,11 +113,18 @@ SURE = 0.97  # from which a row is certain, unless the caller sets another bound
 MIN_SURE, MAX_SURE = 0.8, 0.999  # the bounds that a caller may set
 UNLIKELY = 0.1  # of the first candidate: below it, no place is like the row
 LITERAL = 0.998  # of the only place of a municipio with the name as the catalogue writes it; measured
+ONCE_READ = 0.985  # at least, of the only place of a municipio with the name once abbreviations are read; measured
+LEAD_ONCE_READ = 2.0  # penalties of the next place, at least
+ONE_LETTER = 10.0  # penalties of a name with a letter wrong, at most
 BY_KEY = 0.999  # of the place with the key of the row
 # Of the place with the key, by how many penalties at most another place has less: measured on right keys, and on wrong
 # ones (a digit wrong, two swapped, that of the next row), of which there is one in fifty.
 BY_WORSE_KEY = ((4.0, 0.99), (15.0, 0.96), (math.inf, 0.8))
 UNLIKE_KEY = 0.95  # of the place with the key if neither its name nor another place's is like that of the row
+RIGHT_NAME = 0.95  # that the key is wrong, if another place has the name and the areas of the row
+IN_TOWN = 0.8  # that a street, or a colonia that is no place, is in the largest town of its municipio
+BESIDE_VILLAGE = 0.4  # that a colonia is in a city, if a village of the municipio has its name
+CITY = 50_000  # people
 MAX_KILOMETRES = 5.0  # from the point of the row, above which nothing is certain
 AMBITO_COEFFICIENT = -4.0  # of evidence that the fit lacks: its rows don't say whether they are urban
 SUGGESTED = (0.5, 0.09, 0.07, 0.04, 0.03)  # of the suggestions for a text that nothing matches, by their order

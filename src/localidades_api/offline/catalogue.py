@@ -95,14 +95,15 @@ class Catalogue:
     ) -> Answered:
         """Return rows with the columns `match_…` beside: texts and dicts as a list of dicts, a table as a DataFrame.
 
-        `nombre="sitio"` names a column that is not recognized, `kind` says what each row is about, `fields`
-        names the columns of the place to return, and `sure` is the probability that certain keys have. Raises
-        UnreadableBodyError if no column is recognized.
+        `nombre="sitio"` names a column that is not recognized, `estado="Guerrero"` the estado of the rows that give
+        none, `kind` says what each row is about, `fields` names the columns of the place to return, and `sure` is the
+        probability that certain keys have. Raises UnreadableBodyError if no column is recognized.
         """
         table = read_table(rows)
         if not table.header:  # no rows
             return table.with_columns({})
-        sent = CsvReader(_csv([table.header, *table.lines]), ROLES.of_kind(kind), columns, header_row=1)
+        roles, named = ROLES.of_kind(kind).with_areas(columns, header_row=1, areas=self.names.areas)
+        sent = CsvReader(_csv([table.header, *table.lines]), roles, named, header_row=1)
         for _ in sent.check():
             pass
         chosen = _read_fields(fields)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from sqlalchemy import Row, text
 
-from localidades_api.catalogue.columns import COLUMNS, POINT, Kind, LocalityColumn
+from localidades_api.catalogue.columns import COLUMNS, Kind, LocalityColumn
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.conditions import at_positions
@@ -77,11 +77,10 @@ def _json(column: LocalityColumn) -> str:
 
 def _feature() -> str:
     """Write a feature (RFC 7946); its geometry is null where the coordinates are unknown."""
-    properties = json_object(name for name in COLUMNS if name not in {"id", *POINT})
     point = """'{"type":"Point","coordinates":[' || l.longitud || ',' || l.latitud || ']}'"""
     return (
         f"""'{{"type":"Feature","id":' || l.id || ',"geometry":' || coalesce({point}, 'null')"""
-        f""" || ',"properties":' || {properties} || '}}'"""
+        f""" || ',"properties":' || {json_object(COLUMNS)} || '}}'"""
     )
 
 

@@ -348,24 +348,24 @@ def _document() -> dict[str, Any]:
         "featureId": {"type": "string", "pattern": "^[0-9]{1,9}$"},
     }
     in_path = [{"name": name, "in": "path", "required": True, "schema": one} for name, one in schemas.items()]
-    operations: dict[str, tuple[str, type[CollectionQuery | ReleaseQuery], str]] = {
-        "/": ("getLandingPage", ReleaseQuery, "application/json"),
-        "/conformance": ("getConformanceDeclaration", CollectionQuery, "application/json"),
-        "/collections": ("getCollections", CollectionQuery, "application/json"),
-        "/collections/{collectionId}": ("describeCollection", CollectionQuery, "application/json"),
-        "/collections/estados/items": ("getEstados", AreaFeaturesQuery, _GEOJSON),
-        "/collections/municipios/items": ("getMunicipios", AreaFeaturesQuery, _GEOJSON),
-        "/collections/localidades/items": ("getLocalidades", LocalityFeaturesQuery, _GEOJSON),
-        "/collections/{collectionId}/items/{featureId}": ("getFeature", CollectionQuery, _GEOJSON),
+    operations: dict[str, tuple[str, str, type[CollectionQuery | ReleaseQuery]]] = {
+        "/": ("getLandingPage", "Show the landing page", ReleaseQuery),
+        "/conformance": ("getConformanceDeclaration", "List conformance classes", CollectionQuery),
+        "/collections": ("getCollections", "List collections", CollectionQuery),
+        "/collections/{collectionId}": ("describeCollection", "Show a collection", CollectionQuery),
+        "/collections/estados/items": ("getEstados", "List estados", AreaFeaturesQuery),
+        "/collections/municipios/items": ("getMunicipios", "List municipios", AreaFeaturesQuery),
+        "/collections/localidades/items": ("getLocalidades", "List localities", LocalityFeaturesQuery),
+        "/collections/{collectionId}/items/{featureId}": ("getFeature", "Show a feature", CollectionQuery),
     }
     paths = {}
-    for path, (name, query, media_type) in operations.items():
+    for path, (name, summary, query) in operations.items():
         named = [one for one in in_path if f"{{{one['name']}}}" in path]
-        content = {media_type: {"schema": {"type": "object"}}}
+        content = {_GEOJSON if "/items" in path else "application/json": {"schema": {"type": "object"}}}
         responses = {"200": {"description": "As the standard has it.", "content": content}, **_FAILURES}
-        paths[path] = {
-            "get": {"operationId": name, "parameters": [*named, *_parameters(query)], "responses": responses}
-        }
+        parameters = [*named, *_parameters(query)]
+        operation = {"operationId": name, "summary": summary, "parameters": parameters, "responses": responses}
+        paths[path] = {"get": operation}
     return {
         "openapi": "3.0.3",
         "info": {"title": "Localidades de México", "version": __version__},

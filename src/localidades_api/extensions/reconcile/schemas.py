@@ -184,8 +184,12 @@ class ReconciliationResult(BaseModel):
 
 
 def _set_named_apart(schema: dict[str, Any]) -> None:
-    """Describe the named property in another part: in TypeScript it may be missing, and no value of the map may."""
-    schema["allOf"] = [{"type": "object", "properties": schema.pop("properties")}]
+    """Describe the named property and the map in two parts: in TypeScript the former may be missing, the latter not.
+
+    orval sees the map only in a part, and OpenAPI Generator only in the whole.
+    """
+    parts = {"properties": schema.pop("properties"), "additionalProperties": schema["additionalProperties"]}
+    schema["allOf"] = [{"type": "object", name: part} for name, part in parts.items()]
 
 
 class ReconciliationBatch(BaseModel):

@@ -30,6 +30,7 @@ FAULTS: Mapping[str, str] = {
     "added": "extra word",
     "missing": "missing word",
     "name": "another name",
+    "address": "street or colonia, not used",
     "bracket": "part in brackets",
     "seat": "seat of the municipio",
     "everyday": "everyday name",

@@ -1,6 +1,8 @@
 // <localidad-cascada>: estado, municipio and localidad, each chosen within the one before. A form gets a key for each of
 // them. docs/guides/field.md describes it.
-import { addressOf, adopt, create, explain, keyOf, languageOf, read, reflect, setValidity } from "./localidad-field.js";
+import {
+  Base, addressOf, adopt, create, explain, keyOf, languageOf, read, reflect, setValidity, styleSheet,
+} from "./localidad-field.js";
 
 const LEVELS = ["estado", "municipio", "localidad"];
 const DIGITS = { estado: 2, municipio: 5, localidad: 9 };
@@ -17,8 +19,7 @@ const WORDS = {
   },
 };
 
-const STYLES = new CSSStyleSheet();
-STYLES.replaceSync(`
+const STYLES = styleSheet(`
 :host { display: flex; flex-wrap: wrap; gap: .75em 1em; align-items: end; }
 :host([hidden]) { display: none; }
 div { flex: 1 1 14rem; min-inline-size: 0; }
@@ -36,7 +37,7 @@ const FLAGS = ["required", "disabled"];
 
 /** @typedef {import("./localidad-field.js").Reflected} Reflected */
 
-export class LocalidadCascada extends /** @type {new () => HTMLElement & Reflected} */ (HTMLElement) {
+export class LocalidadCascada extends /** @type {new () => HTMLElement & Reflected} */ (Base) {
   static formAssociated = true;
   static observedAttributes = ["value", "required", ...TEXTS];
 
@@ -67,6 +68,7 @@ export class LocalidadCascada extends /** @type {new () => HTMLElement & Reflect
       control.addEventListener("input", () => this.#choose(level, control.value));
       control.addEventListener("change", () => this.dispatchEvent(new Event("change", { bubbles: true })));
     }
+    this.#controls.localidad.addEventListener("unknown", () => this.#update());
     for (const level of ["estado", "municipio"]) {
       this.#controls[level].addEventListener("focus", () => {
         if (this.#status.textContent) this.#offer(level); // which failed
@@ -220,4 +222,4 @@ export class LocalidadCascada extends /** @type {new () => HTMLElement & Reflect
 }
 
 reflect(LocalidadCascada, TEXTS, FLAGS);
-customElements.define("localidad-cascada", LocalidadCascada);
+globalThis.customElements?.define("localidad-cascada", LocalidadCascada);

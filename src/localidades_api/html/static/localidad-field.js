@@ -14,6 +14,7 @@ const WORDS = {
     refused: "The catalogue can't answer right now. Try again later.",
     required: "Type a place and choose it from the list.",
     unchosen: "Choose a place from the list.",
+    unknown: "The catalogue has no such key. Choose a place from the list.",
     list: "Places",
   },
   es: {
@@ -23,6 +24,7 @@ const WORDS = {
     refused: "El catálogo no puede responder en este momento. Intente más tarde.",
     required: "Escriba un lugar y elíjalo de la lista.",
     unchosen: "Elija un lugar de la lista.",
+    unknown: "El catálogo no tiene esa clave. Elija un lugar de la lista.",
     list: "Lugares",
   },
 };
@@ -74,7 +76,8 @@ export function explain(error, language) {
   return WORDS[language][error instanceof Refusal ? "refused" : "offline"];
 }
 
-// A text field with a list of suggestions: an editable combobox (ARIA 1.2) that keeps the focus.
+// A text field with a list of suggestions: an editable combobox (ARIA 1.2) that keeps the focus. A list that is a popover
+// lies over everything else.
 // `ask` resolves to the places for a text, `pause` milliseconds after a letter; `choose` takes the one that a click or one
 // of `choosingKeys` chooses. `label` is the text of an option, and `announce` that of the status for a number of places or
 // an error.
@@ -86,6 +89,7 @@ export class Combobox {
   #places = [];
   #active = -1; // the option that Enter chooses
   #request = new AbortController();
+  #open = new AbortController(); // until the list closes
 
   constructor(input, list, status, callbacks) {
     [this.#input, this.#list, this.#status, this.#callbacks] = [input, list, status, callbacks];
@@ -113,7 +117,7 @@ export class Combobox {
     const text = this.#input.value.trim();
     this.#request.abort();
     this.#activate(-1);
-    if (!text) return this.close();
+    if (!text || this.#input.readOnly) return this.close();
     const { signal } = (this.#request = new AbortController());
     try {
       await wait(pause, signal);
@@ -132,9 +136,39 @@ export class Combobox {
       create("li", { id: `${this.#list.id}-${index}`, role: "option", part: "option", "aria-selected": "false" },
         this.#callbacks.label(place))));
     this.#list.hidden = !places.length;
+    this.#float(places.length > 0);
     this.#input.setAttribute("aria-expanded", String(places.length > 0));
     this.#status.classList.toggle("spoken", places.length > 0);
     if (this.#status.textContent !== said) this.#status.textContent = said; // the same again would be read out again
+  }
+
+  #float(isOpen) {
+    this.#open.abort();
+    if (!this.#list.popover || !this.#list.isConnected) return;
+    this.#list.togglePopover(isOpen);
+    if (!isOpen) return;
+    this.#open = new AbortController();
+    for (const moved of ["scroll", "resize"]) {
+      for (const target of [window, visualViewport]) {
+        target?.addEventListener(moved, () => this.#place(), { capture: true, signal: this.#open.signal });
+      }
+    }
+    this.#place();
+  }
+
+  // Below the field; above it if there is more room and the list needs it. A keyboard on the screen takes room away.
+  #place() {
+    const { left, top, bottom, width } = this.#input.getBoundingClientRect();
+    const { offsetTop, height } = visualViewport ?? { offsetTop: 0, height: innerHeight };
+    const [above, below] = [top - offsetTop, offsetTop + height - bottom];
+    const set = (name, pixels) => this.#list.style.setProperty(`--${name}`, pixels === null ? "auto" : `${pixels}px`);
+    set("room", 1e4);
+    const opensUp = above > below && this.#list.offsetHeight > below;
+    set("room", Math.max(opensUp ? above : below, 0));
+    set("left", left);
+    set("width", width);
+    set("top", opensUp ? null : bottom);
+    set("bottom", opensUp ? document.documentElement.clientHeight - top : null);
   }
 
   #activate(index) {
@@ -180,8 +214,14 @@ export class Combobox {
   }
 }
 
-const STYLES = new CSSStyleSheet(); // allowed under any Content-Security-Policy
-STYLES.replaceSync(`
+// A style sheet, which is allowed under any Content-Security-Policy. A server that imports this file has none.
+export function styleSheet(text) {
+  const sheet = globalThis.CSSStyleSheet && new CSSStyleSheet();
+  sheet?.replaceSync(text);
+  return sheet;
+}
+
+const STYLES = styleSheet(`
 :host { display: inline-block; position: relative; inline-size: 22rem; max-inline-size: 100%; }
 :host([hidden]), [hidden] { display: none !important; }
 * { box-sizing: border-box; }
@@ -195,6 +235,8 @@ ul, p:not(.spoken, :empty) { position: absolute; z-index: 1000; inset-inline: 0;
   border: 1px solid color-mix(in srgb, CanvasText 60%, Canvas); border-radius: .3em;
   box-shadow: 0 .25em 1em rgb(0 0 0 / 25%); }
 ul { max-block-size: 20em; overflow-y: auto; overscroll-behavior: contain; }
+ul:popover-open { position: fixed; inset: var(--top) auto var(--bottom) var(--left); inline-size: var(--width); margin: 0;
+  max-block-size: min(20em, var(--room)); }
 li { padding: .4em .6em; cursor: pointer; }
 li:hover { background: color-mix(in srgb, CanvasText 12%, Canvas); }
 li[aria-selected="true"] { background: CanvasText; color: Canvas; }
@@ -226,7 +268,7 @@ export function reflect(element, texts, flags) {
   }
   for (const name of flags) {
     Object.defineProperty(element.prototype, name, {
-      get() { return this.hasAttribute(name); },
+      get() { return this.hasAttribute(name); }, // whose case doesn't matter
       set(value) { this.toggleAttribute(name, Boolean(value)); },
     });
   }
@@ -256,28 +298,34 @@ function submit(form) {
 }
 
 const TEXTS = ["name", "kind", "estado", "municipio", "release", "placeholder", "label", "service"];
-const FLAGS = ["required", "disabled"];
+const FLAGS = ["required", "disabled", "readOnly"];
+
+/** What elements extend; on a server, which renders pages without a DOM, anything. */
+export const Base = globalThis.HTMLElement ?? Object;
 
 /**
  * What `reflect` adds to a field.
  * @typedef {{ required: boolean, disabled: boolean, release: string, service: string }} Reflected
- * @typedef {Reflected & Record<"name" | "kind" | "estado" | "municipio" | "placeholder" | "label", string>} ReflectedField
+ * @typedef {Record<"name" | "kind" | "estado" | "municipio" | "placeholder" | "label", string>} FieldTexts
+ * @typedef {Reflected & FieldTexts & { readOnly: boolean }} ReflectedField
  */
 
-export class LocalidadField extends /** @type {new () => HTMLElement & ReflectedField} */ (HTMLElement) {
+export class LocalidadField extends /** @type {new () => HTMLElement & ReflectedField} */ (Base) {
   static formAssociated = true;
   static observedAttributes = [
-    "value", "label", "aria-label", "aria-describedby", "aria-invalid", "placeholder", "estado", "municipio", "required",
+    "value", "label", "aria-label", "aria-labelledby", "aria-describedby", "aria-invalid", "placeholder", "estado",
+    "municipio", "required", "readonly",
   ];
 
   #internals = this.attachInternals();
   #input = create("input", { id: "input", part: "input", type: "text", maxlength: "100", autocomplete: "off", spellcheck: "false" });
   #label = create("label", { part: "label", for: "input" });
-  #list = create("ul", { id: "list", part: "list" });
+  #list = create("ul", { id: "list", part: "list", popover: "manual" });
   #status = create("p", { part: "message" });
   #combobox;
   #value = "";
   /** @type {import("../../../../npm/localidad-field.js").LocalidadPlace | null} */ #place = null;
+  #unknown = ""; // the key that the catalogue lacks
   #committed = ""; // the key of the last `change`
   #custom = ""; // the error of `setCustomValidity`
   #lookup = new AbortController();
@@ -387,6 +435,7 @@ export class LocalidadField extends /** @type {new () => HTMLElement & Reflected
   // Takes a key, whose name comes from the catalogue; what is none is shown, and has no key.
   #take(given) {
     const key = keyOf(given);
+    this.#unknown = "";
     this.#combobox.close();
     this.#lookup.abort();
     this.#input.value = key || (given ?? "");
@@ -395,17 +444,23 @@ export class LocalidadField extends /** @type {new () => HTMLElement & Reflected
     if (this.#isReady) this.#find(key);
   }
 
-  // Finds the place of a whole key; what the field holds stays as it is if there is none.
+  // Finds the place of a whole key; without one, what the field holds stays as it is, and is invalid.
   async #find(key) {
     this.#lookup.abort();
     if (!key) return;
     const { signal } = (this.#lookup = new AbortController());
     try {
       const { results } = await read(this.#query(key, LIMIT), signal);
+      if (signal.aborted) return;
       const place = results.find(({ cvegeo }) => cvegeo === key);
-      if (!place || signal.aborted) return;
-      this.#input.value = place.label;
-      this.#set(key, place, this.#value !== key);
+      if (place) {
+        this.#input.value = place.label;
+        this.#set(key, place, this.#value !== key);
+      } else {
+        this.#unknown = key;
+        this.#validate();
+        this.dispatchEvent(new Event("unknown")); // for a cascade, which is invalid too
+      }
     } catch {
       // The key stays, as it was given.
     }
@@ -453,31 +508,40 @@ export class LocalidadField extends /** @type {new () => HTMLElement & Reflected
     return this.kind.includes(",") && kind !== "localidad" ? `${named} · ${kind}` : named;
   }
 
-  // The name of the field comes from an attribute or from a <label> outside, which can't name what is in a shadow tree.
+  // The elements that an attribute names.
+  #named(attribute) {
+    const root = /** @type {Document | ShadowRoot} */ (this.getRootNode());
+    const ids = (this.getAttribute(attribute) ?? "").split(/\s+/).filter(Boolean);
+    return ids.flatMap((id) => root.getElementById?.(id) ?? []);
+  }
+
+  // The name of the field comes from attributes or from a <label> outside, which can't name what is in a shadow tree.
   #describe() {
-    const outside = [...(this.#internals.labels ?? [])].map(({ textContent }) => textContent?.trim()).join(" ");
-    const name = this.getAttribute("aria-label") || (this.label ? "" : outside);
+    const textOf = (elements) => [...elements].map(({ textContent }) => textContent?.trim()).join(" ");
+    const given = textOf(this.#named("aria-labelledby")) || this.getAttribute("aria-label");
+    const name = given || (this.label ? "" : textOf(this.#internals.labels ?? []));
     this.#label.textContent = this.label;
     this.#label.hidden = !this.label;
     if (name) this.#input.setAttribute("aria-label", name);
     else this.#input.removeAttribute("aria-label");
     this.#input.placeholder = this.placeholder;
+    this.#input.readOnly = this.readOnly;
     this.#input.setAttribute("aria-required", String(this.required));
     this.#input.setAttribute("aria-invalid", this.getAttribute("aria-invalid") ?? "false");
     this.#list.setAttribute("aria-label", name || this.label || this.#words.list);
-    const ids = (this.getAttribute("aria-describedby") ?? "").split(/\s+/).filter(Boolean);
-    const root = /** @type {Document | ShadowRoot} */ (this.getRootNode());
-    this.#input.ariaDescribedByElements = ids.map((id) => root.getElementById?.(id)).filter(Boolean);
+    this.#input.ariaDescribedByElements = this.#named("aria-describedby");
   }
 
   #validate() {
     const isEmpty = !this.#input.value.trim();
-    const badInput = !this.#value && !isEmpty;
+    const isUnknown = this.#value !== "" && this.#value === this.#unknown && !this.#place;
+    const badInput = isUnknown || (!this.#value && !isEmpty);
     const valueMissing = isEmpty && this.required && !this.#value;
-    const error = badInput ? this.#words.unchosen : valueMissing ? this.#words.required : "";
+    const { unknown, unchosen, required } = this.#words;
+    const error = isUnknown ? unknown : badInput ? unchosen : valueMissing ? required : "";
     setValidity(this.#internals, { badInput, valueMissing }, error, this.#custom, this.#input);
   }
 }
 
 reflect(LocalidadField, TEXTS, FLAGS);
-customElements.define("localidad-field", LocalidadField);
+globalThis.customElements?.define("localidad-field", LocalidadField);

@@ -62,7 +62,7 @@ def test_every_sentence_of_an_error_is_translated() -> None:
 
 def test_every_code_of_a_match_has_a_name() -> None:
     assert set(FAULTS) == {difference.code for difference in Difference}
-    assert set(OUTCOMES) == {*get_args(Outcome), "problem", "chosen"}
+    assert set(OUTCOMES) == {*get_args(Outcome), "problem", "chosen", "accepted", "rejected"}
     assert {*FAULTS.values(), *OUTCOMES.values()} <= translations().keys()
 
 

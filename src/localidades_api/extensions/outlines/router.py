@@ -137,7 +137,8 @@ async def list_municipalities_at_points(
     if not municipios:
         raise _NO_OUTLINES
     answering = _locating(database, names, release, municipios)
-    return respond(request, query, transfers, turn, release, _SUBJECT, answering)
+    subject = Subject(_ROLES, query.columns, _COLUMNS)
+    return respond(request, query, transfers, turn, release, subject, answering)
 
 
 def _describe(row: Record[Any]) -> dict[str, Any]:
@@ -185,20 +186,18 @@ def _estado(answer: Answer) -> str:
     return estado["nombre"] if estado else ""
 
 
-_SUBJECT = Subject(
-    POINTS._replace(
-        by_name={name: ROLES.by_name[name] for name in ("municipio", "cve_mun", "estado", "cvegeo", *POINTS.by_name)}
-    ),
-    AnswerColumns(
-        "at",
-        {
-            "cvegeo": lambda answer: _cell("cvegeo", answer),
-            "municipio": lambda answer: _cell("nombre", answer),
-            "estado": _estado,
-            "agrees": lambda answer: truth("agrees", answer),
-            "problem": lambda answer: plain("problem", answer),
-        },
-    ),
+_ROLES = POINTS._replace(
+    by_name={name: ROLES.by_name[name] for name in ("municipio", "cve_mun", "estado", "cvegeo", *POINTS.by_name)}
+)
+_COLUMNS = AnswerColumns(
+    "at",
+    {
+        "cvegeo": lambda answer: _cell("cvegeo", answer),
+        "municipio": lambda answer: _cell("nombre", answer),
+        "estado": _estado,
+        "agrees": lambda answer: truth("agrees", answer),
+        "problem": lambda answer: plain("problem", answer),
+    },
 )
 
 

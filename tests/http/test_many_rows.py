@@ -114,7 +114,8 @@ async def test_certainty_threshold_only_changes_the_outcome(client: httpx.AsyncC
         assert await matched(client, DOUBTFUL, query=f"sure={sure}") == [found]
     [below] = await matched(client, DOUBTFUL, query=f"sure={share - 0.01:.3f}")
     assert below["outcome"] == "sure"
-    assert all(below[name] == found[name] for name in found.keys() - {"outcome", "candidates"})
+    kept = {name for name, value in found.items() if value is not None} - {"outcome", "candidates"}
+    assert all(below[name] == found[name] for name in kept)
     for sure in ("1", "0.79", "9e-1", "nan"):
         answer = await post(client, json.dumps({"rows": [ROW]}), target=f"{MATCH}?sure={sure}")
         assert (answer.status_code, answer.json()["errors"][0]["parameter"]) == (422, "sure")
@@ -250,7 +251,8 @@ async def test_body_is_accepted_without_the_trailing_slash(client: httpx.AsyncCl
         example = next(iter(described["examples"].values()))["value"]
         content = json.dumps(example) if media_type == JSON else str(httpx.QueryParams(example))
         one, other = [await post(client, content, media_type, form, accept=JSON) for form in (path, path.rstrip("/"))]
-        assert one.status_code == other.status_code == 200, path
+        expected = 404 if path.endswith("/at/") else 200  # this catalogue has no outlines
+        assert one.status_code == other.status_code == expected, path
         assert (one.content, one.headers) == (other.content, other.headers)
         assert "POST" in (await client.options(path.rstrip("/"))).headers["access-control-allow-methods"]
 
@@ -263,7 +265,8 @@ async def test_rows_are_matched_in_the_named_release_by_earlier_names_too(seeded
         for release, nombre in (("2021-01", "Nuevo Asiento"), ("2020-01", "Asientos")):
             for asked in (nombre, "Asientos"):
                 [found] = await matched(client, {"nombre": asked}, query=f"release={release}")
-                assert found["label"].startswith(f"{nombre}, ")
+                label = found["label"] or found["candidates"][0]["label"]  # a place named twice is a doubt
+                    assert label.startswith(f"{nombre}, ")
                 assert [one["code"] for one in found["faults"]] == ([] if asked == nombre else ["former_name"])
         answer = await post(client, json.dumps({"rows": [ROW]}), target=f"{MATCH}?release=2020-01")
         assert answer.headers["catalogue-release"] == "2020-01"

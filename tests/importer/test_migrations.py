@@ -90,7 +90,8 @@ def test_upgrade_with_the_demo_named_loads_all_of_it(empty_database: str) -> Non
 def test_upgrade_loads_at_the_head_whatever_it_is_called(empty_database: str, config: Config, steps: list[str]) -> None:
     for step in steps[:-1]:
         alembic(command.upgrade, config, step)
-        assert (tables_of(empty_database), releases_of(empty_database)) == (TABLES, [])
+        assert tables_of(empty_database) <= TABLES
+        assert not releases_of(empty_database)
     alembic(command.upgrade, config, steps[-1])
     assert releases_of(empty_database) == SEEDED
 

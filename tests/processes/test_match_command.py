@@ -128,7 +128,7 @@ def test_objects_are_answered_as_lines(seeded: str, tmp_path: Path, suffix: str,
     assert match(seeded, source, "--output", "-").stdout == written
     answers = [json.loads(line) for line in written.splitlines()]
     assert [(one["sent"], one["cvegeo"]) for one in answers] == list(
-        zip(rows, ("010010001", "010010001", None), strict=True)
+        zip(rows, (None, "010010001", None), strict=True)  # several places are called Aguascalientes
     )
 
 

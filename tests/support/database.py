@@ -54,7 +54,7 @@ async def photograph(url: str) -> dict[str, list[tuple[Any, ...]]]:
             " WHERE relnamespace = 'public'::regnamespace ORDER BY 1",
             "constraints": "SELECT conrelid::regclass::text, conname::text, pg_get_constraintdef(oid), convalidated"
             " FROM pg_constraint WHERE connamespace = 'public'::regnamespace ORDER BY 1, 2",
-            **{name: f'SELECT row.* FROM "{name}" AS row ORDER BY row' for (name,) in names},  # noqa: S608  # our names
+            **{name: f'SELECT row.* FROM "{name}" AS row ORDER BY row::text' for (name,) in names},  # noqa: S608  # our names
         }
         return {name: [tuple(row) for row in await connection.fetch(query)] for name, query in queries.items()}
 

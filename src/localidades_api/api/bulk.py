@@ -33,7 +33,7 @@ from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT
 from localidades_api.catalogue.filters import MatchedFields, Omittable, split_fields
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.catalogue.locality import describe_near
-from localidades_api.catalogue.messages import plain_decimal, several_of, whole_number
+from localidades_api.catalogue.messages import plain_decimal, refuse_value, several_of, whole_number, with_message
 from localidades_api.catalogue.schemas import (
     InvalidRowsProblem,
     MatchableRow,
@@ -220,6 +220,7 @@ class MatchQuery(MatchPreviewQuery, BulkQuery):
             " outcome.",
             examples=[True],
         ),
+        with_message(refuse_value("", ("true", "false"))),
     ] = False
 
 

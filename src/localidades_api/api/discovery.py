@@ -49,7 +49,7 @@ def _answer(request: Request, text: str | bytes, media_type: str) -> Response:
 async def get_robots(request: Request) -> Response:
     """List the paths that crawlers should leave out, and the address of the sitemap."""
     root = root_of(request.scope)
-    paths = [*_NOT_FOR_CRAWLERS, *sorted(one.path for one in _extensions(request))]
+    paths = [*_NOT_FOR_CRAWLERS, *sorted(one.path for one in _extensions(request) if one.path)]
     lines = ["User-agent: *", *(f"Disallow: {root}{path}" for path in paths)]
     lines += ["", f"Sitemap: {base_of(request)}/sitemap.xml", ""]
     return _answer(request, "\n".join(lines), "text/plain; charset=utf-8")
@@ -85,7 +85,7 @@ async def get_api_catalog(request: Request) -> Response:
     base = base_of(request)
     documents = [
         (f"{PREFIX}/", OPENAPI, DOCS),
-        *((one.path, one.definition, one.documentation) for one in _extensions(request)),
+        *((one.path, one.definition, one.documentation) for one in _extensions(request) if one.path),
     ]
     apis: list[dict[str, Any]] = []
     for path, definition, documentation in documents:

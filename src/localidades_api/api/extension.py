@@ -28,7 +28,7 @@ class Extension(NamedTuple):
     """
 
     router: APIRouter
-    path: str  # of its addresses, which crawlers leave out
+    path: str = ""  # of its addresses, if they are no part of /api/census; crawlers leave them out
     definition: tuple[str, str] | None = OPENAPI  # for programs: address and media type
     documentation: str = DOCS  # for people
     link: str = ""  # the words of a link to `path`, if /openapi.json does not describe it

@@ -6,8 +6,7 @@ from localidades_api.extensions.outlines.router import AT, TAG, router
 
 EXTENSION = Extension(
     router,
-    AT,
-    summary=f"- [Municipio of a point]({{base}}{AT}?lat=21.88&lon=-102.3): by the outlines of municipios",
+    summary=f"- Municipio of a point, by outlines that the operator imports: `{{base}}{AT}?lat=21.88&lon=-102.3`",
     tags=({"name": TAG, "description": "The municipio of a point, and the outlines of municipios and estados."},),
     outlines=Outlines(find_edition, find_geometries, find_touched),
 )

@@ -266,7 +266,7 @@ async def test_rows_are_matched_in_the_named_release_by_earlier_names_too(seeded
             for asked in (nombre, "Asientos"):
                 [found] = await matched(client, {"nombre": asked}, query=f"release={release}")
                 label = found["label"] or found["candidates"][0]["label"]  # a place named twice is a doubt
-                    assert label.startswith(f"{nombre}, ")
+                assert label.startswith(f"{nombre}, ")
                 assert [one["code"] for one in found["faults"]] == ([] if asked == nombre else ["former_name"])
         answer = await post(client, json.dumps({"rows": [ROW]}), target=f"{MATCH}?release=2020-01")
         assert answer.headers["catalogue-release"] == "2020-01"

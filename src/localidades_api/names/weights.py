@@ -113,7 +113,8 @@ SURE = 0.97  # from which a row is certain, unless the caller sets another bound
 MIN_SURE, MAX_SURE = 0.8, 0.999  # the bounds that a caller may set
 UNLIKELY = 0.1  # of the first candidate: below it, no place is like the row
 LITERAL = 0.998  # of the only place of a municipio with the name as the catalogue writes it; measured
-ONCE_READ = 0.985  # at least, of the only place of a municipio with the name once abbreviations are read; measured
+# At least, of the only place of a municipio with the name once abbreviations are read; assumed, not fitted.
+ONCE_READ = 0.985
 LEAD_ONCE_READ = 2.0  # penalties of the next place, at least
 ONE_LETTER = 10.0  # penalties of a name with a letter wrong, at most
 BY_KEY = 0.999  # of the place with the key of the row
@@ -121,6 +122,7 @@ BY_KEY = 0.999  # of the place with the key of the row
 # ones (a digit wrong, two swapped, that of the next row), of which there is one in fifty.
 BY_WORSE_KEY = ((4.0, 0.99), (15.0, 0.96), (math.inf, 0.8))
 UNLIKE_KEY = 0.95  # of the place with the key if neither its name nor another place's is like that of the row
+# Assumed: the judged tables have too few of these rows for a fit.
 RIGHT_NAME = 0.95  # that the key is wrong, if another place has the name and the areas of the row
 IN_TOWN = 0.8  # that a street, or a colonia that is no place, is in the largest town of its municipio
 BESIDE_VILLAGE = 0.4  # that a colonia is in a city, if a village of the municipio has its name

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import localidades_api
 from localidades_api.app import EXTENSIONS
+from localidades_api.extensions.outlines.router import AT
 from tests.support.service_address import service_address
 from tests.support.waiting import PATIENCE
 from tests.support.wire import ROOT
@@ -48,7 +49,7 @@ def test_service_works_without_extensions(seeded: str, tmp_path: Path) -> None:
     for file in (copy / "app.py", copy / "cli" / "commands.py"):
         text = re.sub(lines, "", file.read_text("utf-8"))
         file.write_text(re.sub(r"EXTENSIONS = \(.*\)", "EXTENSIONS = ()", text), "utf-8")
-    paths = [one.path for one in EXTENSIONS]
+    paths = [*(one.path for one in EXTENSIONS if one.path), AT]
     answers = subprocess.run(
         [sys.executable, "-c", PROGRAM, *REQUESTS, *paths],
         env={**os.environ, "PYTHONPATH": str(copy.parent), "DATABASE_URL": service_address(seeded)},

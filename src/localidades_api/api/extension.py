@@ -1,4 +1,4 @@
-"""What an extension, a folder of `localidades_api.extensions`, tells `create_app` of itself."""
+"""The description of an extension, a folder of `localidades_api.extensions`, for `create_app`."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -22,13 +22,13 @@ class Outlines(NamedTuple):
 
 
 class Extension(NamedTuple):
-    """A router, and what the documents of the service say of it.
+    """A router, and its entries in the documents of the service.
 
     In the addresses, `{base}` stands for that of the service.
     """
 
     router: APIRouter
-    path: str = ""  # of its addresses, if they are no part of /api/census; crawlers leave them out
+    path: str = ""  # of its addresses, unless they are below /api/census; crawlers leave them out
     definition: tuple[str, str] | None = OPENAPI  # for programs: address and media type
     documentation: str = DOCS  # for people
     link: str = ""  # the words of a link to `path`, if /openapi.json does not describe it

@@ -29,7 +29,7 @@ _NOT_STARTED = (
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What the lifespan of the application opens and closes."""
+    """The services that the lifespan of the application opens and closes."""
 
     database: Database
     releases: ReleaseTracker

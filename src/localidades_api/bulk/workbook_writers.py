@@ -95,7 +95,7 @@ def _widths(columns: AnswerColumns, headers: Sequence[str]) -> list[int]:
 
 
 class Summary(NamedTuple):
-    """What a sheet says about the answers: the release, the credit of its data, and the probability of certain rows."""
+    """The facts on a summary sheet: the release, the credit of its data, and the probability of certain rows."""
 
     release: str
     credit: str
@@ -128,7 +128,7 @@ class Summary(NamedTuple):
         listed = changed.get(book) or source.read(book)
         if b"purl.oclc.org" in listed:
             return {}
-        if _SUMMARY in source.namelist():  # an earlier answer has it
+        if _SUMMARY in source.namelist():  # from an earlier answer
             return {_SUMMARY: drawn}
         folder, _, file = book.rpartition("/")
         number = max((int(one) for one in _SHEET_ID.findall(listed)), default=0) + 1
@@ -374,7 +374,7 @@ class _Growth:
         self._names = names
 
     def grow(self, xml: bytes) -> bytes:
-        """Grow the range, and how it is sorted, in a part of the XML that has it."""
+        """Grow the range, and its sort order, in the part of the XML that contains it."""
         return _GROWING.sub(lambda found: self._grow(found, b"%b%b%b:%b%b"), xml)
 
     def grow_name(self, workbook: bytes, sheet: int) -> bytes:

@@ -38,7 +38,7 @@ def of_column(name: str, default: object = ...) -> Any:  # noqa: ANN401  # as py
 
 
 def _with_columns(names: Iterable[str], *, are_optional: bool = False) -> Any:  # noqa: ANN401  # mypy can't know the fields
-    """Return a model with these columns of a locality; optional ones are null where there is no value."""
+    """Return a model with these columns of a locality; optional ones may be null."""
     fields: dict[str, Any] = {}
     for column in map(COLUMNS.__getitem__, names):
         type_ = column.annotation | None if are_optional or column.nullable else column.annotation

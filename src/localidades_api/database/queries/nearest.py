@@ -1,4 +1,4 @@
-"""The localities nearest to a point on a sphere: exact from anywhere on Earth, without PostGIS.
+"""Finds the localities nearest to a point on a sphere, exactly and without PostGIS.
 
 An index on points proposes places that are near in degrees. The farthest of the first `limit` is the radius of a circle
 that contains the answers; it is cut into bands of latitude, each of which is a box that the index answers. One circle

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -209,3 +210,14 @@ def test_name_that_a_much_larger_municipio_begins_with_leaves_doubt(
     result = index.match(MatchRow("Atizapán", estado="Edomex", kind="municipio"))
     assert (result.outcome, [one.id for one in result.candidates]) == (outcome, keys)
     assert index.match(MatchRow("Atizapán", estado="Edomex", cvegeo="15012", kind="municipio")).id == 15012
+
+
+@pytest.mark.parametrize("nombre", ["EL ZAPOTE (KM 13)", "COL. GPE."])
+def test_only_place_of_a_name_with_its_abbreviations_read_is_certain(tmp_path: Path, nombre: str) -> None:
+    names = (
+        "El Zapote (Kilómetro Trece)", "El Zapote", "Colonia Guadalupe", "Guadalupe Victoria", "Rancho Guadalupe",
+    )  # fmt: skip
+    places = [place(120110050 + at, name, "Atoyac de Álvarez", "Guerrero", 900) for at, name in enumerate(names)]
+    build_index(tmp_path / "index", [*PLACES, *places], [])
+    with closing(NameIndex(tmp_path / "index")) as index:
+        assert index.match(MatchRow(nombre, "Atoyac de Álvarez", "Guerrero")).outcome == "sure"

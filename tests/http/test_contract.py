@@ -174,6 +174,23 @@ async def test_response_equals_the_golden_file(client: httpx.AsyncClient, name: 
     assert_response(name, answer)
 
 
+async def test_every_entity_tag_is_answered_with_304(client: httpx.AsyncClient) -> None:
+    tagged = 0
+    for target in (
+        *RESOURCES.values(),
+        "/card.png",
+        "/card.png?id=10010001",
+        *map(LATER.__getitem__, ("releases", "feed")),
+    ):
+        for accept in ("application/json", "text/html"):
+            answer = await client.get(target, headers={"Accept": accept})
+            if tag := answer.headers.get("etag"):
+                again = await client.get(target, headers={"Accept": accept, "If-None-Match": tag})
+                assert (again.status_code, again.headers["etag"], again.content) == (304, tag, b""), (target, accept)
+                tagged += 1
+    assert tagged > 80
+
+
 async def test_response_to_a_preflight_equals_the_golden_file(client: httpx.AsyncClient) -> None:
     target, private = f"{LOCALIDADES}match/", "Access-Control-Request-Private-Network"
     headers = {"Origin": "http://example.org", private: "true"}

@@ -1,4 +1,4 @@
-"""The service with middleware that tells clients how long each response took to begin."""
+"""The service with middleware that adds a header: how long each response took to begin."""
 
 from time import perf_counter
 

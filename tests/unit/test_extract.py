@@ -275,7 +275,7 @@ def test_invalid_byte_is_refused_with_its_line(tmp_path: Path, row: int, bad: by
 
 
 def changed(archive: bytes, at: int, value: int) -> bytes:
-    """Set bits of a byte in the head of the only member and in the directory's entry, which has it two bytes later."""
+    """Set bits of a byte in the header of the only member, and in the directory's entry two bytes further."""
     content = bytearray(archive)
     for place in (at, content.rindex(b"PK\x01\x02") + at + 2):
         content[place] |= value

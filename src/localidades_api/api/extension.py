@@ -24,7 +24,7 @@ class Outlines(NamedTuple):
 class Extension(NamedTuple):
     """A router, and its entries in the documents of the service.
 
-    In the addresses, `{base}` stands for that of the service.
+    In addresses, `{base}` is replaced by that of the service.
     """
 
     router: APIRouter

@@ -46,8 +46,8 @@ async def refuse_published(connection: AsyncConnection, name: str, sha256: str) 
 
 
 _MAX_NAMED = 3  # estados in a message
-# Two letters for one: UTF-8 that was read as windows-1252 (`MÃ©xico`), as a code page of DOS or as Mac Roman. And what
-# stands for a letter that an encoding lacks. INEGI's names have none of these.
+# Two letters for one: UTF-8 that was read as windows-1252 (`MÃ©xico`), as a code page of DOS or as Mac Roman; or the
+# substitute for a letter that an encoding lacks. INEGI's names have none of these.
 _BROKEN_LETTER = re.compile(r"[ÂÃ├√][^\x00-\x7f]|[?\ufffd]")
 
 

@@ -60,6 +60,8 @@ def test_rows_are_answered_as_by_the_service(catalogue: Catalogue, service: str)
 
 
 def test_columns_of_rows_that_are_taken_or_unknown(catalogue: Catalogue) -> None:
+    once = catalogue.match([{"nombre": "Asientos, Ags.", "folio": 1}], fields="altitud")
+    assert catalogue.match(once) == catalogue.match([{"nombre": "Asientos, Ags.", "folio": 1}])
     [row] = catalogue.match([{"nombre": "Asientos, Ags.", "match_score": 5}])
     assert (row["match_score"], row["match2_cvegeo"], type(row["match2_score"])) == (5, "010020001", float)
     for fields in ("nombre,carta", ["id"], ""):

@@ -8,6 +8,7 @@ import asyncio
 import csv
 import io
 import logging
+import re
 import time
 from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -138,21 +139,24 @@ class _Calls:
     def add_answers(self, resource: str, rows: object, parameters: dict[str, object]) -> _Steps[Any]:
         """Return rows with the answers of a resource, `match` or `nearest`, beside each.
 
-        The first answer sets the release among the parameters.
+        The first answer sets the release among the parameters. Answers replace those of an earlier call, as the service
+        does: it says in which column they begin.
         """
         parameters.setdefault("header_row", 1)
         table = read_table(rows)
         header = table.header
-        added: dict[str, list[str]] = {}
+        kept, added = len(header), dict[str, list[str]]()
         while (batch := list(islice(table.lines, _BATCH))) or (header and not added):
             answer = yield self.request(f"{_PLACES}{resource}/", parameters, _csv([header, *batch]))
             parameters["release"] = answer.headers.get("catalogue-release")  # for all batches
             names, *answers = list(csv.reader(io.StringIO(answer.text, newline=""))) or [[]]
-            if len(answers) != len(batch) or len(names) <= len(header):
+            first = re.match(r"\w+=(\d+)", answer.headers.get("answer-columns", ""))
+            if len(answers) != len(batch) or first is None:
                 raise _not_this_service(answer, "it does not answer each row")
-            for at, name in enumerate(names[len(header) :], len(header)):
+            kept = int(first[1]) - 1
+            for at, name in enumerate(names[kept:], kept):
                 added.setdefault(name, []).extend(cells[at] for cells in answers)
-        return table.with_columns(added)
+        return table.with_columns(kept, added)
 
     def first_page(self, filters: Mapping[str, object]) -> httpx.Request:
         return self.request(_PLACES, {"page_size": _PAGE_SIZE, **filters})

@@ -47,11 +47,11 @@ Answered: TypeAlias = Any  # a DataFrame for a Series or a LazyFrame, a list of 
 
 
 class Table(NamedTuple):
-    """Rows as text: the header, the lines, and a function that returns the rows as they came, with more columns."""
+    """Rows as text: the header, the lines, and a function that returns the first columns as they came, with more."""
 
     header: list[str]
     lines: Iterator[list[str]]
-    with_columns: Callable[[Columns], Any]
+    with_columns: Callable[[int, Columns], Any]
 
 
 def read_table(rows: object) -> Table:
@@ -88,8 +88,9 @@ def _library(rows: object) -> str | None:
 
 
 def _read_pandas(rows: Any, pandas: Any) -> Table:  # noqa: ANN401  # a DataFrame, and its library
-    def with_columns(added: Columns) -> Any:  # noqa: ANN401  # a DataFrame, too
-        return rows.assign(
+    def with_columns(kept: int, added: Columns) -> Any:  # noqa: ANN401  # a DataFrame, too
+        kept_rows = rows.iloc[:, :kept] if kept < rows.shape[1] else rows  # which may be a GeoDataFrame
+        return kept_rows.assign(
             **{name: pandas.array(_values(name, cells), _PANDAS_TYPES[_type(name)]) for name, cells in added.items()}
         )
 
@@ -98,8 +99,8 @@ def _read_pandas(rows: Any, pandas: Any) -> Table:  # noqa: ANN401  # a DataFram
 
 
 def _read_polars(rows: Any, polars: Any) -> Table:  # noqa: ANN401  # as above
-    def with_columns(added: Columns) -> Any:  # noqa: ANN401  # as above
-        return rows.with_columns(
+    def with_columns(kept: int, added: Columns) -> Any:  # noqa: ANN401  # as above
+        return rows.select(rows.columns[:kept]).with_columns(
             polars.Series(name, _values(name, cells), getattr(polars, _POLARS_TYPES[_type(name)]))
             for name, cells in added.items()
         )
@@ -111,9 +112,10 @@ def _read_list(rows: object) -> Table:
     dicts = _as_dicts(list(_check_list(rows)))
     names = list(dict.fromkeys(name for row in dicts for name in row))
 
-    def with_columns(added: Columns) -> list[dict[str, Any]]:
+    def with_columns(kept: int, added: Columns) -> list[dict[str, Any]]:
         values = {name: _values(name, cells) for name, cells in added.items()}
-        return [{**row, **{name: column[at] for name, column in values.items()}} for at, row in enumerate(dicts)]
+        own = [{name: row[name] for name in names[:kept] if name in row} for row in dicts]
+        return [{**row, **{name: column[at] for name, column in values.items()}} for at, row in enumerate(own)]
 
     return Table(list(map(str, names)), _as_text([row.get(name) for name in names] for row in dicts), with_columns)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 
 from localidades_api.bulk.answer_columns import in_language, match_columns
 from localidades_api.bulk.answers import match_row
-from localidades_api.bulk.input_rows import ROLES
+from localidades_api.bulk.input_rows import ROLES, begin_of_answers
 from localidades_api.bulk.readers import CsvReader
 from localidades_api.caches.name_indexes.folders import OpenIndex
 from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT
@@ -111,19 +111,20 @@ class Catalogue:
         """
         table = read_table(rows)
         if not table.header:  # no rows
-            return table.with_columns({})
+            return table.with_columns(0, {})
         roles, named = ROLES.of_kind(kind).with_areas(columns, header_row=1, areas=self.names.areas)
         sent = CsvReader(_csv([table.header, *table.lines]), roles, named, header_row=1)
         for _ in sent.check():
             pass
         chosen = _read_fields(fields)
         answer_columns = in_language(match_columns(chosen), lang)
-        added: dict[str, list[str]] = {name: [] for name in answer_columns.headers(table.header)}
+        own = table.header[: begin_of_answers(table.header)]
+        added: dict[str, list[str]] = {name: [] for name in answer_columns.headers(own)}
         for row in sent:
             answer = match_row(row, self.names, sure, chosen)
             for column, write in zip(added.values(), answer_columns.cells.values(), strict=True):
                 column.append(write(answer))
-        return table.with_columns(added)
+        return table.with_columns(len(own), added)
 
     def suggest(
         self,

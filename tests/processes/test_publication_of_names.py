@@ -40,7 +40,7 @@ def match(client: httpx.Client) -> tuple[str, set[str]]:
     headers = {"content-type": "application/x-ndjson"}
     answer = client.post(f"{LOCALIDADES}match/", content=rows(), headers=headers)
     assert answer.status_code == 200, answer.text
-    found = [json.loads(line)["label"] for line in answer.text.splitlines()]
+    found = [json.loads(line)["candidates"][0]["label"] for line in answer.text.splitlines()]
     assert len(found) == 150
     return answer.headers["catalogue-release"], {label.partition(",")[0] for label in found}
 

@@ -199,4 +199,5 @@ def test_each_operation_is_answered_as_prefilled_on_the_demo(demo_service: str) 
             address = path.format(**{one["name"]: one["schema"]["examples"][0] for one in parameters})
             query = {one["name"]: one["example"] for one in parameters if one["in"] == "query" and "example" in one}
             answer = client.request(method, address, params=query, **example_body(operation))
-            assert answer.is_success, (path, answer.text)
+            expected = answer.status_code == 404 if operation["tags"] == ["Outlines"] else answer.is_success
+            assert expected, (path, answer.text)  # the demo has no outlines

@@ -19,7 +19,7 @@ from tests.support.wire import ROOT
 
 pytestmark = pytest.mark.tail  # the site takes long to build
 
-PAGES = ("index.html", "guides/first-request.html", "operations/deploy.html")
+PAGES = ("index.html", "guides/first-request.html", "reference/parameters.html")
 # Of zensical's own templates.
 THEME = (
     r"Attribute “autocomplete” is only allowed when the input type is",
@@ -63,7 +63,7 @@ async def test_page_can_be_read_on_a_telephone_and_has_menus_in_its_language(sit
         await page.goto((site / folder / name).as_uri())
         for menu in (".md-tabs", ".md-nav--primary"):
             found = await links_of(page, menu)
-            assert len(found) > 3
+            assert len(found) > 2
             assert {file.is_relative_to(site / "es") for file in found} == {bool(folder)}
         assert await links_of(page, ".md-header__option") == [site / other / name]
         assert await page.locator("html").get_attribute("lang") == (folder or "en")
@@ -108,5 +108,5 @@ def test_service_gives_sections_the_same_anchors(site: Path, name: str, language
 
 
 def test_documentation_is_valid(site: Path) -> None:
-    assert len(list(site.rglob("*.html"))) > 80
+    assert len(list(site.rglob("*.html"))) > 55
     assert errors_in(site, *THEME) == []

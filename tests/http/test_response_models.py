@@ -13,14 +13,8 @@ from pydantic import TypeAdapter, ValidationError
 from localidades_api.api.examples import read_examples
 from localidades_api.app import create_app
 from localidades_api.settings import Settings
-from tests.http.test_contract import BODIES, LATER, ON_THE_WIRE, RESOURCES
-from tests.support.golden import GOLDEN
+from tests.http.test_contract import CONTRACT
 
-TARGETS = {
-    **{name: (method, target) for name, (method, target, _) in ON_THE_WIRE.items() if method == "GET"},
-    **{name: ("GET", target) for name, target in {**RESOURCES, **LATER}.items()},
-    **{name: ("POST", target) for name, (target, *_) in BODIES.items()},
-}
 PUBLISHED_AT = "2020-01-02T03:04:05Z"  # for the golden files, which leave it out
 
 
@@ -47,21 +41,22 @@ def assert_declared(model: Any, body: str, name: str) -> None:  # noqa: ANN401  
     assert declared == json.loads(body), name
 
 
-def golden() -> Iterator[tuple[str, int, str]]:
-    """Yield the name, the status and the body of each golden file that has JSON."""
-    for name in TARGETS:
-        head, _, body = (GOLDEN / f"{name}.http").read_text().partition("\n\n")
-        if re.search(r"^content-type: application/(problem\+)?json$", head, re.MULTILINE):
-            yield name, int(head.split("\n")[0]), body.replace("{published-at}", PUBLISHED_AT)
+def golden() -> Iterator[tuple[str, str, int, str]]:
+    """Yield the method, the target, the status and the body of each golden response that has JSON."""
+    for file in CONTRACT.glob("*.txt"):
+        for section in re.split("^### ", file.read_text(), flags=re.MULTILINE)[1:]:
+            head, _, body = section.partition("\n\n")
+            if body.strip() and re.search(r"^content-type: application/(problem\+)?json$", head, re.MULTILINE):
+                method, target, status = head.split("\n")[0].split(" ")
+                yield method, target, int(status), body.replace("{published-at}", PUBLISHED_AT)
 
 
 def test_golden_answers_have_what_their_models_declare(routes: list[RouteContext]) -> None:
     checked = 0
-    for name, status, body in golden():
-        method, target = TARGETS[name]
+    for method, target, status, body in golden():
         route = route_of(routes, method, target)
         if route and "fields=" not in target and (model := model_of(route, status)):
-            assert_declared(model, body, name)
+            assert_declared(model, body, target)
             checked += 1
     assert checked > 25
 

@@ -41,7 +41,7 @@ test: $(VENV)/dev.stamp $(BROWSER) ## Run the tests, except the slow ones, again
 regen: $(VENV)/dev.stamp ## Write the golden files and recorded examples that differ, and list them
 	$(PYTEST) -p no:pytest_cov --regen tests/unit/test_declarations.py tests/http/test_contract.py tests/http/test_examples.py \
 		tests/names/test_golden.py
-	git diff --stat -- tests/golden 'src/localidades_api/**/examples'
+	git diff --stat -- tests/golden 'src/localidades_api/**/examples*'
 
 coverage: $(VENV)/dev.stamp $(TEST_TOOLS) ## Run all tests and fail if coverage is below the minimum
 	$(PYTEST) --cov --cov-report= --timeout 600 $(ARGS)

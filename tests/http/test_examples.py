@@ -1,7 +1,7 @@
 """The examples of the OpenAPI document are requests to the demo catalogue, with the answers that it gives.
 
-To record an operation, write its file in `api/examples` with the requests, each with the answer `{"status": 200}`, and
-run these tests with `--regen`, those of the demo with `-m tail`.
+To record an operation, write its requests into the file of its router in `api/examples`, each with the answer
+`{"status": 200}`, and run these tests with `--regen`, those of the demo with `-m tail`.
 """
 
 import json
@@ -166,8 +166,9 @@ async def assert_recorded(client: httpx.AsyncClient, document: dict[str, Any], i
     for name, recorded in read_examples()[id_].items():
         answer = await ask(client, method, recorded.request.target(path), recorded.request)
         exchanges[name] = settled(dump(Exchange(request=recorded.request, answer=answer)), dump(recorded))
-    [folder] = [file.parent for file in list_files() if file.stem == id_]
-    assert_golden(f"{id_}.json", f"{json.dumps(exchanges, ensure_ascii=False, indent=1)}\n".encode(), folder)
+    [(file, by_operation)] = [(file, one) for file in list_files() if id_ in (one := json.loads(file.read_bytes()))]
+    text = json.dumps({**by_operation, id_: exchanges}, ensure_ascii=False, indent=1)
+    assert_golden(file.name, f"{text}\n".encode(), file.parent)
 
 
 def dump(exchange: Exchange) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Recorded requests and answers: the examples of the OpenAPI document and of the API reference.
 
-Each operation has a file named by its id, here or in `examples` of its extension. They are answers of the demo
-catalogue: `tests/http/test_examples.py` repeats the requests, and records what is missing.
+Those of a router are in its file, here or in `examples.json` of its extension, by operation id. They are answers of the
+demo catalogue: `tests/http/test_examples.py` repeats the requests, and records what is missing.
 """
 
 import json
@@ -62,15 +62,15 @@ class Exchange(BaseModel):
         return shlex.join([*words, "-O"] if self.answer.size else words)
 
 
-EXCHANGES = TypeAdapter(dict[str, Exchange])
+EXCHANGES = TypeAdapter(dict[str, dict[str, Exchange]])
 
 
 def list_files() -> list[Path]:
     """Return the files of the examples."""
-    return [*_FOLDER.glob("*.json"), *_FOLDER.parents[1].glob("extensions/*/examples/*.json")]
+    return [*_FOLDER.glob("*.json"), *_FOLDER.parents[1].glob("extensions/*/examples.json")]
 
 
 @cache
 def read_examples() -> Mapping[str, Mapping[str, Exchange]]:
     """Return the examples by operation and name."""
-    return {file.stem: EXCHANGES.validate_json(file.read_bytes()) for file in list_files()}
+    return {id_: one for file in list_files() for id_, one in EXCHANGES.validate_json(file.read_bytes()).items()}

@@ -17,8 +17,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from localidades_api.html.guides import GUIDES
-from tests.support.embedded import lend_folder
 from tests.support.machine import needed
+from tests.support.servers import lend_folder
 from tests.support.waiting import PATIENCE
 from tests.support.wire import LOCALIDADES, ROOT, ask, environment, serving
 

@@ -15,9 +15,9 @@ import pytest
 
 from tests.deploy.guides import SERVICE, assert_prints, blocks_of, shell, steps_of
 from tests.support.catalogue import many, write_catalogue
-from tests.support.embedded import copy_clone, find_processes, lend_folder
 from tests.support.http_server import Response, at_paths, http_server
 from tests.support.machine import free_port
+from tests.support.servers import copy_clone, find_processes, lend_folder
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import ROOT, await_end_of_group, await_names, environment
 

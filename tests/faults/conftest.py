@@ -13,8 +13,8 @@ from tests.faults.service import CURRENT, NEXT, OLDER, publish
 from tests.faults.trial import HEAD, Report
 from tests.support.catalogue import write_catalogue
 from tests.support.postgres import alembic_config
+from tests.support.records import Truth, renamed
 from tests.support.servers import Installation, Server, running
-from tests.support.truth import Truth, renamed
 
 _ROW = "row of the table"  # a user property of the test, which xdist sends to the main process
 

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 import httpx
 
-from tests.support.truth import Truth
+from tests.support.records import Truth
 from tests.support.wire import LOCALIDADES
 
 REFUSED_WITHIN = 2.0  # seconds, as the service promises

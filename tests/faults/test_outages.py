@@ -14,8 +14,8 @@ from tests.faults.load import lookups, pages
 from tests.faults.proxy import Proxy, proxied
 from tests.faults.service import KILL_ALL, NEXT, OLDER, publish, service, slow_down
 from tests.faults.trial import Report, trial
+from tests.support.records import Truth
 from tests.support.servers import FAST, KILL, Server
-from tests.support.truth import Truth
 
 KILL_BUSY = f"{KILL_ALL} AND state = 'active'"
 

@@ -19,9 +19,9 @@ from tests.faults.trial import POOL_SIZE, Report, Trial, trial
 from tests.support.application import import_into
 from tests.support.catalogue import write_catalogue
 from tests.support.postgres import alembic_config
+from tests.support.records import Truth, renamed
 from tests.support.servers import Installation
 from tests.support.service_address import DEFAULT_DATABASE_TIMEOUT
-from tests.support.truth import Truth, renamed
 from tests.support.wire import Live, environment, run
 
 IMPORTED_WITHIN = 30.0  # seconds from the fault: the primary's lease, the election, and the import itself

@@ -16,8 +16,8 @@ from tests.faults.service import CURRENT, KILL_ALL, NEXT, OLDER, publish, servic
 from tests.faults.trial import POOL_SIZE, Report, trial
 from tests.support.application import await_release
 from tests.support.pooler import pooling
+from tests.support.records import Truth
 from tests.support.servers import IMMEDIATE, KILL, Server
-from tests.support.truth import Truth
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import LOCALIDADES
 

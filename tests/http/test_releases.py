@@ -23,8 +23,7 @@ from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import connected, photograph
 from tests.support.pages import Page
 from tests.support.postgres import name_of, new_database, run_sql
-from tests.support.records import in_order
-from tests.support.truth import listed
+from tests.support.records import in_order, listed
 from tests.support.waiting import PATIENCE, eventually_async
 from tests.support.wire import LOCALIDADES, environment, run
 

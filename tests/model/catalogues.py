@@ -7,7 +7,7 @@ from random import Random
 from typing import NamedTuple
 
 from tests.support.catalogue import Place, write_catalogue
-from tests.support.truth import Truth
+from tests.support.records import Truth
 
 COUNT = 6
 _SLOTS = 90  # two pages

@@ -14,8 +14,7 @@ import httpx
 from tests.model.catalogues import COUNT, Version, places_of, truth
 from tests.model.model import Model, Moment
 from tests.support.catalogue import Place
-from tests.support.records import in_order, row_of
-from tests.support.truth import listed
+from tests.support.records import in_order, listed, row_of
 from tests.support.wire import LOCALIDADES
 
 CENSUS = "/api/census/"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from localidades_api.offline import Catalogue
+from tests.support.application import serving_files
 from tests.support.catalogue import Place, many, write_catalogue
-from tests.support.catalogue_service import serving_files
 
 
 def earlier_places() -> list[Place]:

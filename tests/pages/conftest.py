@@ -9,10 +9,9 @@ from fastapi import FastAPI
 from playwright.async_api import Browser, BrowserContext, Page
 
 from tests.pages.country import a_year_later, places
-from tests.support.application import client_of
+from tests.support.application import client_of, serving_files
 from tests.support.browser import WEBGL, launched, watched
 from tests.support.catalogue import write_catalogue
-from tests.support.catalogue_service import serving_files
 from tests.support.pages import BROWSER
 from tests.support.pages import Page as Parsed
 

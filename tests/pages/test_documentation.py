@@ -13,7 +13,7 @@ from playwright.async_api import Browser, Page
 
 from localidades_api.html.guides import GUIDES, SERVICE, Site, read_guide
 from localidades_api.html.languages.translators import LANGUAGES, Language
-from tests.support.validator import errors_in
+from tests.support.browser import errors_in
 from tests.support.waiting import PATIENCE
 from tests.support.wire import ROOT
 

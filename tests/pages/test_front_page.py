@@ -9,9 +9,9 @@ import pytest
 from playwright.async_api import Browser, Page, ViewportSize, expect
 
 from localidades_api.catalogue.capitals import CAPITALS
+from tests.support.application import serving_files
 from tests.support.browser import TELEPHONE, axe_faults, visit
 from tests.support.catalogue import Place, write_catalogue
-from tests.support.catalogue_service import serving_files
 from tests.support.pages import INDEX
 from tests.support.pages import Page as Parsed
 from tests.support.waiting import PATIENCE

@@ -13,9 +13,9 @@ import pytest
 from playwright.async_api import Browser, BrowserContext, Locator, Page, expect
 
 from localidades_api.catalogue.mercator import MEXICO
+from tests.support.application import serving_files
 from tests.support.browser import TELEPHONE, axe_faults, hold, launched, visit, watched
 from tests.support.catalogue import Place, write_catalogue
-from tests.support.catalogue_service import serving_files
 from tests.support.pages import BROWSER
 from tests.support.pages import Page as Parsed
 from tests.support.waiting import PATIENCE

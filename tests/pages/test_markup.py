@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from tests.pages.country import KINDS
-from tests.support.validator import errors_in
+from tests.support.browser import errors_in
 from tests.support.waiting import PATIENCE
 
 pytestmark = pytest.mark.tail

@@ -10,8 +10,8 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.pages.test_match_page import PAGE, choose, downloaded, file_of, press
+from tests.support.application import serving_files
 from tests.support.browser import SCREENSHOTS, visit
-from tests.support.catalogue_service import serving_files
 from tests.support.offices import CATALOGUE, Office, offices
 
 DESK: dict[str, Any] = {"viewport": {"width": 1366, "height": 768}}

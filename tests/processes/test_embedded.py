@@ -18,8 +18,7 @@ from localidades_api.database.dsn import Dsn
 from localidades_api.database.embedded_postgres import binaries, find_binaries, provide_database, run_embedded
 from localidades_api.errors import EmbeddedPostgresError
 from localidades_api.settings import Settings
-from tests.support.embedded import IS_ROOT, find_processes, lend_folder, only_linux
-from tests.support.servers import DEBIAN_15
+from tests.support.servers import DEBIAN_15, IS_ROOT, find_processes, lend_folder, only_linux
 from tests.support.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.tail

@@ -16,8 +16,8 @@ import pytest
 from localidades_api.database.embedded_postgres import run_embedded
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.downloads import read_csv, stalled
-from tests.support.embedded import find_processes, lend_folder, only_linux
 from tests.support.postgres import execute
+from tests.support.servers import find_processes, lend_folder, only_linux
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import LOCALIDADES, Live, ask, environment, run, serving
 

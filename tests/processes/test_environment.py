@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.embedded import lend_folder
+from tests.support.servers import lend_folder
 from tests.support.waiting import PATIENCE
 from tests.support.wire import LOCALIDADES, ROOT, ask, serving
 

@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support.embedded import find_processes, lend_folder
 from tests.support.machine import free_port
 from tests.support.postgres import new_database
+from tests.support.servers import find_processes, lend_folder
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import (
     LOCALIDADES,

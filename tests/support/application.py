@@ -1,7 +1,7 @@
-"""Runs the application without a network, and the importer as the command line does."""
+"""Runs the application without a network, the importer as the command line does, and the service on imported files."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
@@ -23,9 +23,10 @@ from localidades_api.releases.publish import publish_release
 from localidades_api.releases.retire import retire_oldest, retire_release
 from localidades_api.settings import Settings
 from tests.support.catalogue import Silent
+from tests.support.postgres import new_database
 from tests.support.service_address import database_timeout, service_address
 from tests.support.waiting import PATIENCE, eventually_async, in_thread
-from tests.support.wire import LOCALIDADES
+from tests.support.wire import LOCALIDADES, await_names, serving
 
 
 def cache_of(app: FastAPI) -> ResponseCache:
@@ -167,3 +168,14 @@ async def walk(client: httpx.AsyncClient, target: str) -> AsyncIterator[httpx.Re
         assert answer.status_code == 200, answer.text
         yield answer
         following = answer.links.get("next", {}).get("url")
+
+
+@contextmanager
+def serving_files(server: str, migrated: str, files: Iterable[Path]) -> Iterator[str]:
+    """Yield the address of a service that has imported these files, in this order, and indexed their names."""
+    with new_database(server, migrated) as url:
+        for file in files:
+            import_file(url, file)
+        with serving(url) as live:
+            await_names(live.base)
+            yield live.base

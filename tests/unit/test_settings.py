@@ -8,7 +8,7 @@ import pytest
 from localidades_api import settings
 from localidades_api.errors import ConfigurationError
 from localidades_api.settings import read_settings
-from tests.support.embedded import IS_ROOT, lend_folder
+from tests.support.servers import IS_ROOT, lend_folder
 
 
 @pytest.mark.parametrize(

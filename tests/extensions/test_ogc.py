@@ -1,5 +1,7 @@
 """OGC API - Features: the requirements of the standard, and every feature once by following `next`."""
 
+import asyncio
+import json
 import shutil
 import subprocess
 from itertools import product
@@ -10,13 +12,16 @@ from urllib.parse import parse_qs, urljoin, urlsplit
 import httpx
 import pytest
 import schemathesis
+from playwright.async_api import Browser
 
 from localidades_api.extensions.ogc.router import FeaturesQuery
 from tests.support.application import await_release, client_of, import_into, running_app
 from tests.support.catalogue import many, write_catalogue
+from tests.support.http_server import Response, at_paths, http_server
 from tests.support.machine import needed
 from tests.support.pages import BROWSER, Page
-from tests.support.wire import LOCALIDADES
+from tests.support.waiting import PATIENCE
+from tests.support.wire import LOCALIDADES, ask
 
 OGC = "/ogc"
 COLLECTIONS = ("estados", "municipios", "localidades")
@@ -274,3 +279,44 @@ def test_gdal_reads_every_feature(live_server: str) -> None:
     ]
     assert found.count("OGRFeature(localidades)") == 132
     assert "cvegeo (String) = 010010001" in found
+
+
+# -- ArcGIS
+
+FOLDER = Path(__file__).parents[1] / "clients" / "arcgis"
+NUM = 50  # features of a request
+RELEASE = {"release": "2020-01"}
+
+
+def bundle(folder: Path) -> bytes:
+    """Return the program with the SDK, as one script; it and its styles are written into a folder."""
+    esbuild = needed(
+        FOLDER.parent / "node_modules" / ".bin" / "esbuild", "ArcGIS is not installed: `make test-tools` does it"
+    )
+    options = ("--bundle", "--format=esm", "--log-level=warning", f"--outdir={folder}")
+    subprocess.run([esbuild, "layer.js", *options], cwd=FOLDER, timeout=PATIENCE, check=True)
+    return (folder / "layer.js").read_bytes()
+
+
+@pytest.mark.tail
+async def test_arcgis_reads_every_feature_by_index(live_server: str, browser: Browser, tmp_path: Path) -> None:
+    page_of = {
+        "/": Response(b"<!doctype html><meta charset=utf-8><script type=module src=layer.js></script>"),
+        "/layer.js": Response(await asyncio.to_thread(bundle, tmp_path), headers={"Content-Type": "text/javascript"}),
+    }
+    asked: list[str] = []
+    with http_server(at_paths(page_of)) as origin:
+        page = await browser.new_page()
+        page.set_default_timeout(PATIENCE * 1000)
+        page.on("request", lambda request: asked.append(request.url))
+        await page.goto(origin)
+        await page.wait_for_function("() => 'readAll' in window")
+        for collection in ("estados", "municipios", "localidades"):
+            names = await page.evaluate("given => readAll(...given)", [f"{live_server}/ogc/", collection, NUM, RELEASE])
+            listed = json.loads(ask(live_server, f"/ogc/collections/{collection}/items?limit=1000").body)
+            assert names == [one["properties"]["nombre"] for one in listed["features"]]
+        await page.close()
+    read = [url for url in asked if url.startswith(live_server)]
+    assert all("release=2020-01" in url for url in read)
+    indexes = [parse_qs(urlsplit(url).query).get("startindex") for url in read if "localidades/items" in url]
+    assert indexes == [None, None, ["50"], ["100"]]  # the first is a sample of the columns

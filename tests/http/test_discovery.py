@@ -1,14 +1,18 @@
-"""Well-known files for crawlers, assistants and programs."""
+"""Documents around the API: well-known files for crawlers, assistants and programs; codings and validators."""
 
+import gzip
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from xml.etree import ElementTree
 
+import brotli  # type: ignore[import-untyped]
 import httpx
 import pytest
 from fastapi import FastAPI
 from pydantic import ValidationError
 
+from localidades_api.http.caching import CACHE_CONTROL
 from localidades_api.settings import Settings
 from tests.support.application import Below, below_a_prefix, client_of, running_app
 
@@ -92,3 +96,61 @@ async def test_discovery_files_include_the_forwarded_prefix(app: FastAPI, below:
         robots = (await client.get("/below/robots.txt")).text
         assert "Disallow: /below/ogc/" in robots
         assert "Sitemap: http://test/below/sitemap.xml" in robots
+
+
+# -- Representations
+
+SHARED = (
+    "/docs", "/docs?lang=es", "/redoc", "/problems", "/problems?format=api", "/help", "/help/data",
+    "/help/add-keys?lang=es", "/ogc/api", "/favicon.ico",
+    "/static-swagger-ui/swagger-ui-bundle.js", "/static-swagger-ui/swagger-ui.css",
+)  # fmt: skip
+MADE_FOR_THIS_HOST = (
+    "/robots.txt", "/sitemap.xml", "/llms.txt", "/.well-known/api-catalog", "/openapi.json", "/openapi.json?lang=es",
+)  # fmt: skip
+DECODERS: dict[str, Callable[[bytes], bytes]] = {"br": brotli.decompress, "gzip": gzip.decompress, "identity": bytes}
+
+
+async def fetch(client: httpx.AsyncClient, path: str, coding: str, **headers: str) -> tuple[httpx.Response, bytes]:
+    """Return the answer and its body as sent."""
+    asked = {"Accept-Encoding": coding, **{name.replace("_", "-"): value for name, value in headers.items()}}
+    async with client.stream("GET", path, headers=asked) as answer:
+        return answer, b"".join([part async for part in answer.aiter_raw()])
+
+
+@pytest.mark.parametrize("path", [*SHARED, *MADE_FOR_THIS_HOST])
+async def test_document_is_compressed_and_revalidated(client: httpx.AsyncClient, path: str) -> None:
+    plain, content = await fetch(client, path, "identity")
+    tags = set()
+    for coding, decode in DECODERS.items():
+        answer, body = await fetch(client, path, coding)
+        assert answer.status_code == 200
+        assert answer.headers.get("content-encoding", "identity") == coding
+        assert decode(body) == content
+        assert int(answer.headers["content-length"]) == len(body)
+        assert answer.headers["content-type"] == plain.headers["content-type"]
+        tags.add(tag := answer.headers["etag"])
+        kept, nothing = await fetch(client, path, coding, If_None_Match=f'"x", W/{tag}')
+        assert (kept.status_code, nothing) == (304, b"")
+        for name in ("etag", "vary", "cache-control"):
+            assert kept.headers[name] == answer.headers[name]
+        assert "content-type" not in kept.headers
+        assert (await fetch(client, path, coding, If_None_Match='"x"'))[0].status_code == 200
+        assert "Accept-Encoding" in answer.headers["vary"]
+        assert answer.headers["cache-control"] == (CACHE_CONTROL if path in SHARED else "no-cache, private")
+    assert len(tags) == 3
+
+
+async def test_validator_follows_language_and_host(client: httpx.AsyncClient) -> None:
+    for path, headers in (("/redoc", {"Accept-Language": "es"}), ("/sitemap.xml", {"Host": "claves.example"})):
+        tag = (await client.get(path)).headers["etag"]
+        other = await client.get(path, headers={**headers, "If-None-Match": tag})
+        assert (other.status_code, other.headers["etag"] != tag) == (200, True)
+    assert "Accept-Language" in (await client.get("/docs")).headers["vary"]
+
+
+@pytest.mark.parametrize("path", ["/problems", "/wscatgeo/", "/wscatgeo/v2/"])
+async def test_page_of_no_release_varies_by_what_it_depends_on(client: httpx.AsyncClient, path: str) -> None:
+    page, data = [await client.get(path, params={"format": name}) for name in ("api", "json")]
+    assert page.headers["vary"] == "Accept, Accept-Language, Accept-Encoding"
+    assert data.headers["vary"] == "Accept, Accept-Encoding"

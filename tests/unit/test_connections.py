@@ -1,4 +1,4 @@
-"""Which connections make room for new ones, how long they may be idle, and how many there may be."""
+"""Connections: where they are accepted, how many, how long they may be idle or stalled, and which make room."""
 
 import asyncio
 import re
@@ -12,8 +12,9 @@ from uvicorn.server import ServerState
 
 from localidades_api.errors import ConfigurationError
 from localidades_api.server.connections import Connections, max_connections
-from localidades_api.server.deadlines import Timeouts
+from localidades_api.server.deadlines import ReadProgress, Timeouts
 from localidades_api.server.protocol import HttpProtocol
+from localidades_api.server.run import listen
 
 
 async def test_connection_with_an_unread_request_is_not_closed_to_make_room() -> None:
@@ -71,3 +72,59 @@ def test_soft_limit_of_open_files_is_raised_as_far_as_needed(monkeypatch: pytest
         monkeypatch.setattr(resource, "getrlimit", lambda _, hard=hard: (256, hard))
         assert max_connections(None, pool_size=10) == (868 if hard == 1000 else 4096)
     assert raised == [(4228, 5000), (1000, 1000), (4228, resource.RLIM_INFINITY)]
+
+
+# -- Timeouts
+
+
+def test_head_timeout_is_ten_seconds_at_most() -> None:
+    assert [Timeouts(client, keep_alive=75).head for client in (5, 600)] == [5, 10]
+
+
+def test_client_that_reads_nothing_is_stalled() -> None:
+    progress = ReadProgress()
+    assert [progress.stalled_for(unread, now) for unread, now in ((90, 100), (90, 120), (80, 130))] == [0, 20, 0]
+
+
+def test_reading_everything_resets_the_stall_timeout() -> None:
+    progress = ReadProgress()
+    assert progress.stalled_for(90, 100) == 0
+    assert progress.stalled_for(0, 101) is None
+    assert progress.stalled_for(90, 200) == 0
+
+
+# -- Addresses
+
+
+def refusal(host: str, port: int, **setting: str) -> str:
+    with pytest.raises(ConfigurationError) as caught, listen(host, port, **setting):
+        pass
+    return str(caught.value)
+
+
+def test_port_in_use_is_explained_by_its_setting() -> None:
+    with listen("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        other = port + 1 if port < 65_535 else port - 1
+        assert refusal("127.0.0.1", port) == (
+            f"Port {port} is in use. Choose another: `localidades-api serve --port {other}`"
+            f" (in a clone, `make run PORT={other}`)."
+        )
+        assert refusal("127.0.0.1", port, setting="LOCALIDADES_MANAGEMENT_PORT") == (
+            f"Can't listen on 127.0.0.1 port {port} (Address already in use): another server uses it, so choose another"
+            " LOCALIDADES_MANAGEMENT_PORT."
+        )
+
+
+def test_host_that_is_not_of_this_machine_is_explained() -> None:
+    assert refusal("192.0.2.1", 0) == (
+        "Can't listen on 192.0.2.1 port 0 (Cannot assign requested address): choose a --host that is an address of this"
+        " machine."
+    )
+    assert refusal(f"{'a' * 64}.mx", 0) == "Can't listen: --host is not a valid host name."
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[127.0.0.1]"])
+def test_address_may_be_in_brackets(host: str) -> None:
+    with listen(host, 0) as listening, socket.create_connection((host.strip("[]"), listening.getsockname()[1])):
+        pass

@@ -1,6 +1,8 @@
-"""The output of commands: reports, errors, tables and JSON."""
+"""The output of commands: reports, errors, tables, JSON and progress."""
 
+import io
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +24,9 @@ from localidades_api.errors import (
 from localidades_api.importer.extract import Position
 from localidades_api.importer.run import ImportReport
 from localidades_api.importer.transform import Rejected
+from localidades_api.observability import progress_display
+from localidades_api.observability.progress import ImportStep
+from localidades_api.observability.progress_display import StderrConsole, show_progress
 from localidades_api.releases.comparison import Comparison
 
 REPORT = ImportReport(
@@ -98,3 +103,17 @@ def test_code_of_other_errors_can_be_chosen() -> None:
         with pytest.raises(typer.Exit) as ended, errors_as_sentences(status=2):
             raise error
         assert ended.value.exit_code == code
+
+
+# -- Progress
+
+
+def test_lines_have_a_step_then_its_amount_and_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = io.StringIO()
+    monkeypatch.setattr(progress_display, "console", StderrConsole(file=file, highlight=False, soft_wrap=True))
+    with show_progress() as progress:
+        for step, amount in ((ImportStep.FETCH, 500_000), (ImportStep.READ, 3)):
+            progress.begin(step)
+            progress.expect(2_000_000)
+            progress.advance(amount)
+    assert re.match(r"fetching the file\n  500,000 bytes \([0-9,]+/s\)\nreading rows\n", file.getvalue())

@@ -1,15 +1,18 @@
-"""Pages stay in place while their scripts load."""
+"""Pages are valid HTML, by the checker of the W3C, and stay in place while their scripts load."""
 
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from playwright.async_api import Browser, Page, ViewportSize, expect
 
 from tests.pages.country import KINDS
-from tests.support.browser import hold, visit
+from tests.support.browser import errors_in, hold, visit
+from tests.support.waiting import PATIENCE
 
 pytestmark = pytest.mark.tail
 
@@ -82,3 +85,21 @@ async def test_page_stays_in_place_while_its_scripts_load(page: Page, kind: str,
         await page.set_viewport_size(viewport)
         shifts = await shifts_of(page, target)
         assert sum(value for value, _ in shifts) < MAX_SHIFT, (viewport, shifts)
+
+
+# -- HTML
+
+OTHERS = ("/map?format=api", "/docs", "/redoc")  # which test_browser doesn't open
+# The checker finds these roles redundant. Tables that are cards on a telephone would not be tables to Safari without.
+ROLES = r"The “role” attribute must not be used on a “(tr|th|td)” element which has a “table” ancestor"
+
+
+@pytest.mark.parametrize("language", ["en", "es"])
+def test_pages_are_valid(two_releases: str, tmp_path: Path, language: str) -> None:
+    targets = KINDS | {target.strip("/").partition("?")[0]: target for target in OTHERS}
+    options: dict[str, Any] = {"headers": {"Accept": "text/html"}, "follow_redirects": True, "timeout": PATIENCE}
+    with httpx.Client(base_url=two_releases, **options) as client:
+        for kind, target in targets.items():
+            page = client.get(target, params=httpx.QueryParams(httpx.URL(target).query).set("lang", language))
+            (tmp_path / f"{kind}.html").write_bytes(page.content)
+    assert errors_in(tmp_path, ROLES) == []

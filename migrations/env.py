@@ -19,7 +19,7 @@ from localidades_api.database.import_lock import MIGRATION_LOCK
 from localidades_api.database.models import VERSION_TABLE, metadata
 from localidades_api.database.pool import Database
 from localidades_api.errors import LocalidadesError
-from localidades_api.importer.seed import load_pending_seed
+from localidades_api.importer.run import load_pending_seed
 from localidades_api.observability.progress_display import show_progress
 from localidades_api.settings import read_settings
 

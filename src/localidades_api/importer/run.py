@@ -1,4 +1,4 @@
-"""Imports a catalogue as the current release."""
+"""Imports a catalogue as the current release, also the one that a seed migration requested."""
 
 import asyncio
 import gc
@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -202,3 +203,27 @@ def _check_name(name: str, file: Source) -> None:
         )
     if (name == DEMO_RELEASE) != (file.name == DEMO_RELEASE and file.file is None):
         raise CatalogueError("Only the bundled catalogue can be named demo, and it can have no other name.")
+
+
+UNNAMED = "seed"  # the release of a file without a date in its name
+
+
+async def load_pending_seed(
+    database: Database, source: str, progress: ImportProgress, indexer: ImportIndexer | None
+) -> ImportReport | None:
+    """Load `source` if the seed migration requested a catalogue and none has been published since.
+
+    The request stays until a catalogue is loaded, so after a failure the next upgrade tries again. `indexer` builds the
+    index of names in the meantime.
+    """
+    async with database.connect() as connection:
+        if not await connection.scalar(text("SELECT EXISTS (SELECT FROM pending_seed)")):
+            return None
+        published = await connection.scalar(text("SELECT EXISTS (SELECT FROM current_release)"))
+    report = None
+    if not published:
+        report = await import_catalogue(database, source, progress, unnamed=UNNAMED, indexer=indexer)
+    async with database.connect() as connection:
+        await connection.execute(text("DELETE FROM pending_seed"))
+        await connection.commit()
+    return report

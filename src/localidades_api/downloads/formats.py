@@ -38,4 +38,3 @@ FILE_TYPES: Mapping[DownloadFormat, FileType] = {
     ),
     "gpkg": FileType("application/geopackage+sqlite3", ".gpkg"),
 }
-NDJSON = FILE_TYPES["ndjson"].media_type

@@ -19,14 +19,14 @@ class Service:
     release: str | None
 
     @classmethod
-    def parse(cls, url: str, release: str | None, option: str = "--url") -> Self:
-        """Parse the address in an option; raise ServiceError if it or the release is invalid."""
+    def parse(cls, url: str, release: str | None) -> Self:
+        """Parse an address; raise ServiceError if it or the release is invalid."""
         try:
             address = httpx.URL(url.strip().rstrip("/"))
         except (httpx.InvalidURL, UnicodeError):
             address = httpx.URL()
         if address.scheme not in {"http", "https"} or not address.host or address.query or address.fragment:
-            raise ServiceError(f"{option} must be the root address of a service, such as http://127.0.0.1:8000.")
+            raise ServiceError("--url must be the root address of a service, such as http://127.0.0.1:8000.")
         if release is not None and not re.fullmatch(RELEASE_NAME, release):
             raise ServiceError("--release must be the name of a release, such as 2018-09.")
         return cls(address, release)

@@ -40,7 +40,7 @@ RENAMED = [replace(PLACES[0], nombre="New"), *PLACES[1:]]
 IMPORTER = """
 import asyncio, os, signal, sys
 from localidades_api.database.pool import Database
-from localidades_api.importer.run import import_catalogue
+from localidades_api.importer.run import ImportOptions, import_catalogue
 
 url, source, moment = sys.argv[1:]
 
@@ -56,7 +56,7 @@ class Killer:
         if f"amid {self.step}" == moment:
             os.kill(os.getpid(), signal.SIGKILL)
 
-asyncio.run(import_catalogue(Database.for_writing(url), source, Killer(), release="dead"))
+asyncio.run(import_catalogue(Database.for_writing(url), source, Killer(), ImportOptions(release="dead")))
 """
 
 

@@ -18,7 +18,7 @@ from localidades_api.api.middleware.response_cache import Key, ResponseCache, sp
 from localidades_api.app import create_app
 from localidades_api.database.pool import Database
 from localidades_api.errors import LocalidadesError
-from localidades_api.importer.run import ImportReport, import_catalogue
+from localidades_api.importer.run import ImportOptions, ImportReport, import_catalogue
 from localidades_api.releases.publish import publish_release
 from localidades_api.releases.retire import retire_oldest, retire_release
 from localidades_api.settings import Settings
@@ -52,7 +52,9 @@ async def _writing(url: str) -> AsyncIterator[Database]:
 async def import_into(url: str, source: Path | str, **options: Any) -> ImportReport:  # noqa: ANN401  # passed on
     """Import a file as the command line does, except that all places may be renamed."""
     async with _writing(url) as database:
-        return await import_catalogue(database, str(source), Silent(), **{"allow_renames": True, **options})
+        indexer = options.pop("indexer", None)
+        chosen = ImportOptions(**{"allow_renames": True, **options})
+        return await import_catalogue(database, str(source), Silent(), chosen, indexer=indexer)
 
 
 def import_file(url: str, source: Path | str) -> None:

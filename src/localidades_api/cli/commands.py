@@ -187,23 +187,25 @@ def import_(  # noqa: PLR0913  # an argument for each option
     """Import a catalogue and publish it as the current release, while the service keeps running."""
     os.nice(19)  # leave the CPU to a service on the same machine
     from localidades_api.cli.import_catalogue import print_report, report_as_object, run_import  # noqa: PLC0415  # see above
+    from localidades_api.importer.kept_files import KeptFiles  # noqa: PLC0415  # see above
+    from localidades_api.importer.run import ImportOptions  # noqa: PLC0415  # see above
     from localidades_api.importer.source import is_address  # noqa: PLC0415  # see above
 
     if keep is not None and not is_address(source):
         raise typer.BadParameter("--keep is for a file that is downloaded: give its address")
 
-    report = run_import(
-        source,
+    options = ImportOptions(
         release=release,
+        sheet=sheet,
         dry_run=dry_run,
         allow_shrink=allow_shrink,
         allow_renames=allow_renames,
         allow_broken_letters=allow_broken_letters,
         keep_demo=keep_demo,
+        keep=None if keep is None else KeptFiles(keep),
         reason=reason or None,
-        sheet=sheet,
-        keep=keep,
     )
+    report = run_import(source, options)
     if as_json:
         print_json(report_as_object(report, dry_run=dry_run))
     else:

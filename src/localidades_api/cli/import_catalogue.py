@@ -4,15 +4,13 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 
 from localidades_api.caches.name_indexes.imports import ImportIndexer
 from localidades_api.catalogue.schemas import CHANGE_KINDS
 from localidades_api.cli.database import on_database_at, ready_database, retirement_grace
 from localidades_api.database.pool import Database
 from localidades_api.errors import LocalidadesError
-from localidades_api.importer.kept_files import KeptFiles
-from localidades_api.importer.run import ImportReport, import_catalogue
+from localidades_api.importer.run import ImportOptions, ImportReport, import_catalogue
 from localidades_api.observability.progress_display import console, show_progress
 from localidades_api.releases.retire import finish_retirements
 from localidades_api.settings import read_settings
@@ -20,39 +18,13 @@ from localidades_api.settings import read_settings
 _MAX_SHOWN_REJECTIONS = 20
 
 
-def run_import(  # noqa: PLR0913  # an argument for each option of the command
-    source: str,
-    *,
-    release: str | None,
-    dry_run: bool,
-    allow_shrink: bool,
-    allow_renames: bool,
-    allow_broken_letters: bool,
-    keep_demo: bool,
-    reason: str | None,
-    sheet: str | None,
-    keep: Path | None,
-) -> ImportReport:
+def run_import(source: str, options: ImportOptions) -> ImportReport:
     """Import a catalogue, remove withdrawn releases, and show progress."""
 
     async def run(database: Database, indexer: ImportIndexer) -> ImportReport:
         with show_progress() as progress:
-            report = await import_catalogue(
-                database,
-                source,
-                progress,
-                release=release,
-                dry_run=dry_run,
-                allow_shrink=allow_shrink,
-                allow_renames=allow_renames,
-                allow_broken_letters=allow_broken_letters,
-                keep_demo=keep_demo,
-                reason=reason,
-                sheet=sheet,
-                keep=None if keep is None else KeptFiles(keep),
-                indexer=indexer,
-            )
-            if not dry_run:
+            report = await import_catalogue(database, source, progress, options, indexer=indexer)
+            if not options.dry_run:
                 with _published_despite_errors():
                     await finish_retirements(database, progress, grace=retirement_grace())
             return report

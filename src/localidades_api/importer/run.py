@@ -62,43 +62,47 @@ class ImportReport:
     seconds: float
 
 
-async def import_catalogue(  # noqa: PLR0913  # an argument for each option of the command
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportOptions:
+    """What an import accepts, and what it does besides."""
+
+    release: str | None = None  # its name; without it, the date in the file's name
+    unnamed: str | None = None  # its name if the file's has no date
+    sheet: str | None = None  # of a workbook
+    dry_run: bool = False  # do everything and roll back
+    allow_shrink: bool = False
+    allow_renames: bool = False
+    allow_broken_letters: bool = False
+    keep_demo: bool = False  # otherwise a real catalogue withdraws the demo
+    keep: KeptFiles | None = None  # gets a downloaded file once it is published, or if it was published before
+    reason: str | None = None  # for the log of publications
+
+
+async def import_catalogue(
     database: Database,
     source: str,
     progress: ImportProgress,
+    options: ImportOptions = ImportOptions(),  # immutable
     *,
-    release: str | None = None,
-    unnamed: str | None = None,
-    dry_run: bool = False,
-    allow_shrink: bool = False,
-    allow_renames: bool = False,
-    allow_broken_letters: bool = False,
-    keep_demo: bool = False,
-    reason: str | None = None,
-    sheet: str | None = None,
-    keep: KeptFiles | None = None,
     indexer: ImportIndexer | None = None,
 ) -> ImportReport:
-    """Import a catalogue and publish it as the current release; a real one withdraws the demo without `keep_demo`.
+    """Import a catalogue and publish it as the current release.
 
-    `source` is `demo`, a path, `-` for standard input, or an http(s) address. `release` is the name of the release;
-    without it, the name comes from the date in the file's name, or is `unnamed`. `reason` is for the log, `sheet` the
-    name of a workbook's sheet. A dry run does everything and rolls back. A downloaded file gets into `keep` once it is
-    published, or if it was published before. `indexer` builds the index of names in the meantime. The rows of a
-    withdrawn demo remain until `finish_retirements`. Raises CatalogueError, ImportRunningError, ConfigurationError or
-    DatabaseUnavailableError, and then changes nothing. Once the release is published, this returns the report even if
-    it is cancelled, or raises OutputError if the file can't be kept.
+    `source` is `demo`, a path, `-` for standard input, or an http(s) address. `indexer` builds the index of names in
+    the meantime. The rows of a withdrawn demo remain until `finish_retirements`. Raises CatalogueError,
+    ImportRunningError, ConfigurationError or DatabaseUnavailableError, and then changes nothing. Once the release is
+    published, this returns the report even if it is cancelled, or raises OutputError if the file can't be kept.
     """
     began = time.perf_counter()
-    keep = None if dry_run else keep
+    keep = None if options.dry_run else options.keep
     with open_source(source, progress) as file, without_garbage_collection():
         try:
             async with AsyncExitStack() as stack, database.connect() as connection:
                 await begin_import(connection)
-                name, catalogue = await _read(connection, file, sheet, release, unnamed, progress)
-                if not allow_broken_letters:
+                name, catalogue = await _read(connection, file, options, progress)
+                if not options.allow_broken_letters:
                     refuse_broken_letters(catalogue)
-                if indexer is not None and not dry_run:
+                if indexer is not None and not options.dry_run:
                     areas = Areas.of(catalogue.states.values(), catalogue.municipalities.values())
                     index = indexer.building(name, file.sha256, areas, catalogue.localities, progress)
                     await stack.enter_async_context(index)
@@ -107,14 +111,14 @@ async def import_catalogue(  # noqa: PLR0913  # an argument for each option of t
                 )
                 progress.begin(ImportStep.COMPARE)
                 comparison = await compare_with_current(connection, release_id, name)
-                if not allow_shrink:
+                if not options.allow_shrink:
                     refuse_losses(comparison, catalogue)
-                if not allow_renames:
+                if not options.allow_renames:
                     refuse_renames(comparison, catalogue)
                 await complete_comparisons(connection)
-                await publish(connection, release_id, progress, reason)
-                demo_retired = name != DEMO_RELEASE and not keep_demo and await withdraw_demo(connection)
-                if dry_run:
+                await publish(connection, release_id, progress, options.reason)
+                demo_retired = name != DEMO_RELEASE and not options.keep_demo and await withdraw_demo(connection)
+                if options.dry_run:
                     await connection.rollback()
                 else:
                     await _finish(connection, release_id, name, progress)
@@ -174,16 +178,13 @@ async def _commit(connection: AsyncConnection, name: str) -> bool:
 
 
 async def _read(
-    connection: AsyncConnection,
-    file: Source,
-    sheet: str | None,
-    release: str | None,
-    unnamed: str | None,
-    progress: ImportProgress,
+    connection: AsyncConnection, file: Source, options: ImportOptions, progress: ImportProgress
 ) -> tuple[str, CatalogueRecords]:
     progress.begin(ImportStep.READ)
-    with open_catalogue(file, sheet) as table:
-        name = release if release is not None else suggest_release_name(file, table.member) or unnamed
+    with open_catalogue(file, options.sheet) as table:
+        name = options.release
+        if name is None:
+            name = suggest_release_name(file, table.member) or options.unnamed
         if name is None:
             raise CatalogueError("The file's name has no date: name the release with --release, such as 2018-09.")
         _check_name(name, file)
@@ -222,7 +223,7 @@ async def load_pending_seed(
         published = await connection.scalar(text("SELECT EXISTS (SELECT FROM current_release)"))
     report = None
     if not published:
-        report = await import_catalogue(database, source, progress, unnamed=UNNAMED, indexer=indexer)
+        report = await import_catalogue(database, source, progress, ImportOptions(unnamed=UNNAMED), indexer=indexer)
     async with database.connect() as connection:
         await connection.execute(text("DELETE FROM pending_seed"))
         await connection.commit()

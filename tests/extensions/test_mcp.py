@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +10,9 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp_types import TextContent
 
-from tests.support.application import import_file
-from tests.support.catalogue import TRAPS, many, write_catalogue
+from tests.support.application import database_with
+from tests.support.catalogue import TRAPS, many
 from tests.support.commands import invoke
-from tests.support.postgres import new_database
 from tests.support.wire import COMMAND, environment, serving
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
@@ -101,27 +99,24 @@ async def test_tools_lead_from_a_name_to_its_record(live_server: str) -> None:
 
 
 @pytest.mark.tail
-async def test_changes_and_withdrawn_keys_are_reported(server: str, migrated: str, tmp_path: Path) -> None:
-    with new_database(server, migrated) as database:
-        releases = {"2019-01": many(20), "2020-01": many(22), "2021-01": many(25)[1:]}
-        for release, places in releases.items():
-            import_file(database, write_catalogue(tmp_path / f"{release}.csv", places))
-        with ExitStack() as services:
-            live = services.enter_context(serving(database))
-            async with assistant(live.base) as client:
-                last = await call(client, "changes")
-                assert (last["since"], last["release"], last["total"]) == ("2020-01", "2021-01", 4)
-                assert all(len(one["cvegeo"]) == 9 for one in last["changes"])
-                [removed] = (await call(client, "changes", kind="removed"))["changes"]
-                assert (removed["before"], removed["after"]) == (many(1)[0].nombre, None)
-                assert (await call(client, "changes", since="2019-01", kind="added"))["total"] == 5
-                assert "There is no such release" in await refused(client, "changes", since="1999-01")
-                gone = await refused(client, "record", cvegeo=removed["cvegeo"])
-                assert "2020-01 is the last release that had it" in gone
-                await asyncio.to_thread(services.close)
-                said = await refused(client, "find", text="a")
-                assert "can't be reached" in said
-                assert "localidades-api serve" in said
+async def test_changes_and_withdrawn_keys_are_reported(server: str, migrated: str) -> None:
+    releases = {"2019-01": many(20), "2020-01": many(22), "2021-01": many(25)[1:]}
+    with database_with(server, migrated, releases) as database, ExitStack() as services:
+        live = services.enter_context(serving(database))
+        async with assistant(live.base) as client:
+            last = await call(client, "changes")
+            assert (last["since"], last["release"], last["total"]) == ("2020-01", "2021-01", 4)
+            assert all(len(one["cvegeo"]) == 9 for one in last["changes"])
+            [removed] = (await call(client, "changes", kind="removed"))["changes"]
+            assert (removed["before"], removed["after"]) == (many(1)[0].nombre, None)
+            assert (await call(client, "changes", since="2019-01", kind="added"))["total"] == 5
+            assert "There is no such release" in await refused(client, "changes", since="1999-01")
+            gone = await refused(client, "record", cvegeo=removed["cvegeo"])
+            assert "2020-01 is the last release that had it" in gone
+            await asyncio.to_thread(services.close)
+            said = await refused(client, "find", text="a")
+            assert "can't be reached" in said
+            assert "localidades-api serve" in said
 
 
 def test_bad_url_is_refused() -> None:

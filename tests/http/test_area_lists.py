@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urljoin
 
@@ -10,10 +9,9 @@ import httpx
 import pytest
 
 from tests.http.test_sort import spanish
-from tests.support.application import client_of, import_into, running_app, walk
-from tests.support.catalogue import Place, write_catalogue
+from tests.support.application import client_of, database_with, running_app, walk
+from tests.support.catalogue import Place
 from tests.support.pages import BROWSER, Page
-from tests.support.postgres import new_database
 
 CENSUS = "/api/census/"
 ESTADOS = {
@@ -65,13 +63,9 @@ def ordered(path: str, sort: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-async def client(
-    server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[httpx.AsyncClient]:
+async def client(server: str, migrated: str) -> AsyncIterator[httpx.AsyncClient]:
     """Yield a client of an application on these areas."""
-    file: Path = write_catalogue(tmp_path_factory.mktemp("areas") / "catun_localidad_2020-01.csv", PLACES)
-    with new_database(server, migrated) as url:
-        await import_into(url, file)
+    with database_with(server, migrated, {"2020-01": PLACES}) as url:
         async with running_app(url) as app, client_of(app) as client:
             yield client
 

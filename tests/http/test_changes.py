@@ -31,7 +31,7 @@ from localidades_api.database.queries.changes import find_changes, get_stored_ch
 from localidades_api.downloads import changes as changes_module
 from localidades_api.downloads.changes import write_changes
 from localidades_api.errors import NotAcceptableError
-from tests.support.application import client_of, import_into, recorded_statements, running_app, walk
+from tests.support.application import client_of, database_with, import_into, recorded_statements, running_app, walk
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import SOMEBODY_WAITS, WHO_WAIT, connected
 from tests.support.pages import Page
@@ -83,12 +83,9 @@ CHANGES = changes_of(OLD, NEW)
 
 
 @pytest.fixture(scope="module")
-async def template(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
+def template(server: str, migrated: str) -> Iterator[str]:
     """Yield a template database with both releases."""
-    folder = tmp_path_factory.mktemp("changes")
-    with new_database(server, migrated) as url:
-        for name, places in SOURCES.items():
-            await import_into(url, write_catalogue(folder / f"catun_localidad_{name}.csv", places))
+    with database_with(server, migrated, SOURCES) as url:
         yield url
 
 

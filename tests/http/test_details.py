@@ -12,10 +12,9 @@ import httpx
 import pytest
 
 from localidades_api.catalogue.schemas import GoneProblem
-from tests.support.application import await_release, client_of, import_into, running_app
+from tests.support.application import await_release, client_of, database_with, import_into, running_app
 from tests.support.catalogue import TRAPS, Place, many, write_catalogue
 from tests.support.pages import BROWSER, Page
-from tests.support.postgres import new_database
 from tests.support.records import municipality_of, record_of, state_of
 from tests.support.wire import ask
 
@@ -73,15 +72,9 @@ RELEASES = {"2019-01": FIRST, "2020-01": SECOND, "2021-01": THIRD}
 
 
 @pytest.fixture(scope="module")
-async def history(
-    server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[httpx.AsyncClient]:
+async def history(server: str, migrated: str) -> AsyncIterator[httpx.AsyncClient]:
     """Yield a client of a service that holds the three releases."""
-    folder: Path = tmp_path_factory.mktemp("history")
-    with new_database(server, migrated) as url:
-        for name, places in RELEASES.items():
-            file = write_catalogue(folder / f"catun_localidad_{name}.csv", places)
-            await import_into(url, file, allow_shrink=True)
+    with database_with(server, migrated, RELEASES, allow_shrink=True) as url:
         async with running_app(url) as app, client_of(app) as client:
             yield client
 

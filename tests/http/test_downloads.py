@@ -26,8 +26,8 @@ from xlsxwriter.worksheet import Worksheet
 
 from localidades_api.catalogue.columns import COLUMNS
 from localidades_api.downloads.formats import FILE_TYPES
-from tests.support.application import client_of, import_into, recorded_statements, running_app
-from tests.support.catalogue import Place, many, write_catalogue
+from tests.support.application import client_of, database_with, recorded_statements, running_app
+from tests.support.catalogue import Place, many
 from tests.support.downloads import DOWNLOAD, KEYS, TEXTS, read_csv, stalled, value_of
 from tests.support.machine import forget_peak_memory, memory_of, open_targets
 from tests.support.postgres import await_idle_connections, execute, name_of, new_database, run_sql
@@ -75,12 +75,9 @@ OF_YUCATAN = [place for place in PLACES if place.cvegeo[:2] == "31"]
 
 
 @pytest.fixture(scope="module")
-async def service(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[FastAPI]:
+async def service(server: str, migrated: str) -> AsyncIterator[FastAPI]:
     """Yield an application on two releases."""
-    folder = tmp_path_factory.mktemp("downloads")
-    with new_database(server, migrated) as url:
-        await import_into(url, write_catalogue(folder / "catun_localidad_2019-01.csv", OLDER))
-        await import_into(url, write_catalogue(folder / "catun_localidad_2020-01.csv", PLACES))
+    with database_with(server, migrated, {"2019-01": OLDER, "2020-01": PLACES}) as url:
         async with running_app(url) as app:
             yield app
 

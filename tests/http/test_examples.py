@@ -15,14 +15,7 @@ import httpx
 import jsonschema_rs
 import pytest
 
-from localidades_api.api.examples import (
-    SERVICE,
-    Exchange,
-    RecordedAnswer,
-    RecordedRequest,
-    list_files,
-    read_examples,
-)
+from localidades_api.api.examples import SERVICE, Exchange, RecordedAnswer, RecordedRequest, list_files, read_examples
 from localidades_api.app import create_app
 from localidades_api.importer.demo.generate import generate_demo
 from localidades_api.settings import Settings

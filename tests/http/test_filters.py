@@ -25,8 +25,8 @@ from localidades_api.database.models import localities
 from localidades_api.database.queries.conditions import conditions, filtered_by, values
 from localidades_api.names.text import open_word
 from localidades_api.names.vocabulary import STOP_WORDS
-from tests.support.application import import_file, recorded_statements, running_app, walk
-from tests.support.catalogue import TRAPS, Place, write_catalogue
+from tests.support.application import database_with, recorded_statements, running_app, walk
+from tests.support.catalogue import TRAPS, Place
 from tests.support.pages import Page
 from tests.support.postgres import execute, new_database
 from tests.support.wire import LOCALIDADES
@@ -109,11 +109,9 @@ def address(filters: Filters, path: str = LOCALIDADES, **parameters: object) -> 
 
 
 @pytest.fixture(scope="module")
-def varied_database(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def varied_database(server: str, migrated: str) -> Iterator[str]:
     """Yield a template database with the varied places."""
-    file = write_catalogue(tmp_path_factory.mktemp("varied") / "catun_localidad_2020-01.csv", PLACES)
-    with new_database(server, migrated) as url:
-        import_file(url, file)
+    with database_with(server, migrated, {"2020-01": PLACES}) as url:
         yield url
 
 

@@ -422,7 +422,7 @@ async def test_sheet_and_header_can_be_named(client: httpx.AsyncClient) -> None:
 
 
 async def post_rows(client: httpx.AsyncClient, rows: list[dict[str, str]], fields: str) -> httpx.Response:
-    return await client.post_rows(MATCH, params={"fields": fields}, json={"rows": rows})
+    return await client.post(MATCH, params={"fields": fields}, json={"rows": rows})
 
 
 async def test_fields_are_the_values_that_the_download_has(client: httpx.AsyncClient) -> None:
@@ -438,7 +438,7 @@ async def test_fields_are_the_values_that_the_download_has(client: httpx.AsyncCl
 
 async def test_table_that_is_sent_has_the_fields_beside_its_columns(client: httpx.AsyncClient) -> None:
     """`fields` is not the role of a column."""
-    answer = await client.post_rows(
+    answer = await client.post(
         MATCH, params={"fields": "clave"}, content="folio,cvegeo\n7,010010002\n", headers={"content-type": "text/csv"}
     )
     [row] = csv.DictReader(io.StringIO(answer.text))
@@ -450,7 +450,7 @@ async def test_fields_come_once_in_the_order_of_the_table(client: httpx.AsyncCli
     rows = [{"cvegeo": "010010001"}]
     [found] = (await post_rows(client, rows, "viviendas,cve_mun,nombre,cve_mun")).json()["results"]
     assert list(found)[5:10] == ["label", "nombre", "cve_mun", "viviendas", "score"]
-    default = await client.post_rows(MATCH, json={"rows": rows})
+    default = await client.post(MATCH, json={"rows": rows})
     assert (await post_rows(client, rows, "nombre,municipio,estado")).content == default.content
 
 
@@ -465,5 +465,5 @@ async def test_unknown_field_is_refused_with_those_that_exist(client: httpx.Asyn
 
 async def test_points_have_no_fields(client: httpx.AsyncClient) -> None:
     rows = {"rows": [{"latitud": 21.88, "longitud": -102.3}]}
-    answer = await client.post_rows(f"{LOCALIDADES}nearest/?fields=nombre", json=rows)
+    answer = await client.post(f"{LOCALIDADES}nearest/?fields=nombre", json=rows)
     assert answer.status_code == 422

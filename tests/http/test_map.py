@@ -1,13 +1,10 @@
 """The source of the map's page; tests/pages tests it in a browser."""
 
-from pathlib import Path
-
 import httpx
 
-from tests.support.application import client_of, import_into, running_app
-from tests.support.catalogue import Place, write_catalogue
+from tests.support.application import client_of, database_with, running_app
+from tests.support.catalogue import Place
 from tests.support.pages import Page
-from tests.support.postgres import new_database
 
 HTML = {"Accept": "text/html"}
 
@@ -36,13 +33,12 @@ async def test_places_without_coordinates_have_no_bounds(client: httpx.AsyncClie
     assert page.of_class("p", "chosen").text.split("\n")[0] == "Municipio 002, Aguascalientes"
 
 
-async def test_places_with_unknown_population_come_last(server: str, migrated: str, tmp_path: Path) -> None:
+async def test_places_with_unknown_population_come_last(server: str, migrated: str) -> None:
     populations = {"Desconocida": "-", "Grande": "900", "Vacía": "0", "Chica": "7"}
     places = [
         Place(f"01001000{number}", name, poblacion=count) for number, (name, count) in enumerate(populations.items(), 1)
     ]
-    with new_database(server, migrated) as url:
-        await import_into(url, write_catalogue(tmp_path / "catun_localidad_2020-01.csv", places))
+    with database_with(server, migrated, {"2020-01": places}) as url:
         async with running_app(url) as app, client_of(app) as client:
             page = Page.of(await client.get("/map", headers=HTML))
     (largest,) = page.all("ol", **{"class": "columns"})  # the drawing above it has links too

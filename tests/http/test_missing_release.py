@@ -21,8 +21,8 @@ from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.database.queries.releases import get_release_snapshot
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.extensions.wscatgeo import queries as wscatgeo
-from tests.support.application import import_file
-from tests.support.catalogue import many, write_catalogue
+from tests.support.application import database_with
+from tests.support.catalogue import many
 from tests.support.database import connected
 from tests.support.postgres import new_database, run_sql
 
@@ -108,14 +108,11 @@ async def reading(url: str) -> AsyncIterator[Database]:
 
 
 @pytest.fixture(scope="module")
-def both(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def both(server: str, migrated: str) -> Iterator[str]:
     """Yield a template database with two releases that differ in a few places."""
-    folder = tmp_path_factory.mktemp("missing")
     places = many(132)
     newer = [replace(places[0], nombre="Otro nombre"), *places[2:]]
-    with new_database(server, migrated) as url:
-        for name, rows in (("2019-01", places), ("2020-01", newer)):
-            import_file(url, write_catalogue(folder / f"catun_localidad_{name}.csv", rows))
+    with database_with(server, migrated, {"2019-01": places, "2020-01": newer}) as url:
         yield url
 
 

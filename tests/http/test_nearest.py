@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -16,9 +15,8 @@ from localidades_api.database.pool import Database
 from localidades_api.database.queries.nearest import NEAREST, find_nearest, find_nearest_to_each
 from localidades_api.database.queries.releases import get_release_snapshot
 from localidades_api.html.svg import Map, _round_length, draw_map
-from tests.support.application import client_of, import_file, import_into, running_app
-from tests.support.catalogue import Place, write_catalogue
-from tests.support.postgres import new_database
+from tests.support.application import client_of, database_with, running_app
+from tests.support.catalogue import Place
 from tests.support.wire import LOCALIDADES
 
 ADDRESS = f"{LOCALIDADES}nearest/"
@@ -96,12 +94,8 @@ def check(
 
 
 @pytest.fixture(scope="module")
-async def globe(
-    server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[httpx.AsyncClient]:
-    file = write_catalogue(tmp_path_factory.mktemp("globe") / "catun_localidad_2020-01.csv", PLACES)
-    with new_database(server, migrated) as url:
-        await import_into(url, file)
+async def globe(server: str, migrated: str) -> AsyncIterator[httpx.AsyncClient]:
+    with database_with(server, migrated, {"2020-01": PLACES}) as url:
         async with running_app(url) as app, client_of(app) as client:
             yield client
 
@@ -114,10 +108,8 @@ COUNTRY = places_at(
 
 
 @pytest.fixture(scope="module")
-def country_database(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    file = write_catalogue(tmp_path_factory.mktemp("country") / "catun_localidad_2020-01.csv", COUNTRY)
-    with new_database(server, migrated) as url:
-        import_file(url, file)
+def country_database(server: str, migrated: str) -> Iterator[str]:
+    with database_with(server, migrated, {"2020-01": COUNTRY}) as url:
         yield url
 
 
@@ -226,11 +218,9 @@ async def test_bad_parameter_is_refused_by_name(globe: httpx.AsyncClient, parame
         assert [fault["parameter"] for fault in answer.json()["errors"]] == [parameter]
 
 
-async def test_catalogue_with_few_points_gives_all_of_them(server: str, migrated: str, tmp_path: Path) -> None:
+async def test_catalogue_with_few_points_gives_all_of_them(server: str, migrated: str) -> None:
     places = places_at([NONE, ("20", "-"), ("-", "-100"), ("20", "-100")])
-    file = write_catalogue(tmp_path / "catun_localidad_2020-01.csv", places)
-    with new_database(server, migrated) as url:
-        await import_into(url, file)
+    with database_with(server, migrated, {"2020-01": places}) as url:
         async with running_app(url, in_background=False) as app, client_of(app) as client:
             for lat, lon in ((20, -100), (90, 0), (-45.5, 180)):
                 assert [row["id"] for row in await nearest(client, lat, lon)] == [int(places[3].cvegeo)]

@@ -10,15 +10,10 @@ from fastapi import FastAPI
 from localidades_api.api import Services
 from localidades_api.caches import release_poller
 from localidades_api.catalogue.schemas import LocalityPage
-from tests.support.application import (
-    await_release,
-    client_of,
-    import_into,
-    running_app,
-)
+from tests.support.application import await_release, client_of, database_with, import_into, running_app
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import SOMEBODY_WAITS, connected
-from tests.support.postgres import locked, new_database, out_of_reach, run_sql
+from tests.support.postgres import locked, out_of_reach, run_sql
 from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES
 
@@ -131,13 +126,11 @@ CHARACTERS = [chr(code) for code in (*range(1, 0xD800), *range(0xE000, 0x10000))
 NAMES = [f"A{''.join(CHARACTERS[start : start + 60])}z" for start in range(0, len(CHARACTERS), 60)]
 
 
-async def test_json_from_postgres_equals_that_of_the_models(server: str, migrated: str, tmp_path: Path) -> None:
+async def test_json_from_postgres_equals_that_of_the_models(server: str, migrated: str) -> None:
     """It is valid for the models, and identical to their own serialization."""
     places = [Place(f"01001{number:04d}", name) for number, name in enumerate([*NAMES, "\\/\U0001f600'"], 1)]
-    file = write_catalogue(tmp_path / "catun_localidad_2020-01.csv", places)
     names = []
-    with new_database(server, migrated) as url:
-        await import_into(url, file)
+    with database_with(server, migrated, {"2020-01": places}) as url:
         async with running_app(url, wants_names=False) as app, client_of(app) as client:
             for number in range(1, -(-len(places) // 50) + 1):
                 body = (await client.get(f"{LOCALIDADES}?page={number}")).content

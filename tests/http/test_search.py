@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.application import client_of, import_into, running_app
+from tests.support.application import client_of, database_with, import_into, running_app
 from tests.support.catalogue import Place, write_catalogue
-from tests.support.postgres import LOCALE_C, database_of_locale, new_database
+from tests.support.postgres import LOCALE_C, database_of_locale
 from tests.support.wire import LOCALIDADES
 
 SUGGEST = f"{LOCALIDADES}suggest/"
@@ -54,10 +54,9 @@ def places_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-async def places_client(server: str, migrated: str, places_file: Path) -> AsyncIterator[httpx.AsyncClient]:
+async def places_client(server: str, migrated: str) -> AsyncIterator[httpx.AsyncClient]:
     """Yield a client of an application on these places."""
-    with new_database(server, migrated) as url:
-        await import_into(url, places_file)
+    with database_with(server, migrated, {"2020-01": PLACES}) as url:
         async with running_app(url) as app, client_of(app) as client:
             yield client
 

@@ -18,8 +18,8 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from localidades_api.catalogue.folding import APOSTROPHES, fold
 from localidades_api.database.models import localities
 from localidades_api.database.queries.conditions import with_enye
-from tests.support.application import client_of, import_file, running_app, walk
-from tests.support.catalogue import Place, write_catalogue
+from tests.support.application import client_of, database_with, running_app, walk
+from tests.support.catalogue import Place
 from tests.support.database import WHO_WAIT, connected
 from tests.support.pages import BROWSER, Page
 from tests.support.postgres import locked, new_database
@@ -73,11 +73,9 @@ def ordered(sort: str, places: list[Place] = PLACES) -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def named_database(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def named_database(server: str, migrated: str) -> Iterator[str]:
     """Yield a template database with these names."""
-    file = write_catalogue(tmp_path_factory.mktemp("named") / "catun_localidad_2020-01.csv", PLACES)
-    with new_database(server, migrated) as url:
-        import_file(url, file)
+    with database_with(server, migrated, {"2020-01": PLACES}) as url:
         yield url
 
 

@@ -20,9 +20,8 @@ from localidades_api.catalogue.mercator import MAX_ZOOM, MEXICO, Frame, Tile
 from localidades_api.database.queries.tiles import CELLS, EXTENT, TileContent, TilePlace
 from localidades_api.html.svg import draw_backdrop
 from tests.http.vector_tiles import Layer, read_tile
-from tests.support.application import await_release, client_of, import_into, recorded_statements, running_app
-from tests.support.catalogue import TRAPS, Place, write_catalogue
-from tests.support.postgres import new_database
+from tests.support.application import await_release, client_of, database_with, recorded_statements, running_app
+from tests.support.catalogue import TRAPS, Place
 from tests.support.wire import LOCALIDADES
 
 TILES = f"{LOCALIDADES}tiles/"
@@ -77,11 +76,9 @@ async def layers_of(client: httpx.AsyncClient, tile: Tile) -> dict[str, Layer]:
 
 
 @pytest.fixture(scope="module")
-async def app(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[FastAPI]:
+async def app(server: str, migrated: str) -> AsyncIterator[FastAPI]:
     """Yield an application on the places on the map."""
-    file = write_catalogue(tmp_path_factory.mktemp("spread") / "catun_localidad_2020-01.csv", PLACES.values())
-    with new_database(server, migrated) as url:
-        await import_into(url, file)
+    with database_with(server, migrated, {"2020-01": PLACES.values()}) as url:
         async with running_app(url, wants_names=False) as app, client_of(app) as client:
             await await_release(client, "2020-01")
             yield app

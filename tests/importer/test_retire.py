@@ -24,7 +24,7 @@ from localidades_api.releases.retire import RetirementStep
 from tests.support.application import (
     await_release,
     client_of,
-    import_file,
+    database_with,
     import_into,
     publish_again,
     retire,
@@ -80,11 +80,9 @@ def write_cut(folder: Path, name: str, year: int | None = None) -> Path:
 
 
 @pytest.fixture(scope="module")
-def template(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def template(server: str, migrated: str) -> Iterator[str]:
     """Yield a database with three releases, not to be written to."""
-    with new_database(server, migrated) as url:
-        for name in NAMES:
-            import_file(url, write_cut(tmp_path_factory.mktemp("retire"), name))
+    with database_with(server, migrated, {name: cut(int(name[:4])) for name in NAMES}) as url:
         yield url
 
 

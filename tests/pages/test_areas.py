@@ -2,17 +2,15 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 from urllib.parse import urljoin
 
 import httpx
 import pytest
 from fastapi import FastAPI
 
-from tests.support.application import client_of, import_into, recorded_statements, running_app
-from tests.support.catalogue import Place, write_catalogue
+from tests.support.application import client_of, database_with, recorded_statements, running_app
+from tests.support.catalogue import Place
 from tests.support.pages import BROWSER, INDEX, Page
-from tests.support.postgres import new_database
 
 JALISCO = {"nom_ent": "Jalisco", "nom_abr": "Jal."}
 # Twelve places of Jalisco with population, in two municipios; two without; one in another estado.
@@ -29,17 +27,12 @@ PLACES = [
 
 
 @pytest.fixture(scope="module")
-async def pages(
-    server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[httpx.AsyncClient]:
+async def pages(server: str, migrated: str) -> AsyncIterator[httpx.AsyncClient]:
     """Yield a client of a service whose second release lacks a place and renames a municipio."""
-    folder: Path = tmp_path_factory.mktemp("areas")
     earlier = [replace(place, nom_mun={"Acatic": "Acatique"}.get(place.nom_mun, place.nom_mun)) for place in PLACES]
     earlier.append(Place("140020060", "Retirado", nom_mun="Ñuñú", **JALISCO))
-    with new_database(server, migrated) as url:
-        for name, places in (("2020-01", earlier), ("2021-01", PLACES)):
-            in_order = sorted(places, key=lambda place: place.cvegeo)
-            await import_into(url, write_catalogue(folder / f"catun_localidad_{name}.csv", in_order))
+    earlier.sort(key=lambda place: place.cvegeo)
+    with database_with(server, migrated, {"2020-01": earlier, "2021-01": PLACES}) as url:
         async with running_app(url) as app, client_of(app) as client:
             client.headers.update(BROWSER)
             yield client

@@ -3,15 +3,14 @@
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from urllib.parse import urljoin
 
 import httpx
 import pytest
 from fastapi import FastAPI
 
-from tests.support.application import Below, below_a_prefix, client_of, import_into, running_app
-from tests.support.catalogue import Place, write_catalogue
+from tests.support.application import Below, below_a_prefix, client_of, database_with, running_app
+from tests.support.catalogue import Place
 from tests.support.pages import BROWSER, INDEX, Page
 from tests.support.postgres import new_database
 from tests.support.wire import LOCALIDADES
@@ -39,19 +38,15 @@ LATER = Place("140020002", "Recién Nacida", "Jalisco", "Jal.", "Nuevo", latitud
 
 
 @pytest.fixture(scope="module")
-async def moved(
-    server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[httpx.AsyncClient]:
+async def moved(server: str, migrated: str) -> AsyncIterator[httpx.AsyncClient]:
     """Yield a client that accepts HTML, on three releases; the second lacks two municipios and three places of another.
 
     Two of the missing places have new keys.
     """
-    folder: Path = tmp_path_factory.mktemp("withdrawn")
-    with new_database(server, migrated) as url:
-        now = KEPT + REPLACED
-        for name, places in (("2019-01", KEPT + GONE + OF_NO_MUNICIPIO), ("2020-01", now), ("2021-01", [*now, LATER])):
-            in_order = sorted(places, key=lambda place: place.cvegeo)
-            await import_into(url, write_catalogue(folder / f"catun_localidad_{name}.csv", in_order), allow_shrink=True)
+    now = KEPT + REPLACED
+    releases = {"2019-01": KEPT + GONE + OF_NO_MUNICIPIO, "2020-01": now, "2021-01": [*now, LATER]}
+    in_order = {name: sorted(places, key=lambda place: place.cvegeo) for name, places in releases.items()}
+    with database_with(server, migrated, in_order, allow_shrink=True) as url:
         async with running_app(url) as app, client_of(app) as client:
             client.headers.update(BROWSER)
             yield client

@@ -31,17 +31,7 @@ from tests.support.catalogue import TRAPS, many, write_catalogue
 from tests.support.commands import assert_error, invoke
 from tests.support.postgres import execute, locked
 from tests.support.waiting import PATIENCE
-from tests.support.wire import (
-    COMMAND,
-    NULL,
-    ROOT,
-    ask,
-    await_end_of_group,
-    environment,
-    run,
-    serving,
-    start_command,
-)
+from tests.support.wire import COMMAND, NULL, ROOT, ask, await_end_of_group, environment, run, serving, start_command
 
 COMMANDS = (
     "serve", "migrate", "import", "releases", "releases publish", "releases retire", "roles", "verify", "match",

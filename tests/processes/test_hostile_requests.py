@@ -11,9 +11,9 @@ import pytest
 
 from localidades_api.app import create_app
 from localidades_api.settings import Settings
-from tests.support.catalogue import Place, write_catalogue
-from tests.support.postgres import new_database
-from tests.support.wire import LOCALIDADES, Live, environment, run, send, serving
+from tests.support.application import database_with
+from tests.support.catalogue import Place
+from tests.support.wire import LOCALIDADES, Live, send, serving
 
 # A few of each kind: what is bound, escaped or refused is so whatever the input says.
 TEXTS = [
@@ -116,14 +116,14 @@ def requests() -> Iterator[Sent]:
 
 
 @pytest.fixture(scope="module")
-def live(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+def live(server: str, migrated: str) -> Iterator[Live]:
     """Yield a server of places with harmless names and a long database timeout."""
     places = [Place(f"01001{number:04d}", f"Lugar {number}") for number in range(1, 133)]
-    path = write_catalogue(tmp_path_factory.mktemp("plain") / "catun_localidad_2020-01.csv", places)
-    with new_database(server, migrated) as url:
-        assert run("import", str(path), env=environment(url)).returncode == 0
-        with serving(url, LOCALIDADES_DATABASE_TIMEOUT="30") as live:
-            yield live
+    with (
+        database_with(server, migrated, {"2020-01": places}) as url,
+        serving(url, LOCALIDADES_DATABASE_TIMEOUT="30") as live,
+    ):
+        yield live
 
 
 # A prime, so that each place gets some of the inputs, and together they get all.

@@ -17,11 +17,11 @@ from localidades_api.extensions.reconcile.entities import RECONCILE
 from localidades_api.extensions.reconcile.vocabulary import COMPARED
 from localidades_api.extensions.wscatgeo.router import WSCATGEO
 from localidades_api.http.paths import LOCALIDADES, MATCH, NEAREST
-from tests.support.catalogue import Place, write_catalogue
+from tests.support.application import database_with
+from tests.support.catalogue import Place
 from tests.support.long_texts import long_texts
 from tests.support.machine import memory_of
-from tests.support.postgres import new_database
-from tests.support.wire import Live, ask, await_names, environment, run, serving
+from tests.support.wire import Live, ask, await_names, serving
 
 _MAX_HELD = 0.2  # seconds of processor time that the server may spend while a probe waits
 _MAX_KEPT = 16 * 1024**2  # bytes
@@ -41,7 +41,7 @@ class Sent(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def live(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+def live(server: str, migrated: str) -> Iterator[Live]:
     """Yield a server of as many municipios as the country has."""
     words = ("San José", "Villa de Santa María", "Nuevo Zapata", "Paso del Macho", "Hidalgo")
     places = [
@@ -49,12 +49,9 @@ def live(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -
         for ent in range(1, 33)
         for mun in range(1, 78)
     ]
-    path = write_catalogue(tmp_path_factory.mktemp("municipios") / "catun_localidad_2020-01.csv", places)
-    with new_database(server, migrated) as url:
-        assert run("import", str(path), env=environment(url)).returncode == 0
-        with serving(url) as live:
-            await_names(live.base)
-            yield live
+    with database_with(server, migrated, {"2020-01": places}) as url, serving(url) as live:
+        await_names(live.base)
+        yield live
 
 
 def rows(members: Iterable[Mapping[str, str]]) -> bytes:

@@ -10,10 +10,9 @@ import httpx
 import pytest
 
 from tests.processes.readers import GUIDE_LINES, run_line, run_line_of_r
-from tests.support.application import import_file
-from tests.support.catalogue import many, write_catalogue
+from tests.support.application import database_with
+from tests.support.catalogue import many
 from tests.support.downloads import DOWNLOAD, read_csv
-from tests.support.postgres import new_database
 from tests.support.records import Record, in_order, row_of
 from tests.support.waiting import PATIENCE
 from tests.support.wire import serving
@@ -35,13 +34,11 @@ PLACES = [
 def folder(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with each file of a release."""
     folder = tmp_path_factory.mktemp("files")
-    with new_database(server, migrated) as url:
-        import_file(url, write_catalogue(folder / "catun_localidad_2018-09.csv", PLACES))
-        with serving(url) as live:
-            for format_ in ("csv", "xlsx", "parquet", "gpkg"):
-                answer = httpx.get(f"{live.base}{DOWNLOAD}?format={format_}", timeout=PATIENCE)
-                (name,) = re.findall('filename="(.+)"', answer.headers["content-disposition"])
-                (folder / name).write_bytes(answer.content)
+    with database_with(server, migrated, {"2018-09": PLACES}) as url, serving(url) as live:
+        for format_ in ("csv", "xlsx", "parquet", "gpkg"):
+            answer = httpx.get(f"{live.base}{DOWNLOAD}?format={format_}", timeout=PATIENCE)
+            (name,) = re.findall('filename="(.+)"', answer.headers["content-disposition"])
+            (folder / name).write_bytes(answer.content)
     return folder
 
 

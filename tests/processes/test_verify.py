@@ -14,15 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localidades_api.cli import verify as verify_module
-from localidades_api.cli.verify import (
-    Kind,
-    ListedLocality,
-    Verification,
-    as_object,
-    compare,
-    describe,
-    verify_service,
-)
+from localidades_api.cli.verify import Kind, ListedLocality, Verification, as_object, compare, describe, verify_service
 from localidades_api.errors import ServiceError
 from localidades_api.http.paths import LOCALIDADES, MANIFEST
 from tests.support.catalogue import Silent, many

@@ -1,10 +1,11 @@
 """Runs the application without a network, the importer as the command line does, and the service on imported files."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
@@ -22,7 +23,7 @@ from localidades_api.importer.run import ImportOptions, ImportReport, import_cat
 from localidades_api.releases.publish import publish_release
 from localidades_api.releases.retire import retire_oldest, retire_release
 from localidades_api.settings import Settings
-from tests.support.catalogue import Silent
+from tests.support.catalogue import Place, Silent, write_catalogue
 from tests.support.postgres import new_database
 from tests.support.service_address import database_timeout, service_address
 from tests.support.waiting import PATIENCE, eventually_async, in_thread
@@ -57,9 +58,20 @@ async def import_into(url: str, source: Path | str, **options: Any) -> ImportRep
         return await import_catalogue(database, str(source), Silent(), chosen, indexer=indexer)
 
 
-def import_file(url: str, source: Path | str) -> None:
+def import_file(url: str, source: Path | str, **options: Any) -> None:  # noqa: ANN401  # passed on
     """Import a file while the tests' event loop is running."""
-    in_thread(lambda: asyncio.run(import_into(url, source)))
+    in_thread(lambda: asyncio.run(import_into(url, source, **options)))
+
+
+@contextmanager
+def database_with(
+    server: str, template: str, releases: Mapping[str, Iterable[Place]], **options: object
+) -> Iterator[str]:
+    """Yield a copy of a database into which these releases have been imported, in their order."""
+    with new_database(server, template) as url, TemporaryDirectory() as folder:
+        for name, places in releases.items():
+            import_file(url, write_catalogue(Path(folder, f"catun_localidad_{name}.csv"), places), **options)
+        yield url
 
 
 @asynccontextmanager

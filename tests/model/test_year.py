@@ -26,6 +26,7 @@ from tests.support.wire import LOCALIDADES, Live, environment, run, serving, wor
 pytestmark = [pytest.mark.tail, pytest.mark.timeout(1200)]
 
 MONTHS = 12
+WORKERS = 2
 KEPT = 4  # releases
 MOVE = 8  # the month of a later version of Postgres
 READER = "year_reader"
@@ -144,7 +145,7 @@ async def test_nothing_grows_in_a_year(
     months: list[Usage] = []
     settings = {"LOCALIDADES_RELEASE_POLL": "0.2", "LOCALIDADES_CACHE_DIR": str(cache)}
     settings["PGPASSFILE"] = str(tmp_path / "passwords")
-    with serving(databases.url, "--workers", "2", probe="/livez", **settings) as live:
+    with serving(databases.url, "--workers", str(WORKERS), probe="/livez", **settings) as live:
         for month in range(1, MONTHS + 1):
             await _live_through(month, databases, live, tmp_path, cache)
             months.append(await _measure(databases.server, live, cache))
@@ -216,13 +217,16 @@ async def _replace_workers(live: Live) -> None:
     live.process.send_signal(signal.SIGHUP)
 
     async def are_replaced() -> bool:
-        return len(workers_of(live)) >= before + 2
+        return len(workers_of(live)) >= before + WORKERS
 
     await eventually_async(are_replaced)
-    await asyncio.sleep(2)  # the former ones end
 
 
 async def _measure(server: Server, live: Live, cache: Path) -> Usage:
+    async def are_former_workers_gone() -> bool:
+        return len(_processes(workers_of(live))) == WORKERS
+
+    await eventually_async(are_former_workers_gone)
     tables = "SELECT count(*) FROM pg_class WHERE relkind = 'r' AND relname ~ '^localities_r[0-9]+$'"
     entries = await asyncio.to_thread(lambda: list(cache.rglob("*")))
     workers = _processes(workers_of(live))

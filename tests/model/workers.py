@@ -52,7 +52,10 @@ class HistoriesOfWorkers(HistoriesOfDatabase):
             started = workers_of(self.live)
             return len(started) >= len(before) + _WORKERS and not any(map(_is_alive, before))
 
-        await eventually_async(are_replaced)
+        try:
+            await eventually_async(are_replaced)
+        except TimeoutError:
+            raise AssertionError(self.live.output.read_text()) from None
 
     @precondition(lambda _: _FAKETIME is not None)
     @rule(seconds=st.sampled_from([-86400, -60, 60, 86400]))

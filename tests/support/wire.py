@@ -103,7 +103,8 @@ def cache_folder() -> Path:
 
 def environment(url: str | None = None, **settings: str) -> dict[str, str]:
     """Return the environment for a command: this process's without its settings, plus the given ones."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("LOCALIDADES_")}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("LOCALIDADES_", "MAKE"))}
+    kept.pop("ARGS", None)  # of the `make` that runs the tests, as are MAKEFLAGS and the like
     kept["LOCALIDADES_CACHE_DIR"] = str(cache_folder())
     source = str(ROOT / "src")
     kept["PYTHONPATH"] = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))

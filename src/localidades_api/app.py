@@ -91,7 +91,8 @@ async def _await_left(before: Collection[asyncio.Task[Any]]) -> None:
 
 def _build_services(settings: Settings, url: str, database: Database, comparing: Database) -> Services:
     repository = CatalogueRepository(database)
-    releases = ReleaseTracker(database)
+    editions = (one.outlines.edition for one in EXTENSIONS if one.outlines)
+    releases = ReleaseTracker(database, *editions)
     names = NameIndexes(url, releases, settings.database_timeout, settings.cache_dir)
     slots = asyncio.Semaphore(MAX_SLOW_FETCHES)
     arrays = ArrayCache(slots, settings.database_timeout)

@@ -2,19 +2,24 @@
 
 import csv
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
 import pytest
 from fastapi import FastAPI
+from playwright.async_api import expect
 
 from localidades_api.database.pool import Database
 from localidades_api.extensions.outlines.importing import remove_outlines
 from tests.extensions.outline_files import OUTLINES, geojson, import_outlines_into, square, write
 from tests.support.application import client_of, recorded_statements, running_app
+from tests.support.browser import WEBGL, launched, visit
+from tests.support.pages import BROWSER, INDEX
 from tests.support.postgres import new_database
-from tests.support.wire import LOCALIDADES, ROOT
+from tests.support.waiting import eventually_async
+from tests.support.wire import LOCALIDADES, ROOT, serving
 
 AT = "/api/census/municipios/at/"
 MANY = "latitud,longitud,municipio,estado,cvegeo\n"
@@ -236,25 +241,58 @@ async def test_ogc_box_finds_what_its_outline_touches(
 # -- Editions and the rest of the service
 
 
+# Pages, and a part that they have only with outlines.
+PAGES = {
+    INDEX: 'action="municipios/at/"',
+    f"{INDEX}municipios/1001/": 'class="border"',
+    f"{INDEX}localidades/10010001/": 'class="border"',
+    "/map": 'data-edition="2025"',
+}
+
+
+async def read_pages(client: httpx.AsyncClient) -> list[httpx.Response]:
+    return [await client.get(path, headers=BROWSER) for path in PAGES]
+
+
+async def show_outlines(client: httpx.AsyncClient) -> bool:
+    """Whether every page does, although the response cache held it without."""
+    return all(sign in page.text for page, sign in zip(await read_pages(client), PAGES.values(), strict=True))
+
+
 async def test_new_edition_is_served_without_a_restart(seeded_database: str, tmp_path: Path) -> None:
-    async with running_app(seeded_database) as app, client_of(app) as client:
+    async with running_app(seeded_database, page_cache_bytes=10**6) as app, client_of(app) as client:
         assert (await at(client, 21.3, -102.9)).status_code == 404
+        pages_before = await read_pages(client)
+        assert not any(sign in page.text for page, sign in zip(pages_before, PAGES.values(), strict=True))
         await import_outlines_into(seeded_database, write(tmp_path, geojson(), "a.json"))
         before = await at(client, 21.3, -102.9)
         kept = {"If-None-Match": before.headers["etag"]}
         again = await client.get(str(before.request.url), headers=kept)
         assert (before.status_code, again.status_code) == (200, 304)
+        await eventually_async(lambda: show_outlines(client))
         layer = await client.get(ITEMS.format("municipios"))
         moved = geojson({"01002": ("Peñón", [square(-103, 21, 1)])})
         await import_outlines_into(seeded_database, write(tmp_path, moved, "b.json"), "2026")
         of_layer = {"If-None-Match": layer.headers["etag"]}
-        assert (await client.get(ITEMS.format("municipios"), headers=of_layer)).status_code == 200
+
+        async def is_new() -> bool:
+            return (await client.get(ITEMS.format("municipios"), headers=of_layer)).status_code == 200
+
+        await eventually_async(is_new)
         after = await client.get(str(before.request.url), headers=kept)
         assert [(one["cvegeo"], one["edition"]) for one in after.json()["results"]] == [("01002", "2026")]
         database = Database.for_writing(seeded_database)
         assert await remove_outlines(database) == "2026"
         await database.dispose()
         assert (await at(client, 21.3, -102.9)).status_code == 404
+
+        async def are_as_before() -> bool:
+            return all(
+                (page.content, page.headers["etag"]) == (before.content, before.headers["etag"])
+                for page, before in zip(await read_pages(client), pages_before, strict=True)
+            )
+
+        await eventually_async(are_as_before)
 
 
 async def test_other_requests_ask_nothing_of_the_outlines(outlined: httpx.AsyncClient, outlined_app: FastAPI) -> None:
@@ -264,6 +302,53 @@ async def test_other_requests_ask_nothing_of_the_outlines(outlined: httpx.AsyncC
             assert (await outlined.get(f"{LOCALIDADES}{target}")).status_code == 200
     assert statements
     assert not [one for one in statements if "outline" in one]
+
+
+# -- The map
+
+
+# What it draws, as GeoJSON.
+DRAWN = """async (source) => {
+    const { map } = (await import(document.querySelector("script[src*='map.js']").src)).shown;
+    const { features } = await map.getSource(source).getData();
+    return features.map(({ id, geometry }) => [geometry.type, id ?? null]);
+}"""
+
+
+async def test_map_offers_the_municipio_of_a_click_and_draws_its_border(
+    server: str, seeded: str, tmp_path: Path
+) -> None:
+    with new_database(server, seeded) as url:
+        await import_outlines_into(url, write(tmp_path, geojson(), "mgem.json"))
+        with serving(url) as live:
+            async with (
+                launched(*WEBGL) as browser,
+                visit(browser, live.base, errors=True, reduced_motion="reduce") as page,
+            ):
+                await page.goto("/map#map=7/21.5/-102.5")
+                told = page.locator("#told")
+
+                async def click(east: int) -> None:
+                    box = await page.locator("#ground").bounding_box()
+                    assert box
+                    await page.mouse.click(box["x"] + box["width"] / 2 + east, box["y"] + box["height"] / 2)
+
+                await expect(page.locator(".legend .outlines")).to_be_visible()  # once the map is drawn
+                await click(0)
+                await expect(told).to_have_text("Enclave, Aguascalientes · 01003")  # newer than the release
+                await click(100)
+                await expect(told.get_by_role("link")).to_have_attribute("href", re.compile("municipios/1002/$"))
+                assert await page.evaluate(DRAWN, "selected") == [["MultiPolygon", 1002]]
+                await click(-400)
+                await expect(told).to_have_text("The point is in no municipio.")
+                assert await page.evaluate(DRAWN, "selected") == []
+                await page.goto("/map#map=11/21.88/-102.29&place=010010001")
+                await expect(page.locator("#place")).to_be_visible()
+                await eventually_async(lambda: page.evaluate(DRAWN, "outlines"))
+                outlines = await page.evaluate(DRAWN, "outlines")
+                assert ["MultiPolygon", 1001] in outlines
+                assert "LineString" not in str(outlines)  # none that is deduced
+                assert await page.evaluate(DRAWN, "selected") == [["MultiPolygon", 1001], ["Point", 10010001]]
 
 
 # -- INEGI's outlines of three estados, and points with their municipios, which shapely has found

@@ -1,5 +1,6 @@
 """Complete drawings: what is where, and which names are left out."""
 
+import json
 import re
 
 from localidades_api.catalogue.capitals import CAPITALS
@@ -28,6 +29,7 @@ def test_map_of_neighbours_is_drawn() -> None:
     places = [dict(zip(("nombre", "poblacion", "latitud", "longitud"), place, strict=True)) for place in NEARBY]
     drawn = svg.draw_map(HERE, places)
     assert (drawn.width, drawn.height, drawn.scale_width, drawn.scale_label) == (480, 360, 88, "10 km")
+    assert drawn.here
     assert [written(dot, dot.label) for dot in (drawn.here, *drawn.dots)] == [
         "240 180 8 Peñón Blanco de los R… 228 185 end",
         "196 82 7.2 Ciudad 207 87 start",
@@ -39,6 +41,35 @@ def test_map_of_neighbours_is_drawn() -> None:
     ]
     alone = svg.draw_map(HERE, [])
     assert (alone.scale_width, alone.scale_label, alone.dots) == (86, "200 m", [])
+
+
+def outline(*rings: list[tuple[float, float]]) -> bytes:
+    return json.dumps({"type": "MultiPolygon", "coordinates": [rings]}).encode()
+
+
+def rectangle(west: float, south: float, east: float, north: float) -> list[tuple[float, float]]:
+    return [(west, south), (east, south), (east, north), (west, north), (west, south)]
+
+
+def test_border_is_cut_near_the_edges_of_a_map() -> None:
+    places = [dict(zip(("nombre", "poblacion", "latitud", "longitud"), place, strict=True)) for place in NEARBY]
+    around = svg.draw_map(HERE, places, outline(rectangle(-110, 20, -90, 30))).border
+    assert around == "M-12 -12L-12 372L492 372L492 -12z"
+    west = svg.draw_map(HERE, places, outline(rectangle(-110, 20, -100, 30))).border
+    assert west == "M-12 -12L-12 372L240 372L240 -12z"
+    assert svg.draw_map(HERE, places, outline(rectangle(-110, 20, -109, 30))).border == ""
+
+
+def test_municipio_fills_its_map_with_the_places_in_it() -> None:
+    places = [
+        {"nombre": name, "poblacion": 9, "latitud": north, "longitud": east}
+        for name, north, east in (("Dentro", 20.5, -99.5), ("Lejos", 25, -99.5), ("Sin punto", None, None))
+    ]
+    hole = rectangle(-99.2, 20.2, -99.1, 20.3)[::-1]
+    drawn = svg.draw_municipio(outline(rectangle(-100, 20, -99, 21), hole), places)
+    assert [written(dot, dot.label) for dot in drawn.dots] == ["240 180 3.5 Dentro 248 185 start"]
+    assert (drawn.here, drawn.scale_label, drawn.scale_width) == (None, "20 km", 60)
+    assert drawn.border == "M82.6 348L397.4 348L397.4 12L82.6 12zM334.4 280.8L334.4 247.2L365.9 247.2L365.9 280.8z"
 
 
 def test_country_is_drawn() -> None:

@@ -148,5 +148,8 @@ async def get_municipality(
         await refuse_unknown(repository, municipalities, builder.release, id)
     columns = {name: value for name, value in row._asdict().items() if name == "estado_id" or "estado_" not in name}
     record = {**columns, "estado": describe_state(row)}
-    context = await html_context.of_municipality(repository, builder.release, id) if builder.wants_html else {}
+    context: dict[str, Any] = {}
+    if builder.wants_html:
+        outline = await builder.find_outline(repository.database, id)
+        context = await html_context.of_municipality(repository, builder.release, id, outline)
     return builder.answer("municipality.html", row.nombre, record, **context)

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from fastapi import APIRouter, Request
+from sqlalchemy import TextClause
 
 from localidades_api.api.problems import PageOf
 from localidades_api.catalogue.mercator import Box
@@ -16,7 +17,7 @@ DOCS = "{base}/docs"
 class Outlines(NamedTuple):
     """The outlines of municipios and estados that an extension has, for those that show them."""
 
-    find_edition: Callable[[Database], Awaitable[str]]  # a token that changes with the outlines, empty without any
+    edition: TextClause  # SQL for the name of their edition, a dot, and what changes with them; null without any
     find_geometries: Callable[[Database, Sequence[int]], Awaitable[Mapping[int, bytes]]]  # GeoJSON by key
     find_touched: Callable[[Database, Box], Awaitable[Mapping[int, bool]]]  # whether each outline touches a box
 

@@ -28,6 +28,7 @@ from localidades_api.html.svg import (
     draw_country,
     draw_inset,
     draw_map,
+    draw_municipio,
     draw_states,
 )
 
@@ -128,8 +129,13 @@ async def of_states(
     }
 
 
-async def of_locality(repository: CatalogueRepository, release: Release, locality: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a locality's neighbours, a map of them, its homonyms, and its records in the newest releases."""
+async def of_locality(
+    repository: CatalogueRepository, release: Release, locality: Mapping[str, Any], outline: bytes | None
+) -> dict[str, Any]:
+    """Return a locality's neighbours, a map of them, its homonyms, and its records in the newest releases.
+
+    `outline` is that of its municipio, if it is known.
+    """
     context: dict[str, Any] = {
         "history": (await repository.list_history(release, locality["id"]))[-MAX_HTML_PAGE_SIZE:],
         "homonyms": await repository.list_homonyms(release, locality["id"], _HOMONYMS),
@@ -139,7 +145,7 @@ async def of_locality(repository: CatalogueRepository, release: Release, localit
     found = await find_nearest(repository.database, release, locality["latitud"], locality["longitud"], _ON_MAP + 1)
     around = [describe_near(row) for row in found if row.id != locality["id"]]
     inset = draw_inset([(locality["longitud"], locality["latitud"])])
-    return {**context, "nearby": around[:_NEIGHBOURS], "drawing": draw_map(locality, around), "inset": inset}
+    return {**context, "nearby": around[:_NEIGHBOURS], "drawing": draw_map(locality, around, outline), "inset": inset}
 
 
 async def of_state(repository: CatalogueRepository, release: Release, state: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,9 +156,13 @@ async def of_state(repository: CatalogueRepository, release: Release, state: Map
     return {"municipalities": by_name, "chosen": {"estado_id": state["id"]}, **_sums(summary)}
 
 
-async def of_municipality(repository: CatalogueRepository, release: Release, id_: int) -> dict[str, Any]:
-    """Return the summary of a municipio."""
-    return {"chosen": {"municipio_id": id_}, **_sums(await get_area_summary(repository.database, release, id_, id_))}
+async def of_municipality(
+    repository: CatalogueRepository, release: Release, id_: int, outline: bytes | None = None
+) -> dict[str, Any]:
+    """Return the summary of a municipio, and a map of it if its outline is known."""
+    summary = await get_area_summary(repository.database, release, id_, id_)
+    drawing = draw_municipio(outline, summary.largest) if outline else None
+    return {"chosen": {"municipio_id": id_}, "drawing": drawing, **_sums(summary)}
 
 
 def _sums(summary: Row[Any]) -> dict[str, Any]:

@@ -160,6 +160,9 @@ async def get_locality(
     if row is None:
         await refuse_unknown(repository, localities, release, id)
     record = describe_locality(row)
-    context = await html_context.of_locality(repository, release, record) if builder.wants_html else {}
+    context: dict[str, Any] = {}
+    if builder.wants_html:
+        outline = await builder.find_outline(repository.database, record["municipio_id"])
+        context = await html_context.of_locality(repository, release, record, outline)
     fields = split_fields(query.fields) or record
     return builder.answer("locality.html", row.nombre, {name: record[name] for name in fields}, **context)

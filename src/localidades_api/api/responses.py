@@ -9,6 +9,7 @@ from fastapi import Request
 from pydantic_core import from_json, to_json
 from starlette.responses import Response
 
+from localidades_api.api.extension import outlines_of
 from localidades_api.api.params import (
     ChangesQuery,
     PagedQuery,
@@ -37,6 +38,7 @@ from localidades_api.catalogue.schemas import (
     Release,
     UnsupportedMediaTypeProblem,
 )
+from localidades_api.database.pool import Database
 from localidades_api.errors import (
     DatabaseUnavailableError,
     GoneError,
@@ -83,6 +85,7 @@ class ResponseBuilder:
         self.release = release
         self.request = request
         self.wants_html = renderer is HTML
+        self.outlines = releases.outlines  # the edition that pages show, empty without any
         self.variant = ""  # of the ETag: what the response depends on in addition to its release
         self.is_immutable = pinned is not None  # the request names every release that the response depends on
         self._format = renderer.format
@@ -114,6 +117,11 @@ class ResponseBuilder:
         if id_ is not None:
             builder.check_modified(exists=False)
         return builder
+
+    async def find_outline(self, database: Database, municipio_id: int) -> bytes | None:
+        """Return the outline of a municipio as GeoJSON; None if there is none."""
+        outlines = outlines_of(self.request) if self.outlines else None
+        return (await outlines.find_geometries(database, [municipio_id])).get(municipio_id) if outlines else None
 
     def depend_on(self, names: NameIndex) -> None:
         """Say that results by name also depend on the names of earlier releases."""
@@ -222,6 +230,7 @@ class ResponseBuilder:
             current=self._current,
             language=self.language,
             query=query,
+            outlines=self.outlines.rpartition(".")[0],
             context=context,
         )
         return HTML.render(view)

@@ -3,7 +3,10 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from itertools import chain
+from typing import Any, NamedTuple, Self, TypeAlias
+
+from pydantic_core import from_json
 
 from localidades_api.catalogue.degrees import METRES_A_DEGREE
 from localidades_api.catalogue.mercator import MEXICO, MEXICO_BOX, Frame, runs
@@ -17,6 +20,8 @@ STATES = Frame.around(MEXICO_BOX, 130)  # a cell is a quarter of a degree
 _SHADES = 5
 _BLOCK = 2  # cells along a side of the square of a dot of the backdrop
 _DENSITIES = {1: 0.45, 16: 0.68, 60: 0.92}  # the diameter of its dot by the least number of places in it
+_EDGE = 12.0  # between a border and the edge of a map
+_STEP = 1.5  # least distance of a border's vertices
 _MIN_DISTANCE = 1e-9  # degrees; places nearer than that are at the same point
 _LETTER, _LINE = 4.0, 6.6  # width of a letter and height of a line on a drawing of the country
 _LARGE_LETTER, _LARGE_LINE = 7.0, 12.8  # the same on a telephone
@@ -31,6 +36,8 @@ _MAP_BASELINE = 5.1
 _BEFORE = {"start": 0.0, "middle": 0.5, "end": 1.0}  # parts of a text before its anchor
 _MAP_LABEL = 22  # letters of the name in the middle of a map, which is bold
 _HERE = 8.0  # radius of the dot there
+
+_Ring: TypeAlias = Sequence[Sequence[float]]  # of vertices
 
 
 class Label(NamedTuple):
@@ -69,18 +76,33 @@ class Dot(NamedTuple):
 
 
 class Map(NamedTuple):
-    """A map with a place at its centre, the neighbours as dots, and a scale bar; sizes are in SVG units."""
+    """A map with places as dots, one of them at its centre, a border, and a scale bar; sizes are in SVG units."""
 
     width: int
     height: int
-    here: Dot
+    here: Dot | None
     dots: list[Dot]
     scale_width: int
     scale_label: str
+    border: str  # a path
 
 
-def draw_map(here: Mapping[str, Any], nearby: Sequence[Mapping[str, Any]]) -> Map:
-    """Draw a place in the middle of its neighbours, north up.
+class _Ground(NamedTuple):
+    """What is in the middle of a map, in degrees, and how many degrees of latitude an SVG unit has."""
+
+    longitud: float
+    latitud: float
+    narrowing: float
+    reach: float
+
+    def locate(self, longitud: float, latitud: float) -> tuple[float, float]:
+        width, height = _MAP
+        east, north = (longitud - self.longitud) * self.narrowing, latitud - self.latitud
+        return width // 2 + east / self.reach, height // 2 - north / self.reach
+
+
+def draw_map(here: Mapping[str, Any], nearby: Sequence[Mapping[str, Any]], outline: bytes | None = None) -> Map:
+    """Draw a place in the middle of its neighbours, north up, with an outline, which is GeoJSON.
 
     Each has `nombre`, `poblacion`, and `latitud` and `longitud` in degrees. The most populous are named first; a name
     that would overlap a dot or another name is left out.
@@ -94,23 +116,81 @@ def draw_map(here: Mapping[str, Any], nearby: Sequence[Mapping[str, Any]]) -> Ma
     reach = 2 * max(farthest, default=0.0)  # degrees per SVG unit
     if reach < _MIN_DISTANCE:
         reach = 0.01 / width
+    ground = _Ground(here["longitud"], here["latitud"], narrowing, reach)
+    return _draw(ground, here, nearby, _rings_of(outline) if outline else [])
+
+
+def draw_municipio(outline: bytes, places: Iterable[Mapping[str, Any]]) -> Map:
+    """Draw the outline of a municipio, which is GeoJSON, with places as `draw_map` does."""
+    rings = _rings_of(outline)
+    longitudes, latitudes = zip(*chain.from_iterable(rings), strict=True)
+    west, east, south, north = min(longitudes), max(longitudes), min(latitudes), max(latitudes)
+    longitud, latitud = (west + east) / 2, (south + north) / 2
+    narrowing = math.cos(math.radians(latitud))
+    width, height = (side - 2 * _EDGE for side in _MAP)
+    ground = _Ground(longitud, latitud, narrowing, max((east - west) * narrowing / width, (north - south) / height))
+    located = [
+        place
+        for place in places
+        if place["longitud"] is not None and west <= place["longitud"] <= east and south <= place["latitud"] <= north
+    ]
+    return _draw(ground, None, located, rings)
+
+
+def _draw(
+    ground: _Ground, here: Mapping[str, Any] | None, places: Sequence[Mapping[str, Any]], rings: Sequence[_Ring]
+) -> Map:
+    width, height = _MAP
+    reach = ground.reach
     length = _round_length(reach * METRES_A_DEGREE * width / 4)
     scale_label = f"{length / 1000:g} km" if length >= 1000 else f"{length:g} m"  # noqa: PLR2004  # metres in a kilometre
     scale_width = round(length / METRES_A_DEGREE / reach)
-    middle = Dot(width // 2, height // 2, _HERE)
-    dots = [
-        Dot(round(middle.x + east / reach), round(middle.y - north / reach), _radius(place["poblacion"]))
-        for place, (east, north) in zip(nearby, offsets, strict=True)
-    ]
+    middle = Dot(width // 2, height // 2, _HERE) if here else None
+    points = [ground.locate(place["longitud"], place["latitud"]) for place in places]
+    dots = [Dot(round(x), round(y), _radius(one["poblacion"])) for one, (x, y) in zip(places, points, strict=True)]
     free = _Lettering(width, _MAP_LINE, _MAP_BASELINE)
     free.cover(0, 16 + max(scale_width, _MAP_LETTER * len(scale_label)), height - 24, 2 * _MAP_LINE)
-    for dot in (middle, *dots):
+    for dot in filter(None, (middle, *dots)):
         free.cover_dot(dot)
-    name = here["nombre"] if len(here["nombre"]) <= _MAP_LABEL else f"{here['nombre'][: _MAP_LABEL - 1]}…"
-    label = free.name(middle, name, _MAP_BOLD)
-    by_size = sorted(zip(nearby, dots, strict=True), key=lambda one: -(one[0]["poblacion"] or 0))
+    if here and middle:
+        name = here["nombre"] if len(here["nombre"]) <= _MAP_LABEL else f"{here['nombre'][: _MAP_LABEL - 1]}…"
+        middle = middle._replace(label=free.name(middle, name, _MAP_BOLD))
+    by_size = sorted(zip(places, dots, strict=True), key=lambda one: -(one[0]["poblacion"] or 0))
     named = [dot._replace(label=free.name(dot, place["nombre"], _MAP_LETTER)) for place, dot in by_size]
-    return Map(width, height, middle._replace(label=label), named, scale_width, scale_label)
+    border = "".join(_draw_ring([ground.locate(*vertex) for vertex in ring]) for ring in rings)
+    return Map(width, height, middle, named, scale_width, scale_label, border)
+
+
+def _rings_of(outline: bytes) -> list[_Ring]:
+    return [ring[:-1] for polygon in from_json(outline)["coordinates"] for ring in polygon]
+
+
+def _draw_ring(ring: _Ring) -> str:
+    """Return what of a ring is on a map as a path, without vertices that are near the one before."""
+    for axis, size in enumerate(_MAP):
+        for bound, is_least in ((-_EDGE, True), (size + _EDGE, False)):
+            ring = _cut(ring, axis, bound, is_least=is_least)
+    path, x, y = "", math.inf, math.inf  # where the pen is
+    for vertex in ring:
+        if max(abs(vertex[0] - x), abs(vertex[1] - y)) >= _STEP:
+            to = round(vertex[0], 1), round(vertex[1], 1)
+            path += f"L{to[0]:g} {to[1]:g}" if path else f"M{to[0]:g} {to[1]:g}"
+            x, y = to
+    return f"{path}z" if path.count("L") > 1 else ""
+
+
+def _cut(ring: _Ring, axis: int, bound: float, *, is_least: bool) -> _Ring:
+    """Return the part of a ring on one side of a line (Sutherland and Hodgman, 1974)."""
+    kept: list[Sequence[float]] = []
+    before = ring[-1] if ring else ()
+    for vertex in ring:
+        if (is_kept := (vertex[axis] > bound) == is_least) != ((before[axis] > bound) == is_least):
+            part = (bound - before[axis]) / (vertex[axis] - before[axis])
+            kept.append([a + part * (b - a) for a, b in zip(before, vertex, strict=True)])
+        if is_kept:
+            kept.append(vertex)
+        before = vertex
+    return kept
 
 
 def _radius(population: int | None) -> float:

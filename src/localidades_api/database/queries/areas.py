@@ -39,7 +39,8 @@ _SUMMARY = text(
                      GROUP BY ambito) AS kinds) AS kinds,
            (SELECT coalesce(json_agg(DISTINCT jsonb_build_array(longitud, latitud)), '[]') FROM cells) AS points,
            (SELECT coalesce(json_agg(largest), '[]')
-              FROM (SELECT l.id, l.nombre, l.ambito, l.poblacion, l.municipio_id, m.nombre AS municipio
+              FROM (SELECT l.id, l.nombre, l.ambito, l.poblacion, l.latitud, l.longitud, l.municipio_id,
+                           m.nombre AS municipio
                       FROM localities AS l
                       JOIN municipalities AS m ON m.release_id = l.release_id AND m.id = l.municipio_id
                      WHERE l.release_id = :release_id AND l.municipio_id BETWEEN :first AND :last

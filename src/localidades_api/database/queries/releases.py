@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pydantic import TypeAdapter
-from sqlalchemy import select, text
+from sqlalchemy import TextClause, select, text
 
 from localidades_api.catalogue.schemas import CHANGE_KINDS, Publication, Release
 from localidades_api.database.models import comparisons, current_release, publications, releases
@@ -33,6 +33,7 @@ _RELEASES = (
     .where(releases.c.retired_at.is_(None))
     .order_by(releases.c.id)  # ids grow with each import; a clock may be set back
 )
+NO_OUTLINES = text("NULL")
 _LOG = TypeAdapter(list[Publication])
 _PUBLICATIONS = select(publications).order_by(publications.c.number.desc())
 
@@ -49,6 +50,7 @@ class ReleaseSnapshot(NamedTuple):
 
     `changes` has the counts of the importer, by the name of the later release. `publication` is the number of times
     that the pointer to the current release has been set, and `publications` the latest of them, newest first.
+    `outlines` is the edition of the outlines, if there are any.
     """
 
     every: list[Release]
@@ -57,11 +59,12 @@ class ReleaseSnapshot(NamedTuple):
     publication: int
     publications: Sequence[Publication]
     is_behind: bool
+    outlines: str
 
 
-async def get_release_snapshot(database: Database) -> ReleaseSnapshot:
-    """Return the releases as the server that answers shows them."""
-    rows = await database.fetch(_RELEASES)
+async def get_release_snapshot(database: Database, outlines: TextClause = NO_OUTLINES) -> ReleaseSnapshot:
+    """Return the releases as the server that answers shows them, and the value of the expression `outlines`."""
+    rows = await database.fetch(_RELEASES.add_columns(outlines))
     every = [Release.model_validate(row) for row in rows]
     pointed_at = [
         (release, row.publication, _LOG.validate_python(row.publications or []))
@@ -75,7 +78,8 @@ async def get_release_snapshot(database: Database) -> ReleaseSnapshot:
         for row in rows
         if row.previous_id in names  # a comparison with a retired release is stale
     }
-    return ReleaseSnapshot(every, current, changes, publication, log, any(row.is_behind for row in rows))
+    edition = (rows[0][-1] or "") if rows else ""
+    return ReleaseSnapshot(every, current, changes, publication, log, any(row.is_behind for row in rows), edition)
 
 
 async def list_publications(database: Database) -> list[Publication]:

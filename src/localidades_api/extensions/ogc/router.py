@@ -243,10 +243,11 @@ class _FeatureAnswer:
         releases: ReleaseTracker,
         *,
         exists: bool = True,
-        edition: str = "",
+        has_outlines: bool = False,
     ) -> Self:
         """Choose the release; raise NotFoundError if there is none, or as `check_modified` does."""
-        answer = cls(request, query, await releases.get(query.release), edition)
+        release = await releases.get(query.release)
+        answer = cls(request, query, release, releases.outlines if has_outlines else "")
         answer.check_modified(exists=exists)
         return answer
 
@@ -522,19 +523,18 @@ async def list_area_features(
 ) -> Response:
     """List estados, or municipios, as GeoJSON, sorted by id: with their outlines where there are any, else points."""
     database, outlines = repository.database, outlines_of(request)
-    edition = await outlines.find_edition(database) if outlines else ""
-    builder = await _FeatureAnswer.begin(request, query, releases, edition=edition)
+    builder = await _FeatureAnswer.begin(request, query, releases, has_outlines=True)
     areas = await _list_areas(repository, builder.release, collection, query.estado_id)
     if boxes := query.boxes:
         points = await _locate(repository, builder.release, collection, areas)
-        touched = [await outlines.find_touched(database, box) for box in boxes] if outlines and edition else []
+        touched = [await outlines.find_touched(database, box) for box in boxes] if outlines and builder.edition else []
         areas = {
             id_: area
             for id_, area in areas.items()
             if any(one.get(id_, False) for one in touched)
             or (not any(id_ in one for one in touched) and _is_within(points.get(id_), boxes))
         }
-    page, last = query.page_of(sorted(areas), MAX_OUTLINES if edition else MAX_LIMIT)
+    page, last = query.page_of(sorted(areas), MAX_OUTLINES if builder.edition else MAX_LIMIT)
     geometries = await _find_geometries(repository, builder, collection, page, outlines)
     features = b",\n".join(_feature(id_, geometries.get(id_), areas[id_]) for id_ in page)
     return await builder.answer_page(collection, len(areas), len(page), features, last)
@@ -550,16 +550,14 @@ async def get_area_feature(
     repository: RepositoryDep,
 ) -> Response:
     """Show an estado or a municipio as GeoJSON."""
-    outlines = outlines_of(request)
-    edition = await outlines.find_edition(repository.database) if outlines else ""
-    builder = await _FeatureAnswer.begin(request, query, releases, exists=False, edition=edition)
+    builder = await _FeatureAnswer.begin(request, query, releases, exists=False, has_outlines=True)
     estado_id = id if collection == "estados" else state_of(id)
     area = (await _list_areas(repository, builder.release, collection, estado_id)).get(id)
     if area is None:
         table = states if collection == "estados" else municipalities
         return await refuse_unknown(repository, table, builder.release, id)
     builder.check_modified()
-    geometries = await _find_geometries(repository, builder, collection, [id], outlines)
+    geometries = await _find_geometries(repository, builder, collection, [id], outlines_of(request))
     return await builder.answer_feature(collection, id, _feature(id, geometries.get(id), area))
 
 

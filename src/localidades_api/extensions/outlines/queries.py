@@ -15,6 +15,8 @@ from localidades_api.database.pool import Database
 # much more across one that is nearly parallel to an axis.
 ASKED_UNITS = 100_000  # of a degree, in which rings are stored
 
+EDITION = text("(SELECT concat(name, '.', substr(sha256, 1, 12)) FROM outline_edition)")
+
 # Among enclaves and what surrounds them, the smallest box is right. On a border both neighbours contain the point, and
 # the order chooses one of them. OFFSET 0 keeps Postgres from reading rings before it has compared the boxes.
 _AT = """
@@ -111,12 +113,6 @@ async def list_municipios(database: Database, release: Release) -> Mapping[int, 
 async def list_outlines(database: Database, first: int, last: int) -> Sequence[Row[Any]]:
     """Return the outlines of the estados or municipios whose keys are in a range, by key, with their edition."""
     return await database.fetch(_OUTLINES, {"first": first, "last": last})
-
-
-async def find_edition(database: Database) -> str:
-    """Return a token that changes with the outlines; empty without any."""
-    rows = await database.fetch(text("SELECT substr(sha256, 1, 12) AS token FROM outline_edition"))
-    return str(rows[0].token) if rows else ""
 
 
 async def find_geometries(database: Database, ids: Sequence[int]) -> Mapping[int, bytes]:

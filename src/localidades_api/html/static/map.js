@@ -4,7 +4,7 @@ import { element, isDark, list } from "./page.js";
 
 const page = /** @type {HTMLElement & { dataset: Record<string, string> }} */ (document.getElementById("map"));
 const at = (selector) => page.querySelector(selector);
-const { places: resource, release, detail } = page.dataset;
+const { places: resource, release, detail, edition } = page.dataset; // an edition of outlines, where there are any
 const told = at("#told");
 const bounds = JSON.parse(page.dataset.bounds);
 const filters = JSON.parse(page.dataset.filters);
@@ -32,6 +32,8 @@ class MapPage {
   constructor(library) {
     this.color = COLORS[0];
     this.selected = null;
+    this.around = null; // the outline of the municipio that is chosen, or whose place is
+    this.known = {}; // outlines by municipio, or on their way
     this.outlined = null; // the view that they are of
     this.outlines = []; // features
     this.named = {}; // by estado, whether names of municipios are known or on their way
@@ -63,8 +65,8 @@ class MapPage {
   }
 
   style() {
-    const { color, outlines, selected } = this;
-    return mapStyle({ tiles: TILES, dark: isDark(), color, estados, filters, outlines, selected });
+    const { color, outlines, marked } = this;
+    return mapStyle({ tiles: TILES, dark: isDark(), color, estados, filters, outlines, marked });
   }
 
   restyle() {
@@ -87,7 +89,7 @@ class MapPage {
   listen() {
     const { map } = this;
     map.once("load", () => this.mark());
-    map.on("click", (event) => this.click(event.point));
+    map.on("click", (event) => this.click(event));
     map.on("idle", () => {
       this.listVisible();
       this.outline();
@@ -161,7 +163,7 @@ class MapPage {
     }
   }
 
-  click({ x, y }) {
+  click({ point: { x, y }, lngLat }) {
     const found = this.map.queryRenderedFeatures([[x - FINGER, y - FINGER], [x + FINGER, y + FINGER]],
                                                  { layers: ["places", "others"] });
     const distance = (feature) => {
@@ -170,7 +172,39 @@ class MapPage {
     };
     const [nearest] = found.toSorted((one, other) => distance(one) - distance(other));
     if (nearest) this.open(nearest.id);
-    else this.close();
+    else {
+      this.close();
+      if (edition) this.locate(lngLat);
+    }
+  }
+
+  // Offers the municipio of a point that is at no place.
+  async locate({ lat, lng }) {
+    const query = new URLSearchParams({ lat: lat.toFixed(6), lon: lng.toFixed(6), format: "json", release });
+    const answer = await this.ask(`../municipios/at/?${query}`);
+    if (!answer) return;
+    const [found] = answer.results;
+    told.textContent = found ? "" : told.dataset.nowhere;
+    if (!found) return;
+    const name = [found.nombre, found.estado?.nombre].filter(Boolean).join(", ");
+    const href = `${resource}../municipios/${found.id}/${detail}`;
+    told.append(found.in_release ? element("a", { href }, name) : name, ` · ${found.cvegeo}`);
+    this.surround(found.id);
+  }
+
+  // Draws the outline of a municipio, unless something else has been chosen meanwhile.
+  async surround(id) {
+    this.surrounded = id;
+    const outline = id && edition ? await this.outlineOf(id) : null;
+    if (this.surrounded !== id) return;
+    this.around = outline;
+    this.mark();
+  }
+
+  // Without its name: `outline` knows a better place for that.
+  outlineOf(id) {
+    return (this.known[id] ??= fetch(`${resource}../municipios/${id}/outline/`)
+      .then(async (answer) => (answer.ok ? { ...await answer.json(), properties: {} } : null)).catch(() => null));
   }
 
   async open(id, { fly = false, focus = true } = {}) {
@@ -199,7 +233,9 @@ class MapPage {
       type: "Feature", id: place.id, properties: {},
       geometry: place.latitud === null ? null : { type: "Point", coordinates: [place.longitud, place.latitud] },
     };
+    this.around = null;
     this.mark();
+    this.surround(place?.municipio_id);
     keep("place", place?.cvegeo);
     if (!place) return;
     const say = (selector, text) => (at(`#place ${selector}`).textContent = text);
@@ -213,10 +249,13 @@ class MapPage {
     if (focus) at("#place h2").focus({ preventScroll: true });
   }
 
+  get marked() {
+    return [this.around, this.selected].filter(Boolean);
+  }
+
   // Until the style is loaded there is no source; then this is called again.
   mark() {
-    const features = this.selected ? [this.selected] : [];
-    this.map.getSource("selected")?.setData(collection(features));
+    this.map.getSource("selected")?.setData(collection(this.marked));
   }
 
   close() {
@@ -235,7 +274,7 @@ class MapPage {
   async outline() {
     if (!this.map.loaded()) return;
     const isClose = this.map.getZoom() >= OUTLINED;
-    at(".outlines").hidden = !isClose;
+    at(".outlines").hidden = !isClose && !edition; // which has to be credited wherever a border is drawn
     const view = isClose && at("#outlines").checked ? String(this.map.getBounds()) : null;
     if (view === this.outlined) return;
     this.outlined = view;
@@ -245,9 +284,15 @@ class MapPage {
     }
     const { outline } = await import("./outlines.js");
     if (view !== this.outlined) return;
-    const features = outline(this.map.querySourceFeatures("around", { sourceLayer: "places" }), this.library);
-    this.drawOutlines(features);
+    let features = outline(this.map.querySourceFeatures("around", { sourceLayer: "places" }), this.library);
     const named = features.filter(({ properties }) => properties.municipio_id);
+    if (edition) {
+      const exact = await Promise.all(named.map(({ properties }) => this.outlineOf(properties.municipio_id)));
+      if (view !== this.outlined) return;
+      const known = exact.filter(Boolean);
+      if (known.length) features = [...known, ...named]; // else of an estado whose outlines there are not
+    }
+    this.drawOutlines(features);
     const estados = new Set(named.map(({ properties }) => Math.floor(properties.municipio_id / 1000)));
     await Promise.all([...estados].map((estado) => (this.named[estado] ??= this.askNames(estado))));
     if (view !== this.outlined) return;

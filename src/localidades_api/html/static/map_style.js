@@ -97,7 +97,7 @@ const namedEstados = (estados) => collection(estados.map(([id, nombre, longitud,
 })));
 
 /** @returns {any} a StyleSpecification: TypeScript takes the arrays that its expressions are put together of for lists */
-export function mapStyle({ tiles, dark, color, estados = [], filters, outlines, selected }) {
+export function mapStyle({ tiles, dark, color, estados = [], filters, outlines = /** @type {any[]} */ ([]), marked = /** @type {any[]} */ ([]) }) {
   const { ground, line, backdrop, text, soft, ring } = palette(dark);
   const filter = chosen(filters);
   const points = (id, paint, more = {}) => ({
@@ -110,7 +110,7 @@ export function mapStyle({ tiles, dark, color, estados = [], filters, outlines, 
       around: { type: "vector", ...tiles, minzoom: OUTLINED, maxzoom: OUTLINED },
       estados: { type: "geojson", data: namedEstados(estados) },
       outlines: { type: "geojson", data: collection(outlines) },
-      selected: { type: "geojson", data: collection(selected ? [selected] : []) },
+      selected: { type: "geojson", data: collection(marked) },
     },
     layers: [
       { id: "ground", type: "background", paint: { "background-color": ground } },
@@ -127,13 +127,18 @@ export function mapStyle({ tiles, dark, color, estados = [], filters, outlines, 
         paint: { "circle-opacity": 0 }, // it loads its tiles, out of which the outlines are made
       },
       {
-        id: "outlines", type: "line", source: "outlines", minzoom: OUTLINED,
+        id: "outlines", type: "line", source: "outlines", minzoom: OUTLINED, filter: ["has", "of"],
         paint: {
           "line-color": line,
           "line-dasharray": [4, 2], // which no road has
           "line-width": ["match", ["get", "of"], "estado", 2.5, 1],
         },
       },
+      {
+        id: "exact", type: "line", source: "outlines", minzoom: OUTLINED, filter: ["!", ["has", "of"]],
+        paint: { "line-color": line },
+      },
+      { id: "border", type: "line", source: "selected", paint: { "line-color": ring, "line-width": 2 } },
       points("others", {
         "circle-color": backdrop, "circle-opacity": 0.6, "circle-radius": radius(0.7),
       }, { filter: ["!", filter] }),
@@ -186,7 +191,7 @@ export function mapStyle({ tiles, dark, color, estados = [], filters, outlines, 
         paint: { "text-color": text, "text-halo-color": ground, "text-halo-width": 1.8 },
       },
       {
-        id: "selected", type: "circle", source: "selected",
+        id: "selected", type: "circle", source: "selected", filter: ["==", ["geometry-type"], "Point"],
         paint: {
           "circle-color": ring, "circle-opacity": 0.25, "circle-radius": 11,
           "circle-stroke-color": ring, "circle-stroke-width": 2.5,

@@ -67,8 +67,8 @@ export class ResultMap {
     const dark = isDark();
     const { tiles, maxzoom } = ground.dataset;
     const source = { tiles: [`${location.origin}${tiles}${this.answers.release}`], maxzoom: Number(maxzoom) };
-    const style = mapStyle({ tiles: source, dark, color: "poblacion", filters: { estado_id: -1 }, outlines: [], selected: null });
-    const names = mapStyle({ tiles: source, dark, color: "poblacion", filters: {}, outlines: [], selected: null });
+    const style = mapStyle({ tiles: source, dark, color: "poblacion", filters: { estado_id: -1 } });
+    const names = mapStyle({ tiles: source, dark, color: "poblacion", filters: {} });
     const { text, ground: halo, ring } = palette(dark);
     const layer = (from, id) => from.layers.find((one) => one.id === id);
     style.sources.matched = { type: "geojson", data: collection(this.features) };

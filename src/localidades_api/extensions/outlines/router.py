@@ -22,6 +22,7 @@ from localidades_api.bulk.answer_columns import AnswerColumns, plain, truth
 from localidades_api.bulk.answers import point_of
 from localidades_api.bulk.exchange import Answered, AnswerSome
 from localidades_api.bulk.input_rows import POINTS, ROLES, Answer, Row, RowError
+from localidades_api.bulk.own_municipio import judge
 from localidades_api.bulk.readers import for_a_while
 from localidades_api.caches.name_indexes.open_indexes import NameIndexes
 from localidades_api.catalogue.degrees import is_in_mexico
@@ -30,7 +31,6 @@ from localidades_api.catalogue.locality import describe_state
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.errors import NotFoundError
-from localidades_api.extensions.outlines.judging import judge
 from localidades_api.extensions.outlines.queries import (
     find_municipio_at,
     find_municipios_at,

@@ -14,8 +14,9 @@ from playwright.async_api import expect
 from localidades_api.database.pool import Database
 from localidades_api.extensions.outlines.importing import remove_outlines
 from tests.extensions.outline_files import OUTLINES, geojson, import_outlines_into, square, write
-from tests.support.application import client_of, recorded_statements, running_app
+from tests.support.application import client_of, import_file, recorded_statements, running_app
 from tests.support.browser import WEBGL, launched, visit
+from tests.support.catalogue import Place, write_catalogue
 from tests.support.pages import BROWSER, INDEX
 from tests.support.postgres import new_database
 from tests.support.waiting import eventually_async
@@ -151,6 +152,50 @@ async def test_table_has_columns_in_the_language(outlined: httpx.AsyncClient, la
     answer = await outlined.post(f"{AT}?lang={lang}", content=body, headers={"Content-Type": "text/csv"})
     header, row = answer.content.decode("utf-8-sig").splitlines()
     assert f"{header.removeprefix('lat,lon,mun,')} {row.removeprefix('21.5,-101.5,Municipio 001,')}" == expected
+
+
+MATCH = f"{LOCALIDADES}match/"
+
+
+async def test_match_says_which_row_has_its_point_in_another_municipio(
+    outlined: httpx.AsyncClient, client: httpx.AsyncClient
+) -> None:
+    rows = [
+        {"nombre": "Aguascalientes", "municipio": f"Municipio 00{n}", "estado": "Ags.", "lat": 21.88, "lon": -102.3}
+        for n in (1, 2)
+    ]
+    rows.append(rows[1] | {"lat": 0.5, "lon": 0.5})  # at sea
+    as_before = (await client.post(MATCH, json={"rows": rows})).json()["results"]
+    answers = (await outlined.post(MATCH, json={"rows": rows})).json()["results"]
+    told = "Its coordinates are in Municipio 001 (01001), not in the municipio that it names."
+    assert [row["problem"] for row in answers] == [None, told, as_before[2]["problem"]]
+    assert [{**row, "problem": ""} for row in answers] == [{**row, "problem": ""} for row in as_before]
+    body = "nombre,municipio,estado,lat,lon\nAguascalientes,Municipio 002,Ags.,21.88,-102.3\n"
+    table = await outlined.post(f"{MATCH}?lang=es", content=body, headers={"Content-Type": "text/csv"})
+    assert "Sus coordenadas quedan en Municipio 001 (01001)" in table.text
+
+
+async def test_point_chooses_among_places_of_one_name(server: str, migrated: str, tmp_path: Path) -> None:
+    places = [
+        Place(f"010{n:02d}0012", "La Estación", nom_mun=f"Municipio {n}", latitud="21.9", longitud=longitud)
+        for n, longitud in ((10, "-102.010000"), (20, "-101.980000"))
+    ]
+    row = {"nombre": "La Estación", "latitud": 21.9, "longitud": -102.01}
+
+    async def match(client: httpx.AsyncClient, **more: str) -> str | None:
+        answer = await client.post(MATCH, json={"rows": [row | more]})
+        found: str | None = answer.json()["results"][0]["cvegeo"]
+        return found
+
+    outlines = {"01010": ("Municipio 10", [square(-103, 21, 1)]), "01020": ("Municipio 20", [square(-102, 21, 1)])}
+    with new_database(server, migrated) as url:
+        import_file(url, write_catalogue(tmp_path / "catun_localidad_2026-11.csv", places))
+        async with running_app(url) as app, client_of(app) as client:
+            assert await match(client) is None
+            there = await match(client, municipio="Municipio 20")
+            await import_outlines_into(url, write(tmp_path, geojson(outlines), "mgem.json"))
+            assert await eventually_async(lambda: match(client)) == "010100012"
+            assert await match(client, municipio="Municipio 20") == there  # what a row says is not replaced
 
 
 # -- Outlines

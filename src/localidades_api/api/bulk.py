@@ -1,8 +1,9 @@
 """Resources that take many rows in one request: names to match, and points to locate."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from itertools import islice
 from typing import IO, Annotated, Any, Literal, NamedTuple
 
@@ -11,6 +12,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 from typing_extensions import TypeAliasType
 
+from localidades_api.api.extension import outlines_of
 from localidades_api.api.params import Language, ReleaseParam, StrictQuery
 from localidades_api.api.responses import ERRORS, NEGOTIATED, OF_RELEASE, header, problem
 from localidades_api.api.services import BulkTurnDep, DatabaseDep, NamesDep, ReleasesDep, TransfersDep
@@ -25,6 +27,7 @@ from localidades_api.bulk.answers import Point, answer_points, match_row
 from localidades_api.bulk.exchange import MAX_BODY, Answered, AnswerSome, BulkResponse, PreviewResponse
 from localidades_api.bulk.formats import XLSX, MediaType, reader
 from localidades_api.bulk.input_rows import POINTS, ROLES, Named, Roles, Row
+from localidades_api.bulk.own_municipio import judge_points
 from localidades_api.bulk.readers import RowReader, for_a_while
 from localidades_api.bulk.workbook_writers import Summary
 from localidades_api.bulk.writers import AnswerWriter, WithFile, writer
@@ -288,6 +291,7 @@ async def match_localities(
     query: Annotated[MatchQuery, Query()],
     releases: ReleasesDep,
     names: NamesDep,
+    database: DatabaseDep,
     transfers: TransfersDep,
     turn: BulkTurnDep,
 ) -> Response:
@@ -303,7 +307,9 @@ async def match_localities(
     summary = Summary(release.name, release.credit(query.lang), query.sure) if has_summary else None
     roles, named = await _roles(query, names, release)
     subject = Subject(roles, named, columns, summary)
-    answering = _matching(names, release, query.sure, fields)
+    outlines = outlines_of(request) if releases.outlines else None
+    locate = partial(outlines.find_municipios, database) if outlines else None
+    answering = _matching(names, release, query.sure, fields, locate)
     return respond(request, query, transfers, turn, release, subject, answering)
 
 
@@ -408,12 +414,18 @@ def _accepted(request: Request, sent: MediaType) -> MediaType:
 
 @asynccontextmanager
 async def _matching(
-    names: NameIndexes, release: Release, sure: float, fields: Collection[str]
+    names: NameIndexes,
+    release: Release,
+    sure: float,
+    fields: Collection[str],
+    locate: Callable[[Sequence[Point]], Awaitable[Sequence[int | None]]] | None,
 ) -> AsyncIterator[AnswerSome]:
     async with names.using(release) as index:
+        match = partial(match_row, index=index, sure=sure, fields=fields)
 
         async def answer_some(rows: Iterator[Row | None]) -> Answered:
-            return [(row, match_row(row, index, sure, fields)) for row in for_a_while(rows)]
+            answered = [(row, match(row)) for row in for_a_while(rows)]
+            return await judge_points(answered, locate, index, match) if locate else answered
 
         yield answer_some
 

@@ -20,6 +20,8 @@ class Outlines(NamedTuple):
     edition: TextClause  # SQL for the name of their edition, a dot, and what changes with them; null without any
     find_geometries: Callable[[Database, Sequence[int]], Awaitable[Mapping[int, bytes]]]  # GeoJSON by key
     find_touched: Callable[[Database, Box], Awaitable[Mapping[int, bool]]]  # whether each outline touches a box
+    # The municipio of each point, a latitude and a longitude; None if it is in none of the outlines.
+    find_municipios: Callable[[Database, Sequence[tuple[float, float]]], Awaitable[Sequence[int | None]]]
 
 
 class Extension(NamedTuple):

@@ -1,7 +1,10 @@
-"""Whether a point lies in the municipio that its row names."""
+"""Whether a point lies in the municipio that its row names, and what that says about the row."""
 
-from localidades_api.bulk.input_rows import Cells
-from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
+from collections.abc import Awaitable, Callable, Sequence
+
+from localidades_api.bulk.answers import Point, point_of
+from localidades_api.bulk.input_rows import Answer, Cells, Row
+from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, format_key
 from localidades_api.names.index import NameIndex
 from localidades_api.names.rows import MatchRow, read_key
 
@@ -27,6 +30,43 @@ def judge(cells: Cells, found: int | None, index: NameIndex) -> tuple[bool | Non
     if any(one.id == found for one in result.candidates):
         return True, None
     return (False, None) if result.candidates else (None, "Its municipio is not in the catalogue.")
+
+
+async def judge_points(
+    answered: Sequence[tuple[Row, Answer]],
+    find_municipios: Callable[[Sequence[Point]], Awaitable[Sequence[int | None]]],
+    index: NameIndex,
+    match: Callable[[Row], Answer],
+) -> Sequence[tuple[Row, Answer]]:
+    """Return the answers to rows about localities, as far as the municipios of their points change them.
+
+    A row that names another municipio is told so. One that names none, and isn't certain without, is matched in that of
+    its point.
+    """
+    points = {
+        at: point
+        for at, (row, _) in enumerate(answered)
+        if row.kind in {None, "localidad"} and isinstance(point := point_of(row), tuple)
+    }
+    judged = list(answered)
+    for at, found in zip(points, await find_municipios([*points.values()]) if points else (), strict=True):
+        row, answer = answered[at]
+        if found is not None and answer["outcome"] != "problem":
+            judged[at] = row, _judge_answer(row, answer, found, index, match)
+    return judged
+
+
+def _judge_answer(row: Row, answer: Answer, found: int, index: NameIndex, match: Callable[[Row], Answer]) -> Answer:
+    agrees, note = judge(row.cells, found, index)
+    if agrees is False:
+        key = format_key("municipio", found)
+        name = f"{index.areas.municipios.get(found, '')} ({key})".strip()
+        sentence = f"Its coordinates are in {name}, not in the municipio that it names."
+        return {**answer, "problem": " ".join(filter(None, (answer["problem"], sentence)))}
+    if agrees is None and note is None and answer["outcome"] == "ambiguous":
+        there = match(row._replace(cells={**row.cells, "municipio": format_key("municipio", found)}))
+        return there if there["cvegeo"] else answer
+    return answer
 
 
 def _text(cells: Cells, role: str) -> str | None:

@@ -280,28 +280,18 @@ _NO_OUTLINE = (
 _GEO_PATH = re.compile(r"mge(?P<level>[em])(/(?P<ent>\d\d?)(/?(?P<mun>(?<=/)\d{1,3}|\d{3}))?)?/?", re.ASCII)
 
 
-@router.get("/wscatgeo/v2/geo/{path:path}", include_in_schema=False)
-async def answer_outlines_as_wscatgeo_v2(request: Request, path: str, database: DatabaseDep) -> Response:
-    """Answer with outlines as version 2 of INEGI's service does."""
-    return await _answer_as_wscatgeo(request, path, database, ("cve_ent", "cve_mun", "nomgeo"))
-
-
 @router.get("/wscatgeo/geo/{path:path}", include_in_schema=False)
+@router.get("/wscatgeo/v2/geo/{path:path}", include_in_schema=False)
 async def answer_outlines_as_wscatgeo(request: Request, path: str, database: DatabaseDep) -> Response:
-    """Answer with outlines as version 1 of INEGI's service does."""
-    return await _answer_as_wscatgeo(request, path, database, ("cve_agee", "cve_agem", "nom_agem"))
-
-
-async def _answer_as_wscatgeo(
-    request: Request, path: str, database: Database, members: tuple[str, str, str]
-) -> Response:
+    """Answer with outlines as INEGI's service does, whose two versions name the members otherwise."""
+    is_second = request.scope["path"].endswith(f"/v2/geo/{path}")
     keys = _GEO_PATH.fullmatch(path)
     rows = await _list_asked(database, keys) if keys else []
     headers = {"Content-Type": "application/json", "Cache-Control": CACHE_CONTROL}
     if not rows:
         headers["Cache-Control"] = "no-cache"
         return Response(to_json({"result": "404", "mensaje": _NO_OUTLINE}), headers=headers)
-    features = b",".join(_feature(row, _as_wscatgeo(row, members), {}, _CRS) for row in rows)
+    features = b",".join(_feature(row, _as_wscatgeo(row, is_second=is_second), {}, _CRS) for row in rows)
     return respond_with_document(
         request.headers, b'{"type":"FeatureCollection","features":[' + features + b"]}", headers
     )
@@ -317,9 +307,11 @@ async def _list_asked(database: Database, keys: re.Match[str]) -> Sequence[Recor
     return await list_outlines(database, max(first, KEYS_OF_A_STATE), last)
 
 
-def _as_wscatgeo(row: Record[Any], members: tuple[str, str, str]) -> dict[str, str]:
+def _as_wscatgeo(row: Record[Any], *, is_second: bool) -> dict[str, str]:
     cvegeo = format_key(kind_of_key(row.id), row.id)
-    of_estado, of_municipio, nombre = members
+    of_estado, of_municipio, nombre = (
+        ("cve_ent", "cve_mun", "nomgeo") if is_second else ("cve_agee", "cve_agem", "nom_agem")
+    )
     keys = {"cvegeo": cvegeo, of_estado: cvegeo[:2]}
     return keys | ({of_municipio: cvegeo[2:], nombre: row.nombre} if row.nombre else {})
 

@@ -154,9 +154,9 @@ def test_import_reports_replaces_and_removes(seeded_database: str, tmp_path: Pat
     report = invoke(*arguments, url=seeded_database).stdout
     assert re.sub("in [0-9.]+ s", "in … s", report) == (
         "Imported edition 2025 in … s: 4 municipios.\n"
-        "78 municipios of the current release have no outline: 02002, 02003, 02004, 02005, 02006, 02007, 02008, 02009,"
-        " 02010, 02011, …\n"
-        "1 outlines are not in the current release: 01003\n"
+        "Municipios of the current release without an outline (78): 02002, 02003, 02004, 02005, 02006, 02007, 02008,"
+        " 02009, 02010, 02011, …\n"
+        "Outlines that are not in the current release (1): 01003\n"
     )
     assert imported(seeded_database) == [("2025", 6, 5)]  # with two estados; an outline has two islands
     assert "from this very file: nothing has changed" in invoke(*arguments, url=seeded_database).stdout

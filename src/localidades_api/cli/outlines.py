@@ -65,11 +65,11 @@ def _describe(report: "OutlineReport", *, dry_run: bool) -> list[str]:
         verb = "Would import" if dry_run else "Imported"
         lines = [f"{verb} edition {report.edition} in {report.seconds:.1f} s: {report.municipios:,} municipios."]
     return lines + [
-        f"{len(keys):,} {what}: {_list(keys)}"
+        f"{what} ({len(keys):,}): {_list(keys)}"
         for what, keys in (
-            ("outlines cross themselves", report.crossing),
-            ("municipios of the current release have no outline", report.without_outline),
-            ("outlines are not in the current release", report.not_in_release),
+            ("Outlines that cross themselves", report.crossing),
+            ("Municipios of the current release without an outline", report.without_outline),
+            ("Outlines that are not in the current release", report.not_in_release),
         )
         if keys
     ]

@@ -20,9 +20,12 @@ PAGES = sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
 ENGLISH = [page for page in PAGES if not page.startswith("es/")]
 
 
-# test_production runs the blocks of its guide; those of the Spanish pages are the same.
+# Other tests run the blocks of these guides; those of the Spanish pages are the same.
+ELSEWHERE = {"guides/production.md", "guides/outlines.md"}
+
+
 @pytest.mark.tail
-@pytest.mark.parametrize("page", [one for one in ENGLISH if one != "guides/production.md" and blocks_of(one)])
+@pytest.mark.parametrize("page", [one for one in ENGLISH if one not in ELSEWHERE and blocks_of(one)])
 def test_guide_steps_print_what_they_show(page: str, demo_service: str, empty_database: str, clone: Path) -> None:
     for block in blocks_of(page):
         text = block.text.replace(SERVICE, demo_service.removeprefix("http://"))

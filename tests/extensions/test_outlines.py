@@ -2,7 +2,9 @@
 
 import csv
 import json
+import os
 import re
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -13,14 +15,16 @@ from playwright.async_api import expect
 
 from localidades_api.database.pool import Database
 from localidades_api.extensions.outlines.importing import remove_outlines
-from tests.extensions.outline_files import OUTLINES, geojson, import_outlines_into, square, write
+from tests.deploy.guides import DOCS, SERVICE, blocks_of, follow
+from tests.extensions.outline_files import OUTLINES, geojson, import_outlines_into, square, write, zipped
 from tests.support.application import client_of, import_file, recorded_statements, running_app
 from tests.support.browser import WEBGL, launched, visit
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.pages import BROWSER, INDEX
 from tests.support.postgres import new_database
+from tests.support.service_address import service_address
 from tests.support.waiting import eventually_async
-from tests.support.wire import LOCALIDADES, ROOT, serving
+from tests.support.wire import LOCALIDADES, ROOT, await_names, serving
 
 AT = "/api/census/municipios/at/"
 MANY = "latitud,longitud,municipio,estado,cvegeo\n"
@@ -255,6 +259,7 @@ async def test_wscatgeo_refuses_what_there_is_not_with_a_sentence(outlined: http
     assert (answer.status_code, answer.json()["result"]) == (200, "404")
 
 
+GUIDE = "guides/outlines.md"
 ITEMS = "/ogc/collections/{}/items"
 
 
@@ -347,6 +352,26 @@ async def test_other_requests_ask_nothing_of_the_outlines(outlined: httpx.AsyncC
             assert (await outlined.get(f"{LOCALIDADES}{target}")).status_code == 200
     assert statements
     assert not [one for one in statements if "outline" in one]
+
+
+@pytest.mark.tail
+def test_guide_prints_what_it_shows(server: str, migrated: str, tmp_path: Path) -> None:
+    places = [
+        Place(f"01{key}0001", name, nom_mun=name) for key, name in (("001", "Aguascalientes"), ("005", "Jesús María"))
+    ]
+    file = write_catalogue(tmp_path / "catun_localidad_2026-11.csv", places)
+    outlines = {"01001": ("Aguascalientes", [square(-103, 21, 1)])}
+    write(tmp_path, zipped({"01.geojson": geojson(outlines)}), "mg_2025_integrado.zip")
+    [shops] = re.findall(r"\$ cat shops.csv\n(.*?)\$", (DOCS / GUIDE).read_text("utf-8"), re.DOTALL)
+    (tmp_path / "shops.csv").write_text(shops, "utf-8")
+    commands = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    with new_database(server, migrated) as url:
+        import_file(url, file)
+        with serving(url) as live:
+            await_names(live.base)
+            for block in blocks_of(GUIDE):
+                text = block.text.replace(SERVICE, live.base.removeprefix("http://"))
+                follow(block.language, text, tmp_path, PATH=commands, DATABASE_URL=service_address(url))
 
 
 # -- The map

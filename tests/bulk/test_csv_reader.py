@@ -249,8 +249,12 @@ def test_missing_cells_are_empty_and_extra_empty_cells_are_ignored() -> None:
         (b'nombre\nx\n\ny\n"z\n' + b'","\n' * 400_000, "A quote in line 5 is not closed within 1 MB"),
         (b"nombre\nx\n" + "\u00f1".encode() * 1_100_000, "A line is longer than 1 MB"),
         (b"nombre" + b"," * 16_384, "The first line has more than 16,384 columns"),
-        ("nombre\nx\n".encode("utf-16"), "The file is UTF-16: save it as CSV (UTF-8)."),
-        ("nombre\nx\n".encode("utf-16-le"), "The file is not text, or is UTF-16"),
+        ("nombre\n".encode("utf-16-le") + b"x", "The file is not text, or is UTF-16"),
+        ("\ufeff\n<table><tr>".encode(), "The file is a web page: download the file itself, or open it in Excel and"),
+        ("<html>".encode("utf-16"), "The file is a web page"),
+        (b"MIME-Version: 1.0\r\nX-Document-Type: Workbook\r\n", "The file is a web page"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "The file is a picture: ask for the list itself, or type it into"),
+        (b"\xff\xd8\xff\xe0\0\x10JFIF", "The file is a picture"),
         (b"PK\x03\x04" + b"\0" * 20, "The workbook can't be read: save it as .xlsx"),
         (b"\x1f\x8b\x08" + bytes(range(256)), "The file is compressed with gzip"),
     ],
@@ -259,6 +263,16 @@ def test_unreadable_file_is_explained(body: bytes, sentence: str) -> None:
     with pytest.raises(UnreadableBodyError) as caught:
         open_rows(body)
     assert str(caught.value).startswith(sentence)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_unicode_text_of_excel_is_read_and_answered_as_utf8(encoding: str) -> None:
+    text = '\N{ZERO WIDTH NO-BREAK SPACE}Localidad\tEstado\r\n"Peñón, El"\tJal.\r\nĊelaya\tGto.\r\n'
+    source = open_rows(text.removeprefix("\ufeff" if encoding == "utf-16" else "").encode(encoding) + b"\xd8")
+    first, second, *_ = source
+    assert first.cells == {"nombre": "Peñón, El", "estado": "Jal."}
+    assert second.cells == {"nombre": "Ċelaya", "estado": "Gto."}  # U+010A has the byte of a line end
+    assert (source.layout.delimiter, source.layout.line_end, source.layout.has_bom) == ("\t", "\r\n", True)
 
 
 # -- Without a header

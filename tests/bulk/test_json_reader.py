@@ -82,7 +82,7 @@ def test_encoding_of_lines_may_be_windows_1252_and_that_of_documents_not() -> No
     assert row.cells == {"nombre": "Peñón"}
     for body, sentence in {
         '{"rows": [{"nombre": "Peñón"}]}'.encode("cp1252"): "The JSON is not UTF-8",
-        '{"rows": []}'.encode("utf-16"): "The file is UTF-16",
+        '{"rows": []}'.encode("utf-16") + b"{": "The JSON is not UTF-8",
         b'{"rows": [{"nombre": "Pe\xc3': "The JSON is not UTF-8",
     }.items():
         with pytest.raises(UnreadableBodyError, match=sentence):

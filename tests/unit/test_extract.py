@@ -359,8 +359,7 @@ OTHERS = {
     "compressed with bzip2, xz or zstd": lzma.compress(b"CVE_ENT"),
     "an SQLite database or a GeoPackage": b"SQLite format 3\0",
     "a Parquet file": parquet_file(),
-    "UTF-16": as_inegi(encoding="utf-16"),
-    "not text, or is UTF-16": as_inegi(encoding="utf-16-le"),
+    "not text, or is UTF-16": as_inegi(encoding="utf-16"),
 }
 REFUSED = {
     r"^The zip .*no csv or txt file \(it has .pdf\)": zip_of({"mapa.pdf": b"%PDF-1.7"}),

@@ -42,6 +42,7 @@ _MAX_NAMED = 100  # columns in a problem
 _MAX_SAMPLE = 200  # characters of a cell
 _SLICE = 0.004  # seconds
 _BOM = b"\xef\xbb\xbf"
+_BOMS_OF_UTF16 = (b"\xff\xfe", b"\xfe\xff")  # Excel's *Unicode text*, and what PowerShell writes
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")  # characters that the error handler `surrogateescape` makes of bytes
 
 
@@ -90,8 +91,10 @@ class RowReader(ABC):
         self._named = named
         self.count = 0
         head = file.read(START)
-        self.layout = Dialect(has_bom=head.startswith(_BOM))
-        if self._is_text and (kind := describe_kind(head.splitlines()[0] if head else b"")):
+        self._is_utf16 = head.startswith(_BOMS_OF_UTF16)
+        self.layout = Dialect(has_bom=self._is_utf16 or head.startswith(_BOM))
+        head = head.decode("utf-16", "ignore").encode() if self._is_utf16 else head.removeprefix(_BOM)
+        if self._is_text and (kind := describe_kind((head.lstrip().splitlines() or [b""])[0])):
             raise UnreadableBodyError(f"The file is {kind}.")
 
     def __iter__(self) -> Iterator[Row]:
@@ -132,7 +135,9 @@ class RowReader(ABC):
     def _text(self, errors: str = "surrogateescape") -> Iterator[io.TextIOWrapper]:
         """Lend the file as text, from its start."""
         self._file.seek(self._start)
-        text = io.TextIOWrapper(self._file, "utf-8-sig", errors, newline="")
+        if self._is_utf16 and errors == "surrogateescape":
+            errors = "replace"  # an escape is of bytes below 0x80, too
+        text = io.TextIOWrapper(self._file, "utf-16" if self._is_utf16 else "utf-8-sig", errors, newline="")
         try:
             yield text
         finally:

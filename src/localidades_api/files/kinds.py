@@ -12,12 +12,15 @@ _UNPACK = "unpack it first"
 _KINDS = {
     rb"PK\x03\x04": "a workbook or a zip: save its sheet as CSV (UTF-8)",
     rb"\xd0\xcf\x11\xe0": "an Excel workbook of before 2007 (.xls), or has a password: save it as .xlsx, without one",
-    rb"\xff\xfe|\xfe\xff": "UTF-16: save it as CSV (UTF-8)",
     rb"%PDF": f"a PDF: {_SAVE}",
-    rb"(?i:\s*<(!doctype html|html))": (
+    # Reports that are named .xls often begin so.
+    rb"(?i:\s*<(!doctype html|html|head|meta|style|body|table)\b|MIME-Version:)": (
         "a web page: download the file itself, or open it in Excel and save it as .xlsx"
     ),
     rb"\s*<\?xml": f"XML: {_SAVE}",
+    rb"\x89PNG|\xff\xd8\xff|GIF8|RIFF....WEBP|....ftyp|II\*\0|MM\0\*|BM....\0\0\0\0": (
+        "a picture: ask for the list itself, or type it into a workbook and save that as .xlsx"
+    ),
     rb"PAR1\x15": f"a Parquet file: {_SAVE}",
     rb"RD[AX][23]\n|X\n\0\0": f"an R data file (.rda, .rds): {_SAVE}",
     rb"SQLite format 3\0": f"an SQLite database or a GeoPackage: {_SAVE}",

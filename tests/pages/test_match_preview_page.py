@@ -95,6 +95,57 @@ async def test_page_says_that_other_cells_are_beside_the_list(page: Page) -> Non
     await expect(page.locator("#note")).to_be_hidden()
 
 
+async def query_of_match(page: Page, button: str = "Add keys") -> dict[str, list[str]]:
+    """Press a button that matches the list; return the query of the request."""
+    async with page.expect_request("**/match/?*") as asking:
+        await press(page, button)
+    return parse_qs(urlsplit((await asking.value).url).query)
+
+
+async def test_areas_of_all_rows_are_proposed_from_the_title_and_kept(page: Page) -> None:
+    title = "Padrón de Aguascalientes, municipio de Municipio 001"
+    await choose(page, file_of("a.xlsx", workbook_of((title,), ("Localidad", "Casos"), ("Ninguno", 1), ("Xyzzy", 2))))
+    estado, municipio = (page.locator(f"#of-{role} option:checked") for role in ("estado", "municipio"))
+    proposed = page.locator("#proposed")
+    await expect(proposed).to_have_text("Aguascalientes, as the file says")
+    assert "estado" not in await query_of_match(page)  # only proposed
+    await proposed.click()
+    await expect(estado).to_have_text("Aguascalientes")
+    await expect(proposed).to_have_text("Municipio 001, as the file says")
+    await proposed.click()
+    await expect(proposed).to_be_hidden()
+    query = await query_of_match(page)
+    assert (query["estado"], query["municipio"]) == (["Aguascalientes"], ["Municipio 001"])
+    await question(page, "Row 3").get_by_role("radio", name="Ninguno (0003)").check()
+    await page.reload()
+    await expect(estado).to_have_text("— as they say")
+    query = await query_of_match(page, "Continue")
+    assert (query["estado"], query["municipio"]) == (["Aguascalientes"], ["Municipio 001"])
+    await expect(municipio).to_have_text("Municipio 001")
+
+
+async def test_areas_of_all_rows_are_proposed_from_the_certain_ones(page: Page) -> None:
+    names = "Peñón Ñandú Doble", "San José del Río", "Ardillas de Abajo (Las Ardillas)", "Ninguno"
+    await match(page, "\n".join(["Localidad", *names]))
+    same = page.locator("#same")
+    await expect(same).to_contain_text("The 3 rows with a key are of Municipio 001.")
+    query = await query_of_match(page, "All rows are: add keys again")
+    assert (query["estado"], query["municipio"]) == (["Aguascalientes"], ["Municipio 001"])
+    await expect(same).to_be_hidden()
+    await match(page, "\n".join(["Localidad,Estado", "El Bellaco [Rancho],Zac.", *names]))
+    await expect(page.locator("#progress")).to_have_text("Rows done: 5")
+    await expect(same).to_be_hidden()
+
+
+@pytest.mark.parametrize(("header", "cell"), [("Estado de la república", "?"), ("Región", "Aguascalientes")])
+async def test_unused_column_of_estados_is_told_before_the_match(page: Page, header: str, cell: str) -> None:
+    await choose(page, file_of("a.csv", f"Localidad,{header},Giro\nNinguno,{cell},Comercio\n".encode()))
+    note = page.locator("#note")
+    await expect(note).to_contain_text(f"The column “{header}” isn’t used. If it has the estado of each row")
+    await column(page, header).select_option("Estado")
+    await expect(note).to_be_hidden()
+
+
 async def test_unrecognized_sheet_is_explained_and_another_chosen(browser: Browser, base: str) -> None:
     async with visit(browser, base, errors=True, color_scheme="light") as page:
         await page.goto(f"{PAGE}&lang=es")

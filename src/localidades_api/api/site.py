@@ -56,7 +56,9 @@ guide_pictures = CompressedStaticFiles(directory=PICTURE_FOLDER)
 
 
 @router.get(MATCH_PAGE)
-async def show_match_page(request: Request, query: Annotated[ReleaseQuery, Query()], releases: ReleasesDep) -> Response:
+async def show_match_page(
+    request: Request, query: Annotated[ReleaseQuery, Query()], releases: ReleasesDep, repository: RepositoryDep
+) -> Response:
     """Show the page; as JSON, the address that takes the rows."""
     builder = await ResponseBuilder.begin(request, query, releases)
     builder.check_modified()
@@ -65,6 +67,7 @@ async def show_match_page(request: Request, query: Annotated[ReleaseQuery, Query
         "outcomes": {code: name_outcome(code, builder.language) for code in OUTCOMES},
         "faults": FAULTS,
         "maxzoom": MAX_ZOOM,
+        "states": await repository.list_states(builder.release) if builder.wants_html else [],
     }
     return builder.answer("match.html", "Add keys", content, **context)
 

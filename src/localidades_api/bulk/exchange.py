@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from localidades_api.bulk.input_rows import Answer, Row
-from localidades_api.bulk.readers import SAMPLE_ROWS, CsvReader, RowReader, for_a_while
+from localidades_api.bulk.readers import MAX_SAMPLE, SAMPLE_ROWS, CsvReader, RowReader, for_a_while
 from localidades_api.bulk.workbook_reader import XlsxReader
 from localidades_api.bulk.writers import AnswerWriter
 from localidades_api.errors import LocalidadesError
@@ -102,12 +102,13 @@ def _describe_place(reader: RowReader) -> dict[str, Any]:
         return {
             "sheets": reader.sheets,
             "sheet": reader.sheet.name,
+            "titles": [title[:MAX_SAMPLE] for title in reader.titles[:SAMPLE_ROWS]],
             "header_row": reader.header_row,
             "has_header": reader.header_row > 0,
             "note": reader.note,
         }
     has_header = isinstance(reader, CsvReader) and reader.has_header
-    return {"sheets": [], "sheet": None, "header_row": None, "has_header": has_header, "note": None}
+    return {"sheets": [], "sheet": None, "titles": [], "header_row": None, "has_header": has_header, "note": None}
 
 
 class BulkResponse(_RowsResponse):

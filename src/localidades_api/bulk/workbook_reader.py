@@ -82,6 +82,7 @@ class XlsxReader(TableReader):
         self.width = 0  # columns up to the last that is in use: the answers follow
         self.header: SheetRow | None = None
         self.header_row = 0  # of the sheet, from 1; 0 if there is none
+        self.titles: Sequence[str] = ()  # the texts above the header
         self._named_row = header_row
         self._longest: dict[int, int] = {}  # digits of the longest number of each column of keys
         self.grown: tuple[str, Range] | None = None  # the range that grows by the answers, and the member with it
@@ -144,7 +145,7 @@ class XlsxReader(TableReader):
         if not found:
             raise cast("UnreadableBodyError", error)
         chosen = min(found, key=lambda one: kinds.index(cast("PlaceKind", one.assignment.kind)))
-        self.sheet, self.header_row, self.assignment, self.layout.columns = chosen
+        self.sheet, self.header_row, self.assignment, self.layout.columns, self.titles = chosen
         keys = {at for role, (at, _) in self.assignment.by_role.items() if role in _KEY_DIGITS}
         self._longest = dict.fromkeys(keys, 0)
 
@@ -211,7 +212,8 @@ class XlsxReader(TableReader):
                 refusal = refusal or str(error)
                 continue
             if best is None or len(found.by_role) > len(best.assignment.by_role):
-                best = _Header(sheet, row.number, found, list(row))
+                titles = [text for above in rows if above.number < row.number for text in above if text]
+                best = _Header(sheet, row.number, found, list(row), titles)
         return best or refusal or f"Row {self._named_row} of the sheet is empty: choose another as the header."
 
     def _measure(self) -> Iterator[None]:
@@ -324,12 +326,13 @@ class XlsxReader(TableReader):
 
 
 class _Header(NamedTuple):
-    """The row that names the columns of a sheet: its number, from 1, or 0 if no row does."""
+    """The row that names the columns of a sheet: its number, from 1, or 0 if no row does; and the texts above it."""
 
     sheet: Sheet
     number: int
     assignment: Assignment
     columns: list[str]
+    titles: Sequence[str] = ()
 
 
 class _MergedCells:

@@ -90,7 +90,7 @@ async function offerWork() {
   byId("resume-said").textContent = `${last.name ? `“${last.name}”: ` : ""}${amount(last.left, "leftOne", "left")}`;
   byId("resume").hidden = false;
   byId("continue").onclick = async () => {
-    source.restore(await find("lists", last.key));
+    await source.restore(await find("lists", last.key));
     form.requestSubmit(byId("send"));
   };
   byId("discard").onclick = async () => {

@@ -1,7 +1,7 @@
 // The result: sends what was given, reads the answers as they come, and writes the file with the choices. It is loaded
 // when something is given.
 import { join, parse, quote } from "./csv.js";
-import { Answers } from "./match_answers.js";
+import { Answers, isCertain } from "./match_answers.js";
 import { ResultMap } from "./match_map.js";
 import { XLSX } from "./match_source.js";
 import { Steps } from "./match_steps.js";
@@ -106,9 +106,26 @@ export async function match(source, signal) {
   const { headers } = request;
   answers.show(received, { headers, release: request.query.get("release"), fields, kind: source.found?.kind });
   byId("resume").hidden = true;
+  offerAreas(source, received.filter(isCertain));
   shown.show({ isOther: true });
   byId("result-title").scrollIntoView();
   byId("result-title").focus({ preventScroll: true });
+}
+
+// Offers to say that all rows are of the one estado, or municipio, in which all certain places lie; a few may be chance.
+function offerAreas(source, certain) {
+  const only = (role) => (certain.every((one) => one[role] === certain[0][role]) ? certain[0]?.[role] : undefined);
+  const estado = only("estado");
+  const municipio = estado && !source.has("municipio") ? only("municipio") : source.areas.municipio;
+  const isNew = (estado && !source.has("estado")) || (municipio && !source.has("municipio"));
+  byId("same").hidden = !isNew || certain.length < 3 || !answers.left().length;
+  const [said, take] = /** @type {Iterable<HTMLElement>} */ (byId("same").children);
+  said.textContent = say("same", { count: count(certain.length), area: municipio || estado });
+  take.textContent = words.take;
+  take.onclick = async () => {
+    await source.setAreas({ estado, municipio });
+    form.requestSubmit(byId("send"));
+  };
 }
 
 // Returns where a table has its header, and each member of the answers, as the service says.

@@ -1,12 +1,11 @@
 // The table of all rows, in which every row can be looked for and corrected.
 import { drawFaults, drawInSteps, faultNames, inFile, isCertain, OUTCOMES, reasonOf } from "./match_answers.js";
-import { byId, words } from "./match_words.js";
+import { byId, fold, words } from "./match_words.js";
 import { element } from "./page.js";
 
 const section = byId("every");
 const [search, outcome, fault, estado, municipio] = ["search", "outcome", "fault", "estado", "municipio"]
   .map((name) => /** @type {HTMLSelectElement} */ (section.querySelector(`[data-filter=${name}]`)));
-const fold = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
 const sorted = (texts) => [...new Set(texts)].filter(Boolean).sort((one, other) => one.localeCompare(other, "es"));
 
 export class Rows {

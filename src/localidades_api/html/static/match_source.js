@@ -1,7 +1,7 @@
 // What was pasted or chosen, and what the service understands of it before anything is matched.
 import { csvOfPasted, cut } from "./csv.js";
-import { amount, byId, say, words } from "./match_words.js";
-import { element } from "./page.js";
+import { amount, byId, fold, say, words } from "./match_words.js";
+import { element, offerMunicipios } from "./page.js";
 
 export const XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
 const SAMPLE = 2 ** 21; // bytes of a text that are sent to be understood
@@ -12,6 +12,8 @@ const bytes = new TextDecoder("windows-1252"); // a character is a byte
 
 const [file, rows, panel, table] = [byId("file"), byId("rows"), byId("understood"), byId("sample")];
 const [sheet, headerRow, headless, kind] = [byId("sheet"), byId("header-row"), byId("headless"), byId("kind")];
+const areas = { estado: byId("of-estado"), municipio: byId("of-municipio") };
+const AREA_HEADERS = { estado: /\b(estado|entidad|edo)\b/, municipio: /\b(municipio|mpio|mun|alcaldia)\b/ };
 const roleNames = Object.fromEntries([...byId("roles").content.querySelectorAll("option")].map((one) => [one.value, one.textContent]));
 
 export class Source {
@@ -41,6 +43,12 @@ export class Source {
       this.again();
     });
     kind.addEventListener("change", () => this.understand());
+    for (const [role, select] of Object.entries(areas)) {
+      select.addEventListener("change", () => {
+        this.named.delete(role); // the service takes a column or an area
+        this.understand();
+      });
+    }
     if (this.isGiven) this.begin(); // a browser may keep what was entered
   }
 
@@ -56,11 +64,32 @@ export class Source {
   // What the person has said of how the list is read.
   get options() {
     const fields = [...document.querySelectorAll("[name=field]:checked")].map((one) => /** @type {HTMLInputElement} */ (one).value);
-    return { sheet: this.sheet, headerRow: this.headerRow, kind: kind.value, named: [...this.named], sure: byId("sure").value, fields };
+    const { sheet, headerRow, named, areas } = this;
+    return { sheet, headerRow, kind: kind.value, named: [...named], areas, sure: byId("sure").value, fields };
+  }
+
+  // The names of the areas that all rows are of, by role.
+  get areas() {
+    return Object.fromEntries(Object.entries(areas).filter(([, { value }]) => value).map(([role, { selectedOptions }]) => [role, selectedOptions[0].text]));
+  }
+
+  async setAreas(given) {
+    const pick = (select, name) => { select.selectedIndex = Math.max(0, [...select.options].findIndex(({ text }) => text === name)); };
+    pick(areas.estado, given.estado);
+    await offerMunicipios(areas.municipio);
+    pick(areas.municipio, given.municipio);
+    for (const role in this.areas) this.named.delete(role);
+    this.understand();
+  }
+
+  // Whether the rows say their estado or municipio, or the person has.
+  has(role) {
+    const { roles = {} } = this.found ?? {};
+    return Boolean(roles[role] || (role === "municipio" && roles.cve_mun) || areas[role].value);
   }
 
   // Gives a list that was kept again, to be read as it was.
-  restore({ blob, name, text, options }) {
+  async restore({ blob, name, text, options }) {
     const transfer = new DataTransfer();
     if (name) transfer.items.add(new File([blob], name, { type: blob.type }));
     file.files = transfer.files;
@@ -73,7 +102,7 @@ export class Source {
       const box = /** @type {HTMLInputElement} */ (one);
       box.checked = options.fields.includes(box.value);
     }
-    this.understand();
+    await this.setAreas(options.areas);
   }
 
   forget() {
@@ -82,6 +111,8 @@ export class Source {
     this.headerRow = null;
     kind.value = "";
     this.named.clear();
+    areas.estado.value = "";
+    offerMunicipios(areas.municipio);
   }
 
   // Whether the first line is a place, as the person says or the service has found out.
@@ -165,7 +196,7 @@ export class Source {
     if (this.sheet) query.set("sheet", this.sheet);
     if (this.headerRow !== null) query.set("header_row", String(this.headerRow));
     if (kind.value) query.set("kind", kind.value);
-    for (const [role, header] of this.named) query.set(role, header);
+    for (const [role, header] of [...this.named, ...Object.entries(this.areas)]) query.set(role, header);
     const headers = Object.values(this.found?.roles ?? {});
     if (isWorkbook) return { body: file.files[0], type: XLSX, query, headers };
     /** @type {Blob} */
@@ -180,7 +211,7 @@ export class Source {
     return this.found && !this.found.isCut ? this.found.quantity : undefined;
   }
 
-  show({ sheets = [], sheet: read, header_row: row, quantity, columns = [], roles = {}, kind: found }) {
+  show({ sheets = [], sheet: read, titles = [], header_row: row, quantity, columns = [], roles = {}, kind: found }) {
     byId("of-workbook").hidden = !sheets.length;
     headerRow.disabled = !sheets.length || this.isHeadless; // it is not checked then
     sheet.replaceChildren(...[...new Set([...sheets, ...(read ? [read] : [])])].map((name) => new Option(name)));
@@ -191,7 +222,41 @@ export class Source {
     const kinds = Object.fromEntries([...kind.options].map((one) => [one.value, one.textContent]));
     kind.options[0].textContent = found in kinds ? say("automaticKind", { kind: kinds[found].toLowerCase() }) : words.automatic;
     byId("summary").textContent = quantity === undefined ? "" : this.summary({ read, row, quantity, roles });
+    byId("areas").hidden = found === "estado";
+    /** @type {HTMLElement} */ (areas.municipio.closest("label")).hidden = found === "municipio";
+    this.propose([file.files[0]?.name, read, ...titles].join(" "), found);
+    const unused = this.findUnused(found);
+    if (unused) byId("note").append(" ", say("unused", unused));
     this.drawTable();
+  }
+
+  // Offers the estado, and then the municipio, that the file's name, the sheet's or the titles say, if it is but one.
+  propose(text, found) {
+    const said = ` ${plain(text)} `.replaceAll("municipio de ", "municipio ");
+    const mentioned = (select, before) => {
+      const names = [...select.options].slice(1).map((option) => option.text);
+      const [longest, ...others] = names.filter((name) => said.includes(` ${before}${shortened(name)} `)).sort((one, other) => other.length - one.length);
+      return others.every((name) => longest.includes(name)) ? longest : undefined;
+    };
+    const estado = this.has("estado") ? this.areas.estado : found && found !== "estado" && mentioned(areas.estado, "");
+    const municipio = estado && found === "localidad" && !this.has("municipio") && mentioned(areas.municipio, "municipio ");
+    byId("proposed").hidden = !(municipio || (estado && !this.has("estado")));
+    byId("proposed").textContent = say("proposed", { area: municipio || estado });
+    byId("proposed").onclick = () => this.setAreas({ estado, municipio });
+  }
+
+  // Returns a column that may have the estado or municipio of the rows, and isn't used.
+  findUnused(found) {
+    const { columns = [], roles = {}, rows: first = [] } = this.found ?? {};
+    if (roles.cvegeo || !["localidad", "municipio"].includes(found)) return null;
+    const estados = new Set([...areas.estado.options].slice(1).map(({ text }) => shortened(text)));
+    for (const role of found === "localidad" ? ["estado", "municipio"] : ["estado"]) {
+      const isOf = (name, at) => AREA_HEADERS[role].test(plain(name))
+        || (role === "estado" && first.length > 0 && first.every((cells) => estados.has(shortened(cells[at]))));
+      const column = columns.find((name, at) => !Object.values(roles).includes(name) && isOf(name, at));
+      if (column && !this.has(role) && !this.named.has(role)) return { column, role };
+    }
+    return null;
   }
 
   summary({ read, row, quantity, roles }) {
@@ -237,9 +302,14 @@ export class Source {
     }
     if (had) this.named.set(had, "");
     if (role) this.named.set(role, this.isHeadless ? at + 1 : column);
+    if (role in areas) areas[role].value = "";
     this.understand();
   }
 }
+
+// Returns the words of a text, and those of an estado as most people call it.
+const plain = (text) => fold(text).replace(/[^\p{L}\p{N}]+/gu, " ").trim();
+const shortened = (name) => plain(name).replace(/^mexico$/, "estado de mexico").replace(/ de (ignacio de la llave|ocampo|zaragoza)$/, "");
 
 // Whether a problem is that no column tells the place.
 export const lacksColumns = ({ columns, detail = "" }) => columns !== undefined && detail.startsWith("The first line names no column");

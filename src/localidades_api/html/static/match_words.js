@@ -5,7 +5,7 @@
  *   match: HTMLFormElement & { dataset: Record<"resource" | "detail" | "fields", string> },
  *   file: HTMLInputElement & { files: FileList }, rows: HTMLTextAreaElement, send: HTMLButtonElement,
  *   meter: HTMLProgressElement, sheet: HTMLSelectElement, "header-row": HTMLInputElement, kind: HTMLSelectElement,
- *   headless: HTMLInputElement, sure: HTMLInputElement, bound: HTMLInputElement, order: HTMLSelectElement,
+ *   headless: HTMLInputElement, "of-estado": HTMLSelectElement, "of-municipio": HTMLSelectElement, sure: HTMLInputElement, bound: HTMLInputElement, order: HTMLSelectElement,
  *   accept: HTMLButtonElement, copy: HTMLButtonElement, open: HTMLButtonElement, placed: HTMLDetailsElement, workbook: HTMLButtonElement,
  *   csv: HTMLButtonElement, roles: HTMLTemplateElement, words: HTMLTemplateElement, outcomes: HTMLTemplateElement,
  *   faults: HTMLTemplateElement, example: HTMLTemplateElement, sentences: HTMLTemplateElement,
@@ -22,6 +22,9 @@ export const textsOf = (id) =>
 export const words = textsOf("words");
 const numbers = new Intl.NumberFormat(document.documentElement.lang === "es" ? "es-MX" : "en");
 export const count = (number) => numbers.format(number);
+
+// Returns a text without accents and capitals.
+export const fold = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
 
 // Returns words with values in place of their names.
 export const say = (word, values) => words[word].replace(/\{(\w+)\}/g, (_, name) => values[name]);

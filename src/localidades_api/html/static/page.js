@@ -146,24 +146,24 @@ async function suggestPlaces(input, options, status) {
 }
 
 // A cascading select: the municipios of the estado that was chosen, all of them.
-function cascade(select) {
-  const parent = /** @type {HTMLSelectElement} */ (document.getElementById(select.dataset.of));
-  parent.addEventListener("change", async () => {
-    const all = select.options[0];
-    select.replaceChildren(all);
-    const estado = parent.value;
-    if (!estado) return;
-    const release = new URLSearchParams(location.search).get("release");
-    const wanted = { estado_id: estado, page_size: "1000", ...(release && { release }) };
-    const municipios = await list(select.dataset.from, wanted) ?? [];
-    if (parent.value !== estado) return; // another one was chosen meanwhile
-    all.textContent = parent.options[0].textContent;
-    for (const { id, nombre } of municipios) select.add(new Option(nombre, id));
-  });
+const parentOf = (select) => /** @type {HTMLSelectElement} */ (document.getElementById(select.dataset.of));
+
+export async function offerMunicipios(select) {
+  const [all, estado] = [select.options[0], parentOf(select).value];
+  select.replaceChildren(all);
+  if (!estado) return;
+  const release = new URLSearchParams(location.search).get("release");
+  const wanted = { estado_id: estado, page_size: "1000", ...(release && { release }) };
+  const municipios = await list(select.dataset.from, wanted) ?? [];
+  if (parentOf(select).value !== estado || select.length > 1) return; // another one was chosen meanwhile
+  all.textContent = parentOf(select).options[0].textContent;
+  for (const { id, nombre } of municipios) select.add(new Option(nombre, id));
 }
 
 followTheme();
 openMenu();
 offerCopies();
 for (const input of document.querySelectorAll("input[data-suggest]")) offerSuggestions(input);
-for (const select of document.querySelectorAll("select[data-of]")) cascade(select);
+for (const select of document.querySelectorAll("select[data-of]")) {
+  parentOf(select).addEventListener("change", () => offerMunicipios(select));
+}

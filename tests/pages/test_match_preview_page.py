@@ -274,6 +274,19 @@ async def test_likeliest_options_are_accepted_with_a_bound_and_taken_back(page: 
     assert (await saved(page, "outcome"))[:2] == [("rejected",), ("ambiguous",)]
 
 
+async def test_options_with_one_difference_are_accepted_together(page: Page) -> None:
+    await match(page, DOUBTS)
+    await page.get_by_label("Likeliest option of at least").fill("50")
+    accept = page.get_by_role("button", name="Accept unseen")
+    await expect(accept).to_have_text("Accept unseen (2 rows)")
+    await page.locator("#difference").select_option("spelling")
+    await expect(accept).to_have_text("Accept unseen (1 row)")
+    await accept.click()
+    (ninguno,), (azientos,), *_ = await saved(page, "outcome")
+    assert ninguno == "ambiguous"
+    assert re.fullmatch(r"accepted \(\d+ %\)", azientos)
+
+
 async def test_doubts_are_decided_by_keys(page: Page) -> None:
     await match(page, DOUBTS)
     first, second = question(page, "Row 2"), question(page, "Row 3")

@@ -23,6 +23,8 @@ export const isCertain = ({ outcome }) => outcome === "exact" || outcome === "su
 // A percentage is never rounded across a bound.
 export const percent = (score) => `${Math.floor(score)} %`;
 const likeliest = ({ answer }) => answer.candidates[0]?.score ?? 0;
+// What differs between a row and its likeliest option.
+const differenceOf = ({ answer }) => [...new Set(answer.candidates[0]?.faults.map(({ code }) => code))].sort().join(" ");
 const ORDERS = {
   row: () => 0,
   rows: (one, other) => other.rows - one.rows,
@@ -47,7 +49,7 @@ export class Answers {
     /** @type {any[]} */
     this.asked = []; // the questions that have candidates
     this.rows = new Rows(this);
-    for (const id of ["bound", "order"]) byId(id).addEventListener("input", () => this.showDecided());
+    for (const id of ["bound", "difference", "order"]) byId(id).addEventListener("input", () => this.showDecided());
     byId("order").addEventListener("change", () => this.drawQuestions());
     byId("accept").addEventListener("click", () => this.acceptLikeliest());
     byId("undo").addEventListener("click", () => this.undoAccepted());
@@ -83,6 +85,9 @@ export class Answers {
     const known = this.answers.filter(({ id }) => this.decisions.has(id)).length;
     byId("kept").textContent = known ? amount(known, "keptOne", "kept") : "";
     this.drawn.clear();
+    const differences = [...new Set(open.map(differenceOf))].filter(Boolean).sort();
+    byId("difference").replaceChildren(byId("difference").options[0], ...differences.map((codes) =>
+      new Option(codes.split(" ").map((code) => faultNames[code] ?? code).join(", "), codes)));
     this.drawQuestions();
     drawInSteps(byId("unfound"), this.unfound, (one) => this.drawUnfound(one), (drawn) => this.showChoices(drawn));
     this.rows.show();
@@ -155,11 +160,13 @@ export class Answers {
     return [...this.asked, ...this.unfound].filter(({ key }) => this.valueOf(key) === undefined);
   }
 
-  // The doubts whose likeliest option has the percentage that the person asks for; never a row that was not found.
+  // The doubts whose likeliest option has the percentage and the difference that the person asks for; never a row that was
+  // not found.
   acceptable() {
     const bound = Math.max(50, byId("bound").valueAsNumber || 100);
-    return this.asked.filter(({ key, answer }) =>
-      answer.outcome === "ambiguous" && answer.candidates[0].score >= bound && this.valueOf(key) === undefined);
+    const difference = byId("difference").value;
+    return this.asked.filter((question) => question.answer.outcome === "ambiguous" && likeliest(question) >= bound
+      && (!difference || differenceOf(question) === difference) && this.valueOf(question.key) === undefined);
   }
 
   acceptLikeliest() {

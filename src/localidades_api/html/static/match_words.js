@@ -5,7 +5,7 @@
  *   match: HTMLFormElement & { dataset: Record<"resource" | "detail" | "fields", string> },
  *   file: HTMLInputElement & { files: FileList }, rows: HTMLTextAreaElement, send: HTMLButtonElement,
  *   meter: HTMLProgressElement, sheet: HTMLSelectElement, "header-row": HTMLInputElement, kind: HTMLSelectElement,
- *   headless: HTMLInputElement, "of-estado": HTMLSelectElement, "of-municipio": HTMLSelectElement, sure: HTMLInputElement, bound: HTMLInputElement, order: HTMLSelectElement,
+ *   headless: HTMLInputElement, "of-estado": HTMLSelectElement, "of-municipio": HTMLSelectElement, sure: HTMLInputElement, bound: HTMLInputElement, order: HTMLSelectElement, difference: HTMLSelectElement,
  *   accept: HTMLButtonElement, copy: HTMLButtonElement, open: HTMLButtonElement, placed: HTMLDetailsElement, workbook: HTMLButtonElement,
  *   csv: HTMLButtonElement, roles: HTMLTemplateElement, words: HTMLTemplateElement, outcomes: HTMLTemplateElement,
  *   faults: HTMLTemplateElement, example: HTMLTemplateElement, sentences: HTMLTemplateElement,

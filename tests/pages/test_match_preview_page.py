@@ -358,23 +358,28 @@ async def test_saved_file_has_the_data_that_were_checked(page: Page) -> None:
     assert b"match_nombre" not in content
 
 
-async def test_certain_and_chosen_places_are_on_the_map(with_webgl: Browser, base: str) -> None:
+async def test_certain_and_chosen_places_and_options_are_on_the_map(with_webgl: Browser, base: str) -> None:
     features = """async () => {
         const { src } = document.querySelector("script[src*='match.js']");
         const { shown } = await import(new URL("match_result.js", src));
         const map = await shown.loading;
         while (!(await map.getSource("matched").getData()).features.length) await new Promise(requestAnimationFrame);
-        return (await map.getSource("matched").getData()).features.map(({ properties }) => properties.cvegeo);
+        const { features } = await map.getSource("matched").getData();
+        return features.map(({ properties }) => `${properties.cvegeo} ${properties.nombre}`);
     }"""
     async with visit(with_webgl, base, viewport=TELEPHONE) as page:
         await page.goto(PAGE)
         await match(page, "nombre,municipio,estado\nAguascalientes,Municipio 001,Ags.\nNinguno,Municipio 001,Ags.\n")
-        await page.get_by_text("On the map").click()
+        await question(page, "Row 3").get_by_role("button", name="Options on the map").click()
+        await expect(question(page, "Row 3").locator("canvas")).to_be_visible()
+        assert await page.evaluate(features) == ["010010002 1. Ninguno", "010010003 2. Ninguno"]
+        await page.locator("#placed summary").click()
         await expect(page.locator("#placed .help")).to_have_text("1 place. Press it to see its row.")
-        assert await page.evaluate(features) == ["010010001"]
+        await expect(page.locator("#placed canvas")).to_be_visible()
+        assert await page.evaluate(features) == ["010010001 Aguascalientes"]
         await question(page, "Row 3").get_by_role("radio").first.check()
         await expect(page.locator("#placed .help")).to_have_text("2 places. Press one to see its row.")
-        assert sorted(await page.evaluate(features)) == ["010010001", "010010002"]
+        assert sorted(await page.evaluate(features)) == ["010010001 Aguascalientes", "010010002 Ninguno"]
 
 
 async def test_match_waits_for_what_was_entered_last(page: Page) -> None:

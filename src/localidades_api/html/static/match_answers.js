@@ -217,6 +217,12 @@ export class Answers {
       element("legend", {}, `${words.row} ${count(answer.number)}: `, said, others(rows)),
       ...candidates, element("div", { className: "choice" }, choice(NONE, 0, words.noneOfThese)));
     question.addEventListener("click", () => question.classList.remove("folded"));
+    if (candidates.length > 1 && answer.candidates[0].cvegeo.length === 9 && !byId("placed").hidden) {
+      const button = element("button", { type: "button", className: "on-map" }, words.onMap);
+      const detail = { question, options: optionsOf(answer) };
+      button.addEventListener("click", () => byId("result").dispatchEvent(new CustomEvent("map", { detail })));
+      question.append(button);
+    }
     const showSearch = this.drawSearch(question, key, answer, at);
     this.onChoice(key, () => {
       const value = this.valueOf(key);

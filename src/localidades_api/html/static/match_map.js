@@ -1,10 +1,12 @@
-// The places that are certain or chosen, on a map that is loaded when somebody wants to see it.
+// The places that are certain or chosen, or the options of a doubt, on a map that is loaded when somebody wants to see it.
 import { collection, COUNTRY, createMap, mapStyle, palette } from "./map_style.js";
 import { amount, byId, count, say } from "./match_words.js";
 import { element, isDark } from "./page.js";
 
 const MOST = 3000; // places
+const NAMED = 7; // zoom from which all places have their names
 const [details, ground] = [byId("placed"), byId("ground")];
+const frame = /** @type {HTMLElement} */ (ground.parentElement);
 
 export class ResultMap {
   constructor(answers) {
@@ -13,17 +15,34 @@ export class ResultMap {
     this.features = []; // what the map shows
     this.loading = null; // the map, once somebody wants to see it
     this.known = new Map(); // places with their coordinates, by key
+    /** @type {Map<string, string> | null} */
+    this.options = null; // the numbers of the options of a doubt, by key, if the map is within it
     details.hidden = !document.createElement("canvas").getContext("webgl2");
-    details.addEventListener("toggle", () => this.show());
+    details.addEventListener("toggle", () => {
+      const isOther = details.open && this.options !== null;
+      if (isOther) {
+        this.options = null;
+        details.getElementsByTagName("summary")[0].after(frame);
+      }
+      this.show({ isOther });
+    });
     byId("result").addEventListener("decide", () => this.show());
+    byId("result").addEventListener("map", (event) => {
+      const { question, options } = /** @type {CustomEvent} */ (event).detail;
+      this.options = new Map(options.map(({ cvegeo }, at) => [cvegeo, String(at + 1)]));
+      details.open = false;
+      question.querySelector(".on-map").after(frame);
+      this.show({ isOther: true });
+    });
     document.addEventListener("themechange", () => this.map?.setStyle(this.style()));
   }
 
   // Draws the places as they are now, if the map is open.
   async show({ isOther = false } = {}) {
     if (isOther) this.fitted = false;
-    if (!details.open) return;
-    const places = this.answers.places();
+    if (!details.open && !this.options) return;
+    const { options } = this;
+    const places = options ?? this.answers.places();
     const wanted = [...places.keys()].slice(0, MOST);
     const map = await (this.loading ??= this.load());
     const missing = wanted.filter((key) => !this.known.has(key));
@@ -32,11 +51,13 @@ export class ResultMap {
     const shown = wanted.map((key) => this.known.get(key)).filter((place) => typeof place?.latitud === "number");
     this.features = shown.map(({ cvegeo, nombre, latitud, longitud }) => ({
       type: "Feature", geometry: { type: "Point", coordinates: [longitud, latitud] },
-      properties: { cvegeo, nombre, said: places.get(cvegeo) },
+      properties: { cvegeo, nombre: options ? `${places.get(cvegeo)}. ${nombre}` : nombre, said: places.get(cvegeo) },
     }));
     map.getSource("matched")?.setData(collection(this.features));
+    map.setLayerZoomRange("matched-names", options ? 0 : NAMED, 24);
     const text = places.size > MOST ? say("firstPlaces", { count: count(MOST) }) : amount(shown.length, "onePlace", "places");
     details.getElementsByClassName("help")[0].textContent = text;
+    map.resize(); // it may be elsewhere
     if (!this.fitted && shown.length) this.fit(map);
   }
 
@@ -82,7 +103,7 @@ export class ResultMap {
         },
       },
       {
-        id: "matched-names", type: "symbol", source: "matched", minzoom: 7,
+        id: "matched-names", type: "symbol", source: "matched", minzoom: this.options ? 0 : NAMED,
         layout: {
           "text-field": ["get", "nombre"], "text-font": ["system-ui"], "text-size": 12, "text-variable-anchor": ["left", "right"],
           "text-radial-offset": 0.8, "text-justify": "auto",

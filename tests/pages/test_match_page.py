@@ -555,6 +555,8 @@ async def test_municipios_are_decided_to_the_end(page: Page) -> None:
     asked = page.locator(".question").first
     link = asked.get_by_role("link").first
     assert "/municipios/" in (await link.get_attribute("href") or "")
+    await expect(asked.locator(".people").first).to_have_text("12 localities")
+    await expect(page.locator("[name=field][value=poblacion]")).to_be_disabled()
     row = page.locator("#unfound").get_by_role("row", name="Xyzzy")
     await row.get_by_role("combobox").press_sequentially("municipio 002")
     await row.get_by_role("option", name="Municipio 002").first.click()

@@ -306,13 +306,21 @@ export class Answers {
     for (const { key } of questions) for (const show of this.drawn.get(key) ?? []) show();
   }
 
-  // Says of the candidates how many live there; the answers have no room for that.
+  // Says of the candidates how many live there, and of municipios how many localities they have; the answers have no room
+  // for that.
   async describePlaces(questions) {
     const keys = [...new Set(questions.flatMap(({ answer }) => optionsOf(answer).map(({ cvegeo }) => cvegeo)))];
+    const tell = (cvegeo, ...parts) => {
+      for (const one of byId("result").querySelectorAll(`[data-of="${cvegeo}"]`)) one.textContent = parts.filter(Boolean).join(" · ");
+    };
     for (const { cvegeo, ambito, poblacion } of await this.ask(keys, "cvegeo,ambito,poblacion")) {
-      const people = poblacion === null ? words.noData : amount(poblacion, "oneInhabitant", "inhabitants");
-      for (const one of byId("result").querySelectorAll(`[data-of="${cvegeo}"]`)) {
-        one.textContent = [words[ambito], people].filter(Boolean).join(" · ");
+      tell(cvegeo, words[ambito], poblacion === null ? words.noData : amount(poblacion, "oneInhabitant", "inhabitants"));
+    }
+    const estados = new Set(keys.filter((key) => KINDS[key.length] === "municipio").map((key) => key.slice(0, 2)));
+    for (const estado of estados) {
+      const query = { estado_id: String(Number(estado)), page_size: "1000", release: this.release };
+      for (const { id, localidades } of await list(`${this.address}${FOLDERS.municipio}`, query) ?? []) {
+        tell(String(id).padStart(5, "0"), amount(localidades, "oneLocality", "localities"));
       }
     }
   }

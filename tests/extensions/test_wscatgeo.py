@@ -192,17 +192,6 @@ async def test_release_can_be_chosen(client: httpx.AsyncClient) -> None:
     assert "`release`" in await refused(client, f"{V2}mgee?release=1999-01")
 
 
-async def test_responses_have_cors_and_an_etag(client: httpx.AsyncClient) -> None:
-    answer = await client.get(f"{V2}mgee/01")
-    assert answer.headers["access-control-allow-origin"] == "*"
-    again = await client.get(f"{V2}mgee/01", headers={"If-None-Match": answer.headers["etag"]})
-    assert (again.status_code, again.content) == (304, b"")
-    described = {"content-type", "content-length"}  # of the body
-    assert dict(again.headers) == {name: one for name, one in answer.headers.items() if name not in described}
-    assert (await client.options(f"{V2}mgee/01")).status_code == 204
-    assert (await client.head(f"{V2}mgee/01")).headers["content-length"] == answer.headers["content-length"]
-
-
 def test_every_path_is_described_in_spanish() -> None:
     in_spanish = lenient_translator("es")
     assert not [content for content in EXAMPLES.values() if in_spanish(content) == content]

@@ -192,7 +192,8 @@ async def test_origin_and_cookies_change_nothing(client: httpx.AsyncClient) -> N
 async def test_resources_can_be_read_from_any_origin(client: httpx.AsyncClient) -> None:
     """The metrics can't: any web page could read them through a browser in the operator's network."""
     for target in ("/", "/openapi.json", "/problems", "/livez", "/readyz", "/startupz", "/docs", "/static/style.css",
-                   "/static/nothing", "/nothing", "/problems?x=1", "/robots.txt", "/favicon.ico"):  # fmt: skip
+                   "/static/nothing", "/nothing", "/problems?x=1", "/robots.txt", "/favicon.ico",
+                   "/wscatgeo/mgee/01"):  # fmt: skip
         answer = await client.get(target)
         assert answer.headers["access-control-allow-origin"] == "*", target
         preflight = await client.options(target)

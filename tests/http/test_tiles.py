@@ -143,19 +143,6 @@ async def test_tiles_elsewhere_do_not_exist(client: httpx.AsyncClient) -> None:
         assert answer.headers["content-type"] == "application/problem+json"
 
 
-@pytest.mark.parametrize("path", ["tiles/5/7/14.mvt", "backdrop.svg"])
-async def test_backdrop_of_a_named_release_is_cached_for_a_day(client: httpx.AsyncClient, path: str) -> None:
-    answer = await client.get(f"{LOCALIDADES}{path}")
-    assert answer.headers["cache-control"].startswith("public, max-age=60,")
-    pinned = await client.get(f"{LOCALIDADES}{path}?release=2020-01")
-    assert pinned.headers["cache-control"].startswith("public, max-age=86400,")
-    assert pinned.content == answer.content
-    confirmed = await client.get(f"{LOCALIDADES}{path}", headers={"If-None-Match": answer.headers["etag"]})
-    assert (confirmed.status_code, confirmed.content) == (304, b"")
-    for name in ("etag", "cache-control", "last-modified", "vary", "catalogue-release"):
-        assert confirmed.headers[name] == answer.headers[name]
-
-
 @pytest.mark.parametrize(("accepted", "coding"), [("gzip", "gzip"), ("gzip;q=0, *", None), ("br", None), ("", None)])
 async def test_tile_is_compressed_if_accepted(client: httpx.AsyncClient, accepted: str, coding: str | None) -> None:
     answer = await client.get(f"{TILES}0/0/0.mvt", headers={"Accept-Encoding": accepted})

@@ -45,7 +45,7 @@ def test_query_with_raw_bytes_is_refused(live_server: str, raw: bytes) -> None:
 TARGETS = (
     "/", "/docs", "/openapi.json", "/problems?format=api", "/livez", "/static/style.css", "/static/nothing", "/nothing",
     INDEX, LOCALIDADES, LOCALIDADES[:-1], f"{LOCALIDADES}?format=api", f"{LOCALIDADES}?page=99", f"{LOCALIDADES}?x",
-    f"{LOCALIDADES}10010001/", f"{LOCALIDADES}download/",
+    f"{LOCALIDADES}10010001/", f"{LOCALIDADES}download/", "/wscatgeo/mgee/01",
 )  # fmt: skip
 
 

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -212,12 +211,61 @@ def test_name_that_a_much_larger_municipio_begins_with_leaves_doubt(
     assert index.match(MatchRow("Atizapán", estado="Edomex", cvegeo="15012", kind="municipio")).id == 15012
 
 
-@pytest.mark.parametrize("nombre", ["EL ZAPOTE (KM 13)", "COL. GPE."])
-def test_only_place_of_a_name_with_its_abbreviations_read_is_certain(tmp_path: Path, nombre: str) -> None:
+# -- The only place of a municipio that may be meant
+
+
+@pytest.fixture(scope="module")
+def atoyac(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NameIndex]:
     names = (
         "El Zapote (Kilómetro Trece)", "El Zapote", "Colonia Guadalupe", "Guadalupe Victoria", "Rancho Guadalupe",
+        "Carlos Rovirosa 2da. Sección (La Costeñita)", "Rancho López", "El Mezquital", "El Sabinal",
+        "Las Pilas (Agua Bendita)", "Familia Castrejón (Agua Fría)", "Huitzapula (San Pedro Huitzapula Sur)",
+        "San Pedro Huitzapula Norte (Huitzapula Norte)", "La Cañada", "Tecomate",
+        "El Mezcal [Sitio de Pesca]", "Rancho de Guadalupe (La Lágrima)", "Teocalcingo",
     )  # fmt: skip
-    places = [place(120110050 + at, name, "Atoyac de Álvarez", "Guerrero", 900) for at, name in enumerate(names)]
-    build_index(tmp_path / "index", [*PLACES, *places], [])
-    with closing(NameIndex(tmp_path / "index")) as index:
-        assert index.match(MatchRow(nombre, "Atoyac de Álvarez", "Guerrero")).outcome == "sure"
+    others = places_of("""
+        120110120 | Carlos Rovirosa 2da. Sección | Atoyac de Álvarez | Guerrero |
+        140940001 | Tequila                      | Tequila           | Jalisco  | 9000
+        140830301 | Tequilla                     | Tala              | Jalisco  |
+        140830302 | El Zabinal Tequilla          | Tala              | Jalisco  |
+        140830303 | Loma del Zabinal             | Tala              | Jalisco  |
+    """)
+    common = "Carlos Rovirosa Huitzapula López Cañada Tecomate Tequila"
+    folder = tmp_path_factory.mktemp("atoyac") / "names"
+    places = [place(120112000 + at, name, "Atoyac de Álvarez", "Guerrero") for at, name in enumerate(names)]
+    places += [place(200670100 + at, common, "Oaxaca de Juárez", "Oaxaca") for at in range(3000)]
+    build_index(folder, [*others, *places])
+    with closing(NameIndex(folder)) as index:
+        yield index
+
+
+@pytest.mark.parametrize(
+    ("nombre", "outcome"),
+    [
+        # Abbreviations and numbers
+        ("EL ZAPOTE (KM 13)", "sure"),
+        ("COL. GPE.", "sure"),
+        ("RCHO. LOPEZ", "sure"),
+        ("RCHO. DE LOPEZ", "ambiguous"),  # of any López
+        ("RCHO. GPE. (LA LAGRIMA)", "sure"),
+        ("CARLOS ROVIROSA 2 DA. SECCION (LA COSTENITA)", "ambiguous"),  # another place is hardly less likely
+        # One letter wrong
+        ("EL MEZQUITL", "sure"),
+        ("TEOCALTZINGO", "ambiguous"),  # two
+        ("EL ZABINAL", "ambiguous"),  # a word of other names
+        ("TEQUILLA, TEQUILA, JAL.", "sure"),  # so is this one, but the place is the cabecera
+        # A second name left out
+        ("LAS PILAS", "sure"),
+        ("EL MEZCAL", "ambiguous"),
+        ("FAMILIA CASTREJON", "ambiguous"),
+        ("HUITZAPULA", "ambiguous"),  # not likely enough
+        # A kind that says nothing
+        ("RA. LA CAÑADA", "sure"),
+        ("CONGR. TECOMATE", "sure"),
+        ("EJ. LA CAÑADA", "ambiguous"),
+    ],
+)
+def test_only_place_that_may_be_meant_is_certain(atoyac: NameIndex, nombre: str, outcome: str) -> None:
+    row = MatchRow(nombre) if "," in nombre else MatchRow(nombre, "Atoyac de Álvarez", "Guerrero")
+    result = atoyac.match(row)
+    assert result.outcome == outcome, result.candidates[:2]

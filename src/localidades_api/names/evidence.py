@@ -4,6 +4,8 @@ import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
+from rapidfuzz.distance import OSA
+
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.names import weights
@@ -11,7 +13,7 @@ from localidades_api.names.faults import Difference, NameFault
 from localidades_api.names.layout import HOMONYM, SEAT, SHORT_OF_TOWN, SHORT_OF_TOWN_IN_STATE, URBAN
 from localidades_api.names.places import IndexedLocality
 from localidades_api.names.rows import MatchRow
-from localidades_api.names.vocabulary import ESTABLISHMENTS, GENERICS, SETTLEMENTS, WEIGHTY_GENERICS
+from localidades_api.names.vocabulary import ESTABLISHMENTS, GENERICS, SETTLEMENTS, STOP_WORDS, WEIGHTY_GENERICS
 
 # -- Doubt, however likely a place is
 
@@ -27,7 +29,9 @@ _CONTRADICTIONS = frozenset(
 )  # fmt: skip
 # Differences that are none once abbreviations and numbers are read.
 _READ = frozenset({Difference.WORDING, Difference.SECTION})
-_BARE_KINDS = frozenset({"localidad", "comunidad", "poblado", "pueblo"})  # that say nothing about a place
+# Kinds that say nothing about a place.
+_BARE_KINDS = frozenset({"localidad", "comunidad", "poblado", "pueblo", "congregacion", "rancheria"})
+_PROPERTIES = ESTABLISHMENTS | {"familia"}  # the first words of the names of several places in one municipio
 _SAME_MUNICIPIO = frozenset({Difference.MUNICIPIO_UNLIKE, Difference.ESTADO_UNLIKE, Difference.AMBITO})
 
 
@@ -67,17 +71,49 @@ def is_of_area(fault: NameFault) -> bool:
     return fault.difference in _NOT_OF_NAME
 
 
-def is_same_once_read(question: "Question", place: IndexedLocality, faults: Sequence[NameFault], lead: float) -> bool:
+def is_same_once_read(
+    question: "Question", place: IndexedLocality, faults: Sequence[NameFault], lead: float, likely: float
+) -> bool:
     """Return whether a place alone in its municipio has the name once abbreviations and numbers are read.
 
-    If no other name is near, an article may be left out, and the name of a seat may have a letter wrong.
+    If no other name is near, and the place is `likely` by its evidence, an article or a second name in brackets may be
+    left out, or a letter wrong. `lead` is as for `gather`.
     """
     ours = [fault for fault in faults if fault.difference not in _SAME_MUNICIPIO]
     if not question.row.municipio or not ours or GENERICS.issuperset(question.words):
         return False
-    if all(fault.difference in _READ for fault in ours):
-        return lead >= weights.LEAD_ONCE_READ
-    return lead > weights.LEAD and all(_is_reading(place, fault) for fault in ours)
+    unread = [fault for fault in ours if fault.difference not in _READ]
+    if not unread:
+        return lead >= weights.LEAD_ONCE_READ and not _is_of_an_owner(question, place)
+    if lead <= weights.LEAD or likely < weights.LIKELY_WITH_A_SLIP:
+        return False
+    if len(unread) == 1 and (_is_slip(question, place, unread[0]) or _is_second_name(place, unread[0])):
+        return True
+    return all(_is_reading(place, fault) for fault in unread)
+
+
+def _is_of_an_owner(question: "Question", place: IndexedLocality) -> bool:
+    """Return whether `de` alone may make a property that of an owner, of whom there may be several: Rancho de López."""
+    stop_words = (STOP_WORDS.intersection(name.split()) for name in (question.folded, fold(place.nombre)))
+    return _is_property(place) and len(question.all_words - GENERICS) == 1 and len(set(stop_words)) > 1
+
+
+def _is_property(place: IndexedLocality) -> bool:
+    """Return whether a place is named as that of a family or an establishment."""
+    return not _PROPERTIES.isdisjoint(place.names[0].words[:1])
+
+
+def _is_slip(question: "Question", place: IndexedLocality, fault: NameFault) -> bool:
+    """Return whether a fault is one letter wrong, in a word that the catalogue does not have, or in the seat's name."""
+    if fault.difference not in {Difference.SPELLING, Difference.LETTERS} or OSA.distance(fault.given, fault.found) > 1:
+        return False
+    wrong = set(fault.given.split()).difference(fault.found.split())
+    return len(wrong) == 1 and (bool(place.flags & SEAT) or not any(map(question.is_word, wrong)))
+
+
+def _is_second_name(place: IndexedLocality, fault: NameFault) -> bool:
+    """Return whether a fault is that a second name in brackets was left out; several properties may have the first."""
+    return fault.difference is Difference.BRACKET_LEFT_OUT and "(" in fault.found and not _is_property(place)
 
 
 def _is_reading(place: IndexedLocality, fault: NameFault) -> bool:
@@ -89,9 +125,7 @@ def _is_reading(place: IndexedLocality, fault: NameFault) -> bool:
             return fault.penalty <= weights.ABBREVIATION_PENALTY
         case Difference.KIND_ADDED:
             return fault.given in _BARE_KINDS and not place.flags & (SEAT | URBAN)
-        case Difference.SPELLING:
-            return bool(place.flags & SEAT) and fault.penalty <= weights.ONE_LETTER
-    return fault.difference in _READ
+    return False
 
 
 def may_be_short(question: "Question", place: IndexedLocality) -> bool:

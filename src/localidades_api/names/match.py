@@ -616,14 +616,19 @@ def _choose_judged(ranked: Sequence[ComparedPlace], municipio: Sequence[str] | N
 
 
 def _raise_same_once_read(question: Question, found: Sequence[ComparedPlace], likely: MutableSequence[float]) -> None:
-    """Raise the probability of the likeliest place to what it is at least if its name is the same once read."""
+    """Raise the probability of the likeliest place to what it is at least if its name is the same once read.
+
+    Another place that is hardly less likely leaves it as it is.
+    """
     best = max(range(len(likely)), key=likely.__getitem__, default=0)
     if not likely or likely[best] >= weights.ONCE_READ:
+        return
+    if any(weights.ODDS_ONCE_READ * one > likely[best] for at, one in enumerate(likely) if at != best):
         return
     place, difference = found[best]
     rivals = [other.difference.cost for at, other in enumerate(found) if at != best]
     lead = min(rivals, default=weights.LEAD_WITHOUT_RIVAL) - difference.cost
-    if is_same_once_read(question, place, difference.faults, lead):
+    if is_same_once_read(question, place, difference.faults, lead, likely[best]):
         rest = (1 - weights.ONCE_READ) / (1 - likely[best])
         likely[:] = [weights.ONCE_READ if at == best else one * rest for at, one in enumerate(likely)]
 

@@ -165,9 +165,16 @@ async def test_estado_and_municipio_of_all_rows_are_named_like_columns(client: h
     assert by_key.text.splitlines()[1].startswith("Aguascalientes,exact,010010001,")
     headed = await post(client, "Localidad,Ags.\nAguascalientes,Jalisco\n", CSV, f"{MATCH}?estado=Ags.")
     assert "ambiguous,," in headed.text  # a header comes first
-    for query in ("municipio=Mpio", "estado=Edo"):
-        refused = await post(client, rows, CSV, f"{MATCH}?{query}")
-        assert (refused.status_code, refused.json()["type"]) == (422, "/problems#unreadable-body")
+    for query, sentence in (
+        ("municipio=Municpio", "and no municipio has this name. Did you mean `Municipio`?"),
+        ("municipio=Muniipio 001&estado=Ags.", "and no municipio has this name. Did you mean `Municipio 001`?"),
+        ("municipio=Zona", "and no municipio has this name."),
+        ("estado=Edo", "and no estado has this name."),
+    ):
+        for address in (MATCH, f"{MATCH}preview/"):
+            refused = await post(client, rows, CSV, f"{address}?{query}")
+            assert (refused.status_code, refused.json()["type"]) == (422, "/problems#unreadable-body")
+            assert refused.json()["detail"].endswith(sentence)
     areas = await post(client, "Municipio\nMunicipio 001\n", CSV, f"{MATCH}?estado=Ags.")
     assert areas.text.splitlines()[1].startswith("Municipio 001,exact,01001,")
 

@@ -227,6 +227,7 @@ def test_unreadable_file_is_explained_without_output(
         (["places.csv", "--fields", "nombre,cvemun"], "--fields: Did you mean `cve_mun`? This parameter takes, separa"),
         (["places.csv", "--fields", ""], "--fields: This parameter takes, separated by commas: nombre, municipio, "),
         (["places.csv", "--nombre", "Nombre"], "not have the header that was named for `nombre`"),
+        (["places.csv", "--municipio", "Municipo"], "and no municipio has this name."),
         (["places.csv", "--sure", "1"], "'--sure'"),
         (["places.csv", "--sure", "x"], "'--sure'"),
     ],

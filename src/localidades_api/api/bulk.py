@@ -58,6 +58,7 @@ from localidades_api.errors import (
 from localidades_api.http.negotiation import accept_header, choose_media_type
 from localidades_api.http.transfers import Transfers
 from localidades_api.names.weights import MAX_SURE, MIN_SURE, SURE
+from localidades_api.releases.tracker import ReleaseTracker
 
 router = APIRouter(prefix="/localidades", tags=["Matching"], responses=NEGOTIATED)
 
@@ -305,7 +306,7 @@ async def match_localities(
     columns = match_columns(fields, split_fields(query.answer_columns) or None)
     has_summary = query.summary and "outcome" in columns.cells  # which it counts
     summary = Summary(release.name, release.credit(query.lang), query.sure) if has_summary else None
-    roles, named = await _roles(query, names, release)
+    roles, named = await _roles(query, names, releases, query.release)
     subject = Subject(roles, named, columns, summary)
     outlines = outlines_of(request) if releases.outlines else None
     locate = partial(outlines.find_municipios, database) if outlines else None
@@ -321,14 +322,19 @@ async def match_localities(
     **described(MatchableRow, "What was understood of the rows.", {}),
 )
 async def preview_match(
-    request: Request, query: Annotated[MatchPreviewQuery, Query()], transfers: TransfersDep, turn: BulkTurnDep
+    request: Request,
+    query: Annotated[MatchPreviewQuery, Query()],
+    releases: ReleasesDep,
+    names: NamesDep,
+    transfers: TransfersDep,
+    turn: BulkTurnDep,
 ) -> Response:
     """Say what is understood of rows before they are matched: their table, its columns, and the first five rows.
 
     It takes the bodies of `match/` and reads them in the same way, and matches nothing.
     """
     headers = {"Content-Type": _NAMES["json"]}
-    read = _reading(request, query, *ROLES.of_kind(query.kind).with_areas(query.columns, query.header_row))
+    read = _reading(request, query, *await _roles(query, names, releases))
     return PreviewResponse(transfers, turn, request, read, headers)
 
 
@@ -354,12 +360,14 @@ async def list_nearest_to_each(
     return respond(request, query, transfers, turn, release, subject, answering)
 
 
-async def _roles(query: MatchQuery, names: NameIndexes, release: Release) -> tuple[Roles, Named]:
+async def _roles(
+    query: MatchPreviewQuery, names: NameIndexes, releases: ReleaseTracker, release: str | None = None
+) -> tuple[Roles, Named]:
     """Return the roles of the columns and the headers named for some; a municipio is one of the release."""
     roles = ROLES.of_kind(query.kind)
     if not query.municipio:
         return roles.with_areas(query.columns, query.header_row)
-    async with names.using(release) as index:
+    async with names.using(await releases.get(release, for_search=True)) as index:
         return roles.with_areas(query.columns, query.header_row, index.areas)
 
 

@@ -19,8 +19,9 @@ from localidades_api.catalogue.degrees import (
 )
 from localidades_api.catalogue.folding import fold_header
 from localidades_api.catalogue.keys import PlaceKind, read_written_key
+from localidades_api.catalogue.messages import did_you_mean
 from localidades_api.errors import UnreadableBodyError
-from localidades_api.names.areas import AreaBook, is_state_name
+from localidades_api.names.areas import Area, AreaBook, is_state_name
 from localidades_api.names.places import MAX_TEXT
 from localidades_api.names.vocabulary import ESTADOS
 from localidades_api.names.weights import SAME_UNTITLED_NAME
@@ -135,7 +136,8 @@ class Roles(NamedTuple):
 
     `needed` has the sets for rows about each kind of place; the first kind of which a file has a set is taken. The
     columns of `together` are guessed only all at once: an `x` alone is not a longitude. `areas` has the estado and the
-    municipio of rows that give none, unless a header of the file is written so.
+    municipio of rows that give none, unless a header of the file is written so. `near` has the
+    municipios with names like one that no municipio has.
     """
 
     by_name: Mapping[str, Role]
@@ -143,6 +145,7 @@ class Roles(NamedTuple):
     together: frozenset[str]
     example: str
     areas: Mapping[str, str] = {}
+    near: Sequence[str] = ()
 
     def of_kind(self, kind: PlaceKind | None) -> "Roles":
         """Return the roles of a file whose rows are about a kind of place; None leaves it to the columns."""
@@ -156,7 +159,10 @@ class Roles(NamedTuple):
         """
         texts = {role: text for role, text in named.items() if text and not (header_row == 0 and text.isdecimal())}
         given = {role: text for role, text in texts.items() if _is_area(role, text, named, areas)}
-        return self._replace(areas=given), {role: text for role, text in named.items() if role not in given}
+        near: Sequence[str] = ()
+        if areas is not None and "municipio" in texts.keys() - given:
+            near = [areas.municipios[one.id] for one in _like_municipios(named, areas)]
+        return self._replace(areas=given, near=near), {role: text for role, text in named.items() if role not in given}
 
 
 def _is_area(role: str, text: str, named: Named, areas: AreaBook | None) -> bool:
@@ -165,8 +171,11 @@ def _is_area(role: str, text: str, named: Named, areas: AreaBook | None) -> bool
         return is_state_name(text) or text.lstrip("0") in map(str, ESTADOS)
     if role != "municipio" or areas is None:
         return role == "municipio"
-    estado = areas.find_state(named.get("estado", ""))
-    return any(one.likeness >= SAME_UNTITLED_NAME for one in areas.find_municipios(text, estado))
+    return any(one.likeness >= SAME_UNTITLED_NAME for one in _like_municipios(named, areas))
+
+
+def _like_municipios(named: Named, areas: AreaBook) -> Sequence[Area]:
+    return areas.find_municipios(named["municipio"], areas.find_state(named.get("estado", "")))
 
 
 _NOMBRE = """
@@ -332,7 +341,7 @@ def assign(headers: Sequence[str], roles: Roles, named: Named) -> Assignment:
     folded = _fold_headers(headers, roles)
     end = begin_of_answers(headers)
     first = {header: at for at, header in reversed([*enumerate(folded[:end])])}
-    columns = _find_named(headers, folded, named)
+    columns = _find_named(headers, folded, named, roles.near)
     as_headers = {role: _find(text, headers, folded) for role, text in roles.areas.items()}
     columns |= {role: at for role, at in as_headers.items() if at is not None}
     for role, (known, _) in roles.by_name.items():
@@ -442,12 +451,16 @@ def columns_without_header(first: Sequence[str], named: Named) -> list[str]:
     return list(PLACE[:width])
 
 
-def _find_named(headers: Sequence[str], folded: Sequence[str], named: Named) -> dict[str, int]:
+def _find_named(headers: Sequence[str], folded: Sequence[str], named: Named, near: Sequence[str]) -> dict[str, int]:
     """Return the index of each header that the sender names; raise UnreadableBodyError if one is missing."""
     found = {role: _find(header, headers, folded) for role, header in named.items() if header}
     for role, at in found.items():
         if at is None:
-            raise UnreadableBodyError(f"The first line does not have the header that was named for `{role}`.")
+            area = f", and no {role} has this name" if role in _AREAS_AROUND["localidad"] else ""
+            question = did_you_mean(named[role], [*headers, *near])
+            raise UnreadableBodyError(
+                f"The first line does not have the header that was named for `{role}`{area}. {question}".rstrip()
+            )
     return {role: at for role, at in found.items() if at is not None}
 
 

@@ -76,15 +76,15 @@ def _without_fraction(value: object) -> object:
 
 def refuse_parameter(given: str, known: Sequence[str]) -> str:
     """Return the message for an unknown parameter."""
-    return f"Unknown parameter. {_did_you_mean(given, known)}This resource takes: {', '.join(known)}."
+    return f"Unknown parameter. {did_you_mean(given, known)}This resource takes: {', '.join(known)}."
 
 
 def refuse_value(given: str, known: Sequence[str]) -> str:
     """Return the message for a value that a parameter does not take."""
-    return f"{_did_you_mean(given, known)}This parameter takes: {', '.join(known)}."
+    return f"{did_you_mean(given, known)}This parameter takes: {', '.join(known)}."
 
 
-def _did_you_mean(given: str, known: Sequence[str]) -> str:
+def did_you_mean(given: str, known: Sequence[str]) -> str:
     """Return a question with the most similar known name, ignoring case; empty if none is similar."""
     if len(given) > _MAX_LENGTH:
         return ""
@@ -100,7 +100,7 @@ def several_of(known: Sequence[str]) -> AfterValidator:
     def check(text: str) -> str:
         given = text.split(",")
         if unknown := [name for name in given if name not in known]:
-            question = _did_you_mean(unknown[0], known)
+            question = did_you_mean(unknown[0], known)
             raise _refusal(f"{question}This parameter takes, separated by commas: {', '.join(known)}.")
         return ",".join(name for name in known if name in given)
 

@@ -35,6 +35,7 @@ from localidades_api.errors import OutputError
 from localidades_api.files.archive import describe_file
 from localidades_api.html.languages.translators import LANGUAGES, Language
 from localidades_api.importer.source import interruptible
+from localidades_api.names.areas import AreaBook
 from localidades_api.names.index import NameIndex
 from localidades_api.names.weights import SURE
 from localidades_api.observability.progress import Counting, Step, StepProgress
@@ -219,14 +220,16 @@ class MatchSummary(NamedTuple):
     note: str | None
 
 
-def match_file(job: MatchJob, answer: AnswerRows, batch_size: int, counting: Counting) -> MatchSummary:
-    """Match every row, in batches, and count the outcomes.
+def match_file(
+    job: MatchJob, answer: AnswerRows, batch_size: int, counting: Counting, areas: AreaBook | None = None
+) -> MatchSummary:
+    """Match every row, in batches, and count the outcomes; `areas` are those that the release has, if known.
 
     Raises UnreadableBodyError, OutputError and the errors of `answer`, and then leaves no file.
     """
     outcomes: Counter[str] = Counter()
     with interruptible() as raise_if_interrupted, _open_source(job.source) as file:
-        roles, named = ROLES.of_kind(job.kind).with_areas(job.columns, job.header_row)
+        roles, named = ROLES.of_kind(job.kind).with_areas(job.columns, job.header_row, areas)
         rows = reader(job.media_type, file, roles, named, job.sheet, job.header_row)
         for _ in rows.check():
             raise_if_interrupted()
@@ -272,11 +275,17 @@ def answer_from(index: NameIndex, job: MatchJob) -> AnswerRows:
     return lambda rows: [match_row(row, index, job.sure, job.fields) for row in rows]
 
 
-def match_and_report(job: MatchJob, answer: AnswerRows, progress: StepProgress, batch_size: int = BATCH_SIZE) -> None:
+def match_and_report(
+    job: MatchJob,
+    answer: AnswerRows,
+    progress: StepProgress,
+    batch_size: int = BATCH_SIZE,
+    areas: AreaBook | None = None,
+) -> None:
     """Match the rows of a file, and print a summary."""
     progress.begin(MatchStep.MATCH)
     began = time.perf_counter()
-    outcomes, sheet, note = match_file(job, answer, batch_size, progress)
+    outcomes, sheet, note = match_file(job, answer, batch_size, progress, areas)
     seconds = time.perf_counter() - began
     rows = outcomes.total()
     lines = [

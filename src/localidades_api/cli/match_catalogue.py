@@ -12,4 +12,4 @@ def run_offline_match(job: MatchJob, sources: Sequence[str]) -> None:
     with show_progress() as progress:
         progress.begin(MatchStep.OPEN)
         with Catalogue.open(*sources, progress=progress) as catalogue:
-            match_and_report(job, answer_from(catalogue.names, job), progress)
+            match_and_report(job, answer_from(catalogue.names, job), progress, areas=catalogue.names.areas)

@@ -24,7 +24,7 @@ def run_match(job: MatchJob, release: str | None) -> None:
             progress.begin(MatchStep.OPEN)
             async with _open_index(database, release) as index:
                 # This blocks the event loop, where nothing else runs: the index has everything that rows need.
-                match_and_report(job, answer_from(index, job), progress)
+                match_and_report(job, answer_from(index, job), progress, areas=index.areas)
 
     with ready_database(read_settings()) as url:
         asyncio.run(run(url))

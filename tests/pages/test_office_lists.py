@@ -9,7 +9,7 @@ import openpyxl
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.pages.test_match_page import PAGE, choose, downloaded, file_of, press
+from tests.pages.test_match_page import PAGE, choose, downloaded, file_of, press, work_left
 from tests.support.application import serving_files
 from tests.support.browser import SCREENSHOTS, visit
 from tests.support.offices import CATALOGUE, Office, offices
@@ -32,6 +32,7 @@ async def decide(page: Page, office: Office, header: int, *, is_touch: bool) -> 
     for at in range(count):
         if at and at == count // 2:
             await expect(page.locator("#decided")).to_contain_text(f"Resueltas: {at} ")
+            await work_left(page)  # or the browser asks whether to leave
             await page.reload()
             await page.get_by_role("button", name="Continuar").click()
             await expect(page.locator("#kept")).to_contain_text("Se conservó")

@@ -125,19 +125,8 @@ async def list_lines(
     """Return how many localities are at these positions, and their lines in UTF-8."""
     line, between = _LINES[format_]
     chosen, parameters = at_positions(release, positions)
-    rows = await database.fetch_from(
-        release,
-        text(
-            f"""
-            SELECT count(*) AS quantity,
-                   coalesce(convert_to(string_agg({line}, :between ORDER BY l.position), 'UTF8'), '')
-                   AS lines
-            {_FROM} {chosen}
-            """
-        ),
-        {**parameters, "between": between},
-    )
-    return rows[0].quantity, bytes(rows[0].lines)
+    lines, parameters = f"{line}, :between ORDER BY l.position", {**parameters, "between": between}
+    return await _join(database, release, lines, f"{_FROM} {chosen}", parameters)
 
 
 async def list_sheet_rows(
@@ -145,18 +134,18 @@ async def list_sheet_rows(
 ) -> tuple[int, bytes]:
     """Return how many localities are at these positions, and their rows of a sheet below row `after`, in UTF-8."""
     chosen, parameters = at_positions(release, positions)
-    rows = await database.fetch_from(
-        release,
-        text(
-            f"""
-            SELECT count(*) AS quantity,
-                   coalesce(convert_to(string_agg(line, '' ORDER BY position), 'UTF8'), '') AS lines
-            FROM (SELECT l.position, {_SHEET_ROW} AS line {_FROM} {chosen}) AS rows
-            """
-        ),
-        {**parameters, "after": after},
-    )
-    return rows[0].quantity, bytes(rows[0].lines)
+    numbered = f"FROM (SELECT l.position, {_SHEET_ROW} AS line {_FROM} {chosen}) AS rows"
+    return await _join(database, release, "line, '' ORDER BY position", numbered, {**parameters, "after": after})
+
+
+async def _join(
+    database: Database, release: Release, lines: str, source: str, parameters: Mapping[str, object]
+) -> tuple[int, bytes]:
+    """Return the number of rows and their lines, joined by Postgres."""
+    joined = f"coalesce(convert_to(string_agg({lines}), 'UTF8'), '')"
+    statement = text(f"SELECT count(*) AS quantity, {joined} AS lines {source}")
+    [row] = await database.fetch_from(release, statement, parameters)
+    return row.quantity, bytes(row.lines)
 
 
 async def list_records(database: Database, release: Release, positions: Sequence[int]) -> Sequence[Row[Any]]:

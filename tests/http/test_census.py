@@ -4,9 +4,6 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from localidades_api.app import create_app
-from localidades_api.settings import Settings
-from tests.support.application import cache_of, client_of, key_of, running_app
 from tests.support.pages import BROWSER
 from tests.support.wire import LOCALIDADES
 
@@ -39,23 +36,3 @@ async def test_every_response_has_allow_and_vary(
             assert answer.headers["allow"] == allow
             assert answer.headers["vary"].startswith("Accept")
             assert answer.headers["access-control-allow-origin"] == "*"
-
-
-async def test_304_and_cached_responses_have_allow_and_vary(seeded_database: str) -> None:
-    async with running_app(seeded_database, page_cache_bytes=1_000_000) as app, client_of(app) as client:
-        tag = (await client.get(LOCALIDADES)).headers["etag"]
-        request = client.build_request("GET", LOCALIDADES, headers={"If-None-Match": tag})
-        for _ in range(2):
-            answer = await client.send(request)
-            headers = (answer.headers["allow"], answer.headers["vary"])
-            assert (answer.status_code, headers) == (304, ("GET", "Accept"))
-        assert cache_of(app).get(key_of(request))
-
-
-async def test_unexpected_error_has_allow_and_vary() -> None:
-    app = create_app(Settings(), in_background=False)  # it isn't started, so it has no services
-    for method in ("GET", "HEAD"):
-        async with client_of(app) as client:
-            answer = await client.request(method, LOCALIDADES)
-        assert (answer.status_code, answer.headers["content-type"]) == (500, "application/problem+json")
-        assert (answer.headers["allow"], answer.headers["vary"]) == ("GET", "Accept")

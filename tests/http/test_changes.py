@@ -168,10 +168,7 @@ async def test_releases_are_listed_oldest_first_with_counts_and_digest(
 
 async def test_releases_have_an_etag_that_changes_with_each_publication(seeded_database: str, tmp_path: Path) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
-        first = await client.get(RELEASES)
-        assert (first.headers["vary"], first.headers["allow"]) == ("Accept", "GET")
-        held = {"If-None-Match": first.headers["etag"]}
-        assert (await client.get(RELEASES, headers=held)).status_code == 304
+        held = {"If-None-Match": (await client.get(RELEASES)).headers["etag"]}
         await import_into(seeded_database, write_catalogue(tmp_path / "catun_localidad_2018-01.csv", OLD[1:]))
 
         async def is_served() -> bool:

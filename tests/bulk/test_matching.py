@@ -75,6 +75,12 @@ def test_row_without_a_place_has_no_key(index: NameIndex) -> None:
         ('{"Entidad": 14, "Municipio": 39, "Localidad": 45}', "140390045"),
         ("cve_agee,cve_agem,cve_loc\n14,039,0045\n", "140390045"),
         ("ent_resid,mun_resid,loc_resid\n14,39,45\n", "140390045"),
+        # Five digits below `Clave`, in a table without localities.
+        ("Clave,Municipio,Estado\n14039,Guadalajara,Jalisco\n", "14039"),
+        ("CLAVE\n14067\n", "14067"),
+        ("CLAVE,Municipio\n0021,Puerto Vallarta\n", "140670021"),
+        ("Estado,Clave\nTabasco,30001\n", "270030001"),
+        ("Municipio,Estado,Clave Localidad\nCentla,Tabasco,30001\n", "270030001"),
         # The key of a municipio says which of two of one name, or one whose name is not known; not against the name.
         ("nom_ent,nom_mun,cve_mun,nom_loc\nOaxaca,San Juan Mixtepec,209,El Rosario\n", "202090002"),
         ("nom_ent,nom_mun,cve_mun,nom_loc\nOaxaca,Mixtepec bis,208,El Rosario\n", "202080002"),
@@ -107,6 +113,8 @@ OF_MUNICIPIO = "`cvegeo` has the key of its `municipio`; that of a locality has 
         ("estado,cvegeo\nTabasco,140\n", "estado",
          "`cvegeo` must be the key of its `estado`; leave it empty to go by the name."),
         ("cvegeo\n14039\n", "localidad", OF_MUNICIPIO),
+        ("clave\n14039\n", "localidad",
+         "Its `clave` has the keys of a municipio and a place: give the `estado` as well."),
     ],
 )  # fmt: skip
 def test_row_with_a_problem_has_no_key(index: NameIndex, body: str, kind: PlaceKind | None, problem: str) -> None:

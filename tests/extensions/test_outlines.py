@@ -171,12 +171,12 @@ async def test_match_says_which_row_has_its_point_in_another_municipio(
     rows.append(rows[1] | {"lat": 0.5, "lon": 0.5})  # at sea
     as_before = (await client.post(MATCH, json={"rows": rows})).json()["results"]
     answers = (await outlined.post(MATCH, json={"rows": rows})).json()["results"]
-    told = "Its coordinates are in Municipio 001 (01001), not in the municipio that it names."
+    told = "Its coordinates are in Municipio 001, Aguascalientes (01001), not in the municipio that it names."
     assert [row["problem"] for row in answers] == [None, told, as_before[2]["problem"]]
     assert [{**row, "problem": ""} for row in answers] == [{**row, "problem": ""} for row in as_before]
     body = "nombre,municipio,estado,lat,lon\nAguascalientes,Municipio 002,Ags.,21.88,-102.3\n"
     table = await outlined.post(f"{MATCH}?lang=es", content=body, headers={"Content-Type": "text/csv"})
-    assert "Sus coordenadas quedan en Municipio 001 (01001)" in table.text
+    assert "Sus coordenadas quedan en Municipio 001, Aguascalientes (01001)" in table.text
 
 
 async def test_point_chooses_among_places_of_one_name(server: str, migrated: str, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from localidades_api.bulk.answers import Point, answer_points, match_row
 from localidades_api.bulk.exchange import MAX_BODY, Answered, AnswerSome, BulkResponse, PreviewResponse
 from localidades_api.bulk.formats import XLSX, MediaType, reader
 from localidades_api.bulk.input_rows import POINTS, ROLES, Named, Roles, Row
-from localidades_api.bulk.own_municipio import judge_points
+from localidades_api.bulk.own_municipio import area_matcher, judge_points
 from localidades_api.bulk.readers import RowReader, for_a_while
 from localidades_api.bulk.workbook_writers import Summary
 from localidades_api.bulk.writers import AnswerWriter, WithFile, writer
@@ -429,11 +429,11 @@ async def _matching(
     locate: Callable[[Sequence[Point]], Awaitable[Sequence[int | None]]] | None,
 ) -> AsyncIterator[AnswerSome]:
     async with names.using(release) as index:
-        match = partial(match_row, index=index, sure=sure, fields=fields)
+        match, match_area = partial(match_row, index=index, sure=sure, fields=fields), area_matcher(index)
 
         async def answer_some(rows: Iterator[Row | None]) -> Answered:
             answered = [(row, match(row)) for row in for_a_while(rows)]
-            return await judge_points(answered, locate, index, match) if locate else answered
+            return await judge_points(answered, locate, match_area, match) if locate else answered
 
         yield answer_some
 

@@ -1,17 +1,28 @@
 """Whether a point lies in the municipio that its row names, and what that says about the row."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import lru_cache
+from typing import TypeAlias
 
 from localidades_api.bulk.answers import Point, point_of
 from localidades_api.bulk.input_rows import Answer, Cells, Row
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, format_key
 from localidades_api.names.index import NameIndex
-from localidades_api.names.rows import MatchRow, read_key
+from localidades_api.names.rows import MatchResult, MatchRow, read_key
 
 _MAX_DIGITS = 5  # of the key of a municipio
+_CACHED = 2500  # the municipios of the country
 
 
-def judge(cells: Cells, found: int | None, index: NameIndex) -> tuple[bool | None, str | None]:
+AreaMatcher: TypeAlias = Callable[[MatchRow], MatchResult]
+
+
+def area_matcher(index: NameIndex) -> AreaMatcher:
+    """Return what matches municipios for `judge`: many rows name the same one."""
+    return lru_cache(_CACHED)(index.match)
+
+
+def judge(cells: Cells, found: int | None, match: AreaMatcher) -> tuple[bool | None, str | None]:
     """Return whether the row's own municipio is `found`, and a note if that can't be told.
 
     None if the row names no municipio. Names are read as the matcher reads them; the likeliest of several counts if
@@ -24,7 +35,7 @@ def judge(cells: Cells, found: int | None, index: NameIndex) -> tuple[bool | Non
     municipio, estado, cve_mun = (_text(cells, role) for role in ("municipio", "estado", "cve_mun"))
     if not municipio and not cve_mun:
         return None, None
-    result = index.match(MatchRow(municipio, estado=estado, cve_mun=cve_mun, kind="municipio"))
+    result = match(MatchRow(municipio, estado=estado, cve_mun=cve_mun, kind="municipio"))
     if result.id is not None:
         return result.id == found, None
     if any(one.id == found for one in result.candidates):
@@ -35,7 +46,7 @@ def judge(cells: Cells, found: int | None, index: NameIndex) -> tuple[bool | Non
 async def judge_points(
     answered: Sequence[tuple[Row, Answer]],
     find_municipios: Callable[[Sequence[Point]], Awaitable[Sequence[int | None]]],
-    index: NameIndex,
+    match_area: AreaMatcher,
     match: Callable[[Row], Answer],
 ) -> Sequence[tuple[Row, Answer]]:
     """Return the answers to rows about localities, as far as the municipios of their points change them.
@@ -52,20 +63,23 @@ async def judge_points(
     for at, found in zip(points, await find_municipios([*points.values()]) if points else (), strict=True):
         row, answer = answered[at]
         if found is not None and answer["outcome"] != "problem":
-            judged[at] = row, _judge_answer(row, answer, found, index, match)
+            judged[at] = row, _judge_answer(row, answer, found, match_area, match)
     return judged
 
 
-def _judge_answer(row: Row, answer: Answer, found: int, index: NameIndex, match: Callable[[Row], Answer]) -> Answer:
-    agrees, note = judge(row.cells, found, index)
+def _judge_answer(
+    row: Row, answer: Answer, found: int, match_area: AreaMatcher, match: Callable[[Row], Answer]
+) -> Answer:
+    agrees, note = judge(row.cells, found, match_area)
+    key = format_key("municipio", found)
     if agrees is False:
-        key = format_key("municipio", found)
-        name = f"{index.areas.municipios.get(found, '')} ({key})".strip()
+        there = match_area(MatchRow(cvegeo=key, kind="municipio")).best
+        name = f"{there.label} ({key})" if there else key
         sentence = f"Its coordinates are in {name}, not in the municipio that it names."
         return {**answer, "problem": " ".join(filter(None, (answer["problem"], sentence)))}
     if agrees is None and note is None and answer["outcome"] == "ambiguous":
-        there = match(row._replace(cells={**row.cells, "municipio": format_key("municipio", found)}))
-        return there if there["cvegeo"] else answer
+        again = match(row._replace(cells={**row.cells, "municipio": key}))
+        return again if again["cvegeo"] else answer
     return answer
 
 

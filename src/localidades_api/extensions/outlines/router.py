@@ -22,7 +22,7 @@ from localidades_api.bulk.answer_columns import AnswerColumns, plain, truth
 from localidades_api.bulk.answers import point_of
 from localidades_api.bulk.exchange import Answered, AnswerSome
 from localidades_api.bulk.input_rows import POINTS, ROLES, Answer, Row, RowError
-from localidades_api.bulk.own_municipio import judge
+from localidades_api.bulk.own_municipio import area_matcher, judge
 from localidades_api.bulk.readers import for_a_while
 from localidades_api.caches.name_indexes.open_indexes import NameIndexes
 from localidades_api.catalogue.degrees import is_in_mexico
@@ -158,6 +158,7 @@ async def _locating(
 ) -> AsyncIterator[AnswerSome]:
     described_by_id = {id_: _describe(row) for id_, row in municipios.items()}
     async with names.using(release) as index:
+        match_area = area_matcher(index)
 
         async def answer_some(rows: Iterator[Row | None]) -> Answered:
             some = list(islice(for_a_while(rows), _MAX_POINTS))
@@ -170,7 +171,7 @@ async def _locating(
             if isinstance(point, RowError):
                 return {"results": [], "agrees": None, "problem": str(point)}
             id_ = next(found)
-            agrees, note = judge(row.cells, id_, index)
+            agrees, note = judge(row.cells, id_, match_area)
             results = [] if id_ is None else [described_by_id[id_]] if id_ in described_by_id else []
             return {"results": results, "agrees": agrees, "problem": note}
 

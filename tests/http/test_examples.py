@@ -160,8 +160,20 @@ async def assert_recorded(client: httpx.AsyncClient, document: dict[str, Any], i
         answer = await ask(client, method, recorded.request.target(path), recorded.request)
         exchanges[name] = settled(dump(Exchange(request=recorded.request, answer=answer)), dump(recorded))
     [(file, by_operation)] = [(file, one) for file in list_files() if id_ in (one := json.loads(file.read_bytes()))]
-    text = json.dumps({**by_operation, id_: exchanges}, ensure_ascii=False, indent=1)
-    assert_golden(file.name, f"{text}\n".encode(), file.parent)
+    assert_golden(file.name, f"{to_text({**by_operation, id_: exchanges})}\n".encode(), file.parent)
+
+
+def to_text(value: Any, indent: int = 0) -> str:  # noqa: ANN401  # any part of JSON
+    """Write JSON with a member a line, except for what fits in one line."""
+    text = json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, dict | list) or len(text) <= 110 - indent:
+        return text
+    if isinstance(value, dict):
+        parts = [f"{json.dumps(name)}: {to_text(member, indent + 1)}" for name, member in value.items()]
+    else:
+        parts = [to_text(member, indent + 1) for member in value]
+    margin = "\n" + " " * indent
+    return f"{text[0]}{margin} {f',{margin} '.join(parts)}{margin}{text[-1]}"
 
 
 def dump(exchange: Exchange) -> dict[str, Any]:

@@ -3,12 +3,16 @@
 import asyncio
 import json
 import math
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import httpx
 import pytest
@@ -16,12 +20,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from localidades_api.observability import metrics as metrics_module
 from localidades_api.observability.metrics import Counters, Sampler, Series, Snapshot, exposition, merge
+from localidades_api.observability.shared_metrics import SharedMetrics
 from tests.support.application import client_of, import_file, running_app
 from tests.support.catalogue import many, write_catalogue
 from tests.support.metrics import Metrics, await_metrics, read_metrics, scrape, value
 from tests.support.postgres import execute, locked, new_database
 from tests.support.waiting import PATIENCE, eventually, eventually_async
-from tests.support.wire import LOCALIDADES, Live, ask, serving
+from tests.support.wire import LOCALIDADES, ROOT, Live, ask, environment, serving
 
 # Dashboards and alerts depend on these names, so they never change.
 NAMES = {
@@ -235,3 +240,49 @@ def test_gauges_of_workers_are_summed_or_the_worst_is_shown() -> None:
     one, another, both = ({series: [values[at]] for series, values in gauges.items()} for at in range(3))
     other_version: Snapshot = {("database_connections", "in_use"): [1, 2], ("new",): [3]}
     assert merge([one, another, other_version]) == both
+
+
+# -- What is left of workers that have ended
+
+# Counts three held responses, has five connections, and stays until its stdin is closed.
+WORKER = """
+import sys
+from localidades_api.observability.metrics import COUNTERS
+from localidades_api.observability.shared_metrics import SharedMetrics
+COUNTERS.response_hits, COUNTERS.connections = 3, 5
+SharedMetrics(int(sys.argv[1])).take_place()
+print("published", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def worker(file: int) -> Iterator[None]:
+    with subprocess.Popen(
+        [sys.executable, "-c", WORKER, str(file)],
+        env=environment(), cwd=ROOT, pass_fds=[file], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        assert process.stdout
+        assert process.stdout.readline() == b"published\n"
+        yield
+        process.communicate(timeout=PATIENCE)
+
+
+def test_counters_of_ended_workers_stay_and_their_gauges_do_not() -> None:
+    with TemporaryFile() as file:
+        own = SharedMetrics(file.fileno())
+        own.take_place()
+        before = own.collect()
+
+        def hits_and_connections() -> list[float]:
+            after = own.collect()
+            return [
+                after[series][0] - before[series][0]
+                for series in (("response_cache_requests_total", "hit"), ("connections",))
+            ]
+
+        with worker(file.fileno()):
+            assert hits_and_connections() == [3, 5]
+        assert hits_and_connections() == [3, 0]
+        with worker(file.fileno()), worker(file.fileno()):
+            assert hits_and_connections() == [9, 10]

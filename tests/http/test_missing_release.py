@@ -16,7 +16,7 @@ from localidades_api.catalogue.schemas import Release
 from localidades_api.database import queries
 from localidades_api.database.models import localities
 from localidades_api.database.pool import Database
-from localidades_api.database.queries import areas, changes, downloads, names, nearest, tiles
+from localidades_api.database.queries import areas, catalogue, changes, downloads, nearest, tiles
 from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.database.queries.releases import get_release_snapshot
 from localidades_api.errors import DatabaseUnavailableError
@@ -52,6 +52,7 @@ READS: Mapping[str, Callable[[Database, Release, Release], Awaitable[object]]] =
     "catalogue.list_history": lambda d, r, _: CatalogueRepository(d).list_history(r, LOCALITY),
     "catalogue.list_homonyms": lambda d, r, _: CatalogueRepository(d).list_homonyms(r, HOMONYM, 5),
     "catalogue.list_largest_among": lambda d, r, _: CatalogueRepository(d).list_largest_among(r, [LOCALITY], 1),
+    "catalogue.list_localities": lambda d, r, _: anext(catalogue.list_localities(d, r)),
     "catalogue.list_municipalities": lambda d, r, _: CatalogueRepository(d).list_municipalities(r, ESTADO),
     "catalogue.list_municipalities_by_key": lambda d, r, _: CatalogueRepository(d).list_municipalities_by_key(
         r, [MUNICIPIO]
@@ -65,7 +66,6 @@ READS: Mapping[str, Callable[[Database, Release, Release], Awaitable[object]]] =
     "downloads.list_records": lambda d, r, _: downloads.list_records(d, r, range(1, 5)),
     "downloads.list_records_with_keys": lambda d, r, _: downloads.list_records_with_keys(d, r, [LOCALITY]),
     "downloads.list_sheet_rows": lambda d, r, _: downloads.list_sheet_rows(d, r, range(1, 5), 1),
-    "names.list_localities": lambda d, r, _: anext(names.list_localities(d, r)),
     "nearest.find_nearest": lambda d, r, _: nearest.find_nearest(d, r, 21.88, -102.29, 3),
     "nearest.find_nearest_to_each": lambda d, r, _: nearest.find_nearest_to_each(d, r, [(21.88, -102.29)], 3),
     "tiles.get_backdrop": lambda d, r, _: tiles.get_backdrop(d, r, Frame(0, 0, 64, 64, 64)),

@@ -29,8 +29,7 @@ from localidades_api.caches.name_indexes.folders import (
 from localidades_api.catalogue.columns import LocalityRow
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
-from localidades_api.database.queries.catalogue import CatalogueRepository
-from localidades_api.database.queries.names import list_localities
+from localidades_api.database.queries.catalogue import CatalogueRepository, list_localities
 from localidades_api.database.queries.releases import get_release_snapshot
 from localidades_api.names.history import Areas, History
 from localidades_api.names.writer import build_index

@@ -1,7 +1,7 @@
 """The repository of the catalogue: pages of the list, and localities, municipios and estados by key."""
 
 from array import array
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -284,3 +284,21 @@ class CatalogueRepository:
         parameters = {"other_id": last_id, "id": id_, "release_id": release.id}
         rows = await self.database.fetch_from(release, _SUCCESSORS, parameters)
         return int(rows[0].id) if len(rows) == 1 else None
+
+
+_BATCH = 20_000  # localities per statement, 2 MB
+
+_LOCALITIES = text(
+    """
+    SELECT id, municipio_id, clave, nombre, ambito, poblacion, latitud, longitud, altitud, viviendas
+      FROM localities
+     WHERE release_id = :release_id AND position > :first AND position <= :last
+    """
+)
+
+
+async def list_localities(database: Database, release: Release) -> AsyncIterator[Sequence[Row[Any]]]:
+    """Yield the localities of a release in batches, for its index of names."""
+    for first in range(0, release.localities, _BATCH):
+        asked = {"release_id": release.id, "first": first, "last": first + _BATCH}
+        yield await database.fetch_from(release, _LOCALITIES, asked)

@@ -61,8 +61,9 @@ def read_degrees(text: str, axis: Axis) -> float:
 
 
 def is_in_mexico(latitud: float, longitud: float) -> bool:
-    """Return whether a point is in the rectangle of Mexico, with its islands."""
-    return int(latitud) in _IN_MEXICO["latitud"] and longitud < 0 and int(-longitud) in _IN_MEXICO["longitud"]
+    """Return whether a point is in the rectangle of Mexico, with its islands; NaN and infinity are not."""
+    north, west = _IN_MEXICO["latitud"], _IN_MEXICO["longitud"]
+    return north.start <= latitud < north.stop and west.start <= -longitud < west.stop
 
 
 def read_point(latitud: str, longitud: str) -> tuple[float, float]:

@@ -22,6 +22,7 @@ from tests.pages.test_match_page import (
     question,
     rows_in,
     saved,
+    work_left,
 )
 from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, hold, visit
 from tests.support.workbooks import workbook_of
@@ -117,6 +118,7 @@ async def test_areas_of_all_rows_are_proposed_from_the_title_and_kept(page: Page
     query = await query_of_match(page)
     assert (query["estado"], query["municipio"]) == (["Aguascalientes"], ["Municipio 001"])
     await question(page, "Row 3").get_by_role("radio", name="Ninguno (0003)").check()
+    await work_left(page)
     await page.reload()
     await expect(estado).to_have_text("— as they say")
     query = await query_of_match(page, "Continue")
@@ -144,6 +146,11 @@ async def test_unused_column_of_estados_is_told_before_the_match(page: Page, hea
     await expect(note).to_contain_text(f"The column “{header}” isn’t used. If it has the estado of each row")
     await column(page, header).select_option("Estado")
     await expect(note).to_be_hidden()
+    await page.locator("#of-estado").select_option("Aguascalientes")  # instead of the column
+    assert (await query_of_match(page))["estado"] == ["Aguascalientes"]
+    await column(page, header).select_option("Estado")
+    await expect(page.locator("#of-estado")).to_have_value("")
+    assert (await query_of_match(page))["estado"] == [header]
 
 
 async def test_unrecognized_sheet_is_explained_and_another_chosen(browser: Browser, base: str) -> None:

@@ -43,12 +43,7 @@ export class Source {
       this.again();
     });
     kind.addEventListener("change", () => this.understand());
-    for (const [role, select] of Object.entries(areas)) {
-      select.addEventListener("change", () => {
-        this.named.delete(role); // the service takes a column or an area
-        this.understand();
-      });
-    }
+    for (const select of Object.values(areas)) select.addEventListener("change", () => this.understand());
     if (this.isGiven) this.begin(); // a browser may keep what was entered
   }
 
@@ -78,7 +73,6 @@ export class Source {
     pick(areas.estado, given.estado);
     await offerMunicipios(areas.municipio);
     pick(areas.municipio, given.municipio);
-    for (const role in this.areas) this.named.delete(role);
     this.understand();
   }
 
@@ -196,7 +190,8 @@ export class Source {
     if (this.sheet) query.set("sheet", this.sheet);
     if (this.headerRow !== null) query.set("header_row", String(this.headerRow));
     if (kind.value) query.set("kind", kind.value);
-    for (const [role, header] of [...this.named, ...Object.entries(this.areas)]) query.set(role, header);
+    // The service takes a column or an area.
+    for (const [role, text] of [...this.named, ...Object.entries(this.areas)]) query.set(role, text);
     const headers = Object.values(this.found?.roles ?? {});
     if (isWorkbook) return { body: file.files[0], type: XLSX, query, headers };
     /** @type {Blob} */

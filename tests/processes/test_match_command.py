@@ -170,7 +170,7 @@ def test_columns_can_be_named(seeded: str, tmp_path: Path) -> None:
 def test_options_apply_locally_and_at_a_service(
     seeded: str, live_server: str, tmp_path: Path, suffix: str, options: str, expected: dict[str, object]
 ) -> None:
-    source = write_rows(tmp_path / f"places{suffix}", [*ROWS, ("012", "Rancho El Gero", "Municipio 001", "Ags.")])
+    source = write_rows(tmp_path / f"places{suffix}", [*ROWS, ("012", "Rancho Gero", "Municipio 001", "Ags.")])
     outputs = []
     for to, url, place in (("here", seeded, ()), ("there", None, ("--url", live_server))):
         outputs.append(tmp_path / f"{to}{suffix}")

@@ -84,7 +84,8 @@ async def test_points_inside_on_borders_at_sea_and_at_poles(
 @pytest.mark.parametrize(
     ("query", "parameter"),
     [("lat=91&lon=0", "lat"), ("lat=abc&lon=0", "lat"), ("lat=20", "lon"), ("lat=20&lon=-200", "lon"),
-     ("lat=2e1&lon=0", "lat"), ("lat=Infinity&lon=0", "lat"), ("lat=20&lon=1e309", "lon"), ("lat=20&lon=-100&limit=3", "limit"), ("lat=20&lat=21&lon=-100", "lat")],
+     ("lat=2e1&lon=0", "lat"), ("lat=Infinity&lon=0", "lat"), ("lat=20&lon=1e309", "lon"),
+     ("lat=20&lon=-100&limit=3", "limit"), ("lat=20&lat=21&lon=-100", "lat")],
 )  # fmt: skip
 async def test_bad_parameter_is_an_error(outlined: httpx.AsyncClient, query: str, parameter: str) -> None:
     answer = await outlined.get(f"{AT}?{query}")

@@ -698,6 +698,7 @@ async def test_types_name_what_the_element_has(page: Page, name: str) -> None:
     assert declared == has - {"constructor"}
 
 
+@pytest.mark.tail  # TypeScript takes half a minute
 def test_package_does_nothing_on_a_server_and_the_example_for_react_compiles(tmp_path: Path) -> None:
     node = needed(shutil.which("node"), "This test needs Node.js, and what `make lint` installs.")
     installed = ROOT / "tests" / "browser" / "node_modules"

@@ -99,6 +99,7 @@ def test_colours_appear_only_on_a_terminal_that_allows_them() -> None:
     assert "\x1b" not in said
 
 
+@pytest.mark.tail
 def test_bash_completion_works_once_installed(tmp_path: Path) -> None:
     script = tmp_path / "bin" / "localidades-api"
     script.parent.mkdir()

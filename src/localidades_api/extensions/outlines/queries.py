@@ -2,7 +2,7 @@
 
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import Row, text
 
@@ -26,33 +26,27 @@ _AT = """
      ORDER BY area(box), municipio_id
      LIMIT 1
 """
-_MUNICIPIO_AT = text(
-    f"""
-    SELECT edition.name AS edition, edition.sha256, at.municipio_id AS id, coalesce(m.nombre, o.nombre) AS nombre,
+_DESCRIBED = f"""
+    SELECT edition.name AS edition, edition.sha256, o.id, coalesce(m.nombre, o.nombre) AS nombre,
            m.id IS NOT NULL AS in_release,
            s.id AS estado_id, s.clave AS estado_clave, s.nombre AS estado_nombre, s.abreviatura AS estado_abreviatura
       FROM outline_edition AS edition
-      LEFT JOIN LATERAL ({_AT.format(point="point(:lon, :lat)")}) AS at ON true
-      LEFT JOIN outlines AS o ON o.id = at.municipio_id
-      LEFT JOIN municipalities AS m ON m.release_id = :release_id AND m.id = at.municipio_id
-      LEFT JOIN states AS s ON s.release_id = :release_id AND s.id = at.municipio_id / {KEYS_OF_A_STATE}
-    """
+      {{outlines}}
+      LEFT JOIN municipalities AS m ON m.release_id = :release_id AND m.id = o.id
+      LEFT JOIN states AS s ON s.release_id = :release_id AND s.id = o.id / {KEYS_OF_A_STATE}
+"""
+_MUNICIPIO_AT = text(
+    _DESCRIBED.format(
+        outlines=f"LEFT JOIN (outlines AS o JOIN ({_AT.format(point='point(:lon, :lat)')}) AS at"
+        " ON at.municipio_id = o.id) ON true"
+    )
 )
+_MUNICIPIOS = text(_DESCRIBED.format(outlines=f"JOIN outlines AS o ON o.id >= {KEYS_OF_A_STATE}"))
 _MUNICIPIOS_AT = text(
     f"""
     SELECT number, at.municipio_id AS id
       FROM unnest(CAST(:lons AS float8[]), CAST(:lats AS float8[])) WITH ORDINALITY AS points (lon, lat, number)
      CROSS JOIN LATERAL ({_AT.format(point="point(lon, lat)")}) AS at
-    """
-)
-_MUNICIPIOS = text(
-    f"""
-    SELECT edition.name AS edition, o.id, coalesce(m.nombre, o.nombre) AS nombre, m.id IS NOT NULL AS in_release,
-           s.id AS estado_id, s.clave AS estado_clave, s.nombre AS estado_nombre, s.abreviatura AS estado_abreviatura
-      FROM outline_edition AS edition
-      JOIN outlines AS o ON o.id >= {KEYS_OF_A_STATE}
-      LEFT JOIN municipalities AS m ON m.release_id = :release_id AND m.id = o.id
-      LEFT JOIN states AS s ON s.release_id = :release_id AND s.id = o.id / {KEYS_OF_A_STATE}
     """
 )
 _OUTLINES = text(
@@ -78,22 +72,11 @@ _TOUCHED = text(
 )
 
 
-class Edition(NamedTuple):
-    """An edition of the outlines."""
-
-    name: str
-    sha256: str
-
-
-async def find_municipio_at(
-    database: Database, release: Release, latitud: float, longitud: float
-) -> tuple[Edition | None, Row[Any] | None]:
-    """Return the edition, None without outlines; and the municipio at a point in degrees, None if there is none."""
+async def find_municipio_at(database: Database, release: Release, latitud: float, longitud: float) -> Row[Any] | None:
+    """Return the municipio at a point in degrees, whose `id` is None if there is none; None without outlines."""
     point = {"lat": latitud * ASKED_UNITS, "lon": longitud * ASKED_UNITS, "release_id": release.id}
     rows = await database.fetch_from(release, _MUNICIPIO_AT, point)
-    if not rows:
-        return None, None
-    return Edition(rows[0].edition, rows[0].sha256), rows[0] if rows[0].id else None
+    return rows[0] if rows else None
 
 
 async def find_municipios_at(database: Database, points: Sequence[tuple[float, float]]) -> list[int | None]:

@@ -99,11 +99,11 @@ async def get_municipality_at_point(
     The municipio of the nearest locality is another one for one point in twelve.
     """
     builder = await ResponseBuilder.begin(request, query, releases)
-    edition, found = await find_municipio_at(database, builder.release, query.lat, query.lon)
-    if edition is None:
+    found = await find_municipio_at(database, builder.release, query.lat, query.lon)
+    if found is None:
         raise _NO_OUTLINES
-    builder.variant = f".{edition.sha256[:12]}"
-    content = {"results": [] if found is None else [_describe(found)]}
+    builder.variant = f".{found.sha256[:12]}"
+    content = {"results": [_describe(found)] if found.id else []}
     response = builder.answer("outlines/at.html", "Municipio", content)
     # The response cache would keep it until the next release, but an edition may come before.
     response.headers["Cache-Control"] = "no-cache, private"

@@ -69,6 +69,7 @@ def test_municipio_fills_its_map_with_the_places_in_it() -> None:
     drawn = svg.draw_municipio(outline(rectangle(-100, 20, -99, 21), hole), places)
     assert [written(dot, dot.label) for dot in drawn.dots] == ["240 180 3.5 Dentro 248 185 start"]
     assert (drawn.here, drawn.scale_label, drawn.scale_width) == (None, "20 km", 60)
+    assert svg.draw_municipio(outline([(-99, 20)] * 4), []).border == ""
     assert drawn.border == "M82.6 348L397.4 348L397.4 12L82.6 12zM334.4 280.8L334.4 247.2L365.9 247.2L365.9 280.8z"
 
 

@@ -13,7 +13,6 @@ from localidades_api.names.rows import MatchResult, MatchRow, read_key
 _MAX_DIGITS = 5  # of the key of a municipio
 _CACHED = 2500  # the municipios of the country
 
-
 AreaMatcher: TypeAlias = Callable[[MatchRow], MatchResult]
 
 

@@ -128,7 +128,8 @@ def draw_municipio(outline: bytes, places: Iterable[Mapping[str, Any]]) -> Map:
     longitud, latitud = (west + east) / 2, (south + north) / 2
     narrowing = math.cos(math.radians(latitud))
     width, height = (side - 2 * _EDGE for side in _MAP)
-    ground = _Ground(longitud, latitud, narrowing, max((east - west) * narrowing / width, (north - south) / height))
+    reach = max((east - west) * narrowing / width, (north - south) / height, _MIN_DISTANCE)
+    ground = _Ground(longitud, latitud, narrowing, reach)
     located = [
         place
         for place in places

@@ -274,7 +274,7 @@ class MapPage {
   async outline() {
     if (!this.map.loaded()) return;
     const isClose = this.map.getZoom() >= OUTLINED;
-    at(".outlines").hidden = !isClose && !edition; // which has to be credited wherever a border is drawn
+    at(".outlines").hidden = !isClose && !edition; // a border, which is drawn at any zoom, needs its credit
     const view = isClose && at("#outlines").checked ? String(this.map.getBounds()) : null;
     if (view === this.outlined) return;
     this.outlined = view;

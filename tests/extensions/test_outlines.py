@@ -103,7 +103,10 @@ async def test_page_shows_the_municipio_in_both_languages(outlined: httpx.AsyncC
     page = await at(outlined, 21.3, -102.9, format="api", lang="es")
     assert "¿En qué municipio está?" in page.text
     assert 'href="../1001/?lang=es"' in page.text
-    assert "The point is in no municipio." in (await at(outlined, 0, 0, format="api", lang="en")).text
+    assert (
+        "The point is in no municipio that has an outline here."
+        in (await at(outlined, 0, 0, format="api", lang="en")).text
+    )
 
 
 async def test_without_outlines_the_error_names_the_command(client: httpx.AsyncClient) -> None:
@@ -411,7 +414,7 @@ async def test_map_offers_the_municipio_of_a_click_and_draws_its_border(
                 await expect(told.get_by_role("link")).to_have_attribute("href", re.compile("municipios/1002/$"))
                 assert await page.evaluate(DRAWN, "selected") == [["MultiPolygon", 1002]]
                 await click(-400)
-                await expect(told).to_have_text("The point is in no municipio.")
+                await expect(told).to_have_text("The point is in no municipio that has an outline here.")
                 assert await page.evaluate(DRAWN, "selected") == []
                 await page.goto("/map#map=11/21.88/-102.29&place=010010001")
                 await expect(page.locator("#place")).to_be_visible()

@@ -193,16 +193,13 @@ def _evidence(
 def decide(found: Sequence[AreaCandidate], sure: float, *, is_doubtful: bool = False) -> MatchResult:
     """Return the result, with probabilities as scores; only a single candidate is certain.
 
-    If the row is doubtful, its first candidate stays the first.
+    Of equally likely candidates, the first of a doubtful row stays the first.
     """
     if not found:
         return MatchResult("none")
     likely = shares(
         [sum(weights.AREA_COEFFICIENTS[name] * value for name, value in one.evidence.items()) for one in found]
     )
-    if is_doubtful:
-        best = likely.index(max(likely))
-        likely[0], likely[best] = likely[best], likely[0]
     ranked = sorted(zip(likely, found, strict=True), key=lambda item: (-item[0], is_doubtful or item[1].id))
     candidates = tuple(Candidate(one.id, one.label, round(100 * share, 2), one.faults) for share, one in ranked)
     is_doubtful = is_doubtful or len(found) > 1 or "estado_unknown" in found[0].evidence

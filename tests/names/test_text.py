@@ -100,7 +100,8 @@ def test_time_is_in_proportion_to_the_length_of_a_text(read: Callable[[str], obj
     ("text", "name"),
     [
         ("18-mar", "18 de Marzo"), ("5-may", "5 de Mayo"), ("16-sep", "16 de Septiembre"), ("1-Dec", "1 de Diciembre"),
-        ("20-nov-26", "20 de Noviembre"), ("2026-11-20", "20 de Noviembre"), ("20 nov.", "20 de Noviembre"),
+        ("20-nov-26", "20 de Noviembre"), ("2-apr", "2 de Abril"), ("6-jan", "6 de Enero"), ("15-aug", "15 de Agosto"),
+        ("2026-11-20", "20 de Noviembre"), ("20 nov.", "20 de Noviembre"),
         ("18-mas", "18-mas"), ("2026-13-20", "2026-13-20"), ("18 de Marzo", "18 de Marzo"), ("18", "18"),
     ],
 )  # fmt: skip

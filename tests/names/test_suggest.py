@@ -97,8 +97,15 @@ CARDENAS = ("Cárdenas", "Tabasco")
             ["cuatrociénegas"],  # no letter is wrong
             [50070001],
         ),
+        (
+            [place(20010001, "Ensenada", "Ensenada", "Baja California", 300_000)]
+            + [place(20010002 + at, f"E{at} Vieja", "Ensenada", "Baja California", 9000) for at in range(60)]
+            + [place(270080002, "La Estancia", *CARDENAS)],
+            ["la e", "La E"],  # an article, and the beginning of a name: before towns without the article
+            [20010001, 270080002],
+        ),
     ],
-    ids=["kind", "estado", "key", "spaces"],
+    ids=["kind", "estado", "key", "spaces", "article"],
 )
 def test_likelier_place_comes_first(
     index_of: Callable[..., NameIndex], places: list[IndexedPlace], texts: list[str], first: list[int]

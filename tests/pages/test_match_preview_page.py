@@ -97,9 +97,10 @@ async def test_page_says_that_other_cells_are_beside_the_list(page: Page) -> Non
 
 
 async def query_of_match(page: Page, button: str = "Add keys") -> dict[str, list[str]]:
-    """Press a button that matches the list; return the query of the request."""
+    """Press a button that matches the list, and wait for the result; return the query of the request."""
     async with page.expect_request("**/match/?*") as asking:
         await press(page, button)
+    await expect(page.locator("#result-title")).to_be_focused()  # until then, questions are of the match before
     return parse_qs(urlsplit((await asking.value).url).query)
 
 

@@ -136,8 +136,8 @@ class Roles(NamedTuple):
 
     `needed` has the sets for rows about each kind of place; the first kind of which a file has a set is taken. The
     columns of `together` are guessed only all at once: an `x` alone is not a longitude. `areas` has the estado and the
-    municipio of rows that give none, unless a header of the file is written so. `near` has the
-    municipios with names like one that no municipio has.
+    municipio of rows that give none, unless a header of the file is written so. If no
+    municipio has the name that the sender gives, `near` has similar ones, for the error.
     """
 
     by_name: Mapping[str, Role]

@@ -1,4 +1,4 @@
-"""Whether a point lies in the municipio that its row names, and what that says about the row."""
+"""Compares the municipio that a row names with that of its point."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache
@@ -22,7 +22,7 @@ def area_matcher(index: NameIndex) -> AreaMatcher:
 
 
 def judge(cells: Cells, found: int | None, match: AreaMatcher) -> tuple[bool | None, str | None]:
-    """Return whether the row's own municipio is `found`, and a note if that can't be told.
+    """Return whether the row's own municipio is `found`, and a note if nobody can know.
 
     None if the row names no municipio. Names are read as the matcher reads them; the likeliest of several counts if
     none is certain, unless the point lies in another one that the name may mean.
@@ -48,10 +48,10 @@ async def judge_points(
     match_area: AreaMatcher,
     match: Callable[[Row], Answer],
 ) -> Sequence[tuple[Row, Answer]]:
-    """Return the answers to rows about localities, as far as the municipios of their points change them.
+    """Return the answers to rows, changed where the municipio of a locality's point says more.
 
-    A row that names another municipio is told so. One that names none, and isn't certain without, is matched in that of
-    its point.
+    A row that names another municipio gets a sentence that says so. An ambiguous row that names none is matched again
+    in the municipio of its point.
     """
     points = {
         at: point

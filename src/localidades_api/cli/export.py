@@ -1,7 +1,7 @@
 """Writes a release as static files that any web server can serve.
 
 The application runs in this process and answers a request for each file, so the files have the bytes that it sends.
-Each request has its own path, because object stores and CDNs ignore queries.
+Each file has its own path, because object stores and CDNs ignore queries.
 """
 
 import asyncio

@@ -88,7 +88,7 @@ class Map(NamedTuple):
 
 
 class _Ground(NamedTuple):
-    """What is in the middle of a map, in degrees, and how many degrees of latitude an SVG unit has."""
+    """The middle of a map in degrees, and its scale: degrees of latitude in an SVG unit (`reach`)."""
 
     longitud: float
     latitud: float

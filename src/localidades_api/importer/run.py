@@ -64,7 +64,7 @@ class ImportReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportOptions:
-    """What an import accepts, and what it does besides."""
+    """The options of an import."""
 
     release: str | None = None  # its name; without it, the date in the file's name
     unnamed: str | None = None  # its name if the file's has no date

@@ -506,6 +506,7 @@ async def test_work_lasts_until_it_is_discarded(page: Page) -> None:
     await page.goto(PAGE)
     await expect(resume).to_contain_text("2 doubts are left")
     await resume.get_by_role("button", name="Start again").click()
+    await expect(resume).to_be_hidden()  # when the browser has forgotten it
     await page.reload()
     await choose(page, file_of("visitas.csv", PASTED.encode()))
     await expect(resume).to_be_hidden()

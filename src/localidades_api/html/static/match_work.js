@@ -7,13 +7,17 @@ const result = (request) => new Promise((resolve, reject) => {
   request.onerror = () => reject(request.error);
 });
 
-async function stored(name, mode) {
+const STORES = ["lists", "decisions"];
+
+async function transaction(names, mode) {
   const opening = indexedDB.open(DATABASE, 1);
   opening.onupgradeneeded = () => {
-    for (const one of ["lists", "decisions"]) opening.result.createObjectStore(one, { keyPath: "key" });
+    for (const one of STORES) opening.result.createObjectStore(one, { keyPath: "key" });
   };
-  return (await result(opening)).transaction(name, mode).objectStore(name);
+  return (await result(opening)).transaction(names, mode);
 }
+
+const stored = async (name, mode) => (await transaction(name, mode)).objectStore(name);
 
 // Returns the digest of a list, SHA-256 where the page has a secure connection, and its length with a checksum elsewhere:
 // rows are recognized by their cells besides.
@@ -35,6 +39,8 @@ export async function findLast() {
   return all.sort((one, other) => other.when - one.when)[0];
 }
 
+// Forgets a list and its decisions, or neither if the page is left before.
 export async function discard(key) {
-  for (const name of ["lists", "decisions"]) await result((await stored(name, "readwrite")).delete(key));
+  const both = await transaction(STORES, "readwrite");
+  await Promise.all(STORES.map((name) => result(both.objectStore(name).delete(key))));
 }

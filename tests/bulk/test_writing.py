@@ -274,7 +274,7 @@ def test_result_that_is_an_area_has_its_fields(index: NameIndex, id_: int, nombr
         answer = describe_match(MatchResult(outcome, (candidate,)), index, MATCHED)
         place = answer["candidates"][0] if outcome == "ambiguous" else answer
         assert [place[name] for name in MATCHED_BY_DEFAULT] == [nombre, municipio, "Jalisco"]
-        assert place["poblacion"] is None
+        assert place["viviendas"] is None
 
 
 def test_table_has_the_fields_of_certain_places_only(index: NameIndex) -> None:

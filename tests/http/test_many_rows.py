@@ -440,7 +440,18 @@ async def test_fields_are_the_values_that_the_download_has(client: httpx.AsyncCl
     found = answer.json()["results"]
     assert len(found) == 132
     for one, place in zip(found, places, strict=True):
-        assert {name: one[name] for name in MATCHED} == {name: place[name] for name in MATCHED}
+        assert {name: one[name] for name in MATCHED} == {name: place.get(name) for name in MATCHED}
+
+
+async def test_areas_have_the_totals_of_their_localities(client: httpx.AsyncClient) -> None:
+    """Each kind of area has as many localities as its list says, and the population of those that have one."""
+    lines = (await client.get(f"{LOCALIDADES}download/?format=ndjson")).text.splitlines()
+    for key, column in (("01", "cve_ent"), ("01001", "cvegeo_mun")):
+        places = [place for place in map(json.loads, lines) if place[column] == key]
+        answer = await post_rows(client, [{"cvegeo": key}], "poblacion,localidades")
+        [found] = answer.json()["results"]
+        population = sum(place["poblacion"] or 0 for place in places)
+        assert (found["cvegeo"], found["poblacion"], found["localidades"]) == (key, population, len(places))
 
 
 async def test_table_that_is_sent_has_the_fields_beside_its_columns(client: httpx.AsyncClient) -> None:

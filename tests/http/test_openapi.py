@@ -20,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 from localidades_api.api.examples import read_examples
 from localidades_api.api.openapi import translate
 from localidades_api.app import create_app
-from localidades_api.catalogue.columns import COLUMNS
+from localidades_api.catalogue.columns import EVERY_COLUMN
 from localidades_api.html.reference import describe_reference
 from localidades_api.settings import Settings
 from tests.http.test_contract import CONTRACT
@@ -230,7 +230,7 @@ def said_of(document: Document) -> set[str]:
 
 def test_every_text_of_the_document_is_translated(document: Document) -> None:
     spanish = in_catalogue()
-    of_columns = {column.meaning for column in COLUMNS.values()}
+    of_columns = {column.meaning for column in EVERY_COLUMN.values()}
     assert {text for text in said_of(document) - of_columns if not spanish.get(text)} == set()
     assert set(spanish) - said_of(document) == set()
 

@@ -14,25 +14,43 @@ CENTRO = ("Centro", "Tabasco")
 
 
 def test_localities_have_every_field(index: NameIndex) -> None:
-    assert set(MATCHED_BY_DEFAULT) < set(MATCHED) < set(COLUMNS)
+    of_localities = [name for name in MATCHED if name != "localidades"]
+    assert set(MATCHED_BY_DEFAULT) < set(of_localities) < set(COLUMNS)
     for one in PLACES:
         key = f"{one.id:09d}"
         keys = {"clave": key[5:], "cve_ent": key[:2], "cve_mun": key[2:5], "cvegeo_mun": key[:5]}
         found = read_fields(index, one.id, MATCHED)
         assert tuple(found) == MATCHED
-        assert found == {name: keys.get(name) or getattr(one, name) for name in MATCHED}
+        assert found == {**{name: keys.get(name) or getattr(one, name) for name in of_localities}, "localidades": None}
 
 
-def test_areas_have_their_names_and_keys(index: NameIndex) -> None:
+def test_areas_have_their_names_keys_and_totals(index: NameIndex) -> None:
     for id_, nombre in MUNICIPIOS.items():
         key = f"{id_:05d}"
-        known = {"municipio": nombre, "cve_mun": key[2:], "cvegeo_mun": key, "estado": ESTADOS[id_ // 1000]}
+        known = {
+            "municipio": nombre, "cve_mun": key[2:], "cvegeo_mun": key, "estado": ESTADOS[id_ // 1000], **totals(id_),
+        }  # fmt: skip
         assert read_fields(index, id_, MATCHED) == {
             **dict.fromkeys(MATCHED), **known, "nombre": nombre, "cve_ent": key[:2]
         }  # fmt: skip
     for id_, nombre in ESTADOS.items():
-        known = {"nombre": nombre, "estado": nombre, "cve_ent": f"{id_:02d}"}
+        known = {"nombre": nombre, "estado": nombre, "cve_ent": f"{id_:02d}", **totals(id_)}
         assert read_fields(index, id_, MATCHED) == {**dict.fromkeys(MATCHED), **known}
+
+
+def totals(id_: int) -> dict[str, int | None]:
+    """Return the number of localities of an area, and their population; one that is unknown counts nothing."""
+    population = [one.poblacion for one in PLACES if id_ in {one.municipio_id, one.estado_id}]
+    known = [one for one in population if one is not None]
+    return {"poblacion": sum(known) if known else None, "localidades": len(population)}
+
+
+def test_population_of_an_area_is_unknown_if_that_of_its_localities_is(index_of: Callable[..., NameIndex]) -> None:
+    one, other = place(270040002, "Uno", *CENTRO), place(270040003, "Dos", *CENTRO)
+    for second, population in ((other, None), (other._replace(poblacion=0), 0), (other._replace(poblacion=7), 7)):
+        for id_ in (27, 27004):
+            found = read_fields(index_of(one, second), id_, ["poblacion", "localidades"])
+            assert found == {"poblacion": population, "localidades": 2}
 
 
 def test_only_the_requested_fields_are_returned_in_their_order(index: NameIndex) -> None:

@@ -551,14 +551,18 @@ async def test_rows_without_a_key_are_saved_alone_and_keys_copied(page: Page) ->
 
 
 async def test_municipios_are_decided_to_the_end(page: Page) -> None:
-    await page.get_by_label("Or paste a list").fill("municipio,estado\nMunicipo 1,Ags.\nXyzzy,Ags.\n")
-    await match(page, "municipio,estado\nMunicipo 1,Ags.\nXyzzy,Ags.\n")
+    rows = "municipio,estado\nMunicipo 1,Ags.\nXyzzy,Ags.\nMunicipio 001,Ags.\n"
+    await page.get_by_label("Or paste a list").fill(rows)
+    await expect(page.locator("[name=field][value=viviendas]")).to_be_disabled()
+    for name in ("poblacion", "localidades"):
+        await page.locator(f"[name=field][value={name}]").check()
+    await match(page, rows)
     asked = page.locator(".question").first
     link = asked.get_by_role("link").first
     assert "/municipios/" in (await link.get_attribute("href") or "")
     await expect(asked.locator(".people").first).to_have_text("12 localities")
-    await expect(page.locator("[name=field][value=poblacion]")).to_be_disabled()
     row = page.locator("#unfound").get_by_role("row", name="Xyzzy")
     await row.get_by_role("combobox").press_sequentially("municipio 002")
     await row.get_by_role("option", name="Municipio 002").first.click()
-    assert (await saved(page))[1] == ("chosen", "01002")
+    totals = await saved(page, "outcome", "cvegeo", "poblacion", "localidades")
+    assert totals[1:] == [("chosen", "01002", "", "1"), ("exact", "01001", "863893", "12")]

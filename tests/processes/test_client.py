@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 import httpx
 import pytest
 
-from localidades_api.catalogue.columns import COLUMNS, MATCHED
+from localidades_api.catalogue.columns import EVERY_COLUMN, MATCHED
 from localidades_api.client import AsyncClient, Backoff, Client, ClientError, ProblemError
 from localidades_api.client.frames import NUMBERS
 from tests.support.application import import_file
@@ -102,12 +102,13 @@ def test_fields_are_numbers_and_keys_are_text(catalogue: Client) -> None:
         "nombre": "Aguascalientes", "municipio": "Municipio 001", "estado": "Aguascalientes", "clave": "0001",
         "cve_ent": "01", "cve_mun": "001", "cvegeo_mun": "01001", "ambito": "U", "latitud": 21.880833,
         "longitud": -102.296111, "altitud": 1885, "poblacion": 863893, "viviendas": None,
+        "localidades": None,
     }  # fmt: skip
     assert {name: certain[f"match_{name}"] for name in MATCHED} == expected
     assert {type(certain[f"match_{name}"]) for name in ("altitud", "poblacion")} == {int}
     assert {unlike[f"match_{name}"] for name in MATCHED} == {None}
     types = {"integer": int, "number": float}
-    numbers = {name: types[column.kind] for name, column in COLUMNS.items() if column.kind in types}
+    numbers = {name: types[column.kind] for name, column in EVERY_COLUMN.items() if column.kind in types}
     assert {name: type_ for name, type_ in NUMBERS.items() if name in numbers} == numbers
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 from pydantic_core import to_json
 
 from localidades_api.bulk.input_rows import Answer, Sent, begin_of_answers
-from localidades_api.catalogue.columns import COLUMNS
+from localidades_api.catalogue.columns import EVERY_COLUMN
 from localidades_api.catalogue.keys import format_key
 from localidades_api.html.languages.match_words import name_fault, name_outcome
 from localidades_api.html.languages.translators import LANGUAGES, Language, lenient_translator
@@ -56,7 +56,7 @@ _INTERNAL = frozenset({"margin", "withdrawn"})  # columns that only programs use
 
 
 def _header(name: str) -> str:
-    return _HEADERS[name] if name in _HEADERS else COLUMNS[name].label
+    return _HEADERS[name] if name in _HEADERS else EVERY_COLUMN[name].label
 
 
 def numbered(header: str) -> Iterator[str]:

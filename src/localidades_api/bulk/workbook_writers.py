@@ -17,7 +17,7 @@ from localidades_api.bulk.answer_columns import AnswerColumns, SentColumns, numb
 from localidades_api.bulk.input_rows import Answer, Row
 from localidades_api.bulk.readers import RowReader
 from localidades_api.bulk.workbook_reader import MAX_SHEET_ROWS, XlsxReader
-from localidades_api.catalogue.columns import COLUMNS, MATCHED
+from localidades_api.catalogue.columns import EVERY_COLUMN, MATCHED
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.files.archive import is_folder
 from localidades_api.files.workbook import MAX_COLUMNS, Range, SheetRow, column_name, escape_controls
@@ -30,7 +30,7 @@ _MAX_CELL = 32_767  # characters, as in Excel
 _MAX_SHEET = 1900 * 1024**2  # bytes: a zip for files beyond 2 GB is one that Excel may refuse
 # The columns of numbers; a key is text, or it would lose its zeros.
 _NUMBERS = frozenset(
-    {"score", "margin", "distancia", *(name for name in MATCHED if COLUMNS[name].kind in {"integer", "number"})}
+    {"score", "margin", "distancia", *(name for name in MATCHED if EVERY_COLUMN[name].kind in {"integer", "number"})}
 )
 # Widths of columns, in characters. Where a text is longer than the last column, Excel shows the rest beside it.
 _WIDTHS = {

@@ -293,10 +293,23 @@ POINT = ("latitud", "longitud")
 # The columns of the list, and those of a single record, in the order of an answer.
 LISTED = ("id", "municipio_id", "clave", "nombre")
 RECORD = (*LISTED, "cvegeo", *ATTRIBUTES)
+# Also the column that only a municipio or an estado has.
+EVERY_COLUMN: Mapping[str, LocalityColumn] = {
+    **COLUMNS,
+    "localidades": LocalityColumn(
+        "localidades",
+        "count",
+        sql="",
+        label="Número de localidades",
+        meaning="Number of localities of a municipio or an estado.",
+        meaning_es="Número de localidades del municipio o del estado",
+        example=616,
+    ),
+}
 # The columns that a match can return, of a place or an area, in the order of an answer; the index of names has them.
 MATCHED = (
     "nombre", "municipio", "estado", "clave", "cve_ent", "cve_mun", "cvegeo_mun", "ambito", "latitud", "longitud",
-    "altitud", "poblacion", "viviendas",
+    "altitud", "poblacion", "viviendas", "localidades",
 )  # fmt: skip
 MATCHED_BY_DEFAULT = ("nombre", "municipio", "estado")
 

@@ -192,7 +192,8 @@ MatchedFields = Annotated[
     Field(
         max_length=2 * len(",".join(MATCHED)),
         description="Columns of the matched place to return, separated by commas: members of an answer and of each"
-        " candidate, and columns of tables, where only certain places have them. They come in this order:"
+        " candidate, and columns of tables, where only certain places have them. The population of a"
+        " municipio or an estado is that of its localities, as far as it is known. They come in this order:"
         f" {', '.join(MATCHED)}.",
         examples=["nombre,latitud,longitud"],
         json_schema_extra={"pattern": f"^({_NAME_OF_MATCHED})(,({_NAME_OF_MATCHED}))*$"},

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Generic, Literal, Self, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from localidades_api.catalogue.attribution import credit
-from localidades_api.catalogue.columns import COLUMNS, LISTED, MATCHED, RECORD
+from localidades_api.catalogue.columns import EVERY_COLUMN, LISTED, MATCHED, RECORD
 from localidades_api.catalogue.keys import KEY_PATTERN, PlaceKind
 from localidades_api.catalogue.pagination import PAGE_SIZE, count_pages
 
@@ -27,7 +27,7 @@ class Page(BaseModel, Generic[T]):
 
 def of_column(name: str, default: object = ...) -> Any:  # noqa: ANN401  # as pydantic's Field
     """Return a Field with the description of a column."""
-    column = COLUMNS[name]
+    column = EVERY_COLUMN[name]
     return Field(
         default=default,
         description=column.meaning,
@@ -40,7 +40,7 @@ def of_column(name: str, default: object = ...) -> Any:  # noqa: ANN401  # as py
 def _with_columns(names: Iterable[str], *, are_optional: bool = False) -> Any:  # noqa: ANN401  # mypy can't know the fields
     """Return a model with these columns of a locality; optional ones may be null."""
     fields: dict[str, Any] = {}
-    for column in map(COLUMNS.__getitem__, names):
+    for column in map(EVERY_COLUMN.__getitem__, names):
         type_ = column.annotation | None if are_optional or column.nullable else column.annotation
         fields[column.name] = (type_, of_column(column.name, default=None if are_optional else ...))
     return create_model("Columns", **fields)

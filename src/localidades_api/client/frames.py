@@ -23,6 +23,7 @@ NUMBERS: Mapping[str, type[int] | type[float]] = {
     "poblacion_masculina": int,
     "poblacion_femenina": int,
     "viviendas": int,
+    "localidades": int,
     "municipio_id": int,
     "estado_id": int,
 }

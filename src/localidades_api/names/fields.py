@@ -10,7 +10,7 @@ from localidades_api.names.reader import IndexReader
 
 
 def read_fields(index: IndexReader, id_: int, fields: Iterable[str], row: int | None = None) -> dict[str, Any]:
-    """Return columns of `MATCHED` for a key; those that only a locality has are null for an area.
+    """Return columns of `MATCHED` for a key; those that only a locality or an area has are null.
 
     `row` is that of the locality in the index, if it is known. Raises KeyError if the index has no such key.
     """
@@ -34,14 +34,17 @@ def _read_locality(index: IndexReader, id_: int, row: int) -> dict[str, Any]:
     known["altitud"] = None if altitude == UNKNOWN_ALTITUDE else altitude
     known["poblacion"] = None if population < 0 else population
     known["viviendas"] = None if dwellings < 0 else dwellings
+    known["localidades"] = None
     return known
 
 
 def _read_area(index: IndexReader, kind: PlaceKind, id_: int) -> dict[str, Any]:
     key = format_key(kind, id_)
+    localities, population = index.totals[id_]
+    totals = {"poblacion": population, "localidades": localities}
     if kind == "estado":
         nombre = index.areas.estados[id_]
-        return {"nombre": nombre, "estado": nombre, "cve_ent": key}
+        return {"nombre": nombre, "estado": nombre, "cve_ent": key, **totals}
     nombre = index.areas.municipios[id_]
     return {
         "nombre": nombre,
@@ -50,6 +53,7 @@ def _read_area(index: IndexReader, kind: PlaceKind, id_: int) -> dict[str, Any]:
         "cve_ent": key[:2],
         "cve_mun": key[2:],
         "cvegeo_mun": key,
+        **totals,
     }
 
 

@@ -131,9 +131,20 @@ class FileWriter:
             "estados": dict(sorted({place.estado_id: place.estado for place in self._places}.items())),
             "municipios": dict(sorted(self._municipios.items())),
             "former": dict(sorted(former.items())),
+            "totals": self._totals(),
             "seats": dict(sorted(self._seats.items())),
         }
         (self._folder / layout.META).write_text(json.dumps(meta, ensure_ascii=False), encoding="utf-8")
+
+    def _totals(self) -> dict[int, tuple[int, int | None]]:
+        """Return the number of localities of each municipio and estado, and their population as far as it is known."""
+        localities, population = Counter[int](), Counter[int]()
+        for place in self._places:
+            for id_ in (place.municipio_id, place.estado_id):
+                localities[id_] += 1
+                if place.poblacion is not None:
+                    population[id_] += place.poblacion
+        return {id_: (count, population.get(id_)) for id_, count in sorted(localities.items())}
 
 
 class _Forms(NamedTuple):

@@ -34,6 +34,8 @@ class IndexReader:
         self.layout = IndexFiles(folder)
         meta = self.layout.meta
         former = _by_key(meta["former"])
+        # Of each municipio and estado: how many localities it has, and their population as far as it is known.
+        self.totals: dict[int, tuple[int, int | None]] = _by_key(meta["totals"])
         self.words = WordIndex(folder)
         self.areas = AreaBook(_by_key(meta["estados"]), _by_key(meta["municipios"]), former, self.words.count)
         self.area_suggester = AreaSuggester(self.areas, former, _by_key(meta["seats"]))

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from babel.messages.pofile import read_po
 
-from localidades_api.catalogue.columns import COLUMNS
+from localidades_api.catalogue.columns import EVERY_COLUMN
 
 Language = Literal["en", "es"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
@@ -23,7 +23,7 @@ def document_translator(language: Language) -> Callable[[str], str]:
     """Return a function that translates the texts of the OpenAPI document, except those of added routes."""
     if language == LANGUAGES[0]:
         return str
-    of_columns = {column.meaning: f"{column.meaning_es}." for column in COLUMNS.values()}
+    of_columns = {column.meaning: f"{column.meaning_es}." for column in EVERY_COLUMN.values()}
     known = {**of_columns, **_messages(f"openapi.{language}")}
     return lambda text: known.get(text, text)
 

@@ -277,23 +277,21 @@ export class Answers {
     return place && place.cvegeo === value && !options.some(({ cvegeo }) => cvegeo === value) ? place : null;
   }
 
-  // Finds what the file says of the places that were searched for, by the names that a match has.
+  // Finds what the file says of the places that were searched for, or chosen while it had other columns.
   async describeSearched() {
-    const query = new URLSearchParams({ format: "json", release: this.release });
-    const known = new Map();
-    const missing = this.answers.map((answer) => this.stateOf(answer).place).filter((place) => place && place.nombre === undefined);
-    for (const place of missing) {
-      const key = place.cvegeo;
-      if (!known.has(key)) {
-        const answer = await fetch(`${this.addressOf(key)}?${query}`);
-        if (!answer.ok) throw new Error(String(answer.status));
-        const { municipio, estado, ...found } = await answer.json();
-        const keys = { cve_ent: key.slice(0, 2), cve_mun: key.slice(2, 5), cvegeo_mun: key.slice(0, 5) };
-        const names = { municipio: key.length === 5 ? found.nombre : municipio?.nombre, estado: estado?.nombre ?? found.nombre };
-        known.set(key, { ...found, ...keys, ...names });
-      }
-      Object.assign(place, known.get(key));
-    }
+    const places = this.answers.map((answer) => this.stateOf(answer).place).filter(Boolean);
+    const missing = places.filter((place) => this.fields.some((name) => place[name] === undefined));
+    const keys = [...new Set(missing.map(({ cvegeo }) => cvegeo))];
+    if (!keys.length) return;
+    const query = new URLSearchParams({ fields: this.fields.join(","), release: this.release });
+    const answer = await fetch(`${this.address}match/?${query}`, {
+      method: "POST", headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ rows: keys.map((cvegeo) => ({ cvegeo })) }),
+    });
+    if (!answer.ok) throw new Error(String(answer.status));
+    const { results } = await answer.json();
+    const known = new Map(keys.map((key, at) => [key, Object.fromEntries(this.fields.map((name) => [name, results[at][name]]))]));
+    for (const place of missing) Object.assign(place, known.get(place.cvegeo));
   }
 
   // The address of a place, which may be a municipio or an estado.

@@ -217,8 +217,11 @@ export class Source {
     const kinds = Object.fromEntries([...kind.options].map((one) => [one.value, one.textContent]));
     kind.options[0].textContent = found in kinds ? say("automaticKind", { kind: kinds[found].toLowerCase() }) : words.automatic;
     byId("summary").textContent = quantity === undefined ? "" : this.summary({ read, row, quantity, roles });
-    const isOfAreas = found === "municipio" || found === "estado"; // whose people, dwellings and points no match has
-    for (const one of document.querySelectorAll(".of-places [name=field]")) /** @type {HTMLInputElement} */ (one).disabled = isOfAreas;
+    const isOfAreas = found === "municipio" || found === "estado"; // whose dwellings and points no match has
+    for (const one of document.querySelectorAll(".of-places [name=field], .of-areas [name=field]")) {
+      const box = /** @type {HTMLInputElement} */ (one);
+      box.disabled = isOfAreas === (box.value !== "localidades");
+    }
     byId("areas").hidden = found === "estado";
     /** @type {HTMLElement} */ (areas.municipio.closest("label")).hidden = found === "municipio";
     this.propose([file.files[0]?.name, read, ...titles].join(" "), found);

@@ -75,9 +75,13 @@ def test_row_without_a_place_has_no_key(index: NameIndex) -> None:
         ('{"Entidad": 14, "Municipio": 39, "Localidad": 45}', "140390045"),
         ("cve_agee,cve_agem,cve_loc\n14,039,0045\n", "140390045"),
         ("ent_resid,mun_resid,loc_resid\n14,39,45\n", "140390045"),
-        # Five digits below `Clave`, in a table without localities.
+        # Five digits below `Clave`, in a table without localities, or four without a zero, as the row's names decide.
         ("Clave,Municipio,Estado\n14039,Guadalajara,Jalisco\n", "14039"),
         ("CLAVE\n14067\n", "14067"),
+        ("CLAVE,Municipio\n5038,Zaragoza\n", "05038"),
+        ("Estado,CLAVE,Municipio\nCoah.,5038,Saragoza\n", "05038"),
+        ("CLAVE\n5038\n", "05038"),
+        ("CLAVE,Municipio\n0045,Guadalajara\n", "140390045"),
         ("CLAVE,Municipio\n0021,Puerto Vallarta\n", "140670021"),
         ("Estado,Clave\nTabasco,30001\n", "270030001"),
         ("Municipio,Estado,Clave Localidad\nCentla,Tabasco,30001\n", "270030001"),
@@ -89,6 +93,14 @@ def test_row_without_a_place_has_no_key(index: NameIndex) -> None:
 )
 def test_keys_are_read_as_spreadsheets_write_them(index: NameIndex, body: str, key: str) -> None:
     assert likeliest(answer(index, body))["cvegeo"] == key
+
+
+@pytest.mark.parametrize(
+    "body", ["CLAVE,Municipio\n5038,Guadalajara\n", "Estado,CLAVE,Municipio\nTabasco,5038,Zaragoza\n"]
+)
+def test_four_digits_are_a_clave_where_the_row_names_another_area(index: NameIndex, body: str) -> None:
+    found = answer(index, body)
+    assert "05038" not in {one["cvegeo"] for one in (found, *found["candidates"])}
 
 
 OF_MUNICIPIO = "`cvegeo` has the key of its `municipio`; that of a locality has nine digits."
@@ -113,6 +125,7 @@ OF_MUNICIPIO = "`cvegeo` has the key of its `municipio`; that of a locality has 
         ("estado,cvegeo\nTabasco,140\n", "estado",
          "`cvegeo` must be the key of its `estado`; leave it empty to go by the name."),
         ("cvegeo\n14039\n", "localidad", OF_MUNICIPIO),
+        ("clave\n5039\n", None, "Its `clave` is that of a place in a municipio: give the `municipio` as well."),
         ("clave\n14039\n", "localidad",
          "Its `clave` has the keys of a municipio and a place: give the `estado` as well."),
     ],

@@ -144,6 +144,10 @@ async def test_preview_says_what_each_row_is_and_whether_there_is_a_header(clien
     municipios = await previewed(client, "Municipio,Estado\nAsientos,Ags.\n")
     assert (municipios["kind"], municipios["has_header"]) == ("municipio", True)
     assert (await previewed(client, "Municipio\nAsientos\n", CSV, "kind=municipio"))["kind"] == "municipio"
+    kinds = {"1001,14039": "municipio", "1001,0002": "localidad", "1001,": "localidad", ",": "localidad"}
+    for cells, kind in kinds.items():
+        lines = "".join(f"{clave},Asientos\n" for clave in cells.split(","))
+        assert (await previewed(client, f"CLAVE,Municipio\n{lines}"))["kind"] == kind
     refused = await post(client, "Municipio,x\nAsientos,1\n", CSV, "kind=localidad")
     assert (refused.status_code, refused.json()["roles"]) == (422, {"municipio": "Municipio"})
     headless = await previewed(client, "Asientos\tAgs.\nNinguno\tAgs.\n")

@@ -12,7 +12,9 @@ from localidades_api.catalogue.keys import (
     format_key,
     is_rounded_key,
     locality_of_ageb,
+    state_of,
 )
+from localidades_api.names.areas import AreaBook
 from localidades_api.names.fields import read_fields
 from localidades_api.names.index import NameIndex
 from localidades_api.names.rows import Candidate, MatchResult, MatchRow
@@ -33,7 +35,8 @@ def match_row(row: Row, index: NameIndex, sure: float = SURE, fields: Collection
     if row.problem is not None:
         return describe_problem(row.problem, fields)
     try:
-        asked, note = match_cells(row.cells, row.kind)
+        cells = row.cells if row.kind else _read_clave(row.cells, index.areas)
+        asked, note = match_cells(cells, row.kind)
         result = index.match(asked, sure)
         if not note and is_filler(asked.nombre):
             note = "Its name says that no place is given."
@@ -43,6 +46,22 @@ def match_row(row: Row, index: NameIndex, sure: float = SURE, fields: Collection
         return with_note({**describe_match(result, index, fields), "problem": note}, row)
     except RowError as error:
         return describe_problem(str(error), fields)
+
+
+def _read_clave(cells: Cells, areas: AreaBook) -> Cells:
+    """Return the cells of a row with its clave as the key of a municipio, if it is one: five digits, or without a zero.
+
+    Four digits are one if the row names no other municipio: few places have the digits of their municipio as a clave.
+    """
+    municipio, estado, clave = (str(cells.get(role) or "") for role in ("municipio", "estado", "clave"))
+    if not _is_key(clave, "municipio") or _KINDS_OF_SHORT_KEYS.get(len(clave)) != "municipio":
+        return cells
+    key = int(clave)
+    is_whole = len(clave) == KINDS["municipio"].digits
+    is_there = key in areas.municipios and (not estado or areas.find_state(estado) == state_of(key))
+    is_named = not municipio or any(one.id == key for one in areas.find_municipios(municipio, state_of(key)))
+    is_short = not clave.startswith("0") and is_there and is_named
+    return {**cells, "cvegeo": clave, "clave": None} if is_whole or is_short else cells
 
 
 def with_note(answer: Answer, row: Row) -> Answer:

@@ -18,7 +18,7 @@ from localidades_api.catalogue.degrees import (
     read_point,
 )
 from localidades_api.catalogue.folding import fold_header
-from localidades_api.catalogue.keys import KINDS, PlaceKind, read_written_key
+from localidades_api.catalogue.keys import PlaceKind, read_written_key
 from localidades_api.catalogue.messages import did_you_mean
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.names.areas import Area, AreaBook, is_state_name
@@ -271,7 +271,7 @@ class Assignment(NamedTuple):
     is_keyed: bool = False  # whether each row's `cvegeo` may be the key of another kind, since nothing else says it
     unused: Mapping[int, str] = {}  # the other headers of a table that may be one of estados only for lack of a role
     areas: Mapping[str, str] = {}  # the estado and the municipio of rows that give none
-    is_clave_of_any: bool = False  # whether five digits in the column of `clave` are the key of a municipio
+    is_clave_of_any: bool = False  # whether digits in the column of `clave` may be the key of a municipio
 
     def read(self, number: int, sent: Sent, values: Sequence[Any]) -> Row:
         """Read the cells of a row that has a value for every header; its `problem` says why it can't be read."""
@@ -279,8 +279,7 @@ class Assignment(NamedTuple):
             cells, note = self._read_cells(values)
         except RowError as error:
             return Row(number, sent, {}, str(error))
-        is_of_municipio = self.is_clave_of_any and "cvegeo" in cells
-        return Row(number, sent, cells, note=note, kind=None if self.is_keyed or is_of_municipio else self.kind)
+        return Row(number, sent, cells, note=note, kind=None if self.is_keyed or self.is_clave_of_any else self.kind)
 
     def _read_cells(self, values: Sequence[Any]) -> tuple[Cells, str | None]:
         """Return the cells by role, and a note about those that are ignored; raise RowError if one can't be read."""
@@ -296,8 +295,8 @@ class Assignment(NamedTuple):
             value = values[at]
             text = unquoted(value) if type(value) is str else as_text(role, value)
             cells[role] = read(text.strip()[:MAX_TEXT])
-            if role == "clave" and cells[role] and "nombre" not in self.by_role:
-                cells |= self._read_clave(text[:MAX_TEXT])
+            if role == "clave" and cells[role] and "nombre" not in self.by_role and _is_worded(text[:MAX_TEXT]):
+                cells |= {"nombre": read_text(text[:MAX_TEXT]), "clave": None}  # `LOC.` heads names, too
         if not cells.keys().isdisjoint(POINT):
             point, note = _point_of([cells.get(axis) for axis in POINT])
             cells |= zip(POINT, point, strict=True)
@@ -305,14 +304,6 @@ class Assignment(NamedTuple):
             if cells.get(role) is None and not (role == "municipio" and cells.get("cve_mun")):
                 cells[role] = area
         return cells, note
-
-    def _read_clave(self, text: str) -> Cells:
-        """Return what else a cell in the column of `clave` is: `LOC.` heads names, too, and `CLAVE` any keys."""
-        if _is_worded(text):
-            return {"nombre": read_text(text), "clave": None}
-        key = read_key(text) or ""
-        is_of_municipio = self.is_clave_of_any and len(key) == KINDS["municipio"].digits
-        return {"cvegeo": key, "clave": None} if is_of_municipio else {}
 
 
 _MAX_HEADER = 100  # characters

@@ -43,6 +43,7 @@ MAX_SAMPLE = 200  # characters of a cell
 _SLICE = 0.004  # seconds
 _BOM = b"\xef\xbb\xbf"
 _BOMS_OF_UTF16 = (b"\xff\xfe", b"\xfe\xff")  # Excel's *Unicode text*, and what PowerShell writes
+_KEY_OF_MUNICIPIO = re.compile("[1-9][0-9]{3}|[0-9]{5}")  # without its zero, or with it
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")  # characters that the error handler `surrogateescape` makes of bytes
 
 
@@ -159,7 +160,10 @@ class TableReader(RowReader):
         """Return the columns, their roles, and the first rows."""
         headers, cells = self.layout.columns or [], [cast("list[str]", row.sent) for row in rows]
         roles = name_columns(self.assignment, headers)
-        return {"kind": self.assignment.kind, **_describe_sample(headers, roles, cells)}
+        claves = [str(row.cells.get("clave") or "") for row in rows] if self.assignment.is_clave_of_any else []
+        is_of_municipios = bool(claves) and all(map(_KEY_OF_MUNICIPIO.fullmatch, claves))
+        kind = "municipio" if is_of_municipios else self.assignment.kind
+        return {"kind": kind, **_describe_sample(headers, roles, cells)}
 
 
 class Lines:

@@ -343,6 +343,33 @@ def test_service_is_sent_the_rows_of_the_sheet_and_the_header_that_are_named(liv
     assert [json.loads(line) for body in sent for line in body.splitlines()] == [{"nombre": "Nadie"}]
 
 
+@pytest.mark.parametrize(
+    ("areas", "code"),
+    [("Municipo", 2), ("Municpio 001", 2), ("Localida", 2), ("Mpio", 0), ("Municipio 001", 0)],
+)
+def test_municipio_of_all_rows_is_one_of_the_service(
+    seeded: str, live_server: str, tmp_path: Path, areas: str, code: int
+) -> None:
+    """The service says of an unknown one what the command says without it."""
+    source = write_rows(tmp_path / "places.csv", [("Localidad", "Mpio.", "x"), ("Ninguno", "Municipio 001", "secret")])
+    here, there = [
+        invoke("match", str(source), "--municipio", areas, "--force", *more, url=url)
+        for url, more in ((seeded, ()), (None, ("--url", live_server)))
+    ]
+    assert (here.returncode, there.returncode) == (code, code)
+    assert code == 0 or here.stderr.splitlines()[-1] == there.stderr.splitlines()[-1]
+
+
+def test_keys_of_municipios_below_clave_are_read_here_and_at_a_service(
+    seeded: str, live_server: str, tmp_path: Path
+) -> None:
+    source = write_rows(tmp_path / "places.csv", [("CLAVE", "Municipio"), ("1001", "Municipio 1"), ("01002", "")])
+    for url, more in ((seeded, ()), (None, ("--url", live_server))):
+        match(url, source, "--force", *more)
+        found = read_rows(tmp_path / "places.matched.csv")
+        assert [row["match_cvegeo"] for row in found] == ["01001", "01002"]
+
+
 def test_service_is_asked_for_one_release_throughout(live_server: str, tmp_path: Path) -> None:
     """The service may publish another between two requests."""
     rows, asked = write_rows(tmp_path / "rows.csv", [("nombre",), *[("Nada como esto",)] * 1001]), []

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -23,7 +23,8 @@ from pydantic import TypeAdapter, ValidationError
 from localidades_api.bulk.answer_columns import in_language, match_columns
 from localidades_api.bulk.answers import match_row
 from localidades_api.bulk.formats import XLSX, MediaType, reader
-from localidades_api.bulk.input_rows import ROLES, Answer, Row
+from localidades_api.bulk.input_rows import ROLES, Answer, Row, name_columns
+from localidades_api.bulk.readers import TableReader
 from localidades_api.bulk.workbook_reader import XlsxReader
 from localidades_api.bulk.writers import writer
 from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
@@ -57,6 +58,7 @@ _OUTCOMES = ("exact", "sure", "ambiguous", "none", "problem")
 _FIELDS = TypeAdapter[str](MatchedFields)
 
 AnswerRows = Callable[[Sequence[Row]], Sequence[Answer]]
+CheckAreas = Callable[[Mapping[str, str], Collection[str]], None]
 
 
 # -- The options
@@ -221,10 +223,16 @@ class MatchSummary(NamedTuple):
 
 
 def match_file(
-    job: MatchJob, answer: AnswerRows, batch_size: int, counting: Counting, areas: AreaBook | None = None
+    job: MatchJob,
+    answer: AnswerRows,
+    batch_size: int,
+    counting: Counting,
+    areas: AreaBook | None = None,
+    check_areas: CheckAreas | None = None,
 ) -> MatchSummary:
     """Match every row, in batches, and count the outcomes; `areas` are those that the release has, if known.
 
+    If they aren't, `check_areas` is called with those of all rows, and with the headers of the columns that are read.
     Raises UnreadableBodyError, OutputError and the errors of `answer`, and then leaves no file.
     """
     outcomes: Counter[str] = Counter()
@@ -233,6 +241,8 @@ def match_file(
         rows = reader(job.media_type, file, roles, named, job.sheet, job.header_row)
         for _ in rows.check():
             raise_if_interrupted()
+        if check_areas is not None and isinstance(rows, TableReader):
+            check_areas(roles.areas, name_columns(rows.assignment, rows.layout.columns or []).values())
         counting.expect(rows.count)
         target = writer(job.answer_type, rows, in_language(match_columns(job.fields), job.lang))
         coming = iter(rows)
@@ -281,11 +291,12 @@ def match_and_report(
     progress: StepProgress,
     batch_size: int = BATCH_SIZE,
     areas: AreaBook | None = None,
+    check_areas: CheckAreas | None = None,
 ) -> None:
     """Match the rows of a file, and print a summary."""
     progress.begin(MatchStep.MATCH)
     began = time.perf_counter()
-    outcomes, sheet, note = match_file(job, answer, batch_size, progress, areas)
+    outcomes, sheet, note = match_file(job, answer, batch_size, progress, areas, check_areas)
     seconds = time.perf_counter() - began
     rows = outcomes.total()
     lines = [

@@ -1,11 +1,13 @@
 """Matches the rows of a file by querying a running service."""
 
+import csv
+import io
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import httpx
 from pydantic import ValidationError
@@ -17,11 +19,13 @@ from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
 from localidades_api.catalogue.schemas import Match
 from localidades_api.cli.match import MatchJob, match_and_report
 from localidades_api.client import BUSY, Backoff
-from localidades_api.errors import ServiceError
+from localidades_api.errors import ServiceError, UnreadableBodyError
 from localidades_api.http.paths import MATCH
 from localidades_api.http.service import Service
 from localidades_api.names.weights import SURE
 from localidades_api.observability.progress_display import console, show_progress
+
+T = TypeVar("T")
 
 _BATCH_SIZE = 1000  # rows in a request, which takes half a second
 _TIMEOUT = 60.0  # seconds without a byte
@@ -32,7 +36,7 @@ _MAX_ANSWER_BYTES = 16 * 1024  # for a row; five candidates and their faults tak
 def run_remote_match(job: MatchJob, url: str, release: str | None) -> None:
     """Match the rows of a file by asking a running service."""
     with show_progress() as progress, RemoteMatcher(Service.parse(url, release), job) as service:
-        match_and_report(job, service.answer, progress, _BATCH_SIZE)
+        match_and_report(job, service.answer, progress, _BATCH_SIZE, check_areas=service.check_areas)
 
 
 class _BusyError(Exception):
@@ -73,12 +77,38 @@ class RemoteMatcher:
             for row in rows
         ]
 
+    def check_areas(self, areas: Mapping[str, str], headers: Collection[str]) -> None:
+        """Raise UnreadableBodyError if the municipio of all rows is neither a header nor one that the service knows."""
+        if "municipio" in areas:
+            self._retry(lambda: self._match_nothing(areas, headers))
+
+    def _match_nothing(self, areas: Mapping[str, str], headers: Collection[str]) -> None:
+        """Send a table of these headers alone; the service says first whether it knows the municipio."""
+        table = io.StringIO()
+        csv.writer(table).writerow(headers)
+        address, kind = self._service.at(MATCH, **areas), {"Content-Type": "text/csv"}
+        with (
+            _busy_if_unreachable(),
+            self._client.stream("POST", address, content=table.getvalue().encode(), headers=kind) as response,
+        ):
+            self._has_responded = True
+            if response.status_code != HTTPStatus.UNPROCESSABLE_ENTITY:
+                self._check(response)
+                return
+            problem: dict[str, Any] = from_json(_read(response, _MAX_ANSWER_BYTES))
+        if "no municipio has this name" in problem["detail"]:
+            raise UnreadableBodyError(problem["detail"])
+
     def _send(self, rows: Sequence[Row]) -> list[Answer]:
         body = b"".join(to_json(row.cells) + b"\n" for row in rows)
+        return self._retry(lambda: self._post(body, len(rows)))
+
+    def _retry(self, request: Callable[[], T]) -> T:
+        """Return what a request returns; while the service is busy, for minutes at most, make it again."""
         backoff: Backoff | None = None
         while True:
             try:
-                return self._post(body, len(rows))
+                return request()
             except _BusyError as error:
                 if backoff is None and self._has_responded:
                     backoff = Backoff(_RETRY_TIMEOUT)

@@ -105,6 +105,8 @@ export async function match(source, signal) {
   for (const [id, decision] of known?.rows ?? []) if (!answers.decisions.has(id)) answers.decisions.set(id, decision);
   const { headers } = request;
   answers.show(received, { headers, release: request.query.get("release"), fields, kind: source.found?.kind });
+  // What was kept is of the options that this match has.
+  if (known && answers.answers.some(({ id }) => answers.decisions.has(id))) await keepWork().catch(() => {});
   byId("resume").hidden = true;
   offerAreas(source, received.filter(isCertain));
   shown.show({ isOther: true });

@@ -127,6 +127,22 @@ async def test_areas_of_all_rows_are_proposed_from_the_title_and_kept(page: Page
     await expect(municipio).to_have_text("Municipio 001")
 
 
+async def test_refused_file_leaves_nothing_of_the_one_before(page: Page) -> None:
+    understood = page.get_by_role("heading", name="What was understood")
+    for _ in range(2):
+        await choose(page, file_of("a.csv", b"Localidad\nNinguno\n"))
+        await expect(preview(page)).to_contain_text("Ninguno")
+        await choose(page, file_of("a.csv", b"%PDF-1.7"))
+        await expect(page.get_by_role("alert")).to_contain_text("The file is a PDF")
+        await expect(understood).to_be_hidden()
+    await choose(page, file_of("b.csv", b"Localidad\nAsientos\n"))
+    await expect(preview(page)).to_contain_text("Asientos")
+    await page.route("**/match/preview/**", lambda route: route.abort())
+    await choose(page, file_of("c.csv", b"Localidad\nNinguno\n"))
+    await expect(page.get_by_role("alert")).to_contain_text("can’t be reached")
+    await expect(preview(page)).to_be_hidden()
+
+
 async def test_areas_of_all_rows_are_proposed_from_the_certain_ones(page: Page) -> None:
     names = "Peñón Ñandú Doble", "San José del Río", "Ardillas de Abajo (Las Ardillas)", "Ninguno"
     await match(page, "\n".join(["Localidad", *names]))

@@ -160,7 +160,9 @@ export class Source {
     const asking = (this.asking = new AbortController());
     panel.setAttribute("aria-busy", "true");
     const reading = this.read(asking.signal).catch((error) => {
-      if (error.name !== "AbortError") this.tell({ error });
+      if (error.name === "AbortError") return;
+      if (!this.found) this.show(/** @type {any} */ ({})); // not what the list before had
+      this.tell({ error });
     }).finally(() => {
       if (this.asking !== asking) return;
       panel.setAttribute("aria-busy", "false");
@@ -179,6 +181,7 @@ export class Source {
     if (signal.aborted) return;
     this.found = found.columns ? { ...found, isCut } : null;
     byId("note").replaceChildren(...note);
+    panel.hidden = answer.status >= 400 && answer.status < 500 && !found.columns && !found.sheets; // nothing was understood
     this.show(found);
     this.tell(answer.ok ? null : found);
   }

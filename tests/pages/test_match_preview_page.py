@@ -109,12 +109,11 @@ async def test_areas_of_all_rows_are_proposed_from_the_title_and_kept(page: Page
     await choose(page, file_of("a.xlsx", workbook_of((title,), ("Localidad", "Casos"), ("Ninguno", 1), ("Xyzzy", 2))))
     estado, municipio = (page.locator(f"#of-{role} option:checked") for role in ("estado", "municipio"))
     proposed = page.locator("#proposed")
-    await expect(proposed).to_have_text("Aguascalientes, as the file says")
+    await expect(proposed).to_have_text("Municipio 001, as the file says")
     assert "estado" not in await query_of_match(page)  # only proposed
     await proposed.click()
     await expect(estado).to_have_text("Aguascalientes")
-    await expect(proposed).to_have_text("Municipio 001, as the file says")
-    await proposed.click()
+    await expect(municipio).to_have_text("Municipio 001")
     await expect(proposed).to_be_hidden()
     query = await query_of_match(page)
     assert (query["estado"], query["municipio"]) == (["Aguascalientes"], ["Municipio 001"])
@@ -125,6 +124,17 @@ async def test_areas_of_all_rows_are_proposed_from_the_title_and_kept(page: Page
     query = await query_of_match(page, "Continue")
     assert (query["estado"], query["municipio"]) == (["Aguascalientes"], ["Municipio 001"])
     await expect(municipio).to_have_text("Municipio 001")
+
+
+async def test_estado_is_proposed_until_the_list_of_its_municipios_has_come(page: Page) -> None:
+    held = await hold(page, "**/census/municipios/**")
+    title = "Padrón de Aguascalientes, municipio de Municipio 001"
+    await choose(page, file_of("a.xlsx", workbook_of((title,), ("Localidad",), ("Ninguno",))))
+    proposed = page.locator("#proposed")
+    await expect(proposed).to_have_text("Aguascalientes, as the file says")
+    await held.asked()
+    held.release()
+    await expect(proposed).to_have_text("Municipio 001, as the file says")
 
 
 async def test_refused_file_leaves_nothing_of_the_one_before(page: Page) -> None:

@@ -1,7 +1,7 @@
 // What was pasted or chosen, and what the service understands of it before anything is matched.
 import { csvOfPasted, cut } from "./csv.js";
 import { amount, byId, fold, say, words } from "./match_words.js";
-import { element, offerMunicipios } from "./page.js";
+import { element, listMunicipios, offerMunicipios } from "./page.js";
 
 export const XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
 const SAMPLE = 2 ** 21; // bytes of a text that are sent to be understood
@@ -234,18 +234,25 @@ export class Source {
   }
 
   // Offers the estado, and then the municipio, that the file's name, the sheet's or the titles say, if it is but one.
-  propose(text, found) {
+  async propose(text, found) {
+    const { asking } = this;
     const said = ` ${plain(text)} `.replaceAll("municipio de ", "municipio ");
-    const mentioned = (select, before) => {
-      const names = [...select.options].slice(1).map((option) => option.text);
-      const [longest, ...others] = names.filter((name) => said.includes(` ${before}${shortened(name)} `)).sort((one, other) => other.length - one.length);
+    const mentioned = (places, before) => {
+      const names = places.map(({ nombre }) => nombre).filter((name) => said.includes(` ${before}${shortened(name)} `));
+      const [longest, ...others] = names.sort((one, other) => other.length - one.length);
       return others.every((name) => longest.includes(name)) ? longest : undefined;
     };
-    const estado = this.has("estado") ? this.areas.estado : found && found !== "estado" && mentioned(areas.estado, "");
-    const municipio = estado && found === "localidad" && !this.has("municipio") && mentioned(areas.municipio, "municipio ");
-    byId("proposed").hidden = !(municipio || (estado && !this.has("estado")));
-    byId("proposed").textContent = say("proposed", { area: municipio || estado });
-    byId("proposed").onclick = () => this.setAreas({ estado, municipio });
+    const offer = (estado, municipio) => {
+      byId("proposed").hidden = !(municipio || (estado && !this.has("estado")));
+      byId("proposed").textContent = say("proposed", { area: municipio || estado });
+      byId("proposed").onclick = () => this.setAreas({ estado, municipio });
+    };
+    const estados = [...areas.estado.options].slice(1).map(({ text, value }) => ({ nombre: text, id: value }));
+    const estado = this.has("estado") ? this.areas.estado : found && found !== "estado" && mentioned(estados, "");
+    offer(estado);
+    if (!estado || found !== "localidad" || this.has("municipio") || !said.includes(" municipio ")) return;
+    const municipios = await listMunicipios(areas.municipio, estados.find(({ nombre }) => nombre === estado)?.id);
+    if (this.asking === asking) offer(estado, mentioned(municipios, "municipio "));
   }
 
   // Returns a column that may have the estado or municipio of the rows, and isn't used.

@@ -148,13 +148,18 @@ async function suggestPlaces(input, options, status) {
 // A cascading select: the municipios of the estado that was chosen, all of them.
 const parentOf = (select) => /** @type {HTMLSelectElement} */ (document.getElementById(select.dataset.of));
 
+// Returns all municipios of an estado, from where a select has them.
+export async function listMunicipios(select, estado) {
+  const release = new URLSearchParams(location.search).get("release");
+  const wanted = { estado_id: estado, page_size: "1000", ...(release && { release }) };
+  return await list(select.dataset.from, wanted) ?? [];
+}
+
 export async function offerMunicipios(select) {
   const [all, estado] = [select.options[0], parentOf(select).value];
   select.replaceChildren(all);
   if (!estado) return;
-  const release = new URLSearchParams(location.search).get("release");
-  const wanted = { estado_id: estado, page_size: "1000", ...(release && { release }) };
-  const municipios = await list(select.dataset.from, wanted) ?? [];
+  const municipios = await listMunicipios(select, estado);
   if (parentOf(select).value !== estado || select.length > 1) return; // another one was chosen meanwhile
   all.textContent = parentOf(select).options[0].textContent;
   for (const { id, nombre } of municipios) select.add(new Option(nombre, id));

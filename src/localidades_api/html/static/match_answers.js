@@ -1,5 +1,4 @@
 // The answers, and what the person has decided: a place of the options or of a search, or none of them.
-import { Rows } from "./match_rows.js";
 import { sentenceOf } from "./match_sentences.js";
 import { amount, byId, count, say, textsOf, words } from "./match_words.js";
 import { element, FOLDERS, list, offerSuggestions } from "./page.js";
@@ -48,7 +47,6 @@ export class Answers {
     this.unfound = []; // those that have none
     /** @type {any[]} */
     this.asked = []; // the questions that have candidates
-    this.rows = new Rows(this);
     for (const id of ["bound", "difference", "order"]) byId(id).addEventListener("input", () => this.showDecided());
     byId("order").addEventListener("change", () => this.drawQuestions());
     byId("accept").addEventListener("click", () => this.acceptLikeliest());
@@ -90,7 +88,6 @@ export class Answers {
       new Option(codes.split(" ").map((code) => faultNames[code] ?? code).join(", "), codes)));
     this.drawQuestions();
     drawInSteps(byId("unfound"), this.unfound, (one) => this.drawUnfound(one), (drawn) => this.showChoices(drawn));
-    this.rows.show();
     this.showDecided();
   }
 
@@ -195,9 +192,8 @@ export class Answers {
 
   changed(questions) {
     this.showChoices(questions);
-    this.rows.redraw(questions);
     this.showDecided();
-    byId("result").dispatchEvent(new CustomEvent("decide"));
+    byId("result").dispatchEvent(new CustomEvent("decide", { detail: questions }));
   }
 
   drawQuestion({ key, answer, rows }, at = "row") {

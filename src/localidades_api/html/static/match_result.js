@@ -3,6 +3,7 @@
 import { join, parse, quote } from "./csv.js";
 import { Answers, isCertain } from "./match_answers.js";
 import { ResultMap } from "./match_map.js";
+import { Rows } from "./match_rows.js";
 import { XLSX } from "./match_source.js";
 import { Steps } from "./match_steps.js";
 import { byId, count, say, words } from "./match_words.js";
@@ -12,6 +13,7 @@ const [form, file, meter, progress] = [byId("match"), byId("file"), byId("meter"
 const DEFAULT_FIELDS = form.dataset.fields;
 const MEMBERS = ["outcome", "cvegeo", "label", "score", "faults", "candidates", "problem"]; // columns that no place has
 const answers = new Answers(form.dataset.resource.replace(/match\/$/, ""), form.dataset.detail);
+const table = new Rows(answers);
 const steps = new Steps();
 export const shown = new ResultMap(answers); // the map, for tests, which ask it what it draws
 /** @type {any} */
@@ -105,6 +107,7 @@ export async function match(source, signal) {
   for (const [id, decision] of known?.rows ?? []) if (!answers.decisions.has(id)) answers.decisions.set(id, decision);
   const { headers } = request;
   answers.show(received, { headers, release: request.query.get("release"), fields, kind: source.found?.kind });
+  table.show();
   // What was kept is of the options that this match has.
   if (known && answers.answers.some(({ id }) => answers.decisions.has(id))) await keepWork().catch(() => {});
   byId("resume").hidden = true;

@@ -13,6 +13,7 @@ export class Rows {
     this.answers = answers;
     this.drawn = new Map(); // the row of each answer that is drawn
     section.addEventListener("toggle", () => this.draw());
+    byId("result").addEventListener("decide", (event) => this.redraw(/** @type {CustomEvent} */ (event).detail));
     addEventListener("beforeprint", () => {
       /** @type {HTMLDetailsElement} */ (section).open = true;
       this.draw();

@@ -14,7 +14,12 @@ from localidades_api import __version__
 from localidades_api.api import Services, census, discovery, openapi, probes, site
 from localidades_api.api.exception_handlers import add_exception_handlers
 from localidades_api.api.middleware.limits import ConcurrencyLimit, EarlyAnswers, RequestLimit
-from localidades_api.api.middleware.requests import HeadMiddleware, ManagementPort, TrackingParametersMiddleware
+from localidades_api.api.middleware.requests import (
+    ConditionalRequests,
+    HeadMiddleware,
+    ManagementPort,
+    TrackingParametersMiddleware,
+)
 from localidades_api.api.middleware.response_cache import MAX_BYTES as MAX_RESPONSE_BYTES
 from localidades_api.api.middleware.response_cache import ResponseCache, ResponseCacheMiddleware
 from localidades_api.api.middleware.telemetry import Telemetry
@@ -182,6 +187,7 @@ def create_app(
     openapi.describe(app)
     # The middleware that is added last sees a request first.
     app.add_middleware(TrackingParametersMiddleware)
+    app.add_middleware(ConditionalRequests)
     app.add_middleware(census.ResponseHeaders)
     app.add_middleware(HeadMiddleware)
     app.add_middleware(ConcurrencyLimit, limit=limit)

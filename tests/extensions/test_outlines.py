@@ -323,6 +323,7 @@ async def test_new_edition_is_served_without_a_restart(seeded_database: str, tmp
         kept = {"If-None-Match": before.headers["etag"]}
         again = await client.get(str(before.request.url), headers=kept)
         assert (before.status_code, again.status_code) == (200, 304)
+        assert again.headers["cache-control"] == before.headers["cache-control"] == "no-cache, private"
         await eventually_async(lambda: show_outlines(client))
         layer = await client.get(ITEMS.format("municipios"))
         moved = geojson({"01002": ("Peñón", [square(-103, 21, 1)])})

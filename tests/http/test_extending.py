@@ -1,5 +1,6 @@
 """The extension points of FastAPI, on the application that `create_app` returns."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Annotated
@@ -8,7 +9,7 @@ import httpx
 import pytest
 import schemathesis
 from fastapi import APIRouter, Depends, FastAPI, Header, HTTPException, Query, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, StreamingResponse
 from fastapi.testclient import TestClient
 from pydantic import BaseModel, SecretStr
 from starlette.datastructures import MutableHeaders
@@ -212,6 +213,70 @@ async def test_added_route_and_router_answer_beside_and_below_the_prefix(app: Fa
         preflight = await client.options("/api/census/visits/")
         assert preflight.headers["access-control-allow-methods"] == "POST"
         assert (await client.get("/api/census/visits/7")).headers["location"] == "7/"
+
+
+# -- Conditional requests, for which an added route does nothing
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "tag", "listed", "expected"),
+    [
+        ("GET", 200, '"a"', '"a"', 304),
+        ("GET", 200, '"a"', 'W/"b", W/"a"', 304),
+        ("GET", 200, 'W/"a"', '"a"', 304),
+        ("GET", 200, '"a"', "*", 304),
+        ("HEAD", 200, '"a"', '"a"', 304),
+        ("GET", 206, '"a"', '"a"', 304),  # the condition comes before the range (RFC 9110 §13.2.2)
+        ("GET", 206, '"a"', '"b"', 206),
+        ("GET", 200, '"a"', '"b"', 200),
+        ("HEAD", 200, '"a"', '"b"', 200),
+        ("GET", 200, "", "*", 200),
+        ("POST", 200, '"a"', '"a"', 200),
+        ("GET", 307, '"a"', '"a"', 307),
+        ("GET", 404, '"a"', '"a"', 404),
+        ("GET", 422, '"a"', "*", 422),
+    ],
+)
+async def test_added_route_with_an_entity_tag_is_answered_with_304(
+    app: FastAPI, method: str, status: int, tag: str, listed: str, expected: int
+) -> None:
+    kept = {"ETag": tag, "Cache-Control": "max-age=9", "Vary": "X-Mine", "X-Mine": "1"} if tag else {}
+    left = {"Content-Type": "text/csv; charset=utf-8", "Content-Encoding": "x-mine", "Content-Range": "bytes 0-3/9"}
+
+    @app.api_route("/api/census/mine/", methods=["GET", "POST"])
+    async def answer() -> Response:
+        return Response(b"body", status, headers=kept | left)
+
+    async with client_of(app) as client:
+        plain = await client.request(method, "/api/census/mine/")
+        answered = await client.request(method, "/api/census/mine/", headers={"If-None-Match": listed})
+    assert (plain.status_code, answered.status_code) == (status, expected)
+    if expected == 304:
+        assert answered.content == b""
+        assert plain.headers.keys() - answered.headers.keys() == {*map(str.lower, left), "content-length"}
+        assert answered.headers.items() <= plain.headers.items()
+    else:
+        assert (answered.headers, answered.content) == (plain.headers, plain.content)
+
+
+async def test_added_stream_ends_once_it_is_answered_with_304(app: FastAPI) -> None:
+    ended = []
+
+    async def write() -> AsyncIterator[bytes]:
+        try:
+            while True:
+                yield b"x"
+                await asyncio.sleep(0)
+        finally:
+            ended.append(True)
+
+    @app.get("/endless")
+    async def stream() -> StreamingResponse:
+        return StreamingResponse(write(), headers={"ETag": '"a"'})
+
+    async with client_of(app) as client:
+        answer = await client.get("/endless", headers={"If-None-Match": '"a"'})
+    assert (answer.status_code, answer.content, ended) == (304, b"", [True])
 
 
 # -- Mounted below a path of another application

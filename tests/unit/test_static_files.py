@@ -9,6 +9,7 @@ import brotli  # type: ignore[import-untyped]
 import httpx
 import pytest
 
+from localidades_api.api.middleware.requests import ConditionalRequests
 from localidades_api.html.static_files import CompressedStaticFiles
 from localidades_api.http.caching import CACHE_CONTROL
 from tests.browser.vendored import VENDORED, Vendored
@@ -21,7 +22,8 @@ DECODERS: dict[str, Callable[[bytes], bytes]] = {"br": brotli.decompress, "gzip"
 async def fetch(folder: Path, name: str, **headers: str) -> tuple[httpx.Response, bytes]:
     """Return the answer and its body as sent."""
     headers = {"accept-encoding": "", **{name.replace("_", "-"): value for name, value in headers.items()}}
-    client = httpx.AsyncClient(transport=httpx.ASGITransport(CompressedStaticFiles(directory=folder)))
+    files = ConditionalRequests(CompressedStaticFiles(directory=folder))
+    client = httpx.AsyncClient(transport=httpx.ASGITransport(files))
     async with client, client.stream("GET", f"http://test/{name}", headers=headers) as answer:
         return answer, b"".join([part async for part in answer.aiter_raw()])
 

@@ -106,7 +106,6 @@ async def list_municipalities(
         builder.check_modified()
     rows = await repository.list_municipalities(release, query.estado_id, query.sort, found)
     paging = Paging(len(rows), query.page, query.page_size, {"release": release.name, **query.kept}).check()
-    builder.check_modified(paging)
     results = _on_page(rows, paging, query.fields)
     context: dict[str, Any] = {}
     if builder.wants_html:

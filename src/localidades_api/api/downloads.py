@@ -110,8 +110,7 @@ class OfferedFile:
         check_modified(self._request.headers, {**self._headers, **VARY_BY_CODING})
 
     async def answer(self, downloads: Downloads, name: str, records: int, write: Write) -> Response:
-        """Return the response with the file, under a name without its ending; raise EarlyResponse (304)."""
-        self.check_modified()
+        """Return the response with the file, under a name without its ending."""
         described = {
             "Content-Disposition": f'attachment; filename="{name}{self._type.ending}"',
             "Catalogue-Records": str(records),

@@ -43,7 +43,7 @@ from localidades_api.downloads.response import Downloads
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.html.renderer import FORMATS, HTML, JSON, render_text
 from localidades_api.html.svg import draw_changes, draw_country
-from localidades_api.http.caching import check_modified, freshness_headers
+from localidades_api.http.caching import freshness_headers
 from localidades_api.http.negotiation import accept_header, choose_media_type
 from localidades_api.http.paths import root_of
 
@@ -92,7 +92,6 @@ async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query(
     builder.variant = f".{releases.fingerprint}"
     every = releases.every
     paging = Paging(len(every), query.page, query.page_size).check()
-    builder.check_modified(paging)
     results = [PublishedRelease.of(every[index], builder.release).model_dump() for index in paging.indexes]
     context: dict[str, Any] = {}
     if builder.wants_html:
@@ -198,8 +197,6 @@ async def show_feed(request: Request, query: Annotated[LanguageQuery, Query()], 
     current = await releases.current()
     language = query.lang or "en"
     variant = f"atom.{releases.fingerprint}.{language}{public_variant(request)}"
-    headers = freshness_headers(current, variant)
-    check_modified(request.headers, headers)
     shown = sorted(releases.every, key=lambda release: release.published_at, reverse=True)[:_MAX_ENTRIES]
     body = render_text(
         "feed.atom",
@@ -209,7 +206,8 @@ async def show_feed(request: Request, query: Annotated[LanguageQuery, Query()], 
         suffix=f"&lang={query.lang}" if query.lang else "",
         entries=[(release, _urn(_identity(release)), releases.changes.get(release.name)) for release in shown],
     )
-    return Response(body, headers={**headers, "X-Content-Type-Options": "nosniff"}, media_type="application/atom+xml")
+    headers = {**freshness_headers(current, variant), "X-Content-Type-Options": "nosniff"}
+    return Response(body, headers=headers, media_type="application/atom+xml")
 
 
 def _identity(release: Release) -> str:

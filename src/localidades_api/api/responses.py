@@ -65,8 +65,8 @@ from localidades_api.releases.tracker import ReleaseTracker
 class ResponseBuilder:
     """Builds the response to one request, from a release and in one representation.
 
-    A route calls `begin`, reads its resource and returns `answer`, which is a 304 if the client has the response
-    already. `check_modified` in between raises that 304 before the route reads anything.
+    A route calls `begin`, reads its resource and returns `answer`. `check_modified` in between saves reading what the
+    client has.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class ResponseBuilder:
         name = query.release if isinstance(query, ReleaseQuery) else None
         builder = cls(request, query, releases, await releases.get(name, for_search=for_search), renderer, name)
         if id_ is not None:
-            builder.check_modified(exists=False)
+            builder.check_modified()
         return builder
 
     async def find_outline(self, database: Database, municipio_id: int) -> bytes | None:
@@ -132,13 +132,10 @@ class ResponseBuilder:
         """The language of the HTML page."""
         return self._query.lang or preferred_language(self.request.headers)
 
-    def check_modified(self, paging: Paging | None = None, *, exists: bool = True) -> None:
-        """Raise EarlyResponse (304) if the client already has this representation: call it before what takes time.
-
-        `exists` says whether the resource is known to exist.
-        """
+    def check_modified(self, paging: Paging | None = None) -> None:
+        """Raise EarlyResponse (304) if the client has this response: an optimization, before what takes time."""
         if "if-none-match" in self.request.headers:
-            check_modified(self.request.headers, self.headers(self._format, paging), exists=exists)
+            check_modified(self.request.headers, self.headers(self._format, paging))
 
     @property
     def _is_long(self) -> bool:
@@ -190,8 +187,7 @@ class ResponseBuilder:
         paging: Paging | None = None,
         **context: object,
     ) -> Response:
-        """Return the response with a resource; `content` is the resource or its JSON. Raises EarlyResponse."""
-        self.check_modified(paging)
+        """Return the response with a resource; `content` is the resource or its JSON."""
         headers = self.headers(self._format, paging)
         if self.wants_html:
             page = self._render(template, title, content, paging, context)

@@ -135,7 +135,7 @@ async def _answer(
     media_type: str,
     draw: Callable[[], Awaitable[bytes]],
 ) -> Response:
-    """Answer with a drawing of a release, which is cached compressed with gzip, or with 304.
+    """Answer with a drawing of a release, which is cached compressed with gzip.
 
     The ETag is weak, because all codings share it.
     """

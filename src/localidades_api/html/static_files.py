@@ -52,7 +52,7 @@ class CompressedStaticFiles(StaticFiles):
     def file_response(
         self, full_path: str | os.PathLike[str], stat_result: os.stat_result, scope: Scope, status_code: int = 200
     ) -> Response:
-        """Return the text in the best coding that the client accepts, or 304; other files as they are."""
+        """Return the text in the best coding that the client accepts; other files as they are."""
         media_type = _MEDIA_TYPES.get(Path(full_path).suffix)
         if media_type is None:
             response = super().file_response(full_path, stat_result, scope, status_code)

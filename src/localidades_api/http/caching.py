@@ -54,21 +54,24 @@ class EarlyResponse(Exception):  # noqa: N818  # an answer
         self.response = Response(status_code=status, headers=headers)
 
 
-def check_modified(asked: Headers, headers: Mapping[str, str], *, exists: bool = True) -> None:
-    """Raise EarlyResponse (304) if the client has the one with the ETag of `headers`; `exists` as for `is_fresh`."""
-    if is_fresh(asked.getlist("if-none-match"), headers["ETag"].removeprefix("W/"), exists=exists):
+def check_modified(asked: Headers, headers: Mapping[str, str]) -> None:
+    """Raise EarlyResponse (304) if the client has the response with the ETag of `headers`, those of its 304.
+
+    An optimization, before a route reads or draws something: the middleware `ConditionalRequests` would answer the same
+    once the response begins. `*` does not count here, since the resource may not exist.
+    """
+    if _lists(asked.getlist("if-none-match"), headers["ETag"]):
         raise EarlyResponse(HTTPStatus.NOT_MODIFIED, headers)
 
 
-def is_fresh(if_none_match: Sequence[str], etag: str, *, exists: bool = True) -> bool:
-    """Return whether If-None-Match lists this ETag or is `*`, by weak comparison (RFC 9110 §13.1.2).
-
-    Before it is known whether the resource `exists`, `*` does not count.
+def is_fresh(if_none_match: Sequence[str], etag: str) -> bool:
+    """Return whether If-None-Match lists the ETag of a response or is `*`, by weak comparison (RFC 9110 §13.1.2).
 
     `if_none_match` has the lines of that header, since a list may be split over several (RFC 9110 §5.3).
     If-Modified-Since is ignored: going back to an older release makes the dates run backwards.
     """
-    if not if_none_match:
-        return False
-    listed = ", ".join(if_none_match)
-    return (exists and listed.strip() == "*") or etag.strip('"') in _ENTITY_TAG.findall(listed)
+    return ", ".join(if_none_match).strip() == "*" or _lists(if_none_match, etag)
+
+
+def _lists(if_none_match: Sequence[str], etag: str) -> bool:
+    return etag.removeprefix("W/").strip('"') in _ENTITY_TAG.findall(", ".join(if_none_match))

@@ -237,18 +237,12 @@ class _FeatureAnswer:
 
     @classmethod
     async def begin(
-        cls,
-        request: Request,
-        query: CollectionQuery,
-        releases: ReleaseTracker,
-        *,
-        exists: bool = True,
-        has_outlines: bool = False,
+        cls, request: Request, query: CollectionQuery, releases: ReleaseTracker, *, has_outlines: bool = False
     ) -> Self:
         """Choose the release; raise NotFoundError if there is none, or as `check_modified` does."""
         release = await releases.get(query.release)
         answer = cls(request, query, release, releases.outlines if has_outlines else "")
-        answer.check_modified(exists=exists)
+        check_modified(request.headers, answer.headers)
         return answer
 
     def link(self, rel: str, path: str, type_: str = "application/json", **query: str) -> dict[str, str]:
@@ -272,13 +266,8 @@ class _FeatureAnswer:
         freshness = freshness_headers(self.release, representation)
         return {**freshness, "Cache-Control": "no-cache, private", **VARY_BY_CODING}
 
-    def check_modified(self, *, exists: bool = True) -> None:
-        """Raise EarlyResponse (304) if the client already has this response; the feature may not exist."""
-        check_modified(self.request.headers, self.headers, exists=exists)
-
     async def answer(self, content: Mapping[str, Any] | bytes, media_type: str = "application/json") -> Response:
         """Return the response; compressing a long one takes a while, for which the event loop does not wait."""
-        self.check_modified()
         body = content if isinstance(content, bytes) else to_json(content)
         headers = {**JSON.headers, **self.headers, "Content-Type": media_type}
         if coding := self._coding:
@@ -503,11 +492,10 @@ async def get_locality_feature(
     positions: PositionsDep,
 ) -> Response:
     """Show a locality as GeoJSON."""
-    builder = await _FeatureAnswer.begin(request, query, releases, exists=False)
+    builder = await _FeatureAnswer.begin(request, query, releases)
     found = await positions.get(builder.release, LocalityFilters(cvegeo=format_key("localidad", id)))
     if not found:
         return await refuse_unknown(repository, localities, builder.release, id)
-    builder.check_modified()
     count, feature = await list_lines(repository.database, builder.release, found, "geojson")
     check_whole(count, found)
     return await builder.answer_feature("localidades", id, feature)
@@ -550,13 +538,12 @@ async def get_area_feature(
     repository: RepositoryDep,
 ) -> Response:
     """Show an estado or a municipio as GeoJSON."""
-    builder = await _FeatureAnswer.begin(request, query, releases, exists=False, has_outlines=True)
+    builder = await _FeatureAnswer.begin(request, query, releases, has_outlines=True)
     estado_id = id if collection == "estados" else state_of(id)
     area = (await _list_areas(repository, builder.release, collection, estado_id)).get(id)
     if area is None:
         table = states if collection == "estados" else municipalities
         return await refuse_unknown(repository, table, builder.release, id)
-    builder.check_modified()
     geometries = await _find_geometries(repository, builder, collection, [id], outlines_of(request))
     return await builder.answer_feature(collection, id, _feature(id, geometries.get(id), area))
 

@@ -98,9 +98,8 @@ async def _answer(
     try:
         release = await _release(name, releases)
         headers = freshness_headers(release, "wscatgeo", pinned=name is not None)
-        check_modified(request.headers, headers, exists=False)
-        body = _envelope(release, await _read(version, path, release, database), is_one=_is_one(path))
         check_modified(request.headers, headers)
+        body = _envelope(release, await _read(version, path, release, database), is_one=_is_one(path))
     except _Refusal as refusal:
         body = to_json({"result": "404", "mensaje": str(refusal)})
         headers = {"Cache-Control": "no-cache"}

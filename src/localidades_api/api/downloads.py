@@ -1,6 +1,5 @@
 """Downloads: the localities of a release, or a part of them, as one file."""
 
-from collections.abc import Mapping
 from functools import partial
 from importlib.metadata import version
 from typing import Annotated, Any
@@ -12,8 +11,8 @@ from localidades_api.api.params import DownloadQuery, FileQuery
 from localidades_api.api.responses import CACHEABLE, header, problem
 from localidades_api.api.services import DatabaseDep, DownloadsDep, NamesDep, PositionsDep, ReleasesDep
 from localidades_api.downloads.files import write_file
-from localidades_api.downloads.formats import FILE_TYPES, DownloadFormat, FileEnding, FileType
-from localidades_api.downloads.response import Downloads, Write, range_headers
+from localidades_api.downloads.formats import FILE_TYPES, DownloadFormat, FileEnding
+from localidades_api.downloads.response import file_headers
 from localidades_api.errors import RangeNotSatisfiableError
 from localidades_api.http.caching import check_modified, freshness_headers
 from localidades_api.http.headers import VARY_BY_CODING
@@ -73,11 +72,13 @@ async def download_localities(
     if format_ == "parquet" and not query.chosen:  # whose bytes depend on the library
         file_type, representation = file_type._replace(is_kept=True), f"{format_}.{version('pyarrow')}"
     is_pinned = query.release is not None and index is None
-    file = OfferedFile(request, freshness_headers(release, representation, pinned=is_pinned), file_type)
-    file.check_modified()
+    freshness = freshness_headers(release, representation, pinned=is_pinned)
+    headers = file_headers(request.headers, freshness, file_type)
+    check_modified(request.headers, {**headers, **VARY_BY_CODING})
     found = await positions.get(release, query, names=index)
     name = f"localidades-{release.name}{'-filtered' if query.chosen else ''}"
-    return await file.answer(downloads, name, len(found), partial(write_file, database, release, found, format_))
+    write = partial(write_file, database, release, found, format_)
+    return await downloads.start(request.scope, write, headers, file_type, name, len(found))
 
 
 @router.get("/download/localidades.{ending}", include_in_schema=False)
@@ -95,24 +96,3 @@ async def download_file(
     """Answer as `/download/` does, at an address that says the format: GDAL opens a file by its ending."""
     named = DownloadQuery.model_construct(format=ending, **dict(query))
     return await download_localities(request, named, releases, names, positions, database, downloads)
-
-
-class OfferedFile:
-    """A file of records that a request asks for."""
-
-    def __init__(self, request: Request, freshness: Mapping[str, str], file_type: FileType) -> None:
-        self._request = request
-        self._type = file_type
-        self._headers = {**freshness, **range_headers(request.headers, freshness["ETag"], file_type)}
-
-    def check_modified(self) -> None:
-        """Raise EarlyResponse (304) if the client has the file: call it before what takes time."""
-        check_modified(self._request.headers, {**self._headers, **VARY_BY_CODING})
-
-    async def answer(self, downloads: Downloads, name: str, records: int, write: Write) -> Response:
-        """Return the response with the file, under a name without its ending."""
-        described = {
-            "Content-Disposition": f'attachment; filename="{name}{self._type.ending}"',
-            "Catalogue-Records": str(records),
-        }
-        return await downloads.start(self._request.scope, write, {**self._headers, **described}, self._type)

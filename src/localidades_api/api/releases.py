@@ -12,7 +12,6 @@ from starlette.responses import Response
 
 from localidades_api.api import html_context
 from localidades_api.api.dataset import describe_for_pages
-from localidades_api.api.downloads import OfferedFile
 from localidades_api.api.html_context import draw_cities
 from localidades_api.api.params import (
     ChangesQuery,
@@ -39,12 +38,12 @@ from localidades_api.catalogue.schemas import (
 from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.downloads.changes import ChangesFormat, describe_changes, write_changes
 from localidades_api.downloads.formats import FILE_TYPES
-from localidades_api.downloads.response import Downloads
+from localidades_api.downloads.response import Downloads, file_headers
 from localidades_api.errors import DatabaseUnavailableError
-from localidades_api.html.renderer import FORMATS, HTML, JSON, render_text
+from localidades_api.html.renderer import FORMATS, render_text
 from localidades_api.html.svg import draw_changes, draw_country
-from localidades_api.http.caching import freshness_headers
-from localidades_api.http.negotiation import accept_header, choose_media_type
+from localidades_api.http.caching import check_modified, freshness_headers
+from localidades_api.http.headers import VARY_BY_CODING
 from localidades_api.http.paths import root_of
 
 router = APIRouter(tags=["Releases"], responses=CACHEABLE)
@@ -109,7 +108,7 @@ async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query(
 )
 async def list_changes(
     request: Request,
-    name: ReleaseName,
+    name: ReleaseName,  # noqa: ARG001  # the builder reads it from the path
     query: Annotated[ChangesQuery, Query()],
     releases: ReleasesDep,
     changes: ChangesDep,
@@ -122,13 +121,12 @@ async def list_changes(
     `since` into release `name`, write every record in `after` to it and delete what was `removed`. CSV and Excel have
     a row for each change, with every column of both records, and the names of the columns that differ in `differs`.
     """
-    format_ = _choose_format(query, request)
-    new, old = await releases.named(name), await releases.named(query.since)
-    builder = ResponseBuilder(request, query, releases, new, HTML if format_ == "api" else JSON, name)
+    builder = await ResponseBuilder.begin(request, query, releases, formats={**FORMATS, **_FILES})
+    new, old = builder.release, await releases.named(query.since)
     chosen = "".join(f".{value}" for value in (query.change, query.estado_id) if value)
     builder.variant = f".since.{old.name}.{old.sha256[:12]}{chosen}"
-    if format_ in FILE_TYPES:
-        return await _as_file(builder, query, old, changes, repository, downloads, cast("ChangesFormat", format_))
+    if builder.format in FILE_TYPES:
+        return await _as_file(builder, query, old, changes, repository, downloads)
     if query.page == 1:  # page 1 always exists, so its 304 needs no query
         builder.check_modified()
     found, paging = await _find(changes, old, new, query)
@@ -137,12 +135,6 @@ async def list_changes(
     context = await html_context.of_changes(repository, new, query.estado_id, shown) if builder.wants_html else {}
     content = envelope(paging, [change.content for change in shown])
     return builder.answer("changes.html", "Changes", content, paging, since=old.name, **context)
-
-
-def _choose_format(query: ChangesQuery, request: Request) -> str:
-    """Choose by `format`, else by the Accept header."""
-    formats = {**FORMATS, **_FILES}
-    return query.format or formats[choose_media_type(accept_header(request.headers), list(formats))]
 
 
 async def _find(changes: ChangeCache, old: Release, new: Release, query: ChangesQuery) -> tuple["array[int]", Paging]:
@@ -178,17 +170,19 @@ async def _as_file(
     changes: ChangeCache,
     repository: CatalogueRepository,
     downloads: Downloads,
-    format_: ChangesFormat,
 ) -> Response:
     """Answer with all changes, or those of the page that the query names."""
-    new, file = builder.release, OfferedFile(builder.request, builder.headers(format_), FILE_TYPES[format_])
+    format_ = cast("ChangesFormat", builder.format)
+    new, request, file_type = builder.release, builder.request, FILE_TYPES[format_]
+    headers = file_headers(request.headers, builder.headers(format_), file_type)
     if query.page == 1:
-        file.check_modified()
+        check_modified(request.headers, {**headers, **VARY_BY_CODING})
     found, paging = await _find(changes, old, new, query)
     if query.model_fields_set & {"page", "page_size"}:
         found = _on_page(found, paging)
     write = partial(write_changes, repository.database, old, new, found, format_)
-    return await file.answer(downloads, f"changes-{old.name}-{new.name}", len(found) // 2, write)
+    name = f"changes-{old.name}-{new.name}"
+    return await downloads.start(request.scope, write, headers, file_type, name, len(found) // 2)
 
 
 @router.get("/releases/feed.atom", include_in_schema=False)

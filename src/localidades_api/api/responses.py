@@ -1,6 +1,7 @@
 """Responses with resources of a release, as JSON or HTML, and what routes declare of them for the OpenAPI document."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Self
 from urllib.parse import urlencode
@@ -52,16 +53,17 @@ from localidades_api.errors import (
 )
 from localidades_api.html.languages.accept_language import preferred_language
 from localidades_api.html.languages.translators import Language
-from localidades_api.html.renderer import FORMATS, HTML, JSON, Renderer, View, select_renderer
+from localidades_api.html.renderer import FORMATS, HTML, JSON, View, select_renderer
 from localidades_api.http.caching import CACHE_CONTROL, EarlyResponse, check_modified, freshness_headers
 from localidades_api.http.documents import respond_with_document
 from localidades_api.http.headers import VARY_BY_CODING, VARY_BY_LANGUAGE, VARY_BY_TYPE, link_header
-from localidades_api.http.negotiation import CODINGS, choose_coding, compress
+from localidades_api.http.negotiation import CODINGS, accept_header, choose_coding, choose_media_type, compress
 from localidades_api.http.paths import is_census, root_of
 from localidades_api.names.index import NameIndex
 from localidades_api.releases.tracker import ReleaseTracker
 
 
+@dataclass(slots=True)
 class ResponseBuilder:
     """Builds the response to one request, from a release and in one representation.
 
@@ -69,58 +71,50 @@ class ResponseBuilder:
     client has.
     """
 
-    def __init__(
-        self,
-        request: Request,
-        query: ReleaseQuery | ReleasesQuery | ChangesQuery,
-        releases: ReleaseTracker,
-        release: Release,
-        renderer: Renderer,
-        pinned: str | None,
-    ) -> None:
-        """Take a release, by the name `pinned` if the request gives it.
-
-        Raises EarlyResponse for an HTML page with too many records, and InvalidParametersError for one of some columns.
-        """
-        self.release = release
-        self.request = request
-        self.wants_html = renderer is HTML
-        self.outlines = releases.outlines  # the edition that pages show, empty without any
-        self.variant = ""  # of the ETag: what the response depends on in addition to its release
-        self.is_immutable = pinned is not None  # the request names every release that the response depends on
-        self._format = renderer.format
-        self._query = query
-        self._releases = releases
-        self._pinned = pinned
-        if self.wants_html:
-            _refuse_on_a_page(query)
+    request: Request
+    query: ReleaseQuery | ReleasesQuery | ChangesQuery
+    releases: ReleaseTracker
+    release: Release
+    format: str  # of the representation
+    is_immutable: bool  # the request names every release that the response depends on
+    variant: str = ""  # of the ETag: what the response depends on in addition to its release
 
     @classmethod
     async def begin(
         cls,
         request: Request,
-        query: ReleaseQuery | ReleasesQuery,
+        query: ReleaseQuery | ReleasesQuery | ChangesQuery,
         releases: ReleaseTracker,
         *,
         for_search: bool = False,
         id_: int | None = None,
+        formats: Mapping[str, str] = FORMATS,
     ) -> Self:
         """Choose the representation and the release; raise NotAcceptableError or NotFoundError if there is none.
 
-        `id_` is the key of a record, which may not exist; one with leading zeros is redirected.
+        `id_` is the key of a record, which may not exist; one with leading zeros is redirected. Raises EarlyResponse
+        for an HTML page with too many records, and InvalidParametersError for one of some columns.
         """
         if id_ is not None and request.scope["path"].rstrip("/").rpartition("/")[2] != str(id_):
             raise EarlyResponse(HTTPStatus.PERMANENT_REDIRECT, {"Location": with_query(request, f"../{id_}/")})
-        renderer = select_renderer(query.format, request.headers)
-        name = query.release if isinstance(query, ReleaseQuery) else None
-        builder = cls(request, query, releases, await releases.get(name, for_search=for_search), renderer, name)
+        format_ = query.format or formats[choose_media_type(accept_header(request.headers), list(formats))]
+        name = _named_release(request, query)
+        release = await releases.get(name, for_search=for_search)
+        builder = cls(request, query, releases, release, format_, is_immutable=name is not None)
+        if builder.wants_html:
+            _refuse_on_a_page(query)
         if id_ is not None:
             builder.check_modified()
         return builder
 
+    @property
+    def wants_html(self) -> bool:
+        """Whether the response is an HTML page."""
+        return self.format == HTML.format
+
     async def find_outline(self, database: Database, municipio_id: int) -> bytes | None:
         """Return the outline of a municipio as GeoJSON; None if there is none."""
-        outlines = outlines_of(self.request) if self.outlines else None
+        outlines = outlines_of(self.request) if self.releases.outlines else None
         return (await outlines.find_geometries(database, [municipio_id])).get(municipio_id) if outlines else None
 
     def depend_on(self, names: NameIndex) -> None:
@@ -130,17 +124,17 @@ class ResponseBuilder:
     @property
     def language(self) -> Language:
         """The language of the HTML page."""
-        return self._query.lang or preferred_language(self.request.headers)
+        return self.query.lang or preferred_language(self.request.headers)
 
     def check_modified(self, paging: Paging | None = None) -> None:
         """Raise EarlyResponse (304) if the client has this response: an optimization, before what takes time."""
         if "if-none-match" in self.request.headers:
-            check_modified(self.request.headers, self.headers(self._format, paging))
+            check_modified(self.request.headers, self.headers(self.format, paging))
 
     @property
     def _is_long(self) -> bool:
         """Whether the response is a list of more records than by default; as JSON it is then compressed."""
-        return isinstance(self._query, PagedQuery) and self._query.page_size > PAGE_SIZE
+        return isinstance(self.query, PagedQuery) and self.query.page_size > PAGE_SIZE
 
     @property
     def _coding(self) -> str | None:
@@ -152,30 +146,29 @@ class ResponseBuilder:
     @property
     def _current(self) -> str | None:
         """The current release if the request names another one."""
-        served = self._releases.served
-        return served.name if self._pinned and served and served.name != self._pinned else None
+        pinned, served = _named_release(self.request, self.query), self.releases.served
+        return served.name if pinned and served and served.name != pinned else None
 
     def headers(self, format_: str, paging: Paging | None = None) -> dict[str, str]:
         """Return the headers that a 200 and its 304 share, in a format of the resource."""
-        representation = f"{format_}{self.variant}"
+        representation, vary = f"{format_}{self.variant}", {}
         if format_ == HTML.format:  # a page mentions other releases, whichever it is of
             current = f".{self._current}" if self._current else ""
-            representation += f".{self._releases.fingerprint}{current}.{self.language}{public_variant(self.request)}"
-            headers = {**freshness_headers(self.release, representation), **VARY_BY_LANGUAGE}
+            representation += f".{self.releases.fingerprint}{current}.{self.language}{public_variant(self.request)}"
+            vary = VARY_BY_LANGUAGE
         elif format_ == JSON.format and self._is_long:
             representation += f".{self._coding}" if self._coding else ""
-            fresh = freshness_headers(self.release, representation, pinned=self.is_immutable)
-            headers = {**fresh, **VARY_BY_CODING}
-        else:
-            headers = {**freshness_headers(self.release, representation, pinned=self.is_immutable)}
+            vary = VARY_BY_CODING
+        is_pinned = self.is_immutable and format_ != HTML.format
+        headers = {**freshness_headers(self.release, representation, pinned=is_pinned), **vary}
         if not is_census(self.request.scope):  # whose router does so for each answer
             headers["Vary"] = ", ".join(filter(None, [VARY_BY_TYPE["Vary"], headers.get("Vary")]))
         if paging:
             kept = {"format": format_, **paging.parameters}
             if paging.page_size != PAGE_SIZE:
                 kept["page_size"] = str(paging.page_size)
-            if format_ == HTML.format and self._query.lang:
-                kept["lang"] = self._query.lang
+            if format_ == HTML.format and self.query.lang:
+                kept["lang"] = self.query.lang
             headers["Link"] = link_header(self.request.scope["path"], kept, paging.page, paging.total_pages)
         return headers
 
@@ -188,7 +181,7 @@ class ResponseBuilder:
         **context: object,
     ) -> Response:
         """Return the response with a resource; `content` is the resource or its JSON."""
-        headers = self.headers(self._format, paging)
+        headers = self.headers(self.format, paging)
         if self.wants_html:
             page = self._render(template, title, content, paging, context)
             return Response(page, headers={**headers, **HTML.headers})
@@ -208,7 +201,7 @@ class ResponseBuilder:
     ) -> bytes:
         """Return the HTML page of a resource."""
         request = self.request
-        query = {name: value for name, value in sorted(parameters_of(self._query).items()) if name != "format"}
+        query = {name: value for name, value in sorted(parameters_of(self.query).items()) if name != "format"}
         asked = {name: value for name, value in query.items() if name != "lang"}
         if paging:
             context = {"page": paging.page, "neighbours": neighbours(paging.page, paging.total_pages), **context}
@@ -222,14 +215,20 @@ class ResponseBuilder:
             allow=allowed_methods(request.scope),
             headers=self.headers(JSON.format, paging),
             release=self.release,
-            pinned=self._pinned,
+            pinned=_named_release(request, self.query),
             current=self._current,
             language=self.language,
             query=query,
-            outlines=self.outlines.rpartition(".")[0],
+            outlines=self.releases.outlines.rpartition(".")[0],
             context=context,
         )
         return HTML.render(view)
+
+
+def _named_release(request: Request, query: ReleaseQuery | ReleasesQuery | ChangesQuery) -> str | None:
+    """Return the name of a release that a query or the path gives."""
+    name: str | None = getattr(query, "release", request.path_params.get("name"))
+    return name
 
 
 def _refuse_on_a_page(query: ReleaseQuery | ReleasesQuery | ChangesQuery) -> None:

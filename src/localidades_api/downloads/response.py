@@ -37,12 +37,12 @@ Write = Callable[[int], Chunks]  # writes a file from this chunk to the end
 _RANGE = re.compile(r"(?i:bytes)[ \t]*=[ \t]*([0-9]{0,18})-([0-9]{0,18})[ \t]*")
 
 
-def range_headers(headers: Headers, etag: str, file_type: FileType) -> Mapping[str, str]:
-    """Return ETag and Accept-Ranges; the ETag is weak if ranges are not possible."""
-    is_plain = file_type.is_compressed or choose_coding(headers.getlist("accept-encoding"), CODINGS) is None
+def file_headers(asked: Headers, freshness: Mapping[str, str], file_type: FileType) -> Mapping[str, str]:
+    """Return the headers of a file, with Accept-Ranges, or a weak ETag if ranges are not possible."""
+    is_plain = file_type.is_compressed or choose_coding(asked.getlist("accept-encoding"), CODINGS) is None
     if (file_type.is_reproducible or file_type.is_kept) and is_plain:
-        return {"ETag": etag, "Accept-Ranges": "bytes"}
-    return {"ETag": f"W/{etag}"}
+        return {**freshness, "Accept-Ranges": "bytes"}
+    return {**freshness, "ETag": f"W/{freshness['ETag']}"}
 
 
 class ByteRange(NamedTuple):
@@ -152,12 +152,16 @@ class Downloads:
         self._kept: LRUCache[str, KeptFile] = LRUCache(_MAX_KEPT)
         self._keeping = asyncio.Lock()
 
-    async def start(self, scope: Scope, write: Write, headers: Mapping[str, str], file_type: FileType) -> "Download":
+    async def start(
+        self, scope: Scope, write: Write, headers: Mapping[str, str], file_type: FileType, name: str, records: int
+    ) -> "Download":
         """Fetch the first chunk and return the response, so that an error until then can still be answered.
 
-        With Accept-Ranges among the headers, the response can be a range. Raises TransfersFullError and
-        RangeNotSatisfiableError.
+        `name` is that of the file without its ending. With Accept-Ranges among the headers, the response can be a
+        range. Raises TransfersFullError and RangeNotSatisfiableError.
         """
+        disposition = f'attachment; filename="{name}{file_type.ending}"'
+        headers = {**headers, "Content-Disposition": disposition, "Catalogue-Records": str(records)}
         transfer = self._transfers.begin()
         try:
             with_body = scope.get(WITH_BODY, True)

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
@@ -116,6 +116,7 @@ class Block:
                 first_rows[name] = row
         self._names = list(first_rows)
         self._first_rows = list(first_rows.values())
+        self._lines = " " + "\n ".join(self._names) + "\n"
 
     def _rows(self, index: int) -> list[int]:
         """Return the first rows of a name."""
@@ -140,18 +141,25 @@ class Block:
         like = process.extract(letters, self._names, scorer=fuzz.ratio, limit=limit, score_cutoff=_LEAST_LIKENESS)
         return dict.fromkeys(row for _, _, index in like for row in self._rows(index))
 
+    def _begun(self, word: str) -> Iterator[int]:
+        """Yield the indexes of the names with a word that begins so.
+
+        One text is searched faster than many names, and to keep the words of each would cost more: most blocks are
+        searched a few times.
+        """
+        index, end = 0, 0
+        while (at := self._lines.find(f" {word}", end)) >= 0:
+            index += self._lines.count("\n", end, at)
+            yield index
+            end = self._lines.find("\n", at)
+
     def _sharing(self, essence: Iterable[str], limit: int) -> list[int]:
         shared: dict[int, int] = defaultdict(int)
         letters = 0
         for word in dict.fromkeys(essence):  # a fixed order, which decides between equally similar names
             letters += len(word)
-            within = f" {word}"
-            # `in` first: to keep the words of each name would cost more, as most blocks are searched a few times.
-            for index, name in [(index, name) for index, name in enumerate(self._names) if word in name]:
-                if times := name.split(" ").count(word):
-                    shared[index] += len(word) * times
-                elif name.startswith(word) or within in name:  # the word may be cut short
-                    shared[index] += len(word)
+            for index in self._begun(word):  # it may be cut short
+                shared[index] += len(word) * max(1, self._names[index].split(" ").count(word))
         likeness = {
             index: same / (letters + len(self._names[index].replace(" ", "")) - same) for index, same in shared.items()
         }

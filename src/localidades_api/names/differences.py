@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from rapidfuzz.distance import OSA
 
-from localidades_api.catalogue.folding import fold
 from localidades_api.names import weights
 from localidades_api.names.areas import Area, AreaBook, untitled
 from localidades_api.names.faults import Difference, NameFault
@@ -17,6 +16,7 @@ from localidades_api.names.rows import MatchRow
 from localidades_api.names.text import (
     MAX_WORDS,
     canonical,
+    fold,
     open_word,
     repair,
     take_apart,

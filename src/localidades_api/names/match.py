@@ -9,7 +9,6 @@ from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
-from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import (
     KEYS_OF_A_MUNICIPIO,
     KEYS_OF_A_STATE,
@@ -58,7 +57,7 @@ from localidades_api.names.places import IndexedLocality
 from localidades_api.names.query import read
 from localidades_api.names.reader import IndexReader
 from localidades_api.names.rows import Candidate, MatchResult, MatchRow, Outcome, read_key
-from localidades_api.names.text import core, is_filler
+from localidades_api.names.text import core, fold, is_filler
 from localidades_api.names.weights import PENALTIES
 
 MAX_CANDIDATES = 5

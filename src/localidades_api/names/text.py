@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import NamedTuple
 
-from localidades_api.catalogue.folding import fold
+from localidades_api.catalogue import folding
 from localidades_api.names.vocabulary import ABBREVIATIONS, ESTADOS, FILLER, GENERICS, NUMBERS, PHRASES, STOP_WORDS
 
 _BRACKETS = re.compile(r"[(\[{]([^()\[\]{}]*)[)\]}]?")
@@ -49,8 +49,12 @@ _SHORT_MONTHS = {
 }  # fmt: skip
 _DIGIT = re.compile("[0-9] ")
 _CACHED_WORDS = 30_000
+_CACHED_TEXTS = 4096
 MAX_WORDS = 30  # of a text: the longest label of a place has 17
 _LONGEST_FILLER = 40  # characters
+
+# A name of a row, and that of each place it is compared with, is folded many times.
+fold = lru_cache(_CACHED_TEXTS)(folding.fold)
 
 
 class ParsedName(NamedTuple):

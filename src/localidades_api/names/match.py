@@ -72,7 +72,6 @@ _CONTRADICTIONS_OF_KEY = frozenset(
 )
 _CACHED_WORDS = 50_000
 _CACHED_RARITIES = 5_000
-_CACHED_AREAS = 4096
 
 
 class ComparedPlace(NamedTuple):
@@ -141,7 +140,9 @@ class Matcher:
         result = self._match_reading(row, sure)
         if is_filler(row.nombre):
             return _only_literal(result, has_point=row.latitud is not None)
-        return self._with_town(row, result) if row.municipio and is_colonia(row.nombre) else result
+        if result.outcome == "exact" or not row.municipio or not is_colonia(row.nombre):
+            return result
+        return self._with_town(row, result)
 
     def _with_town(self, row: MatchRow, result: MatchResult) -> MatchResult:
         """Return the result for a colonia with the largest town of the municipio, unless a place is called so.
@@ -262,9 +263,11 @@ class Matcher:
         self, row: MatchRow, estado_id: int | None, municipios: Container[int]
     ) -> NameFault | None:
         """Return the fault of a `cve_mun` that is the key of a municipio, but of none of these."""
+        if row.cve_mun is None:
+            return None
         find = self._index.areas.find_by_key
         key = find(row.cve_mun, estado_id) or find(row.cve_mun, None)
-        if row.cve_mun is None or key is None or key in municipios:
+        if key is None or key in municipios:
             return None
         return fault_of(Difference.KEY, row.cve_mun)
 
@@ -587,11 +590,12 @@ class Matcher:
 
 def _is_written_in_digits(row: MatchRow) -> bool:
     """Return whether digits stand for the name of a row and for its municipio, which are claves then."""
-    nombre, municipio, estado = ((text or "").strip() for text in (row.nombre, row.municipio, row.estado))
-    if row.cvegeo or row.clave or not (nombre.isdecimal() and municipio.isdecimal()):
+    nombre = (row.nombre or "").strip()
+    if row.cvegeo or row.clave or not nombre.isdecimal() or len(nombre) > KINDS["localidad"].clave_digits:
         return False
+    municipio, estado = ((text or "").strip() for text in (row.municipio, row.estado))
     is_whole = len(municipio) > KINDS["municipio"].clave_digits or estado.isdecimal()
-    return is_whole and len(nombre) <= KINDS["localidad"].clave_digits and len(municipio) <= KINDS["municipio"].digits
+    return municipio.isdecimal() and is_whole and len(municipio) <= KINDS["municipio"].digits
 
 
 def _choose_judged(ranked: Sequence[ComparedPlace], municipio: Sequence[str] | None) -> list[ComparedPlace]:
@@ -711,14 +715,11 @@ def split_last(text: str) -> tuple[str, str]:
     return text[:at].rstrip("(, \t\r\n"), text[at + 1 :]
 
 
-_is_filler = lru_cache(_CACHED_AREAS)(is_filler)  # a table has few municipios and estados
-
-
 def _without_fillers(row: MatchRow) -> MatchRow:
     """Return a row without areas that only say that none is given, and without such a name beside a key."""
-    if _is_filler(row.municipio):
+    if is_filler(row.municipio):
         row = row._replace(municipio=None)
-    if _is_filler(row.estado):
+    if is_filler(row.estado):
         row = row._replace(estado=None)
     if (row.cvegeo or (row.clave and row.municipio)) and is_filler(row.nombre):
         row = row._replace(nombre=None)

@@ -35,6 +35,9 @@ class MatchRow(NamedTuple):
 
     def clipped(self) -> "MatchRow":
         """Return the row with the beginnings of texts that are longer than any name."""
+        texts = self.nombre, self.municipio, self.estado, self.cvegeo, self.clave, self.ambito, self.cve_mun
+        if max(map(len, filter(None, texts)), default=0) <= MAX_TEXT:
+            return self
         return MatchRow._make(one[:MAX_TEXT] if isinstance(one, str) else one for one in self)
 
     def kilometres_to(self, latitud: float | None, longitud: float | None) -> float | None:

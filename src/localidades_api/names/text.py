@@ -194,6 +194,7 @@ def variants(text: str) -> list[tuple[str, ...]]:
     return list(dict.fromkeys(names if main else [whole, *names[2:]]))
 
 
+@lru_cache(_CACHED_TEXTS)
 def is_filler(text: str | None) -> bool:
     """Return whether a text says only that no place is given: `Sin localidad`, `S/D`, `Varias`."""
     return text is not None and len(text) <= _LONGEST_FILLER and FILLER.fullmatch(fold(text)) is not None

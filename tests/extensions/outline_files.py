@@ -6,13 +6,13 @@ import struct
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from localidades_api.database.pool import Database
 from localidades_api.extensions.outlines.importing import import_outlines
 from tests.support.catalogue import Silent
 
 Ring = Sequence[tuple[float, float]]
+Outlines = Mapping[str, tuple[str, Sequence[Ring]]]
 GRS_80 = 'GEOGCS["GCS_Mexico_ITRF2008",DATUM["D_Mexico_ITRF2008",SPHEROID["GRS_1980",6378137.0,298.257222101]]]'
 
 
@@ -24,7 +24,7 @@ def square(west: float, south: float, side: float) -> list[tuple[float, float]]:
 
 # An enclave within a municipio, its neighbour, and one of two islands in another estado.
 HOLE = square(-102.6, 21.4, 0.2)
-OUTLINES: dict[str, tuple[str, list[Ring]]] = {
+OUTLINES: Outlines = {
     "01001": ("Aguascalientes", [square(-103, 21, 1), HOLE[::-1]]),
     "01002": ("Peñón", [square(-102, 21, 1)]),
     "01003": ("Enclave", [HOLE]),
@@ -32,47 +32,35 @@ OUTLINES: dict[str, tuple[str, list[Ring]]] = {
 }
 
 
-def shape(rings: Sequence[Ring], kind: int = 5) -> bytes:
-    """Write the rings of a polygon, with zeros for Z values where the kind has them."""
+def shapefile(
+    outlines: Outlines = OUTLINES, *, kind: int = 5, encoding: str = "latin-1", projection: str = GRS_80
+) -> dict[str, bytes]:
+    """Return the files of a shapefile by name; one without rings is a null shape. Kind 15 has heights, of zero."""
+    shapes = [_shape(rings, kind) if rings else struct.pack("<i", 0) for _, rings in outlines.values()]
+    records = b"".join(struct.pack(">2i", at, len(one) // 2) + one for at, one in enumerate(shapes, 1))
+    fields = (("CVEGEO", 5), ("NOMGEO", 80))
+    described = b"".join(struct.pack("<11sc4xB15x", name.encode(), b"C", width) for name, width in fields)
+    head = struct.pack("<4sIHH20x", b"\x03", len(outlines), 33 + len(described), 86)
+    rows = (b" " + key.ljust(5).encode() + name.encode(encoding).ljust(80) for key, (name, _) in outlines.items())
+    table = head + described + b"\r" + b"".join(rows)
+    return {"00mun.shp": bytes(100) + records, "00mun.dbf": table, "00mun.prj": projection.encode()}
+
+
+def _shape(rings: Sequence[Ring], kind: int) -> bytes:
     points = [point for ring in rings for point in ring]
     starts = [sum(map(len, rings[:at])) for at in range(len(rings))]
-    head = struct.pack("<i4d2i", kind, 0, 0, 0, 0, len(rings), len(points))
-    heights = struct.pack(f"<{2 + len(points)}d", *[0] * (2 + len(points))) if kind == 15 else b""
+    head = struct.pack(f"<i4d{2 + len(rings)}i", kind, 0, 0, 0, 0, len(rings), len(points), *starts)
     coordinates = b"".join(struct.pack("<2d", *point) for point in points)
-    return head + struct.pack(f"<{len(rings)}i", *starts) + coordinates + heights
+    return head + coordinates + bytes(8 * (2 + len(points)) if kind == 15 else 0)
 
 
-def shapefile(
-    outlines: Mapping[str, tuple[str, Sequence[Ring]]] = OUTLINES,
-    *,
-    kind: int = 5,
-    encoding: str = "latin-1",
-    projection: str = GRS_80,
-) -> dict[str, bytes]:
-    """Return the files of a shapefile by name; one without rings is a null shape."""
-    records = [shape(rings, kind) if rings else struct.pack("<i", 0) for _, rings in outlines.values()]
-    shapes = b"".join(struct.pack(">2i", at, len(one) // 2) + one for at, one in enumerate(records, 1))
-    fields = ("CVEGEO", 5), ("NOMGEO", 80)
-    described = b"".join(struct.pack("<11sc4xB15x", name.encode(), b"C", width) for name, width in fields)
-    rows = (b" " + key.ljust(5).encode() + name.encode(encoding).ljust(80) for key, (name, _) in outlines.items())
-    table = (
-        struct.pack("<4sIHH20x", b"\x03", len(outlines), 33 + len(described), 86) + described + b"\r" + b"".join(rows)
-    )
-    return {"00mun.shp": bytes(100) + shapes, "00mun.dbf": table, "00mun.prj": projection.encode()}
-
-
-def geojson(
-    outlines: Mapping[str, tuple[str, Sequence[Ring]]] = OUTLINES, name: str = "nom_agem", crs: str = "EPSG:6365"
-) -> bytes:
+def geojson(outlines: Outlines = OUTLINES, name: str = "nom_agem", crs: str = "EPSG:6365") -> bytes:
     """Write outlines as wscatgeo does, with the reference system within each geometry."""
-    features: list[dict[str, Any]] = [
+    system = {"type": "name", "properties": {"name": crs}}
+    features = [
         {
             "type": "Feature",
-            "geometry": {
-                "type": "MultiPolygon",
-                "crs": {"type": "name", "properties": {"name": crs}},
-                "coordinates": [[ring] for ring in rings],
-            },
+            "geometry": {"type": "MultiPolygon", "crs": system, "coordinates": [[ring] for ring in rings]},
             "properties": {"cvegeo": key, name: nombre},
         }
         for key, (nombre, rings) in outlines.items()

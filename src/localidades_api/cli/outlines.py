@@ -1,6 +1,7 @@
 """The commands for the extension `outlines`: import, list and remove."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,8 +13,6 @@ from localidades_api.cli.exit_codes import examples
 from localidades_api.cli.releases import Json
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from localidades_api.database.pool import Database
     from localidades_api.extensions.outlines.importing import OutlineReport
 
@@ -32,8 +31,10 @@ def import_(
     file: Annotated[
         Path,
         typer.Argument(
+            exists=True,
+            dir_okay=False,
             help="INEGI's Marco Geoestadístico as a zip or its shapefile `…mun.shp`; or GeoJSON of wscatgeo, one file"
-            " or a zip of them."
+            " or a zip of them.",
         ),
     ],
     edition: Annotated[str, typer.Option(help="Name of the edition, such as 2025.")],
@@ -53,31 +54,25 @@ def import_(
 
     report = on_database(run, writes=True)
     if as_json:
-        print_json({name: getattr(report, name) for name in report.__slots__} | {"imported": not dry_run})
+        print_json({**report._asdict(), "imported": not dry_run})
     else:
         print_text("\n".join(_describe(report, dry_run=dry_run)))
 
 
-def _describe(report: "OutlineReport", *, dry_run: bool) -> list[str]:
-    if not report.is_new:
-        lines = [f"Edition {report.edition} was imported from this very file: nothing has changed."]
-    else:
+def _describe(report: "OutlineReport", *, dry_run: bool) -> Iterator[str]:
+    if report.is_new:
         verb = "Would import" if dry_run else "Imported"
-        lines = [f"{verb} edition {report.edition} in {report.seconds:.1f} s: {report.municipios:,} municipios."]
-    return lines + [
-        f"{what} ({len(keys):,}): {_list(keys)}"
-        for what, keys in (
-            ("Outlines that cross themselves", report.crossing),
-            ("Municipios of the current release without an outline", report.without_outline),
-            ("Outlines that are not in the current release", report.not_in_release),
-        )
-        if keys
-    ]
-
-
-def _list(keys: "Sequence[int]") -> str:
-    shown = ", ".join(format_key("municipio", key) for key in keys[:_SHOWN])
-    return f"{shown}, …" if len(keys) > _SHOWN else shown
+        yield f"{verb} edition {report.edition} in {report.seconds:.1f} s: {report.municipios:,} municipios."
+    else:
+        yield f"Edition {report.edition} was imported from this very file: nothing has changed."
+    for what, keys in (
+        ("Outlines that cross themselves", report.crossing),
+        ("Municipios of the current release without an outline", report.without_outline),
+        ("Outlines that are not in the current release", report.not_in_release),
+    ):
+        if keys:
+            shown = [format_key("municipio", key) for key in keys[:_SHOWN]] + ["…"] * (len(keys) > _SHOWN)
+            yield f"{what} ({len(keys):,}): {', '.join(shown)}"
 
 
 @outlines.command("list", epilog=examples("localidades-api outlines list", "localidades-api outlines list --json"))
@@ -88,8 +83,7 @@ def list_(*, as_json: Json = False) -> None:
 
     editions = on_database(list_editions, writes=False)
     if as_json:
-        shown = [{**one._asdict(), "imported_at": one.imported_at.isoformat()} for one in editions]
-        print_json({"editions": shown})
+        print_json({"editions": [{**one._asdict(), "imported_at": one.imported_at.isoformat()} for one in editions]})
         return
     for one in editions:
         print_text(f"{one.name}: {one.municipios:,} municipios, {one.source}, {one.imported_at:%Y-%m-%d %H:%M} UTC")

@@ -12,6 +12,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    Computed,
     DateTime,
     Double,
     ForeignKey,
@@ -218,13 +219,12 @@ outlines = Table(
     Column("id", Integer, primary_key=True, autoincrement=False, comment="Key of a municipio or an estado"),
     Column("nombre", Text, nullable=False, comment="Empty for an estado"),
     Column("geometry", LargeBinary, nullable=False, comment="GeoJSON, compressed with zlib"),
-    *(Column(side, Double, nullable=False) for side in ("west", "south", "east", "north")),
 )
 outline_rings = Table(
     "outline_rings",
     metadata,
     Column("municipio_id", Integer, nullable=False),
-    Column("box", BoxType, nullable=False),
+    Column("box", BoxType, Computed("box(ring)", persisted=True), nullable=False),
     Column(
         "ring",
         Polygon,

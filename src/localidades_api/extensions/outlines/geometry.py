@@ -17,17 +17,16 @@ _MIN_AREA = 100  # square units, a square metre: what is smaller between two out
 
 
 def nest(rings: Iterable[Ring]) -> list[Polygon]:
-    """Return polygons of rings in any order and direction: one within an odd number of others is a hole."""
-    # A ring comes after those that it lies in.
+    """Return polygons of rings in any order and direction: one within an outer ring, and no other, is a hole of it."""
+    # A ring comes after those that it lies in, the smallest of them last.
     ordered = sorted(rings, key=lambda ring: abs(area(ring)), reverse=True)
     boxes = [box_of([ring]) for ring in ordered]
-    polygons: dict[int, list[Ring]] = {}
-    depths: list[int] = []
+    polygons: dict[int, list[Ring]] = {}  # by the place of the outer ring
     for at, ring in enumerate(ordered):
-        around = [other for other in range(at) if _holds(boxes[other], boxes[at]) and _is_within(ring, ordered[other])]
-        depths.append(len(around))
-        if len(around) % 2:
-            polygons[next(one for one in reversed(around) if depths[one] == len(around) - 1)].append(_turned(ring, -1))
+        around = (other for other in reversed(range(at)) if _holds(boxes[other], boxes[at]))
+        smallest = next((other for other in around if _is_within(ring, ordered[other])), None)
+        if smallest in polygons:
+            polygons[smallest].append(_turned(ring, -1))
         else:
             polygons[at] = [_turned(ring, 1)]
     return list(polygons.values())
@@ -35,8 +34,7 @@ def nest(rings: Iterable[Ring]) -> list[Polygon]:
 
 def area(ring: Ring) -> float:
     """Return the area in square units, positive if the ring is counterclockwise."""
-    west, south = ring[0]
-    return sum((a[0] - west) * (b[1] - south) - (b[0] - west) * (a[1] - south) for a, b in itertools.pairwise(ring)) / 2
+    return sum(_turn(ring[0], a, b) for a, b in itertools.pairwise(ring)) / 2
 
 
 def box_of(rings: Iterable[Ring]) -> tuple[int, int, int, int]:
@@ -95,23 +93,19 @@ def crosses_itself(ring: Ring) -> bool:
         columns = range(int((min(ax, bx) - west) / size), int((max(ax, bx) - west) / size) + 1)
         rows = range(int((min(ay, by) - south) / size), int((max(ay, by) - south) / size) + 1)
         for cell in itertools.product(columns, rows):
-            others = cells[cell]
-            if any(_cross(edge, other) for other in others):
+            if any(_cross(*edge, *other) for other in cells[cell]):
                 return True
-            others.append(edge)
+            cells[cell].append(edge)
     return False
 
 
-def _cross(edge: tuple[Vertex, Vertex], other: tuple[Vertex, Vertex]) -> bool:
-    (ax, ay), (bx, by) = edge
-    (cx, cy), (dx, dy) = other
-    if max(ax, bx) < min(cx, dx) or max(cx, dx) < min(ax, bx) or max(ay, by) < min(cy, dy) or max(cy, dy) < min(ay, by):
-        return False
-    c = (bx - ax) * (cy - ay) - (by - ay) * (cx - ax)
-    d = (bx - ax) * (dy - ay) - (by - ay) * (dx - ax)
-    a = (dx - cx) * (ay - cy) - (dy - cy) * (ax - cx)
-    b = (dx - cx) * (by - cy) - (dy - cy) * (bx - cx)
-    return c * d < 0 and a * b < 0
+def _cross(a: Vertex, b: Vertex, c: Vertex, d: Vertex) -> bool:
+    return _turn(a, b, c) * _turn(a, b, d) < 0 and _turn(c, d, a) * _turn(c, d, b) < 0
+
+
+def _turn(a: Vertex, b: Vertex, c: Vertex) -> int:
+    """Return a number above zero if the path through three points turns left, and below if it turns right."""
+    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
 
 
 def dissolve(polygons: Iterable[Polygon]) -> list[Polygon]:

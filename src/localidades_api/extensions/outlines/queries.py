@@ -17,36 +17,30 @@ ASKED_UNITS = 100_000  # of a degree, in which rings are stored
 
 EDITION = text("(SELECT concat(name, '.', substr(sha256, 1, 12)) FROM outline_edition)")
 
-# Among enclaves and what surrounds them, the smallest box is right. On a border both neighbours contain the point, and
-# the order chooses one of them. OFFSET 0 keeps Postgres from reading rings before it has compared the boxes.
-_AT = """
-    SELECT municipio_id
-      FROM (SELECT municipio_id, box, ring FROM outline_rings WHERE box @> box({point}, {point}) OFFSET 0) AS near
-     WHERE ring @> {point}
-     ORDER BY area(box), municipio_id
-     LIMIT 1
-"""
-_DESCRIBED = f"""
+_DESCRIBED = text(
+    f"""
     SELECT edition.name AS edition, edition.sha256, o.id, coalesce(m.nombre, o.nombre) AS nombre,
            m.id IS NOT NULL AS in_release,
            s.id AS estado_id, s.clave AS estado_clave, s.nombre AS estado_nombre, s.abreviatura AS estado_abreviatura
       FROM outline_edition AS edition
-      {{outlines}}
+      LEFT JOIN outlines AS o ON o.id = ANY(:ids)
       LEFT JOIN municipalities AS m ON m.release_id = :release_id AND m.id = o.id
       LEFT JOIN states AS s ON s.release_id = :release_id AND s.id = o.id / {KEYS_OF_A_STATE}
-"""
-_MUNICIPIO_AT = text(
-    _DESCRIBED.format(
-        outlines=f"LEFT JOIN (outlines AS o JOIN ({_AT.format(point='point(:lon, :lat)')}) AS at"
-        " ON at.municipio_id = o.id) ON true"
-    )
+    """
 )
-_MUNICIPIOS = text(_DESCRIBED.format(outlines=f"JOIN outlines AS o ON o.id >= {KEYS_OF_A_STATE}"))
+# Among enclaves and what surrounds them, the smallest box is right. On a border both neighbours contain the point, and
+# the order chooses one of them. OFFSET 0 keeps Postgres from reading rings before it has compared the boxes.
 _MUNICIPIOS_AT = text(
-    f"""
+    """
     SELECT number, at.municipio_id AS id
       FROM unnest(CAST(:lons AS float8[]), CAST(:lats AS float8[])) WITH ORDINALITY AS points (lon, lat, number)
-     CROSS JOIN LATERAL ({_AT.format(point="point(lon, lat)")}) AS at
+     CROSS JOIN LATERAL point(lon, lat) AS p
+     CROSS JOIN LATERAL (
+           SELECT municipio_id
+             FROM (SELECT municipio_id, box, ring FROM outline_rings WHERE box @> box(p, p) OFFSET 0) AS near
+            WHERE ring @> p
+            ORDER BY area(box), municipio_id
+            LIMIT 1) AS at
     """
 )
 _OUTLINES = text(
@@ -72,13 +66,6 @@ _TOUCHED = text(
 )
 
 
-async def find_municipio_at(database: Database, release: Release, latitud: float, longitud: float) -> Row[Any] | None:
-    """Return the municipio at a point in degrees, whose `id` is None if there is none; None without outlines."""
-    point = {"lat": latitud * ASKED_UNITS, "lon": longitud * ASKED_UNITS, "release_id": release.id}
-    rows = await database.fetch_from(release, _MUNICIPIO_AT, point)
-    return rows[0] if rows else None
-
-
 async def find_municipios_at(database: Database, points: Sequence[tuple[float, float]]) -> list[int | None]:
     """Return the key of the municipio at each point, a latitude and a longitude in degrees."""
     lats, lons = ([point[axis] * ASKED_UNITS for point in points] for axis in (0, 1))
@@ -88,9 +75,9 @@ async def find_municipios_at(database: Database, points: Sequence[tuple[float, f
     return found
 
 
-async def list_municipios(database: Database, release: Release) -> Mapping[int, Row[Any]]:
-    """Return every municipio that has an outline, by key, as `find_municipio_at` does."""
-    return {row.id: row for row in await database.fetch_from(release, _MUNICIPIOS, {"release_id": release.id})}
+async def describe_municipios(database: Database, release: Release, ids: Sequence[int]) -> Sequence[Row[Any]]:
+    """Return these municipios, each with the edition; the edition alone if none has an outline, if there is one."""
+    return await database.fetch_from(release, _DESCRIBED, {"ids": list(ids), "release_id": release.id})
 
 
 async def list_outlines(database: Database, first: int, last: int) -> Sequence[Row[Any]]:

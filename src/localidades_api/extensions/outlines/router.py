@@ -4,6 +4,7 @@ import re
 import zlib
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import islice
 from typing import Annotated, Any
 
@@ -19,9 +20,9 @@ from localidades_api.api.params import PointQuery, StrictQuery, check_request
 from localidades_api.api.responses import CACHEABLE, ERRORS, NEGOTIATED, ResponseBuilder, Responses, problem
 from localidades_api.api.services import BulkTurnDep, DatabaseDep, NamesDep, ReleasesDep, TransfersDep
 from localidades_api.bulk.answer_columns import AnswerColumns, plain, truth
-from localidades_api.bulk.answers import point_of
+from localidades_api.bulk.answers import Point, answer_points
 from localidades_api.bulk.exchange import Answered, AnswerSome
-from localidades_api.bulk.input_rows import POINTS, ROLES, Answer, Row, RowError
+from localidades_api.bulk.input_rows import POINTS, ROLES, Answer, Row
 from localidades_api.bulk.own_municipio import area_matcher, judge
 from localidades_api.bulk.readers import for_a_while
 from localidades_api.caches.name_indexes.open_indexes import NameIndexes
@@ -31,12 +32,7 @@ from localidades_api.catalogue.locality import describe_state
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.errors import NotFoundError
-from localidades_api.extensions.outlines.queries import (
-    find_municipio_at,
-    find_municipios_at,
-    list_municipios,
-    list_outlines,
-)
+from localidades_api.extensions.outlines.queries import describe_municipios, find_municipios_at, list_outlines
 from localidades_api.extensions.outlines.schemas import (
     LocatedPointResults,
     LocatedRow,
@@ -99,11 +95,12 @@ async def get_municipality_at_point(
     The municipio of the nearest locality is another one for one point in twelve.
     """
     builder = await ResponseBuilder.begin(request, query, releases)
-    found = await find_municipio_at(database, builder.release, query.lat, query.lon)
-    if found is None:
+    keys = await find_municipios_at(database, [(query.lat, query.lon)])
+    found = await describe_municipios(database, builder.release, [id_ for id_ in keys if id_])
+    if not found:
         raise _NO_OUTLINES
-    builder.variant = f".{found.sha256[:12]}"
-    content = {"results": [_describe(found)] if found.id else []}
+    builder.variant = f".{found[0].sha256[:12]}"
+    content = {"results": [_describe(one) for one in found if one.id]}
     response = builder.answer("outlines/at.html", "Municipio", content)
     # The response cache would keep it until the next release, but an edition may come before.
     response.headers["Cache-Control"] = "no-cache, private"
@@ -133,12 +130,10 @@ async def list_municipalities_at_points(
     municipio or a key, with that of its point.
     """
     release = await releases.get(query.release, for_search=True)
-    municipios = await list_municipios(database, release)
-    if not municipios:
+    if not await describe_municipios(database, release, []):
         raise _NO_OUTLINES
-    answering = _locating(database, names, release, municipios)
     subject = Subject(_ROLES, query.columns, _COLUMNS)
-    return respond(request, query, transfers, turn, release, subject, answering)
+    return respond(request, query, transfers, turn, release, subject, _locating(database, names, release))
 
 
 def _describe(row: Record[Any]) -> dict[str, Any]:
@@ -153,38 +148,31 @@ def _describe(row: Record[Any]) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def _locating(
-    database: Database, names: NameIndexes, release: Release, municipios: Mapping[int, Record[Any]]
-) -> AsyncIterator[AnswerSome]:
-    described_by_id = {id_: _describe(row) for id_, row in municipios.items()}
+async def _locating(database: Database, names: NameIndexes, release: Release) -> AsyncIterator[AnswerSome]:
+    async def find(points: Sequence[Point]) -> list[list[dict[str, Any]]]:
+        keys = await find_municipios_at(database, points)
+        rows = await describe_municipios(database, release, [*{id_ for id_ in keys if id_}])
+        described_by_id = {row.id: [_describe(row)] for row in rows if row.id}
+        return [described_by_id.get(id_, []) for id_ in keys]
+
     async with names.using(release) as index:
         match_area = area_matcher(index)
 
-        async def answer_some(rows: Iterator[Row | None]) -> Answered:
-            some = list(islice(for_a_while(rows), _MAX_POINTS))
-            points = [point_of(row) for row in some]
-            known = [point for point in points if isinstance(point, tuple)]
-            found = iter(await find_municipios_at(database, known) if known else [])
-            return [(row, answer(row, point, found)) for row, point in zip(some, points, strict=True)]
+        def judged(row: Row, answer: Answer) -> Answer:
+            agrees, problem = None, answer["problem"]
+            if not problem:
+                agrees, problem = judge(row.cells, _municipio(answer).get("id"), match_area)
+            return {"results": answer["results"], "agrees": agrees, "problem": problem}
 
-        def answer(row: Row, point: tuple[float, float] | RowError, found: Iterator[int | None]) -> Answer:
-            if isinstance(point, RowError):
-                return {"results": [], "agrees": None, "problem": str(point)}
-            id_ = next(found)
-            agrees, note = judge(row.cells, id_, match_area)
-            results = [] if id_ is None else [described_by_id[id_]] if id_ in described_by_id else []
-            return {"results": results, "agrees": agrees, "problem": note}
+        async def answer_some(rows: Iterator[Row | None]) -> Answered:
+            answered = await answer_points(list(islice(for_a_while(rows), _MAX_POINTS)), find)
+            return [(row, judged(row, answer)) for row, answer in answered]
 
         yield answer_some
 
 
-def _cell(name: str, answer: Answer) -> str:
-    return str(answer["results"][0][name]) if answer["results"] else ""
-
-
-def _estado(answer: Answer) -> str:
-    estado = answer["results"][0]["estado"] if answer["results"] else None
-    return estado["nombre"] if estado else ""
+def _municipio(answer: Answer) -> Mapping[str, Any]:
+    return answer["results"][0] if answer["results"] else {}
 
 
 _ROLES = POINTS._replace(
@@ -193,21 +181,16 @@ _ROLES = POINTS._replace(
 _COLUMNS = AnswerColumns(
     "at",
     {
-        "cvegeo": lambda answer: _cell("cvegeo", answer),
-        "municipio": lambda answer: _cell("nombre", answer),
-        "estado": _estado,
-        "agrees": lambda answer: truth("agrees", answer),
-        "problem": lambda answer: plain("problem", answer),
+        "cvegeo": lambda answer: _municipio(answer).get("cvegeo", ""),
+        "municipio": lambda answer: _municipio(answer).get("nombre", ""),
+        "estado": lambda answer: (_municipio(answer).get("estado") or {}).get("nombre", ""),
+        "agrees": partial(truth, "agrees"),
+        "problem": partial(plain, "problem"),
     },
 )
 
 
 # -- Outlines
-
-
-class OutlineQuery(StrictQuery):
-    """An outline has no parameters."""
-
 
 _OF_OUTLINE: Responses = {
     **ERRORS,
@@ -226,7 +209,7 @@ _OF_OUTLINE: Responses = {
 async def get_municipality_outline(
     request: Request,
     id: MunicipalityId,  # noqa: A002  # the parameter's name on the wire
-    query: Annotated[OutlineQuery, Query()],  # noqa: ARG001  # refuses parameters
+    query: Annotated[StrictQuery, Query()],  # noqa: ARG001  # refuses parameters
     database: DatabaseDep,
 ) -> Response:
     """Return the outline of a municipio as GeoJSON, of the edition that is imported, whatever the release."""
@@ -242,7 +225,7 @@ async def get_municipality_outline(
 async def get_state_outline(
     request: Request,
     id: StateId,  # noqa: A002  # the parameter's name on the wire
-    query: Annotated[OutlineQuery, Query()],  # noqa: ARG001  # refuses parameters
+    query: Annotated[StrictQuery, Query()],  # noqa: ARG001  # refuses parameters
     database: DatabaseDep,
 ) -> Response:
     """Return the outline of an estado as GeoJSON: that of its municipios together."""
@@ -254,11 +237,7 @@ async def _answer_outline(request: Request, id_: int, kind: PlaceKind, database:
     if not found:
         raise NotFoundError("There is no outline of this key: `localidades-api outlines import` imports outlines.")
     [row] = found
-    properties = {
-        "cvegeo": format_key(kind, id_),
-        "nombre": row.nombre or None,
-        "edition": row.edition,
-    }
+    properties = {"cvegeo": format_key(kind, id_), "nombre": row.nombre or None, "edition": row.edition}
     headers = {"Content-Type": _GEOJSON, "Cache-Control": CACHE_CONTROL}
     return respond_with_document(request.headers, _feature(row, properties, {"id": id_}), headers)
 
@@ -310,11 +289,9 @@ async def _list_asked(database: Database, keys: re.Match[str]) -> Sequence[Recor
 
 def _as_wscatgeo(row: Record[Any], *, is_second: bool) -> dict[str, str]:
     cvegeo = format_key(kind_of_key(row.id), row.id)
-    of_estado, of_municipio, nombre = (
-        ("cve_ent", "cve_mun", "nomgeo") if is_second else ("cve_agee", "cve_agem", "nom_agem")
-    )
-    keys = {"cvegeo": cvegeo, of_estado: cvegeo[:2]}
-    return keys | ({of_municipio: cvegeo[2:], nombre: row.nombre} if row.nombre else {})
+    names = ("cve_ent", "cve_mun", "nomgeo") if is_second else ("cve_agee", "cve_agem", "nom_agem")
+    values = (cvegeo[:2], cvegeo[2:], row.nombre) if row.nombre else (cvegeo[:2],)
+    return {"cvegeo": cvegeo, **dict(zip(names, values, strict=False))}
 
 
 router.include_router(_census)

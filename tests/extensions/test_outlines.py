@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -26,8 +27,10 @@ from tests.support.service_address import service_address
 from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES, ROOT, await_names, serving
 
-AT = "/api/census/municipios/at/"
-MANY = "latitud,longitud,municipio,estado,cvegeo\n"
+CENSUS = "/api/census"
+AT = f"{CENSUS}/municipios/at/"
+ITEMS = "/ogc/collections/{}/items"
+GUIDE = "guides/outlines.md"
 
 
 @pytest.fixture(scope="module")
@@ -45,100 +48,93 @@ async def outlined(outlined_app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
-async def at(client: httpx.AsyncClient, lat: float | str, lon: float | str, **parameters: str) -> httpx.Response:
-    return await client.get(AT, params={"lat": str(lat), "lon": str(lon), **parameters})
+async def get(client: httpx.AsyncClient, path: str, **parameters: Any) -> Any:  # noqa: ANN401  # JSON
+    answer = await client.get(path, params=parameters)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
 
 
 async def located(client: httpx.AsyncClient, lat: float, lon: float) -> list[str]:
-    answer = await at(client, lat, lon)
+    return [one["cvegeo"] for one in (await get(client, AT, lat=lat, lon=lon))["results"]]
+
+
+async def send_table(client: httpx.AsyncClient, path: str, table: str, **parameters: str) -> httpx.Response:
+    answer = await client.post(path, params=parameters, content=table, headers={"Content-Type": "text/csv"})
     assert answer.status_code == 200, answer.text
-    return [one["cvegeo"] for one in answer.json()["results"]]
+    return answer
 
 
 async def test_answer_has_the_municipio_its_estado_and_the_edition(outlined: httpx.AsyncClient) -> None:
     estado = {"id": 1, "clave": "01", "nombre": "Aguascalientes", "abreviatura": "Ags."}
-    assert (await at(outlined, 21.3, -102.9)).json() == {
-        "results": [
-            {"id": 1001, "cvegeo": "01001", "nombre": "Municipio 001", "estado": estado, "edition": "2025",
-             "in_release": True}
-        ]
+    shared = {"estado": estado, "edition": "2025"}
+    for lat, lon, one in (
+        (21.3, -102.9, {"id": 1001, "cvegeo": "01001", "nombre": "Municipio 001", "in_release": True}),
+        (21.5, -102.5, {"id": 1003, "cvegeo": "01003", "nombre": "Enclave", "in_release": False}),
+    ):
+        assert await get(outlined, AT, lat=lat, lon=lon) == {"results": [one | shared]}
+
+
+async def test_points_inside_on_borders_at_sea_and_at_poles(outlined: httpx.AsyncClient) -> None:
+    expected = {
+        (21.3, -102.9): ["01001"], (21.5, -101.5): ["01002"], (25.2, -107.8): ["02001"], (25.9, -109.1): ["02001"],
+        (21.5, -102.5): ["01003"], (21.4, -102.5): ["01003"], (21.5, -102): ["01001"], (21, -102): ["01001"],
+        (25.2, -108.5): [], (90, 0): [], (-90, 180): [], (0, 0): [], (18, -104.9): [],
     }  # fmt: skip
-    [newer] = (await at(outlined, 21.5, -102.5)).json()["results"]
-    assert (newer["cvegeo"], newer["nombre"], newer["in_release"]) == ("01003", "Enclave", False)
+    assert {point: await located(outlined, *point) for point in expected} == expected
+
+
+EXCHANGED = "`lat` and `lon` are exchanged"
 
 
 @pytest.mark.parametrize(
-    ("lat", "lon", "expected"),
+    ("query", "said"),
     [
-        (21.3, -102.9, ["01001"]), (21.5, -101.5, ["01002"]), (25.2, -107.8, ["02001"]), (25.9, -109.1, ["02001"]),
-        (21.5, -102.5, ["01003"]), (21.4, -102.5, ["01003"]), (21.5, -102, ["01001"]), (21, -102, ["01001"]),
-        (25.2, -108.5, []), (90, 0, []), (-90, 180, []), (0, 0, []), (18, -104.9, []),
+        ("lat=91&lon=0", "lat"), ("lat=abc&lon=0", "lat"), ("lat=20", "lon"), ("lat=20&lon=-200", "lon"),
+        ("lat=2e1&lon=0", "lat"), ("lat=Infinity&lon=0", "lat"), ("lat=20&lon=1e309", "lon"),
+        ("lat=20&lon=-100&limit=3", "limit"), ("lat=20&lat=21&lon=-100", "lat"),
+        ("lat=-102.3&lon=21.88", EXCHANGED), ("lat=-87.5&lon=20.5", EXCHANGED),
     ],
 )  # fmt: skip
-async def test_points_inside_on_borders_at_sea_and_at_poles(
-    outlined: httpx.AsyncClient, lat: float, lon: float, expected: list[str]
-) -> None:
-    assert await located(outlined, lat, lon) == expected
-
-
-@pytest.mark.parametrize(
-    ("query", "parameter"),
-    [("lat=91&lon=0", "lat"), ("lat=abc&lon=0", "lat"), ("lat=20", "lon"), ("lat=20&lon=-200", "lon"),
-     ("lat=2e1&lon=0", "lat"), ("lat=Infinity&lon=0", "lat"), ("lat=20&lon=1e309", "lon"),
-     ("lat=20&lon=-100&limit=3", "limit"), ("lat=20&lat=21&lon=-100", "lat")],
-)  # fmt: skip
-async def test_bad_parameter_is_an_error(outlined: httpx.AsyncClient, query: str, parameter: str) -> None:
+async def test_bad_parameter_is_an_error(outlined: httpx.AsyncClient, query: str, said: str) -> None:
     answer = await outlined.get(f"{AT}?{query}")
-    assert (answer.status_code, answer.json()["errors"][0]["parameter"]) == (422, parameter)
-
-
-@pytest.mark.parametrize(("lat", "lon"), [("-102.3", "21.88"), ("-87.5", "20.5")])
-async def test_exchanged_coordinates_are_an_error_that_says_so(outlined: httpx.AsyncClient, lat: str, lon: str) -> None:
-    answer = await at(outlined, lat, lon)
+    error = answer.json()["errors"][0]
     assert answer.status_code == 422
-    assert "`lat` and `lon` are exchanged" in answer.json()["errors"][0]["message"]
+    assert said in {error["parameter"], error["message"].partition(":")[0]}
 
 
 async def test_page_shows_the_municipio_in_both_languages(outlined: httpx.AsyncClient) -> None:
-    page = await at(outlined, 21.3, -102.9, format="api", lang="es")
-    assert "¿En qué municipio está?" in page.text
-    assert 'href="../1001/?lang=es"' in page.text
-    assert (
-        "The point is in no municipio that has an outline here."
-        in (await at(outlined, 0, 0, format="api", lang="en")).text
-    )
+    page = (await outlined.get(f"{AT}?lat=21.3&lon=-102.9&format=api&lang=es")).text
+    assert "¿En qué municipio está?" in page
+    assert 'href="../1001/?lang=es"' in page
+    nowhere = (await outlined.get(f"{AT}?lat=0&lon=0&format=api&lang=en")).text
+    assert "The point is in no municipio that has an outline here." in nowhere
 
 
 async def test_without_outlines_the_error_names_the_command(client: httpx.AsyncClient) -> None:
     for answer in (
-        await at(client, 21.3, -102.9),
+        await client.get(f"{AT}?lat=21.3&lon=-102.9"),
         await client.post(AT, json={"rows": [{"latitud": 21.3, "longitud": -102.9}]}),
-        await client.get("/api/census/municipios/1001/outline/"),
-        await client.get("/api/census/estados/1/outline/"),
+        await client.get(f"{CENSUS}/municipios/1001/outline/"),
+        await client.get(f"{CENSUS}/estados/1/outline/"),
     ):
         assert answer.status_code == 404
         assert "localidades-api outlines import" in answer.json()["detail"]
-    assert (await client.get("/wscatgeo/geo/mgem/01")).json()["result"] == "404"
+    assert (await get(client, "/wscatgeo/geo/mgem/01"))["result"] == "404"
 
 
 # -- Many points
 
 
-@pytest.mark.parametrize(
-    ("row", "agrees"),
-    [
-        ("21.3,-102.9,Municipio 001,Ags.,", True), ("21.3,-102.9,Municipio 002,Ags.,", False),
-        ("21.3,-102.9,1,01,", True), ("21.3,-102.9,,,01001", True), ("21.3,-102.9,,,010010001", True),
-        ("21.3,-102.9,,,1002", False), ("0,0,Municipio 001,Ags.,", False), ("21.3,-102.9,,,", None),
-        ("21.3,-102.9,,Ags.,", None),
-    ],
-)  # fmt: skip
-async def test_row_is_told_whether_its_own_municipio_is_that_of_its_point(
-    outlined: httpx.AsyncClient, row: str, *, agrees: bool | None
-) -> None:
-    answer = await outlined.post(f"{AT}?format=json", content=MANY + row, headers={"Content-Type": "text/csv"})
-    assert answer.status_code == 200, answer.text
-    assert answer.json()["results"][0]["agrees"] is agrees
+async def test_row_is_told_whether_its_own_municipio_is_that_of_its_point(outlined: httpx.AsyncClient) -> None:
+    expected = {
+        "21.3,-102.9,Municipio 001,Ags.,": True, "21.3,-102.9,Municipio 002,Ags.,": False,
+        "21.3,-102.9,1,01,": True, "21.3,-102.9,,,01001": True, "21.3,-102.9,,,010010001": True,
+        "21.3,-102.9,,,1002": False, "0,0,Municipio 001,Ags.,": False, "21.3,-102.9,,,": None,
+        "21.3,-102.9,,Ags.,": None,
+    }  # fmt: skip
+    table = "\n".join(["latitud,longitud,municipio,estado,cvegeo", *expected])
+    results = (await send_table(outlined, AT, table, format="json")).json()["results"]
+    assert dict(zip(expected, (row["agrees"] for row in results), strict=True)) == expected
 
 
 async def test_rows_are_answered_in_order_and_a_bad_one_alone(outlined: httpx.AsyncClient) -> None:
@@ -148,152 +144,115 @@ async def test_rows_are_answered_in_order_and_a_bad_one_alone(outlined: httpx.As
     assert [row["problem"] and "latitud" in row["problem"] for row in answer] == [None, True, None, None]
 
 
-@pytest.mark.parametrize(
-    ("lang", "expected"),
-    [
+async def test_table_has_columns_in_the_language(outlined: httpx.AsyncClient) -> None:
+    for lang, expected in (
         ("en", "at_cvegeo,at_municipio,at_estado,at_agrees,at_problem 01002,Municipio 002,Aguascalientes,FALSE,"),
         ("es", "Clave INEGI (CVEGEO),Municipio,Estado,Coincide,Observación 01002,Municipio 002,Aguascalientes,FALSO,"),
-    ],
-)
-async def test_table_has_columns_in_the_language(outlined: httpx.AsyncClient, lang: str, expected: str) -> None:
-    body = "lat,lon,mun\n21.5,-101.5,Municipio 001\n"
-    answer = await outlined.post(f"{AT}?lang={lang}", content=body, headers={"Content-Type": "text/csv"})
-    header, row = answer.content.decode("utf-8-sig").splitlines()
-    assert f"{header.removeprefix('lat,lon,mun,')} {row.removeprefix('21.5,-101.5,Municipio 001,')}" == expected
+    ):
+        answer = await send_table(outlined, AT, "lat,lon,mun\n21.5,-101.5,1001\n", lang=lang)
+        header, row = answer.content.decode("utf-8-sig").splitlines()
+        assert f"{header.removeprefix('lat,lon,mun,')} {row.removeprefix('21.5,-101.5,1001,')}" == expected
 
 
-MATCH = f"{LOCALIDADES}match/"
-
-
-async def test_match_says_which_row_has_its_point_in_another_municipio(
-    outlined: httpx.AsyncClient, client: httpx.AsyncClient
-) -> None:
-    rows = [
-        {"nombre": "Aguascalientes", "municipio": f"Municipio 00{n}", "estado": "Ags.", "lat": 21.88, "lon": -102.3}
-        for n in (1, 2)
-    ]
-    rows.append(rows[1] | {"lat": 0.5, "lon": 0.5})  # at sea
-    as_before = (await client.post(MATCH, json={"rows": rows})).json()["results"]
-    answers = (await outlined.post(MATCH, json={"rows": rows})).json()["results"]
-    told = "Its coordinates are in Municipio 001, Aguascalientes (01001), not in the municipio that it names."
-    assert [row["problem"] for row in answers] == [None, told, as_before[2]["problem"]]
-    assert [{**row, "problem": ""} for row in answers] == [{**row, "problem": ""} for row in as_before]
-    body = "nombre,municipio,estado,lat,lon\nAguascalientes,Municipio 002,Ags.,21.88,-102.3\n"
-    table = await outlined.post(f"{MATCH}?lang=es", content=body, headers={"Content-Type": "text/csv"})
-    assert "Sus coordenadas quedan en Municipio 001, Aguascalientes (01001)" in table.text
-
-
-async def test_point_chooses_among_places_of_one_name(server: str, migrated: str, tmp_path: Path) -> None:
+async def test_match_uses_the_municipio_of_a_point(server: str, migrated: str, tmp_path: Path) -> None:
     places = [
-        Place(f"010{n:02d}0012", "La Estación", nom_mun=f"Municipio {n}", latitud="21.9", longitud=longitud)
-        for n, longitud in ((10, "-102.010000"), (20, "-101.980000"))
+        Place(f"{key}0012", "La Estación", nom_mun=name, latitud="21.9", longitud=longitud)
+        for key, name, longitud in (("01002", "Asientos", "-102.008"), ("01003", "Calvillo", "-101.999"))
     ]
-    row = {"nombre": "La Estación", "latitud": 21.9, "longitud": -102.01}
-
-    async def match(client: httpx.AsyncClient, **more: str) -> str | None:
-        answer = await client.post(MATCH, json={"rows": [row | more]})
-        found: str | None = answer.json()["results"][0]["cvegeo"]
-        return found
-
-    outlines = {"01010": ("Municipio 10", [square(-103, 21, 1)]), "01020": ("Municipio 20", [square(-102, 21, 1)])}
+    outlines = {"01002": ("Asientos", [square(-103, 20.901, 1)]), "01003": ("Calvillo", [square(-102, 20.901, 1)])}
+    asked = [(municipio, lat) for lat in (21.9, 21.905) for municipio in ("", "Asientos", "Calvillo")]
+    rows = [{"nombre": "La Estación", "municipio": one, "lat": lat, "lon": -102.003} for one, lat in asked]
     with new_database(server, migrated) as url:
         import_file(url, write_catalogue(tmp_path / "catun_localidad_2026-11.csv", places))
         async with running_app(url) as app, client_of(app) as client:
-            assert await match(client) is None
-            there = await match(client, municipio="Municipio 20")
+
+            async def match() -> Any:  # noqa: ANN401  # JSON
+                return (await client.post(f"{LOCALIDADES}match/", json={"rows": rows})).json()["results"]
+
+            async def chooses() -> bool:
+                return (await match())[0]["cvegeo"] is not None
+
+            nothing, first, second = ("ambiguous", None), ("exact", "010020012"), ("exact", "010030012")
+            assert [(one["outcome"], one["cvegeo"]) for one in await match()] == [nothing, first, second] * 2
             await import_outlines_into(url, write(tmp_path, geojson(outlines), "mgem.json"))
-            assert await eventually_async(lambda: match(client)) == "010100012"
-            assert await match(client, municipio="Municipio 20") == there  # what a row says is not replaced
+            await eventually_async(chooses)
+            answers = await match()  # the first three points are in the first municipio, the others in none
+            found = [(one["outcome"], one["cvegeo"]) for one in answers]
+            assert found == [first, first, nothing, nothing, first, second]
+            names = {"given": "Asientos, Aguascalientes", "found": "Calvillo, Aguascalientes"}
+            fault = {"code": "point", **names, "penalty": 0}
+            assert [one["faults"] for one in answers] == [[], [], [fault], [], [], []]
+            [likeliest, *_] = answers[2]["candidates"]
+            assert (likeliest["cvegeo"], likeliest["faults"]) == ("010030012", [fault])
+            table = "nombre,municipio,lat,lon\nLa Estación,Calvillo,21.9,-102.003\n"
+            said = (await send_table(client, f"{LOCALIDADES}match/", table, lang="es")).text
+            assert "municipio de las coordenadas: {given} → {found}".format(**names) in said
 
 
 # -- Outlines
 
 
 async def test_outline_is_a_feature_that_clients_keep(outlined: httpx.AsyncClient) -> None:
-    answer = await outlined.get("/api/census/municipios/1001/outline/")
+    answer = await outlined.get(f"{CENSUS}/municipios/1001/outline/")
     assert answer.headers["content-type"] == "application/geo+json"
     assert answer.headers["cache-control"].startswith("public")
+    coordinates = [[[list(point) for point in ring] for ring in OUTLINES["01001"][1]]]
     assert answer.json() == {
         "type": "Feature",
         "id": 1001,
-        "geometry": {
-            "type": "MultiPolygon",
-            "coordinates": [[[list(point) for point in ring] for ring in OUTLINES["01001"][1]]],
-        },
+        "geometry": {"type": "MultiPolygon", "coordinates": coordinates},
         "properties": {"cvegeo": "01001", "nombre": "Aguascalientes", "edition": "2025"},
     }
     kept = {"If-None-Match": answer.headers["etag"]}
-    assert (await outlined.get("/api/census/municipios/1001/outline/", headers=kept)).status_code == 304
-    for unknown in ("municipios/1009", "municipios/1", "estados/9"):
-        assert (await outlined.get(f"/api/census/{unknown}/outline/")).status_code == 404
-    assert (await outlined.get("/api/census/municipios/1001/outline/?x=1")).status_code == 422
+    assert (await outlined.get(f"{CENSUS}/municipios/1001/outline/", headers=kept)).status_code == 304
+    for path, status in (("municipios/1009", 404), ("municipios/1", 404), ("estados/9", 404)):
+        assert (await outlined.get(f"{CENSUS}/{path}/outline/")).status_code == status
+    assert (await outlined.get(f"{CENSUS}/municipios/1001/outline/?x=1")).status_code == 422
 
 
 async def test_outline_of_an_estado_is_that_of_its_municipios_together(outlined: httpx.AsyncClient) -> None:
-    answer = (await outlined.get("/api/census/estados/1/outline/")).json()
+    answer = await get(outlined, f"{CENSUS}/estados/1/outline/")
     [[ring]] = answer["geometry"]["coordinates"]  # neither the enclave nor the border between the two
     assert {tuple(point) for point in ring} == {*square(-103, 21, 1), *square(-102, 21, 1)}
     assert answer["properties"] == {"cvegeo": "01", "nombre": None, "edition": "2025"}
 
 
-@pytest.mark.parametrize(
-    ("path", "names", "keys"),
-    [
-        ("geo/mgem/01", "cvegeo cve_agee cve_agem nom_agem", ["01001", "01002", "01003"]),
-        ("v2/geo/mgem/01/", "cvegeo cve_ent cve_mun nomgeo", ["01001", "01002", "01003"]),
-        ("v2/geo/mgem/1/2", "cvegeo cve_ent cve_mun nomgeo", ["01002"]),
-        ("geo/mgem/01002", "cvegeo cve_agee cve_agem nom_agem", ["01002"]),
-        ("geo/mgee/", "cvegeo cve_agee", ["01", "02"]),
-        ("v2/geo/mgee/02", "cvegeo cve_ent", ["02"]),
-    ],
-)
-async def test_outlines_as_wscatgeo_answers_them(
-    outlined: httpx.AsyncClient, path: str, names: str, keys: list[str]
-) -> None:
-    document = (await outlined.get(f"/wscatgeo/{path}")).json()
-    assert [feature["properties"]["cvegeo"] for feature in document["features"]] == keys
-    for feature in document["features"]:
-        assert " ".join(feature["properties"]) == names
-        assert feature["geometry"]["crs"]["properties"]["name"] == "EPSG:6365"
-
-
-@pytest.mark.parametrize("path", ["geo/mgem/09", "v2/geo/mgem/01/009", "geo/localidades/01001"])
-async def test_wscatgeo_refuses_what_there_is_not_with_a_sentence(outlined: httpx.AsyncClient, path: str) -> None:
-    answer = await outlined.get(f"/wscatgeo/{path}")
-    assert (answer.status_code, answer.json()["result"]) == (200, "404")
-
-
-GUIDE = "guides/outlines.md"
-ITEMS = "/ogc/collections/{}/items"
+async def test_outlines_as_wscatgeo_answers_them(outlined: httpx.AsyncClient) -> None:
+    first, second = "cvegeo cve_agee cve_agem nom_agem", "cvegeo cve_ent cve_mun nomgeo"
+    for path, names, keys in (
+        ("geo/mgem/01", first, ["01001", "01002", "01003"]), ("v2/geo/mgem/01/", second, ["01001", "01002", "01003"]),
+        ("v2/geo/mgem/1/2", second, ["01002"]), ("geo/mgem/01002", first, ["01002"]),
+        ("geo/mgee/", "cvegeo cve_agee", ["01", "02"]), ("v2/geo/mgee/02", "cvegeo cve_ent", ["02"]),
+    ):  # fmt: skip
+        features = (await get(outlined, f"/wscatgeo/{path}"))["features"]
+        assert [feature["properties"]["cvegeo"] for feature in features] == keys
+        assert {" ".join(feature["properties"]) for feature in features} == {names}
+        assert {feature["geometry"]["crs"]["properties"]["name"] for feature in features} == {"EPSG:6365"}
+    for path in ("geo/mgem/09", "v2/geo/mgem/01/009", "geo/localidades/01001"):
+        assert (await get(outlined, f"/wscatgeo/{path}"))["result"] == "404"
 
 
 async def test_ogc_shows_outlines_where_there_are_any_else_points(outlined: httpx.AsyncClient) -> None:
     for name, ids in (("estados", {1, 2}), ("municipios", {1001, 1002, 2001})):
-        features = (await outlined.get(f"{ITEMS.format(name)}?limit=99")).json()["features"]
+        features = (await get(outlined, ITEMS.format(name), limit=99))["features"]
         assert {one["id"] for one in features if one["geometry"] and one["geometry"]["type"] == "MultiPolygon"} == ids
         assert len(features) > len(ids)
-    single = (await outlined.get(f"{ITEMS.format('municipios')}/1002")).json()
+    single = await get(outlined, f"{ITEMS.format('municipios')}/1002")
     assert single["geometry"]["coordinates"] == [[[list(point) for point in square(-102, 21, 1)]]]
 
 
-@pytest.mark.parametrize(
-    ("collection", "box", "expected"),
-    [
+async def test_ogc_box_finds_what_its_outline_touches(outlined: httpx.AsyncClient) -> None:
+    for collection, box, expected in (
         ("municipios", "-101.9,21.1,-101.8,21.2", {1002}), ("municipios", "-102.1,21.1,-101.9,21.2", {1001, 1002}),
         ("municipios", "-102.55,21.45,-102.5,21.5", {1001}), ("municipios", "-120,10,-118,12", set()),
         ("municipios", "-108.4,25.1,-107.9,25.2", {2001}), ("estados", "-108.4,25.1,-107.9,25.2", {2}),
-    ],
-)  # fmt: skip
-async def test_ogc_box_finds_what_its_outline_touches(
-    outlined: httpx.AsyncClient, collection: str, box: str, expected: set[int]
-) -> None:
-    document = (await outlined.get(f"{ITEMS.format(collection)}?bbox={box}&limit=99")).json()
-    assert {feature["id"] for feature in document["features"]} == expected
-    assert document["numberMatched"] == len(expected)
+    ):  # fmt: skip
+        document = await get(outlined, ITEMS.format(collection), bbox=box, limit=99)
+        assert {feature["id"] for feature in document["features"]} == expected
+        assert document["numberMatched"] == len(expected)
 
 
 # -- Editions and the rest of the service
-
 
 # Pages, and a part that they have only with outlines.
 PAGES = {
@@ -304,56 +263,50 @@ PAGES = {
 }
 
 
-async def read_pages(client: httpx.AsyncClient) -> list[httpx.Response]:
-    return [await client.get(path, headers=BROWSER) for path in PAGES]
-
-
-async def show_outlines(client: httpx.AsyncClient) -> bool:
-    """Whether every page does, although the response cache held it without."""
-    return all(sign in page.text for page, sign in zip(await read_pages(client), PAGES.values(), strict=True))
-
-
 async def test_new_edition_is_served_without_a_restart(seeded_database: str, tmp_path: Path) -> None:
     async with running_app(seeded_database, page_cache_bytes=10**6) as app, client_of(app) as client:
-        assert (await at(client, 21.3, -102.9)).status_code == 404
-        pages_before = await read_pages(client)
-        assert not any(sign in page.text for page, sign in zip(pages_before, PAGES.values(), strict=True))
+
+        async def ask(path: str, etag: str = "") -> httpx.Response:
+            return await client.get(path, headers={"If-None-Match": etag})
+
+        async def pages() -> list[tuple[str, str]]:
+            found = [await client.get(path, headers=BROWSER) for path in PAGES]
+            return [(page.text, page.headers["etag"]) for page in found]
+
+        async def show_outlines() -> bool:  # although the response cache held them without
+            return all(sign in text for sign, (text, _) in zip(PAGES.values(), await pages(), strict=True))
+
+        async def layer_is_new() -> bool:
+            return (await ask(ITEMS.format("municipios"), layer.headers["etag"])).status_code == 200
+
+        async def are_as_before() -> bool:
+            return await pages() == before
+
+        point = f"{AT}?lat=21.3&lon=-102.9"
+        assert (await ask(point)).status_code == 404
+        before = await pages()
+        assert not any(sign in text for sign, (text, _) in zip(PAGES.values(), before, strict=True))
         await import_outlines_into(seeded_database, write(tmp_path, geojson(), "a.json"))
-        before = await at(client, 21.3, -102.9)
-        kept = {"If-None-Match": before.headers["etag"]}
-        again = await client.get(str(before.request.url), headers=kept)
-        assert (before.status_code, again.status_code) == (200, 304)
-        assert again.headers["cache-control"] == before.headers["cache-control"] == "no-cache, private"
-        await eventually_async(lambda: show_outlines(client))
-        layer = await client.get(ITEMS.format("municipios"))
+        etag = (await ask(point)).headers["etag"]
+        again = await ask(point, etag)
+        assert (again.status_code, again.headers["cache-control"]) == (304, "no-cache, private")
+        await eventually_async(show_outlines)
+        layer = await ask(ITEMS.format("municipios"))
         moved = geojson({"01002": ("Peñón", [square(-103, 21, 1)])})
         await import_outlines_into(seeded_database, write(tmp_path, moved, "b.json"), "2026")
-        of_layer = {"If-None-Match": layer.headers["etag"]}
-
-        async def is_new() -> bool:
-            return (await client.get(ITEMS.format("municipios"), headers=of_layer)).status_code == 200
-
-        await eventually_async(is_new)
-        after = await client.get(str(before.request.url), headers=kept)
-        assert [(one["cvegeo"], one["edition"]) for one in after.json()["results"]] == [("01002", "2026")]
+        await eventually_async(layer_is_new)
+        [after] = (await ask(point, etag)).json()["results"]
+        assert (after["cvegeo"], after["edition"]) == ("01002", "2026")
         database = Database.for_writing(seeded_database)
         assert await remove_outlines(database) == "2026"
         await database.dispose()
-        assert (await at(client, 21.3, -102.9)).status_code == 404
-
-        async def are_as_before() -> bool:
-            return all(
-                (page.content, page.headers["etag"]) == (before.content, before.headers["etag"])
-                for page, before in zip(await read_pages(client), pages_before, strict=True)
-            )
-
+        assert (await ask(point)).status_code == 404
         await eventually_async(are_as_before)
 
 
 async def test_other_requests_ask_nothing_of_the_outlines(outlined: httpx.AsyncClient, outlined_app: FastAPI) -> None:
-    queries = "", "10010001/", "nearest/?lat=21&lon=-102", "?search=ninguno"
     with recorded_statements(outlined_app) as statements:
-        for target in queries:
+        for target in ("", "10010001/", "nearest/?lat=21&lon=-102", "?search=ninguno"):
             assert (await outlined.get(f"{LOCALIDADES}{target}")).status_code == 200
     assert statements
     assert not [one for one in statements if "outline" in one]
@@ -361,17 +314,15 @@ async def test_other_requests_ask_nothing_of_the_outlines(outlined: httpx.AsyncC
 
 @pytest.mark.tail
 def test_guide_prints_what_it_shows(server: str, migrated: str, tmp_path: Path) -> None:
-    places = [
-        Place(f"01{key}0001", name, nom_mun=name) for key, name in (("001", "Aguascalientes"), ("005", "Jesús María"))
-    ]
-    file = write_catalogue(tmp_path / "catun_localidad_2026-11.csv", places)
-    outlines = {"01001": ("Aguascalientes", [square(-103, 21, 1)])}
-    write(tmp_path, zipped({"01.geojson": geojson(outlines)}), "mg_2025_integrado.zip")
+    names = {"001": "Aguascalientes", "005": "Jesús María"}
+    places = [Place(f"01{key}0001", name, nom_mun=name) for key, name in names.items()]
+    outlines = geojson({"01001": ("Aguascalientes", [square(-103, 21, 1)])})
+    write(tmp_path, zipped({"01.geojson": outlines}), "mg_2025_integrado.zip")
     [shops] = re.findall(r"\$ cat shops.csv\n(.*?)\$", (DOCS / GUIDE).read_text("utf-8"), re.DOTALL)
-    (tmp_path / "shops.csv").write_text(shops, "utf-8")
+    write(tmp_path, shops.encode(), "shops.csv")
     commands = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     with new_database(server, migrated) as url:
-        import_file(url, file)
+        import_file(url, write_catalogue(tmp_path / "catun_localidad_2026-11.csv", places))
         with serving(url) as live:
             await_names(live.base)
             for block in blocks_of(GUIDE):
@@ -380,7 +331,6 @@ def test_guide_prints_what_it_shows(server: str, migrated: str, tmp_path: Path) 
 
 
 # -- The map
-
 
 # What it draws, as GeoJSON.
 DRAWN = """async (source) => {
@@ -441,12 +391,12 @@ def real_outlines() -> Path:
 @pytest.mark.parametrize("file", ["geo_mgem.zip", "marco_muestra_s.zip"])
 async def test_points_lie_where_shapely_says(seeded_database: str, real_outlines: Path, file: str) -> None:
     await import_outlines_into(seeded_database, real_outlines / file)
-    rows = list(csv.DictReader((real_outlines / "points.tsv").open(), delimiter="\t"))
+    text = (real_outlines / "points.tsv").read_text("utf-8")
+    rows = list(csv.DictReader(text.splitlines(), delimiter="\t"))
     expected = [[row["municipio"]] if row["municipio"] else [] for row in rows]
     async with running_app(seeded_database) as app, client_of(app) as client:
         assert [await located(client, float(row["latitud"]), float(row["longitud"])) for row in rows] == expected
-        text = (real_outlines / "points.tsv").read_bytes()
-        answer = await client.post(f"{AT}?format=ndjson", content=text, headers={"Content-Type": "text/csv"})
-        lines = [json.loads(line) for line in answer.text.splitlines()]
-        assert [[one["cvegeo"] for one in line["results"]] for line in lines] == expected
-        assert [line["agrees"] for line in lines].count(False) == 0
+        lines = (await send_table(client, AT, text, format="ndjson")).text.splitlines()
+        answers = [json.loads(line) for line in lines]
+        assert [[one["cvegeo"] for one in answer["results"]] for answer in answers] == expected
+        assert [answer["agrees"] for answer in answers].count(False) == 0

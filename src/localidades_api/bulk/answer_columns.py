@@ -90,7 +90,8 @@ def _fault(fault: Mapping[str, Any], language: Language) -> str:
     """Write a fault: `spelling: Guadalajra → Guadalajara (-5.5)`."""
     name = name_fault(fault["code"], language)
     words = " → ".join(filter(None, (fault["given"], fault["found"])))
-    return f"{name}: {words} (-{fault['penalty']:g})" if words else f"{name} (-{fault['penalty']:g})"
+    penalty = f" (-{fault['penalty']:g})" if fault["penalty"] else ""
+    return f"{name}: {words}{penalty}" if words else f"{name}{penalty}"
 
 
 def _candidates(answer: Answer) -> str:

@@ -15,6 +15,7 @@ from localidades_api.catalogue.keys import (
     state_of,
 )
 from localidades_api.names.areas import AreaBook
+from localidades_api.names.faults import NameFault
 from localidades_api.names.fields import read_fields
 from localidades_api.names.index import NameIndex
 from localidades_api.names.rows import Candidate, MatchResult, MatchRow
@@ -199,11 +200,13 @@ def _describe_candidate(candidate: Candidate, index: NameIndex, fields: Collecti
         "label": candidate.label,
         **read_fields(index, candidate.id, fields, candidate.row),
         "score": candidate.score,
-        "faults": [
-            {"code": fault.code, "given": fault.given, "found": fault.found, "penalty": fault.penalty}
-            for fault in candidate.faults
-        ],
+        "faults": [describe_fault(fault) for fault in candidate.faults],
     }
+
+
+def describe_fault(fault: NameFault) -> Answer:
+    """Return a fault as JSON."""
+    return {"code": fault.code, "given": fault.given, "found": fault.found, "penalty": fault.penalty}
 
 
 def describe_problem(sentence: str, fields: Collection[str] = MATCHED_BY_DEFAULT) -> Answer:

@@ -1,12 +1,14 @@
 """Compares the municipio that a row names with that of its point."""
 
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
-from localidades_api.bulk.answers import Point, point_of
+from localidades_api.bulk.answers import Point, describe_fault, point_of
 from localidades_api.bulk.input_rows import Answer, Cells, Row
-from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, format_key
+from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, format_key, kind_of_key
+from localidades_api.names.faults import Difference, NameFault
 from localidades_api.names.index import NameIndex
 from localidades_api.names.rows import MatchResult, MatchRow, read_key
 
@@ -46,12 +48,12 @@ async def judge_points(
     answered: Sequence[tuple[Row, Answer]],
     find_municipios: Callable[[Sequence[Point]], Awaitable[Sequence[int | None]]],
     match_area: AreaMatcher,
-    match: Callable[[Row], Answer],
+    match: Callable[..., Answer],
 ) -> Sequence[tuple[Row, Answer]]:
     """Return the answers to rows, changed where the municipio of a locality's point says more.
 
-    A row that names another municipio gets a sentence that says so. An ambiguous row that names none is matched again
-    in the municipio of its point.
+    An ambiguous row that names no municipio is matched again in that of its point. A place in another municipio than
+    the point has a fault, and is not certain.
     """
     points = {
         at: point
@@ -61,25 +63,39 @@ async def judge_points(
     judged = list(answered)
     for at, found in zip(points, await find_municipios([*points.values()]) if points else (), strict=True):
         row, answer = answered[at]
-        if found is not None and answer["outcome"] != "problem":
+        if found is not None:
             judged[at] = row, _judge_answer(row, answer, found, match_area, match)
     return judged
 
 
 def _judge_answer(
-    row: Row, answer: Answer, found: int, match_area: AreaMatcher, match: Callable[[Row], Answer]
+    row: Row, answer: Answer, found: int, match_area: AreaMatcher, match: Callable[..., Answer]
 ) -> Answer:
-    agrees, note = judge(row.cells, found, match_area)
-    key = format_key("municipio", found)
-    if agrees is False:
-        there = match_area(MatchRow(cvegeo=key, kind="municipio")).best
-        name = f"{there.label} ({key})" if there else key
-        sentence = f"Its coordinates are in {name}, not in the municipio that it names."
-        return {**answer, "problem": " ".join(filter(None, (answer["problem"], sentence)))}
-    if agrees is None and note is None and answer["outcome"] == "ambiguous":
-        again = match(row._replace(cells={**row.cells, "municipio": key}))
-        return again if again["cvegeo"] else answer
-    return answer
+    def name(municipio_id: int) -> str:
+        key = format_key("municipio", municipio_id)
+        area = match_area(MatchRow(cvegeo=key, kind="municipio")).best
+        return area.label if area else key
+
+    def compare(place: Answer) -> Answer:
+        if not _is_elsewhere(place, found):
+            return place
+        fault = NameFault(Difference.POINT, name(found), name(place["id"] // KEYS_OF_A_MUNICIPIO), 0)
+        return {**place, "faults": [*place["faults"], describe_fault(fault)]}
+
+    if answer["outcome"] == "ambiguous" and judge(row.cells, found, match_area) == (None, None):
+        again = match(row._replace(cells={**row.cells, "municipio": format_key("municipio", found)}))
+        answer = again if again["cvegeo"] else answer
+    if _is_elsewhere(answer, found):
+        answer = match(row, sure=math.inf)
+    candidates = [compare(one) for one in answer["candidates"]]
+    faults = candidates[0]["faults"] if answer["outcome"] == "ambiguous" else answer["faults"]  # of the likeliest
+    return {**answer, "faults": faults, "candidates": candidates}
+
+
+def _is_elsewhere(place: Answer, municipio_id: int) -> bool:
+    id_ = place["id"]
+    is_locality = id_ is not None and kind_of_key(id_) == "localidad"
+    return is_locality and id_ // KEYS_OF_A_MUNICIPIO != municipio_id
 
 
 def _text(cells: Cells, role: str) -> str | None:

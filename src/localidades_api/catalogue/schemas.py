@@ -401,7 +401,7 @@ class MatchFault(BaseModel):
             description="What differs: `wording`, `article`, `order`, `spacing`, `spelling`, `kind`, `number`,"
             " `contrast`, words `added` or `missing`, `name`, `address`; what is known of the place: `bracket`,"
             " `seat`, `everyday`, `former_name`, `former_key`, `withdrawn_key`, `unknown_key`, `key`; or where it is:"
-            " `municipio`, `estado`, `distance`, `ambito`.",
+            " `municipio`, `estado`, `distance`, `point`, `ambito`.",
             examples=["spelling"],
         ),
     ]

@@ -80,6 +80,7 @@ class Difference(StrEnum):
     ESTADO = "estado"  # no estado has the name
     ESTADO_UNLIKE = "estado_unlike", "estado"  # the estado with letters wrong
     DISTANCE = "distance"  # kilometres from the point of the row
+    POINT = "point"  # the municipio that the point lies in, by the outlines
     AMBITO = "ambito"  # urban for rural, or rural for urban
 
 

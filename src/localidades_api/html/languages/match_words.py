@@ -42,6 +42,7 @@ FAULTS: Mapping[str, str] = {
     "municipio": "municipio",
     "estado": "estado",
     "distance": "distance",
+    "point": "municipio of the coordinates",
     "ambito": "urban or rural",
 }
 

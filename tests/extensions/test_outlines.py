@@ -358,22 +358,29 @@ async def test_map_offers_the_municipio_of_a_click_and_draws_its_border(
                     assert box
                     await page.mouse.click(box["x"] + box["width"] / 2 + east, box["y"] + box["height"] / 2)
 
+                async def selects(*features: list[Any]) -> bool:
+                    return bool(await page.evaluate(DRAWN, "selected") == [*features])
+
                 await expect(page.locator(".legend .outlines")).to_be_visible()  # once the map is drawn
                 await click(0)
                 await expect(told).to_have_text("Enclave, Aguascalientes · 01003")  # newer than the release
                 await click(100)
                 await expect(told.get_by_role("link")).to_have_attribute("href", re.compile("municipios/1002/$"))
-                assert await page.evaluate(DRAWN, "selected") == [["MultiPolygon", 1002]]
+                await eventually_async(lambda: selects(["MultiPolygon", 1002]))
                 await click(-400)
                 await expect(told).to_have_text("The point is in no municipio that has an outline here.")
-                assert await page.evaluate(DRAWN, "selected") == []
+                await eventually_async(selects)
+                asked: list[str] = []
+                page.on("request", lambda request: asked.append(request.url))
                 await page.goto("/map#map=11/21.88/-102.29&place=010010001")
                 await expect(page.locator("#place")).to_be_visible()
                 await eventually_async(lambda: page.evaluate(DRAWN, "outlines"))
                 outlines = await page.evaluate(DRAWN, "outlines")
                 assert ["MultiPolygon", 1001] in outlines
                 assert "LineString" not in str(outlines)  # none that is deduced
-                assert await page.evaluate(DRAWN, "selected") == [["MultiPolygon", 1001], ["Point", 10010001]]
+                await eventually_async(lambda: selects(["MultiPolygon", 1001], ["Point", 10010001]))
+                assert not [url for url in asked if "/outline/" in url and "/1001/" not in url]
+                assert len([url for url in asked if "/ogc/collections/municipios/items?bbox=" in url]) == 1
 
 
 # -- INEGI's outlines of three estados, and points with their municipios, which shapely has found

@@ -14,6 +14,7 @@ const COLORS = [...at("#color").options].map((option) => option.value);
 const TILES = { tiles: [location.origin + page.dataset.tiles], maxzoom: Number(page.dataset.maxzoom) };
 const AROUND = [[-170, -30], [-35, 66]]; // how far the map can be moved
 const CLOSE = 11; // zoom
+const FEW = 6; // outlines that are asked for one by one: a browser sends six requests at once
 const FINGER = 9; // pixels around a point that count as on it
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -207,6 +208,24 @@ class MapPage {
       .then(async (answer) => (answer.ok ? { ...await answer.json(), properties: {} } : null)).catch(() => null));
   }
 
+  // Those of many municipios, by some of their places, a hundred at once.
+  async outlinesAround(places) {
+    const [longitudes, latitudes] = [0, 1].map((axis) => places.map(({ geometry }) => geometry.coordinates[axis]));
+    const bbox = [Math.min, Math.max].flatMap((side) => [side(...longitudes), side(...latitudes)]);
+    const asked = new URLSearchParams({ bbox: bbox.join(), limit: "100", release });
+    const found = new Map();
+    let page;
+    do {
+      page = await fetch(`${resource}../../../ogc/collections/municipios/items?${asked}`)
+        .then((answer) => (answer.ok ? answer.json() : null)).catch(() => null);
+      for (const { id, geometry } of page?.features ?? []) {
+        if (geometry?.type === "MultiPolygon") found.set(id, { type: "Feature", id, geometry, properties: {} });
+        asked.set("after", id);
+      }
+    } while (page?.numberReturned === 100);
+    return found;
+  }
+
   async open(id, { fly = false, focus = true } = {}) {
     const focused = document.activeElement;
     const place = await this.ask(`${id}/?${new URLSearchParams({ format: "json", release })}`);
@@ -284,10 +303,17 @@ class MapPage {
     }
     const { outline } = await import("./outlines.js");
     if (view !== this.outlined) return;
-    let features = outline(this.map.querySourceFeatures("around", { sourceLayer: "places" }), this.library);
+    const places = this.map.querySourceFeatures("around", { sourceLayer: "places" });
+    let features = outline(places, this.library);
     const named = features.filter(({ properties }) => properties.municipio_id);
     if (edition) {
-      const exact = await Promise.all(named.map(({ properties }) => this.outlineOf(properties.municipio_id)));
+      const ids = named.map(({ properties }) => properties.municipio_id);
+      const missing = new Set(ids.filter((id) => !(id in this.known)));
+      if (missing.size > FEW) {
+        const found = this.outlinesAround(places.filter(({ properties }) => missing.has(properties.municipio_id)));
+        for (const id of missing) this.known[id] = found.then((outlines) => outlines.get(id) ?? null);
+      }
+      const exact = await Promise.all(ids.map((id) => this.outlineOf(id)));
       if (view !== this.outlined) return;
       const known = exact.filter(Boolean);
       if (known.length) features = [...known, ...named]; // else of an estado whose outlines there are not

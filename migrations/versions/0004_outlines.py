@@ -31,12 +31,10 @@ def upgrade() -> None:
         sa.Column("id", sa.Integer, autoincrement=False, nullable=False, comment="Key of a municipio or an estado"),
         sa.Column("nombre", sa.Text, nullable=False, comment="Empty for an estado"),
         sa.Column("geometry", sa.LargeBinary, nullable=False, comment="GeoJSON, compressed with zlib"),
+        *(sa.Column(side, sa.Double, nullable=False) for side in ("west", "south", "east", "north")),
         sa.PrimaryKeyConstraint("id", name="outlines_pkey"),
     )
-    op.execute(
-        "CREATE TABLE outline_rings ("
-        "municipio_id integer NOT NULL, box box NOT NULL GENERATED ALWAYS AS (box(ring)) STORED, ring polygon NOT NULL)"
-    )
+    op.execute("CREATE TABLE outline_rings (municipio_id integer NOT NULL, box box NOT NULL, ring polygon NOT NULL)")
     op.execute(
         "COMMENT ON COLUMN outline_rings.ring IS"
         " 'Outer ring in degrees times 100,000: Postgres takes points within 0.000001 for equal'"

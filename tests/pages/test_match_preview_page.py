@@ -236,6 +236,7 @@ async def test_cells_of_csv_are_read_and_written_as_they_came(page: Page, delimi
         (["join", [["a", f"b{other}c", '"d"']], other, "\r\n"], f'a{other}"b{other}c"{other}"d"\r\n'),
         (["delimiterOf", f"a{delimiter}b{delimiter}c{other}d\na{other}b{other}c{other}d{other}e"], delimiter),
         (["delimiterOf", f"SEP={delimiter}\na{other}b{other}c"], delimiter),
+        (["delimiterOf", "Peñón, El, o La\tn"], "\t"),  # cells that were copied have commas in them
     ]
     assert await page.evaluate(CALLS, [call for call, _ in calls]) == [expected for _, expected in calls]
 

@@ -114,6 +114,7 @@ async def test_suggestions_can_be_limited_to_an_estado_or_municipio(places_clien
         ("guadalajara", {"estado_id": "10"}, [(100200035, "exact")]),
         ("tonalla", {"municipio_id": TONALA}, [(141010001, "near")]),
         ("guadalajara", {"estado_id": "32"}, []),
+        ("guadalajara", {"municipio_id": TONALA}, []),
     ):
         found = await suggest(places_client, words, **within)
         assert [(place["id"], place["match"]) for place in found][:1] == expected

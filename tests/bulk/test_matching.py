@@ -59,6 +59,7 @@ def test_row_without_a_place_has_no_key(index: NameIndex) -> None:
     ("body", "key"),
     [
         ("cvegeo\n50380001\n", "050380001"),
+        ("cve_loc\n50380001\n", "050380001"),
         ("cve_ent,cve_mun,nom_loc\n14,39,Puente de Arcediano\n", "140390045"),
         ('{"cve_ent": 14, "cve_mun": 39.0, "cve_loc": 1}', "140390001"),
         ("nombre,cvegeo\nGuadalajara,ND\n", "140390001"),

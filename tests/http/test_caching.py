@@ -32,6 +32,10 @@ RELEASE = Release(
 TAG = entity_tag(RELEASE, "json")
 
 
+def test_last_modified_is_a_date_of_http() -> None:
+    assert caching.freshness_headers(RELEASE, "json")["Last-Modified"] == "Fri, 28 Sep 2018 10:12:13 GMT"
+
+
 def test_etag_depends_on_release_content_representation_and_version(monkeypatch: pytest.MonkeyPatch) -> None:
     elsewhere = RELEASE.model_copy(update={"id": 7, "published_at": RELEASE.published_at + timedelta(days=1)})
     assert entity_tag(elsewhere, "json") == TAG

@@ -71,19 +71,17 @@ async def judge_points(
 def _judge_answer(
     row: Row, answer: Answer, found: int, match_area: AreaMatcher, match: Callable[..., Answer]
 ) -> Answer:
-    def name(municipio_id: int) -> str:
-        key = format_key("municipio", municipio_id)
-        area = match_area(MatchRow(cvegeo=key, kind="municipio")).best
-        return area.label if area else key
+    key = format_key("municipio", found)
 
     def compare(place: Answer) -> Answer:
         if not _is_elsewhere(place, found):
             return place
-        fault = NameFault(Difference.POINT, name(found), name(place["id"] // KEYS_OF_A_MUNICIPIO), 0)
+        area = match_area(MatchRow(cvegeo=key, kind="municipio")).best
+        fault = NameFault(Difference.POINT, area.label if area else key, "", 0)
         return {**place, "faults": [*place["faults"], describe_fault(fault)]}
 
     if answer["outcome"] == "ambiguous" and judge(row.cells, found, match_area) == (None, None):
-        again = match(row._replace(cells={**row.cells, "municipio": format_key("municipio", found)}))
+        again = match(row._replace(cells={**row.cells, "municipio": key}))
         answer = again if again["cvegeo"] else answer
     if _is_elsewhere(answer, found):
         answer = match(row, sure=math.inf)

@@ -13,7 +13,7 @@ from localidades_api.catalogue.schemas import LocalityPage
 from tests.support.application import await_release, client_of, database_with, import_into, running_app
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import SOMEBODY_WAITS, connected
-from tests.support.postgres import locked, out_of_reach, run_sql
+from tests.support.postgres import locked, locked_beside, out_of_reach, run_sql
 from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES
 
@@ -41,7 +41,7 @@ async def test_page_is_served_to_the_others_if_the_first_client_disconnects(seed
     async with running_app(seeded_database) as app, client_of(app) as client:
         await client.get(f"{LOCALIDADES}?page=9")  # the release is known now
         async with connected(seeded_database) as other:
-            with locked(seeded_database, "localities"):
+            async with locked_beside(seeded_database, "localities"):
                 first, second = (asyncio.create_task(client.get(LOCALIDADES)) for _ in range(2))
                 await eventually_async(lambda: other.fetchval(SOMEBODY_WAITS))
                 first.cancel()

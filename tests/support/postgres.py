@@ -5,9 +5,9 @@ import fcntl
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -155,3 +155,11 @@ def locked(url: str, table: str = "localities") -> Iterator[None]:
         finally:
             done.set()
             holding.result()
+
+
+@asynccontextmanager
+async def locked_beside(url: str, table: str = "localities") -> AsyncIterator[None]:
+    """Lock a table as `locked` does, but wait in a thread: an application in this loop may have a statement open."""
+    with ExitStack() as stack:
+        await asyncio.to_thread(stack.enter_context, locked(url, table))
+        yield

@@ -35,7 +35,7 @@ from tests.support.application import client_of, database_with, import_into, rec
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import SOMEBODY_WAITS, WHO_WAIT, connected
 from tests.support.pages import Page
-from tests.support.postgres import alembic_config, execute, locked_beside, new_database, run_sql
+from tests.support.postgres import alembic_config, execute, locked_in_thread, new_database, run_sql
 from tests.support.records import Record, record_of, row_of
 from tests.support.waiting import eventually_async, in_thread
 from tests.support.wire import LOCALIDADES
@@ -205,7 +205,7 @@ def counted(old: list[Place], new: list[Place]) -> dict[str, int]:
 
 
 async def test_releases_page_shows_the_importers_counts_without_a_comparison(both: str) -> None:
-    async with running_app(both) as app, client_of(app) as client, locked_beside(both, "localities"):
+    async with running_app(both) as app, client_of(app) as client, locked_in_thread(both, "localities"):
         assert await shown_on_page(client) == {"2019-01": {}, "2020-01": counted(OLD, NEW)}
 
 

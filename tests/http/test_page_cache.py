@@ -1,7 +1,7 @@
 """The page cache: the pages of the served release, which don't need the database."""
 
 import asyncio
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from localidades_api.catalogue.schemas import LocalityPage
 from tests.support.application import await_release, client_of, database_with, import_into, running_app
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import SOMEBODY_WAITS, connected
-from tests.support.postgres import locked, locked_beside, out_of_reach, run_sql
+from tests.support.postgres import locked_in_thread, out_of_reach, run_sql
 from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES
 
@@ -41,7 +41,7 @@ async def test_page_is_served_to_the_others_if_the_first_client_disconnects(seed
     async with running_app(seeded_database) as app, client_of(app) as client:
         await client.get(f"{LOCALIDADES}?page=9")  # the release is known now
         async with connected(seeded_database) as other:
-            async with locked_beside(seeded_database, "localities"):
+            async with locked_in_thread(seeded_database, "localities"):
                 first, second = (asyncio.create_task(client.get(LOCALIDADES)) for _ in range(2))
                 await eventually_async(lambda: other.fetchval(SOMEBODY_WAITS))
                 first.cancel()
@@ -179,11 +179,11 @@ async def test_fetch_ends_with_the_application(seeded_database: str, target: str
     """Its client may have disconnected; its connection must be returned."""
     before = asyncio.all_tasks()
     options = {"in_background": False, "database_timeout": 30}
-    with ExitStack() as locks:
+    async with AsyncExitStack() as locks:
         async with running_app(seeded_database, **options) as app, connected(seeded_database) as other:
             client = client_of(app)
             await client.head("/api/census/")  # the release is known now
-            locks.enter_context(locked(seeded_database, "localities, comparisons"))
+            await locks.enter_async_context(locked_in_thread(seeded_database, "localities, comparisons"))
             fetching = asyncio.create_task(client.get(target))
             await eventually_async(lambda: other.fetchval(SOMEBODY_WAITS))
             fetching.cancel()

@@ -5,7 +5,7 @@ import json
 import re
 import socket
 import time
-from contextlib import ExitStack, closing
+from contextlib import closing
 
 import pytest
 
@@ -13,7 +13,7 @@ from localidades_api.app import create_app
 from localidades_api.settings import Settings
 from tests.support.application import client_of, running_app
 from tests.support.metrics import await_metrics, value
-from tests.support.postgres import execute, locked, out_of_reach
+from tests.support.postgres import execute, locked_in_thread, out_of_reach
 from tests.support.wire import LOCALIDADES, ask, send, serving
 
 
@@ -57,9 +57,7 @@ async def test_readiness_answers_in_time_even_if_the_database_hangs(seeded_datab
     options = {"database_timeout": 1.5, "release_poll": 60, "wants_names": False}
     async with running_app(seeded_database, **options) as app, client_of(app) as client:
         assert (await client.get("/readyz")).status_code == 200
-        with ExitStack() as stack:
-            # In a thread: the lock waits for a statement that the application may be running in this loop.
-            await asyncio.to_thread(stack.enter_context, locked(seeded_database, "releases"))
+        async with locked_in_thread(seeded_database, "releases"):
             answer = await client.get("/readyz")
             assert (answer.status_code, answer.json()["release"]) == (503, "2020-01")
         assert (await client.get("/readyz")).status_code == 200

@@ -29,7 +29,7 @@ from tests.support.application import (
     running_app,
 )
 from tests.support.catalogue import Place, many, write_catalogue
-from tests.support.postgres import locked_beside, new_database
+from tests.support.postgres import locked_in_thread, new_database
 from tests.support.wire import LOCALIDADES
 
 SUGGEST, TILE = f"{LOCALIDADES}suggest/", f"{LOCALIDADES}tiles/0/0/0.mvt"
@@ -185,7 +185,7 @@ async def test_response_started_before_a_publication_is_not_cached(seeded_databa
         async with client_of(app) as client:
             await client.head("/api/census/")  # the release is known now
             request = client.build_request("GET", f"{LOCALIDADES}?page=2")
-            async with locked_beside(seeded_database, "localities"):
+            async with locked_in_thread(seeded_database, "localities"):
                 fetching = asyncio.create_task(client.send(request))
                 await asyncio.sleep(0.1)
                 assert not fetching.done()

@@ -22,7 +22,7 @@ from tests.support.application import client_of, database_with, running_app, wal
 from tests.support.catalogue import Place
 from tests.support.database import WHO_WAIT, connected
 from tests.support.pages import BROWSER, Page
-from tests.support.postgres import locked_beside, new_database
+from tests.support.postgres import locked_in_thread, new_database
 from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES
 
@@ -167,7 +167,7 @@ async def test_slow_sort_continues_after_its_request_and_is_cached(server: str, 
     with new_database(server, named_database) as url:
         async with running_app(url, pool_size=1, database_timeout=1.5) as app, client_of(app) as client:
             waited = []
-            async with locked_beside(url):
+            async with locked_in_thread(url):
                 for _ in range(2):
                     for answer in await asyncio.gather(client.get(target), client.get(target)):
                         assert (answer.status_code, answer.json()["type"]) == (503, "/problems#database-unavailable")

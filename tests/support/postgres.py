@@ -158,8 +158,8 @@ def locked(url: str, table: str = "localities") -> Iterator[None]:
 
 
 @asynccontextmanager
-async def locked_beside(url: str, table: str = "localities") -> AsyncIterator[None]:
-    """Lock a table as `locked` does, but wait in a thread: an application in this loop may have a statement open."""
+async def locked_in_thread(url: str, table: str = "localities") -> AsyncIterator[None]:
+    """Lock a table, as `locked` does, beside an application in this loop, whose statements the lock waits for."""
     with ExitStack() as stack:
         await asyncio.to_thread(stack.enter_context, locked(url, table))
         yield

@@ -108,7 +108,7 @@ async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query(
 )
 async def list_changes(
     request: Request,
-    name: ReleaseName,  # noqa: ARG001  # the builder reads it from the path
+    name: ReleaseName,
     query: Annotated[ChangesQuery, Query()],
     releases: ReleasesDep,
     changes: ChangesDep,
@@ -121,7 +121,7 @@ async def list_changes(
     `since` into release `name`, write every record in `after` to it and delete what was `removed`. CSV and Excel have
     a row for each change, with every column of both records, and the names of the columns that differ in `differs`.
     """
-    builder = await ResponseBuilder.begin(request, query, releases, formats={**FORMATS, **_FILES})
+    builder = await ResponseBuilder.begin(request, query, releases, name=name, formats={**FORMATS, **_FILES})
     new, old = builder.release, await releases.named(query.since)
     chosen = "".join(f".{value}" for value in (query.change, query.estado_id) if value)
     builder.variant = f".since.{old.name}.{old.sha256[:12]}{chosen}"

@@ -76,6 +76,7 @@ class ResponseBuilder:
     releases: ReleaseTracker
     release: Release
     format: str  # of the representation
+    pinned: str | None  # the name of the release, if the request gives it
     is_immutable: bool  # the request names every release that the response depends on
     variant: str = ""  # of the ETag: what the response depends on in addition to its release
 
@@ -88,19 +89,21 @@ class ResponseBuilder:
         *,
         for_search: bool = False,
         id_: int | None = None,
+        name: str | None = None,
         formats: Mapping[str, str] = FORMATS,
     ) -> Self:
         """Choose the representation and the release; raise NotAcceptableError or NotFoundError if there is none.
 
-        `id_` is the key of a record, which may not exist; one with leading zeros is redirected. Raises EarlyResponse
-        for an HTML page with too many records, and InvalidParametersError for one of some columns.
+        `id_` is the key of a record, which may not exist; one with leading zeros is redirected. `name` is that of a
+        release in the path; without it, the query may have one. Raises EarlyResponse for an HTML page with too many
+        records, and InvalidParametersError for one of some columns.
         """
         if id_ is not None and request.scope["path"].rstrip("/").rpartition("/")[2] != str(id_):
             raise EarlyResponse(HTTPStatus.PERMANENT_REDIRECT, {"Location": with_query(request, f"../{id_}/")})
         format_ = query.format or formats[choose_media_type(accept_header(request.headers), list(formats))]
-        name = _named_release(request, query)
-        release = await releases.get(name, for_search=for_search)
-        builder = cls(request, query, releases, release, format_, is_immutable=name is not None)
+        pinned = query.release if isinstance(query, ReleaseQuery) else name
+        release = await releases.get(pinned, for_search=for_search)
+        builder = cls(request, query, releases, release, format_, pinned, is_immutable=pinned is not None)
         if builder.wants_html:
             _refuse_on_a_page(query)
         if id_ is not None:
@@ -146,8 +149,8 @@ class ResponseBuilder:
     @property
     def _current(self) -> str | None:
         """The current release if the request names another one."""
-        pinned, served = _named_release(self.request, self.query), self.releases.served
-        return served.name if pinned and served and served.name != pinned else None
+        served = self.releases.served
+        return served.name if self.pinned and served and served.name != self.pinned else None
 
     def headers(self, format_: str, paging: Paging | None = None) -> dict[str, str]:
         """Return the headers that a 200 and its 304 share, in a format of the resource."""
@@ -215,7 +218,7 @@ class ResponseBuilder:
             allow=allowed_methods(request.scope),
             headers=self.headers(JSON.format, paging),
             release=self.release,
-            pinned=_named_release(request, self.query),
+            pinned=self.pinned,
             current=self._current,
             language=self.language,
             query=query,
@@ -223,12 +226,6 @@ class ResponseBuilder:
             context=context,
         )
         return HTML.render(view)
-
-
-def _named_release(request: Request, query: ReleaseQuery | ReleasesQuery | ChangesQuery) -> str | None:
-    """Return the name of a release that a query or the path gives."""
-    name: str | None = getattr(query, "release", request.path_params.get("name"))
-    return name
 
 
 def _refuse_on_a_page(query: ReleaseQuery | ReleasesQuery | ChangesQuery) -> None:

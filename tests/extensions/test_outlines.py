@@ -81,6 +81,8 @@ async def test_points_inside_on_borders_at_sea_and_at_poles(outlined: httpx.Asyn
         (25.2, -108.5): [], (90, 0): [], (-90, 180): [], (0, 0): [], (18, -104.9): [],
     }  # fmt: skip
     assert {point: await located(outlined, *point) for point in expected} == expected
+    tags = [(await outlined.get(AT, params={"lat": lat, "lon": lon})).headers["etag"] for lat, lon in expected]
+    assert len({*tags}) == len({*map(str, expected.values())})  # one for each municipio, and one for none
 
 
 EXCHANGED = "`lat` and `lon` are exchanged"

@@ -1,6 +1,7 @@
 """Resources that take many rows in one request: names to match, and points to locate."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -430,10 +431,11 @@ async def _matching(
 ) -> AsyncIterator[AnswerSome]:
     async with names.using(release) as index:
         match, match_area = partial(match_row, index=index, sure=sure, fields=fields), area_matcher(index)
+        match_as_doubt = partial(match, sure=math.inf)
 
         async def answer_some(rows: Iterator[Row | None]) -> Answered:
             answered = [(row, match(row)) for row in for_a_while(rows)]
-            return await judge_points(answered, locate, match_area, match) if locate else answered
+            return await judge_points(answered, locate, match_area, match, match_as_doubt) if locate else answered
 
         yield answer_some
 

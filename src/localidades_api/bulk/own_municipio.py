@@ -1,6 +1,5 @@
 """Compares the municipio that a row names with that of its point."""
 
-import math
 from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache
 from typing import TypeAlias
@@ -24,7 +23,7 @@ def area_matcher(index: NameIndex) -> AreaMatcher:
 
 
 def judge(cells: Cells, found: int | None, match: AreaMatcher) -> tuple[bool | None, str | None]:
-    """Return whether the row's own municipio is `found`, and a note if nobody can know.
+    """Return whether the row's own municipio is `found`, and a note if it can't be decided.
 
     None if the row names no municipio. Names are read as the matcher reads them; the likeliest of several counts if
     none is certain, unless the point lies in another one that the name may mean.
@@ -48,12 +47,13 @@ async def judge_points(
     answered: Sequence[tuple[Row, Answer]],
     find_municipios: Callable[[Sequence[Point]], Awaitable[Sequence[int | None]]],
     match_area: AreaMatcher,
-    match: Callable[..., Answer],
+    match: Callable[[Row], Answer],
+    match_as_doubt: Callable[[Row], Answer],
 ) -> Sequence[tuple[Row, Answer]]:
     """Return the answers to rows, changed where the municipio of a locality's point says more.
 
     An ambiguous row that names no municipio is matched again in that of its point. A place in another municipio than
-    the point has a fault, and is not certain.
+    the point has a fault, and its row is matched so that no place is certain.
     """
     points = {
         at: point
@@ -64,27 +64,27 @@ async def judge_points(
     for at, found in zip(points, await find_municipios([*points.values()]) if points else (), strict=True):
         row, answer = answered[at]
         if found is not None:
-            judged[at] = row, _judge_answer(row, answer, found, match_area, match)
+            if answer["outcome"] == "ambiguous" and judge(row.cells, found, match_area) == (None, None):
+                key = format_key("municipio", found)
+                again = match(row._replace(cells={**row.cells, "municipio": key}))
+                answer = again if again["cvegeo"] else answer
+            if _is_elsewhere(answer, found):
+                answer = match_as_doubt(row)
+            judged[at] = row, _with_fault(answer, found, match_area)
     return judged
 
 
-def _judge_answer(
-    row: Row, answer: Answer, found: int, match_area: AreaMatcher, match: Callable[..., Answer]
-) -> Answer:
-    key = format_key("municipio", found)
+def _with_fault(answer: Answer, found: int, match_area: AreaMatcher) -> Answer:
+    """Return an answer whose places have a fault if they are not in the municipio `found`."""
 
     def compare(place: Answer) -> Answer:
         if not _is_elsewhere(place, found):
             return place
+        key = format_key("municipio", found)
         area = match_area(MatchRow(cvegeo=key, kind="municipio")).best
         fault = NameFault(Difference.POINT, area.label if area else key, "", 0)
         return {**place, "faults": [*place["faults"], describe_fault(fault)]}
 
-    if answer["outcome"] == "ambiguous" and judge(row.cells, found, match_area) == (None, None):
-        again = match(row._replace(cells={**row.cells, "municipio": key}))
-        answer = again if again["cvegeo"] else answer
-    if _is_elsewhere(answer, found):
-        answer = match(row, sure=math.inf)
     candidates = [compare(one) for one in answer["candidates"]]
     faults = candidates[0]["faults"] if answer["outcome"] == "ambiguous" else answer["faults"]  # of the likeliest
     return {**answer, "faults": faults, "candidates": candidates}

@@ -589,7 +589,7 @@ class Matcher:
 
 
 def _is_written_in_digits(row: MatchRow) -> bool:
-    """Return whether digits stand for the name of a row and for its municipio, which are claves then."""
+    """Return whether a row has digits for its name and its municipio, which are claves then."""
     nombre = (row.nombre or "").strip()
     if row.cvegeo or row.clave or not nombre.isdecimal() or len(nombre) > KINDS["localidad"].clave_digits:
         return False

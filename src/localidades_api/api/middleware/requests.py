@@ -80,7 +80,7 @@ class ConditionalRequests:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on, and discard the response if the client has it."""
+        """Pass on, and discard a response that the client has."""
         asked = scope["headers"] if scope["type"] == "http" and scope["method"] in {"GET", "HEAD"} else ()
         if_none_match = [line.decode("latin-1") for name, line in asked if name == b"if-none-match"]
         if not if_none_match:

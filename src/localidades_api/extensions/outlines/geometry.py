@@ -18,7 +18,7 @@ _MIN_AREA = 100  # square units, a square metre: what is smaller between two out
 
 def nest(rings: Iterable[Ring]) -> list[Polygon]:
     """Return polygons of rings in any order and direction: one within an outer ring, and no other, is a hole of it."""
-    # A ring comes after those that it lies in, the smallest of them last.
+    # A ring comes after those around it, the smallest of them last.
     ordered = sorted(rings, key=lambda ring: abs(area(ring)), reverse=True)
     boxes = [box_of([ring]) for ring in ordered]
     polygons: dict[int, list[Ring]] = {}  # by the place of the outer ring

@@ -99,7 +99,8 @@ async def get_municipality_at_point(
     found = await describe_municipios(database, builder.release, [id_ for id_ in keys if id_])
     if not found:
         raise _NO_OUTLINES
-    builder.variant = f".{found[0].sha256[:12]}"
+    # With the key, because another edition may come between the two statements.
+    builder.variant = f".{found[0].sha256[:12]}.{found[0].id or 'none'}"
     content = {"results": [_describe(one) for one in found if one.id]}
     response = builder.answer("outlines/at.html", "Municipio", content)
     # The response cache would keep it until the next release, but an edition may come before.

@@ -241,7 +241,11 @@ async def test_added_route_with_an_entity_tag_is_answered_with_304(
     app: FastAPI, method: str, status: int, tag: str, listed: str, expected: int
 ) -> None:
     kept = {"ETag": tag, "Cache-Control": "max-age=9", "Vary": "X-Mine", "X-Mine": "1"} if tag else {}
-    left = {"Content-Type": "text/csv; charset=utf-8", "Content-Encoding": "x-mine", "Content-Range": "bytes 0-3/9"}
+    left = {
+        "Content-Type": "text/csv; charset=utf-8", "Content-Encoding": "x-mine", "Content-Range": "bytes 0-3/9",
+        "Content-Disposition": "inline", "Content-Security-Policy": "sandbox", "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+    }  # fmt: skip
 
     @app.api_route("/api/census/mine/", methods=["GET", "POST"])
     async def answer() -> Response:

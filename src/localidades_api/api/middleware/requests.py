@@ -20,7 +20,7 @@ _TRACKING = re.compile(
     rb"|igsh|igshid|twclid|ttclid|li_fat_id|yclid|srsltid|mkt_tok|_hsenc|_hsmi|vero_id|oly_enc_id|oly_anon_id)(?:=.*)?",
     re.DOTALL,
 )
-# Fields of a response that its 304 lacks, since they describe the content or are for who shows it (RFC 9110 §15.4.5).
+# Headers that a 304 lacks, because they describe the content or concern only its display (RFC 9110 §15.4.5).
 _OF_CONTENT = frozenset({
     b"content-type", b"content-length", b"content-encoding", b"content-range", b"content-disposition",
     b"content-security-policy", b"referrer-policy", b"x-content-type-options",

@@ -20,15 +20,9 @@ from tests.support.wire import LOCALIDADES
 
 INDEX = "/api/census/"
 RELEASE = Release(
-    id=1,
-    name="2018-09",
-    source="catun_localidad.zip",
-    sha256="ab" * 32,
-    states=32,
-    municipalities=2463,
-    localities=304363,
-    published_at=datetime(2018, 9, 28, 10, 12, 13, 999999, tzinfo=UTC),
-)
+    id=1, name="2018-09", source="catun_localidad.zip", sha256="ab" * 32, states=32, municipalities=2463,
+    localities=304363, published_at=datetime(2018, 9, 28, 10, 12, 13, 999999, tzinfo=UTC),
+)  # fmt: skip
 TAG = entity_tag(RELEASE, "json")
 
 
@@ -47,28 +41,20 @@ def test_etag_depends_on_release_content_representation_and_version(monkeypatch:
     caching.entity_tag.cache_clear()
 
 
-@pytest.mark.parametrize(
-    ("lines", "expected"),
-    [
-        ([TAG], True),
-        ([f"W/{TAG}"], True),
-        (["*"], True),
-        ([f'W/"x"\t,\tW/{TAG} , "y"'], True),
-        ([f'"a,b", {TAG}'], True),
-        (['"x"', TAG], True),
-        *(([f'W/{TAG[:-1]}{coding}"'], True) for coding in ("-gzip", ";gzip", "--gzip", "-br", "-zstd")),
-        ([], False),
-        (['"x"'], False),
-        ([TAG.strip('"')], False),
-        ([TAG.upper()], False),
-        (['"*"'], False),
-        (['*, "x"'], False),
-        (["\xff\x00"], False),
-        *(([f'{TAG[:-1]}{ending}"'], False) for ending in ("-x", "gzip", "-gzip-gzip", "-gzipx")),
-    ],
-)
-def test_if_none_match_is_compared_weakly(lines: list[str], *, expected: bool) -> None:
-    assert is_fresh(lines, TAG) is expected
+CODINGS = ("-gzip", ";gzip", "--gzip", "-br", "-zstd")  # as servers in front add them
+FRESH = [
+    [TAG], [f"W/{TAG}"], ["*"], [f'W/"x"\t,\tW/{TAG} , "y"'], [f'"a,b", {TAG}'], ['"x"', TAG],
+    *([f'W/{TAG[:-1]}{coding}"'] for coding in CODINGS),
+]  # fmt: skip
+OTHERS = [
+    [], ['"x"'], [TAG.strip('"')], [TAG.upper()], ['"*"'], ['*, "x"'], ["\xff\x00"],
+    *([f'{TAG[:-1]}{ending}"'] for ending in ("-x", "gzip", "-gzip-gzip", "-gzipx")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("lines", [*FRESH, *OTHERS])
+def test_if_none_match_is_compared_weakly(lines: list[str]) -> None:
+    assert is_fresh(lines, TAG) is (lines in FRESH)
 
 
 # -- Through the application
@@ -145,7 +131,8 @@ async def test_whatever_exists_is_304_for_any_tag(client: httpx.AsyncClient, tar
 
 UNKNOWN = ("localidades/19999999", "municipios/1999", "estados/33")
 OGC_UNKNOWN = ("localidades/items/19999999", "municipios/items/1999", "estados/items/33")
-BEYOND = ("localidades/?", "localidades/?ambito=R&", "municipios/?", "estados/?", "releases/?")
+BEYOND = ("localidades/?", "localidades/?ambito=R&", "municipios/?", "estados/?", "releases/?",
+          "releases/2020-01/changes/?since=2020-01&")  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -176,7 +163,6 @@ async def test_unknown_key_of_wscatgeo_is_not_304_for_any_tag(client: httpx.Asyn
 # spellings and orders of a filter.
 COSTS = [
     (LOCALIDADES, 1),
-    (f"{LOCALIDADES}?page_size=200", 1),
     (f"{LOCALIDADES}?estado_id=1&page_size=5", 2),
     (f"{LOCALIDADES}?estado_id=01&page_size=5&page=2", 1),
     (f"{LOCALIDADES}?estado_id=1&fields=cvegeo,ambito", 1),
@@ -188,26 +174,16 @@ COSTS = [
     (f"{LOCALIDADES}?sort=nombre", 2),
     (f"{LOCALIDADES}?sort=nombre&page=3", 1),
     (f"{LOCALIDADES}?sort=nombre&search=lugar", 1),
-    (f"{LOCALIDADES}?sort=nombre&search=lugar&page=2&page_size=5", 0),
     (f"{LOCALIDADES}10010001/", 1),
     (f"{LOCALIDADES}010010001/", 0),  # a redirect
-    (f"{LOCALIDADES}x/", 0),
     (f"{LOCALIDADES}nearest/?lat=21&lon=-102", 1),
     (f"{LOCALIDADES}suggest/?q=lugar", 0),
     (f"{LOCALIDADES}tiles/5/6/14.mvt", 1),
-    (f"{LOCALIDADES}tiles/5/6/14.mvt?release=2020-01", 0),
     (f"{LOCALIDADES}backdrop.svg", 1),
-    (f"{LOCALIDADES}backdrop.svg?release=2020-01", 0),
     (f"{INDEX}estados/", 1),
-    (f"{INDEX}estados/?search=agu&sort=relevance", 1),
     (f"{INDEX}municipios/?search=municipio&sort=-nombre&fields=id", 1),
     (f"{INDEX}municipios/1001/", 1),
 ]
-# Of eight equal requests at a time, the statements that they share, and those of each.
-TOGETHER = [
-    ("?page=2", 1, 0), ("?estado_id=1", 1, 1), ("?sort=poblacion", 1, 1), ("tiles/5/6/14.mvt", 1, 0),
-    ("backdrop.svg", 1, 0),
-]  # fmt: skip
 
 
 async def test_number_of_sql_statements_per_request(seeded_database: str) -> None:
@@ -221,17 +197,9 @@ async def test_number_of_sql_statements_per_request(seeded_database: str) -> Non
                 with recorded_statements(app) as statements:
                     again = await client.get(target, headers={"If-None-Match": tag})
                 assert (again.status_code, statements) == (304, []), target
-
-
-async def test_concurrent_requests_for_the_same_page_run_one_query(seeded_database: str) -> None:
-    async with running_app(seeded_database, wants_names=False) as app, client_of(app) as client:
-        await client.get(INDEX)  # the release is known now
-        for target, once, each in TOGETHER:
-            with recorded_statements(app) as statements:
-                answers = await asyncio.gather(*(client.get(LOCALIDADES + target) for _ in range(8)))
-            assert {answer.status_code for answer in answers} == {200}
-            assert len({answer.content for answer in answers}) == 1
-            assert len(statements) == once + each * len(answers), (target, statements)
+        with recorded_statements(app) as statements:
+            await asyncio.gather(*(client.get(f"{LOCALIDADES}?page=2") for _ in range(8)))
+        assert len(statements) == 1
 
 
 # What is loaded with a release, and the statements that remain.
@@ -261,9 +229,12 @@ async def test_popular_pages_are_preloaded_with_a_release(seeded_database: str) 
 
 async def test_etag_changes_with_a_publication(seeded_database: str, tmp_path: Path) -> None:
     other = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", many(130))
+    targets = (LOCALIDADES, f"{INDEX}releases/", f"{LOCALIDADES}?release=2020-01")
     async with running_app(seeded_database) as app, client_of(app) as client:
-        header = {"If-None-Match": (await client.get(LOCALIDADES)).headers["etag"]}
+        tags = [(await client.get(target)).headers["etag"] for target in targets]
         await import_into(seeded_database, other)
         await await_release(client, "2021-01")
-        assert (await client.get(LOCALIDADES, headers=header)).status_code == 200
-        assert (await client.get(f"{LOCALIDADES}?release=2020-01", headers=header)).status_code == 304
+        again = [
+            await client.get(target, headers={"If-None-Match": tag}) for target, tag in zip(targets, tags, strict=True)
+        ]
+        assert [answer.status_code for answer in again] == [200, 200, 304]

@@ -30,12 +30,12 @@ from tests.support.application import client_of, database_with, recorded_stateme
 from tests.support.catalogue import Place, many
 from tests.support.downloads import DOWNLOAD, KEYS, TEXTS, read_csv, stalled, value_of
 from tests.support.machine import forget_peak_memory, memory_of, open_targets
+from tests.support.pages import BROWSER
 from tests.support.postgres import await_idle_connections, execute, name_of, new_database, run_sql
 from tests.support.records import Record, in_order, row_of
 from tests.support.waiting import PATIENCE, eventually
-from tests.support.wire import Live, ask, await_names, connect, serving
+from tests.support.wire import Live, ask, await_names, serving
 
-BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
 MEDIA_TYPES = {
     "csv": "text/csv; charset=utf-8; header=present",
     "ndjson": "application/x-ndjson",
@@ -238,12 +238,9 @@ async def test_download_has_every_record_and_column_in_order(files: httpx.AsyncC
 @pytest.mark.parametrize(
     ("query", "format_", "chosen"),
     [
-        ("municipio_id=1001", "csv", lambda place: place.cvegeo[:5] == "01001"),
         ("ambito=R&estado_id=01", "parquet", lambda place: place.ambito == "R" and place.cvegeo[:2] == "01"),
-        ("clave=0001", "gpkg", lambda place: place.cvegeo[5:] == "0001"),
         ("cvegeo=310010003,010010001,010010001,999999999", "xlsx",
          lambda place: place.cvegeo in {"310010003", "010010001"}),
-        ("search=comillas", "ndjson", lambda place: "comillas" in place.nombre),
         ("search=LUGAR&estado_id=2", "geojson", lambda p: p.nombre.startswith("Lugar") and p.cvegeo[:2] == "02"),
     ],
 )  # fmt: skip
@@ -303,17 +300,6 @@ async def test_geopackage_spatial_index_follows_edits(files: httpx.AsyncClient) 
 
 
 # -- CSV
-
-
-async def test_csv_quotes_keys_and_texts_and_uses_crlf(files: httpx.AsyncClient) -> None:
-    text = (await files.get(f"{DOWNLOAD}?format=csv&cvegeo=010010001,310010002")).text
-    assert text.split("\r\n")[1:] == [
-        '10010001,"010010001","0001","Aguascalientes","U",21.880833,-102.296111,1885,"F13D19",863893,419168,444725,,'
-        '1001,"001","Municipio 001",1,"01","Aguascalientes","Ags.","01","001","01001"',
-        '310010002,"310010002","0002","Con ""comillas"", y coma","U",21.880833,-102.296111,1885,"-1",2,0,,7,'
-        '31001,"001","+Abalá, ""a""",31,"31","=Yucatán, ""el""","@Yuc.","31","001","31001"',
-        "",
-    ]
 
 
 async def test_csv_for_excel_keeps_zeros_and_disarms_formulas(files: httpx.AsyncClient) -> None:
@@ -384,16 +370,14 @@ async def test_parquet_of_a_whole_release_is_read_by_ranges(service: FastAPI, fi
 
 
 async def test_accept_chooses_the_format_or_is_406_listing_them(files: httpx.AsyncClient) -> None:
-    asked = [(None, "csv"), (BROWSER, "csv"), ("text/csv;q=0, */*;q=0.1", "ndjson")]
-    for accept, format_ in [*asked, *((media_type, format_) for format_, media_type in MEDIA_TYPES.items())]:
-        answer = await files.get(f"{DOWNLOAD}?estado_id=31", headers={} if accept is None else {"Accept": accept})
-        assert_file(answer, format_, OF_YUCATAN)
-    for accept in ("application/json", "text/html", "*/*;q=0"):
+    asked = [({}, "csv"), (BROWSER, "csv"), ({"Accept": "text/csv;q=0, */*;q=0.1"}, "ndjson")]
+    asked += [({"Accept": media_type}, format_) for format_, media_type in MEDIA_TYPES.items()]
+    for headers, format_ in asked:
+        assert_file(await files.get(f"{DOWNLOAD}?estado_id=31", headers=headers), format_, OF_YUCATAN)
+    for accept in ("application/json", "*/*;q=0"):
         answer = await files.get(DOWNLOAD, headers={"Accept": accept})
-        assert answer.status_code == 406
-        if accept != "text/html":
-            assert answer.headers["content-type"] == "application/problem+json"
-            assert answer.json()["available"] == [media_type.partition(";")[0] for media_type in MEDIA_TYPES.values()]
+        assert (answer.status_code, answer.headers["content-type"]) == (406, "application/problem+json")
+        assert answer.json()["available"] == [media_type.partition(";")[0] for media_type in MEDIA_TYPES.values()]
         by_format = await files.get(f"{DOWNLOAD}?format=ndjson&estado_id=31", headers={"Accept": accept})
         assert by_format.headers["content-type"] == MEDIA_TYPES["ndjson"]
 
@@ -415,33 +399,20 @@ async def test_workbook_beyond_the_sheet_limit_is_refused_before_it_starts(
     assert (await files.get(f"{DOWNLOAD}?format=xlsx&estado_id=31")).status_code == 200
 
 
-async def test_bad_parameter_is_422_naming_it(files: httpx.AsyncClient) -> None:
-    for query, named in (("format=json", "format"), ("format=CSV", "format"), ("dialect=excel", "dialect"),
-                         ("page=1", "page"), ("page_size=10", "page_size")):  # fmt: skip
-        answer = await files.get(f"{DOWNLOAD}?{query}")
-        assert answer.status_code == 422
-        assert [fault["parameter"] for fault in answer.json()["errors"]] == [named]
-
-
 # -- Headers
 
 
 async def test_304_for_a_download_runs_no_sql(service: FastAPI, files: httpx.AsyncClient) -> None:
     queries = ["format=csv", "format=excel", "format=xlsx", "search=comillas", "format=csv&release=2019-01"]
-    tags = set()
-    for query in queries:
-        first = await files.get(f"{DOWNLOAD}?{query}")
-        tags.add(tag := first.headers["etag"].removeprefix("W/"))
-        with recorded_statements(service) as statements:
+    tags = [(await files.get(f"{DOWNLOAD}?{query}")).headers["etag"].removeprefix("W/") for query in queries]
+    assert len(set(tags)) == len(queries)
+    with recorded_statements(service) as statements:
+        for query, tag in zip(queries, tags, strict=True):
             for held, coding in ((tag, "identity"), (f"W/{tag}", "identity"), (tag, "gzip")):
                 asked = {"If-None-Match": held, "Accept-Encoding": coding}
                 again = await files.get(f"{DOWNLOAD}?{query}", headers=asked)
                 assert (again.status_code, again.content) == (304, b"")
-                assert again.headers["etag"] == (first.headers["etag"] if coding == "identity" else f"W/{tag}")
-                for name in ("vary", "allow", "cache-control", "last-modified", "catalogue-release"):
-                    assert again.headers[name] == first.headers[name]
-        assert statements == []
-    assert len(tags) == len(queries)
+    assert statements == []
 
 
 async def test_304_for_any_tag_ends_its_transfer(seeded_database: str) -> None:
@@ -482,8 +453,9 @@ async def test_download_that_cannot_start_is_503(
             patch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
             answers = [await client.get(f"{DOWNLOAD}?format=gpkg")]
         await client.get(DOWNLOAD)
-        await run_sql(seeded_database, "ALTER TABLE municipalities RENAME TO elsewhere")
-        answers += [await client.get(f"{DOWNLOAD}?format={format_}") for format_ in ("csv", "parquet", "xlsx", "gpkg")]
+        for damage in ("DELETE FROM localities WHERE position = 7", "ALTER TABLE municipalities RENAME TO elsewhere"):
+            await run_sql(seeded_database, damage)
+            answers += [await client.get(f"{DOWNLOAD}?format={name}") for name in ("csv", "parquet", "xlsx", "gpkg")]
         for answer in answers:
             assert answer.status_code == 503
             assert int(answer.headers["retry-after"]) > 0
@@ -568,20 +540,6 @@ def test_download_is_aborted_if_the_database_goes_away(busy: tuple[Live, str], s
         finally:
             execute(server, f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true")
     assert_answers(live)
-
-
-def test_download_is_aborted_if_its_rows_are_deleted(server: str, large: str) -> None:
-    """In HTTP/1.0 the body ends with the connection, so an ordinary close would look like the end of the file."""
-    with new_database(server, large) as url, serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0") as live:
-        with stalled(live.base, "format=geojson", "zstd") as download, connect(live.base) as client:
-            client.sendall(f"GET {DOWNLOAD} HTTP/1.0\r\n\r\n".encode())
-            assert client.recv(12) == b"HTTP/1.1 200"
-            execute(url, "DELETE FROM localities WHERE position = 39999")  # one of 40,000 is enough
-            with pytest.raises(http.client.IncompleteRead):
-                download.read_on()
-            with pytest.raises(ConnectionResetError):
-                list(iter(lambda: client.recv(65536), b""))
-        assert_answers(live)
 
 
 @pytest.mark.tail

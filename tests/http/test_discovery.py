@@ -9,12 +9,11 @@ from xml.etree import ElementTree
 import brotli  # type: ignore[import-untyped]
 import httpx
 import pytest
-from fastapi import FastAPI
 from pydantic import ValidationError
 
 from localidades_api.http.caching import CACHE_CONTROL
 from localidades_api.settings import Settings
-from tests.support.application import Below, below_a_prefix, client_of, running_app
+from tests.support.application import client_of, running_app
 
 NAMESPACE = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
 
@@ -88,14 +87,6 @@ async def test_security_txt_is_served_if_a_contact_is_set(client: httpx.AsyncCli
 def test_unusable_security_contact_is_refused(contact: str) -> None:
     with pytest.raises(ValidationError, match="an address such as"):
         Settings(security_contact=contact)
-
-
-@below_a_prefix
-async def test_discovery_files_include_the_forwarded_prefix(app: FastAPI, below: Below) -> None:
-    async with below(app, "/below") as client:
-        robots = (await client.get("/below/robots.txt")).text
-        assert "Disallow: /below/ogc/" in robots
-        assert "Sitemap: http://test/below/sitemap.xml" in robots
 
 
 # -- Representations

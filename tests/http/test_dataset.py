@@ -83,7 +83,8 @@ async def test_page_describes_the_dataset_for_search_engines(of_two: httpx.Async
     assert 50 <= len(schema_org["description"]) <= 5000
     assert schema_org["creditText"] not in schema_org["description"]  # which the page would have twice
     assert dcat["dct:description"] == f"{schema_org['description']} {schema_org['creditText']}"
-    assert dcat["@type"] == "dcat:Dataset"
+    assert (dcat["@type"], dcat["dcat:version"]) == ("dcat:Dataset", schema_org["version"])
+    assert dcat["dcat:keyword"] == schema_org["keywords"] != []
     assert len(schema_org["distribution"]) == len(dcat["dcat:distribution"]) == len(FILE_TYPES)
     for file, distribution in zip(schema_org["distribution"], dcat["dcat:distribution"], strict=True):
         assert distribution["dcat:downloadURL"] == distribution["dcat:accessURL"] == file["contentUrl"]

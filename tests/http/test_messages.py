@@ -105,14 +105,6 @@ async def test_no_message_about_a_body_repeats_it(client: httpx.AsyncClient) -> 
             assert MARKER not in answer.text, (path, value)
 
 
-async def test_no_message_about_an_address_repeats_it(client: httpx.AsyncClient) -> None:
-    for path in DOCUMENT["paths"]:
-        if "{" in path:
-            answer = await client.get(re.sub(r"\{\w+\}", MARKER, path))
-            assert answer.status_code in {404, 422}, path
-            assert MARKER not in answer.text, path
-
-
 async def test_message_on_a_page_is_in_its_language(client: httpx.AsyncClient) -> None:
     page = await client.get(f"{LOCALIDADES}?estado=1&ambito=u&format=api&lang=es")
     assert "Parámetro desconocido. ¿Quiso decir <code>estado_id</code>? Este recurso acepta: " in page.text

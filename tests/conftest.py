@@ -232,16 +232,16 @@ def real_catalogues() -> Path:
 
 @pytest.fixture(scope="module")
 def large_rows() -> list[Place]:
-    """Return the places of the large catalogue, 12 MB of names."""
+    """Return the places of the large catalogue, 12 MB."""
     return large_places()
 
 
 @pytest.fixture(scope="module")
-def large(server: str, migrated: str, large_rows: list[Place], tmp_path_factory: pytest.TempPathFactory) -> str:
+def large(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return a database whose downloads take ten statements: a template, not to be written to."""
 
     def fill(url: str) -> None:
         folder = tmp_path_factory.mktemp("large")
-        import_file(url, write_catalogue(folder / "catun_localidad_2020-01.csv", large_rows))
+        import_file(url, write_catalogue(folder / "catun_localidad_2020-01.csv", large_places()))
 
     return template(server, "large", fill, migrated)

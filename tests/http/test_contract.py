@@ -100,6 +100,8 @@ async def test_every_entity_tag_is_answered_with_304(client: httpx.AsyncClient) 
         if tag := answer.headers.get("etag"):
             again = await client.get(target, headers={"Accept": accept, "If-None-Match": tag})
             assert (again.status_code, again.headers["etag"], again.content) == (304, tag, b""), (target, accept)
+            for name in ("vary", "cache-control", "allow", "last-modified", "catalogue-release"):
+                assert again.headers.get(name) == answer.headers.get(name), (target, accept)
             tagged += 1
     assert tagged > 80
 

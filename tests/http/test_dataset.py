@@ -11,7 +11,6 @@ import httpx
 import pytest
 
 from localidades_api.api.dataset import describe_data_package, describe_for_pages
-from localidades_api.catalogue.columns import ATTRIBUTES
 from localidades_api.catalogue.schemas import Release
 from localidades_api.downloads.formats import FILE_TYPES
 from tests.support.application import client_of, import_into, running_app
@@ -56,11 +55,6 @@ async def test_every_csv_row_conforms_to_the_data_package(of_two: httpx.AsyncCli
                 assert value in constraints.get("enum", [value])
             else:
                 assert not constraints.get("required")
-    by_name = {field["name"]: field.get("constraints", {}) for field in fields}
-    limits = {name: one["minimum"] for name, one in by_name.items() if "minimum" in one}
-    assert limits == {name: 0 for name, column in ATTRIBUTES.items() if column.type == "count"}
-    optional = [name for name, one in by_name.items() if not one.get("required")]
-    assert optional == [*ATTRIBUTES, "estado_abreviatura"]
     assert len({row[resource["schema"]["primaryKey"]] for row in rows}) == len(rows) == 132
 
 

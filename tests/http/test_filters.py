@@ -23,8 +23,6 @@ from localidades_api.catalogue.filters import ColumnFilters, LocalityFilters
 from localidades_api.catalogue.folding import fold
 from localidades_api.database.models import localities
 from localidades_api.database.queries.conditions import conditions, filtered_by, values
-from localidades_api.names.text import open_word
-from localidades_api.names.vocabulary import STOP_WORDS
 from tests.support.application import database_with, recorded_statements, running_app, walk
 from tests.support.catalogue import TRAPS, Place
 from tests.support.pages import Page
@@ -70,7 +68,7 @@ def is_chosen(place: Place, filters: Filters) -> bool:
         "ambito": lambda value: place.ambito == value,
         "cvegeo": lambda value: int(place.cvegeo) in [int(key) for key in value.split(",")],
         "bbox": lambda value: is_within(place, *map(float, value.split(","))),
-        "search": lambda value: is_found(place, fold(value).split()),
+        "search": lambda value: all(begins_a_word(one, fold(place.nombre)) for one in fold(value).split()),
     }
     return all(meanings[name](value) for name, value in filters.items())
 
@@ -81,20 +79,8 @@ def is_within(place: Place, west: float, south: float, east: float, north: float
     return is_located and west <= float(place.longitud) <= east and south <= float(place.latitud) <= north
 
 
-def is_found(place: Place, typed: list[str]) -> bool:
-    """Return whether each word begins a word of the place, and one of them a word of its name."""
-    typed = [word for word in typed if word not in STOP_WORDS] or typed
-    municipio = fold(place.nom_mun or f"Municipio {place.cvegeo[2:5]}").split()
-    name = fold(place.nombre).split() + (municipio if place.cvegeo[5:] == "0001" else [])  # the seat has this name too
-    every = [*name, *(word for word in [*municipio, *fold(place.nom_ent).split()] if word not in STOP_WORDS)]
-    return all(any(map(beginning(word), every)) for word in typed) and any(
-        any(map(beginning(word), name)) for word in typed
-    )
-
-
-def beginning(typed: str) -> Callable[[str], bool]:
-    """Return whether a word has this prefix or this abbreviation."""
-    return lambda word: word.startswith(typed) or (word,) == open_word(typed)
+def begins_a_word(typed: str, name: str) -> bool:
+    return f" {typed}" in f" {name}"
 
 
 def choose(filters: Filters) -> list[dict[str, Any]]:
@@ -129,7 +115,7 @@ async def app(server: str, varied_database: str) -> AsyncIterator[FastAPI]:
         {"clave": "0001"}, {"clave": "9999"}, {"ambito": "U"}, {"ambito": "R"},
         {"cvegeo": "10010001"}, {"cvegeo": "320580044,010010001,090020001"},
         {"bbox": "-106,19,-99,22"}, {"bbox": "-102.296111,21.880833,-102.296111,21.880833"}, {"bbox": "1,2,3,4"},
-        {"search": "JOSÉ SAN"}, {"search": "riO (del"}, {"search": "nº 5"}, {"search": "zzz"},
+        {"search": "JOSÉ SAN"}, {"search": "riO (del"}, {"search": "colon 5"}, {"search": "zzz"},
         {"search": "san", "bbox": "-105,16,-100,20"},
     ],
     ids=urlencode,
@@ -195,6 +181,9 @@ async def test_links_keep_filters_size_and_release(
 
 
 KEYS = st.sampled_from([*(place.cvegeo for place in PLACES), "010019999", "999999999"])
+# None begins a word of a municipio or an estado, where searches would find it, too.
+WORDS = st.sampled_from(["JOSÉ", "rio", "peñ", "[rancho]", "guera", "arriba", "5", "zzz"])
+SIDES = (st.integers(-118, -102), st.integers(15, 22), st.integers(-102, -86), st.integers(22, 33))
 FILTERS: st.SearchStrategy[dict[str, str]] = st.fixed_dictionaries(
     {},
     optional={
@@ -202,15 +191,9 @@ FILTERS: st.SearchStrategy[dict[str, str]] = st.fixed_dictionaries(
         "estado_id": st.sampled_from([*STATES, "2"]),
         "clave": st.sampled_from(["0001", "0002", "0011", "0036", "0044", "7777"]),
         "ambito": st.sampled_from(["U", "R"]),
-        "bbox": st.tuples(
-            st.integers(-118, -102), st.integers(15, 22), st.integers(-102, -86), st.integers(22, 33)
-        ).map(lambda box: ",".join(map(str, box))),
+        "bbox": st.tuples(*SIDES).map(lambda box: ",".join(map(str, box))),
         "cvegeo": st.lists(KEYS, min_size=1, max_size=500).map(",".join),
-        "search": st.lists(
-            st.sampled_from(["san", "JOSÉ", "rio", "r", "de", "peñ", "[rancho]", "n°", "arriba", "a", "zzz"]),
-            min_size=1,
-            max_size=3,
-        ).map(" ".join),
+        "search": st.lists(WORDS, min_size=1, max_size=3).map(" ".join),
     },
 )
 _MOST_PAGES = 10  # limits a walk
@@ -221,8 +204,8 @@ _MOST_PAGES = 10  # limits a walk
 async def test_walking_a_filtered_list_yields_each_match_once_in_order(
     client: httpx.AsyncClient, filters: dict[str, str], page_size: int
 ) -> None:
-    typed = filters.get("search", "")
-    assume("zzz" in typed or not typed or choose({"search": typed}))  # the oracle knows no typos
+    if "search" in filters and "zzz" not in filters["search"]:
+        assume(choose({"search": filters["search"]}))  # the oracle knows no typos
     expected = choose(filters)
     page_size = max(page_size, len(expected) // _MOST_PAGES)
     walked, sizes = [], []

@@ -1,13 +1,11 @@
 """The preview of a body of rows before they are matched."""
 
 import json
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import openpyxl
 import pytest
-from openpyxl.worksheet.table import Table
-from openpyxl.worksheet.worksheet import Worksheet
 
 from localidades_api.bulk.formats import XLSX
 from tests.support.wire import LOCALIDADES
@@ -58,19 +56,6 @@ async def test_workbook_is_previewed_with_its_sheet_and_header(client: httpx.Asy
     other = await previewed(client, data, XLSX, "sheet=Visitas&header_row=4&nombre=Asientos&estado=Ags.")
     assert (other["header_row"], other["quantity"]) == (4, 6)
     assert other["roles"] == {"nombre": "Asientos", "estado": "Ags."}
-
-
-async def test_preview_says_that_another_table_is_beside_the_list(client: httpx.AsyncClient) -> None:
-    def add_table(book: openpyxl.Workbook) -> None:
-        sheet = cast("Worksheet", book.worksheets[0])
-        for cell, value in (("F3", "giro"), ("F4", "x")):
-            sheet[cell] = value
-        sheet.add_table(Table(displayName="Giros", ref="F3:F4"))
-
-    assert (await previewed(client, workbook_of(*FORM, change=add_table), XLSX))["note"] == (
-        "The answers begin in column G, with other cells between them and the list, and don't move when the list is"
-        " sorted: move those cells to another sheet, and send the workbook again."
-    )
 
 
 async def test_csv_is_previewed_with_few_rows_and_short_cells(client: httpx.AsyncClient) -> None:

@@ -3,29 +3,29 @@
 import asyncio
 import getpass
 import json
+import re
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
-from fastapi import FastAPI
 from sqlalchemy import Connection, event
 
 from localidades_api.database.import_lock import begin_import
 from localidades_api.database.pool import Database
-from localidades_api.errors import CatalogueError, ImportRunningError
+from localidades_api.errors import ImportRunningError
 from localidades_api.releases import tracker
 from tests.support.application import await_release, client_of, import_into, publish_again, running_app, walk
 from tests.support.catalogue import Place, many, write_catalogue
+from tests.support.commands import assert_error, invoke
 from tests.support.database import connected, photograph
 from tests.support.pages import Page
 from tests.support.postgres import name_of, new_database, run_sql
 from tests.support.records import in_order, listed
-from tests.support.waiting import PATIENCE, eventually_async
-from tests.support.wire import LOCALIDADES, environment, run
+from tests.support.waiting import eventually_async
+from tests.support.wire import LOCALIDADES
 
 INDEX = "/api/census/"
 POINT_AT = "UPDATE current_release SET release_id = (SELECT id FROM releases WHERE name = $1)"
@@ -59,33 +59,49 @@ def two_releases(server: str, both: str) -> Iterator[str]:
         yield url
 
 
-def assert_unavailable(answer: httpx.Response, detail: str = "The database does not answer.") -> None:
-    assert answer.status_code == 503
-    assert int(answer.headers["retry-after"]) > 0
-    assert answer.json() == {
-        "type": "/problems#no-release" if "published" in detail else "/problems#database-unavailable",
-        "title": "Service Unavailable",
-        "status": 503,
-        "detail": detail,
-    }
+def assert_unavailable(answer: httpx.Response) -> None:
+    assert (answer.status_code, int(answer.headers["retry-after"]) > 0) == (503, True)
+    problem = answer.json()
+    assert (problem["type"], problem["detail"]) == ("/problems#database-unavailable", "The database does not answer.")
 
 
 # -- Releases
 
 
-async def test_first_publication_is_picked_up_by_a_running_service(database: str, small_catalogue: Path) -> None:
-    async with running_app(database) as app, client_of(app) as client:
+async def recreate(server: str, url: str, template: str) -> None:
+    """Replace a database, whose connections end, by a copy of a template."""
+    await run_sql(server, f"DROP DATABASE {name_of(url)} WITH (FORCE)")
+    await run_sql(server, f"CREATE DATABASE {name_of(url)} TEMPLATE {name_of(template)}")
+
+
+async def test_tables_and_first_publication_are_picked_up_by_a_running_service(
+    server: str, migrated: str, empty_database: str, small_catalogue: Path, next_catalogue: Path
+) -> None:
+    async with running_app(empty_database) as app, client_of(app) as client:
+        answer = await client.get(LOCALIDADES)
+        assert (answer.status_code, int(answer.headers["retry-after"]) > 0) == (503, True)
+        await recreate(server, empty_database, migrated)
+
+        async def is_migrated() -> bool:
+            return str((await client.get(LOCALIDADES)).json()["type"]) == "/problems#no-release"
+
+        await eventually_async(is_migrated)
         for target in (LOCALIDADES, INDEX):
-            assert_unavailable(await client.get(target), "No catalogue has been published yet.")
             page = await client.get(target, headers={"Accept": "text/html"})
             assert (page.status_code, page.headers["retry-after"]) == (503, "30")
             assert "No catalogue has been published yet." in page.text
             assert (await client.get(f"{target}?release=2020-01")).status_code == 404
-        assert [(await client.get(probe)).status_code for probe in ("/readyz", "/livez")] == [503, 204]
-        await import_into(database, small_catalogue)
+        for path in ("tiles/0/0/0.mvt", "tiles.json", "backdrop.svg"):
+            assert (await client.get(f"{LOCALIDADES}{path}")).status_code == 503, path
+        ready = await client.get("/readyz")
+        assert (ready.status_code, ready.json()["type"]) == (503, "/problems#no-release")
+        assert "release" not in ready.json()
+        await import_into(empty_database, small_catalogue)
         await await_release(client, "2020-01")
         assert (await client.get(LOCALIDADES)).json()["quantity"] == 132
         assert (await client.get("/readyz")).json()["release"] == "2020-01"
+        await import_into(empty_database, next_catalogue)
+        await await_release(client, "2021-01")  # by the polls, which the errors have not ended
 
 
 async def test_new_release_is_served_by_name_before_the_service_polls(
@@ -100,20 +116,6 @@ async def test_new_release_is_served_by_name_before_the_service_polls(
         await import_into(seeded_database, next_catalogue)
         await eventually_async(is_served)  # a recheck a moment ago counts for a quarter of a second
         assert (await client.get(LOCALIDADES)).headers["catalogue-release"] == "2020-01"
-
-
-async def test_every_release_is_served_by_name(seeded_database: str, next_catalogue: Path) -> None:
-    async with running_app(seeded_database) as app, client_of(app) as client:
-        await import_into(seeded_database, next_catalogue)
-        await await_release(client, "2021-01")
-        current, older = [await client.get(f"{LOCALIDADES}{query}") for query in ("", "?release=2020-01&page=3")]
-        assert (current.headers["catalogue-release"], current.json()["quantity"]) == ("2021-01", 127)
-        assert older.headers["catalogue-release"] == "2020-01"
-        assert older.json()["results"] == RECORDS["2020-01"][100:]
-        index = (await client.get(f"{INDEX}?release=2020-01")).json()
-        assert (index["release"], index["totals"]["localidades"]) == ("2020-01", 132)
-        beyond = await client.get(f"{LOCALIDADES}?release=2020-01&page=4")
-        assert (beyond.status_code, beyond.json()["total_pages"]) == (404, 3)
 
 
 async def test_requests_for_unknown_releases_share_a_statement(seeded_database: str) -> None:
@@ -131,38 +133,6 @@ async def test_requests_for_unknown_releases_share_a_statement(seeded_database: 
         assert len(asked) <= 10  # a reading counts for a quarter of a second, and the requests may last longer
 
 
-async def test_responses_never_mix_two_releases(seeded_database: str, next_catalogue: Path) -> None:
-    async with running_app(seeded_database) as app, client_of(app) as client:
-        seen: set[str] = set()
-        finished = asyncio.Event()
-
-        async def read(page: int) -> None:
-            while not finished.is_set():
-                answer = await client.get(f"{LOCALIDADES}?page={page}")
-                await asyncio.sleep(0)  # a cached response in process never yields to the event loop
-                name = answer.headers["catalogue-release"]
-                content: dict[str, Any] = answer.json()
-                assert content["results"] == RECORDS[name][50 * (page - 1) : 50 * page]
-                assert content["quantity"] == len(RECORDS[name])
-                assert f'"{name}.json.' in answer.headers["etag"]
-                assert f"release={name}>" in answer.headers["link"]
-                seen.add(name)
-
-        async def publish() -> None:
-            await import_into(seeded_database, next_catalogue)
-            await await_release(client, "2021-01")
-            for name in ("2020-01", "2021-01") * 2:
-                await run_sql(seeded_database, POINT_AT, name)
-                await await_release(client, name)
-            finished.set()
-
-        async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as tasks:
-            for page in (1, 2, 3):
-                tasks.create_task(read(page))
-            tasks.create_task(publish())
-        assert seen == {"2020-01", "2021-01"}
-
-
 async def test_walk_during_a_publication_stays_in_one_release(seeded_database: str, next_catalogue: Path) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
         walked: list[dict[str, object]] = []
@@ -178,90 +148,64 @@ async def test_walk_during_a_publication_stays_in_one_release(seeded_database: s
 # -- Rollbacks
 
 
-def test_publish_command_names_the_previous_and_the_current_release(two_releases: str) -> None:
-    def said(*arguments: str) -> str:
-        ended = run("releases", *arguments, env=environment(two_releases))
+async def test_publish_command_makes_a_release_current_and_logs_it(two_releases: str) -> None:
+    reason = "2021-01 lacks a municipio, <b>go back</b>"
+
+    async def said(*arguments: str) -> str:
+        ended = await asyncio.to_thread(invoke, "releases", *arguments, url=two_releases)
         assert (ended.returncode, ended.stderr) == (0, "")
         return ended.stdout
 
-    assert said("publish", "2020-01") == "Release 2020-01 is now the current one; before, it was 2021-01.\n"
-    assert said("publish", "2020-01") == "Release 2020-01 is already the current one.\n"
+    now = "Release 2020-01 is now the current one; before, it was 2021-01.\n"
+    assert await said("publish", "2020-01", "--reason", reason) == now
+    assert await said("publish", "2020-01") == "Release 2020-01 is already the current one.\n"
     for previous in ("2020-01", "2021-01"):
-        assert json.loads(said("publish", "2021-01", "--json")) == {"release": "2021-01", "previous": previous}
-    current = [(one["release"], one["current"]) for one in json.loads(said("--json"))["releases"]]
+        answer = await said("publish", "2021-01", "--json", "--reason", "only the first time is a change")
+        assert json.loads(answer) == {"release": "2021-01", "previous": previous}
+    current = [(one["release"], one["current"]) for one in json.loads(await said("--json"))["releases"]]
     assert current == [("2020-01", False), ("2021-01", True)]
 
-
-async def test_publication_log_has_time_releases_author_and_reason(two_releases: str) -> None:
-    settings = environment(two_releases)
-    reason = "2021-01 lacks a municipio, <b>go back</b>"
-    for options in (["2020-01", "--reason", reason], ["2021-01"], ["2021-01", "--reason", "changes nothing"]):
-        assert (await asyncio.to_thread(run, "releases", "publish", *options, env=settings)).returncode == 0
-    printed = await asyncio.to_thread(run, "releases", "--log", "--json", env=settings)
-    log = json.loads(printed.stdout)["publications"]
+    log = json.loads(await said("--log", "--json"))["publications"]
     moments = [one.pop("published_at") for one in log]
     assert moments == sorted(moments, reverse=True)
     assert {one.pop("account") for one in log} == {f"{getpass.getuser()}@{socket.gethostname()}"}
     [role] = {one.pop("role") for one in log}
-    assert log == [
-        {"number": 4, "release": "2021-01", "previous": "2020-01", "action": "publish", "reason": None},
-        {"number": 3, "release": "2020-01", "previous": "2021-01", "action": "publish", "reason": reason},
-        {"number": 2, "release": "2021-01", "previous": "2020-01", "action": "import", "reason": None},
-        {"number": 1, "release": "2020-01", "previous": None, "action": "import", "reason": None},
+    assert [tuple(one.values()) for one in log] == [
+        (4, "2021-01", "2020-01", "publish", "only the first time is a change"),
+        (3, "2020-01", "2021-01", "publish", reason),
+        (2, "2021-01", "2020-01", "import", None),
+        (1, "2020-01", None, "import", None),
     ]
-    table = await asyncio.to_thread(run, "releases", "--log", env=settings | {"COLUMNS": "200"})
-    assert [line.split(" UTC")[0] for line in table.stdout.splitlines()[1:]] == [
-        moment[:19].replace("T", " ") for moment in moments
-    ]
+    table = (await said("--log")).splitlines()[1:]
+    assert [line.split(" UTC")[0] for line in table] == [moment[:19].replace("T", " ") for moment in moments]
     async with running_app(two_releases) as app, client_of(app) as client:
-        page = Page.of(await client.get(f"{INDEX}releases/?format=api"))
-        cells = [cell.text for cell in page.all("td")]
-        assert cells[-16:][2::4] == ["2020-01", "2021-01", "2020-01", ""]
-        assert cells[-16:][3::4] == ["", reason, "import", "import"]
-        assert f"{getpass.getuser()}@" not in "".join(cells)
-        assert role not in cells
+        cells = [cell.text for cell in Page.of(await client.get(f"{INDEX}releases/?format=api")).all("td")]
+    assert cells[-16:][2::4] == ["2020-01", "2021-01", "2020-01", ""]
+    assert cells[-16:][3::4] == ["only the first time is a change", reason, "import", "import"]
+    assert f"{getpass.getuser()}@" not in "".join(cells)
+    assert role not in cells
 
 
-async def test_publishing_an_unknown_or_retired_release_changes_nothing(two_releases: str) -> None:
-    await run_sql(two_releases, "UPDATE releases SET retired_at = now() WHERE name = '2020-01'")
+async def test_publication_that_is_refused_changes_nothing(two_releases: str) -> None:
     before = await photograph(two_releases)
-    for name, sentence in (
-        ("'; DROP TABLE releases; --", "error: There is no release '; DROP TABLE releases; --: run `localidades-api"),
-        ("2020-01", "error: Release 2020-01 is half removed"),
-    ):
-        ended = await asyncio.to_thread(run, "releases", "publish", name, env=environment(two_releases))
-        assert (ended.returncode, ended.stdout) == (1, "")
-        assert sentence in ended.stderr
-    assert await photograph(two_releases) == before
-
-
-async def test_publish_is_refused_during_an_import(two_releases: str) -> None:
-    """Otherwise the import would still publish its release."""
     database = Database.for_writing(two_releases)
     try:
         async with database.connect() as importing:
-            await begin_import(importing)
+            await begin_import(importing)  # which would still publish its release
             with pytest.raises(ImportRunningError):
                 await publish_again(two_releases, "2020-01")
     finally:
         await database.dispose()
-    assert await publish_again(two_releases, "2020-01") == "2021-01"
-
-
-async def test_import_of_an_existing_release_suggests_publish(
-    two_releases: str, next_catalogue: Path, small_catalogue: Path
-) -> None:
-    remedy = "make it the current one with `localidades-api releases publish 2020-01`"
-    for name in ("2020-01", "other"):
-        with pytest.raises(CatalogueError, match=f"already published, as release 2020-01: {remedy}"):
-            await import_into(two_releases, small_catalogue, release=name)
-        with pytest.raises(CatalogueError, match="already published, as release 2021-01: there is nothing to do"):
-            await import_into(two_releases, next_catalogue, release=name.replace("2020", "2021"))
+    ended = await asyncio.to_thread(invoke, "releases", "publish", "'; DROP TABLE releases; --", url=two_releases)
+    assert_error(ended, "There is no release '; DROP TABLE releases; --: run `localidades-api releases`")
+    assert await photograph(two_releases) == before
 
 
 async def test_republished_release_gives_the_same_responses(two_releases: str) -> None:
     """Identical bytes and headers, so that copies in caches are valid again, and those of the other release are not."""
-    pinned = [f"{LOCALIDADES}?release={name}&page={page}" for name in ("2020-01", "2021-01") for page in (1, 3)]
+    pinned = [f"{target}release={name}" for name in ("2020-01", "2021-01") for target in (
+        f"{LOCALIDADES}?", f"{LOCALIDADES}?page=3&", f"{INDEX}?",
+    )]  # fmt: skip
     plain = [f"{LOCALIDADES}?page=2", f"{LOCALIDADES}?municipio_id=1001", INDEX, f"{LOCALIDADES}10010001/"]
     async with running_app(two_releases, page_cache_bytes=2**24) as app, client_of(app) as client:
 
@@ -329,23 +273,17 @@ async def assert_stays(client: httpx.AsyncClient, name: str) -> None:
 # -- An unreachable database
 
 
-async def test_database_refusing_connections_is_503() -> None:
-    with closing(socket.socket()) as holder:
+async def test_database_that_refuses_or_never_answers_is_503() -> None:
+    with closing(socket.socket()) as holder, closing(socket.create_server(("127.0.0.1", 0))) as silent:
         holder.bind(("127.0.0.1", 0))  # where nothing listens
-        url = f"postgresql://someone:s3cr3t@127.0.0.1:{holder.getsockname()[1]}/x"
-        async with running_app(url) as app, client_of(app) as client:
-            for target in (LOCALIDADES, f"{LOCALIDADES}?release=2020-01", INDEX):
-                assert_unavailable(await client.get(target))
-            assert (await client.get("/livez")).status_code == 204
-            ready = await client.get("/readyz")
-            assert (ready.status_code, "s3cr3t" in ready.text) == (503, False)
-
-
-async def test_silent_database_is_503() -> None:
-    with closing(socket.create_server(("127.0.0.1", 0))) as silent:
-        url = f"postgresql://someone@127.0.0.1:{silent.getsockname()[1]}/x"
-        async with running_app(url, database_timeout=0.2) as app, client_of(app) as client:
-            assert_unavailable(await client.get(LOCALIDADES))
+        for port in (one.getsockname()[1] for one in (holder, silent)):
+            url = f"postgresql://someone:s3cr3t@127.0.0.1:{port}/x"
+            async with running_app(url, database_timeout=0.2) as app, client_of(app) as client:
+                for target in (LOCALIDADES, f"{LOCALIDADES}?release=2020-01", INDEX):
+                    assert_unavailable(await client.get(target))
+                assert (await client.get("/livez")).status_code == 204
+                ready = await client.get("/readyz")
+                assert (ready.status_code, "s3cr3t" in ready.text) == (503, False)
 
 
 async def terminate_connections(server: str, url: str) -> int:
@@ -386,9 +324,7 @@ async def test_recreated_database_leaves_no_stale_data(
     async with running_app(seeded_database, page_cache_bytes=2**24) as app, client_of(app) as client:
         await await_release(client, "2020-01")
         before = [(await client.get(target)).content for target in targets]
-        await terminate_connections(server, seeded_database)
-        await run_sql(server, f"DROP DATABASE {name_of(seeded_database)} WITH (FORCE)")
-        await run_sql(server, f"CREATE DATABASE {name_of(seeded_database)} TEMPLATE {name_of(migrated)}")
+        await recreate(server, seeded_database, migrated)
         await import_into(seeded_database, next_catalogue)
         await await_release(client, "2021-01")
         after = [await client.get(target) for target in targets]
@@ -396,15 +332,6 @@ async def test_recreated_database_leaves_no_stale_data(
     assert after[0].json()["results"] == expected[:50]
     assert after[1].json()["results"] == [record for record in expected if record["municipio_id"] == 1001]
     assert not {answer.content for answer in after} & set(before)
-
-
-async def await_polls(app: FastAPI) -> None:
-    """Wait until several polls, a tenth of a second apart, have found another current release."""
-
-    async def has_lag() -> bool:
-        return bool(app.state.services.releases.lag > 0.5)
-
-    await eventually_async(has_lag)
 
 
 async def test_release_missing_on_every_server_is_given_up_after_a_while(
@@ -423,27 +350,17 @@ async def test_release_missing_on_every_server_is_given_up_after_a_while(
                 " DELETE FROM municipalities WHERE release_id = 2; DELETE FROM states WHERE release_id = 2;"
                 " DELETE FROM releases WHERE id = 2"
             )
-        await await_polls(app)
+
+        async def has_lag() -> bool:  # several polls have found another current release
+            return bool(app.state.services.releases.lag > 0.5)
+
+        await eventually_async(has_lag)
         assert_unavailable(await client.get(f"{LOCALIDADES}?page_size=7"))
         assert (await client.get(LOCALIDADES)).status_code == 503
         monkeypatch.setattr(tracker, "BEHIND_TIMEOUT", 0.3)
         await await_release(client, "2020-01")
         assert (await client.get(LOCALIDADES)).json()["results"] == RECORDS["2020-01"][:50]
         assert (await client.get(f"{LOCALIDADES}?release=2021-01")).status_code == 404
-
-
-async def test_database_without_tables_is_503_until_it_is_migrated(
-    server: str, seeded: str, empty_database: str
-) -> None:
-    async with running_app(empty_database) as app, client_of(app) as client:
-        answer = await client.get(LOCALIDADES)
-        assert answer.status_code == 503
-        assert int(answer.headers["retry-after"]) > 0
-        name = name_of(empty_database)
-        await terminate_connections(server, empty_database)
-        await run_sql(server, f"DROP DATABASE {name} WITH (FORCE)")
-        await run_sql(server, f"CREATE DATABASE {name} TEMPLATE {name_of(seeded)}")
-        await await_release(client, "2020-01")
 
 
 async def test_page_with_deleted_rows_or_of_another_schema_is_503_without_details(seeded_database: str) -> None:
@@ -456,15 +373,4 @@ async def test_page_with_deleted_rows_or_of_another_schema_is_503_without_detail
         assert_unavailable(await client.get(LOCALIDADES))
         page = await client.get(f"{LOCALIDADES}?format=api")
         assert page.status_code == 503
-        for inside in ("c4n4ry", "nombre", "localities", "SELECT", "asyncpg", "Traceback", "Error:"):
-            assert inside not in page.text.replace("localidades", "")
-
-
-async def test_poller_survives_database_errors(seeded_database: str, next_catalogue: Path) -> None:
-    async with running_app(seeded_database) as app, client_of(app) as client:
-        await await_release(client, "2020-01")
-        await run_sql(seeded_database, "ALTER TABLE releases RENAME COLUMN source TO origin")
-        await await_polls(app)
-        await run_sql(seeded_database, "ALTER TABLE releases RENAME COLUMN origin TO source")
-        await import_into(seeded_database, next_catalogue)
-        await await_release(client, "2021-01")
+        assert not re.search("c4n4ry|nombre|SELECT|asyncpg|Traceback|Error:", page.text)

@@ -14,7 +14,6 @@ from sqlalchemy import text
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.nearest import NEAREST, find_nearest, find_nearest_to_each
 from localidades_api.database.queries.releases import get_release_snapshot
-from localidades_api.html.svg import Map, _round_length, draw_map
 from tests.support.application import client_of, database_with, running_app
 from tests.support.catalogue import Place
 from tests.support.wire import LOCALIDADES
@@ -187,35 +186,19 @@ async def test_places_at_the_same_point_are_ordered_by_id(globe: httpx.AsyncClie
     assert same == sorted(at_one_point)
 
 
-async def test_nearest_place_matches_the_catalogue(globe: httpx.AsyncClient) -> None:
-    assert (await nearest(globe, 21.880833, -102.296111, 1)) == [
-        {
-            "id": 10010001, "municipio_id": 1001, "clave": "0001", "nombre": "Lugar 0",
-            "label": "Lugar 0, Municipio 001, Aguascalientes", "poblacion": None,
-            "latitud": 21.880833, "longitud": -102.296111, "distancia": 0,
-        }
-    ]  # fmt: skip
-
-
 async def test_plain_decimals_are_accepted_and_ten_places_are_the_default(globe: httpx.AsyncClient) -> None:
     for number in ("21", "-21.5", "021.50", "-0.0", "0." + "3" * 25):
         results = (await globe.get(ADDRESS, params={"lat": number, "lon": number})).json()["results"]
         check(results, float(number), float(number), 10)
 
 
-@pytest.mark.parametrize(
-    ("parameter", "values"),
-    [
-        ("lat", ("", "nan", "91", "-90.0000001", "1,5", "1_0", "+1", "1e1", "20.", ".5", "2\n", "0." + "3" * 26)),
-        ("lon", ("181", "-180.0000001")),
-        ("limit", ("0", "101", "+1")),
-    ],
-)
-async def test_bad_parameter_is_refused_by_name(globe: httpx.AsyncClient, parameter: str, values: list[str]) -> None:
-    for value in values:
-        answer = await globe.get(ADDRESS, params={"lat": "20", "lon": "-100", parameter: value})
-        assert answer.status_code == 422
-        assert [fault["parameter"] for fault in answer.json()["errors"]] == [parameter]
+async def test_other_numbers_are_refused_by_name(globe: httpx.AsyncClient) -> None:
+    latitudes = ("", "nan", "91", "-90.0000001", "1,5", "1_0", "+1", "1e1", "20.", ".5", "2\n", "0." + "3" * 26)
+    for parameter, values in {"lat": latitudes, "lon": ("181", "-180.0000001"), "limit": ("0", "101", "+1")}.items():
+        for value in values:
+            answer = await globe.get(ADDRESS, params={"lat": "20", "lon": "-100", parameter: value})
+            named = [fault["parameter"] for fault in answer.json()["errors"]]
+            assert (answer.status_code, named) == (422, [parameter]), value
 
 
 async def test_catalogue_with_few_points_gives_all_of_them(server: str, migrated: str) -> None:
@@ -224,41 +207,6 @@ async def test_catalogue_with_few_points_gives_all_of_them(server: str, migrated
         async with running_app(url, in_background=False) as app, client_of(app) as client:
             for lat, lon in ((20, -100), (90, 0), (-45.5, 180)):
                 assert [row["id"] for row in await nearest(client, lat, lon)] == [int(places[3].cvegeo)]
-
-
-def drawn(*places: tuple[str, int | None, float, float]) -> Map:
-    """Draw a map around 60 degrees north, where a degree of longitude is half as long as one of latitude."""
-    names = ("nombre", "poblacion", "latitud", "longitud")
-    here = {"nombre": "Here", "latitud": 60.0, "longitud": -100.0}
-    return draw_map(here, [dict(zip(names, place, strict=True)) for place in places])
-
-
-def test_map_has_north_up_and_east_to_the_right() -> None:
-    around = {"N": (60.1, -100.0), "E": (60.0, -99.8), "S": (59.9, -100.0), "W": (60.0, -100.2)}
-    shown = drawn(*((name, None, *point) for name, point in around.items()))
-    offsets = [(round(dot.x - shown.width / 2), round(dot.y - shown.height / 2)) for dot in shown.dots]
-    (_, up), (right, _), _, _ = offsets
-    assert up < 0 < right == -up
-    assert offsets == [(0, up), (right, 0), (0, -up), (-right, 0)]
-    assert [dot.label and dot.label.text for dot in shown.dots] == [*around]
-
-
-def test_map_labels_the_most_populous_places_first() -> None:
-    around = [("Lejos", 3, 59.9), *((f"Rancho {n}", n, 60.1 + n / 10_000) for n in range(9)), ("Ciudad", 50_000, 60.1)]
-    shown = drawn(*((name, people, lat, -100.0) for name, people, lat in around))
-    named = [dot.label.text for dot in shown.dots if dot.label]
-    assert named[:2] == ["Ciudad", "Rancho 8"]
-    assert ("Lejos" in named, "Rancho 0" in named) == (True, False)
-    assert [dot.radius > 5 for dot in shown.dots] == [True] + [False] * 10
-
-
-@pytest.mark.parametrize(
-    ("metres", "length"),
-    [(0.05, 0.05), (0.9, 0.5), (1, 1), (1.9, 1), (2, 2), (4.9, 2), (9.9, 5), (999, 500), (1000, 1000),
-     (math.nextafter(1000, 0), 500)],  # whose logarithm is that of the round one
-)  # fmt: skip
-def test_scale_of_a_map_has_the_longest_round_length_that_fits(metres: float, length: float) -> None:
-    assert _round_length(metres) == length
 
 
 async def test_many_points_are_answered_like_each_alone(database: Database) -> None:

@@ -16,9 +16,8 @@ from fastapi import FastAPI
 from pydantic_core import to_json
 
 from localidades_api.caches.tiles import MAX_TILE_BYTES, TileCache, encode_tile
-from localidades_api.catalogue.mercator import MAX_ZOOM, MEXICO, Frame, Tile
+from localidades_api.catalogue.mercator import MAX_ZOOM, MEXICO, Tile
 from localidades_api.database.queries.tiles import CELLS, EXTENT, TileContent, TilePlace
-from localidades_api.html.svg import draw_backdrop
 from tests.http.vector_tiles import Layer, read_tile
 from tests.support.application import await_release, client_of, database_with, recorded_statements, running_app
 from tests.support.catalogue import TRAPS, Place
@@ -100,7 +99,7 @@ async def test_every_place_is_in_exactly_one_tile_of_the_highest_zoom(client: ht
         assert (tile, math.dist((x, y), (column, row)) <= 1) == (its, True)  # another order of the same sums
 
 
-@pytest.mark.parametrize("zoom", [0, 3, 5, 8, 10])
+@pytest.mark.parametrize("zoom", [0, 5, 10])
 async def test_tile_lists_the_most_populous_places_first(client: httpx.AsyncClient, zoom: int) -> None:
     tile = Tile.at(zoom, -99.13, 19.43)
     inside = {key: place for key, place in LOCATED.items() if unit_of(place, zoom)[0] == tile}
@@ -173,10 +172,7 @@ def test_incompressible_tile_stays_within_the_limit() -> None:
 
 
 async def test_tilejson_points_to_the_tiles(client: httpx.AsyncClient) -> None:
-    answer = await client.get(f"{LOCALIDADES}tiles.json")
-    described = answer.json()
-    assert (described["tilejson"], described["minzoom"], described["maxzoom"]) == ("3.0.0", 0, MAX_ZOOM)
-    assert "INEGI" in described["attribution"]
+    described = (await client.get(f"{LOCALIDADES}tiles.json")).json()
     degrees = [(float(place.longitud), float(place.latitud)) for place in LOCATED.values()]
     wests, souths = zip(*degrees, strict=True)
     assert described["bounds"] == [min(wests), min(souths), max(wests), max(souths)]
@@ -188,7 +184,6 @@ async def test_tilejson_points_to_the_tiles(client: httpx.AsyncClient) -> None:
     assert {layer["id"] for layer in described["vector_layers"]} == layers.keys()
     properties = {name for feature in layers["places"].features for name in feature.properties}
     assert {name for layer in described["vector_layers"] for name in layer["fields"]} == properties
-    assert answer.headers["cache-control"] == "no-cache, private"  # its address has the Host header
 
 
 async def test_backdrop_covers_the_places(client: httpx.AsyncClient) -> None:
@@ -203,17 +198,6 @@ async def test_backdrop_covers_the_places(client: httpx.AsyncClient) -> None:
     for path, least in zip(paths, (1, 16, 60), strict=True):
         expected = {block for block, count in per_block.items() if count >= least}
         assert len(read_cells(path.attrib["d"]) ^ expected) <= 2  # places on the edge of two cells
-
-
-def test_dots_of_the_backdrop_have_three_sizes() -> None:
-    cells = [number for index, count in enumerate((1, 15, 16, 59, 60)) for number in (2 * index, count)]
-    drawing = ElementTree.fromstring(draw_backdrop(cells, Frame(0, 0, 10, 2, 10)))  # noqa: S314  # our own
-    dots = [(path.attrib["stroke-width"], read_cells(path.attrib["d"])) for path in drawing.iterfind(".//{*}path")]
-    assert dots == [
-        ("0.45", {(column, 0) for column in range(5)}),
-        ("0.68", {(2, 0), (3, 0), (4, 0)}),
-        ("0.92", {(4, 0)}),
-    ]
 
 
 def read_cells(path: str) -> set[tuple[int, int]]:
@@ -246,10 +230,3 @@ async def test_concurrent_callers_share_a_query(app: FastAPI, method: Callable[.
         await asyncio.gather(*(method(cache, release) for _ in range(50)))
     assert len(statements) == 1
     await cache.close()
-
-
-async def test_map_without_a_release_is_503(database: str) -> None:
-    async with running_app(database, wants_names=False) as app, client_of(app) as client:
-        for path in ("tiles/0/0/0.mvt", "tiles.json", "backdrop.svg"):
-            answer = await client.get(f"{LOCALIDADES}{path}")
-            assert (answer.status_code, "retry-after" in answer.headers) == (503, True)

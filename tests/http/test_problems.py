@@ -8,11 +8,10 @@ import pytest
 from fastapi import FastAPI
 
 from localidades_api.api.site import answerable
-from tests.support.application import Below, behind_proxy, client_of, mounted
+from tests.support.application import Below, behind_proxy, mounted
 from tests.support.pages import BROWSER
 from tests.support.wire import LOCALIDADES
 
-_SECTION = re.compile(r"<section.*?</section>", re.DOTALL)
 # Slugs are part of the contract: they are never renamed, and unused ones stay.
 SLUGS = {
     "bad-request", "comparison-running", "content-too-large", "database-unavailable", "gone",
@@ -74,24 +73,10 @@ async def test_path_with_a_trailing_newline_is_404_and_not_echoed(client: httpx.
     assert "\n" not in answer.headers.get("location", "")
 
 
-async def test_problems_page_is_in_the_preferred_language(client: httpx.AsyncClient) -> None:
-    english = "".join(_SECTION.findall((await client.get("/problems?format=api")).text))
-    page = await client.get("/problems", headers={**BROWSER, "Accept-Language": "es-MX,es;q=0.9"})
-    spanish = "".join(_SECTION.findall(page.text))
-    assert '<html lang="es">' in page.text
-    assert "<h1>Errores de la API</h1>" in page.text
-    for error in answerable():
-        for sentence in (error.meaning, error.remedy):
-            written = re.sub("`([^`]*)`", r"<code>\1</code>", sentence.replace("'", "&#39;"))
-            assert written in english
-            assert written not in spanish, "it is not translated"
-
-
-async def test_root_redirects_browsers_to_html_and_programs_to_json(app: FastAPI) -> None:
-    async with client_of(app) as client:
-        page = await client.get("/", headers=BROWSER, follow_redirects=True)
-        assert page.url.path == "/api/census/"
-        assert page.headers["content-type"] == "text/html; charset=utf-8"
-        assert "<h1>" in page.text
-        data = await client.get("/", follow_redirects=True)
-        assert data.json()["release"] == "2020-01"
+async def test_problems_are_explained_in_both_languages(client: httpx.AsyncClient) -> None:
+    pages = [(await client.get(f"/problems?format=api&lang={one}")).text for one in ("en", "es")]
+    assert "<h1>Errores de la API</h1>" in pages[1]
+    english, spanish = ("".join(re.findall("(?s)<section.*?</section>", page)) for page in pages)
+    for sentence in (one for error in answerable() for one in (error.meaning, error.remedy)):
+        written = re.sub("`([^`]*)`", r"<code>\1</code>", sentence.replace("'", "&#39;"))
+        assert (written in english, written in spanish) == (True, False)

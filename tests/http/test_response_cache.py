@@ -21,14 +21,13 @@ from localidades_api.http.headers import on_wire
 from localidades_api.settings import Settings
 from tests.support.application import (
     await_release,
-    await_searched,
     cache_of,
     client_of,
     import_into,
     key_of,
     running_app,
 )
-from tests.support.catalogue import Place, many, write_catalogue
+from tests.support.catalogue import many, write_catalogue
 from tests.support.postgres import locked_in_thread, new_database
 from tests.support.wire import LOCALIDADES
 
@@ -159,23 +158,6 @@ async def test_other_requests_and_those_with_a_body_are_not_cached(
         request = client.build_request(method, target, headers=fields)
         await client.send(request)
         assert held_for(app, request) is None
-
-
-async def test_new_release_empties_the_cache(seeded_database: str, tmp_path: Path) -> None:
-    async with running_app(seeded_database, page_cache_bytes=1_000_000) as app, client_of(app) as client:
-        search = f"{SUGGEST}?q=nuevo"
-        targets = [LOCALIDADES, f"{LOCALIDADES}?format=api", f"{LOCALIDADES}?release=2020-01", "/api/census/releases/"]
-        requests = [client.build_request("GET", target) for target in (*targets, search)]
-        for request in requests:
-            await client.send(request)
-            assert held_for(app, request)
-        places = [*many(132), Place("010019997", "Nuevo")]
-        await import_into(seeded_database, write_catalogue(tmp_path / "catun_localidad_2021-01.csv", places))
-        await await_release(client, "2021-01")
-        assert not any(held_for(app, request) for request in requests[:-1])
-        assert (await client.get(LOCALIDADES)).headers["catalogue-release"] == "2021-01"
-        await await_searched(client, "2021-01")
-        assert "Nuevo" in (await client.get(search)).text
 
 
 async def test_response_started_before_a_publication_is_not_cached(seeded_database: str, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -18,17 +17,16 @@ from localidades_api.database.embedded_postgres.data_directory import make_clust
 from tests.model.catalogues import COUNT, places_of
 from tests.support.application import import_into, publish_again, retire_all_but
 from tests.support.catalogue import Place, write_catalogue
-from tests.support.postgres import alembic_config
-from tests.support.servers import DEBIAN_15, FAST, IMMEDIATE, Installation, Server, make_private
-from tests.support.waiting import PATIENCE, eventually_async
-from tests.support.wire import LOCALIDADES, Live, environment, run, serving, workers_of
+from tests.support.postgres import alembic_config, execute
+from tests.support.servers import FAST, Installation, Server, make_private, running
+from tests.support.waiting import eventually_async
+from tests.support.wire import LOCALIDADES, Live, serving, workers_of
 
 pytestmark = [pytest.mark.tail, pytest.mark.timeout(1200)]
 
 MONTHS = 12
 WORKERS = 2
 KEPT = 4  # releases
-MOVE = 8  # the month of a later version of Postgres
 READER = "year_reader"
 THIRD = 4  # months
 _GRACE = 2.0  # seconds for readers of a retired release
@@ -46,109 +44,40 @@ class Usage(NamedTuple):
     megabytes: float
 
 
-class Databases:
-    """The database of the year, which a later version of Postgres takes over."""
-
-    def __init__(self, installation: Installation, folder: Path, passwords: Path) -> None:
-        older = _oldest(installation)
-        self.server = Server(older, _make_cluster(older, folder / "older"))
-        self._newer = Server(installation, _make_cluster(installation, folder / "newer"))
-        self._passwords = passwords
-
-    @property
-    def url(self) -> str:
-        """The URL of the service, which finds its password in a file."""
-        return self.server.url().replace("postgres@", f"{READER}@")
-
-    async def start(self) -> None:
-        """Start the older server, with tables and a role that only reads."""
-        await self.server.start()
-        await asyncio.to_thread(command.upgrade, alembic_config(self.server.url()), "head")
-        await self._create_reader(self.server)
-        await self.change_password(0)
-
-    async def _create_reader(self, server: Server) -> None:
-        words = ("roles", "--reader", READER, "--importer", "year_importer")
-        created = await asyncio.to_thread(run, *words, env=environment(server.url()))
-        assert created.returncode == 0, created.stderr
-
-    async def change_password(self, month: int) -> None:
-        """Change the password of the service, and end its connections."""
-        self._password = f"secret-{month}"
-        await self._set_password(self.server)
-        self._passwords.write_text(f"*:*:*:{READER}:{self._password}\n")
-        self._passwords.chmod(0o600)
-        await self.server.fetch(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'localidades-api'"
-        )
-
-    async def _set_password(self, server: Server) -> None:
-        await server.fetch(f"ALTER ROLE {READER} PASSWORD '{self._password}'")
-
-    async def move_to_newer(self) -> None:
-        """Dump the database, and restore it into the newer server, which then takes the place of the older one."""
-        dump = self._passwords.with_name("localidades.dump")
-        older, newer = self.server, self._newer
-        await newer.start()
-        pg_dump, pg_restore = (str(newer.installation.binaries / name) for name in ("pg_dump", "pg_restore"))
-        await asyncio.to_thread(_call, pg_dump, "--format=custom", f"--file={dump}", older.url())
-        restoring = ("--no-owner", "--no-privileges", "--exit-on-error", f"--dbname={newer.url()}")
-        await asyncio.to_thread(_call, pg_restore, *restoring, str(dump))
-        await self._create_reader(newer)
-        await self._set_password(newer)
-        await older.stop(FAST)
-        await newer.stop(FAST)
-        newer.port = older.port
-        await newer.start()
-        self.server = newer
-
-    async def stop(self) -> None:
-        """Stop both servers and delete their data."""
-        for server in (self.server, self._newer):
-            await server.stop(IMMEDIATE)
-            shutil.rmtree(server.cluster, ignore_errors=True)
-
-
-def _oldest(installation: Installation) -> Installation:
-    """Return the oldest supported Postgres; where it isn't installed, the tests' own."""
-    return Installation(DEBIAN_15, installation.account) if DEBIAN_15.exists() else installation
-
-
-def _make_cluster(installation: Installation, folder: Path) -> Path:
-    make_private(folder, installation.account)
-    cluster = make_cluster(installation.binaries, folder, installation.account)
-    access = "scram-sha-256\nhost all all 127.0.0.1/32 trust\n"
-    (cluster / "pg_hba.conf").write_text(f"host all {READER} 127.0.0.1/32 {access}")
-    return cluster
-
-
-def _call(*words: str) -> None:
-    subprocess.run(words, check=True, timeout=PATIENCE)
-
-
 @pytest.fixture
-async def databases(installation: Installation, server_folder: Path, tmp_path: Path) -> AsyncIterator[Databases]:
-    """Yield the database, started."""
-    databases = Databases(installation, server_folder, tmp_path / "passwords")
-    try:
-        await databases.start()
-        yield databases
-    finally:
-        await databases.stop()
+async def postgres(installation: Installation, server_folder: Path) -> AsyncIterator[Server]:
+    """Yield a server with tables, which asks the service for its password."""
+    make_private(folder := server_folder / "year", installation.account)
+    server = Server(installation, make_cluster(installation.binaries, folder, installation.account))
+    access = "127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n"
+    await asyncio.to_thread((server.cluster / "pg_hba.conf").write_text, f"host all {READER} {access}")
+    async with running(server):
+        await asyncio.to_thread(command.upgrade, alembic_config(server.url()), "head")
+        execute(server.url(), f"CREATE ROLE {READER} LOGIN", f"GRANT pg_read_all_data TO {READER}")
+        yield server
+
+
+def change_password(server: Server, passwords: Path, month: int) -> None:
+    """Change the password of the service, and end its connections."""
+    passwords.write_text(f"*:*:*:{READER}:secret-{month}\n")
+    passwords.chmod(0o600)
+    end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'localidades-api'"
+    execute(server.url(), f"ALTER ROLE {READER} PASSWORD 'secret-{month}'", end)
 
 
 async def test_nothing_grows_in_a_year(
-    databases: Databases, tmp_path: Path, record_property: Callable[[str, object], None]
+    postgres: Server, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     """Import twice a month, go back once, retire, restart workers and Postgres, lose indexes, and change passwords."""
-    cache = tmp_path / "cache"
+    cache, passwords = tmp_path / "cache", tmp_path / "passwords"
+    change_password(postgres, passwords, 0)
     months: list[Usage] = []
-    settings = {"LOCALIDADES_RELEASE_POLL": "0.2", "LOCALIDADES_CACHE_DIR": str(cache)}
-    settings["PGPASSFILE"] = str(tmp_path / "passwords")
-    with serving(databases.url, "--workers", str(WORKERS), probe="/livez", **settings) as live:
+    settings = {"LOCALIDADES_RELEASE_POLL": "0.2", "LOCALIDADES_CACHE_DIR": str(cache), "PGPASSFILE": str(passwords)}
+    url = postgres.url().replace("postgres@", f"{READER}@")
+    with serving(url, "--workers", str(WORKERS), probe="/livez", **settings) as live:
         for month in range(1, MONTHS + 1):
-            await _live_through(month, databases, live, tmp_path, cache)
-            months.append(await _measure(databases.server, live, cache))
+            await _live_through(month, postgres, live, tmp_path)
+            months.append(await _measure(postgres, live, cache))
             record_property(f"month {month}", str(months[-1]))
         log = live.output.read_text()
     assert "Traceback" not in log, log
@@ -160,8 +89,8 @@ async def test_nothing_grows_in_a_year(
         assert max(last) <= max(first) + tolerance, (name, months)
 
 
-async def _live_through(month: int, databases: Databases, live: Live, folder: Path, cache: Path) -> None:
-    url = databases.server.url()
+async def _live_through(month: int, postgres: Server, live: Live, folder: Path) -> None:
+    url = postgres.url()
     async with httpx.AsyncClient(base_url=live.base, timeout=30) as client:
         for half in (0, 1):
             number = 2 * month + half
@@ -178,17 +107,15 @@ async def _live_through(month: int, databases: Databases, live: Live, folder: Pa
     if month % 3 == 0:
         await _replace_workers(live)
     if month % 4 == 0:
-        shutil.rmtree(cache)
+        shutil.rmtree(folder / "cache")
         await _replace_workers(live)
     if month % 5 == 0:
         os.kill(workers_of(live)[-1], signal.SIGKILL)
     if month % 6 == 0:  # a minor version of Postgres
-        await databases.server.stop(FAST)
-        await databases.server.start()
+        await postgres.stop(FAST)
+        await postgres.start()
     if month % 3 == 1:
-        await databases.change_password(month)
-    if month == MOVE:
-        await databases.move_to_newer()
+        change_password(postgres, folder / "passwords", month)
     async with httpx.AsyncClient(base_url=live.base, timeout=30) as client:
         await _await_current(client, f"2026-{month:02d}-1")
         await _read(client)

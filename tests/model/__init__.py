@@ -2,5 +2,5 @@
 
 `catalogues` invents the catalogues, `model` knows what a reader may find at a moment, `readers` asks and checks,
 `changes` changes the database as commands do, `cutting` cuts a command's connection at any message. `machine` draws
-histories of one application, `workers` of a service with two, `replicas` of a primary and its standby.
+histories of one application, `workers` of a service with two.
 """

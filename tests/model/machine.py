@@ -3,8 +3,8 @@
 import asyncio
 import shutil
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, ExitStack, suppress
 from pathlib import Path
 
 import httpx
@@ -46,11 +46,10 @@ class Histories(RuleBasedStateMachine):
     """
 
     client: httpx.AsyncClient
-    changes_may_refuse = False  # whether readers may be refused while a catalogue changes
-    can_cut = True  # `Cut` knows only sockets of one machine
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, server: str, migrated: str, folder: Path) -> None:
         super().__init__()
+        self._server, self._migrated = server, migrated
         self.resources = ExitStack()
         self.runner = self.resources.enter_context(asyncio.Runner())
         self._folder = folder
@@ -64,12 +63,8 @@ class Histories(RuleBasedStateMachine):
     def start(self, seed: int) -> None:
         """Start the service on a database without a release; readers draw from a seed."""
         self.readers = Readers(self.model, seed)
-        self.url = self.open_database()
+        self.url = self.resources.enter_context(new_database(self._server, self._migrated))
         self.run(self.serve())
-
-    @abstractmethod
-    def open_database(self) -> str:
-        """Create a database with tables, and return the URL for changes."""
 
     @abstractmethod
     async def serve(self) -> None:
@@ -152,6 +147,17 @@ class Histories(RuleBasedStateMachine):
             self.run(self.settle(self.model.state))
         self.ask()
 
+    @rule()
+    def end_connections(self) -> None:
+        """End the connections of the service, as a restart of the database does."""
+
+        async def end() -> None:
+            await run_sql(self.url, _KILL_READS)
+
+        with self.model.changing(self.model.state, may_refuse=True):
+            self.run(self.readers.ask_beside(self.client, end()))
+            self.run(self.settle(self.model.state))
+
     async def restart_service(self) -> None:
         """Stop the service and start it again."""
         await self.service.aclose()
@@ -181,14 +187,14 @@ class Histories(RuleBasedStateMachine):
         A cut may come before or after the transaction, but not in between.
         """
         possible = [] if expected is None else [expected]
-        with self.model.changing(*possible, may_refuse=self.changes_may_refuse):
+        with self.model.changing(*possible):
             self.run(self.readers.ask_beside(self.client, self._change(make, expected, cut)))
         self.run(self.settle_searches())
         self.ask()
 
     async def _change(self, make: Callable[[str], Awaitable[object]], expected: State | None, cut: Cut | None) -> None:
         before = self.model.state
-        async with through(self.url, cut if self.can_cut else None) as url:
+        async with through(self.url, cut) as url:
             error = await attempt(lambda: make(url))
         if cut and cut.has_happened:  # the last statement may still be running
             await eventually_async(self._is_over)
@@ -252,43 +258,11 @@ class Histories(RuleBasedStateMachine):
         await assert_clean(self.url)
 
 
-class HistoriesOfDatabase(Histories):
-    """Histories of a database of the tests' server."""
-
-    def __init__(self, server: str, migrated: str, folder: Path) -> None:
-        super().__init__(folder)
-        self._server, self._migrated = server, migrated
-
-    def open_database(self) -> str:
-        """Create a database."""
-        return self.resources.enter_context(new_database(self._server, self._migrated))
-
-    @rule()
-    def end_connections(self) -> None:
-        """End the connections of the service, as a restart of the database does."""
-
-        async def end() -> None:
-            await run_sql(self.url, _KILL_READS)
-
-        with self.model.changing(self.model.state, may_refuse=True):
-            self.run(self.readers.ask_beside(self.client, end()))
-            self.run(self.settle(self.model.state))
-
-
-class HistoriesOfApplication(HistoriesOfDatabase):
+class HistoriesOfApplication(Histories):
     """Histories of an application in this process."""
 
     async def serve(self) -> None:
         """Start the application."""
-        self.client = await self.service.enter_async_context(serving_client(self.url, self.cache))
-
-
-@asynccontextmanager
-async def serving_client(url: str, cache: Path) -> AsyncIterator[httpx.AsyncClient]:
-    """Run the application, and lend a client of it."""
-    caches = {"cache_dir": cache, "page_cache_bytes": Settings.model_fields["page_cache_bytes"].default}
-    async with (
-        running_app(url, release_poll=RELEASE_POLL, wants_names=False, **caches) as app,
-        client_of(app) as client,
-    ):
-        yield client
+        caches = {"cache_dir": self.cache, "page_cache_bytes": Settings.model_fields["page_cache_bytes"].default}
+        app = running_app(self.url, release_poll=RELEASE_POLL, wants_names=False, **caches)
+        self.client = await self.service.enter_async_context(client_of(await self.service.enter_async_context(app)))

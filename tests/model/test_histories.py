@@ -1,38 +1,22 @@
 """Histories of releases against the model."""
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
 import pytest
-from alembic import command
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from localidades_api.database.embedded_postgres.data_directory import make_cluster
 from tests.model.machine import Histories, HistoriesOfApplication
-from tests.model.replicas import HistoriesOfReplicas
 from tests.model.workers import HistoriesOfWorkers
-from tests.support.postgres import alembic_config
-from tests.support.servers import Installation, Server
 from tests.support.waiting import in_thread
 
 STEPS = 8  # changes in a history
-SHARE = 10  # one in so many histories has several workers, or several servers
+SHARE = 10  # one in so many histories has several workers
 GATE_SHARE = 16  # a history takes three seconds: the gate runs one for so many examples of other tests
 
 pytestmark = [pytest.mark.hypothesis, pytest.mark.timeout(0)]  # as many histories as the profile says
-
-
-@pytest.fixture(scope="session")
-async def migrated_cluster(installation: Installation, server_folder: Path) -> Path:
-    """Return the data folder of a stopped server with tables, and without a release."""
-    server = Server(installation, make_cluster(installation.binaries, server_folder, installation.account))
-    await server.start()
-    await asyncio.to_thread(command.upgrade, alembic_config(server.url()), "head")
-    await server.stop()
-    return server.cluster
 
 
 def run_histories(machine: Callable[[], Histories], *, share: int = 1) -> None:
@@ -59,10 +43,3 @@ def test_answers_belong_to_the_releases_of_their_time(server: str, migrated: str
 @pytest.mark.tail
 def test_workers_answer_for_the_releases_of_their_time(server: str, migrated: str, tmp_path: Path) -> None:
     run_histories(lambda: HistoriesOfWorkers(server, migrated, tmp_path), share=SHARE)
-
-
-@pytest.mark.tail
-def test_replicas_answer_for_the_releases_of_their_time(
-    installation: Installation, migrated_cluster: Path, tmp_path: Path
-) -> None:
-    run_histories(lambda: HistoriesOfReplicas(installation, migrated_cluster, tmp_path), share=SHARE)

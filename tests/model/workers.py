@@ -9,7 +9,7 @@ import httpx
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from tests.model.machine import RELEASE_POLL, HistoriesOfDatabase
+from tests.model.machine import RELEASE_POLL, Histories
 from tests.support.waiting import eventually_async
 from tests.support.wire import serving, workers_of
 
@@ -18,7 +18,7 @@ _IN_A_ROW = 10  # answers on new connections that show the same release, so that
 _FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)  # Debian's package libfaketime
 
 
-class HistoriesOfWorkers(HistoriesOfDatabase):
+class HistoriesOfWorkers(Histories):
     """Histories of `localidades-api serve`."""
 
     async def serve(self) -> None:

@@ -5,25 +5,20 @@ import json
 import math
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
-import httpx
 import pytest
 
 from localidades_api.catalogue.columns import EVERY_COLUMN, MATCHED
 from localidades_api.client import AsyncClient, Backoff, Client, ClientError, ProblemError
 from localidades_api.client.frames import NUMBERS
-from tests.support.application import import_file
 from tests.support.catalogue import many
-from tests.support.http_server import Request, Response, http_server
+from tests.support.http_server import Response, answering
 from tests.support.machine import READERS, free_port, needed
 from tests.support.waiting import PATIENCE
-from tests.support.wire import ROOT, environment, serving
+from tests.support.wire import ROOT, environment
 
 KEYS = sorted(place.cvegeo for place in many(132))
 ROWS: list[dict[str, Any]] = [{"localidad": "asientos", "estado": "Ags.", "folio": "01"}, {"localidad": None}]
@@ -88,9 +83,9 @@ def test_texts_are_matched(catalogue: Client) -> None:
 
 
 def test_column_alone_has_names_whatever_its_header(catalogue: Client) -> None:
-    rows = [{"sitio visitado": "Asientos, Ags." if at else None} for at in range(1001)]
+    rows = [{"sitio; visitado": "Asientos, Ags." if at else None} for at in range(1001)]
     matched = catalogue.match(rows)
-    assert list(matched[0])[:2] == ["sitio visitado", "match_outcome"]
+    assert list(matched[0])[:2] == ["sitio; visitado", "match_outcome"]
     assert [row["match_cvegeo"] for row in matched] == [None, *["010020001"] * 1000]
     with pytest.raises(ProblemError, match="does not have the header that was named for `nombre`"):
         catalogue.match(rows, nombre="sitio")
@@ -156,13 +151,6 @@ def test_other_rows_are_refused(rows: object, message: str) -> None:
         catalogue.match(rows)
 
 
-def test_rows_of_many_batches_come_back_in_order(catalogue: Client) -> None:
-    rows = [{"sitio": "Asientos" if at % 2 else "", "n": at} for at in range(2501)]
-    matched = catalogue.match(rows, nombre="sitio", sure=0.9)
-    assert [row["n"] for row in matched] == list(range(2501))
-    assert [row["match_outcome"] == "problem" for row in matched] == [at % 2 == 0 for at in range(2501)]
-
-
 def test_rows_are_answered_as_they_come(catalogue: Client) -> None:
     read: list[int] = []
 
@@ -180,21 +168,18 @@ def test_rows_are_answered_as_they_come(catalogue: Client) -> None:
         next(catalogue.iter_match("Asientos"))
 
 
-@pytest.mark.parametrize("method", ["match", "iter_match", "nearest"])
-def test_batches_are_of_the_release_of_the_first(live_server: str, method: str) -> None:
+@pytest.mark.parametrize(
+    ("method", "column"),
+    [("match", "match_cvegeo"), ("iter_match", "match_cvegeo"), ("nearest", "nearest_cvegeo")],
+)
+def test_batches_are_in_order_and_of_the_release_of_the_first(live_server: str, method: str, column: str) -> None:
     """The service may publish another between two requests."""
-    asked: list[str | None] = []
-
-    def respond(request: Request) -> Response:
-        asked.append(dict(parse_qsl(request.target.partition("?")[2])).get("release"))
-        headers = {"Content-Type": "text/csv", "Accept": "text/csv"}
-        answer = httpx.post(f"{live_server}{request.target}", content=request.body, headers=headers, timeout=PATIENCE)
-        kept = ("catalogue-release", "answer-columns")
-        return Response(answer.content, headers={name: answer.headers[name] for name in kept})
-
-    with http_server(respond) as base, Client(base) as catalogue:
-        assert len(list(getattr(catalogue, method)([{"nombre": "Nada", "lat": 21.88, "lon": -102.29}] * 2001))) == 2001
-    assert asked == [None, "2020-01", "2020-01"]
+    first, none = {"cvegeo": "010010001", "lat": 21.88, "lon": -102.29}, {"cvegeo": "", "lat": None, "lon": None}
+    with answering(then=live_server) as (base, asked), Client(base) as catalogue:
+        answers = getattr(catalogue, method)([{"n": at, **(first if at % 2 else none)} for at in range(2001)])
+        found = [(row["n"], row[column]) for row in answers]
+    assert found == [(at, "010010001" if at % 2 else None) for at in range(2001)]
+    assert [dict(parse_qsl(one.target.partition("?")[2])).get("release") for one in asked] == [None, *["2020-01"] * 2]
 
 
 # -- Errors and retries
@@ -220,13 +205,17 @@ def test_proxy_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) -> 
         client("https://intranet.example")
 
 
+def with_password(address: str) -> str:
+    return address.replace("//", "//someone:s3cr3t@")
+
+
 def test_service_that_is_away_or_another_is_reported_without_the_password() -> None:
-    address = f"http://someone:s3cr3t@127.0.0.1:{free_port()}"
-    with Client(address) as away, pytest.raises(ClientError, match=r"^http://127.*can't be reached") as refused:
+    refusal = pytest.raises(ClientError, match=r"^http://127.*can't be reached")
+    with Client(with_password(f"http://127.0.0.1:{free_port()}")) as away, refusal as refused:
         away.get("01")
     assert "s3cr3t" not in str(refused.value)
     page = Response(b"<!doctype html>\n<p>Hello", headers={"Content-Type": "text/html"})
-    with http_server(lambda _: page) as base, Client(base.replace("//", "//someone:s3cr3t@")) as other:
+    with answering(page, page, page) as (base, _), Client(with_password(base)) as other:
         for call in (lambda: other.get("01"), lambda: other.match(ROWS), lambda: other.suggest("a")):
             with pytest.raises(ClientError, match=r"^http://127.*is no address of localidades-api") as refused:
                 call()
@@ -238,33 +227,20 @@ def test_service_that_is_away_or_another_is_reported_without_the_password() -> N
 )
 def test_rows_without_their_answers_are_reported(answer: bytes) -> None:
     refused = pytest.raises(ClientError, match="does not answer each row")
-    with http_server(lambda _: Response(answer)) as base, Client(base) as catalogue, refused:
+    with answering(Response(answer)) as (base, _), Client(base) as catalogue, refused:
         catalogue.match(ROWS)
 
 
 ESTADO = Response(b'{"nombre":"Aguascalientes"}', headers={"Content-Type": "application/json"})
 
 
-@contextmanager
-def answering(*responses: Response) -> Iterator[tuple[str, list[str]]]:
-    """Serve these responses in turn; yield the URL, with a password, and the addresses that are asked for."""
-    coming, asked = iter(responses), list[str]()
-
-    def respond(request: Request) -> Response:
-        asked.append(request.target)
-        return next(coming)
-
-    with http_server(respond) as base:
-        yield base.replace("//", "//someone:s3cr3t@"), asked
-
-
 def test_busy_service_is_retried_after_retry_after(caplog: pytest.LogCaptureFixture) -> None:
     busy = [Response(b"<p>busy", status, {"Retry-After": "0"}) for status in (503, 502, 504, 429)]
-    with answering(*busy, ESTADO, ESTADO) as (base, asked), Client(base) as catalogue:
+    with answering(*busy, ESTADO, ESTADO) as (base, asked), Client(with_password(base)) as catalogue:
         assert catalogue.get("01") == catalogue.get("01") == {"nombre": "Aguascalientes"}
-    assert asked == ["/api/census/estados/1/"] * 6
+    assert [one.target for one in asked] == ["/api/census/estados/1/"] * 6
     logged = [record.getMessage() for record in caplog.records if record.name == "localidades_api.client"]
-    assert logged == [f"{base.replace('someone:s3cr3t@', '')} answers 503: trying again for up to 300 seconds"]
+    assert logged == [f"{base} answers 503: trying again for up to 300 seconds"]
 
 
 def test_pauses_double_up_to_half_a_minute_whatever_retry_after_says() -> None:
@@ -307,20 +283,6 @@ async def test_asyncio_has_the_same_answers(live_server: str) -> None:
         with pytest.raises(ProblemError, match="Did you mean"):
             await catalogue.download("ndjson", to=None, estado=1)
     assert found == await asyncio.to_thread(synchronous)
-
-
-@pytest.mark.tail  # half a minute, as Retry-After says
-def test_service_without_a_release_is_waited_for(database: str, small_catalogue: Path) -> None:
-    with serving(database, probe="/livez") as live:
-        with Client(live.base, timeout=0) as hasty, pytest.raises(ProblemError) as caught:
-            hasty.get("01")
-        assert caught.value.status == 503
-        importing = threading.Timer(0.5, import_file, (database, small_catalogue))
-        importing.start()
-        with Client(live.base, timeout=PATIENCE) as catalogue:
-            assert catalogue.get("01")["nombre"] == "Aguascalientes"
-            assert catalogue.match(ROWS)[0]["match_cvegeo"] == "010020001"  # its names are indexed meanwhile
-        importing.join()
 
 
 def test_client_is_imported_without_the_service() -> None:

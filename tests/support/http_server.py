@@ -9,6 +9,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import NamedTuple
 
+import httpx
+
+from tests.support.waiting import PATIENCE
+
 
 class Request(NamedTuple):
     """A request as the server received it."""
@@ -69,6 +73,24 @@ def http_server(respond: Respond) -> Iterator[str]:
         finally:
             server.shutdown()
             thread.join()
+
+
+@contextmanager
+def answering(*responses: Response, then: str = "") -> Iterator[tuple[str, list[Request]]]:
+    """Serve these responses in turn, and then those of the service at `then`; yield the root URL and the requests."""
+    asked: list[Request] = []
+
+    def respond(request: Request) -> Response:
+        asked.append(request)
+        if len(asked) <= len(responses):
+            return responses[len(asked) - 1]
+        headers = {name: request.headers[name] for name in ("Accept", "Content-Type")}
+        answer = httpx.post(f"{then}{request.target}", content=request.body, headers=headers, timeout=PATIENCE)
+        kept = answer.headers.keys() & {"catalogue-release", "answer-columns"}
+        return Response(answer.content, answer.status_code, {name: answer.headers[name] for name in kept})
+
+    with http_server(respond) as base:
+        yield base, asked
 
 
 def at_paths(responses: Mapping[str, Response]) -> Respond:

@@ -293,7 +293,7 @@ def read_answer(connection: socket.socket) -> bytes:
         assert piece, received
         received += piece
     end = received.index(b"\r\n\r\n") + 4
-    length = re.search(rb"content-length: (\d+)\r\n", received[:end])
+    length = re.search(rb"(?i)content-length: (\d+)\r\n", received[:end])
     while len(received) < end + (int(length[1]) if length else 0):  # none with 204 and 304
         piece = connection.recv(65536)
         assert piece, received

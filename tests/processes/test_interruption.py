@@ -1,16 +1,13 @@
 """Commands that are interrupted, terminated, killed or out of memory at critical moments."""
 
 import asyncio
-import os
 import re
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 import asyncpg
 import pytest
@@ -19,38 +16,31 @@ from tests.support.catalogue import many, write_catalogue
 from tests.support.database import assert_nothing_left, connected, photograph
 from tests.support.postgres import execute
 from tests.support.waiting import PATIENCE, eventually_async
-from tests.support.wire import NULL, ROOT, Process, environment, run, start_command
+from tests.support.wire import COMMAND, ROOT, environment, run
 
 pytestmark = pytest.mark.tail
 
 ENDS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
 
 
-class Started:
-    """A started command and its output files."""
-
-    def __init__(self, process: Process, out: IO[bytes], err: IO[bytes]) -> None:
-        self._process, self._files = process, (out, err)
-        self.pid, self.send_signal = process.pid, process.send_signal
-
-    async def ended(self) -> tuple[int, str, str]:
-        """Wait for the end; return the exit code and the output."""
-        code = await asyncio.to_thread(self._process.wait, PATIENCE)
-        out, err = (os.pread(one.fileno(), 2**20, 0).decode() for one in self._files)
-        assert "Traceback" not in out + err
-        return code, out, err
-
-
 @contextmanager
-def started(*arguments: str, env: dict[str, str]) -> Iterator[Started]:
+def started(*arguments: str, env: dict[str, str]) -> Iterator["subprocess.Popen[str]"]:
     """Start a command; leave no process of it."""
-    with NULL.open() as stdin, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        process = start_command(*arguments, streams=(stdin.fileno(), out.fileno(), err.fileno()), env=env)
+    with subprocess.Popen(
+        [*COMMAND, *arguments], env=env, cwd=ROOT, text=True, start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
         try:
-            yield Started(process, out, err)
+            yield process
         finally:
             process.kill()
-            process.wait()
+
+
+async def end_of(process: "subprocess.Popen[str]") -> tuple[int, str]:
+    """Wait for the end of a command; return its exit code and what it said."""
+    out, err = await asyncio.to_thread(process.communicate, timeout=PATIENCE)
+    assert "Traceback" not in out + err
+    return process.returncode, err
 
 
 async def await_process(observer: asyncpg.Connection, condition: str) -> int:
@@ -87,7 +77,7 @@ async def test_import_interrupted_before_publishing_changes_nothing(
                 await holder.execute("SELECT * FROM current_release FOR UPDATE")
                 await await_process(observer, WAITS_FOR_ANOTHER)
                 process.send_signal(number)
-                returncode, _, err = await process.ended()
+                returncode, err = await end_of(process)
     assert returncode == code
     assert "published" not in err
     await assert_nothing_left(seeded_database, before)
@@ -117,7 +107,7 @@ async def test_import_interrupted_during_commit_has_published_or_says_how_to_che
                 else:
                     process.send_signal(end)
                     await holder.execute("SELECT pg_advisory_unlock(1)")
-                returncode, _, err = await process.ended()
+                returncode, err = await end_of(process)
         if end is None:
             assert returncode == 1
             assert "lost while release 2020-02 was being published: check with `localidades-api releases`" in err
@@ -155,7 +145,7 @@ async def test_import_interrupted_after_publishing_succeeds(
                 await observer.execute("SELECT pg_terminate_backend($1)", backend)
             else:
                 process.send_signal(end)
-            returncode, _, err = await process.ended()
+            returncode, err = await end_of(process)
         assert returncode == 0, err
         assert "Release 2020-03 is published, but its VACUUM did not finish (" in err
         assert "published release 2020-03 in " in err

@@ -22,7 +22,7 @@ from tests.support.machine import needed, reachable_folder
 from tests.support.postgres import alembic_config, run_sql
 from tests.support.servers import DEBIAN_15, Installation, Server, copy_cluster, running
 from tests.support.waiting import eventually_async, in_thread
-from tests.support.wire import LOCALIDADES, ask, environment, run, serving
+from tests.support.wire import LOCALIDADES, ask, serving
 
 pytestmark = pytest.mark.tail
 
@@ -227,9 +227,3 @@ def test_url_takes_precedence_over_variables(monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setenv(f"PG{name}", value)
     assert Dsn.parse("postgresql://u@h/d?sslmode=disable").prefers_standby
     assert not Dsn.parse("postgresql://u@h/d?sslmode=disable&target_session_attrs=any").prefers_standby
-
-
-def test_wrong_kind_of_server_is_explained(seeded: str) -> None:
-    ended = run("releases", env=environment(seeded, PGTARGETSESSIONATTRS="standby"))
-    sentence = "No server is what target_session_attrs in DATABASE_URL, or PGTARGETSESSIONATTRS, asks for."
-    assert (ended.returncode, ended.stderr) == (1, f"error: {sentence}\n")

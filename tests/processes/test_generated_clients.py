@@ -1,4 +1,4 @@
-"""Generated clients compile and read the running service."""
+"""Clients that are generated as the guide says compile, and read the running service."""
 
 import asyncio
 import json
@@ -21,7 +21,6 @@ from tests.support.wire import ask
 pytestmark = pytest.mark.tail
 
 CLIENTS = Path(__file__).parents[1] / "clients"
-TYPESCRIPT = CLIENTS / "typescript"
 PYTHON = CLIENTS / "python"
 ENVIRONMENT = PYTHON / ".venv" / "bin"
 WITH_RUFF = f"{ENVIRONMENT}{os.pathsep}{os.environ['PATH']}"  # the generator formats with the ruff on its path
@@ -32,16 +31,6 @@ FOUND = {
     "poblacion": 863893, "suggestion": "Aguascalientes, Municipio 001, Aguascalientes", "match": "prefix",
     "problem": "Not Found", "changes": 0, "matched": "010010001", "localidades": 132,
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def document(live_server: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the served OpenAPI document as a file."""
-    answer = ask(live_server, "/openapi.json")
-    assert answer.status == 200
-    path = tmp_path_factory.mktemp("document") / "openapi.json"
-    path.write_bytes(answer.body)
-    return path
 
 
 def run_program(folder: Path, program: Path | str, *arguments: object, **variables: str) -> str:
@@ -61,43 +50,15 @@ def needs_node() -> None:
         pytest.skip("Node.js 20 or newer, with npm, is not on this machine")
 
 
-@pytest.mark.usefixtures("needs_node")
-def test_generated_typescript_client_compiles_and_reads_the_service(
-    live_server: str, document: Path, tmp_path: Path
-) -> None:
-    for path in (CLIENTS / "package.json", TYPESCRIPT / "tsconfig.json", TYPESCRIPT / "client.ts"):
-        shutil.copy(path, tmp_path)
-    (tmp_path / "node_modules").symlink_to(CLIENTS / "node_modules")
-    programs = tmp_path / "node_modules" / ".bin"
-    run_program(tmp_path, programs / "openapi-typescript", document, "--output", "schema.d.ts")
-    run_program(tmp_path, programs / "tsc", "--project", ".")
-    assert json.loads(run_program(tmp_path, "node", "built/client.js", live_server)) == FOUND
-
-
-def test_generated_python_client_type_checks_and_reads_the_service(
-    live_server: str, document: Path, tmp_path: Path
-) -> None:
-    package, script = tmp_path / "localidades_api_client", PYTHON / "client.py"
-    generate = ("generate", "--path", document, "--meta", "none", "--output-path", package, "--fail-on-warning",
-                "--config", PYTHON / "config.yaml")  # fmt: skip
-    run_program(tmp_path, ENVIRONMENT / "openapi-python-client", *generate, PATH=WITH_RUFF)
-    # Except for `client.py`, which is the same for every document.
-    check = ("-m", "mypy", "--strict", "--config-file=", "--follow-imports=silent", "--python-executable")
-    checked = (ENVIRONMENT / "python", package / "api", package / "models", script)
-    run_program(tmp_path, sys.executable, *check, *checked, MYPYPATH=str(tmp_path))
-    printed = run_program(tmp_path, ENVIRONMENT / "python", script, live_server, PYTHONPATH=str(tmp_path))
-    assert json.loads(printed) == {**FOUND, "lines": 1 + len(CHOSEN)}
-
-
 LIBRARIES = [Path("/usr/share/java", name) for name in ("jakarta-annotation-api.jar", "httpmime.jar")]  # Debian's
 
 
-def test_generated_java_client_compiles_and_reads_the_service(live_server: str, document: Path, tmp_path: Path) -> None:
+def test_java_client_compiles_and_reads_the_service(live_server: str, tmp_path: Path) -> None:
     compiler = needed(shutil.which("javac"), "there is no Java compiler (openjdk-17-jdk-headless) on this machine")
     libraries = [needed(path, f"{path.name} is not on this machine: .ci/install has its package") for path in LIBRARIES]
     [generator] = (PYTHON / ".venv").rglob("openapi-generator.jar")  # has Jackson, which the client needs
     options = in_guide("| Java | `", "").partition("`")[0].split()
-    arguments = ("generate", "-i", document, "-g", "java", "-o", "client", *options)
+    arguments = ("generate", "-i", f"{live_server}/openapi.json", "-g", "java", "-o", "client", *options)
     run_program(tmp_path, "java", "-jar", generator, *arguments)
     sources = [*(tmp_path / "client" / "src" / "main" / "java").rglob("*.java"), CLIENTS / "java" / "Main.java"]
     path = os.pathsep.join(map(str, ["built", generator, *libraries]))
@@ -137,12 +98,14 @@ def typescript_folder(folder: Path, service: str) -> Path:
 
 
 @pytest.mark.usefixtures("needs_node")
-def test_typescript_example_compiles_and_runs(live_server: str, first_places: str, tmp_path: Path) -> None:
+def test_typescript_client_compiles_and_reads_the_service(live_server: str, first_places: str, tmp_path: Path) -> None:
     folder = typescript_folder(tmp_path, live_server)
     (folder / "client.ts").write_text(in_guide("```ts\n", live_server, "```"))
+    shutil.copy(CLIENTS / "typescript" / "every_kind.ts", folder)
     for compiler in COMPILERS:
-        run_program(folder, "node", compiler)
+        run_program(folder, "node", compiler, "--exactOptionalPropertyTypes", "--noUncheckedIndexedAccess")
         assert run_program(folder, "node", "built/client.js") == first_places
+        assert json.loads(run_program(folder, "node", "built/every_kind.js", live_server)) == FOUND
 
 
 _PAGE = """
@@ -181,14 +144,16 @@ async def test_react_example_compiles_and_sends_the_chosen_key(
     await page.close()
 
 
-def test_python_example_runs(live_server: str, first_places: str, tmp_path: Path) -> None:
-    variables = {"PATH": WITH_RUFF, "PYTHONPATH": str(tmp_path)}
-    generate = in_guide("openapi-python-client ", live_server).split()
-    run_program(tmp_path, ENVIRONMENT / "openapi-python-client", *generate, **variables)
+def test_python_client_type_checks_and_reads_the_service(live_server: str, first_places: str, tmp_path: Path) -> None:
+    package, config, script = tmp_path / "localidades_api_client", tmp_path / "config.yaml", PYTHON / "client.py"
+    config.write_text(in_guide("```yaml\n", "", "```"))
+    generate = (*in_guide("openapi-python-client ", live_server).split(), "--config", config, "--fail-on-warning")
+    run_program(tmp_path, ENVIRONMENT / "openapi-python-client", *generate, PATH=WITH_RUFF)
+    # Except for `client.py`, which is the same for every document.
+    check = ("-m", "mypy", "--strict", "--config-file=", "--follow-imports=silent", "--python-executable")
+    checked = (ENVIRONMENT / "python", package / "api", package / "models", script)
+    run_program(tmp_path, sys.executable, *check, *checked, MYPYPATH=str(tmp_path))
+    printed = run_program(tmp_path, ENVIRONMENT / "python", script, live_server, PYTHONPATH=str(tmp_path))
+    assert json.loads(printed) == {**FOUND, "lines": 1 + len(CHOSEN)}
     (tmp_path / "client.py").write_text(in_guide("```python\n", live_server, "```"))
-    assert run_program(tmp_path, ENVIRONMENT / "python", "client.py", **variables) == first_places
-
-
-def test_documented_configuration_gives_no_warnings() -> None:
-    lines = in_guide("```yaml\n", "", "```").splitlines()
-    assert lines == (PYTHON / "config.yaml").read_text(encoding="utf-8").splitlines()[1:]
+    assert run_program(tmp_path, ENVIRONMENT / "python", "client.py", PYTHONPATH=str(tmp_path)) == first_places

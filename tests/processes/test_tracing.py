@@ -83,18 +83,6 @@ def test_request_and_statement_are_spans_but_cached_pages_are_not(seeded_databas
     assert collector.paths == {"/v1/traces"}
 
 
-def test_unreachable_collector_does_not_stop_the_service(seeded_database: str) -> None:
-    settings = {
-        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9",
-        "OTEL_BSP_SCHEDULE_DELAY": "100",
-        "OTEL_EXPORTER_OTLP_TIMEOUT": "1",
-    }
-    with serving(seeded_database, **settings) as live:
-        for _ in range(5):
-            assert ask(live.base, f"{LOCALIDADES}10010001/").status == 200
-            time.sleep(0.2)
-
-
 _LOADED = """
 import asyncio, sys
 from localidades_api.app import create_app

@@ -1,15 +1,13 @@
 """Slow, silent, oversized and disconnected clients get their due and leave nothing open."""
 
-import http.client
 import json
 import socket
 import struct
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, suppress
 from functools import partial
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -261,12 +259,10 @@ def test_lingering_client_is_disconnected(live: Live) -> None:
 
 def ask_in_turn(base: str, count: int) -> None:
     """Request this number of pages and records on one connection."""
-    with closing(http.client.HTTPConnection(urlsplit(base).netloc, timeout=PATIENCE)) as client:
+    with connect(base) as connection:
         for number in range(count):
-            client.request("GET", f"{LOCALIDADES}?page={1 + number % 3}" if number % 2 else RECORD)
-            response = client.getresponse()
-            response.read()
-            assert response.status == 200
+            connection.sendall(PAGE if number % 2 else FROM_DATABASE)
+            assert final_statuses(read_answer(connection)) == [200]
             time.sleep(0.005)
 
 

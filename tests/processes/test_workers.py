@@ -3,6 +3,7 @@
 import http.client
 import os
 import signal
+import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ from tests.support.wire import (
     Asking,
     Live,
     ask,
+    await_end_of_group,
     connect,
     environment,
     head,
@@ -239,6 +241,14 @@ def test_killed_worker_is_replaced_once_another_can_start(seeded_database: str, 
         assert_answers(live)
         fault.unlink()
         await_text(live, STARTED, 3)
+
+
+def test_killed_supervisor_leaves_no_workers(seeded_database: str) -> None:
+    with working(seeded_database) as live:
+        live.process.kill()
+        assert live.process.wait(PATIENCE) == -signal.SIGKILL
+        await_end_of_group(live.process.pid)
+        socket.create_server(("127.0.0.1", urlsplit(live.base).port or 0)).close()  # the port is free
 
 
 def test_worker_starts_while_the_database_is_away() -> None:

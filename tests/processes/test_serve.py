@@ -1,13 +1,9 @@
 """The start of `serve`: first starts, listening addresses, forwarded schemes, another uvicorn."""
 
-import http.client
 import json
 import socket
-import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -15,71 +11,61 @@ import pytest
 
 from tests.support.machine import free_port
 from tests.support.postgres import new_database
-from tests.support.servers import find_processes, lend_folder
+from tests.support.servers import lend_folder
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import (
     LOCALIDADES,
     NULL,
-    Process,
     ask,
     await_end_of_group,
     environment,
+    head,
+    parse,
+    read_answer,
     run,
     serving,
     start_command,
 )
 
 
-@contextmanager
-def started(port: int, **settings: str) -> Iterator[tuple[Process, Path]]:
-    """Start `serve` without waiting; yield it with its log, and kill it at the end."""
-    with tempfile.NamedTemporaryFile() as output, NULL.open() as stdin:
-        streams = (stdin.fileno(), output.fileno(), output.fileno())
-        process = start_command("serve", "--port", str(port), streams=streams, env=environment("", **settings))
-        try:
-            yield process, Path(output.name)
-        finally:
-            process.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(PATIENCE)
-            await_end_of_group(process.pid)
-
-
 @pytest.mark.parametrize("on_management_port", [pytest.param(False, marks=pytest.mark.tail), True])
 def test_connections_are_accepted_once_ready(small_catalogue: Path, *, on_management_port: bool) -> None:
-    with lend_folder() as folder:
-        port, probes = free_port(), free_port()
+    port, probes = free_port(), free_port()
+    asked = probes if on_management_port else port
+    with lend_folder() as folder, (folder / "log").open("w+b") as output, NULL.open() as stdin:
         settings = {"LOCALIDADES_DATA_DIR": str(folder / "data"), "LOCALIDADES_SEED": str(small_catalogue)}
         if on_management_port:
             settings["LOCALIDADES_MANAGEMENT_PORT"] = str(probes)
-        with started(port, **settings) as (process, log):
+        streams = (stdin.fileno(), output.fileno(), output.fileno())
+        process = start_command("serve", "--port", str(port), streams=streams, env=environment("", **settings))
+        log = Path(output.name)
 
-            def answer() -> tuple[int, bool] | None:
-                """Return the liveness, and whether the catalogue was loaded at the connection, if there is one."""
-                assert process.poll() is None, log.read_text()
-                asked = probes if on_management_port else port
-                connection = http.client.HTTPConnection("127.0.0.1", asked, timeout=PATIENCE)
-                with closing(connection), suppress(OSError, http.client.HTTPException):
-                    connection.connect()
-                    is_loaded = "published release 2020-01" in log.read_text()
-                    connection.request("GET", "/livez")
-                    return connection.getresponse().status, is_loaded
-                return None
+        def answer() -> tuple[int, bool] | None:
+            """Return the liveness, and whether the catalogue was loaded at the connection, if there is one."""
+            assert process.poll() is None, log.read_text()
+            with suppress(OSError), socket.create_connection(("127.0.0.1", asked), PATIENCE) as connection:
+                is_loaded = "published release 2020-01" in log.read_text()
+                connection.sendall(head("/livez"))
+                return parse(read_answer(connection)).status, is_loaded
+            return None
 
+        try:
             assert eventually(answer, within=2 * PATIENCE) == (204, True)
-        assert not find_processes(folder)
+        finally:
+            process.terminate()
+            process.wait(PATIENCE)
+            await_end_of_group(process.pid)
 
 
 ANOTHER = "import uvicorn; uvicorn.__version__ = '0.99.0'; from localidades_api.cli import app; app()"
 
 
 def test_start_that_must_fail_makes_no_database(tmp_path: Path) -> None:
+    env = environment("", LOCALIDADES_DATA_DIR=str(tmp_path / "data"))
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with started(port, LOCALIDADES_DATA_DIR=str(tmp_path / "data")) as (process, log):
-            assert process.wait(PATIENCE) == 1
-            assert f"Port {port} is in use" in log.read_text()
-    env = environment("", LOCALIDADES_DATA_DIR=str(tmp_path / "data"))
+        refused = run("serve", "--port", str(port), env=env)
+        assert (refused.returncode, f"Port {port} is in use" in refused.stderr) == (1, True)
     ended = run("serve", "--port", "0", env=env, command=(sys.executable, "-c", ANOTHER))
     assert ended.returncode == 1
     assert "`serve` works with uvicorn 0.54 only, and 0.99.0 is installed" in ended.stderr

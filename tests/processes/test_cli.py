@@ -25,6 +25,7 @@ import typer
 from localidades_api import __version__
 from localidades_api.cli.exit_codes import errors_as_sentences
 from localidades_api.database.dsn import Dsn
+from localidades_api.http.paths import MANIFEST
 from tests.support.application import import_file
 from tests.support.catalogue import TRAPS, many, write_catalogue
 from tests.support.commands import assert_error, invoke
@@ -364,7 +365,15 @@ def test_file_that_is_already_published_has_an_exit_code_of_its_own(
     assert "make it the current one with `localidades-api releases publish 2020-01`" in result.stderr
 
 
-# -- serve
+# -- export, serve
+
+
+def test_export_holds_the_release(seeded: str, tmp_path: Path) -> None:
+    """tests/deploy/test_export.py has its files."""
+    ended = invoke("export", str(tmp_path / "files"), "--no-records", url=seeded)
+    assert ended.returncode == 0, ended.stderr
+    assert "files holds release 2020-01: " in ended.stderr
+    assert json.loads((tmp_path / f"files{MANIFEST}").read_text())["localidades"] == 132
 
 
 def test_serve_without_a_database_answers_503() -> None:

@@ -202,26 +202,6 @@ def test_bad_tls_option_is_refused_by_name(
     assert PASSWORD not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("query", "variables", "sentence"),
-    [
-        ("sslmode=verify-full", {}, 'root certificate file ".*/.postgresql/root.crt" does not exist'),
-        ("sslmode=require&sslnegotiation=bogus", {}, "`sslnegotiation` parameter must be one of: postgres, direct"),
-        ("sslmode=require", {"PGSSLMINPROTOCOLVERSION": "SSLv3"}, "SSLv3"),
-    ],
-)
-async def test_url_refused_by_the_driver_is_unavailable_with_a_reason(
-    query: str, variables: dict[str, str], sentence: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))  # the default place of the authority's certificate
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    async with reading(f"postgresql://u:{PASSWORD}@localhost:1/d?{query}") as database:
-        with pytest.raises(DatabaseUnavailableError, match=sentence) as caught:
-            await database.fetch(text("SELECT 1"))
-    assert PASSWORD not in str(caught.value)
-
-
 def test_url_takes_precedence_over_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"SSLMODE": "verify-full", "SSLROOTCERT": "/no", "TARGETSESSIONATTRS": "prefer-standby"}.items():
         monkeypatch.setenv(f"PG{name}", value)

@@ -61,13 +61,17 @@ async def context(browser: Browser, base: str) -> AsyncIterator[BrowserContext]:
         yield context
 
 
+@pytest.fixture(scope="module")
+async def tab(context: BrowserContext) -> Page:
+    """Return the page that the tests of a module open one after the other: a new one takes longer than many a test."""
+    return await context.new_page()
+
+
 @pytest.fixture
-async def page(context: BrowserContext) -> AsyncIterator[Page]:
-    """Yield a new page that has the cache of the module's earlier pages."""
-    page = await context.new_page()
-    yield page
-    await page.unroute_all(behavior="ignoreErrors")
-    await page.close()
+async def page(tab: Page) -> AsyncIterator[Page]:
+    """Yield the module's page, whose tests go to an address first."""
+    yield tab
+    await tab.unroute_all(behavior="ignoreErrors")
 
 
 @pytest.fixture(scope="session")

@@ -37,22 +37,6 @@ async def context(browser: Browser, base: str) -> AsyncIterator[BrowserContext]:
 # -- Finding a place
 
 
-async def test_place_is_found_without_accents(page: Page) -> None:
-    await page.goto(INDEX)
-    search = page.get_by_role("combobox", name="Find a place")
-    await search.press_sequentially("PENON NANDU")
-    option = page.get_by_role("option", name="Peñón Ñandú Doble, Municipio 001, Aguascalientes")
-    await expect(option).to_be_visible()
-    await expect(search).to_have_attribute("aria-expanded", "true")
-    await search.press("ArrowDown")
-    await expect(option).to_have_attribute("aria-selected", "true")
-    await expect(search).to_have_attribute("aria-activedescendant", await option.get_attribute("id") or "")
-    await search.press("Enter")
-    await expect(page.get_by_role("heading", level=1)).to_have_text("Peñón Ñandú  Doble")
-    await page.locator(".lead a").first.click()
-    await expect(page).to_have_url(re.compile(r"/municipios/1001/$"))
-
-
 @pytest.mark.parametrize(
     ("path", "field", "typed", "name", "found"),
     [
@@ -103,7 +87,7 @@ async def test_closed_suggestions_leave_enter_to_the_form(page: Page) -> None:
     await expect(page.locator("p.amount")).to_contain_text("page 1 of ")
 
 
-async def test_missing_suggestions_are_reported(page: Page) -> None:
+async def test_missing_suggestions_are_reported_and_others_are_of_the_chosen_estado(page: Page) -> None:
     await page.goto(in_spanish(LIST))
     search, told = page.locator("#search"), page.locator(".typing [role=status]")
     await search.fill("zzzzzzzz")
@@ -112,9 +96,13 @@ async def test_missing_suggestions_are_reported(page: Page) -> None:
     await search.press("Escape")
     await expect(told).to_have_text("")
     await expect(search).to_have_value("zzzzzzzz")
-    await search.fill("penon nandu")
-    await expect(page.locator(".suggestions").get_by_role("option")).to_have_count(1)
+    await search.fill(f"penon nandu {'.' * 100}")  # a place that was chosen may leave a text as long
+    options = page.locator(".suggestions").get_by_role("option")
+    await expect(options).to_have_count(1)
     await expect(told).to_have_text("")
+    await page.get_by_label("Estado", exact=True).select_option("Jalisco")
+    await search.fill("guadalajara")
+    await expect(options).to_have_text(["Guadalajara, Tepatitlán 1, Jalisco"])
 
 
 async def test_letters_that_are_faster_than_the_script_get_suggestions(page: Page) -> None:
@@ -127,15 +115,6 @@ async def test_letters_that_are_faster_than_the_script_get_suggestions(page: Pag
     await expect(page.locator(".suggestions").get_by_role("option")).to_have_count(1)
 
 
-async def test_suggestions_are_limited_to_the_chosen_estado(page: Page) -> None:
-    await page.goto(LIST)
-    await page.get_by_label("Estado", exact=True).select_option("Jalisco")
-    await page.locator("#search").press_sequentially("guadalajara")
-    await expect(page.locator(".suggestions").get_by_role("option")).to_have_text(
-        ["Guadalajara, Tepatitlán 1, Jalisco"]
-    )
-
-
 async def test_names_that_look_like_markup_are_escaped_everywhere(page: Page) -> None:
     for typed, name in (("script alert", "<script>alert(1)</script>"), ("onmouseover", "”onmouseover=")):
         await page.goto(INDEX)
@@ -146,9 +125,6 @@ async def test_names_that_look_like_markup_are_escaped_everywhere(page: Page) ->
         await search.press("Enter")
         await expect(page.get_by_role("heading", level=1)).to_have_text(name)
         assert await page.locator("main script, [onmouseover]").count() == 0
-    await page.goto(f"{INDEX}localidades/?format=api&search=%22onmouseover%3D%22alert(1)%3Cscript%3E")
-    await expect(page.locator("#search")).to_have_value('"onmouseover="alert(1)<script>')
-    assert await page.locator("main script, [onmouseover]").count() == 0
 
 
 # -- Forms, with JavaScript and without; tests/pages/test_browsable.py follows links.
@@ -204,31 +180,24 @@ async def test_filtered_list_has_a_shareable_url(anyone: Page, base: str) -> Non
     await expect(anyone).to_have_url(f"{base}{INDEX}localidades/")
 
 
-async def test_suggestion_and_nearest_forms_can_be_resubmitted(anyone: Page) -> None:
-    await anyone.goto(f"{INDEX}localidades/suggest/?q=penon+5&limit=3&lang=es&format=api")
-    await expect(anyone.locator("h1")).to_have_text("Lugares sugeridos")
-    await expect(anyone.get_by_label("Buscar un lugar")).to_have_value("penon 5")
-    await anyone.get_by_label("Buscar un lugar").fill("penon 70 yucatan")
-    await anyone.get_by_role("button", name="Buscar", exact=True).click()
-    await expect(anyone.get_by_label("Buscar un lugar")).to_have_value("penon 70 yucatan")
-    await expect(anyone.locator("tbody tr").first).to_contain_text("El Peñón 70, Tepatitlán 1, Yucatán")
-    await expect(anyone).to_have_url(re.compile(r"lang=es&limit=3&q=penon"))
-    await anyone.goto(f"{INDEX}localidades/nearest/?lat=20.7&lon=-103.3&limit=2&release=2020-01&format=api")
-    await expect(anyone.locator("h1")).to_have_text("Nearest places")
-    await expect(anyone.get_by_label("Latitude")).to_have_value("20.7")
-    await anyone.get_by_label("Latitude").fill("20.9")
-    await anyone.get_by_label("Longitude").fill("-89.6")
-    await anyone.get_by_role("button", name="Search", exact=True).click()
-    await expect(anyone.locator("tbody tr").first).to_contain_text("Yucatán")
-    await expect(anyone.locator("tbody tr")).to_have_count(2)
-    await expect(anyone).to_have_url(re.compile(r"release=2020-01.*&lat=20\.9&lon=-89\.6"))
-
-
-async def test_nothing_needing_scripts_is_offered_without_them(browser: Browser, base: str) -> None:
-    async with visit(browser, base, java_script_enabled=False) as page:
-        await page.goto(LIST)
-        for selector in ("#theme", ".copy"):
-            await expect(page.locator(selector).first).to_be_hidden()
+async def test_suggestion_and_nearest_forms_can_be_resubmitted(page: Page) -> None:
+    await page.goto(f"{INDEX}localidades/suggest/?q=penon+5&limit=3&lang=es&format=api")
+    await expect(page.locator("h1")).to_have_text("Lugares sugeridos")
+    await expect(page.get_by_label("Buscar un lugar")).to_have_value("penon 5")
+    await page.get_by_label("Buscar un lugar").fill("penon 70 yucatan")
+    await page.get_by_role("button", name="Buscar", exact=True).click()
+    await expect(page.get_by_label("Buscar un lugar")).to_have_value("penon 70 yucatan")
+    await expect(page.locator("tbody tr").first).to_contain_text("El Peñón 70, Tepatitlán 1, Yucatán")
+    await expect(page).to_have_url(re.compile(r"lang=es&limit=3&q=penon"))
+    await page.goto(f"{INDEX}localidades/nearest/?lat=20.7&lon=-103.3&limit=2&release=2020-01&format=api")
+    await expect(page.locator("h1")).to_have_text("Nearest places")
+    await expect(page.get_by_label("Latitude")).to_have_value("20.7")
+    await page.get_by_label("Latitude").fill("20.9")
+    await page.get_by_label("Longitude").fill("-89.6")
+    await page.get_by_role("button", name="Search", exact=True).click()
+    await expect(page.locator("tbody tr").first).to_contain_text("Yucatán")
+    await expect(page.locator("tbody tr")).to_have_count(2)
+    await expect(page).to_have_url(re.compile(r"release=2020-01.*&lat=20\.9&lon=-89\.6"))
 
 
 # -- With JavaScript

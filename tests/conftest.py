@@ -208,8 +208,8 @@ def demo_service(server: str, migrated: str) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 async def browser() -> AsyncIterator[Browser]:
-    """Yield Debian's Chromium."""
-    async with launched() as browser:
+    """Yield Debian's Chromium without WebGL."""
+    async with launched("--disable-3d-apis") as browser:
         yield browser
 
 

@@ -228,17 +228,6 @@ async def test_search_without_results_suggests_places_of_the_whole_country(clien
         assert "Did you mean" not in page.one("main").text
 
 
-async def test_form_offers_the_municipios_of_the_chosen_estado(client: httpx.AsyncClient) -> None:
-    for query, chosen in (("estado_id=1", ""), ("municipio_id=1001", "1001")):
-        page = Page.of(await client.get(f"{LOCALIDADES}?format=api&{query}"))
-        fields = page.fields(page.of_class("form", "filters"))
-        assert (fields["estado_id"], fields["municipio_id"]) == ("1", chosen)
-        (select,) = page.all("select", id="municipio_id")
-        offered = {option.attributes["value"] for option in page.inside("option", of=select)}
-        wanted = (await client.get(f"{INDEX}municipios/?estado_id=1&page_size=1000")).json()["results"]
-        assert offered == {"", *(str(municipality["id"]) for municipality in wanted)}
-
-
 FOLLOWED: dict[str, int] = {}  # the statuses of the addresses visited so far, because most pages have the same links
 
 
@@ -246,7 +235,14 @@ FOLLOWED: dict[str, int] = {}  # the statuses of the addresses visited so far, b
 async def test_page_is_accessible_and_its_links_work(client: httpx.AsyncClient, read: Reader, target: str) -> None:
     answer, page = await read(target)
     assert answer.headers["allow"] == ("GET, POST, OPTIONS" if "/nearest/" in target else "GET")
-    assert_a_screen_reader_has_what_it_needs(page)
+    assert all(header.attributes.get("scope") for header in page.all("th"))
+    assert all(page.inside("caption", of=table) for table in page.all("table"))
+    assert all(region.attributes.get("aria-label") for region in page.all("div", role="region"))
+    assert page.all("a")[0].attributes == {"class": "skip", "href": "#main"}
+    for drawing in page.all("svg"):
+        hidden = drawing.attributes.get("aria-hidden") == "true"  # its links are in the page, too
+        assert hidden or drawing.attributes["aria-label"]
+        assert not hidden or {one.attributes["tabindex"] for one in page.inside("a", of=drawing)} == {"-1"}
     seen = set()
     for element in page.elements:
         assert not any(name.startswith("on") or name == "style" for name in element.attributes)
@@ -271,19 +267,20 @@ async def test_page_is_accessible_and_its_links_work(client: httpx.AsyncClient, 
     assert {address: FOLLOWED[address] for address in kinds if FOLLOWED[address] != 200} == {}
 
 
-# The first page of each path, and a list with filters.
-TEMPLATES = [*{target.partition("?")[0]: target for target in reversed(PAGES)}.values(), PAGES[5]]
+# The first page of each path, a list with filters, the documentation, and guides with links and pictures.
+FIRST = {target.partition("?")[0]: target for target in reversed(PAGES)}
+TEMPLATES = [*FIRST.values(), PAGES[5], "/docs", "/help/add-keys", "/help/openrefine"]
 
 
 @pytest.mark.parametrize("target", TEMPLATES)
 @below_a_prefix
 async def test_links_include_the_forwarded_prefix(app: FastAPI, target: str, below: Below) -> None:
     async with below(app, "/claves") as client:
-        for element in Page.of(await client.get(f"/claves{target}")).elements:
-            for name in _ADDRESSES & element.attributes.keys():
-                path = urlsplit(urljoin(f"http://test/claves{target}", element.attributes[name])).path
-                assert path.startswith("/claves/"), element
-                assert not path.startswith("/claves/claves/"), element
+        for element in Page.of(await client.get(f"/claves{target}", headers=BROWSER)).elements:
+            for name in (_ADDRESSES | {"data-document"}) & element.attributes.keys():
+                address = urlsplit(urljoin(f"http://test/claves{target}", element.attributes[name]))
+                assert address.path.startswith("/claves/") or address.netloc != "test", element
+                assert not address.path.startswith("/claves/claves/"), element
 
 
 async def test_styles_and_scripts_load_nothing_from_elsewhere() -> None:
@@ -291,26 +288,6 @@ async def test_styles_and_scripts_load_nothing_from_elsewhere() -> None:
     for file in static.glob("*.*"):  # tests/pages/test_map_page.py has MapLibre's requests
         text = file.read_text("latin-1").replace("http://www.w3.org/2000/svg", "").replace("http://127.0.0.1:8000", "")
         assert not re.search(r"//[a-z0-9.-]+\.[a-z]|https?:|@import|innerHTML|eval\(|document\.write", text), file.name
-
-
-def assert_a_screen_reader_has_what_it_needs(page: Page) -> None:
-    assert page.one("html").attributes["lang"]
-    assert [title.text for title in page.inside("title", of=page.one("head"))] != [""]
-    assert page.one("h1").text
-    assert page.one("main").text
-    assert all(header.attributes.get("scope") for header in page.all("th"))
-    labelled = {label.attributes.get("for") for label in page.all("label")}
-    fields = [*page.all("select"), *(one for one in page.all("input") if one.attributes.get("type") != "hidden")]
-    assert all("label" in one.path or one.attributes.get("id") in labelled for one in fields)
-    ids = [element.attributes["id"] for element in page.elements if "id" in element.attributes]
-    assert len(set(ids)) == len(ids)
-    assert page.all("a")[0].attributes == {"class": "skip", "href": "#main"}
-    assert all(page.inside("caption", of=table) for table in page.all("table"))
-    assert all(region.attributes.get("aria-label") for region in page.all("div", role="region"))
-    for drawing in page.all("svg"):
-        hidden = drawing.attributes.get("aria-hidden") == "true"  # its links are in the page, too
-        assert hidden or drawing.attributes["aria-label"]
-        assert not hidden or {one.attributes["tabindex"] for one in page.inside("a", of=drawing)} == {"-1"}
 
 
 @pytest.mark.parametrize(("target", "status"), ERRORS)
@@ -381,6 +358,8 @@ async def test_locality_page_lists_its_eight_nearest(
     page = Page.of(await client.get(f"{LOCALIDADES}{key}/?format=api"))
     shown = [link.text for link in page.inside("a", of=page.of_class("ol", "nearby"))]
     assert (shown, len(shown)) == (labels, 8)
+    copied = [one.text for one in page.elements if "data-copy" in one.attributes]
+    assert copied[:2] == [here["cvegeo"], f"{here['latitud']}, {here['longitud']}"]
 
 
 async def test_demo_is_marked_as_invented(seeded_database: str) -> None:
@@ -416,11 +395,3 @@ async def test_page_of_another_release_leads_to_the_current_one(seeded_database:
         back = await client.get(f"{target}&release=2020-01", headers=held)
         assert back.status_code == 200
         assert 'class="not-current"' not in back.text
-
-
-async def test_key_and_coordinates_of_a_place_can_be_copied(client: httpx.AsyncClient) -> None:
-    page = Page.of(await client.get(f"{LOCALIDADES}10010001/?format=api"))
-    copied = [
-        element.text for tag in ("strong", "dd") for element in page.all(tag) if "data-copy" in element.attributes
-    ]
-    assert copied[:2] == ["010010001", "21.880833, -102.296111"]

@@ -120,17 +120,13 @@ async def test_no_page_is_larger_than_the_limit(client: httpx.AsyncClient, targe
 
 
 async def test_links_of_a_page_keep_hundreds_of_keys(client: httpx.AsyncClient) -> None:
-    query = {"cvegeo": ",".join(KEYS[:500]), "estado_id": "20", "format": "api"}
-    address = f"{LOCALIDADES}?{httpx.QueryParams(query)}"
+    address: str | None = f"{LOCALIDADES}?{httpx.QueryParams(cvegeo=','.join(KEYS[:500]), estado_id='20')}"
     seen: list[str] = []
     while address:
         page = Page.of(await client.get(address, headers=BROWSER))
         seen += [row[-1] for row in page.rows()]
         assert page.all("form") == []
-        [data] = page.inside("a", of=page.of_class("p", "formats"))
-        assert (await client.get(urljoin(address, data.attributes["href"]))).json()["quantity"] == 500
-        onward = page.all("a", rel="next")
-        address = urljoin(address, onward[0].attributes["href"]) if onward else ""
+        address = next((urljoin(address, one.attributes["href"]) for one in page.all("a", rel="next")), None)
     assert sorted(seen) == KEYS[:500]
 
 

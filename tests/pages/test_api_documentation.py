@@ -1,6 +1,5 @@
 """The API's documentation: in the layout of the site, in a browser that may only reach the service."""
 
-import json
 import re
 from typing import Any
 
@@ -12,7 +11,6 @@ from localidades_api.api.examples import read_examples
 from localidades_api.html.languages.translators import Language, translator
 from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, visit
 from tests.support.pages import Page as Parsed
-from tests.support.waiting import PATIENCE
 from tests.support.wire import LOCALIDADES
 
 DESKTOP: ViewportSize = {"width": 1200, "height": 1500}
@@ -142,30 +140,3 @@ async def test_documentation_without_scripts_links_to_the_reference(browser: Bro
         await expect(page.locator(".problem")).to_be_visible()
         await page.locator("main a[href^='/redoc']").click()
         await expect(page.locator("#list_localities h3")).to_have_text("List localities")
-
-
-# -- Prefilled operations
-
-
-def example_body(operation: dict[str, Any]) -> dict[str, Any]:
-    """Return the first example of a request's body, if it has one."""
-    if "requestBody" not in operation:
-        return {}
-    media_type, content = next(iter(operation["requestBody"]["content"].items()))
-    body = next(iter(content["examples"].values()))["value"]
-    if media_type == "application/x-www-form-urlencoded":
-        return {"data": body}
-    return {"content": json.dumps(body), "headers": {"Content-Type": media_type}}
-
-
-@pytest.mark.tail
-def test_each_operation_is_answered_as_prefilled_on_the_demo(demo_service: str) -> None:
-    with httpx.Client(base_url=demo_service, timeout=PATIENCE, follow_redirects=True) as client:
-        paths = client.get("/openapi.json").json()["paths"]
-        for method, path, operation in ((way, path, one) for path, item in paths.items() for way, one in item.items()):
-            parameters = operation.get("parameters", [])
-            address = path.format(**{one["name"]: one["schema"]["examples"][0] for one in parameters})
-            query = {one["name"]: one["example"] for one in parameters if one["in"] == "query" and "example" in one}
-            answer = client.request(method, address, params=query, **example_body(operation))
-            expected = answer.status_code == 404 if operation["tags"] == ["Outlines"] else answer.is_success
-            assert expected, (path, answer.text)  # the demo has no outlines

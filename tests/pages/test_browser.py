@@ -59,15 +59,6 @@ async def test_areas_are_suggested_on_the_front_page_and_on_their_lists(
     await expect(page).to_have_url(re.compile(rf"{found}$"))
 
 
-async def test_whole_key_and_enter_lead_to_its_page(page: Page) -> None:
-    for key, path in (("010010001", "/localidades/10010001/"), ("01001", "/municipios/1001/"), ("01", "/estados/1/")):
-        await page.goto(INDEX)
-        search = page.get_by_role("combobox", name="Find a place")
-        await search.fill(key)
-        await search.press("Enter")
-        await expect(page).to_have_url(re.compile(rf"{path}$"))
-
-
 async def test_closed_suggestions_leave_enter_to_the_form(page: Page) -> None:
     await page.goto(INDEX)
     search = page.get_by_role("combobox", name="Find a place")

@@ -81,20 +81,6 @@ async def test_links_keep_the_requested_language(client: httpx.AsyncClient, targ
 
 
 @pytest.mark.parametrize(
-    "target",
-    [
-        f"localidades/?page=0&page_size=5000&ambito=Z&clave=1&search={'a' * 101}&release=-&lang=fr&x=1",
-        "localidades/suggest/",
-        "localidades/nearest/?lat=91&lon=nan",
-    ],
-)
-async def test_every_kind_of_bad_parameter_is_explained_in_spanish(client: httpx.AsyncClient, target: str) -> None:
-    answer = await client.get(f"/api/census/{target}", headers={"accept": "text/html", "accept-language": "es"})
-    assert answer.status_code == 422
-    assert not re.search("should|required| or ", " ".join(said_on(Page.of(answer))))
-
-
-@pytest.mark.parametrize(
     ("header", "language"),
     [
         (None, "en"), ("", "en"), ("ES", "es"), ("es-MX", "es"), ("es-Latn-MX", "es"), ("esperanto, spanish", "en"),

@@ -442,8 +442,8 @@ async def test_places_and_options_of_a_match_are_on_a_map(context: BrowserContex
 # -- Without a map
 
 
-async def test_drawing_is_shown_if_the_library_cannot_be_loaded(browser: Browser, base: str) -> None:
-    async with visit(browser, base, errors=True) as page:
+async def test_drawing_is_shown_if_the_library_cannot_be_loaded(with_webgl: Browser, base: str) -> None:
+    async with visit(with_webgl, base, errors=True) as page:
         await page.route("**/maplibre-gl.mjs", lambda route: route.abort())
         await page.goto(PAGE)
         await expect(page.get_by_role("group", name="Map of the localities of Mexico")).to_be_visible()

@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -209,7 +209,7 @@ CALLS = """async (calls) => {
 }"""
 
 
-def csv_calls(delimiter: str) -> list[tuple[list[object], object]]:
+def csv_calls(delimiter: str) -> list[tuple[Sequence[object], object]]:
     """Return calls of the functions of `csv.js`, each with what it returns."""
     other = ";" if delimiter == "," else ","
     quoted = f'"a{delimiter}b"', '"dos\nlíneas"', '"a ""b"" c"', '""'

@@ -1,21 +1,22 @@
-"""Files that are not what their names say: the zips of office programs and others."""
+"""Files of other kinds, whatever their names: an import and a match refuse both, and say what they are."""
 
 import io
+import lzma
 import re
 import zipfile
 from contextlib import ExitStack
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from openpyxl import Workbook
+from pyarrow import parquet
 
-from localidades_api.bulk.formats import XLSX, MediaType, reader
-from localidades_api.bulk.input_rows import ROLES
+from localidades_api.bulk.formats import XLSX
 from localidades_api.errors import CatalogueError, UnreadableBodyError
 from localidades_api.files.archive import describe_file, open_text
+from tests.support.bulk import CSV, open_rows
 
 TYPES = "[Content_Types].xml"
-MEDIA_TYPES: tuple[MediaType, ...] = (XLSX, "text/csv")
 
 
 def zip_of(**members: str) -> bytes:
@@ -37,8 +38,14 @@ def open_document(kind: str) -> bytes:
     return file.getvalue()
 
 
+def parquet_file() -> bytes:
+    file = io.BytesIO()
+    parquet.write_table(pa.table({"CVE_ENT": ["01"]}), file)
+    return file.getvalue()
+
+
 OFFICE = "application/vnd.openxmlformats-officedocument"
-ZIPS = {
+KINDS = {
     "an Excel binary workbook (.xlsb): save it as .xlsx": zip_of(
         types="<Types/>", xl__workbook_bin="", xl__worksheets__sheet1_bin=""
     ),
@@ -55,32 +62,29 @@ ZIPS = {
     "a zip with the outlines of a shapefile: save the table": zip_of(loc_shp="", loc_dbf="", loc_prj=""),
     "a map for Google Earth (.kmz)": zip_of(doc_kml="<kml/>"),
     "a zip, and no Excel workbook (.xlsx): unpack it first": zip_of(lista__nombre_xlsm=""),
+    # By their first bytes.
+    "a dBase table (.dbf)": b"\x03\x7a\x0b\x1a\x10\0\0\0",
+    "an Excel workbook of before 2007 (.xls), or has a password": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+    "a PDF": b"%PDF-1.7\n",
+    "a picture: ask for the list itself, or type it into": b"\xff\xd8\xff\xe0\0\x10JFIF",
+    "a web page: download the file itself, or open it in Excel": b"\n<!doctype HTML>\n<title>x</title>",
+    "XML": b"<?xml version='1.0'?>",
+    "a 7z or RAR archive": b"7z\xbc\xaf\x27\x1c\0\x04",
+    "compressed with bzip2, xz or zstd": lzma.compress(b"CVE_ENT"),
+    "an SQLite database or a GeoPackage": b"SQLite format 3\0",
+    "a Parquet file": parquet_file(),
 }
 
 
-@pytest.mark.parametrize("what", ZIPS)
-def test_other_zip_is_refused_naming_it(tmp_path: Path, what: str) -> None:
+@pytest.mark.parametrize("what", KINDS)
+def test_file_of_another_kind_is_refused_naming_it(tmp_path: Path, what: str) -> None:
     path = tmp_path / "lista"
-    path.write_bytes(ZIPS[what])
+    path.write_bytes(KINDS[what])
     assert str(describe_file(path)).startswith(what)
-    for media_type in MEDIA_TYPES:
-        with path.open("rb") as file, pytest.raises(UnreadableBodyError, match=re.escape(f"The file is {what}")):
-            reader(media_type, file, ROLES)
+    for media_type in (XLSX, CSV):
+        with pytest.raises(UnreadableBodyError, match=re.escape(f"The file is {what}")):
+            open_rows(KINDS[what], media_type)
     if not what.startswith("a zip, and"):
         sentence = f"^The file is {re.escape(what)}.*; or use INEGI's own zip.$"
         with ExitStack() as stack, pytest.raises(CatalogueError, match=sentence):
             open_text(path, stack)
-
-
-def test_type_of_a_file_is_found_whatever_its_name(tmp_path: Path) -> None:
-    path = tmp_path / "lista.xls"
-    path.write_bytes(b"nombre,municipio\n")
-    assert describe_file(path) is None
-    path.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
-    assert str(describe_file(path)).startswith("an Excel workbook of before 2007 (.xls)")
-    path.write_bytes(b"<html><table>")
-    assert str(describe_file(path)).startswith("a web page: download the file itself, or open it in Excel")
-    path.write_bytes(ZIPS["a map for Google Earth (.kmz)"][:-30])
-    assert str(describe_file(path)).startswith("a workbook or a zip")
-    Workbook().save(path)
-    assert describe_file(path) == "an Excel workbook: name it .xlsx"

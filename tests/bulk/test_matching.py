@@ -59,6 +59,7 @@ def test_row_without_a_place_has_no_key(index: NameIndex) -> None:
     ("body", "key"),
     [
         ("cvegeo\n50380001\n", "050380001"),
+        ("cvegeo\n1.4067001E+08\n", "140670010"),  # no spreadsheet shows seven decimals of a rounded number
         ("cve_loc\n50380001\n", "050380001"),
         ("cve_ent,cve_mun,nom_loc\n14,39,Puente de Arcediano\n", "140390045"),
         ('{"cve_ent": 14, "cve_mun": 39.0, "cve_loc": 1}', "140390001"),
@@ -216,6 +217,7 @@ def test_key_that_has_lost_nothing_is_read(index: NameIndex, key: str, nombre: s
     ("key", "note"),
     [
         ("1.40390E+08", "A spreadsheet has rounded `cvegeo`: the row was matched without it."),
+        ("1.404E+04", "A spreadsheet has rounded `cvegeo`: the row was matched without it."),
         ("#REF!", "`cvegeo` is not a key: the row was matched without it."),
         ("12345678901234567890", "`cvegeo` is not a key: the row was matched without it."),
     ],

@@ -1,29 +1,16 @@
 """How probable a place is, and when an answer is certain."""
 
 from collections.abc import Callable
-from random import Random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
-from localidades_api.names.certainty import coefficients, outcome, probabilities
+from localidades_api.names.certainty import coefficients, outcome
 from localidades_api.names.index import NameIndex
 from localidades_api.names.places import Former
 from localidades_api.names.rows import MatchRow
 from localidades_api.names.weights import MIN_SURE
 from tests.support.names import ESTADOS, MUNICIPIOS, PLACES, place
-
-FITTED = sorted(coefficients().keys() - {"scale_shift", "scale_slope"})
-EVIDENCE = st.dictionaries(st.sampled_from(FITTED), st.floats(-3, 8))
-
-
-@given(st.lists(EVIDENCE, min_size=1, max_size=6), st.randoms(use_true_random=False))
-def test_candidates_compete_whatever_their_order(evidence: list[dict[str, float]], random: Random) -> None:
-    order = random.sample(range(len(evidence)), len(evidence))
-    found, other = probabilities(evidence), probabilities([evidence[at] for at in order])
-    assert [found[at] for at in order] == pytest.approx(other)
 
 
 def test_rare_word_that_is_shared_speaks_for_a_place(index_of: Callable[..., NameIndex]) -> None:
@@ -41,27 +28,13 @@ def test_rare_word_that_is_shared_speaks_for_a_place(index_of: Callable[..., Nam
     assert rare[270030221] > common[270030220]
 
 
+def test_certainty_is_fitted_to_the_evidence_of_each_candidate(index: NameIndex) -> None:
+    keys, gathered = index.candidates(MatchRow("Rancho Frontera", "Centla", "Tabasco"))
+    found = gathered[keys.index(270030001)]
+    assert {"kind_added_establishment", "kind_added_to_town"} <= found.keys() <= coefficients().keys()
+
+
 # -- What is certain
-
-
-@pytest.mark.parametrize(
-    "row",
-    [
-        MatchRow("Frontera", "Centla", "Tabasco"),
-        MatchRow("CONCEPCI?N", "Centla", "Tabasco"),
-        MatchRow("Carranza", "Zaragoza", "Coahuila"),
-        MatchRow("Seybaplay", None, "Tabasco"),
-        MatchRow(cvegeo="180040112"),
-    ],
-)
-def test_bound_moves_rows_between_certain_and_ambiguous_and_changes_nothing_else(
-    index: NameIndex, row: MatchRow
-) -> None:
-    share = index.match(row).candidates[0].score / 100
-    bounds = sorted({MIN_SURE, 0.9, 0.97, share - 0.001, share + 0.001, 0.999})
-    results = [index.match(row, bound) for bound in bounds]
-    assert {one._replace(outcome="ambiguous") for one in results} == {results[0]._replace(outcome="ambiguous")}
-    assert [result.id is not None for result in results] == [bound < share + 0.0005 for bound in bounds]
 
 
 @pytest.mark.parametrize(

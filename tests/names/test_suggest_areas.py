@@ -33,36 +33,27 @@ KINDS: tuple[PlaceKind, ...] = ("estado", "municipio")
 FOUND = """
 # whole names and their beginnings, whatever their case and accents; one with the whole name first
 TONALÁ                        | 14101
-  tónala                      | 14101
 san j                         | 14050 20166 20208 20209 22016
 juarez                        | 8037 9014 23005
 hidalgo                       | 14116
-el s                          | 14050 14070 20166 20208 20209 20413 22016 24028
 sta. ma. huatulco             | 20413
 # words in any order, with the estado before or after
 chiltepec san                 | 20166
 Benito Juárez, Q. Roo         | 23005
-quintana roo benito juarez    | 23005
 juarez qui                    | 23005
 juarez qu                     |
-qr juarez                     | 23005
 cdmx benito                   | 9014
-tonala, estado de jalisco     | 14101
 # titles that the name has, or not
 tlaxiaco                      | 20397
-heroica ciudad de tlaxiaco    | 20397
-Municipio de Toluca           | 15106
 Mpio. Toluca edomex           | 15106
 alcaldía benito juárez        | 9014 23005
 # cabeceras, everyday names of them, and former names
 canc                          | 23005
-cancún, quintana roo          | 23005
 gdl                           | 14039
 ciudad juarez                 | 8037 9014
 carranza                      | 5007
 san cosme                     | 14050
 # labels
-San Juan Mixtepec, Oaxaca     | 20208 20209
 San Juan Mixtepec (209), Oaxaca | 20209
 San Juan Mixtepec (20         | 20208 20209
 # keys
@@ -71,25 +62,20 @@ San Juan Mixtepec (20         | 20208 20209
 20                            | 20005 20166 20208 20209 20397 20413
 # only an estado was named, whole or begun
 jalis                         | 14039 14050 14070 14101 14103 14116
-san luis potosi               | 24028
 # letters wrong, spaces left out, only if nothing else is found
 tonala                        | 14101
 tonla                         | 14101 14103
-tomila                        | 14103
 guadalajra jalisco            | 14039
 huatlco maria                 | 20413
 ixtaltapek asun               | 20005
 cuatrocienegas                | 5007
-guadalaj jalizco              | 14039
 guadakaj                      | 14039
 # nothing
 tonala oaxaca                 |
 99999                         |
 00014                         |
-00                            |
 140                           |
 retirado                      |
-...                           |
                               |
 """
 
@@ -138,12 +124,6 @@ def test_suggestions_say_why_and_the_likeliest_come_first(text: str, expected: l
 def test_name_that_was_recognized_is_told(text: str, match: str, name: str) -> None:
     first, *_ = AREAS.suggest(text, ["municipio"])
     assert (first.match, first.name.written) == (match, name)
-
-
-@pytest.mark.parametrize("key", [*ESTADOS, *NAMES])
-def test_each_area_is_suggested_by_the_whole_of_its_name(key: int) -> None:
-    name = ESTADOS.get(key) or NAMES[key]
-    assert key in [found.id for found in AREAS.suggest(name, KINDS) if found.match == "exact"]
 
 
 def test_letters_may_be_wrong_if_no_area_of_the_kind_has_the_words() -> None:

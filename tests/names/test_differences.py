@@ -18,16 +18,13 @@ Chilapa Alta | Chilapa | contrast_added alta/
 Chilapa | Chilapa Alta | contrast_missing /alta
 Chilapa 2 | Chilapa Sección 2 | section /seccion
 Chilapa | Chilapa Sección | kind_missing /seccion
-Chilapa Sección | Chilapa | kind_added seccion/
 Chilapa Nuebo | Chilapa Nuevo | spelling nuebo/nuevo
 Rancho Chilapa | Chilapa | kind_added rancho/
 Chilapa | Pueblo Chilapa | kind_missing /pueblo
-Ejido Chilapa | Chilapa | kind_added ejido/
 Chilapa T | Chilapa | initial_added t/
 Chilapa | Chilapa T | initial_missing /t
 Chilapa Centla | Chilapa | added_of_area centla/
 Centla Chilapa | Chilapa | added centla/
-Chilapa Zarco | Chilapa | added zarco/
 Chilapa Zarco Mora | Chilapa | added zarco/, added mora/
 Chilapa | Chilapa Zarco | missing /zarco
 La Chilapa | El Chilapa | article la/el
@@ -39,17 +36,13 @@ Chilapa Grande | Grande Chilapa | order
 Chila Pa | Chilapa | spacing chila pa/chilapa
 Chi Lapaz Zarco | Chilapa Zarco | spacing chi lapaz/chilapa
 Za Rto Chilapa | Zarco Chilapa | spacing za rto/zarco
-Chilapaz Zarco | Chilapa Zarco | spelling chilapaz/chilapa
-Chilapas Zarco | Chilapa Zarco | spelling chilapas/chilapa
 Vibora | Bibora | spelling vibora/bibora
 Sn. Zarco | San Zarco | wording
-Chilapa Chilapa | Chilapa | added chilapa/
 V. Zarco | Venustiano Zarco | abbreviation v/venustiano
 E Zarco | Emiliano Zarco | abbreviation e/emiliano
 E. Zarco | Ejido Zarco | kind_missing /ejido
 Chil. Zarco | Chilapa Zarco | abbreviation chil/chilapa
 Chlp Zarco | Chilapa Zarco | abbreviation chlp/chilapa
-Chil Zarco | Chilapa Zarco | abbreviation chil/chilapa
 Cipa Zarco | Chilapa Zarco | added cipa/, missing /chilapa
 Hpa. Zarco | Chilapa Zarco | added hpa/, missing /chilapa
 Chil. 2 | Chilapa 2 | abbreviation chil/chilapa
@@ -64,12 +57,9 @@ Chilapa [Bombeo de Agua] | Chilapa | bracket_establishment_added, wording
 Chilapa [Juan Mora] | Chilapa | bracket_establishment_added, wording
 Chilapa (Procesadora de Carnes) | Chilapa | bracket_establishment_added, wording
 Chilapa [Ejido] (Restaurante Mora) | Chilapa | bracket_establishment_added, wording
-Chilapa [Ejido] | Chilapa | kind_added ejido/
 Chilapa (Zarco) | Chilapa | bracket_added, wording
-Chilapa (El Zarco de Mora) | Chilapa | bracket_added, wording
 Chilapa [Colonia] (Zarco) | Chilapa | bracket_added, wording
 Chilapa Centla | Chilapa Mora | added centla/, missing /mora
-Mora Centla Chilapa | Chilapa | added mora/, added centla/
 Chilapa Centla Tabasco | Chilapa | added_of_area centla/, added_of_area tabasco/
 Tecolutla Alto | Tecolutla Alta | contrast_other alto/alta, contrast_added alto/, contrast_missing /alta
 """

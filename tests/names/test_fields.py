@@ -4,24 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
-from localidades_api.catalogue.columns import COLUMNS, MATCHED, MATCHED_BY_DEFAULT
+from localidades_api.catalogue.columns import MATCHED
 from localidades_api.names.fields import read_fields
 from localidades_api.names.index import NameIndex
 from localidades_api.names.places import Former
 from tests.support.names import ESTADOS, MUNICIPIOS, PLACES, place
 
 CENTRO = ("Centro", "Tabasco")
-
-
-def test_localities_have_every_field(index: NameIndex) -> None:
-    of_localities = [name for name in MATCHED if name != "localidades"]
-    assert set(MATCHED_BY_DEFAULT) < set(of_localities) < set(COLUMNS)
-    for one in PLACES:
-        key = f"{one.id:09d}"
-        keys = {"clave": key[5:], "cve_ent": key[:2], "cve_mun": key[2:5], "cvegeo_mun": key[:5]}
-        found = read_fields(index, one.id, MATCHED)
-        assert tuple(found) == MATCHED
-        assert found == {**{name: keys.get(name) or getattr(one, name) for name in of_localities}, "localidades": None}
 
 
 def test_areas_have_their_names_keys_and_totals(index: NameIndex) -> None:
@@ -51,11 +40,6 @@ def test_population_of_an_area_is_unknown_if_that_of_its_localities_is(index_of:
         for id_ in (27, 27004):
             found = read_fields(index_of(one, second), id_, ["poblacion", "localidades"])
             assert found == {"poblacion": population, "localidades": 2}
-
-
-def test_only_the_requested_fields_are_returned_in_their_order(index: NameIndex) -> None:
-    assert list(read_fields(index, 140390001, ["viviendas", "nombre"])) == ["viviendas", "nombre"]
-    assert read_fields(index, 14039, ["viviendas", "nombre"]) == {"viviendas": None, "nombre": "Guadalajara"}
 
 
 @pytest.mark.parametrize("number", [0, -1, 1, 4_000, -(10**9) + 1, 10**9 - 1])

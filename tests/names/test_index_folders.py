@@ -181,12 +181,3 @@ def test_tasks_of_one_process_may_list_indexes_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(list_indexes, range(8))) == [None] * 8
     assert [path.name for path in tmp_path.iterdir()] == ["service.list"]
-
-
-def test_open_index_is_kept_until_it_is_closed(tmp_path: Path) -> None:
-    build_index(tmp_path / ("a" * 24), PLACES)
-    index = OpenIndex(tmp_path / ("a" * 24))
-    assert not remove_unreachable(tmp_path, "service", [])
-    index.close()
-    assert remove_unreachable(tmp_path, "service", [])
-    assert not (tmp_path / ("a" * 24)).exists()

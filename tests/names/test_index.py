@@ -3,13 +3,16 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from localidades_api.catalogue.filters import LocalityFilters
 from localidades_api.names import layout
+from localidades_api.names.find import searched
 from localidades_api.names.index import NameIndex
-from localidades_api.names.layout import FILES, META, WORDS, IndexUnreadableError
+from localidades_api.names.layout import FILES, META, IndexUnreadableError
 from localidades_api.names.places import IndexedPlace
 from localidades_api.names.writer import build_index
 from tests.support.names import PLACES
@@ -73,10 +76,19 @@ write_index(Path(sys.argv[1]), PLACES, in_parallel=True)
 """
 
 
-def test_build_fails_with_its_fork(tmp_path: Path) -> None:
-    (tmp_path / WORDS).write_text("in the way")
-    command = [sys.executable, "-c", FORKING, str(tmp_path)]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert ended.returncode != 0
-    assert "FileExistsError" in ended.stderr
-    assert "ChildProcessError" in ended.stderr
+def write_with_fork(folder: Path) -> str:
+    """Write an index with a fork, in a process without other threads, and return its stderr."""
+    command = [sys.executable, "-c", FORKING, str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stderr
+
+
+def test_fork_writes_the_same_index_or_fails_the_build(tmp_path: Path, index: NameIndex) -> None:
+    assert write_with_fork(tmp_path) == ""
+    with closing(NameIndex(tmp_path)) as forked:
+        for place in PLACES:
+            search = searched(place.nombre)
+            assert forked.suggest(place.nombre[:5]) == index.suggest(place.nombre[:5]) != []
+            assert forked.find(search, LocalityFilters()) == index.find(search, LocalityFilters()) != []
+    failed = write_with_fork(tmp_path)  # where there are files already
+    assert "FileExistsError" in failed
+    assert "ChildProcessError" in failed

@@ -10,9 +10,10 @@ from fastapi import FastAPI
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from localidades_api.errors import ConfigurationError
+from localidades_api.errors import ConfigurationError, HeaderFieldsTooLargeError
 from localidades_api.server.connections import Connections, max_connections
 from localidades_api.server.deadlines import ReadProgress, Timeouts
+from localidades_api.server.heads import MAX_HEAD, check_head
 from localidades_api.server.protocol import HttpProtocol
 from localidades_api.server.run import listen
 
@@ -81,16 +82,17 @@ def test_head_timeout_is_ten_seconds_at_most() -> None:
     assert [Timeouts(client, keep_alive=75).head for client in (5, 600)] == [5, 10]
 
 
-def test_client_that_reads_nothing_is_stalled() -> None:
+def test_client_is_stalled_from_when_it_last_read_something() -> None:
     progress = ReadProgress()
-    assert [progress.stalled_for(unread, now) for unread, now in ((90, 100), (90, 120), (80, 130))] == [0, 20, 0]
+    unread_at = {100: 90, 120: 90, 130: 80, 131: 0, 200: 90}
+    assert [progress.stalled_for(unread, now) for now, unread in unread_at.items()] == [0, 20, 0, None, 0]
 
 
-def test_reading_everything_resets_the_stall_timeout() -> None:
-    progress = ReadProgress()
-    assert progress.stalled_for(90, 100) == 0
-    assert progress.stalled_for(0, 101) is None
-    assert progress.stalled_for(90, 200) == 0
+def test_size_of_a_head_is_that_on_the_wire() -> None:
+    host, smallest = (b"host", b"test"), len(b"GET / HTTP/1.1\r\nhost: test\r\nx: \r\n\r\n")
+    check_head(b"GET", b"/", "1.1", [host, (b"x", b"a" * (MAX_HEAD - smallest))])
+    with pytest.raises(HeaderFieldsTooLargeError):
+        check_head(b"GET", b"/", "1.1", [host, (b"x", b"a" * (MAX_HEAD + 1 - smallest))])
 
 
 # -- Addresses

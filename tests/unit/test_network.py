@@ -103,13 +103,16 @@ def test_some_hosts_are_asked_directly(monkeypatch: pytest.MonkeyPatch, url: str
 
 
 @pytest.mark.parametrize(
-    "value",
-    [UNUSABLE, "ftp://proxy.example", "http://someone:s3cr3t/@proxy.example", "http://proxy.example:port", "http://"],
-)
-@pytest.mark.parametrize(
-    ("name", "scheme"),
-    [("HTTP_PROXY", "http"), ("https_proxy", "https"), ("ALL_PROXY", "http"), ("HTTPS_PROXY", "http")],
-)
+    ("name", "scheme", "value"),
+    [
+        *(("ALL_PROXY", "http", value) for value in (
+            "ftp://proxy.example", "http://someone:s3cr3t/@proxy.example", "http://proxy.example:port", "http://",
+        )),
+        *((name, scheme, UNUSABLE) for name, scheme in (
+            ("HTTP_PROXY", "http"), ("https_proxy", "https"), ("ALL_PROXY", "http"), ("HTTPS_PROXY", "http"),
+        )),
+    ],
+)  # fmt: skip
 def test_proxy_that_cannot_be_used_is_named(
     monkeypatch: pytest.MonkeyPatch, name: str, scheme: str, value: str
 ) -> None:

@@ -28,16 +28,6 @@ async def a_moment() -> None:
         await asyncio.sleep(0)
 
 
-async def test_concurrent_requests_share_a_fetch_whose_result_is_kept() -> None:
-    cache, fetch = ArrayCache(asyncio.Semaphore(1), 5), Fetch(1, 2)
-    requests = [asyncio.create_task(cache.get("key", fetch)) for _ in range(3)]
-    await a_moment()
-    fetch.may_end.set()
-    assert [list(found) for found in await asyncio.gather(*requests)] == [[1, 2]] * 3
-    assert list(await cache.get("key", fetch)) == [1, 2]
-    assert fetch.began == 1
-
-
 async def test_slow_fetches_wait_for_a_slot_and_begin_once() -> None:
     slots = asyncio.Semaphore(1)
     cache, first, second = ArrayCache(slots, 5), Fetch(1), Fetch(2)

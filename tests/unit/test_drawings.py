@@ -3,7 +3,6 @@
 import json
 import re
 
-from localidades_api.catalogue.capitals import CAPITALS
 from localidades_api.catalogue.mercator import Frame
 from localidades_api.database.queries.releases import ChangeCounts
 from localidades_api.database.queries.tiles import StateCell
@@ -71,28 +70,6 @@ def test_municipio_fills_its_map_with_the_places_in_it() -> None:
     assert (drawn.here, drawn.scale_label, drawn.scale_width) == (None, "20 km", 60)
     assert svg.draw_municipio(outline([(-99, 20)] * 4), []).border == ""
     assert drawn.border == "M82.6 348L397.4 348L397.4 12L82.6 12zM334.4 280.8L334.4 247.2L365.9 247.2L365.9 280.8z"
-
-
-def test_country_is_drawn() -> None:
-    places = (
-        (-99.1, 19.4, "Ciudad de México", 9_000_000), (-99.0, 19.5, "Ecatepec", 1_600_000),
-        (-103.3, 20.7, "Guadalajara", 1_385_000), (-86.8, 21.2, "Cancún", 888_000), (-98.2, 19.0, "Puebla", 1_500_000),
-        (-98.2, 19.3, "Tlaxcala", None), (-97.8, 19.1, "Tepeaca", 80_000), (0, 0, "Nada", 1),
-    )  # fmt: skip
-    drawn = svg.draw_country(
-        svg.City(*place, f"{number}/", is_capital=place[2] in CAPITALS.values()) for number, place in enumerate(places)
-    )
-    assert (drawn.width, drawn.height) == (400, 257)
-    links = [f"{written(one.dot, one.label)} {one.path} {one.line} {one.is_large}" for one in drawn.links]
-    assert links == [
-        "242 189 4.8 Ciudad de México 281 161 start 0/ (279, 159) True",
-        "254 190 1 Tlaxcala 284 174 start 5/ (282, 172) True",
-        "191 172 2.5 Guadalajara 187 174 end 2/ None True",
-        "254 194 2.5 Puebla 254 202 middle 4/ None False",
-        "394 165 2.2 Cancún 390 167 end 3/ None False",
-        "258 193 1.4 Tepeaca 261 195 start 6/ None True",
-    ]
-    assert [written(dot, dot.label) for dot in drawn.dots] == ["244 187 3"]
 
 
 def test_capital_is_named_beside_its_dot_if_its_place_is_covered() -> None:

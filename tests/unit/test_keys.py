@@ -1,25 +1,13 @@
-"""Official keys as numbers and texts, and labels of places."""
+"""Official keys as numbers and texts."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from localidades_api.catalogue.keys import (
     PlaceKind,
     format_key,
     kind_of_key,
-    label,
     misspellings,
-    municipalities_of,
-    state_of,
 )
-
-
-@given(st.integers(1, 32))
-def test_municipios_of_an_estado_have_its_key(estado: int) -> None:
-    first, last = municipalities_of(estado)
-    assert (format_key("municipio", first), format_key("municipio", last)) == (f"{estado:02}000", f"{estado:02}999")
-    assert [state_of(key) for key in (first - 1, first, last, last + 1)] == [estado - 1, estado, estado, estado + 1]
 
 
 @pytest.mark.parametrize(
@@ -40,15 +28,3 @@ def test_misspellings_are_all_of_one_slip() -> None:
         10100001, 100100001, 10001001, 100100010, 10010001, 100010001, 10010010,
     }  # fmt: skip
     assert misspellings("municipio", "1401") == {14010, 14001, 10401, 4101, 1041, 1410}
-
-
-@pytest.mark.parametrize(
-    ("has_homonym", "municipio_has_homonym", "expected"),
-    [
-        (False, False, "Paz, Centro, Oaxaca"), (True, False, "Paz (0012), Centro, Oaxaca"),
-        (False, True, "Paz, Centro (007), Oaxaca"), (True, True, "Paz (0012), Centro (007), Oaxaca"),
-    ],
-)  # fmt: skip
-def test_label_distinguishes_homonyms(*, has_homonym: bool, municipio_has_homonym: bool, expected: str) -> None:
-    homonyms = {"has_homonym": has_homonym, "municipio_has_homonym": municipio_has_homonym}
-    assert label(200070012, "Paz", "Centro", "Oaxaca", **homonyms) == expected

@@ -1,34 +1,29 @@
 import asyncio
-import os
-import signal
-import subprocess
-import sys
-from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Event, Thread
+from queue import SimpleQueue
+from threading import Semaphore, Thread
 from typing import Any
 
 import pytest
 
 from localidades_api.database.pool import Database
-from localidades_api.errors import CatalogueError, ConfigurationError, DatabaseUnavailableError, ImportRunningError
+from localidades_api.errors import CatalogueError, ConfigurationError, ImportRunningError
 from localidades_api.importer.checks import refuse_broken_letters
 from localidades_api.importer.extract import Position
 from localidades_api.importer.run import ImportReport, import_catalogue
 from localidades_api.importer.transform import Rejected
 from localidades_api.observability.progress import ImportStep
+from tests.importer.imports import Observer, started
 from tests.support.application import import_into
 from tests.support.catalogue import HEADER, TRAPS, Place, many, read_catalogue, write_catalogue
 from tests.support.database import SOMEBODY_WAITS, assert_nothing_left, connected, photograph, read_release, rows_of
-from tests.support.http_server import Response, at_paths, http_server
 from tests.support.postgres import new_database
 from tests.support.records import record_of
 from tests.support.waiting import PATIENCE, eventually_async, in_thread
-from tests.support.wire import ROOT
 
 # Steps of an import from a path, and all but the last before anything is published.
 UNPUBLISHED = [step for step in ImportStep if step not in {ImportStep.FETCH, ImportStep.DONE, ImportStep.NAMES}]
@@ -36,63 +31,13 @@ LARGE = 6_000  # localities, enough for the observer to be told of some in the m
 PLACES = many(132)  # of the seeded database
 RENAMED = [replace(PLACES[0], nombre="New"), *PLACES[1:]]
 
-# An import in a process of its own, that kills itself at a step's begin, or in the middle of COPY.
-IMPORTER = """
-import asyncio, os, signal, sys
-from localidades_api.database.pool import Database
-from localidades_api.importer.run import ImportOptions, import_catalogue
 
-url, source, moment = sys.argv[1:]
-
-class Killer:
-    step = None
-    def begin(self, step):
-        self.step = step.name
-        if self.step == moment:
-            os.kill(os.getpid(), signal.SIGKILL)
-    def expect(self, amount):
-        pass
-    def advance(self, amount):
-        if f"amid {self.step}" == moment:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-asyncio.run(import_catalogue(Database.for_writing(url), source, Killer(), ImportOptions(release="dead")))
-"""
-
-
-class _Observer:
-    """Calls a function when a step begins, and keeps the amounts that it is told of."""
-
-    def __init__(self, observe: Callable[[ImportStep], None]) -> None:
-        self._observe = observe
-        self._step: ImportStep | None = None
-        self.expected: dict[ImportStep | None, int] = {}
-        self.amounts: dict[ImportStep | None, list[int]] = defaultdict(list)
-
-    def begin(self, step: ImportStep) -> None:
-        self._step = step
-        self._observe(step)
-
-    def expect(self, amount: int) -> None:
-        self.expected[self._step] = amount
-
-    def advance(self, amount: int) -> None:
-        self.amounts[self._step].append(amount)
-
-
-async def import_watched(url: str, source: Path, observer: _Observer) -> ImportReport:
+async def import_watched(url: str, source: Path, observer: Observer) -> ImportReport:
     database = Database.for_writing(url)
     try:
         return await import_catalogue(database, str(source), observer)
     finally:
         await database.dispose()
-
-
-@contextmanager
-def served(path: Path) -> Iterator[str]:
-    """Serve a file over HTTP, and yield its address."""
-    with http_server(at_paths({f"/{path.name}": Response(path.read_bytes())})) as root:
-        yield f"{root}/{path.name}"
 
 
 @pytest.fixture(scope="module")
@@ -167,18 +112,11 @@ async def test_import_of_a_next_release_reports_what_changed(seeded_database: st
     assert (release.name, rows) == ("2020-02", rows_of(changed[:-1]))
 
 
-async def test_import_from_an_address_is_that_of_the_file(seeded_database: str, next_catalogue: Path) -> None:
-    with served(next_catalogue) as address:
-        await import_into(seeded_database, address)
-    release, _ = await read_release(seeded_database)
-    assert (release.name, release.source) == ("2020-02", "catun_localidad_2020-02.csv")
-
-
 async def test_import_tells_its_observer_each_step_in_order_and_nobody_else(
     seeded_database: str, large_catalogue: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     began: dict[ImportStep, datetime] = {}
-    observer = _Observer(lambda step: began.update({step: datetime.now(UTC)}))
+    observer = Observer(lambda step: began.update({step: datetime.now(UTC)}))
     report = await import_watched(seeded_database, large_catalogue, observer)
     assert list(began) == [*UNPUBLISHED, ImportStep.DONE]
     assert report.localities == LARGE
@@ -310,7 +248,6 @@ async def refusing(server: str, seeded: str) -> AsyncIterator[tuple[str, dict[st
         yield url, await photograph(url)
 
 
-COLUMNS = '"CVE_ENT","NOM_ENT","CVE_MUN","NOM_MUN","CVE_LOC","NOM_LOC"\r\n'
 BAD_NAME = "A release's name must begin with a letter or a digit"
 
 
@@ -318,28 +255,21 @@ BAD_NAME = "A release's name must begin with a letter or a digit"
     ("source", "release", "sentence"),
     [
         *(("next", bad, BAD_NAME) for bad in ("", "../etc", "-x", "a b", "año", "2020-02\n", "x" * 65, "a\0")),
-        ("next", "2020-01",
-         "Release 2020-01 is already published from another file: choose another name with --release."),
         ("next", "demo", "Only the bundled catalogue can be named demo"),
         ("demo", "2020-02", "Only the bundled catalogue can be named demo"),
-        ("same", "other", "This very file is already published, as release 2020-01"),
         ("same", None, "This very file is already published, as release 2020-01"),
-        (b"%PDF-1.7", None, "The file is a PDF"),
-        (b"PK\x03\x04 cut short", None, "The file is damaged, cut short or locked"),
-        (f'{COLUMNS}"33","A","001","B","0001","C"\r\n'.encode(), None, "Line 2 names an unknown estado 33"),
-        (f'{COLUMNS}"01","A","001","B","0001","C'.encode(), None, "The file is cut short"),
-        ((COLUMNS + '"01","A","001","B","0001","C"\r\n' * 2).encode(), None, "The key 010010001 appears twice"),
+        ("twice", None, "The key 010010001 appears twice"),
     ],
-)  # fmt: skip
+)
 async def test_import_that_is_refused_changes_nothing(
     refusing: tuple[str, dict[str, Any]], tmp_path: Path, next_catalogue: Path, small_catalogue: Path,
-    source: str | bytes, release: str | None, sentence: str,
+    source: str, release: str | None, sentence: str,
 ) -> None:  # fmt: skip
     url, before = refusing
-    (bad := tmp_path / "catun_localidad_2020-02.csv").write_bytes(source if isinstance(source, bytes) else b"")
-    paths: dict[str | bytes, Path | str] = {"next": next_catalogue, "same": small_catalogue, "demo": "demo"}
+    twice = write_catalogue(tmp_path / "catun_localidad_2020-02.csv", [PLACES[0]] * 2)
+    sources: dict[str, Path | str] = {"next": next_catalogue, "same": small_catalogue, "demo": "demo", "twice": twice}
     with pytest.raises(CatalogueError) as refused:
-        await import_into(url, paths.get(source, bad), release=release, allow_shrink=True)
+        await import_into(url, sources[source], release=release, allow_shrink=True)
     assert str(refused.value).startswith(sentence)
     await assert_nothing_left(url, before)
 
@@ -352,13 +282,9 @@ async def test_file_without_a_date_must_be_named(seeded_database: str, tmp_path:
     assert (await read_release(seeded_database))[0].name == "2020.02_b-1"
 
 
-async def test_database_that_cannot_take_an_import_is_explained(
-    empty_database: str, small_catalogue: Path, tmp_path: Path
-) -> None:
+async def test_import_without_tables_is_explained(empty_database: str, small_catalogue: Path) -> None:
     with pytest.raises(ConfigurationError, match="The database has no tables yet: run `localidades-api migrate` first"):
         await import_into(empty_database, small_catalogue)
-    with pytest.raises(DatabaseUnavailableError, match="The database does not answer"):
-        await import_into(f"postgresql://postgres@/nowhere?host={tmp_path}", small_catalogue)
 
 
 async def test_interruption_at_each_step_changes_nothing(
@@ -372,7 +298,7 @@ async def test_interruption_at_each_step_changes_nothing(
             raise KeyboardInterrupt
 
     for step in UNPUBLISHED:
-        observer = _Observer(lambda begun: interrupt(step, begun))  # noqa: B023  # it has ended
+        observer = Observer(lambda begun: interrupt(step, begun))  # noqa: B023  # it has ended
         with pytest.raises(KeyboardInterrupt):
             in_thread(lambda: asyncio.run(import_watched(url, next_catalogue, observer)))  # noqa: B023  # as above
         await assert_nothing_left(url, before)
@@ -382,96 +308,62 @@ async def test_interruption_at_each_step_changes_nothing(
 
 
 @contextmanager
-def held(url: str, source: Path, step: ImportStep) -> Iterator[list[ImportReport]]:
-    """Import in a thread that stops where it begins a step, until the block ends; its report comes then."""
-    reached, let_go = Event(), Event()
-    reports: list[ImportReport] = []
+def stepwise(url: str, source: Path) -> Iterator[Iterator[ImportStep]]:
+    """Import in a thread, and yield its steps: it stops at the beginning of each until the next is asked for."""
+    begun: SimpleQueue[ImportStep | None] = SimpleQueue()
+    let_go = Semaphore(0)
 
-    def hold(begun: ImportStep) -> None:
-        if begun is step:
-            reached.set()
-            assert let_go.wait(60)
+    def hold(step: ImportStep) -> None:
+        begun.put(step)
+        assert let_go.acquire(timeout=PATIENCE)
 
-    thread = Thread(target=lambda: reports.append(asyncio.run(import_watched(url, source, _Observer(hold)))))
+    def run() -> None:
+        try:
+            asyncio.run(import_watched(url, source, Observer(hold)))
+        finally:
+            begun.put(None)
+
+    def steps() -> Iterator[ImportStep]:
+        while step := begun.get(timeout=PATIENCE):
+            yield step
+            let_go.release()
+
+    thread = Thread(target=run)
     thread.start()
     try:
-        assert reached.wait(30)
-        yield reports
+        yield steps()
     finally:
-        let_go.set()
+        let_go.release(len(ImportStep))
         thread.join()
 
 
-@pytest.mark.parametrize("step", [*UNPUBLISHED, ImportStep.DONE])
 async def test_each_step_keeps_readers_at_one_release_and_other_imports_out(
-    seeded_database: str, next_catalogue: Path, large_catalogue: Path, step: ImportStep
+    server: str, seeded: str, seeded_database: str, next_catalogue: Path, large_catalogue: Path
 ) -> None:
-    """A reader waits for no lock: any that is in its way would fail it."""
+    """A reader waits for no lock: any that is in its way would fail it. An import elsewhere on the server goes on."""
     old = await read_release(seeded_database)
     tables = "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')"
+    seen = {}
     async with connected(seeded_database) as reader:
         await reader.execute("SET lock_timeout = '50ms'")
-        with held(seeded_database, next_catalogue, step) as reports:
-            seen = await read_release(seeded_database)
-            assert await read_release(seeded_database, "2020-01") == old
-            for (table,) in await reader.fetch(tables):
-                await reader.execute(f'SELECT FROM "{table}" LIMIT 1')
-            if step is not ImportStep.DONE:
-                with pytest.raises(ImportRunningError, match="Another import is running"):
-                    await import_into(seeded_database, large_catalogue)
-    assert [report.release for report in reports] == ["2020-02"]
+        with stepwise(seeded_database, next_catalogue) as steps, new_database(server, seeded) as other:
+            for step in steps:
+                seen[step] = await read_release(seeded_database)
+                assert await read_release(seeded_database, "2020-01") == old
+                for (table,) in await reader.fetch(tables):
+                    await reader.execute(f'SELECT FROM "{table}" LIMIT 1')
+                if step is not ImportStep.DONE:
+                    with pytest.raises(ImportRunningError, match="Another import is running"):
+                        await import_into(seeded_database, large_catalogue)
+                if step is ImportStep.PUBLISH:
+                    assert (await import_into(other, next_catalogue)).release == "2020-02"
     new = await read_release(seeded_database)
     assert (new[0].name, new[1]) == ("2020-02", rows_of(RENAMED))
     assert await read_release(seeded_database, "2020-01") == old
-    assert seen == (new if step is ImportStep.DONE else old)
-
-
-async def test_import_at_once_into_another_database_of_the_server_goes_on(
-    server: str, seeded: str, seeded_database: str, next_catalogue: Path
-) -> None:
-    with new_database(server, seeded) as other, held(seeded_database, next_catalogue, ImportStep.PUBLISH):
-        assert (await import_into(other, next_catalogue)).release == "2020-02"
+    assert seen == {**dict.fromkeys(UNPUBLISHED, old), ImportStep.DONE: new}
 
 
 # Killed
-
-
-def start_import(url: str, source: str, moment: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", IMPORTER, url, source, moment], env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-
-
-def kill_import(url: str, source: str, moment: str) -> None:
-    with start_import(url, source, moment) as importer:
-        output = importer.communicate(timeout=2 * PATIENCE)
-    assert importer.returncode == -signal.SIGKILL, output
-
-
-@pytest.mark.tail
-@pytest.mark.parametrize(
-    "moment", [*(step.name for step in ImportStep if step not in {ImportStep.DONE, ImportStep.NAMES}), "amid COPY"]
-)
-async def test_import_killed_leaves_the_old_release_and_the_next_import_working(
-    seeded_database: str, large_catalogue: Path, moment: str
-) -> None:
-    before = await photograph(seeded_database)
-    with served(large_catalogue) as address:
-        kill_import(seeded_database, address if moment == "FETCH" else str(large_catalogue), moment)
-    await assert_nothing_left(seeded_database, before)
-    await import_into(seeded_database, large_catalogue)
-    release, rows = await read_release(seeded_database)
-    assert (release.name, rows) == ("2020-03", rows_of(many(LARGE)))
-
-
-async def test_import_killed_once_it_is_published_has_published_the_whole(
-    seeded_database: str, next_catalogue: Path
-) -> None:
-    kill_import(seeded_database, str(next_catalogue), ImportStep.DONE.name)
-    release, rows = await read_release(seeded_database)
-    assert (release.name, rows) == ("dead", rows_of(RENAMED))
-    assert (await read_release(seeded_database, "2020-01"))[1] == rows_of(PLACES)
 
 
 async def test_import_killed_amid_a_statement_is_noticed_by_the_server(
@@ -484,14 +376,8 @@ async def test_import_killed_amid_a_statement_is_noticed_by_the_server(
         await other.execute(f'ALTER DATABASE "{name}" SET client_connection_check_interval = 0')
         async with other.transaction():
             await other.execute("LOCK TABLE municipalities IN ROW EXCLUSIVE MODE")  # the import's foreign key waits
-            with start_import(seeded_database, str(next_catalogue), "never") as importer:
-
-                async def is_waiting() -> bool:
-                    assert importer.poll() is None, importer.communicate()
-                    return bool(await other.fetchval(SOMEBODY_WAITS))
-
-                await eventually_async(is_waiting)
-                importer.kill()
+            with started(seeded_database, "import", str(next_catalogue)):
+                await eventually_async(lambda: other.fetchval(SOMEBODY_WAITS))
             await assert_nothing_left(seeded_database, before)
 
 

@@ -11,29 +11,13 @@ from localidades_api.errors import CatalogueError
 from localidades_api.importer import source as source_module
 from localidades_api.importer.source import Source, interruptible, open_source, suggest_release_name
 from localidades_api.observability.progress import ImportStep
+from tests.importer.imports import Observer
 from tests.support.catalogue import Silent, refusal_of
 from tests.support.http_server import Response, at_paths, http_server
 from tests.support.machine import interrupt_within_callback
 
 CONTENT = bytes(range(256)) * 1_000
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
-
-
-class _Recorder:
-    """An observer that keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.steps: list[ImportStep] = []
-        self.amount = self.expected = 0
-
-    def begin(self, step: ImportStep) -> None:
-        self.steps.append(step)
-
-    def expect(self, amount: int) -> None:
-        self.expected = amount
-
-    def advance(self, amount: int) -> None:
-        self.amount += amount
 
 
 @pytest.fixture(scope="module")
@@ -65,11 +49,11 @@ def test_demo_has_no_file_and_always_one_digest() -> None:
 def test_path_is_lent_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "catun localidad é.zip"
     path.write_bytes(CONTENT)
-    recorder = _Recorder()
-    with open_source(str(path), recorder) as source:
+    observer = Observer()
+    with open_source(str(path), observer) as source:
         assert source.file is not None
         assert (source.name, source.file.name, source.sha256) == (path.name, str(path), DIGEST)
-    assert recorder.steps == []
+    assert observer.amounts == {}
     assert path.exists()
 
 
@@ -103,13 +87,14 @@ def test_pipe_is_read_to_its_end(tmp_path: Path) -> None:
 
 
 def test_address_is_fetched_and_removed_afterwards(root: str) -> None:
-    recorder = _Recorder()
-    with open_source(f"{root}/app/catun_localidad.zip?x=1#top", recorder) as source:
+    observer = Observer()
+    with open_source(f"{root}/app/catun_localidad.zip?x=1#top", observer) as source:
         assert source.file is not None
         source.file.seek(0)
         assert (source.name, source.file.read(), source.sha256) == ("catun_localidad.zip", CONTENT, DIGEST)
     assert source.file.closed
-    assert (recorder.steps, recorder.amount, recorder.expected) == ([ImportStep.FETCH], len(CONTENT), len(CONTENT))
+    assert observer.expected == {ImportStep.FETCH: len(CONTENT)}
+    assert {step: sum(amounts) for step, amounts in observer.amounts.items()} == observer.expected
 
 
 @pytest.mark.parametrize(

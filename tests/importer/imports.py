@@ -1,0 +1,42 @@
+"""An observer of imports, and commands that are killed while they wait for something."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from localidades_api.observability.progress import ImportStep
+from tests.support.waiting import PATIENCE
+from tests.support.wire import NULL, Process, environment, start_command
+
+
+class Observer:
+    """Calls a function when a step begins, and keeps the amounts that it is told of."""
+
+    def __init__(self, observe: Callable[[ImportStep], None] = lambda _: None) -> None:
+        self._observe = observe
+        self._step: ImportStep | None = None
+        self.expected: dict[ImportStep | None, int] = {}
+        self.amounts: dict[ImportStep | None, list[int]] = defaultdict(list)
+
+    def begin(self, step: ImportStep) -> None:
+        self._step = step
+        self._observe(step)
+
+    def expect(self, amount: int) -> None:
+        self.expected[self._step] = amount
+
+    def advance(self, amount: int) -> None:
+        self.amounts[self._step].append(amount)
+
+
+@contextmanager
+def started(url: str, *arguments: str, command: Sequence[str] | None = None, **settings: str) -> Iterator[Process]:
+    """Start a command on a database, by default one of ours; kill it (-9) at the end of the block."""
+    with NULL.open("r+b") as null:
+        env, streams = environment(url, **settings), (null.fileno(),) * 3
+        process = start_command(*arguments, streams=streams, env=env, command=command)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait(PATIENCE)

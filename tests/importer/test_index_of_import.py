@@ -10,18 +10,13 @@ from pathlib import Path
 import pytest
 
 from localidades_api.caches.name_indexes import builder
-from localidades_api.caches.name_indexes.builder import (
-    OutdatedIndexError,
-    fingerprint,
-    open_or_build,
-    reading,
-    run_builder,
-)
+from localidades_api.caches.name_indexes.builder import fingerprint, open_or_build, reading, run_builder
 from localidades_api.caches.name_indexes.folders import locked, remove_unreachable
 from localidades_api.caches.name_indexes.imports import ImportIndexer
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries.releases import get_release_snapshot
 from localidades_api.errors import CatalogueError
+from localidades_api.importer.run import ImportReport
 from localidades_api.names.index import NameIndex
 from localidades_api.names.layout import FILES, META
 from tests.support.application import import_into
@@ -89,32 +84,35 @@ def files_of(index: Path) -> dict[str, bytes]:
     return {name: (index / name).read_bytes() for name in (*FILES, META)}
 
 
+async def has_less_priority(root: Path, importing: asyncio.Task[ImportReport]) -> bool:
+    """Wait for the process that builds an import's index, and for the import; return whether it has less priority."""
+    arguments = await eventually_async(lambda: asyncio.to_thread(arguments_of_builder, root))
+    await importing
+    return arguments[-1] == "nice"
+
+
 async def test_import_builds_the_index_that_the_database_gives(
     database: str, releases: list[Path], root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for file in releases:
-        await import_into(database, file, indexer=ImportIndexer(database, tmp_path, always=True))
+    await import_into(database, releases[0])
+    indexer = ImportIndexer(database, tmp_path, always=True)
+    await import_into(database, releases[1], indexer=indexer)
+    importing = asyncio.create_task(import_into(database, releases[2], indexer=indexer))
+    assert not await has_less_priority(root, importing)
     every = await published(database)
-    assert len(every) == 3
-    for release in every:
+    assert names_in(root) == sorted(fingerprint(one, every) for one in every[1:])
+    monkeypatch.setattr(builder, "MAX_IN_THREAD", 132)
+    for release in every[1:]:
         built = tmp_path / fingerprint(release, every)
-        with monkeypatch.context() as patch:
-            patch.setattr(builder, "MAX_IN_THREAD", 132)
-            (await open_or_build(built, database, release, every, nice=False)).close()
+        (await open_or_build(built, database, release, every, nice=False)).close()
         assert files_of(root / built.name) == files_of(built)
     names = NameIndex(root / built.name)
     assert names.suggest("lugar 20 nuevo", kinds=["localidad"])
     assert names.suggest("villa hidalgo", kinds=["municipio"])
     names.close()
-    assert names_in(root) == sorted(fingerprint(one, every) for one in every)
-    apart = tmp_path / "apart" / built.name
-    await run_builder(database, every[2].name, apart, nice=True)
-    assert files_of(apart) == files_of(built)
-    with pytest.raises(OutdatedIndexError):
-        await run_builder(database, every[1].name, root / "other", nice=False)
 
 
-async def test_index_is_only_built_where_a_service_serves_the_database(
+async def test_index_is_only_built_where_a_service_serves_the_database_and_with_less_priority(
     database: str, releases: list[Path], root: Path, tmp_path: Path
 ) -> None:
     await import_into(database, releases[0], indexer=ImportIndexer(database, tmp_path))
@@ -123,7 +121,9 @@ async def test_index_is_only_built_where_a_service_serves_the_database(
     assert names_in(root) == ["another.list"]
     every = await published(database)
     remove_unreachable(root, "service", [fingerprint(one, every) for one in every])
-    await import_into(database, releases[2], indexer=ImportIndexer(database, tmp_path))
+    indexer = ImportIndexer(database, tmp_path)
+    importing = asyncio.create_task(import_into(database, releases[2], indexer=indexer))
+    assert await has_less_priority(root, importing)
     every = await published(database)
     assert (root / fingerprint(every[2], every) / META).exists()
 
@@ -168,20 +168,6 @@ async def test_interruption_after_the_publication_does_not_wait_for_the_index(
         assert await asyncio.wait([importing], timeout=0.5) == (set(), {importing})
         importing.cancel()
         assert (await importing).release == "2020-01"
-
-
-@pytest.mark.parametrize("always", [True, False])
-async def test_build_has_less_priority_only_beside_a_service(
-    database: str, releases: list[Path], root: Path, tmp_path: Path, *, always: bool
-) -> None:
-    await import_into(database, releases[0])
-    every = await published(database)
-    remove_unreachable(root, "service", [fingerprint(one, every) for one in every])
-    indexer = ImportIndexer(database, tmp_path, always=always)
-    importing = asyncio.create_task(import_into(database, releases[1], indexer=indexer))
-    arguments = await eventually_async(lambda: asyncio.to_thread(arguments_of_builder, root))
-    assert (arguments[-1] == "nice") == (not always)
-    await importing
 
 
 async def test_cancelled_build_leaves_no_process_and_no_files(database: str, releases: list[Path], root: Path) -> None:

@@ -12,7 +12,6 @@ from localidades_api.database.pool import Database
 from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.database.queries.releases import get_release_snapshot
 from tests.support.application import import_into
-from tests.support.catalogue import read_catalogue
 
 CUTS = {"2012-06": 299_638, "2018-09": 304_363}
 CVEGEO, CLAVE, NOMBRE, LATITUD, LONGITUD = 0, 7, 8, 12, 13
@@ -26,29 +25,25 @@ def _without_cycle_collection() -> Iterator[None]:
     gc.enable()
 
 
-@pytest.fixture(scope="module")
-def texts(real_catalogues: Path) -> dict[str, str]:
-    """Return the text of each cut from its member in windows-1252; the importer reads the one in UTF-8."""
-    found = {}
-    for cut in CUTS:
-        with zipfile.ZipFile(real_catalogues / f"catun_localidad_{cut}.zip") as archive:
-            [member] = [name for name in archive.namelist() if not name.endswith("_utf.csv")]
-            found[cut] = archive.read(member).decode("windows-1252")
-    return found
+def lines_of(path: Path) -> list[list[str]]:
+    """Return the rows of the member in windows-1252; the importer reads the one in UTF-8."""
+    with zipfile.ZipFile(path) as archive:
+        [member] = [name for name in archive.namelist() if not name.endswith("_utf.csv")]
+        text = archive.read(member).decode("windows-1252")
+    return [line[1:-1].split('","') for line in text.split("\r\n")[1:] if line]
 
 
-async def test_both_cuts_are_published_compared_and_walked_through(
-    database: str, real_catalogues: Path, texts: dict[str, str]
-) -> None:
+async def test_both_cuts_are_published_compared_and_walked_through(database: str, real_catalogues: Path) -> None:
     """Every locality of the files, taken apart by nothing but a split, comes once and in order."""
-    reports = [await import_into(database, real_catalogues / f"catun_localidad_{cut}.zip") for cut in CUTS]
+    files = {cut: real_catalogues / f"catun_localidad_{cut}.zip" for cut in CUTS}
+    reports = [await import_into(database, file) for file in files.values()]
     assert {report.release: report.localities for report in reports} == CUTS
     assert [(report.states, report.rejected, report.withdrawn) for report in reports] == [(32, [], 0)] * 2
     assert reports[0].municipalities == 2_457
     comparison = reports[1].comparison
     assert (reports[0].comparison.previous, comparison.previous) == (None, "2012-06")
     assert (comparison.added, comparison.removed, comparison.renamed) == (18_149, 13_424, 4_749)
-    rows = {cut: [line[1:-1].split('","') for line in text.split("\r\n")[1:] if line] for cut, text in texts.items()}
+    rows = {cut: lines_of(file) for cut, file in files.items()}
     old, new = ({row[CVEGEO]: row[LATITUD : LONGITUD + 1] for row in rows[cut]} for cut in CUTS)
     assert comparison.relocated == sum(old[key] != new[key] for key in old.keys() & new.keys())
     service = Database.for_reading(database, pool_size=1, timeout=5)
@@ -63,17 +58,3 @@ async def test_both_cuts_are_published_compared_and_walked_through(
             assert [(one["clave"], f"{one['id']:09d}", one["nombre"]) for one in walked] == expected
     finally:
         await service.dispose()
-
-
-@pytest.mark.parametrize(
-    ("cut", "separator", "encoding"),
-    [("2012-06", ",", "windows-1252"), ("2018-09", ",", "utf-8-sig"), ("2018-09", "\t", "windows-1252")],
-)
-def test_text_in_another_encoding_and_separator_is_the_catalogue_of_the_zip(
-    tmp_path: Path, real_catalogues: Path, texts: dict[str, str], cut: str, separator: str, encoding: str
-) -> None:
-    path = tmp_path / ("AGEEML.csv" if separator == "," else "AGEEML.txt")
-    path.write_bytes(texts[cut].replace('","', f'"{separator}"').encode(encoding))
-    same = read_catalogue(path) == read_catalogue(real_catalogues / f"catun_localidad_{cut}.zip")
-    path.unlink()
-    assert same  # a difference of 300,000 records is not worth printing

@@ -50,24 +50,6 @@ async def refused(client: httpx.AsyncClient, target: str) -> str:
     return str(document["mensaje"])
 
 
-@pytest.mark.parametrize(
-    ("target", "members"),
-    [
-        (f"{V1}mgee/01/", "cvegeo cve_agee nom_agee nom_abrev pob pob_fem pob_mas viv"),
-        (f"{V2}mgee/01/", "cvegeo cve_ent nomgeo nom_abrev pob_total pob_femenina pob_masculina"
-                          " total_viviendas_habitadas"),
-        (f"{V1}mgem/01/", "cvegeo cve_agee cve_agem nom_agem cve_cab pob pob_fem pob_mas viv"),
-        (f"{V1}localidades/01/001", "cvegeo cve_agee cve_agem cve_loc nom_loc ambito latitud longitud altitud pob viv"
-                                    " cve_carta estatus"),
-    ],
-)  # fmt: skip
-async def test_areas_and_localities_have_their_members_in_order(
-    client: httpx.AsyncClient, target: str, members: str
-) -> None:
-    found = (await read(client, target))["datos"]
-    assert list(found if "mgee" in target else found[0]) == members.split()  # one estado is an object
-
-
 async def test_values_are_written_as_inegi_writes_them(client: httpx.AsyncClient) -> None:
     rows = {row["cve_loc"]: row for row in (await read(client, f"{V1}localidades/01/001"))["datos"]}
     assert list(rows["0001"].values()) == [

@@ -247,6 +247,7 @@ async def test_ogc_box_finds_what_its_outline_touches(outlined: httpx.AsyncClien
         ("municipios", "-101.9,21.1,-101.8,21.2", {1002}), ("municipios", "-102.1,21.1,-101.9,21.2", {1001, 1002}),
         ("municipios", "-102.55,21.45,-102.5,21.5", {1001}), ("municipios", "-120,10,-118,12", set()),
         ("municipios", "-108.4,25.1,-107.9,25.2", {2001}), ("estados", "-108.4,25.1,-107.9,25.2", {2}),
+        ("municipios", "-101.9,21,-109.5,26", {1002, 2001}),  # two boxes
     ):  # fmt: skip
         document = await get(outlined, ITEMS.format(collection), bbox=box, limit=99)
         assert {feature["id"] for feature in document["features"]} == expected
@@ -341,6 +342,7 @@ DRAWN = """async (source) => {
 }"""
 
 
+@pytest.mark.tail  # other tests show the map's page, and that it is told of the outlines
 async def test_map_offers_the_municipio_of_a_click_and_draws_its_border(
     server: str, seeded: str, tmp_path: Path
 ) -> None:

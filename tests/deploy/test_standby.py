@@ -12,11 +12,10 @@ from urllib.parse import quote
 import asyncpg
 import pytest
 
-from localidades_api.database.embedded_postgres import find_binaries
-from localidades_api.database.embedded_postgres.binaries import Account, clean_environment, make_reachable
-from localidades_api.database.embedded_postgres.data_directory import choose_account
+from localidades_api.database.embedded_postgres.binaries import clean_environment
 from tests.support.machine import free_port, needed, reachable_folder
 from tests.support.postgres import run_sql
+from tests.support.servers import Installation
 from tests.support.waiting import PATIENCE, eventually, eventually_async
 from tests.support.wire import ROOT
 
@@ -28,22 +27,21 @@ PASSWORDS = {name: f"it's the {name}'s $1" for name in (READER, IMPORTER, "repli
 
 @dataclass(frozen=True)
 class Machine:
-    """A folder, Postgres's programs, and the user that runs them."""
+    """A folder, and the installed Postgres with the user that runs it."""
 
     folder: Path
-    binaries: Path
-    account: Account | None
+    installation: Installation
 
     def start(self, *command: str, **variables: str) -> "subprocess.Popen[bytes]":
         """Start a program or script as a container does."""
-        path = f"{self.binaries}:{os.environ['PATH']}"
+        path, account = f"{self.installation.binaries}:{os.environ['PATH']}", self.installation.account
         return subprocess.Popen(
             [shutil.which(command[0], path=path) or command[0], *command[1:]],
             cwd="/",
             env=clean_environment() | {"PATH": path} | variables,
-            user=self.account and self.account.uid,
-            group=self.account and self.account.gid,
-            extra_groups=[] if self.account else None,
+            user=account and account.uid,
+            group=account and account.gid,
+            extra_groups=[] if account else None,
         )
 
     def run(self, *command: str, **variables: str) -> int:
@@ -78,18 +76,15 @@ class Machine:
 
 
 @pytest.fixture
-def machine() -> Iterator[Machine]:
-    chosen = os.environ.get("LOCALIDADES_POSTGRES_BIN")
+def machine(installation: Installation) -> Iterator[Machine]:
+    for program in ("pg_basebackup", "psql"):
+        needed(installation.binaries / program, "install Postgres with its client programs")
     with reachable_folder() as folder:
-        account = choose_account(folder)
-        binaries = make_reachable(find_binaries(Path(chosen) if chosen else None), folder, account)
-        for program in ("pg_basebackup", "psql"):
-            needed(binaries / program, "install Postgres with its client programs")
         for script in (ROOT / "deploy" / "postgres").iterdir():
             shutil.copy(script, folder)  # the servers' user may have no access to the clone
-        if account is not None:
-            os.chown(folder, *account)
-        yield Machine(folder, binaries, account)
+        if installation.account is not None:
+            os.chown(folder, *installation.account)
+        yield Machine(folder, installation)
 
 
 async def fetch(port: int, statement: str, role: str = READER, password: str = "") -> object:
@@ -113,11 +108,7 @@ async def test_standby_follows_the_primary_and_can_be_promoted(machine: Machine)
     settings |= {"PGPASSWORD": PASSWORDS["replicator"]}
     script = (str(machine.folder / "standby.sh"), "-c", "hot_standby_feedback=on")
 
-    def administer(statement: str) -> None:
-        at = {"PGHOST": str(machine.folder), "PGPORT": str(port)}
-        command = ("psql", "--quiet", "--username=localidades", "--dbname=localidades", "--command", statement)
-        assert machine.run(*command, **at) == 0
-
+    owner = f"postgresql://localidades@/localidades?host={machine.folder}&port={port}"
     with machine.running_primary(port):
         for role in PASSWORDS:
             assert await fetch(port, "SELECT current_user", role) == role
@@ -128,21 +119,19 @@ async def test_standby_follows_the_primary_and_can_be_promoted(machine: Machine)
         assert machine.run(script[0], **settings | {"PGPASSWORD": "another"}) != 0
         assert not data.exists()
         half_a_copy = data.with_suffix(".partial")
-        half_a_copy.mkdir(parents=True, exist_ok=True)
-        (half_a_copy / "PG_VERSION").write_text("an interrupted start left this")
-        if machine.account is not None:
-            for path in (half_a_copy.parent, half_a_copy):
-                os.chown(path, *machine.account)
-        administer(f"CREATE TABLE told AS SELECT 1 AS value; GRANT SELECT ON told TO {READER}")
+        assert machine.run("mkdir", "--parents", str(half_a_copy)) == 0
+        assert machine.run("touch", str(half_a_copy / "PG_VERSION")) == 0  # an interrupted start left this
+        for statement in ("CREATE TABLE told AS SELECT 1 AS value", f"GRANT SELECT ON told TO {READER}"):
+            await run_sql(owner, statement)
         with machine.running(standby_port, *script, **settings):
             assert not half_a_copy.exists()
             await await_value(standby_port, "SELECT max(value) FROM told", 1)
-            administer("INSERT INTO told VALUES (2)")
+            await run_sql(owner, "INSERT INTO told VALUES (2)")
             await await_value(standby_port, "SELECT max(value) FROM told", 2)
             assert await fetch(standby_port, "SELECT pg_is_in_recovery()") is True
             slots = "SELECT string_agg(slot_name || ' ' || active, ',') FROM pg_replication_slots"
             await await_value(port, slots, "standby true")
-        administer("INSERT INTO told VALUES (3)")  # while the standby is away
+        await run_sql(owner, "INSERT INTO told VALUES (3)")  # while the standby is away
         with machine.running(standby_port, *script, **settings):
             await await_value(standby_port, "SELECT max(value) FROM told", 3)
             assert machine.run("pg_ctl", "promote", "--silent", "-D", str(data)) == 0

@@ -2,13 +2,10 @@
 
 import gzip
 import json
-import os
 import re
 import shutil
-import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,9 +19,9 @@ from tests.deploy.nginx import serving_export
 from tests.support.application import import_file
 from tests.support.catalogue import many, write_catalogue
 from tests.support.machine import needed
-from tests.support.postgres import execute, locked, new_database
+from tests.support.postgres import execute, new_database
 from tests.support.waiting import PATIENCE, eventually
-from tests.support.wire import COMMAND, LOCALIDADES, NULL, Process, ask, environment, run, serving, start_command
+from tests.support.wire import COMMAND, LOCALIDADES, NULL, ask, environment, run, serving, start_command
 
 pytestmark = pytest.mark.tail
 
@@ -203,29 +200,21 @@ def test_failed_export_leaves_nothing(exported: Exported, tmp_path: Path) -> Non
     assert [path.name for path in tmp_path.iterdir()] == [".new.part"]
 
 
-@contextmanager
-def exporting(url: str, folder: Path, *options: str) -> Iterator[Process]:
-    """Start an export, whose report goes to a file beside its folder."""
-    with NULL.open("rb") as null, folder.with_name("said").open("wb") as said:
+@pytest.mark.parametrize("is_interrupted", [False, True])
+def test_export_that_breaks_off_leaves_nothing(
+    server: str, large: str, tmp_path: Path, *, is_interrupted: bool
+) -> None:
+    folder = tmp_path / "exports"
+    with NULL.open("rb") as null, (tmp_path / "said").open("wb") as said, new_database(server, large) as url:
         streams = (null.fileno(), said.fileno(), said.fileno())
-        yield start_command("export", str(folder / "new"), *options, streams=streams, env=environment(url))
-
-
-def test_export_of_a_file_that_breaks_off_leaves_nothing(server: str, large: str, tmp_path: Path) -> None:
-    folder = tmp_path / "exports"
-    with new_database(server, large) as url, exporting(url, folder, "--no-records") as command:
+        arguments = ("export", str(folder / "new"), "--no-records")
+        command = start_command(*arguments, streams=streams, env=environment(url))
         eventually(lambda: any(path.stat().st_size for path in folder.rglob("*.csv")))
-        execute(url, "DELETE FROM localities WHERE position = 39999")  # of 40,000, which take ten statements
-        assert command.wait(PATIENCE) == 1
+        if is_interrupted:
+            command.terminate()
+        else:
+            execute(url, "DELETE FROM localities WHERE position = 39999")  # of 40,000, which take ten statements
+        assert command.wait(PATIENCE) == (143 if is_interrupted else 1)
     error = r"^error: The response to \S+format=csv\S* is incomplete: the log says why\.$"
-    assert re.search(error, (tmp_path / "said").read_text(), re.MULTILINE)
-    assert not list(folder.iterdir())
-
-
-def test_interrupted_export_leaves_nothing(exported: Exported, tmp_path: Path) -> None:
-    folder = tmp_path / "exports"
-    with locked(exported.database), exporting(exported.database, folder) as command:
-        eventually(lambda: list(folder.rglob("index.json")))
-        os.kill(command.pid, signal.SIGTERM)
-        assert command.wait(PATIENCE) == 143
+    assert is_interrupted or re.search(error, (tmp_path / "said").read_text(), re.MULTILINE)
     assert not list(folder.iterdir())

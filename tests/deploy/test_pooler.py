@@ -17,9 +17,9 @@ from localidades_api.database.sessions import session_settings
 from localidades_api.errors import DatabaseUnavailableError
 from tests.support.catalogue import many, write_catalogue
 from tests.support.pooler import Pooler, pooling
-from tests.support.postgres import execute, new_database, out_of_reach, own_name
+from tests.support.postgres import execute, new_database, out_of_reach
 from tests.support.waiting import eventually
-from tests.support.wire import LOCALIDADES, ask, await_names, environment, run, serving
+from tests.support.wire import LOCALIDADES, ask, environment, run, serving
 
 pytestmark = pytest.mark.tail
 
@@ -31,16 +31,6 @@ def before(server: str, **options: Any) -> AbstractContextManager[Pooler]:  # no
 
 
 # -- Statements
-
-
-def test_pooler_does_not_change_responses(server: str, seeded_database: str, live_server: str) -> None:
-    reader, importer = own_name("pooled_reader"), own_name("pooled_importer")
-    ended = run("roles", "--reader", reader, "--importer", importer, env=environment(seeded_database))
-    assert (ended.returncode, ended.stderr) == (0, "")
-    with before(server, roles=[reader]) as pooler, serving(pooler.url(seeded_database, reader)) as live:
-        await_names(live.base)
-        for target in (f"{LOCALIDADES}?page=2", f"{LOCALIDADES}10010001/", f"{LOCALIDADES}?search=ninguno"):
-            assert ask(live.base, target).body == ask(live_server, target).body
 
 
 @asynccontextmanager

@@ -8,13 +8,10 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 from localidades_api.html.guides import GUIDES
 from tests.support.machine import needed
@@ -139,19 +136,17 @@ print(json.dumps([answers, found]))
 """
 
 
+def write_constraints(folder: Path) -> str:
+    """Write the versions of `make run`, because the newest may be minutes old; return the file's path."""
+    pins = re.findall(r"^([a-z0-9._-]+==[^\s;]+)", (ROOT / "requirements" / "run.txt").read_text(), re.MULTILINE)
+    (folder / "constraints.txt").write_text("\n".join(pins))
+    return str(folder / "constraints.txt")
+
+
 def test_client_needs_only_httpx(packages: Packages, live_server: str, tmp_path: Path) -> None:
-    copied, coming = set[str](), [Requirement("httpx")]
-    while coming:
-        one = coming.pop()
-        if canonicalize_name(one.name) in copied or (one.marker and not one.marker.evaluate({"extra": ""})):
-            continue
-        copied.add(canonicalize_name(one.name))
-        coming += map(Requirement, metadata.requires(one.name) or ())
-        for file in metadata.files(one.name) or ():
-            if ".." not in file.parts and file.suffix != ".pyc":  # a command
-                (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(str(file.locate()), tmp_path / file)
-    shutil.unpack_archive(packages.client_wheel, tmp_path, "zip")
+    uv = needed(ROOT / "build" / "uv" / "bin" / "uv", "uv installs a wheel; `make` installs it")
+    into = ["--python", sys.executable, "--target", str(tmp_path), "--constraints", write_constraints(tmp_path)]
+    subprocess.run([uv, "pip", "install", *into, packages.client_wheel], capture_output=True, check=True)
     program, env = [sys.executable, "-S", "-W", "error", "-c", ASK, live_server], environment(PYTHONPATH=str(tmp_path))
     ended = subprocess.run(program, cwd=tmp_path, env=env, stdout=subprocess.PIPE, timeout=PATIENCE, check=True)
     assert json.loads(ended.stdout) == [["010020001", "Aguascalientes", "010020001", 404], []]
@@ -165,10 +160,7 @@ def test_installed_wheel_serves(packages: Packages) -> None:
             "HOME": str(home), "XDG_DATA_HOME": str(home / "data"), "UV_CACHE_DIR": str(home / "uv"),
             "PATH": os.defpath, "PYTHONPATH": "", "LOCALIDADES_DATA_DIR": str(home / "postgres"),
         }  # fmt: skip
-        # The versions of `make run`, because the newest may be minutes old.
-        pins = re.findall(r"^([a-z0-9._-]+==[^\s;]+)", (ROOT / "requirements" / "run.txt").read_text(), re.MULTILINE)
-        (home / "constraints.txt").write_text("\n".join(pins))
-        command = [uvx, "--quiet", "--python", sys.executable, "--constraints", str(home / "constraints.txt")]
+        command = [uvx, "--quiet", "--python", sys.executable, "--constraints", write_constraints(home)]
         command += ["--from", f"localidades-api[embedded] @ {packages.wheel.as_uri()}", "localidades-api"]
         # Installs it.
         subprocess.run([*command, "--version"], cwd=home, env=environment(**settings), capture_output=True, check=True)

@@ -323,28 +323,15 @@ async def test_demo_that_is_withdrawn_goes_on_finding_nothing_until_its_rows_are
         assert (await client.get(f"{LIST}suggest/?q=otro")).status_code == 200  # its names are indexed
 
 
-async def test_demo_stays_beside_the_newest_releases(demo: str, real: Path, tmp_path: Path) -> None:
-    await import_into(demo, real, keep_demo=True)
-    await import_into(demo, write_cut(tmp_path, "2023-01", 2019), keep_demo=True)
-    assert await retire_all_but(demo, 2) == []
-    assert await retire_all_but(demo, 1) == ["2022-01"]
-    assert names_of(demo) == [("demo", False), ("2023-01", False)]
-
-
-@pytest.mark.parametrize("by", ["retirement", "import"])
 async def test_demo_that_a_killed_import_has_only_withdrawn_is_removed_by_the_next(
-    demo: str, real: Path, tmp_path: Path, by: str
+    demo: str, real: Path, tmp_path: Path
 ) -> None:
     await import_into(demo, real)
+    execute(demo, "UPDATE releases SET retired_at = retired_at - interval '1 h'")  # its grace is over
     source = write_cut(tmp_path, "2023-01", 2019)
-    if by == "retirement":
-        await import_into(demo, source)
-        assert sorted(await retire(demo, "2022-01")) == ["2022-01", "demo"]
-    else:
-        execute(demo, "UPDATE releases SET retired_at = retired_at - interval '1 h'")  # its grace is over
-        ended = await asyncio.to_thread(run, "import", str(source), "--allow-renames", env=environment(demo))
-        assert (ended.returncode, "the demo" in ended.stderr) == (0, False), ended.stderr
-        assert names_of(demo) == [("2022-01", False), ("2023-01", False)]
+    ended = await asyncio.to_thread(run, "import", str(source), "--allow-renames", env=environment(demo))
+    assert (ended.returncode, "the demo" in ended.stderr) == (0, False), ended.stderr
+    assert names_of(demo) == [("2022-01", False), ("2023-01", False)]
 
 
 async def test_import_whose_demo_cannot_be_removed_now_has_published_all_the_same(demo: str, real: Path) -> None:
@@ -378,6 +365,7 @@ async def test_demo_that_is_kept_is_compared_with_nothing_and_in_no_history(
         assert (await client.get(f"{LIST}{gone}/?release=demo")).status_code == 200
         assert (await client.get(f"{LIST}{gone}/")).status_code == 404
         assert "since=demo" not in (await client.get("/api/census/releases/?format=api")).text
+    assert await retire_all_but(demo, 1) == []
     following = await import_into(demo, write_cut(tmp_path, "2023-01", 2019))
     assert (following.demo_retired, following.comparison.previous) == (True, "2022-01")
     assert counts_of(demo) == {"2023-01": ("2022-01", 5, 0, 145)}

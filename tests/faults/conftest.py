@@ -1,7 +1,6 @@
 """Fixtures for faults: servers with two releases, and the table of results."""
 
 import asyncio
-import subprocess
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from tests.faults.trial import HEAD, Report
 from tests.support.catalogue import write_catalogue
 from tests.support.postgres import alembic_config
 from tests.support.records import Truth, renamed
-from tests.support.servers import Installation, Server, running
+from tests.support.servers import Installation, Server, copy_cluster, running
 
 _ROW = "row of the table"  # a user property of the test, which xdist sends to the main process
 
@@ -78,8 +77,7 @@ _numbers = iter(range(1000))
 async def primary(installation: Installation, template: Path, server_folder: Path) -> AsyncIterator[Server]:
     """Yield this test's own server, with two releases."""
     cluster = server_folder / f"primary-{next(_numbers)}"
-    copy = ["cp", "-a", str(template), str(cluster)]  # with its owner
-    await asyncio.to_thread(subprocess.run, copy, check=True)
+    await asyncio.to_thread(copy_cluster, template, cluster)
     async with running(Server(installation, cluster)) as server:
         yield server
 

@@ -61,17 +61,17 @@ class Load:
             await asyncio.sleep(TICK)
             self._late += max(0, time.monotonic() - self._due)
 
-    def count(self, kind: Kind, since: float = 0) -> int:
-        """Count the outcomes of a kind among requests since a time."""
-        return sum(outcome.kind == kind and outcome.sent >= since for outcome in self.outcomes)
+    def count(self, kind: Kind) -> int:
+        """Count the outcomes of a kind."""
+        return sum(outcome.kind == kind for outcome in self.outcomes)
 
     def wrong(self) -> Counter[str]:
         """Return the wrong outcomes with their counts."""
         return Counter(outcome.note for outcome in self.outcomes if outcome.kind == "wrong")
 
-    def slowest(self, kind: Kind) -> float:
-        """Return the duration of the slowest of a kind, in seconds."""
-        return max((outcome.ended - outcome.sent for outcome in self.outcomes if outcome.kind == kind), default=0)
+    def slowest_refusal(self) -> float:
+        """Return the duration of the slowest 503, in seconds."""
+        return max((outcome.ended - outcome.sent for outcome in self.outcomes if outcome.kind == "refused"), default=0)
 
     def releases(self, since: float = 0) -> set[str]:
         """Return the releases of responses to requests that name none."""

@@ -66,7 +66,7 @@ class Trial:
     def figures(self, fault: str) -> tuple[str, ...]:
         """Return the row of the table."""
         sent, refused = len(self.load.outcomes), self.load.count("refused")
-        slowest = f"{self.load.slowest('refused'):.2f}" if refused else "-"
+        slowest = f"{self.load.slowest_refusal():.2f}" if refused else "-"
         recovery = f"{self.recovery:.1f}" if self.returned else "-"
         answered, wrong = self.load.count("answered"), self.load.count("wrong")
         return (fault + self.note, f"{sent}", f"{answered}", f"{refused}", f"{wrong}", slowest, recovery)

@@ -73,7 +73,7 @@ class Cluster:
     async def _is_healthy(self) -> bool:
         whole = {("leader", "running"), ("sync_standby", "streaming"), ("replica", "streaming")}
         for node in self.nodes:
-            if {(one.role, one.state) for one in await node.members()} != whole:
+            if await node.members() != whole:
                 return False
         standbys = [await node.is_standby() for node in self.nodes]
         return (standbys.count(True), standbys.count(False)) == (2, 1)

@@ -21,14 +21,6 @@ PASSWORDS = {OWNER: "localidades", READER: "reader", IMPORTER: "importer"}
 _PATIENCE = 60.0
 
 
-class Member(NamedTuple):
-    """A node's state according to Patroni."""
-
-    name: str
-    role: str
-    state: str
-
-
 class Network(NamedTuple):
     """The proxies through which others reach a node, and through which it reaches etcd."""
 
@@ -105,12 +97,12 @@ class Node:
         """Return the end of a log, by default the node's."""
         return (self._programs.folder / f"{name or self.name}.log").read_text(errors="replace")[-3000:]
 
-    async def members(self) -> list[Member]:
-        """Return all nodes' states as this node knows them from etcd; empty while it doesn't answer."""
+    async def members(self) -> set[tuple[str, str]]:
+        """Return each node's role and state as this node knows them from etcd; none while it doesn't answer."""
         with suppress(httpx.HTTPError):
             answer = (await self._api.get("/cluster")).json()
-            return [Member(one["name"], one["role"], one["state"]) for one in answer.get("members", ())]
-        return []
+            return {(one["role"], one["state"]) for one in answer.get("members", ())}
+        return set()
 
     async def fetch(self, statement: str, *values: object, database: str = "localidades") -> list[Any]:
         """Run a statement as the owner over the socket."""

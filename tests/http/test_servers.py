@@ -111,16 +111,6 @@ async def test_primary_serves_while_a_preferred_standby_does_not_answer(seeded: 
     assert len(asked) == asked_first > 0
 
 
-async def test_session_attributes_of_the_address_choose_the_server(seeded: str, reading: Opening) -> None:
-    for attributes in ("any", "primary", "read-write", "prefer-standby"):
-        address = f"{seeded}&target_session_attrs={attributes}"
-        for database in (reading(address), Database.for_writing(address)):
-            assert [row[0] for row in await database.fetch(ONE)] == [1]
-            await database.dispose()
-    with pytest.raises(DatabaseUnavailableError, match="target_session_attrs in DATABASE_URL"):
-        await reading(several(seeded, options="&target_session_attrs=standby")).fetch(ONE)
-
-
 @pytest.mark.parametrize(
     ("parameter", "named"),
     [

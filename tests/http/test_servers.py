@@ -111,6 +111,13 @@ async def test_primary_serves_while_a_preferred_standby_does_not_answer(seeded: 
     assert len(asked) == asked_first > 0
 
 
+async def test_session_attributes_of_the_address_choose_the_server(seeded: str, reading: Opening) -> None:
+    for attributes in ("any", "primary", "prefer-standby"):
+        assert await reading(f"{seeded}&target_session_attrs={attributes}").fetch(ONE)
+    with pytest.raises(DatabaseUnavailableError, match="target_session_attrs in DATABASE_URL"):
+        await reading(several(seeded, options="&target_session_attrs=standby")).fetch(ONE)
+
+
 @pytest.mark.parametrize(
     ("parameter", "named"),
     [

@@ -120,9 +120,10 @@ async def test_suggestions_can_be_limited_to_an_estado_or_municipio(places_clien
 
 async def test_labels_distinguish_homonyms(places_client: httpx.AsyncClient) -> None:
     labels = {place["id"]: place["label"] for place in await suggest(places_client, "san jose")}
-    assert [labels[id_] for id_ in ids("Tonalá/0002", "0002", "0004")] == [
+    assert [labels[id_] for id_ in ids("Tonalá/0002", "0002", "0008", "0004")] == [
         "San José, Tonalá, Jalisco",
         "San José (0002), Guadalajara, Jalisco",
+        "SAN JOSE (0008), Guadalajara, Jalisco",
         "San José del Castillo, Guadalajara, Jalisco",
     ]
     centres = {place["id"]: place["label"] for place in await suggest(places_client, "centro")}

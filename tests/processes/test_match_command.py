@@ -6,7 +6,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Iterable
-from contextlib import nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -366,7 +366,8 @@ OLD_CANDIDATE = OLD_ANSWER.replace(b'{"row"', b'{"nombre":null,"municipio":null,
     ids=["away", "ftp", "missing", "broken", "older", "older candidate", "another type", "no JSON", "endless"],
 )
 def test_service_that_cannot_be_used_is_explained(places: Path, service: str | Response, sentence: str) -> None:
-    with answering(service) if isinstance(service, Response) else nullcontext((service, [])) as (address, _):
+    with ExitStack() as stack:
+        address = service if isinstance(service, str) else stack.enter_context(answering(service))[0]
         ended = invoke("match", str(places), "--url", address)
     assert (ended.returncode, ended.stderr.splitlines()[-1]) == (1, f"error: {sentence}")
     assert not places.with_name("places.matched.csv").exists()

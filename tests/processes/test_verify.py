@@ -44,7 +44,7 @@ def number_of(request: Request) -> int:
     return int(parse_qs(urlsplit(request.target).query).get("page", ["0"])[0])
 
 
-def listing(records: Sequence[ListedLocality] = RECORDS, **totals: int) -> Respond:
+def listing(records: Sequence[ListedLocality] = RECORDS, **totals: Any) -> Respond:  # noqa: ANN401  # of a page
     """Return a service without links or releases."""
 
     def respond(request: Request) -> Response:

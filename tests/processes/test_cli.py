@@ -314,6 +314,7 @@ def test_import_reads_standard_input(database: str, small_catalogue: Path) -> No
     """A pipe has no name with a date."""
     for options, status, said in (
         ((), 1, "error: The file's name has no date: name the release with --release, such as 2018-09."),
+        (("--release", "2020-02", "--dry-run"), 0, "would publish release 2020-02 in "),
         (("--release", "2020-02"), 0, "published release 2020-02 in "),
     ):
         with small_catalogue.open() as stdin, tempfile.TemporaryFile() as output:

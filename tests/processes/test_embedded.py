@@ -20,7 +20,7 @@ from localidades_api.settings import Settings
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.downloads import read_csv, stalled
 from tests.support.postgres import execute
-from tests.support.servers import DEBIAN_15, IS_ROOT, copy_cluster, find_processes, lend_folder, only_linux
+from tests.support.servers import DEBIAN_15, IS_ROOT, copy_cluster, find_processes, lend_folder
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import LOCALIDADES, Live, ask, environment, run, serving
 
@@ -40,6 +40,7 @@ with run_embedded(Path(sys.argv[1]), None) as url:
     print(url, flush=True)
     sys.stdin.read()
 """
+only_linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 only_root = pytest.mark.skipif(not IS_ROOT, reason="only root changes to another user")
 User = Popen[str]
 StartUser = Callable[[Path], User]

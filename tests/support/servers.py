@@ -5,7 +5,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -14,7 +13,6 @@ from typing import Any
 
 import asyncpg
 import psutil
-import pytest
 
 from localidades_api.database.embedded_postgres.binaries import Account, clean_environment, run_as
 from localidades_api.database.embedded_postgres.watchdog import _die_with_parent
@@ -200,7 +198,6 @@ async def running(server: Server) -> AsyncIterator[Server]:
 
 
 IS_ROOT = os.geteuid() == 0
-only_linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 
 
 @contextmanager

@@ -355,17 +355,6 @@ def test_file_is_refused_with_a_sentence(tmp_path: Path, sentence: str, content:
         read(tmp_path, content)
 
 
-@given(content=st.binary(max_size=200), whole=st.booleans())
-def test_arbitrary_bytes_are_read_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, content: bytes, *, whole: bool
-) -> None:
-    try:
-        catalogue = read(tmp_path_factory.getbasetemp(), as_inegi() + content if whole else content, "any-bytes.csv")
-    except CatalogueError:
-        return
-    assert len(catalogue.localities) >= len(TRAPS)
-
-
 # -- Lines and rows as an editor or Excel counts them
 
 

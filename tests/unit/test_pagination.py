@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from localidades_api.catalogue.pagination import PAGE_SIZE, PageNumber, neighbours, positions
+from localidades_api.catalogue.pagination import PageNumber, neighbours
 from localidades_api.http.headers import link_header
 
 _pages = TypeAdapter(PageNumber)
@@ -21,14 +21,6 @@ def links_of(header: str) -> dict[str, str]:
     assert ", ".join(f'<{target}>; rel="{relation}"' for target, relation in found) == header
     assert len({relation for _, relation in found}) == len(found)
     return {relation: target for target, relation in found}
-
-
-@given(st.integers(1, _LARGEST))
-@example(1)
-def test_pages_cover_every_position_once_in_order(page: int) -> None:
-    begin, end = positions(page)
-    assert end - begin + 1 == PAGE_SIZE
-    assert begin == (positions(page - 1)[1] if page > 1 else 0) + 1
 
 
 @given(st.data())

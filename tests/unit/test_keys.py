@@ -2,12 +2,14 @@
 
 import pytest
 
-from localidades_api.catalogue.keys import (
-    PlaceKind,
-    format_key,
-    kind_of_key,
-    misspellings,
-)
+from localidades_api.catalogue.keys import PlaceKind, format_key, kind_of_key, misspellings, municipalities_of, state_of
+
+
+@pytest.mark.parametrize("estado", [1, 9, 32])
+def test_municipios_of_an_estado_have_its_key(estado: int) -> None:
+    first, last = municipalities_of(estado)
+    assert (format_key("municipio", first), format_key("municipio", last)) == (f"{estado:02}000", f"{estado:02}999")
+    assert [state_of(key) for key in (first - 1, first, last, last + 1)] == [estado - 1, estado, estado, estado + 1]
 
 
 @pytest.mark.parametrize(

@@ -360,7 +360,7 @@ async def test_each_step_keeps_readers_at_one_release_and_other_imports_out(
     new = await read_release(seeded_database)
     assert (new[0].name, new[1]) == ("2020-02", rows_of(RENAMED))
     assert await read_release(seeded_database, "2020-01") == old
-    assert seen == {**dict.fromkeys(UNPUBLISHED, old), ImportStep.DONE: new}
+    assert seen == dict.fromkeys(UNPUBLISHED, old) | {ImportStep.DONE: new}
 
 
 # Killed

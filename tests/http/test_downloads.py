@@ -11,8 +11,9 @@ import sqlite3
 import struct
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import ExitStack, closing
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from localidades_api.catalogue.columns import COLUMNS
 from localidades_api.downloads.formats import FILE_TYPES
 from tests.support.application import client_of, database_with, recorded_statements, running_app
 from tests.support.catalogue import Place, many
-from tests.support.downloads import DOWNLOAD, KEYS, TEXTS, read_csv, stalled, value_of
+from tests.support.downloads import DOWNLOAD, KEYS, TEXTS, Stalled, read_csv, stalled, value_of
 from tests.support.machine import forget_peak_memory, memory_of, open_targets
 from tests.support.pages import BROWSER
 from tests.support.postgres import await_idle_connections, execute, name_of, new_database, run_sql
@@ -498,12 +499,20 @@ def test_large_download_is_complete(busy: tuple[Live, str], large_rows: list[Pla
     assert_file(answer, format_, rows)
 
 
+@contextmanager
+def all_stalled(base: str, asked: Sequence[tuple[str, str]]) -> Iterator[list[Stalled]]:
+    """Begin downloads at once, each of a query in a coding, and stop reading them."""
+    with ExitStack() as stack, ThreadPoolExecutor(len(asked)) as pool:
+        yield list(pool.map(lambda one: stack.enter_context(stalled(base, *one)), asked))
+
+
+STALLED = [("format=geojson&ambito=R", "identity"), ("format=parquet", "identity"), ("format=gpkg", "identity"),
+           ("format=csv", "gzip")]  # fmt: skip
+
+
 def test_stalled_downloads_hold_no_database_connection(busy: tuple[Live, str]) -> None:
     live, url = busy
-    with ExitStack() as stack:
-        for query in ("format=geojson&ambito=R", "format=parquet", "format=gpkg"):
-            stack.enter_context(stalled(live.base, query))
-        stack.enter_context(stalled(live.base, "format=csv", "gzip"))
+    with all_stalled(live.base, STALLED):
         eventually(lambda: await_idle_connections(url) == 1)  # the index of names opens another for a while
         assert_answers(live)
         packages = [target for target in open_targets(live) if ".gpkg" in target]
@@ -521,16 +530,15 @@ def test_stalled_download_survives_killed_database_connections(busy: tuple[Live,
 
 
 # A GeoPackage is sent once its last record is read.
-BREAKABLE = [("csv", "gzip"), ("csv", "identity"), ("ndjson", "br"), ("geojson", "zstd"), ("parquet", "identity"),
-             ("xlsx", "identity")]  # fmt: skip
+BREAKABLE = [("format=csv", "gzip"), ("format=csv", "identity"), ("format=ndjson", "br"), ("format=geojson", "zstd"),
+             ("format=parquet", "identity"), ("format=xlsx", "identity")]  # fmt: skip
 
 
 @pytest.mark.direct("PgBouncer lets nobody in for a moment after a login that failed")
 def test_download_is_aborted_if_the_database_goes_away(busy: tuple[Live, str], server: str) -> None:
     live, url = busy
     name = name_of(url)
-    with ExitStack() as stack:
-        downloads = [stack.enter_context(stalled(live.base, f"format={query}", coding)) for query, coding in BREAKABLE]
+    with all_stalled(live.base, BREAKABLE) as downloads:
         try:
             execute(server, f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false", TERMINATE.format(name))
             for download in downloads:

@@ -8,8 +8,6 @@ from contextlib import closing
 
 import pytest
 
-from localidades_api.app import create_app
-from localidades_api.settings import Settings
 from tests.support.application import client_of, running_app
 from tests.support.metrics import await_metrics, read_metrics, value
 from tests.support.postgres import execute, locked_in_thread, out_of_reach
@@ -92,15 +90,6 @@ async def test_readiness_names_the_database_error(
         assert (answer.status_code, answer.json()["release"]) == (503, "2020-01")
         assert answer.headers["content-type"] == "application/problem+json"
         assert re.search(detail, answer.json()["detail"]), answer.text
-
-
-async def test_unexpected_error_outside_the_prefix_is_a_problem() -> None:
-    async with client_of(create_app(Settings(), in_background=False)) as client:  # it isn't started
-        assert (await client.get("/livez")).status_code == 204
-        answer = await client.get("/sitemap.xml")
-    assert (answer.status_code, answer.headers["content-type"]) == (500, "application/problem+json")
-    assert answer.headers["x-request-id"]
-    assert answer.headers["x-content-type-options"] == "nosniff"
 
 
 @pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.tail)])

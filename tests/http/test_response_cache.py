@@ -192,7 +192,7 @@ async def test_cache_is_bounded_and_keeps_the_recently_used(seeded_database: str
     assert 10 < len(held) < 60
 
 
-@pytest.mark.parametrize("sees_every_request", [None, "log", "middleware", "override"])
+@pytest.mark.parametrize("sees_every_request", [None, "log", "middleware", "override", "instrumentation"])
 async def test_server_answers_by_itself_unless_something_sees_every_request(
     seeded: str, sees_every_request: str | None
 ) -> None:
@@ -202,6 +202,8 @@ async def test_server_answers_by_itself_unless_something_sees_every_request(
         app.add_middleware(GZipMiddleware)
     if sees_every_request == "override":
         app.dependency_overrides[create_app] = lambda: None
+    if sees_every_request == "instrumentation":
+        app.build_middleware_stack = app.build_middleware_stack  # type: ignore[method-assign]  # as FastAPIInstrumentor
     async with app.router.lifespan_context(app) as state:
         assert isinstance(state, dict)
         assert isinstance(state["early_answers"], EarlyAnswers | None)

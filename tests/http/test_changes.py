@@ -35,6 +35,7 @@ from tests.support.pages import Page
 from tests.support.postgres import alembic_config, execute, locked_in_thread, new_database, run_sql
 from tests.support.records import Record, record_of, row_of
 from tests.support.waiting import eventually_async, in_thread
+from tests.support.wire import LOCALIDADES
 
 RELEASES = "/api/census/releases/"
 PAIRS = [f"{new}/changes/?since={old}" for new, old in (("2020-01", "2019-01"), ("2019-01", "2020-01"))]
@@ -101,10 +102,10 @@ def upgraded(server: str, template: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-async def client(both: str) -> AsyncIterator[httpx.AsyncClient]:
-    """Yield a client of a service on it."""
-    async with running_app(both) as app, client_of(app) as client:
-        yield client
+async def app(both: str) -> AsyncIterator[FastAPI]:
+    """Yield an application on it."""
+    async with running_app(both) as app:
+        yield app
 
 
 async def get(client: httpx.AsyncClient, target: str, status: int = 200) -> Any:  # noqa: ANN401  # JSON
@@ -114,7 +115,7 @@ async def get(client: httpx.AsyncClient, target: str, status: int = 200) -> Any:
 
 
 async def is_answered(client: httpx.AsyncClient, target: str) -> bool:
-    return (await client.get(RELEASES + target)).status_code == 200
+    return (await client.get(target)).status_code == 200
 
 
 async def every_record(client: httpx.AsyncClient, target: str) -> list[Record]:
@@ -253,14 +254,13 @@ async def test_table_of_changes_has_whole_records(client: httpx.AsyncClient, que
         assert answer.headers["content-disposition"] == named
 
 
-async def test_workbook_without_room_is_refused(both: str) -> None:
-    async with running_app(both, in_background=False) as app:
-        services: Services = app.state.services
-        old, new = [await services.releases.named(name) for name in SOURCES]
-        many_changes = array("i", bytes(2**20 * 2 * array("i").itemsize))
-        with pytest.raises(NotAcceptableError, match="room for 1,048,575 changes, and these are 1,048,576"):
-            write_changes(services.database, old, new, many_changes, "xlsx")
-        write_changes(services.database, old, new, many_changes[2:], "xlsx")
+async def test_workbook_without_room_is_refused(app: FastAPI) -> None:
+    services: Services = app.state.services
+    old, new = [await services.releases.named(name) for name in SOURCES]
+    many_changes = array("i", bytes(2**20 * 2 * array("i").itemsize))
+    with pytest.raises(NotAcceptableError, match="room for 1,048,575 changes, and these are 1,048,576"):
+        write_changes(services.database, old, new, many_changes, "xlsx")
+    write_changes(services.database, old, new, many_changes[2:], "xlsx")
 
 
 @pytest.mark.parametrize(
@@ -374,27 +374,27 @@ async def test_changes_of_releases_from_before_an_upgrade_are_found_by_comparing
         assert await shown_on_page(client) == {"2019-01": {}, "2020-01": counted(OLD, NEW)}
 
 
-# -- Comparisons that take longer than a request
+# -- Comparisons and sorts that take longer than a request
 
 
-def assert_comparing(answer: httpx.Response) -> None:
-    assert (answer.status_code, answer.json()["type"]) == (503, "/problems#comparison-running")
-    assert int(answer.headers["retry-after"]) > 0
-
-
-async def test_slow_comparison_continues_after_its_request_and_is_cached(upgraded: str) -> None:
-    """A later request gets its result, and meanwhile other requests have the only connection."""
+async def test_slow_comparison_and_sort_continue_after_their_requests_and_are_cached(upgraded: str) -> None:
+    """Later requests get their results, and meanwhile other requests have the only connection."""
+    slow = {RELEASES + PAIRS[0]: "comparison-running", f"{LOCALIDADES}?sort=nombre": "database-unavailable"}
     async with running_app(upgraded, pool_size=1, database_timeout=1) as app, client_of(app) as client:
         async with connected(upgraded) as other, other.transaction():
-            await other.execute("LOCK TABLE localities_r1 IN ACCESS EXCLUSIVE MODE")
+            await other.execute("LOCK TABLE localities_r1, localities_r2 IN ACCESS EXCLUSIVE MODE")
             waited = []
             for _ in range(2):
-                for answer in await asyncio.gather(*(client.get(RELEASES + PAIRS[0]) for _ in range(3))):
-                    assert_comparing(answer)
-                waited += await eventually_async(partial(other.fetchval, WHO_WAIT))
-            assert waited == [waited[0]] * 2, "it goes on"
+                for answer in await asyncio.gather(*(client.get(target) for target in [*slow] * 2)):
+                    problem = f"/problems#{slow[answer.request.url.raw_path.decode()]}"
+                    assert (answer.status_code, answer.json()["type"]) == (503, problem)
+                    assert int(answer.headers["retry-after"]) > 0
+                waited.append(await eventually_async(partial(other.fetchval, WHO_WAIT)))
+            assert len(waited[0]) == 2
+            assert waited == [waited[0]] * 2, "they go on"
             assert (await client.get("/api/census/estados/")).status_code == 200
-        await eventually_async(partial(is_answered, client, PAIRS[0]))
+        for target in slow:
+            await eventually_async(partial(is_answered, client, target))
         assert await every_record(client, f"{PAIRS[0]}&page_size=1000") == CHANGES
 
 

@@ -1,10 +1,8 @@
 """The orders of the list, compared with plain Python."""
 
-import asyncio
 import re
 import unicodedata
 from collections.abc import AsyncIterator, Callable, Iterator
-from functools import partial
 from operator import attrgetter
 from typing import Any
 from urllib.parse import urlencode
@@ -18,12 +16,10 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from localidades_api.catalogue.folding import APOSTROPHES, fold
 from localidades_api.database.models import localities
 from localidades_api.database.queries.conditions import with_enye
-from tests.support.application import client_of, database_with, running_app, walk
+from tests.support.application import database_with, running_app, walk
 from tests.support.catalogue import Place
-from tests.support.database import WHO_WAIT, connected
 from tests.support.pages import BROWSER, Page
-from tests.support.postgres import locked_in_thread, new_database
-from tests.support.waiting import eventually_async
+from tests.support.postgres import new_database
 from tests.support.wire import LOCALIDADES
 
 ALPHABET = "0123456789abcdefghijklmnñopqrstuvwxyz"
@@ -156,28 +152,6 @@ def test_names_are_sorted_as_spanish_readers_expect() -> None:
     ]  # fmt: skip
     assert names[:2] == ["10 de Abril", "2 de Abril"]
     assert names[-2:] == ["Zúñiga", "Zurupio"]
-
-
-async def test_slow_sort_continues_after_its_request_and_is_cached(server: str, named_database: str) -> None:
-    target = f"{LOCALIDADES}?sort=nombre"
-    with new_database(server, named_database) as url:
-        async with running_app(url, pool_size=1, database_timeout=1) as app, client_of(app) as client:
-            waited = []
-            async with locked_in_thread(url):
-                for _ in range(2):
-                    for answer in await asyncio.gather(client.get(target), client.get(target)):
-                        assert (answer.status_code, answer.json()["type"]) == (503, "/problems#database-unavailable")
-                        assert int(answer.headers["retry-after"]) > 0
-                    async with connected(url) as other:
-                        waited += await eventually_async(partial(other.fetchval, WHO_WAIT))
-                assert waited == [waited[0]] * 2, "it goes on"
-                assert (await client.get("/api/census/estados/")).status_code == 200
-
-            async def is_sorted() -> bool:
-                return (await client.get(target)).status_code == 200
-
-            await eventually_async(is_sorted)
-            assert await keys_of(client, sort="nombre") == ordered("nombre")
 
 
 async def test_html_page_shows_what_it_is_sorted_by_and_links_to_other_orders(client: httpx.AsyncClient) -> None:

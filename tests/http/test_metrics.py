@@ -137,12 +137,11 @@ def test_metrics_show_cached_pages_of_the_current_release_only(seeded_database: 
         assert value(first, published) < value(after, published) <= time.time()
 
 
-async def test_fetched_page_counts_as_a_miss(seeded_database: str) -> None:
-    async with running_app(seeded_database, wants_names=False) as app, client_of(app) as client:
-        before = await metrics_of(client)
-        for number in (1, 2, 3, "03"):
-            await client.get(f"{LOCALIDADES}?page={number}")
-        after = await metrics_of(client)
+async def test_fetched_page_counts_as_a_miss(client: httpx.AsyncClient) -> None:
+    before = await metrics_of(client)
+    for number in (1, 2, 3, "03"):
+        await client.get(f"{LOCALIDADES}?page={number}")
+    after = await metrics_of(client)
     for result, count in (("miss", 4), ("hit", 0)):
         name = "page_cache_requests_total"
         assert value(after, name, result) - value(before, name, result) == count

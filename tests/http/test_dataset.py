@@ -73,7 +73,7 @@ async def test_page_describes_the_dataset_for_search_engines(of_two: httpx.Async
     scripts = [one for one in page.all("script") if one.attributes.get("type") == "application/ld+json"]
     schema_org, dcat = (json.loads(one.text) for one in scripts)
     assert all('": ' not in one.text and "México" in one.text for one in scripts)  # no spaces or escapes to download
-    assert schema_org["@type"] == "Dataset"
+    assert (schema_org["@type"], schema_org["inLanguage"]) == ("Dataset", "es")
     assert 50 <= len(schema_org["description"]) <= 5000
     assert schema_org["creditText"] not in schema_org["description"]  # which the page would have twice
     assert dcat["dct:description"] == f"{schema_org['description']} {schema_org['creditText']}"

@@ -168,31 +168,6 @@ async def test_links_keep_search_order_and_columns(client: httpx.AsyncClient) ->
     assert by_default.headers["link"] == (await client.get(f"{CENSUS}estados/")).headers["link"]
 
 
-SORTS_OF_MUNICIPIOS = "id, -id, clave, -clave, nombre, -nombre, estado, -estado, localidades, -localidades, relevance."
-
-
-@pytest.mark.parametrize(
-    ("query", "parameter", "message"),
-    [
-        ("municipios/?sort=Nombre", "sort", f"Did you mean `nombre`? This parameter takes: {SORTS_OF_MUNICIPIOS}"),
-        ("estados/?sort=localidades", "sort",
-         "This parameter takes: id, -id, clave, -clave, nombre, -nombre, abreviatura, -abreviatura, relevance."),
-        ("municipios/?fields=id,nombr", "fields", "Did you mean `nombre`? This parameter takes, separated by commas:"
-         " id, estado_id, clave, nombre, localidades."),
-        ("estados/?fields=estado_id", "fields",
-         "This parameter takes, separated by commas: id, clave, nombre, abreviatura."),
-        ("municipios/?search=%20", "search", "Give 1 or more characters."),
-        ("estados/?estado_id=1", "estado_id",
-         "Unknown parameter. This resource takes: format, lang, release, page, page_size, search, sort, fields."),
-    ],
-)  # fmt: skip
-async def test_what_a_list_does_not_take_is_refused(
-    client: httpx.AsyncClient, query: str, parameter: str, message: str
-) -> None:
-    answer = await client.get(f"{CENSUS}{query}")
-    assert (answer.status_code, answer.json()["errors"]) == (422, [{"parameter": parameter, "message": message}])
-
-
 # -- Pages
 
 

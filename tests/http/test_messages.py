@@ -49,6 +49,12 @@ LIST = (
             " relevance.",
         ),
         (
+            "municipios/?sort=Nombre",
+            "Did you mean `nombre`? This parameter takes: id, -id, clave, -clave, nombre, -nombre, estado, -estado,"
+            " localidades, -localidades, relevance.",
+        ),
+        ("estados/?fields=estado_id", "This parameter takes, separated by commas: id, clave, nombre, abreviatura."),
+        (
             "localidades/suggest/?q=a&kind=estado,Localidad",
             "Did you mean `localidad`? This parameter takes, separated by commas: localidad, municipio, estado.",
         ),

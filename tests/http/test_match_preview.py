@@ -120,16 +120,11 @@ async def test_preview_says_what_each_row_is_and_whether_there_is_a_header(clien
     municipios = await previewed(client, "Municipio,Estado\nAsientos,Ags.\n")
     assert (municipios["kind"], municipios["has_header"]) == ("municipio", True)
     assert (await previewed(client, "Municipio\nAsientos\n", CSV, "kind=municipio"))["kind"] == "municipio"
-    for claves, kind in (("1001,14039", "municipio"), ("1001,0002", "localidad")):
-        lines = "".join(f"{clave},Asientos\n" for clave in claves.split(","))
-        assert (await previewed(client, f"CLAVE,Municipio\n{lines}"))["kind"] == kind
     refused = await post(client, "Municipio,x\nAsientos,1\n", CSV, "kind=localidad")
     assert (refused.status_code, refused.json()["roles"]) == (422, {"municipio": "Municipio"})
     headless = await previewed(client, "Asientos\tAgs.\nNinguno\tAgs.\n")
     assert (headless["kind"], headless["has_header"], headless["quantity"]) == ("localidad", False, 2)
     assert headless["roles"] == {"nombre": "nombre", "estado": "estado"}
-    sheet = await previewed(client, workbook_of(("Asientos", "Ags."), ("Ninguno", "Ags.")), XLSX)
-    assert (sheet["header_row"], sheet["has_header"], sheet["quantity"]) == (0, False, 2)
 
 
 async def test_preview_refuses_what_a_match_refuses(client: httpx.AsyncClient) -> None:

@@ -175,8 +175,6 @@ async def test_links_keep_search_order_and_columns(client: httpx.AsyncClient) ->
     ("path", "sort", "caption", "orders"),
     [
         ("municipios", "-nombre", "Municipios, sorted by name", ["nombre", "estado", "-localidades", "id"]),
-        ("municipios", "localidades", "Municipios, sorted by number of localities",
-         ["nombre", "estado", "-localidades", "id"]),
         ("municipios", "-id", "Municipios, sorted by key", ["nombre", "estado", "-localidades", "id"]),
         ("estados", "nombre", "Estados, sorted by name", ["-nombre", "id"]),
     ],

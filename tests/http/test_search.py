@@ -77,27 +77,6 @@ def ids(*places: str) -> list[int]:
     return [ID_OF[place if "/" in place else f"Guadalajara/{place}"] for place in places]
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        *((words, ["0018"]) for words in ("PEÑÓN ÑANDÚ", "Nandu  penón", "pen\u0303o\u0301n", "[peñón]/(ñandú)")),
-        *((words, ["0006", "0007"]) for words in ("guadalajara cartagena", "jal carta", "artagena")),
-        ("rtagena", []),  # a word's beginning, not its middle
-        *((words, ["0014"]) for words in ("nº 5", "No. 5", "5")),
-        *((words, ["0013"]) for words in ("concepcion", "CONCEPCI½N")),
-        *((words, ["0016"]) for words in ("tony`s camp", "TONY’S")),
-        ("la la la la la guera", ["0021"]),
-        ("guadalajara tonala", []),
-        *((words, ["0002", "Tonalá/0002", "0003", "0004", "Tonalá/0004", "0005", "0008", "0009"])
-          for words in ("san jose", "san & jose", "!san | jose:*", "'san' jose --")),
-        ("-- !!", []),
-        ("東京", []),
-    ],
-)  # fmt: skip
-async def test_search_matches_word_prefixes(places_client: httpx.AsyncClient, words: str, expected: list[str]) -> None:
-    assert await search(places_client, words) == ids(*expected)
-
-
 async def test_search_by_key_equals_the_page_from_postgres(places_client: httpx.AsyncClient) -> None:
     for place in PLACES:
         written, found = [

@@ -13,11 +13,13 @@ from typing import NamedTuple
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
-from tests.support.application import client_of, import_into, running_app
+from tests.support.application import behind_proxy, client_of, import_into, running_app
 from tests.support.catalogue import many, write_catalogue
 from tests.support.database import BREAK_LOCALITIES
 from tests.support.golden import GOLDEN, assert_golden
+from tests.support.pages import BROWSER
 from tests.support.postgres import execute, new_database
 from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES
@@ -188,6 +190,26 @@ async def test_origin_and_cookies_change_nothing(client: httpx.AsyncClient) -> N
     for method in ("GET", "OPTIONS"):
         asked, plain = [await client.request(method, LOCALIDADES, headers=headers) for headers in (others, {})]
         assert (asked.headers, asked.content) == (plain.headers, plain.content)
+
+
+@pytest.mark.parametrize("root", ["", "/claves"])
+async def test_every_response_names_the_methods_of_its_resource(app: FastAPI, root: str) -> None:
+    """Also below a path prefix that the proxy keeps."""
+    match, with_body = f"{LOCALIDADES}match/", "POST, OPTIONS"
+    async with behind_proxy(app, root) as client:
+        for method, target, status, allow in (
+            ("OPTIONS", LOCALIDADES, 204, "GET"), ("GET", LOCALIDADES[:-1], 308, "GET"),
+            ("GET", f"{LOCALIDADES}?page_size=1000&format=api", 307, "GET"),
+            ("GET", f"{LOCALIDADES}10010001/%0A", 404, "GET"), ("PUT", f"{INDEX}nothing", 405, "GET"),
+            ("GET", match, 405, with_body), ("HEAD", match, 405, with_body), ("GET", match[:-1], 405, with_body),
+            ("POST", match, 415, with_body), ("POST", match[:-1], 415, with_body),
+            ("PUT", f"{LOCALIDADES}nearest/", 405, "GET, POST, OPTIONS"),
+        ):  # fmt: skip
+            for accept in ({}, BROWSER):
+                answer = await client.request(method, f"{root}{target}", headers=accept)
+                assert (answer.status_code, answer.headers["allow"]) == (status, allow), (method, target)
+                assert answer.headers["vary"].startswith("Accept")
+                assert answer.headers["access-control-allow-origin"] == "*"
 
 
 async def test_resources_can_be_read_from_any_origin(client: httpx.AsyncClient) -> None:

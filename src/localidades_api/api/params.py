@@ -277,7 +277,7 @@ ReleaseName = Annotated[
 
 def parameters_of(query: BaseModel) -> dict[str, str]:
     """Return the parameters that a request gives, each in one spelling, however the request spelled it."""
-    given = query.model_dump(exclude_unset=True, exclude_none=True)
+    given = query.model_dump(exclude_unset=True)
     # A number as `str` writes it may have an exponent, which no parameter takes.
     return {
         name: f"{Decimal(repr(value)):f}" if isinstance(value, float) else str(value) for name, value in given.items()

@@ -143,7 +143,7 @@ async def test_problems_have_the_members_of_the_document(
     client: httpx.AsyncClient, document: Document, closed: Document
 ) -> None:
     """Those with members of their own, which no golden answer has."""
-    body = {"content": "[", "headers": {"Content-Type": "application/json"}}
+    body: dict[str, Any] = {"content": "[", "headers": {"Content-Type": "application/json"}}
     for answer in (
         await client.post(f"{LOCALIDADES}match/", **body),
         await client.post(f"{LOCALIDADES}match/preview/", **body),
@@ -160,14 +160,15 @@ async def test_problems_have_the_members_of_the_document(
 async def test_served_document_has_the_current_releases_as_examples(
     database: str, document: Document, tmp_path: Path
 ) -> None:
-    def named(document: Document) -> list[tuple[str, Any]]:
+    def named(document: Document) -> list[tuple[str, str]]:
         described = (one for _, operation in operations(document) for one in operation.get("parameters", []))
-        names = {"release", "name", "since"}
-        return [(one["name"], one["schema"]["examples"]) for one in described if one["name"] in names]
+        naming = [one for one in described if one["name"] in {"release", "name", "since"}]
+        shown = [(one["name"], example) for one in naming for example in one["schema"]["examples"]]
+        return shown + [(one["name"], one["example"]) for one in naming if "example" in one]
 
     async def assert_served(client: httpx.AsyncClient, release: str, since: str) -> None:
         served = (await client.get("/openapi.json")).json()
-        examples = {"release": [release], "name": [release], "since": [since]}
+        examples = {"release": release, "name": release, "since": since}
         assert named(served) == [(name, examples[name]) for name, _ in named(document)]
         assert (served["servers"], served["components"]) == ([{"url": "http://test"}], document["components"])
 

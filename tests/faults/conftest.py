@@ -1,7 +1,7 @@
-"""Fixtures for faults: servers with two releases, and the table of results."""
+"""Fixtures for faults: servers with two releases."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -9,34 +9,15 @@ from alembic import command
 
 from localidades_api.database.embedded_postgres.data_directory import make_cluster
 from tests.faults.service import CURRENT, NEXT, OLDER, publish
-from tests.faults.trial import HEAD, Report
 from tests.support.catalogue import write_catalogue
 from tests.support.postgres import alembic_config
 from tests.support.records import Truth, renamed
 from tests.support.servers import Installation, Server, copy_cluster, running
 
-_ROW = "row of the table"  # a user property of the test, which xdist sends to the main process
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add --fault-seconds, the duration of outages."""
     parser.addoption("--fault-seconds", type=float, default=8.0, help="how long the database stays away")
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the results of every fault as a Markdown table."""
-    reports = [one for kind in ("passed", "failed") for one in terminalreporter.getreports(kind)]
-    rows = [row for one in reports if one.when == "call" for name, row in one.user_properties if name == _ROW]
-    if rows:
-        terminalreporter.section("faults")
-        for row in (HEAD, tuple("---" for _ in HEAD), *rows):
-            terminalreporter.write_line("| " + " | ".join(row) + " |")
-
-
-@pytest.fixture
-def report(record_property: Callable[[str, object], None]) -> Report:
-    """Return a function that adds a row to the table."""
-    return lambda row: record_property(_ROW, row)
 
 
 @pytest.fixture

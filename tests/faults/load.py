@@ -69,10 +69,6 @@ class Load:
         """Return the wrong outcomes with their counts."""
         return Counter(outcome.note for outcome in self.outcomes if outcome.kind == "wrong")
 
-    def slowest_refusal(self) -> float:
-        """Return the duration of the slowest 503, in seconds."""
-        return max((outcome.ended - outcome.sent for outcome in self.outcomes if outcome.kind == "refused"), default=0)
-
     def releases(self, since: float = 0) -> set[str]:
         """Return the releases of responses to requests that name none."""
         return {

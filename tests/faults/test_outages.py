@@ -13,7 +13,7 @@ import pytest
 from tests.faults.load import lookups, pages
 from tests.faults.proxy import Proxy, proxied
 from tests.faults.service import KILL_ALL, NEXT, OLDER, publish, service, slow_down
-from tests.faults.trial import Report, trial
+from tests.faults.trial import trial
 from tests.support.records import Truth
 from tests.support.servers import FAST, KILL, Server
 
@@ -80,13 +80,13 @@ Outage = Callable[[Server, Proxy], AbstractAsyncContextManager[None]]
     ],
 )
 async def test_outage_is_503_in_time_except_for_cached_pages(
-    primary: Server, truth: Truth, report: Report, away: float, fault: str, outage: Outage
+    primary: Server, truth: Truth, away: float, fault: str, outage: Outage
 ) -> None:
     questions = [*pages(truth, are_held=True) * 8, *lookups(truth)]
     async with proxied(primary.port) as network:
         url = primary.url(network.port if fault.startswith("network") else None)
         async with service(url, page_cache=True) as live:
-            async with trial(report, f"{fault}, {away:g} s", live, questions, primary) as tried:
+            async with trial(live, questions, primary) as tried:
                 await tried.ordinary()
                 async with outage(primary, network):
                     await asyncio.sleep(away)
@@ -94,14 +94,12 @@ async def test_outage_is_503_in_time_except_for_cached_pages(
             assert tried.load.count("refused") > 0
 
 
-async def test_no_old_connection_is_used_after_packet_loss(
-    primary: Server, truth: Truth, report: Report, away: float
-) -> None:
+async def test_no_old_connection_is_used_after_packet_loss(primary: Server, truth: Truth, away: float) -> None:
     """Without cached pages. Dropped bytes are lost, as behind a firewall that has forgotten its connections."""
     async with (
         proxied(primary.port) as network,
         service(primary.url(network.port)) as live,
-        trial(report, f"network forgets connections, {away:g} s", live, lookups(truth), primary) as tried,
+        trial(live, lookups(truth), primary) as tried,
     ):
         await tried.ordinary()
         network.swallow()
@@ -111,13 +109,11 @@ async def test_no_old_connection_is_used_after_packet_loss(
         network.expire()
 
 
-async def test_service_started_without_the_server_serves_once_it_is_up(
-    primary: Server, truth: Truth, report: Report
-) -> None:
+async def test_service_started_without_the_server_serves_once_it_is_up(primary: Server, truth: Truth) -> None:
     await primary.stop(FAST)
     async with (
         service(primary.url(), probe="/livez") as live,
-        trial(report, "server away as the service starts", live, lookups(truth), primary) as tried,
+        trial(live, lookups(truth), primary) as tried,
     ):
         await asyncio.sleep(2)
         assert tried.load.count("refused") == len(tried.load.outcomes)
@@ -161,13 +157,12 @@ async def killing(server: Server, statement: str, pause: float) -> AsyncIterator
     [pytest.param(KILL_ALL, 0, 40, marks=pytest.mark.gate), (KILL_BUSY, 0.1, 15)],
 )
 async def test_killed_connections_are_replaced_within_the_request(
-    primary: Server, truth: Truth, report: Report, statement: str, statement_time: float, rate: float
+    primary: Server, truth: Truth, statement: str, statement_time: float, rate: float
 ) -> None:
     if statement_time:
         await slow_down(primary, statement_time)
-    fault = f"{'busy' if statement_time else 'pooled'} connections killed, every 0.5 s"
     async with service(primary.url()) as live:
-        async with trial(report, fault, live, lookups(truth), primary, rate=rate) as tried:
+        async with trial(live, lookups(truth), primary, rate=rate) as tried:
             await tried.ordinary()
             async with killing(primary, statement, pause=0.5):
                 await asyncio.sleep(4)
@@ -176,11 +171,11 @@ async def test_killed_connections_are_replaced_within_the_request(
 
 
 async def test_publication_survives_killed_connections(
-    primary: Server, truth: Truth, report: Report, catalogues: Mapping[str, Path]
+    primary: Server, truth: Truth, catalogues: Mapping[str, Path]
 ) -> None:
     questions = [*pages(truth) * 8, *lookups(truth), *lookups(truth, OLDER)]
     async with service(primary.url(), page_cache=True) as live:
-        async with trial(report, "publication while connections are killed", live, questions, primary) as tried:
+        async with trial(live, questions, primary) as tried:
             await tried.ordinary()
             async with killing(primary, KILL_ALL, pause=0.2):
                 await publish(primary, catalogues, NEXT)

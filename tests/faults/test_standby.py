@@ -13,7 +13,7 @@ from localidades_api.database.pool import Database
 from tests.faults.load import lookups, pages
 from tests.faults.proxy import proxied
 from tests.faults.service import CURRENT, KILL_ALL, NEXT, OLDER, publish, service, slow_down
-from tests.faults.trial import POOL_SIZE, Report, trial
+from tests.faults.trial import POOL_SIZE, trial
 from tests.support.application import await_release
 from tests.support.pooler import pooling
 from tests.support.records import Truth
@@ -40,13 +40,11 @@ async def connect_to_every(base: str, *servers: Server) -> None:
             await asyncio.gather(*(client.get(f"{LOCALIDADES}?page=1&release={OLDER}&lang=es") for _ in range(40)))
 
 
-async def test_reads_go_to_standbys_or_else_to_the_primary(
-    primary: Server, standby: Server, truth: Truth, report: Report
-) -> None:
+async def test_reads_go_to_standbys_or_else_to_the_primary(primary: Server, standby: Server, truth: Truth) -> None:
     url = address_of(primary.port, standby.port)
     async with (
         service(url) as live,
-        trial(report, "standby killed, primary stays", live, lookups(truth), primary, standby) as tried,
+        trial(live, lookups(truth), primary, standby) as tried,
     ):
         await tried.ordinary()
         assert await primary.service_connections() == 0
@@ -62,13 +60,13 @@ async def test_reads_go_to_standbys_or_else_to_the_primary(
 
 @pytest.mark.gate
 async def test_lost_primary_is_replaced_by_the_promoted_standby(
-    primary: Server, standby: Server, truth: Truth, report: Report, catalogues: Mapping[str, Path]
+    primary: Server, standby: Server, truth: Truth, catalogues: Mapping[str, Path]
 ) -> None:
     questions = [*pages(truth, OLDER), *lookups(truth)]
     await standby.catch_up(primary)
     async with service(address_of(primary.port, standby.port, prefer="any")) as live:
         await connect_to_every(live.base, primary, standby)
-        async with trial(report, "primary lost, standby promoted", live, questions, standby) as tried:
+        async with trial(live, questions, standby) as tried:
             await tried.ordinary()
             await primary.stop(KILL)
             await asyncio.sleep(2)
@@ -81,16 +79,14 @@ async def test_lost_primary_is_replaced_by_the_promoted_standby(
 
 
 async def test_primary_losing_packets_is_left_for_the_standby(
-    primary: Server, standby: Server, truth: Truth, report: Report, away: float
+    primary: Server, standby: Server, truth: Truth, away: float
 ) -> None:
     async with (
         proxied(primary.port) as network,
         service(address_of(network.port, standby.port, prefer="any")) as live,
     ):
         await connect_to_every(live.base, primary, standby)
-        async with trial(
-            report, f"one of two swallows packets, {away:g} s", live, lookups(truth), primary, standby
-        ) as tried:
+        async with trial(live, lookups(truth), primary, standby) as tried:
             await tried.ordinary()
             network.swallow()
             await tried.recovered()
@@ -127,7 +123,7 @@ async def test_reads_go_to_the_primarys_pooler_if_the_other_reaches_no_standby(
 
 @pytest.mark.parametrize("prefer", [pytest.param("prefer-standby", marks=pytest.mark.gate), "any"])
 async def test_lagging_standby_gives_no_wrong_answer(
-    primary: Server, standby: Server, truth: Truth, report: Report, catalogues: Mapping[str, Path], prefer: str
+    primary: Server, standby: Server, truth: Truth, catalogues: Mapping[str, Path], prefer: str
 ) -> None:
     url = address_of(primary.port, standby.port, prefer=prefer)
     questions = [*pages(truth) * 4, *lookups(truth), *lookups(truth, OLDER)]
@@ -135,7 +131,7 @@ async def test_lagging_standby_gives_no_wrong_answer(
     async with service(url, page_cache=True) as live:
         if prefer == "any":
             await connect_to_every(live.base, primary, standby)
-        async with trial(report, f"standby behind a release ({prefer})", live, questions, primary, standby) as tried:
+        async with trial(live, questions, primary, standby) as tried:
             await tried.ordinary()
             await standby.fetch("SELECT pg_wal_replay_pause()")
             await publish(primary, catalogues, NEXT)
@@ -150,7 +146,7 @@ async def test_lagging_standby_gives_no_wrong_answer(
 
 
 async def test_failover_to_a_lagging_standby_does_not_go_back(
-    primary: Server, standby: Server, truth: Truth, report: Report, catalogues: Mapping[str, Path]
+    primary: Server, standby: Server, truth: Truth, catalogues: Mapping[str, Path]
 ) -> None:
     """One address for both servers, as with a load balancer."""
     questions = [*pages(truth, are_held=True) * 4, *pages(truth, OLDER) * 4, *lookups(truth)]
@@ -162,7 +158,7 @@ async def test_failover_to_a_lagging_standby_does_not_go_back(
             await await_release(client, NEXT)
         held = re.compile(rf"The page cache holds all \d+ pages of release {NEXT}\.")
         await asyncio.to_thread(eventually, lambda: held.search(live.output.read_text()))
-        async with trial(report, "failover to a standby behind", live, questions, primary, standby) as tried:
+        async with trial(live, questions, primary, standby) as tried:
             await tried.ordinary()
             balancer.lead_to(standby.port)
             await asyncio.sleep(3)
@@ -194,7 +190,7 @@ async def test_named_release_on_a_lagging_standby_is_503_not_404(
 
 
 async def test_promoted_standby_without_the_release_serves_the_previous_one(
-    primary: Server, standby: Server, truth: Truth, report: Report, catalogues: Mapping[str, Path]
+    primary: Server, standby: Server, truth: Truth, catalogues: Mapping[str, Path]
 ) -> None:
     """Asynchronous replication may lose a release: responses stay right and never mix the two."""
     questions = [*pages(truth, OLDER), *lookups(truth, OLDER)]
@@ -202,7 +198,7 @@ async def test_promoted_standby_without_the_release_serves_the_previous_one(
     await standby.stop(IMMEDIATE)
     await publish(primary, catalogues, NEXT)
     async with service(address_of(primary.port, standby.port)) as live:
-        async with trial(report, "promoted standby lacks a release", live, questions, standby) as tried:
+        async with trial(live, questions, standby) as tried:
             await tried.ordinary()
             await primary.stop(KILL)
             await standby.start()
@@ -214,14 +210,12 @@ async def test_promoted_standby_without_the_release_serves_the_previous_one(
             assert (await client.get(f"{LOCALIDADES}?page=1&release={CURRENT}")).status_code == 200
 
 
-async def test_read_cancelled_by_a_standby_is_retried(
-    primary: Server, standby: Server, truth: Truth, report: Report
-) -> None:
+async def test_read_cancelled_by_a_standby_is_retried(primary: Server, standby: Server, truth: Truth) -> None:
     await slow_down(primary, 0.1)
     await standby.catch_up(primary)
     async with (
         service(standby.url()) as live,
-        trial(report, "standby cancels reads (40001)", live, lookups(truth), standby, rate=15) as tried,
+        trial(live, lookups(truth), standby, rate=15) as tried,
     ):
         await tried.ordinary()
         for _ in range(8):

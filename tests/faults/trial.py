@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -14,12 +14,9 @@ from tests.support.wire import Live
 
 POOL_SIZE = 6
 RECOVERED_WITHIN = 5.0  # seconds, as the service promises
-HEAD = ("fault", "sent", "answered", "refused (503)", "wrong", "slowest 503 (s)", "seconds to recover")
 _ORDINARY = 1.0  # minimal seconds of traffic before the fault
 _SETTLED = 1.5  # seconds without a refusal that end the recovery
 _PATIENCE = 10.0
-
-Report = Callable[[tuple[str, ...]], None]
 
 
 class Counted(Protocol):
@@ -35,7 +32,6 @@ class Trial:
 
     load: Load
     returned: float | None = None  # by the load's clock
-    note: str = ""  # for the table, after the name of the fault
 
     async def ordinary(self) -> None:
         """Let it run for a while before the fault; every request is answered."""
@@ -63,27 +59,14 @@ class Trial:
         began = self.returned or float("inf")
         return max((o.ended - began for o in self.load.outcomes if o.kind != "answered" and o.sent >= began), default=0)
 
-    def figures(self, fault: str) -> tuple[str, ...]:
-        """Return the row of the table."""
-        sent, refused = len(self.load.outcomes), self.load.count("refused")
-        slowest = f"{self.load.slowest_refusal():.2f}" if refused else "-"
-        recovery = f"{self.recovery:.1f}" if self.returned else "-"
-        answered, wrong = self.load.count("answered"), self.load.count("wrong")
-        return (fault + self.note, f"{sent}", f"{answered}", f"{refused}", f"{wrong}", slowest, recovery)
-
 
 @asynccontextmanager
-async def trial(
-    report: Report, fault: str, live: Live, questions: Sequence[Question], *servers: Counted, rate: float = 40
-) -> AsyncIterator[Trial]:
-    """Send requests while the block causes a fault; report the results and check the invariants."""
+async def trial(live: Live, questions: Sequence[Question], *servers: Counted, rate: float = 40) -> AsyncIterator[Trial]:
+    """Send requests while the block causes a fault, and check the invariants."""
     descriptors = open_files(live)
     tried = Trial(Load())
-    try:
-        async with load(tried.load, live.base, questions, rate):
-            yield tried
-    finally:
-        report(tried.figures(fault))
+    async with load(tried.load, live.base, questions, rate):
+        yield tried
     assert not tried.load.wrong(), tried.load.wrong()
     assert tried.recovery <= RECOVERED_WITHIN
     assert all(outcome.kind == "answered" for outcome in tried.load.outcomes if outcome.question.is_held)

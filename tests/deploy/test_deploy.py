@@ -22,6 +22,7 @@ from ruamel.yaml import YAML
 from localidades_api import __version__
 from localidades_api.app import create_app
 from localidades_api.cli.exit_codes import ALREADY_PUBLISHED, FAILED
+from localidades_api.importer.source import FETCH_TOTAL_TIMEOUT
 from localidades_api.settings import PREFIX, Settings
 from tests.deploy.nginx import running_nginx
 from tests.support.machine import needed
@@ -105,6 +106,7 @@ def test_proxies_and_units_suit_the_defaults_of_the_service() -> None:
     assert seconds_of(r"pool-purge-delay (\d+)s$", "haproxy.cfg") < defaults["keep_alive_timeout"]
     assert seconds_of(r"^    timeout check (\d+)s", "haproxy.cfg") > DEFAULT_DATABASE_TIMEOUT
     assert seconds_of(r"^TimeoutStopSec=(\d+)$", "systemd/localidades-api.service") > defaults["shutdown_timeout"] + 5
+    assert seconds_of(r"^TimeoutStartSec=(\d+)h$", "systemd/localidades-import.service") * 3600 > FETCH_TOTAL_TIMEOUT
 
 
 # -- Kubernetes

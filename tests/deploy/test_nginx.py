@@ -120,9 +120,9 @@ def whole(answer: Answer) -> bytes:
         *(LOCALIDADES + rest for rest in (
             "", "?format=json", "?format=api", "?lang=es", "?format=api&lang=es", "?page=2&release=2020-01", "?page=0",
             "?page_size=1000", "?FORMAT=json", "?format=json&format=api", "?format=json&%66ormat=api", "?format=%6ason",
-            "?format=xml", "?xformat=json", "?lang=es&lang=en", "10010001/", "99999999/", "suggest/?q=pa", "download/",
-            "download/?format=api", "%64ownload/", "tiles.json", "tiles/5/6/13.mvt?release=2020-01",
-            "backdrop.svg?release=2020-01",
+            "?format=xml", "?format=jsonp", "?xformat=json", "?lang=es&lang=en", "10010001/", "99999999/",
+            "suggest/?q=pa", "download/", "download/?format=api", "%64ownload/", "tiles.json",
+            "tiles/5/6/13.mvt?release=2020-01", "backdrop.svg?release=2020-01",
         )),
     ],
 )  # fmt: skip

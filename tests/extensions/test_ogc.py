@@ -99,6 +99,10 @@ async def test_api_definition_is_valid_and_lists_limit_and_filters(client: httpx
     parameters = document["paths"]["/collections/localidades/items"]["get"]["parameters"]
     wanted = {"bbox", "limit", "datetime", "startindex", "offset", "estado_id", "ambito", "clave"}
     assert {one["name"] for one in parameters} >= wanted
+    assert document["paths"].keys() == {
+        "/", "/conformance", "/collections", "/collections/{collectionId}",
+        *(f"/collections/{name}/items" for name in COLLECTIONS), "/collections/{collectionId}/items/{featureId}",
+    }  # fmt: skip
     for path in document["paths"]:
         await get(client, f"{OGC}{path.format(collectionId='localidades', featureId='10010001')}")
 

@@ -61,7 +61,7 @@ SECOND = [
 THIRD = [
     *(one for one in SECOND if one.cvegeo not in {"140020109", "140020110"}),
     place("140020007", "Vuelve"),
-    place("140020111", "De la tercera"),
+    place("140020111", "De la segunda"),
 ]
 RELEASES = {"2019-01": FIRST, "2020-01": SECOND, "2021-01": THIRD}
 
@@ -133,6 +133,7 @@ async def test_key_without_a_place_is_404(client: httpx.AsyncClient, targets: li
         pytest.param("140020004", "2019-01", None, id="no coordinates"),
         pytest.param("140020005", "2019-01", None, id="renamed"),
         pytest.param("140020006", "2019-01", None, id="an accent more"),
+        pytest.param("140020109", "2020-01", 140020111, id="new key in the newest"),
         pytest.param("140020110", "2020-01", None, id="of the first two"),
         pytest.param("140020112", "2019-01", None, id="a twin that had its key before"),
     ],

@@ -217,6 +217,7 @@ async def test_error_of_the_server_is_unavailable_and_says_what_to_do(seeded: st
         "42703": "from another version of the service",
         "42P01": "run `localidades-api migrate`",
         "53100": "run out of connections, memory or disk",
+        "55P03": "has locked the database's tables for too long",
     }.items():
         with pytest.raises(DatabaseUnavailableError, match=rf"{sentence}.*{sqlstate}\)") as caught:
             await database.fetch(text(failing(sqlstate)))

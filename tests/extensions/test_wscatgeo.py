@@ -147,7 +147,8 @@ async def test_what_is_refused_is_explained(client: httpx.AsyncClient) -> None:
     for path in (
         "geo/mgem/14", "mgel/14", "localidades", "localidades/14", "mgee/014", "v2/mgee", "mgee/١٤", "mgem/14/٠٣٩",
         "localidades/14/039/٠٠٠١", "mgee/１４", "mgem/014/039", "mgem/14/0039", "localidades/14/39001",
-        "localidades/14/39/00001", "localidades/14/39/1/R",
+        "localidades/14/39/00001", "localidades/14/39/1/R", "geo/localidades/pol/01001", "mloc/01/001/",
+        "asentamientos/01/001",
     ):  # fmt: skip
         assert "Calles, asentamientos y contornos" in await refused(client, V2 + path), path
     for words in ("%00", "a" * 101, "/", "%09"):

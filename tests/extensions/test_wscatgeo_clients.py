@@ -41,15 +41,6 @@ TEXTS = [
      "cve_loc ambito latitud altitud pob_total cvegeo cve_ent cve_mun nomgeo longitud total_viviendas_habitadas",
      ["0001", "URBANO", "21.8808330", "1885", "863893"]),
 ]  # fmt: skip
-# Where they find nothing, and the members that tell them so.
-NOTHING = [
-    ("a, Rust", "v2/mgee/99/", {"result": "404"}),
-    ("b, Python", "geo/localidades/pol/01001", {}),
-    ("e, Go", "localidades/buscar/Nadie", {}),
-    ("f, Dart", "v2/mloc/01/001/", {}),
-    ("j, Flask", "mgee/buscar/Nadie", {}),
-    ("k, Python", "v2/asentamientos/01/001", {"result": "404"}),
-]
 
 
 def get(base: str, target: str) -> dict[str, Any]:
@@ -64,24 +55,6 @@ def test_members_of_a_record_are_texts(live_server: str, target: str, names: str
     found = [record[name] for name in names.split()]
     assert {type(value) for value in found} == {str}
     assert found[: len(values)] == values
-
-
-@pytest.mark.parametrize(("target", "members"), [case[1:] for case in NOTHING])
-def test_nothing_found_has_no_records(live_server: str, target: str, members: dict[str, str]) -> None:
-    document = get(live_server, target)
-    assert {"datos", "features"}.isdisjoint(document)
-    assert members.items() <= document.items()
-    assert isinstance(document["mensaje"], str)
-
-
-def test_members_of_other_types_are_as_declared(live_server: str) -> None:
-    answer = get(live_server, "v2/mgee/01/")
-    assert (answer["numReg"], type(answer["metadatos"]["Fuente_informacion_estadistica"])) == (1, str)
-    place, municipio = (get(live_server, target)["datos"][0] for target in ("localidades/01/001", "mgem/01"))
-    assert place["estatus"] == 1
-    assert {"nom_cab", "periodo"}.isdisjoint({*municipio, *place})  # Java's beans allow null there
-    places = {row["cve_loc"]: row for row in get(live_server, "v2/localidades/01001")["datos"]}
-    assert (int(places["0004"]["altitud"]), places["0001"]["total_viviendas_habitadas"].isdigit()) == (-12, False)
 
 
 def program(command: Sequence[str | Path]) -> str:

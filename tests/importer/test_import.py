@@ -23,7 +23,7 @@ from tests.support.catalogue import HEADER, TRAPS, Place, many, read_catalogue, 
 from tests.support.database import SOMEBODY_WAITS, assert_nothing_left, connected, photograph, read_release, rows_of
 from tests.support.postgres import new_database
 from tests.support.records import record_of
-from tests.support.waiting import PATIENCE, eventually_async, in_thread
+from tests.support.waiting import PATIENCE, eventually_async
 
 # Steps of an import from a path, and all but the last before anything is published.
 UNPUBLISHED = [step for step in ImportStep if step not in {ImportStep.FETCH, ImportStep.DONE, ImportStep.NAMES}]
@@ -52,17 +52,6 @@ def large_catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 # Publishing
-
-
-async def test_import_into_an_empty_database_publishes_the_whole_file(database: str, small_catalogue: Path) -> None:
-    report = await import_into(database, small_catalogue)
-    assert (report.release, report.states, report.municipalities, report.localities) == ("2020-01", 10, 81, 132)
-    comparison = report.comparison
-    assert (report.withdrawn, report.rejected, comparison.previous) == (0, [], None)
-    assert (comparison.added, comparison.removed, comparison.renamed, comparison.relocated) == (0, 0, 0, 0)
-    release, rows = await read_release(database)
-    assert (release.name, release.source, release.localities) == ("2020-01", small_catalogue.name, 132)
-    assert rows == rows_of(PLACES)
 
 
 async def test_import_keeps_every_column(database: str, tmp_path: Path) -> None:
@@ -285,23 +274,6 @@ async def test_file_without_a_date_must_be_named(seeded_database: str, tmp_path:
 async def test_import_without_tables_is_explained(empty_database: str, small_catalogue: Path) -> None:
     with pytest.raises(ConfigurationError, match="The database has no tables yet: run `localidades-api migrate` first"):
         await import_into(empty_database, small_catalogue)
-
-
-async def test_interruption_at_each_step_changes_nothing(
-    refusing: tuple[str, dict[str, Any]], next_catalogue: Path
-) -> None:
-    """A Ctrl-C is raised wherever the program happens to be."""
-    url, before = refusing
-
-    def interrupt(at: ImportStep, begun: ImportStep) -> None:
-        if begun is at:
-            raise KeyboardInterrupt
-
-    for step in UNPUBLISHED:
-        observer = Observer(lambda begun: interrupt(step, begun))  # noqa: B023  # it has ended
-        with pytest.raises(KeyboardInterrupt):
-            in_thread(lambda: asyncio.run(import_watched(url, next_catalogue, observer)))  # noqa: B023  # as above
-        await assert_nothing_left(url, before)
 
 
 # At once

@@ -153,17 +153,15 @@ async def test_command_removes_a_release_when_its_readers_have_ended(releases: s
 
 def test_retirement_of_what_cannot_be_retired_changes_nothing(template: str) -> None:
     before = asyncio.run(photograph(template))
-    none = "error: There is no release {}: run `localidades-api"
     for words, code, sentence in [
         (["2021-01"], 1, "error: Release 2021-01 is the current one: first make another one current with"
          " `localidades-api releases publish`.\n"),
-        (["2018-01"], 1, f"{none.format('2018-01')} releases` to list the releases.\n"),
-        (["'; DROP TABLE releases; --"], 1, none.format("'; DROP TABLE releases; --")),
-        ([""], 1, none.format("")),
+        (["2018-01"], 1, "error: There is no release 2018-01: run `localidades-api releases` to list the releases.\n"),
+        (["'; DROP TABLE releases; --"], 1, "error: There is no release '; DROP TABLE releases; --: run"),
+        ([""], 1, "error: There is no release : run"),
         ([], 2, "--keep"),
         (["2019-01", "--keep", "2"], 2, "--keep"),
         (["--keep", "0"], 2, "--keep"),
-        (["--keep", "all"], 2, "--keep"),
     ]:  # fmt: skip
         ended = invoke("releases", "retire", *words, url=template)
         assert (ended.returncode, ended.stdout) == (code, "")
@@ -501,10 +499,3 @@ async def test_reader_of_municipios_for_long_holds_up_the_dropping_and_no_other_
             assert not retiring.done()
             assert slowest < 5  # the lock is asked for during a quarter of a second
         assert await retiring == ["2020-01"]
-
-
-def test_command_on_tables_of_another_version_says_what_to_do(releases: str) -> None:
-    execute(releases, "ALTER TABLE releases DROP COLUMN retired_at")
-    ended = invoke("releases", url=releases)
-    assert (ended.returncode, ended.stdout) == (1, "")
-    assert "run `localidades-api migrate`" in ended.stderr

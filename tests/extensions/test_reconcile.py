@@ -237,11 +237,8 @@ async def test_match_is_true_for_one_certain_candidate_only(client: httpx.AsyncC
 
 BAD_QUERIES: list[tuple[object, str]] = [
     ({"query": "Asientos", "type": "ciudad"}, "type: ciudad is unknown; use localidad, municipio, estado."),
-    ({"query": "Asientos", "properties": [{"pid": "P131", "v": "x"}]}, "properties: P131 is unknown; use ambito,"),
+    ({"query": "Asientos", "properties": [{"pid": "<b>", "v": "x"}]}, "ASCII) is unknown; use ambito, "),
     ({"query": "Asientos", "properties": [{"pid": "lat"}]}, "properties[0].v: It is required."),
-    ({"query": "Asientos", "properties": [{"pid": "", "v": "x"}]}, "properties: an empty id is unknown; use"),
-    ({"query": "Asientos", "properties": [{"pid": 5, "v": "x"}]}, "properties[0].pid: Give a text."),
-    ({"query": "Asientos", "properties": {}}, "properties: Give a list."),
     ({"query": "Asientos", "properties": ["x"]}, "properties[0]: Give an object."),
     ({"query": "Asientos", "properties": [{}] * 101}, "properties: Give 100 or fewer."),
     ({"query": "Asientos"} | dict.fromkeys(map(str, range(101))), "A query is an object, such as"),
@@ -254,16 +251,13 @@ BAD_QUERIES: list[tuple[object, str]] = [
     ),
     ({"query": "Asientos", "limit": 0}, "limit: Input should be greater than or equal to 1."),
     ({"query": "Asientos", "limit": 101}, "limit: Input should be less than or equal to 100."),
-    ({"query": "Asientos", "limit": None}, "limit: Give a number."),
     ({"query": "Asientos", "kind": "localidad"}, "kind: There is no such member."),
-    ({"query": "Asientos", "": "localidad"}, "(a name that is not plain ASCII): There is no such member."),
     ({"query": " "}, "query: Give a name or a key."),
-    ({"query": 5}, "query: Give a text."),
     ({"query": "Asientos", "type_strict": "maybe"}, "type_strict: This parameter takes: any, should, all."),
     ({"query": "Asientos", "type": "<b>"}, "type: (a name that is not plain ASCII) is unknown"),
     ({"query": "Asientos", "type": ""}, "type: an empty id is unknown; use localidad, municipio, estado."),
     ({"query": "Asientos", "type": [5]}, "type: Give the id of a type, or a list of"),
-    *((query, 'A query is an object, such as {"query": "Guadalajara"}.') for query in ("Asientos", None, 5, True)),
+    *((query, 'A query is an object, such as {"query": "Guadalajara"}.') for query in ("Asientos", None)),
 ]
 
 
@@ -461,9 +455,7 @@ async def test_unknown_key_has_empty_cells(client: httpx.AsyncClient) -> None:
 async def test_bad_extension_is_explained_with_its_location(client: httpx.AsyncClient) -> None:
     bad: list[tuple[dict[str, object], str]] = [
         ({}, "ids: It is required."),
-        ({"ids": "01", "properties": []}, "ids: Give a list."),
         ({"ids": [1], "properties": []}, "ids[0]: Give a text."),
-        ({"ids": [], "properties": [{"id": "nombre"}, "nombre"]}, "properties[1]: Give an object."),
         ({"ids": [], "properties": [{"id": "nombre", "settings": 5}]}, "properties[0].settings: Give an object."),
         ({"ids": [], "properties": [], "<b>": 1}, "(a name that is not plain ASCII): There is no such member."),
     ]

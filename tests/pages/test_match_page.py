@@ -514,6 +514,34 @@ async def test_work_goes_on_with_the_options_of_the_last_match(page: Page) -> No
     assert (await saved(page, "outcome", "ambito"))[2] == ("chosen", "R")
 
 
+async def test_each_sheet_of_a_workbook_keeps_its_work(page: Page) -> None:
+    header, names = ("Localidad", "Estado"), {"Uno": "Ninguno", "Dos": "Azientos"}
+
+    def add_second(book: openpyxl.Workbook) -> None:
+        second = book.create_sheet("Dos")
+        second.append(header)
+        second.append(("Azientos", "Ags."))
+
+    book = file_of("visitas.xlsx", workbook_of(header, ("Ninguno", "Ags."), sheet="Uno", change=add_second))
+
+    async def match_sheet(name: str) -> Locator:
+        """Match a sheet; return the first option of its doubt."""
+        await page.get_by_label("Sheet").select_option(name)
+        await press(page)
+        return question(page, f"Row 2: {names[name]}").get_by_role("radio").first
+
+    await choose(page, book)
+    for sheet in names:
+        await (await match_sheet(sheet)).check()
+        await work_left(page)
+    await page.locator("#result").get_by_role("button", name="Start again").click()
+    await work_left(page)
+    await page.reload()
+    await choose(page, book)
+    await expect(await match_sheet("Dos")).not_to_be_checked()
+    await expect(await match_sheet("Uno")).to_be_checked()
+
+
 async def test_every_row_is_found_and_corrected(page: Page) -> None:
     await match(page, PASTED)
     every = page.locator("#every")

@@ -29,15 +29,21 @@ byId("result").addEventListener("decide", async () => {
   isKept = await keepWork().then(() => true, () => false);
 });
 
-// Keeps the list and what is decided of it in this browser.
+// Keeps the list and what is decided of it in this browser, also of rows that aren't shown: those of another sheet.
 async function keepWork() {
-  const { list } = sent;
-  const rows = answers.answers.map(({ id }) => [id, answers.decisions.get(id)]).filter(([, decision]) => decision);
-  if (!rows.length) return discard(list.key);
-  const record = { key: list.key, name: list.name, when: Date.now(), left: answers.left().length, rows };
-  await keep("decisions", record);
-  if (!sent.isListKept) await keep("lists", list);
-  sent.isListKept = true;
+  const work = sent;
+  const { list } = work;
+  const left = answers.left().length;
+  const shown = answers.answers.map(({ id }) => [id, answers.decisions.get(id)]);
+  const known = await find("decisions", list.key);
+  const rows = [...new Map([...known?.rows ?? [], ...shown])].filter(([, decision]) => decision);
+  if (!rows.length) {
+    work.isListKept = false;
+    return discard(list.key);
+  }
+  await keep("decisions", { key: list.key, name: list.name, when: Date.now(), left, rows });
+  if (!work.isListKept) await keep("lists", list);
+  work.isListKept = true;
 }
 
 // Begins the same list anew, without what was decided.

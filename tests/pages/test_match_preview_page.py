@@ -376,10 +376,13 @@ async def test_saved_file_has_the_data_that_were_checked(page: Page) -> None:
 
 
 async def test_match_waits_for_what_was_entered_last(page: Page) -> None:
+    await page.get_by_label("Or paste a list").fill(DOUBTS)
+    await expect(column(page, "Estado")).to_be_visible()
     held = await hold(page, PREVIEW)
     for pasted in (PASTED, "nombre\nAsientos\n"):
         await page.get_by_label("Or paste a list").fill(pasted)
         await held.asked()
+        await column(page, "Estado").select_option("Municipio")  # of the list before, which is still shown
     await press(page)
     await expect(page.locator("#understood")).to_have_attribute("aria-busy", "true")
     held.release()

@@ -303,6 +303,7 @@ export class Source {
 
   // Says what a column contains; it then contains nothing else.
   name(column, at, role) {
+    if (!this.found) return; // the columns are of the list before
     const { columns, roles } = this.found;
     this.sheet = sheet.value || null;
     const [had] = Object.entries(roles).find(([, header]) => header === column) ?? [];

@@ -3,6 +3,7 @@
 import asyncio
 import csv
 import io
+import json
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 from openpyxl.styles import Font
 from playwright.async_api import Browser, FilePayload, Locator, Page, expect
 
+from localidades_api.bulk.workbook_writers import _NUMBERS
+from localidades_api.html.static_files import STATIC
 from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, hold, visit
 from tests.support.workbooks import workbook_of
 
@@ -422,6 +425,8 @@ async def test_workbook_is_matched_and_saved_with_choices_and_formats(page: Page
     assert sheet["A1"].font.bold
     assert workbook["Portada"]["A1"].value == "Visitas"
     assert workbook["Summary"]["A1"].value == "Release"
+    [numbers] = re.findall(r"NUMBERS = new Set\((.*)\)", (STATIC / "workbook.js").read_text(encoding="utf-8"))
+    assert {*json.loads(numbers)} == _NUMBERS - {"margin", "distancia"}  # which a choice doesn't have
 
 
 TABLE = (("Localidad", "CVE_ENT", "Lugar"), ("Ninguno", "01", "x"), ("Aguascalientes", "01", "y"))

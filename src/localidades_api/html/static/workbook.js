@@ -5,7 +5,7 @@
 import { XLSX } from "./match_source.js";
 
 // The members of an answer that are numbers in a workbook; a key is text, or it would lose its zeros.
-const NUMBERS = new Set(["score", "latitud", "longitud", "altitud", "poblacion", "viviendas"]);
+const NUMBERS = new Set(["score", "latitud", "longitud", "altitud", "poblacion", "viviendas", "localidades"]);
 const DEFLATE = "deflate-raw";
 const [END, HEADER] = [22, 46]; // bytes of records of the zip's directory
 

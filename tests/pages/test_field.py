@@ -448,6 +448,7 @@ async def test_suggestions_wait_for_a_pause(browser: Browser, forms: str, two_re
             await field.fill(typed)
             await page.clock.run_for(149)
             assert asked == []
+            await expect(page.get_by_role("status")).to_be_empty()  # nothing has failed
         await page.clock.run_for(1)
         await expect(page.get_by_role("option")).to_have_count(3)
         assert len(asked) == 1

@@ -391,7 +391,7 @@ async def test_list_shows_what_it_found_on_the_map(base: str) -> None:
 
 async def test_nothing_covers_or_cuts_the_whole(page: Page) -> None:
     await page.locator("#visible summary").click()
-    for width, height in ((320, 568), (1280, 720)):
+    for width, height in ((320, 480), (1280, 720)):
         await page.set_viewport_size({"width": width, "height": height})
         await expect(page.locator("canvas")).to_have_css("width", f"{width}px")  # once the map is resized
         await page.get_by_role("button", name="Show all").click()

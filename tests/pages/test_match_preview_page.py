@@ -233,6 +233,7 @@ def csv_calls(delimiter: str) -> list[tuple[Sequence[object], object]]:
 async def test_cells_of_csv_are_read_and_written_as_they_came(page: Page) -> None:
     calls = [one for delimiter in ",;\t|" for one in csv_calls(delimiter)]
     calls.append((["delimiterOf", "Peñón, El, o La\tn"], "\t"))  # cells that were copied have commas in them
+    calls.append((["delimiterOf", "Localidad\nEl Alto, Bajo"], ","))  # a single column
     whole_lines = {
         "a\nb\nc": "a\nb\n", 'a\n"b\nc\nd': "a\n", 'a\n"b\nc"\nd': 'a\n"b\nc"\n',
         '"a\nb\nc': '"a\nb\n',  # never closed

@@ -19,23 +19,9 @@ json | application/json
 html | text/html
 html | text/*
 json | Application/JSON
-# qualities
-html | text/html;q=0.5, application/json;q=0.4
-html | text/html;q=1.000, application/json;q=0.999
-html | text/html; q=0.5 , application/json ;q=0.4
-html | text/html\t;\tq=0.5,\tapplication/json;q=0.4
-html | text/html;Q=0.5, application/json;Q=0.4
+# qualities; those of ranges are in the property below
 html | text/html;q=1., application/json;q=0.
 json | text/html;q=0.5, application/json;q=0.5
-json | application/json;q=0.001
-# the most specific range gives the quality, not the highest
-html | */*;q=1, application/json;q=0.1
-json | text/*;q=0.9, text/html;q=0.1, application/json;q=0.5
-json | */*;q=0.9, text/*;q=0.1
-# a quality of 0 forbids
-html | application/json;q=0, */*
-json | text/*;q=0, */*
-html | */*;q=0, text/html
 # other parameters are ignored
 json | application/json; charset=utf-8
 html | text/html;level=1;q=0.3, application/json;q=0.2

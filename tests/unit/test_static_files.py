@@ -41,9 +41,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("accepted", "coding"),
     [
-        ("gzip, deflate, br, zstd", "br"), ("gzip, deflate", "gzip"), ("GZIP;q=0.5", "gzip"), ("br;q=0, gzip", "gzip"),
-        ("br;q=0.0,gzip;q=0", ""), ("br;q=0.001", "br"), ("", ""), ("zstd", ""), ("brotli", ""), ("x-gzip", "gzip"),
-        ("*", "br"), ("br;q=0, *", "gzip"),
+        ("gzip, deflate, br, zstd", "br"), ("gzip, deflate", "gzip"), ("br;q=0.0,gzip;q=0", ""), ("", ""), ("*", "br"),
     ],
 )  # fmt: skip
 async def test_text_is_sent_in_the_best_accepted_coding(folder: Path, name: str, accepted: str, coding: str) -> None:

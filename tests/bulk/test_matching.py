@@ -7,7 +7,6 @@ from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.catalogue.schemas import Match
 from localidades_api.errors import UnreadableBodyError
-from localidades_api.names.fields import read_fields
 from localidades_api.names.index import NameIndex
 from tests.support.bulk import CSV, NDJSON, rows_in
 
@@ -77,6 +76,11 @@ def test_row_without_a_place_has_no_key(index: NameIndex) -> None:
         ('{"Entidad": 14, "Municipio": 39, "Localidad": 45}', "140390045"),
         ("cve_agee,cve_agem,cve_loc\n14,039,0045\n", "140390045"),
         ("ent_resid,mun_resid,loc_resid\n14,39,45\n", "140390045"),
+        # Headers of registers.
+        ("LOC.,MUNICIPIO DE RESIDENCIA,Entidad de residencia\nFrontera,Centla,Tabasco\n", "270030001"),
+        ("Loc. de ocurrencia,CVE_MPO,Ent. ocurrencia\n0001,003,27\n", "270030001"),
+        ("loc_res,mun_res,ent_res\nLa Estación,Centla,TAB\n", "270030012"),
+        ("CLAVE,Municipio\n270030001,Centla\n", "270030001"),
         # Five digits below `Clave`, in a table without localities, or four without a zero, as the row's names decide.
         ("Clave,Municipio,Estado\n14039,Guadalajara,Jalisco\n", "14039"),
         ("CLAVE\n14067\n", "14067"),
@@ -146,6 +150,7 @@ def test_row_with_a_problem_has_no_key(index: NameIndex, body: str, kind: PlaceK
         ("20.7", "", "`latitud` and `longitud` belong together: give both, or neither."),
         ("", "-105.2", "`latitud` and `longitud` belong together: give both, or neither."),
         ("-20.7", "105.2", "`latitud` and `longitud` are not in Mexico."),
+        ("20.7", "1021799", "`longitud` must be decimal degrees from -180 to 180, such as 20.6736."),
         ("471234.5", "2289654.1", "`latitud` must be decimal degrees from -90 to 90, such as 20.6736."),
     ],
 )
@@ -155,14 +160,6 @@ def test_row_with_an_unusable_point_is_matched_without_it(
     found = answer(index, f"nombre,municipio,lat,lon\nIxtapa,Puerto Vallarta,{latitud},{longitud}\n")
     assert (found["outcome"], found["cvegeo"]) == ("exact", "140670010")
     assert found["problem"] == f"{why} The row was matched without its coordinates."
-
-
-@pytest.mark.parametrize("point", ["{lat},{lon}", "{lat},{east}", "{lon},{lat}", "{east},{lat}", "{lat} N,{east} W"])
-def test_point_without_its_minus_or_swapped_is_that_of_the_place(index: NameIndex, point: str) -> None:
-    place = read_fields(index, 140670021, ["latitud", "longitud"])
-    given = point.format(lat=place["latitud"], lon=place["longitud"], east=-place["longitud"])
-    found = answer(index, f"nombre,municipio,lat,lon\nEl Colorado,Puerto Vallarta,{given}\n")
-    assert (found["outcome"], found["cvegeo"], found["problem"]) == ("exact", "140670021", None)
 
 
 @pytest.mark.parametrize(
@@ -365,16 +362,3 @@ def test_table_about_a_kind_needs_its_columns() -> None:
         rows_in(b"municipio,estado\nCentla,Tabasco\n", kind="localidad")
     with pytest.raises(UnreadableBodyError, match="names no column for `municipio`, or `nombre`, or `cvegeo`: begin"):
         rows_in(b"estado,x\nTabasco,1\n", kind="municipio")
-
-
-@pytest.mark.parametrize(
-    ("body", "key"),
-    [
-        ("LOC.,MUNICIPIO DE RESIDENCIA,Entidad de residencia\nFrontera,Centla,Tabasco\n", "270030001"),
-        ("Loc. de ocurrencia,CVE_MPO,Ent. ocurrencia\n0001,003,27\n", "270030001"),
-        ("loc_res,mun_res,ent_res\nLa Estación,Centla,TAB\n", "270030012"),
-        ("CLAVE,Municipio\n270030001,Centla\n", "270030001"),
-    ],
-)
-def test_columns_of_registers_are_read_by_their_headers_and_cells(index: NameIndex, body: str, key: str) -> None:
-    assert answer(index, body)["cvegeo"] == key

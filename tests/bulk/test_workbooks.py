@@ -70,6 +70,7 @@ def test_rows_of_the_first_visible_sheet_as_csv_are_as_wide_as_its_first() -> No
     ("header", "numbers", "mended"),
     [
         ("CVEGEO", (10010001, 140390001), ["010010001", "140390001"]),
+        ("CVEGEO", (1, 14), ["01", "14"]),
         ("CVE_LOC", (1, 39), ["0001", "0039"]),
         ("CVE_LOC", (10010001,), ["010010001"]),
         ("CVE_MUN", (1, 39, 120), ["001", "039", "120"]),
@@ -183,6 +184,8 @@ LAUGHS = b'<!DOCTYPE a [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;">]><
             ("no zip", b"PK\x03\x04 nothing", CANT),
             ("no sheet", edited(SOUND, {SHEET: lambda _: None}), CANT),
             ("broken XML", edited(SOUND, {SHEET: lambda xml: xml[:-30]}), CANT),
+            ("no relations", edited(SOUND, {"xl/_rels/workbook.xml.rels": lambda _: None}), CANT),
+            ("other XML", edited(SOUND, {"xl/workbook.xml": lambda _: b"<a/>"}), CANT),
             ("external entity", edited(SOUND, {SHEET: lambda _: DOCTYPE}), CANT),
             ("expanding entities", edited(SOUND, {SHEET: lambda _: LAUGHS}), CANT),
             ("entities in texts", edited(SHARED, {"xl/sharedStrings.xml": lambda _: LAUGHS}), CANT),

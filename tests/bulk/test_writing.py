@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+import re
 from typing import Any
 
 import openpyxl
@@ -141,6 +142,8 @@ def test_written_csv_can_be_read_again(rows: list[tuple[str, str]], delimiter: s
     found = list(source)
     assert source.layout.columns == ["nombre", "nota", *NAMES]
     assert [row.sent for row in found] == [[*row, *ANSWERED] for row in rows]
+    lines = [sum(len(re.split("\r\n|\r|\n", cell)) - 1 for cell in row) + 1 for row in [("nombre", "nota"), *rows]]
+    assert [row.number for row in found] == [1 + sum(lines[:at]) for at in range(1, len(rows) + 1)]
     assert list(csv.reader(io.StringIO(body.decode(), newline=""), delimiter=delimiter))[1:] == [
         [*row, *ANSWERED] for row in rows
     ]
@@ -152,25 +155,6 @@ def test_byte_order_mark_is_written_for_spreadsheets() -> None:
     assert answered(mark + b"nombre\nx\n").startswith(mark + b"nombre")
     assert answered("nombre\nPeñón\n".encode("cp1252")).startswith(mark + b"nombre")
     assert answered(b"nombre\n" + b"x\n" * 40_000 + b"Pe\xf1\xf3n\n").startswith(mark + b"nombre")
-
-
-@pytest.mark.parametrize(("language", "first"), [("en", "match_outcome"), ("es", "Resultado")])
-def test_writer_says_where_the_members_of_the_answer_are(language: Language, first: str) -> None:
-    columns = in_language(MATCH_COLUMNS, language)
-    source = open_rows(b"nombre;Folio\nx;7;8\n")
-    target = writer(CSV, source, columns)
-    header = target.begin().decode().splitlines()[0].split(";")
-    assert header.index(first) + 1 == target.positions["outcome"] == 3
-    assert {name: header[at - 1] for name, at in target.positions.items()} == dict(
-        zip(columns.cells, columns.headers([]), strict=True)
-    )
-    objects = open_rows(b'{"nombre": "x", "folio": 7}\n', NDJSON)
-    target = writer(CSV, objects, columns)
-    target.begin()
-    assert target.positions == {}
-    target.write(next(iter(objects)), ANSWER)
-    assert target.positions["outcome"] == 3
-    assert writer(NDJSON, source).positions == {}
 
 
 def test_columns_for_objects_are_the_members_of_the_first() -> None:

@@ -1,6 +1,5 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from pathlib import Path
 
 import pytest
 
@@ -9,13 +8,13 @@ from localidades_api.names.places import IndexedPlace, Withdrawn
 from localidades_api.names.writer import build_index
 
 
-@pytest.fixture
-def index_of(tmp_path: Path) -> Iterator[Callable[..., NameIndex]]:
-    """Return a function that builds and opens an index of places, which is closed with the test."""
+@pytest.fixture(scope="module")
+def index_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., NameIndex]]:
+    """Return a function that builds and opens an index of places, which is closed with the module."""
     with ExitStack() as stack:
 
         def index_of(*places: IndexedPlace, withdrawn: tuple[Withdrawn, ...] = ()) -> NameIndex:
-            folder = tmp_path / f"names-{sum(1 for _ in tmp_path.iterdir())}"
+            folder = tmp_path_factory.mktemp("index") / "names"
             build_index(folder, places, withdrawn)
             return stack.enter_context(closing(NameIndex(folder)))
 

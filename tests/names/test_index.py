@@ -15,7 +15,7 @@ from localidades_api.names.index import NameIndex
 from localidades_api.names.layout import FILES, META, IndexUnreadableError
 from localidades_api.names.places import IndexedPlace
 from localidades_api.names.writer import build_index
-from tests.support.names import PLACES
+from tests.support.names import PLACES, open_index
 
 
 def test_index_that_another_process_wrote_meanwhile_stays(tmp_path: Path) -> None:
@@ -50,10 +50,10 @@ def test_index_that_lacks_some_of_its_files_is_refused(tmp_path: Path, size: flo
             NameIndex(damaged)
 
 
-def test_opened_index_answers_when_its_folder_is_gone(tmp_path: Path, index_of: Callable[..., NameIndex]) -> None:
-    index = index_of(*PLACES)
-    shutil.rmtree(tmp_path)
-    assert index.suggest("Guadalajara, Jalisco")[0].id == 140390001
+def test_opened_index_answers_when_its_folder_is_gone(tmp_path: Path) -> None:
+    with closing(open_index(tmp_path)) as index:
+        shutil.rmtree(tmp_path)
+        assert index.suggest("Guadalajara, Jalisco")[0].id == 140390001
 
 
 @pytest.mark.parametrize("top", [3, 30])

@@ -1,14 +1,12 @@
 """A certain key agrees with the areas that the row gives."""
 
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable
 
 import pytest
 
 from localidades_api.names.index import NameIndex
 from localidades_api.names.places import Former
 from localidades_api.names.rows import MatchRow
-from localidades_api.names.writer import build_index
 from tests.support.names import place, places_of
 
 AMARILLAS, BACALAR, OJUELOS, TIJUANA, TOTOTLAN, ZAPOPAN = (
@@ -48,11 +46,8 @@ PLACES = """
 
 
 @pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NameIndex]:
-    folder = tmp_path_factory.mktemp("areas") / "names"
-    build_index(folder, places_of(PLACES))
-    with closing(NameIndex(folder)) as index:
-        yield index
+def index(index_of: Callable[..., NameIndex]) -> NameIndex:
+    return index_of(*places_of(PLACES))
 
 
 @pytest.mark.parametrize(

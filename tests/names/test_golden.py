@@ -4,8 +4,7 @@ A line has what is given and, behind the arrow, the outcome and the place, which
 text, add a line that ends with the arrow, and run this test with --regen.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from localidades_api.names.index import NameIndex
 from localidades_api.names.places import Former
 from localidades_api.names.rows import MatchRow
 from localidades_api.names.weights import SURE
-from localidades_api.names.writer import build_index
 from tests.support.golden import GOLDEN, assert_golden
 from tests.support.names import PLACES, WITHDRAWN, place, places_of
 
@@ -41,6 +39,8 @@ TOWNS = places_of("""
     100120052 | Ciudad Juárez           | Lerdo                 | Durango             | 7643
     130100002 | Cardonal                | Atitalaquia           | Hidalgo             | 2000
     130150001 | Cardonal                | Cardonal              | Hidalgo             |
+    130150002 | 18 de Marzo             | Cardonal              | Hidalgo             |
+    130150003 | Álamo                   | Cardonal              | Hidalgo             |
     130660001 | Tezontepec              | Villa de Tezontepec   | Hidalgo             | 9000
     130670001 | Tezontepec de Aldama    | Tezontepec de Aldama  | Hidalgo             | 8000
     130670002 | Panuaya                 | Tezontepec de Aldama  | Hidalgo             | 3000
@@ -60,11 +60,8 @@ CIENEGAS = place(
 
 
 @pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NameIndex]:
-    folder = tmp_path_factory.mktemp("golden") / "names"
-    build_index(folder, [*PLACES, *MANY, *TOWNS, CIENEGAS], WITHDRAWN)
-    with closing(NameIndex(folder)) as opened:
-        yield opened
+def index(index_of: Callable[..., NameIndex]) -> NameIndex:
+    return index_of(*PLACES, *MANY, *TOWNS, CIENEGAS, withdrawn=WITHDRAWN)
 
 
 def assert_lines(name: str, answer: Callable[[str], str]) -> None:

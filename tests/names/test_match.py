@@ -1,8 +1,7 @@
 """What rows are matched with; `test_golden` has most of them, one a line."""
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -12,7 +11,6 @@ from localidades_api.names.index import NameIndex
 from localidades_api.names.places import Withdrawn
 from localidades_api.names.rows import MatchRow
 from localidades_api.names.weights import SURE
-from localidades_api.names.writer import build_index
 from tests.support.names import PLACES, place, places_of
 
 DEGREES = st.none() | st.floats(-90, 90)
@@ -83,8 +81,7 @@ def test_point_is_as_far_from_a_place_as_on_the_ground(
 
 
 @pytest.fixture(scope="module")
-def similar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NameIndex]:
-    folder = tmp_path_factory.mktemp("similar") / "names"
+def similar(index_of: Callable[..., NameIndex]) -> NameIndex:
     places = places_of("""
         270030002 | Chilapa              | Centla | Tabasco |
         270030003 | Chilapa (El Zarco)   | Centla | Tabasco |
@@ -97,9 +94,7 @@ def similar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NameIndex]:
         270040004 | Chilapa              | Centro | Tabasco |
         270040005 | Zarco                | Centro | Tabasco |
     """)
-    build_index(folder, places)
-    with closing(NameIndex(folder)) as index:
-        yield index
+    return index_of(*places)
 
 
 @pytest.mark.parametrize(
@@ -134,25 +129,6 @@ def test_key_is_certain_if_the_name_fits_no_other_place_much_better(
     result = similar.match(row._replace(clave=key) if is_clave else row._replace(cvegeo=key))
     assert (result.outcome, [one.id for one in result.candidates[: len(keys)]]) == (outcome, keys)
     assert all("key" in {fault.code for fault in one.faults} for one in result.candidates[1:])
-
-
-# -- Names as they were damaged
-
-
-def test_dates_and_letters_of_ms_dos_are_read_with_a_difference(index_of: Callable[..., NameIndex]) -> None:
-    """`test_text` has all spellings of dates, as Excel saves 18 de Marzo, and of letters, as MS-DOS wrote them."""
-    names = ("18 de Marzo", "José María Páez", "Juárez", "Álamo", "20 de Noviembre")
-    index = index_of(*(place(270030020 + at, name, "Centla", "Tabasco") for at, name in enumerate(names)))
-    for nombre, key in (
-        ("18-MAR", 270030020),
-        ("2026-03-18 00:00:00", 270030020),
-        ("Jos‚ Mar¡a P\N{NO-BREAK SPACE}ez", 270030021),
-        ("Ju\N{NO-BREAK SPACE}rez", 270030022),
-        ("µLAMO", 270030023),
-    ):
-        result = index.match(MatchRow(nombre, "Centla", "Tabasco"))
-        assert (result.outcome, result.id) == ("sure", key)
-        assert [(fault.code, fault.given) for fault in result.candidates[0].faults] == [("wording", nombre)]
 
 
 # -- Towns and hamlets of one name
@@ -194,7 +170,7 @@ def test_name_that_a_much_larger_municipio_begins_with_leaves_doubt(
 
 
 @pytest.fixture(scope="module")
-def atoyac(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NameIndex]:
+def atoyac(index_of: Callable[..., NameIndex]) -> NameIndex:
     names = (
         "El Zapote (Kilómetro Trece)", "El Zapote", "Colonia Guadalupe", "Guadalupe Victoria", "Rancho Guadalupe",
         "Carlos Rovirosa 2da. Sección (La Costeñita)", "Rancho López", "El Mezquital", "El Sabinal",
@@ -210,12 +186,9 @@ def atoyac(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NameIndex]:
         140830303 | Loma del Zabinal             | Tala              | Jalisco  |
     """)
     common = "Carlos Rovirosa Huitzapula López Cañada Tecomate Tequila"
-    folder = tmp_path_factory.mktemp("atoyac") / "names"
     places = [place(120112000 + at, name, "Atoyac de Álvarez", "Guerrero") for at, name in enumerate(names)]
     places += [place(200670100 + at, common, "Oaxaca de Juárez", "Oaxaca") for at in range(3000)]
-    build_index(folder, [*others, *places])
-    with closing(NameIndex(folder)) as index:
-        yield index
+    return index_of(*others, *places)
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,7 @@ def test_any_text_is_answered_within_bounds(
 def test_area_restricts_suggestions_and_the_name_that_matched_is_told(index: NameIndex) -> None:
     assert [one.id for one in index.suggest("guadalajara", estado_id=27)] == [270040052]
     assert [one.id for one in index.suggest("guadalajara", municipio_id=27004)] == [270040052]
+    assert [one.id for one in index.suggest("guadalajara", estado_id=27, municipio_id=27004)] == [270040052]
     assert [index.suggest(text)[0].name for text in ("gdl", "guadalajara")] == ["GDL", None]
 
 

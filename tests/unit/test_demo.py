@@ -9,15 +9,6 @@ import pytest
 
 from localidades_api.importer.demo.generate import DEMO_LOCALITIES, DEMO_SHA256, ESTADOS, generate_demo
 
-REAL_ESTADOS = """
-01 Aguascalientes/Ags.; 02 Baja California/BC; 03 Baja California Sur/BCS; 04 Campeche/Camp.;
-05 Coahuila de Zaragoza/Coah.; 06 Colima/Col.; 07 Chiapas/Chis.; 08 Chihuahua/Chih.;
-09 Ciudad de México/CDMX; 10 Durango/Dgo.; 11 Guanajuato/Gto.; 12 Guerrero/Gro.; 13 Hidalgo/Hgo.;
-14 Jalisco/Jal.; 15 México/Mex.; 16 Michoacán de Ocampo/Mich.; 17 Morelos/Mor.; 18 Nayarit/Nay.;
-19 Nuevo León/NL; 20 Oaxaca/Oax.; 21 Puebla/Pue.; 22 Querétaro/Qro.; 23 Quintana Roo/Q. Roo;
-24 San Luis Potosí/SLP; 25 Sinaloa/Sin.; 26 Sonora/Son.; 27 Tabasco/Tab.; 28 Tamaulipas/Tamps.;
-29 Tlaxcala/Tlax.; 30 Veracruz de Ignacio de la Llave/Ver.; 31 Yucatán/Yuc.; 32 Zacatecas/Zac."""
-
 DEGREES = re.compile(r'([0-9]{2,3})°([0-5][0-9])\u00b4([0-5][0-9]\.[0-9]{3})"([NW])')
 
 
@@ -42,12 +33,8 @@ def test_whole_demo_is_the_same_bytes_everywhere_with_the_shape_of_the_real_cata
     keys = [line[1:10] for line in lines]
     assert all(earlier < later for earlier, later in pairwise(keys))
     assert all(len(key) == 9 and key.isascii() and key.isdigit() for key in keys)
-    municipios = {line[1:6]: fields(line) for line in lines}
-    estados = dict.fromkeys(f"{clave} {name}/{short}" for _, _, clave, name, short, *_ in municipios.values())
-    assert list(estados) == [estado.strip() for estado in REAL_ESTADOS.split(";")]
-    counts = Counter(municipio[:2] for municipio in municipios)
-    assert counts == {estado.clave: estado.municipios for estado in ESTADOS}
-    assert (counts["20"], counts["21"], counts["30"], counts["02"]) == (570, 217, 212, 5)
+    counts = Counter(key[:2] for key in {line[1:6] for line in lines})
+    assert (len(counts), counts["20"], counts["21"], counts["30"], counts["02"]) == (32, 570, 217, 212, 5)
     names = Counter((line[1:6], fields(line)[8]) for line in lines)
     assert 0.08 <= sum(count - 1 for count in names.values()) / len(lines) <= 0.12  # share a name
 

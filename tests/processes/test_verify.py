@@ -35,7 +35,8 @@ def page_of(
         "results": [record._asdict() for record in records[50 * number - 50 : 50 * number]],
         **totals,
     }
-    headers = {"Content-Type": "application/json", "Catalogue-Release": release, "Link": link}
+    following = f'<{link}>; rel="next"' if link else ""
+    headers = {"Content-Type": "application/json", "Catalogue-Release": release, "Link": following}
     return Response(json.dumps(envelope).encode(), headers={name: value for name, value in headers.items() if value})
 
 
@@ -49,23 +50,14 @@ def listing(records: Sequence[ListedLocality] = RECORDS, **totals: Any) -> Respo
 
     def respond(request: Request) -> Response:
         number = number_of(request)
-        return Response(status=404) if number > -(-len(records) // 50) else page_of(records, number, **totals)
+        return Response(status=404) if number > max(1, -(-len(records) // 50)) else page_of(records, number, **totals)
 
     return respond
 
 
 def linked(link: Callable[[int], str]) -> Respond:
     """Return a service whose pages link to the next one."""
-
-    def respond(request: Request) -> Response:
-        following = link(number_of(request))
-        return page_of(RECORDS, number_of(request), link=f'<{following}>; rel="next"' if following else "")
-
-    return respond
-
-
-def always(answer: Response) -> Respond:
-    return lambda _: answer
+    return lambda request: page_of(RECORDS, number_of(request), link=link(number_of(request)))
 
 
 def recorded(respond: Respond, asked: list[Request]) -> Respond:
@@ -93,27 +85,21 @@ def refusal_by(source: Path, respond: Respond) -> str:
     return str(caught.value)
 
 
-def run_verify(source: Path | str, *arguments: str) -> tuple[int, str, str]:
-    """Run the command; return its exit code, stdout and stderr."""
-    ended = invoke("verify", str(source), *arguments)
-    return ended.returncode, ended.stdout, ended.stderr
-
-
 # -- The command
 
 
 def test_agreeing_service_ends_with_0(live_server: str, small_catalogue: Path) -> None:
-    status, stdout, stderr = run_verify(small_catalogue, "--url", live_server)
-    assert status == 0, stderr
-    lines = stdout.splitlines()
+    ended = invoke("verify", str(small_catalogue), "--url", live_server)
+    assert ended.returncode == 0, ended.stderr
+    lines = ended.stdout.splitlines()
     assert lines[0] == f"{live_server} (release '2020-01') against catun_localidad_2020-01.csv"
     assert "  service  132 records on 3 pages, following links" in lines
     assert "totals       quantity 132 and total_pages 3 match the pages" in lines
     assert lines[-1] == "the service agrees with the file"
-    assert "reading the service's pages\n" in stderr
-    status, stdout, _ = run_verify(small_catalogue, "--url", f"{live_server}/", "--json", "--release", "2020-01")
-    report = json.loads(stdout)
-    assert (status, bool(report.pop("sha256"))) == (0, True)
+    assert "reading the service's pages\n" in ended.stderr
+    ended = invoke("verify", str(small_catalogue), "--url", f"{live_server}/", "--json", "--release", "2020-01")
+    report = json.loads(ended.stdout)
+    assert (ended.returncode, bool(report.pop("sha256"))) == (0, True)
     assert report == {
         "agrees": True,
         "service": live_server,
@@ -146,26 +132,25 @@ NO_ROOT = "--url must be the root address of a service"
 def test_check_that_cannot_be_made_ends_with_2(
     live_server: str, small_catalogue: Path, source: str, arguments: str, said: str
 ) -> None:
-    words = arguments.format(live=live_server).split()
-    status, stdout, stderr = run_verify(source.format(file=small_catalogue), *words)
-    assert (status, stdout) == (2, "")
-    assert stderr.splitlines()[-1].startswith(f"error: {said}")
+    ended = invoke("verify", source.format(file=small_catalogue), *arguments.format(live=live_server).split())
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.splitlines()[-1].startswith(f"error: {said}")
 
 
 def test_differences_end_with_1_and_a_limited_report_or_with_complete_json(small_catalogue: Path) -> None:
     with http_server(listing([record._replace(nombre="Otro") for record in RECORDS])) as url:
-        status, stdout, stderr = run_verify(small_catalogue, "--url", url)
-        report = json.loads(run_verify(small_catalogue, "--url", url, "--json")[1])
+        ended = invoke("verify", str(small_catalogue), "--url", url)
+        report = json.loads(invoke("verify", str(small_catalogue), "--url", url, "--json").stdout)
     municipios = len({record.municipio_id for record in RECORDS})
-    assert (status, "error" in stderr) == (1, False)
+    assert (ended.returncode, "error" in ended.stderr) == (1, False)
     for said in (
         "different          132  (nombre 132)",
         "01001 'Municipio 001': 12 different\n",
         "  and 9 more\n",
         f"and {municipios - 20} more municipios\nthe service differs from the file\n",
     ):
-        assert said in stdout
-    assert len(stdout.splitlines()) < 20 * 5 + 15
+        assert said in ended.stdout
+    assert len(ended.stdout.splitlines()) < 20 * 5 + 15
     assert len(report["municipios"]) == municipios
     differences = [difference for municipio in report["municipios"] for difference in municipio["differences"]]
     assert len(differences) == report["counts"]["different"] == 132
@@ -179,12 +164,12 @@ def test_control_characters_and_passwords_are_not_shown(small_catalogue: Path) -
     hostile = "\x1b[2J\u202e:smile: [red]x[/] \N{NO-BREAK SPACE}Ñ"
     asked: list[Request] = []
     with http_server(recorded(listing([RECORDS[0]._replace(nombre=hostile), *RECORDS[1:]]), asked)) as url:
-        _, stdout, stderr = run_verify(small_catalogue, "--url", url.replace("http://", "http://user:s3cr3t@"))
-    assert "nombre '\\x1b[2J\\u202e:smile: [red]x[/] \\xa0Ñ', in the file 'Aguascalientes'" in stdout
-    assert "\x1b" not in stdout
+        ended = invoke("verify", str(small_catalogue), "--url", url.replace("http://", "http://user:s3cr3t@"))
+    assert "nombre '\\x1b[2J\\u202e:smile: [red]x[/] \\xa0Ñ', in the file 'Aguascalientes'" in ended.stdout
+    assert "\x1b" not in ended.stdout
     assert {request.headers["Authorization"] for request in asked} == {f"Basic {b64encode(b'user:s3cr3t').decode()}"}
-    assert stdout.startswith(f"{url} against ")
-    assert "s3cr3t" not in stdout + stderr
+    assert ended.stdout.startswith(f"{url} against ")
+    assert "s3cr3t" not in ended.stdout + ended.stderr
 
 
 # -- Faulty services
@@ -245,14 +230,10 @@ def test_list_changing_during_the_check_is_reported_once(small_catalogue: Path, 
 
 
 def test_empty_list_misses_everything_and_has_at_most_one_page(small_catalogue: Path) -> None:
-    for total_pages in (0, 1):
-        verification = check(small_catalogue, always(page_of([], 1, total_pages=total_pages)))
-        assert (counts_of(verification), verification.walk.faults) == ({"missing": 132}, [])
-    two = page_of([], 1, total_pages=2)
-    assert check(small_catalogue, lambda asked: Response(status=404) if number_of(asked) > 1 else two).walk.faults == [
-        "Page 2 answers 404, but the first page reports 2 pages.",
-        "total_pages is 2, but there are 1 pages.",
-    ]
+    two = ["Page 2 answers 404, but the first page reports 2 pages.", "total_pages is 2, but there are 1 pages."]
+    for total_pages, faults in ((0, []), (1, []), (2, two)):
+        verification = check(small_catalogue, listing([], total_pages=total_pages))
+        assert (counts_of(verification), verification.walk.faults) == ({"missing": 132}, faults)
 
 
 # -- Services that can't be checked
@@ -285,7 +266,7 @@ def test_empty_list_misses_everything_and_has_at_most_one_page(small_catalogue: 
     ],
 )
 def test_incomparable_answer_is_refused(small_catalogue: Path, answer: Response, said: str) -> None:
-    assert said in refusal_by(small_catalogue, always(answer))
+    assert said in refusal_by(small_catalogue, lambda _: answer)
 
 
 @pytest.mark.parametrize(
@@ -299,7 +280,7 @@ def test_stalled_or_dripping_answer_is_given_up(
     small_catalogue: Path, monkeypatch: pytest.MonkeyPatch, answer: Response, said: str
 ) -> None:
     monkeypatch.setattr(verify_module, "PAGE_TIMEOUT", 0.5)
-    assert refusal_by(small_catalogue, always(answer)).startswith(said)
+    assert refusal_by(small_catalogue, lambda _: answer).startswith(said)
 
 
 def test_endless_list_is_given_up(small_catalogue: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,7 +311,7 @@ def test_link_to_another_origin_is_not_followed(small_catalogue: Path, origin: s
     def respond(request: Request) -> Response:
         number, port = number_of(request), request.headers["Host"].rpartition(":")[2]
         other = origin if origin.endswith(":1") else f"{origin}:{port}"
-        return page_of(RECORDS, number, link=f'<{other}{LOCALIDADES}?page={number + 1}>; rel="next"')
+        return page_of(RECORDS, number, link=f"{other}{LOCALIDADES}?page={number + 1}")
 
     verification = check(small_catalogue, respond)
     assert (verification.agrees, verification.walk.followed) == (True, False)

@@ -313,6 +313,12 @@ def test_binaries_on_the_path_are_used_without_the_wheel(home: Path, monkeypatch
 # -- Under the service
 
 WORKERS = pytest.mark.parametrize("workers", ["1", "2"])
+# Variables of libpq, each of which would keep the service from its embedded Postgres.
+MEANT_FOR_ANOTHER = {
+    "PGDATABASE": "another", "PGHOST": "nowhere.invalid", "PGOPTIONS": "-c nonsense=1", "PGPORT": "x",
+    "PGSERVICE": "another", "PGSSLMODE": "verify-full", "PGSSLNEGOTIATION": "direct",
+    "PGSSLROOTCERT": "/no/such/file", "PGTARGETSESSIONATTRS": "standby", "PGUSER": "another",
+}  # fmt: skip
 _keys = count(10_010_001)
 
 
@@ -382,7 +388,7 @@ def test_embedded_database_gets_the_demo_by_default_and_refuses_an_unknown_revis
 @only_linux
 @WORKERS
 def test_killed_embedded_server_is_restarted(service_dir: Path, workers: str) -> None:
-    with serve(service_dir, "--workers", workers) as live:
+    with serve(service_dir, "--workers", workers, **MEANT_FOR_ANOTHER) as live:
         assert read(live) == 200
         for number, roles in enumerate([("postmaster",), ("watchdog",), ("watchdog", "postmaster")], 1):
             before = kill(service_dir, *roles)

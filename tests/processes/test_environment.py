@@ -1,4 +1,4 @@
-"""The environment of commands: libpq's variables, and users without a name or a home."""
+"""Commands of a user without a name or a home, as a container may run them."""
 
 import shutil
 import subprocess
@@ -7,36 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.servers import lend_folder
 from tests.support.waiting import PATIENCE
-from tests.support.wire import LOCALIDADES, ROOT, ask, serving
+from tests.support.wire import ROOT
 
 pytestmark = pytest.mark.tail
-
-# Each would keep the service from its embedded Postgres.
-MEANT_FOR_ANOTHER = {
-    "PGDATABASE": "another",
-    "PGHOST": "nowhere.invalid",
-    "PGOPTIONS": "-c nonsense=1",
-    "PGPORT": "x",
-    "PGSERVICE": "another",
-    "PGSSLMODE": "verify-full",
-    "PGSSLNEGOTIATION": "direct",
-    "PGSSLROOTCERT": "/no/such/file",
-    "PGTARGETSESSIONATTRS": "standby",
-    "PGUSER": "another",
-}
-
-
-def test_variables_of_libpq_do_not_reach_the_embedded_postgres(small_catalogue: Path) -> None:
-    with lend_folder() as folder:
-        settings = {"HOME": str(folder), "LOCALIDADES_DATA_DIR": "~/data", "LOCALIDADES_SEED": str(small_catalogue)}
-        with serving("", "--workers", "2", **settings, **MEANT_FOR_ANOTHER) as live:
-            assert ask(live.base, LOCALIDADES).all("catalogue-release") == ["2020-01"]
-        assert (folder / "data").is_dir()
-
-
-# -- A user without a name or a home, as a container may run
 
 AS_NOBODY = ("unshare", "--user", "--map-user=54321", "--map-group=54321")
 COMMAND = "from localidades_api.cli import app; app()"

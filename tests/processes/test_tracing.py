@@ -1,7 +1,6 @@
 """Traces: the spans that a collector receives, and no cost without a collector."""
 
 import gzip
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -13,8 +12,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.support.http_server import Request, Response, http_server
 from tests.support.metrics import await_metrics, value
-from tests.support.waiting import PATIENCE, eventually
-from tests.support.wire import LOCALIDADES, ROOT, ask, environment, serving
+from tests.support.waiting import eventually
+from tests.support.wire import LOCALIDADES, ask, environment, run, serving
 
 pytestmark = pytest.mark.tail
 
@@ -84,20 +83,13 @@ def test_request_and_statement_are_spans_but_cached_pages_are_not(seeded_databas
 
 
 _LOADED = """
-import asyncio, sys
+import sys
+from fastapi.testclient import TestClient
 from localidades_api.app import create_app
 from localidades_api.settings import read_settings
-async def run():
-    app = create_app(read_settings())
-    async def receive():
-        return {"type": messages.pop(0)}
-    async def send(message):
-        pass
-    messages = ["lifespan.startup", "lifespan.shutdown"]
-    await app({"type": "lifespan", "state": {}}, receive, send)
-asyncio.run(run())
-print(sorted(name for name in sys.modules if name.startswith(("opentelemetry.sdk", "opentelemetry.instrumentation",
-    "opentelemetry.exporter"))))
+with TestClient(create_app(read_settings())):
+    loaded = "opentelemetry.sdk", "opentelemetry.instrumentation", "opentelemetry.exporter"
+    print([name for name in sys.modules if name.startswith(loaded)])
 """
 
 
@@ -118,7 +110,7 @@ print(sorted(name for name in sys.modules if name.startswith(("opentelemetry.sdk
 def test_opentelemetry_is_not_loaded_without_a_collector_and_warns_without_its_extra(
     seeded_database: str, variables: dict[str, str], preparation: str, said: str
 ) -> None:
-    words, env = [sys.executable, "-c", preparation + _LOADED], environment(seeded_database, **variables)
-    ended = subprocess.run(words, env=env, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    command = (sys.executable, "-c", preparation + _LOADED)
+    ended = run(env=environment(seeded_database, **variables), command=command)
     assert (ended.returncode, said in ended.stderr) == (0, True), ended.stderr
     assert preparation or ended.stdout.strip() == "[]"

@@ -3,8 +3,6 @@
 import asyncio
 import json
 import math
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import parse_qsl
@@ -17,8 +15,7 @@ from localidades_api.client.frames import NUMBERS
 from tests.support.catalogue import many
 from tests.support.http_server import Response, answering
 from tests.support.machine import READERS, free_port, needed
-from tests.support.waiting import PATIENCE
-from tests.support.wire import ROOT, environment
+from tests.support.wire import ROOT, run
 
 KEYS = sorted(place.cvegeo for place in many(132))
 ROWS: list[dict[str, Any]] = [{"localidad": "asientos", "estado": "Ags.", "folio": "01"}, {"localidad": None}]
@@ -285,23 +282,11 @@ async def test_asyncio_has_the_same_answers(live_server: str) -> None:
     assert found == await asyncio.to_thread(synchronous)
 
 
-def test_client_is_imported_without_the_service() -> None:
-    program = "import sys, localidades_api.client; print(*sorted(sys.modules))"
-    ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment(), cwd=ROOT
-    )
-    loaded = set(ended.stdout.split())
-    own = {f"localidades_api.{name}" for name in ("client", "client.frames", "client.network")}
-    assert {name for name in loaded if name.startswith("localidades_api.")} == own
-    assert loaded.isdisjoint({"fastapi", "pandas", "polars", "pyarrow", "sqlalchemy"})
-
-
 @pytest.mark.tail
 def test_pandas_and_polars_frames_are_matched(live_server: str) -> None:
     python = needed(READERS, "`make test-tools` installs pandas and polars.")
     script = ROOT / "tests" / "clients" / "python" / "frames.py"
-    words = [python, "-W", "error", str(script), live_server]
-    ended = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, check=False, env=environment())
+    ended = run(live_server, command=(python, "-W", "error", str(script)))
     assert ended.returncode == 0, ended.stderr
     columns, rows, keys = json.loads(ended.stdout)
     assert columns[:5] == ["Localidad", "MPIO", "edo", "match_outcome", "match_cvegeo"]

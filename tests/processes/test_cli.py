@@ -99,30 +99,6 @@ def test_colours_appear_only_on_a_terminal_that_allows_them() -> None:
     assert "\x1b" not in said
 
 
-@pytest.mark.tail
-def test_bash_completion_works_once_installed(tmp_path: Path) -> None:
-    script = tmp_path / "bin" / "localidades-api"
-    script.parent.mkdir()
-    code = "import sys; sys.argv[0] = 'localidades-api'; from localidades_api.cli import app; app()"
-    script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -c {shlex.quote(code)} "$@"\n')
-    script.chmod(0o755)
-    # The last command keeps bash as the parent process, by which the shell is detected.
-    complete = """localidades-api --install-completion
-        . ~/.bash_completions/localidades-api.sh
-        COMP_WORDS=(localidades-api im); COMP_CWORD=1; _localidades_api_completion localidades-api
-        echo "${COMPREPLY[@]}"
-        COMP_WORDS=(localidades-api import --k); COMP_CWORD=2; _localidades_api_completion localidades-api
-        echo "${COMPREPLY[@]}"
-        true"""
-    env = environment(PATH=f"{script.parent}{os.pathsep}{os.environ['PATH']}", HOME=str(tmp_path))
-    words = ["bash", "-c", complete]
-    ended = subprocess.run(words, env=env, capture_output=True, text=True, timeout=PATIENCE, check=True)
-    said, *_, commands, options = ended.stdout.splitlines()
-    assert ("bash completion installed in " in said, ended.stderr) == (True, "")
-    assert "localidades-api.sh" in (tmp_path / ".bashrc").read_text()
-    assert (commands, sorted(options.split())) == ("import", ["--keep", "--keep-demo"])
-
-
 # -- Output
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from localidades_api.observability.progress import ImportStep
 from tests.support.waiting import PATIENCE
-from tests.support.wire import NULL, Process, environment, start_command
+from tests.support.wire import Process, environment, start_command
 
 
 class Observer:
@@ -32,11 +32,9 @@ class Observer:
 @contextmanager
 def started(url: str, *arguments: str, command: Sequence[str] | None = None, **settings: str) -> Iterator[Process]:
     """Start a command on a database, by default one of ours; kill it (-9) at the end of the block."""
-    with NULL.open("r+b") as null:
-        env, streams = environment(url, **settings), (null.fileno(),) * 3
-        process = start_command(*arguments, streams=streams, env=env, command=command)
-        try:
-            yield process
-        finally:
-            process.kill()
-            process.wait(PATIENCE)
+    process = start_command(*arguments, env=environment(url, **settings), command=command)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(PATIENCE)

@@ -6,9 +6,7 @@ import pty
 import re
 import shlex
 import signal
-import subprocess
 import sys
-import tempfile
 import termios
 import time
 from collections.abc import Mapping, Sequence
@@ -31,7 +29,7 @@ from tests.support.catalogue import TRAPS, many, write_catalogue
 from tests.support.commands import assert_error, invoke
 from tests.support.postgres import execute, locked
 from tests.support.waiting import PATIENCE
-from tests.support.wire import COMMAND, NULL, ROOT, ask, environment, run, serving, start_command
+from tests.support.wire import COMMAND, ask, environment, run, serving, start_command
 
 COMMANDS = (
     "serve", "migrate", "import", "releases", "releases publish", "releases retire", "roles", "verify", "match",
@@ -74,7 +72,7 @@ def run_in_terminal(*arguments: str, env: Mapping[str, str], term: str = "xterm-
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (24, 80))
     variables = {name: value for name, value in env.items() if name not in {"COLUMNS", "LINES"}} | {"TERM": term}
-    process = start_command(*arguments, streams=(theirs, theirs, theirs), env=variables)
+    process = start_command(*arguments, env=variables, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     sent = b""
     with suppress(OSError):  # EIO, once the last process that held the terminal has ended
@@ -102,15 +100,6 @@ def test_colours_appear_only_on_a_terminal_that_allows_them() -> None:
 # -- Output
 
 
-def end_of(arguments: Sequence[str], url: str | None, *, stdout: int, stderr: int | None = None) -> tuple[int, str]:
-    """Run a command with these streams; return its exit code and its stderr, unless that is given."""
-    with tempfile.TemporaryFile() as said, NULL.open() as stdin:
-        streams = (stdin.fileno(), stdout, said.fileno() if stderr is None else stderr)
-        ended = start_command(*arguments, streams=streams, env=environment(url)).wait(PATIENCE)
-        said.seek(0)
-        return ended, said.read().decode()
-
-
 UNWRITTEN = r"error: The output can't be written \(.+\): send it somewhere else\.\n"
 
 
@@ -119,12 +108,13 @@ def test_output_that_cannot_be_written_is_explained_unless_the_reader_has_gone(
     seeded: str, arguments: Sequence[str]
 ) -> None:
     with Path("/dev/full").open("wb") as full:
-        code, said = end_of(arguments, seeded, stdout=full.fileno())
-    assert (code, bool(re.fullmatch(UNWRITTEN, said))) == (74, True)
+        ended = run(*arguments, env=environment(seeded), stdout=full.fileno())
+    assert (ended.returncode, bool(re.fullmatch(UNWRITTEN, ended.stderr))) == (74, True)
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb"):
-        assert end_of(arguments, seeded, stdout=writing) == (141, "")
+        ended = run(*arguments, env=environment(seeded), stdout=writing)
+    assert (ended.returncode, ended.stderr) == (141, "")
 
 
 @pytest.mark.tail
@@ -136,19 +126,17 @@ def test_output_that_cannot_be_written_is_explained_unless_the_reader_has_gone(
 )
 def test_output_that_is_lost_is_a_failure(unbuffered: str, script: str, tmp_path: Path) -> None:
     words = ["sh", "-c", script.format(command=shlex.join(COMMAND), out=shlex.quote(str(tmp_path / "out")))]
-    env = environment(PYTHONUNBUFFERED=unbuffered)
-    ended = subprocess.run(words, env=env, cwd=ROOT, stderr=subprocess.PIPE, text=True, check=False)
+    ended = run(env=environment(PYTHONUNBUFFERED=unbuffered), command=words)
     assert (ended.returncode, bool(re.fullmatch(UNWRITTEN, ended.stderr))) == (74, True)
 
 
 def test_import_publishes_even_if_its_output_fails(database: str, tmp_path: Path) -> None:
     first, second = (write_catalogue(tmp_path / f"catun_localidad_{2018 + n}-01.csv", many(130 + n)) for n in (2, 3))
-    with Path("/dev/full").open("wb") as full, tempfile.TemporaryFile() as report:
-        quiet = ("import", str(first), "--json")
-        assert end_of(quiet, database, stdout=report.fileno(), stderr=full.fileno())[0] == 0
-        report.seek(0)
-        assert json.load(report)["published"]
-        assert end_of(("import", str(second), "--json"), database, stdout=full.fileno())[0] == 74
+    with Path("/dev/full").open("wb") as full:
+        ended = run("import", str(first), "--json", env=environment(database), stderr=full.fileno())
+        assert (ended.returncode, json.loads(ended.stdout)["published"]) == (0, True)
+        ended = run("import", str(second), "--json", env=environment(database), stdout=full.fileno())
+        assert ended.returncode == 74
     assert "2021-01" in invoke("releases", url=database).stdout
 
 
@@ -293,12 +281,10 @@ def test_import_reads_standard_input(database: str, small_catalogue: Path) -> No
         (("--release", "2020-02", "--dry-run"), 0, "would publish release 2020-02 in "),
         (("--release", "2020-02"), 0, "published release 2020-02 in "),
     ):
-        with small_catalogue.open() as stdin, tempfile.TemporaryFile() as output:
-            streams = (stdin.fileno(), output.fileno(), output.fileno())
-            importing = start_command("import", "-", *options, streams=streams, env=environment(database))
-            assert importing.wait(PATIENCE) == status
-            output.seek(0)
-            assert said in output.read().decode()
+        with small_catalogue.open() as stdin:
+            ended = run("import", "-", *options, env=environment(database), stdin=stdin.fileno())
+        assert ended.returncode == status
+        assert said in ended.stderr
 
 
 def test_import_prints_one_json_document(seeded_database: str, tmp_path: Path) -> None:

@@ -169,10 +169,8 @@ app()
 
 
 def test_import_out_of_memory_is_explained(database: str) -> None:
-    arguments = [sys.executable, "-c", SHORT_OF_MEMORY, str(30 * 1024**2), "import", "demo"]
-    ended = subprocess.run(
-        arguments, env=environment(database), cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
-    )
+    command = (sys.executable, "-c", SHORT_OF_MEMORY, str(30 * 1024**2))
+    ended = run("import", "demo", env=environment(database), command=command)
     assert (ended.returncode, ended.stdout) == (1, "")
     said = r"error: There is not enough memory: .+ takes about [0-9]+ MB. Raise the limit, .+\."
     # Python itself may report an object that it couldn't finalize.

@@ -21,6 +21,7 @@ from tests.support.metrics import await_metrics, scrape, value
 from tests.support.postgres import locked, new_database
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import (
+    COMMAND,
     LOCALIDADES,
     Asking,
     Live,
@@ -278,7 +279,8 @@ def await_line(live: Live, limit: int) -> tuple[int, int]:
 @pytest.mark.parametrize("request_", [CACHED, FROM_DATABASE])
 def test_limit_closes_the_longest_idle_connections(seeded_database: str, request_: bytes) -> None:
     began, wanted = time.monotonic(), FILES + 44
-    with serving(seeded_database, files=str(FILES)) as live, ExitStack() as stack:
+    limited = ("sh", "-c", f'ulimit -n {FILES}; exec "$@"', "sh", *COMMAND)
+    with serving(seeded_database, command=limited) as live, ExitStack() as stack:
         connections = []
         for _ in range(wanted):
             connections.append(stack.enter_context(connect(live.base)))

@@ -15,7 +15,6 @@ from tests.support.servers import lend_folder
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import (
     LOCALIDADES,
-    NULL,
     ask,
     await_end_of_group,
     environment,
@@ -32,12 +31,12 @@ from tests.support.wire import (
 def test_connections_are_accepted_once_ready(small_catalogue: Path, *, on_management_port: bool) -> None:
     port, probes = free_port(), free_port()
     asked = probes if on_management_port else port
-    with lend_folder() as folder, (folder / "log").open("w+b") as output, NULL.open() as stdin:
+    with lend_folder() as folder, (folder / "log").open("w+b") as output:
         settings = {"LOCALIDADES_DATA_DIR": str(folder / "data"), "LOCALIDADES_SEED": str(small_catalogue)}
         if on_management_port:
             settings["LOCALIDADES_MANAGEMENT_PORT"] = str(probes)
-        streams = (stdin.fileno(), output.fileno(), output.fileno())
-        process = start_command("serve", "--port", str(port), streams=streams, env=environment("", **settings))
+        words, said = ("serve", "--port", str(port)), output.fileno()
+        process = start_command(*words, env=environment("", **settings), stdout=said, stderr=said)
         log = Path(output.name)
 
         def answer() -> tuple[int, bool] | None:

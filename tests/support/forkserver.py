@@ -1,14 +1,13 @@
 """Runs the project's commands by forking a process that has already imported their modules.
 
 The imports take a second of processor time, and a run of the tests starts hundreds of commands. A forked command is
-otherwise the real one: it has its own session, environment, streams and limits, and exits as Python does.
+otherwise the real one: it has its own session, environment and streams, and exits as Python does.
 
 That process runs this module as a script. It ends with the process of tests that started it.
 """
 
 import json
 import os
-import resource
 import select
 import signal
 import socket
@@ -41,10 +40,8 @@ def _server() -> tuple[socket.socket, "subprocess.Popen[bytes]"]:
 class ForkedProcess:
     """A forked command, with the methods of `subprocess.Popen` that tests use."""
 
-    def __init__(
-        self, arguments: Sequence[str], streams: Sequence[int], *, env: Mapping[str, str], cwd: Path, files: str | None
-    ) -> None:
-        request = {"arguments": arguments, "env": dict(env), "cwd": str(cwd), "files": files}
+    def __init__(self, arguments: Sequence[str], streams: Sequence[int], *, env: Mapping[str, str], cwd: Path) -> None:
+        request = {"arguments": arguments, "env": dict(env), "cwd": str(cwd)}
         self._answers, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
         with theirs:
             socket.send_fds(_server()[0], [json.dumps(request).encode()], [theirs.fileno(), *streams])
@@ -118,9 +115,6 @@ def _become(request: dict[str, Any]) -> None:
     os.environ.clear()
     os.environ.update(request["env"])
     time.tzset()
-    if request["files"]:
-        limit = int(request["files"])
-        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     sys.argv = ["localidades-api", *request["arguments"]]
 
 

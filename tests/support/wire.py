@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 LOCALIDADES = "/api/census/localidades/"
 COMMAND = (sys.executable, "-c", "from localidades_api.cli import app; app()")
 UVICORN = (sys.executable, "-m", "uvicorn")
-NULL = Path(os.devnull)
+NULL = os.open(os.devnull, os.O_RDWR)
 RUN_FOLDER = "TEST_RUN_FOLDER"  # the variable of the folder that all processes of a test run share
 _START_TIMEOUT = 2 * PATIENCE  # a first start creates a database and imports the demo
 
@@ -63,10 +63,7 @@ def send(base: str, data: bytes) -> bytes:
     address = urlsplit(base)
     with socket.create_connection((address.hostname, address.port), timeout=PATIENCE) as connection:
         connection.sendall(data)
-        received = []
-        while chunk := connection.recv(65536):
-            received.append(chunk)
-    return b"".join(received)
+        return b"".join(iter(lambda: connection.recv(65536), b""))
 
 
 def parse(received: bytes) -> Answer:
@@ -115,21 +112,19 @@ def environment(url: str | None = None, **settings: str) -> dict[str, str]:
 
 def start_command(
     *arguments: str,
-    streams: Sequence[int],
     env: Mapping[str, str],
-    files: str | None = None,
+    stdin: int = NULL,
+    stdout: int = NULL,
+    stderr: int = NULL,
     command: Sequence[str] | None = None,
 ) -> Process:
-    """Start a command in a new session; `files` limits its open files.
+    """Start a command in a new session.
 
     It is forked from a process with the modules loaded, unless `command` is given, such as `COMMAND`.
     """
     if command is None and FORKS:
-        return ForkedProcess(arguments, streams, env=env, cwd=ROOT, files=files)
+        return ForkedProcess(arguments, (stdin, stdout, stderr), env=env, cwd=ROOT)
     words = [*(command or COMMAND), *arguments]
-    if files is not None:
-        words = ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh", *words]
-    stdin, stdout, stderr = streams
     return subprocess.Popen(words, env=env, cwd=ROOT, stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True)
 
 
@@ -140,17 +135,20 @@ FORKS = sys.platform == "linux" and not IS_MEASURED
 def run(
     *arguments: str,
     env: Mapping[str, str] | None = None,
-    files: str | None = None,
+    stdin: int = NULL,
+    stdout: int | None = None,
+    stderr: int | None = None,
     command: Sequence[str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr, NULL.open() as stdin:
-        streams = (stdin.fileno(), stdout.fileno(), stderr.fileno())
-        process = start_command(*arguments, streams=streams, env=env or environment(), files=files, command=command)
+    """Run a command and return what it wrote to the streams that aren't given."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        streams = {"stdout": stdout or out.fileno(), "stderr": stderr or err.fileno()}
+        process = start_command(*arguments, env=env or environment(), stdin=stdin, **streams, command=command)
         try:
             status = process.wait(3 * PATIENCE)  # many rows take a minute on a busy machine
         finally:
             process.kill()
-        printed = [os.pread(one.fileno(), os.fstat(one.fileno()).st_size, 0).decode() for one in (stdout, stderr)]
+        printed = [os.pread(one.fileno(), os.fstat(one.fileno()).st_size, 0).decode() for one in (out, err)]
     return subprocess.CompletedProcess(arguments, status, *printed)
 
 
@@ -160,18 +158,17 @@ def serving(
     *arguments: str,
     probe: str = "/readyz",
     command: Sequence[str] | None = None,
-    files: str | None = None,
     serve: Sequence[str] = ("serve", "--port", "0"),
     **settings: str,
 ) -> Iterator[Live]:
     """Run `serve` on a free port and wait for its `probe`; fail if a process is left at the end.
 
-    `command` and `files` are those of `start_command`.
+    `command` is that of `start_command`.
     """
     env = environment(service_address(url), **settings)
-    with tempfile.NamedTemporaryFile(prefix="localidades-serve-", suffix=".log") as output, NULL.open() as stdin:
-        streams = (stdin.fileno(), output.fileno(), output.fileno())
-        process = start_command(*serve, *arguments, streams=streams, env=env, files=files, command=command)
+    with tempfile.NamedTemporaryFile(prefix="localidades-serve-", suffix=".log") as output:
+        said = output.fileno()
+        process = start_command(*serve, *arguments, env=env, stdout=said, stderr=said, command=command)
         log = Path(output.name)
         try:
             yield Live(_await_ready(process, log, probe), process, log)
@@ -239,10 +236,6 @@ def connect(address: str, *, receive_buffer: int | None = None) -> socket.socket
 def head(target: str, *fields: str, method: str = "GET", version: str = "1.1") -> bytes:
     """Return the head of a request to the host `test`."""
     return "\r\n".join([f"{method} {target} HTTP/{version}", "Host: test", *fields, "", ""]).encode()
-
-
-def statuses(received: bytes) -> list[bytes]:
-    return re.findall(rb"HTTP/1\.1 (\d+) ", received)
 
 
 def final_statuses(received: bytes) -> list[int]:

@@ -15,7 +15,7 @@ from localidades_api.http import caching
 from localidades_api.http.caching import entity_tag, is_fresh
 from tests.support.application import await_release, client_of, import_into, recorded_statements, running_app
 from tests.support.catalogue import many, write_catalogue
-from tests.support.database import SOMEBODY_WAITS, connected
+from tests.support.database import WHO_WAIT, connected
 from tests.support.postgres import locked_in_thread
 from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES
@@ -230,7 +230,7 @@ async def test_preloading_ends_with_the_application(seeded_database: str) -> Non
     before = asyncio.all_tasks()
     async with locked_in_thread(seeded_database, "localities"), connected(seeded_database) as other:
         async with running_app(seeded_database, page_cache_bytes=10**6, database_timeout=60, wants_names=False):
-            await eventually_async(lambda: other.fetchval(SOMEBODY_WAITS))
+            await eventually_async(lambda: other.fetchval(WHO_WAIT))
 
         async def is_over() -> bool:
             return asyncio.all_tasks() <= before

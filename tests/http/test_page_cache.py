@@ -12,7 +12,7 @@ from localidades_api.caches import release_poller
 from localidades_api.catalogue.schemas import LocalityPage
 from tests.support.application import await_release, client_of, database_with, import_into, running_app
 from tests.support.catalogue import Place, many, write_catalogue
-from tests.support.database import SOMEBODY_WAITS, connected
+from tests.support.database import WHO_WAIT, connected
 from tests.support.postgres import locked_in_thread, out_of_reach, run_sql
 from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES
@@ -43,7 +43,7 @@ async def test_page_is_served_to_the_others_if_the_first_client_disconnects(seed
         async with connected(seeded_database) as other:
             async with locked_in_thread(seeded_database, "localities"):
                 first, second = (asyncio.create_task(client.get(LOCALIDADES)) for _ in range(2))
-                await eventually_async(lambda: other.fetchval(SOMEBODY_WAITS))
+                await eventually_async(lambda: other.fetchval(WHO_WAIT))
                 first.cancel()
             assert (await second).content.startswith(b'{"quantity":132')
 
@@ -157,7 +157,7 @@ async def test_fetch_ends_with_the_application(seeded_database: str, target: str
             await client.head("/api/census/")  # the release is known now
             await locks.enter_async_context(locked_in_thread(seeded_database, "localities, comparisons"))
             fetching = asyncio.create_task(client.get(target))
-            await eventually_async(lambda: other.fetchval(SOMEBODY_WAITS))
+            await eventually_async(lambda: other.fetchval(WHO_WAIT))
             fetching.cancel()
             await asyncio.gather(fetching, return_exceptions=True)
 

@@ -20,7 +20,7 @@ from localidades_api.observability.progress import ImportStep
 from tests.importer.imports import Observer, started
 from tests.support.application import import_into
 from tests.support.catalogue import HEADER, TRAPS, Place, many, read_catalogue, write_catalogue
-from tests.support.database import SOMEBODY_WAITS, assert_nothing_left, connected, photograph, read_release, rows_of
+from tests.support.database import WHO_WAIT, assert_nothing_left, connected, photograph, read_release, rows_of
 from tests.support.postgres import new_database
 from tests.support.records import record_of
 from tests.support.waiting import PATIENCE, eventually_async
@@ -349,7 +349,7 @@ async def test_import_killed_amid_a_statement_is_noticed_by_the_server(
         async with other.transaction():
             await other.execute("LOCK TABLE municipalities IN ROW EXCLUSIVE MODE")  # the import's foreign key waits
             with started(seeded_database, "import", str(next_catalogue)):
-                await eventually_async(lambda: other.fetchval(SOMEBODY_WAITS))
+                await eventually_async(lambda: other.fetchval(WHO_WAIT))
             await assert_nothing_left(seeded_database, before)
 
 

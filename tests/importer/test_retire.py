@@ -29,7 +29,7 @@ from tests.support.application import (
 )
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.commands import invoke
-from tests.support.database import SOMEBODY_WAITS, connected, photograph, read_release, rows_of
+from tests.support.database import WHO_WAIT, connected, photograph, read_release, rows_of
 from tests.support.postgres import execute, new_database
 from tests.support.waiting import eventually_async
 from tests.support.wire import environment, run
@@ -381,7 +381,7 @@ async def test_release_that_is_becoming_the_current_one_is_not_retired(releases:
             id_ = await publishing.scalar(text("SELECT id FROM releases WHERE name = '2020-01'"))
             await set_current(publishing, id_, action="publish")
             retiring = asyncio.create_task(retire(releases, "2020-01"))
-            await until(watcher, SOMEBODY_WAITS)
+            await until(watcher, WHO_WAIT)
             await publishing.commit()
         with pytest.raises(RetirementError, match="Release 2020-01 is the current one"):
             await retiring
@@ -489,7 +489,7 @@ async def test_reader_of_municipios_for_long_holds_up_the_dropping_and_no_other_
         async with reader.transaction():
             await reader.execute("LOCK TABLE municipalities IN ACCESS SHARE MODE")
             retiring = asyncio.create_task(retire(releases, "2020-01"))
-            await until(other, SOMEBODY_WAITS)
+            await until(other, WHO_WAIT)
             slowest, now = 0.0, asyncio.get_running_loop().time
             for _ in range(10):
                 began = now()

@@ -21,12 +21,6 @@ BREAK_LOCALITIES = (
     "CREATE VIEW localities AS SELECT * FROM localities_beneath WHERE 1 / (id - id) = 1",
 )
 
-
-# True if any process waits for a lock in this database.
-SOMEBODY_WAITS = (
-    "SELECT EXISTS (SELECT FROM pg_locks JOIN pg_database ON pg_database.oid = database"
-    " WHERE datname = current_database() AND NOT granted)"
-)
 WHO_WAIT = (  # the processes that wait for a lock in this database
     "SELECT array_agg(DISTINCT pid) FROM pg_locks JOIN pg_database ON pg_database.oid = database"
     " WHERE datname = current_database() AND NOT granted"

@@ -22,7 +22,7 @@ from tests.support.downloads import read_csv, stalled
 from tests.support.postgres import execute
 from tests.support.servers import DEBIAN_15, IS_ROOT, copy_cluster, find_processes, lend_folder
 from tests.support.waiting import PATIENCE, eventually
-from tests.support.wire import LOCALIDADES, Live, ask, environment, run, serving
+from tests.support.wire import LOCALIDADES, Live, ask, environment, run, serving, start_command
 
 pytestmark = pytest.mark.tail
 
@@ -383,6 +383,14 @@ def test_embedded_database_gets_the_demo_by_default_and_refuses_an_unknown_revis
                 f"error: The database in {folder / 'data'} is at revision 9999, which this version of localidades-api"
                 " doesn't know: install the version that migrated it, or set LOCALIDADES_DATA_DIR to another folder.\n"
             )
+
+
+def test_first_start_ends_in_order_when_it_is_terminated() -> None:
+    with lend_folder() as folder:
+        starting = start_command("serve", "--port", "0", env=environment("", LOCALIDADES_DATA_DIR=str(folder / "data")))
+        eventually(lambda: "postmaster" in find_processes(folder))
+        starting.terminate()
+        assert starting.wait(PATIENCE) == 0
 
 
 @only_linux

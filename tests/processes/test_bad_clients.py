@@ -99,22 +99,18 @@ def test_unfinished_head_is_408_after_the_responses_before_it(live: Live, before
     assert_problem(received[received.rindex(b"HTTP/1.1 ") :], 408, "request-timeout")
 
 
-@pytest.mark.parametrize("said", [b"", b"\r\n\r\n\r\n"])
-def test_silent_connection_is_closed_without_a_response(live: Live, said: bytes) -> None:
-    began = time.monotonic()
-    assert send(live.base, said) == b""
-    assert time.monotonic() - began >= CLIENT_TIMEOUT
-
-
-def test_empty_lines_do_not_keep_a_connection_open(live: Live) -> None:
+@pytest.mark.parametrize(("begun", "piece", "statuses"), [(b"", b"\r\n", [200]), (PAGE[:20], b"a", [200, 408])])
+def test_bytes_now_and_then_do_not_keep_a_connection_open(
+    live: Live, begun: bytes, piece: bytes, statuses: list[int]
+) -> None:
     with connect(live.base) as connection, ThreadPoolExecutor(1) as pool:
         received = pool.submit(read_to_the_end, connection)
-        connection.sendall(PAGE)
+        connection.sendall(PAGE + begun)
         with suppress(ConnectionError):
             while not received.done():
-                connection.sendall(b"\r\n")
+                connection.sendall(piece)
                 time.sleep(0.1)
-        assert final_statuses(received.result()) == [200]
+        assert final_statuses(received.result()) == statuses
 
 
 def test_only_idle_connections_are_closed(live: Live) -> None:
@@ -255,36 +251,3 @@ def test_lingering_client_is_disconnected(live: Live) -> None:
         connection.sendall(head(f"{LOCALIDADES}?page=2", "Content-Length: 5"))
         assert final_statuses(read_to_the_end(connection)) == [200]
         eventually(lambda: open_files(live) <= before)
-
-
-def ask_in_turn(base: str, count: int) -> None:
-    """Request this number of pages and records on one connection."""
-    with connect(base) as connection:
-        for number in range(count):
-            connection.sendall(PAGE if number % 2 else FROM_DATABASE)
-            assert final_statuses(read_answer(connection)) == [200]
-            time.sleep(0.005)
-
-
-def test_slowloris_does_not_block_other_requests(live: Live) -> None:
-    """Many connections each send a byte of a head now and then, and are made again when they are closed."""
-    attack: list[socket.socket] = []
-    closed, most = 0, open_files(live)
-    before = most
-    with ExitStack() as stack, ThreadPoolExecutor(1) as pool:
-        ordinary = pool.submit(ask_in_turn, live.base, 500)
-        while not ordinary.done() or closed <= 500:
-            for connection in list(attack):
-                try:
-                    connection.send(b"a")
-                except OSError:
-                    closed += 1
-                    connection.close()
-                    attack.remove(connection)
-            while len(attack) < 500:
-                attack.append(stack.enter_context(connect(live.base)))
-                attack[-1].sendall(b"GET / HTTP/1.1\r\nX: ")
-            most = max(most, open_files(live))
-            time.sleep(0.2)
-        ordinary.result()
-    assert most > before + 400

@@ -116,9 +116,9 @@ PROGRAMS = {
 }
 
 
-def resume(program: str, file: Path, address: str, *options: str) -> int:
+def resume(program: str, file: Path, address: str) -> int:
     command = needed(shutil.which(program), f"install {program}")
-    words = [command, *PROGRAMS[program], str(file), *options, address]
+    words = [command, *PROGRAMS[program], str(file), address]
     return subprocess.run(words, timeout=PATIENCE, check=False).returncode
 
 
@@ -131,14 +131,3 @@ def test_broken_download_is_resumed(live: Live, tmp_path: Path, program: str, ta
         file.write_bytes(whole[:held])
         assert resume(program, file, live.base + target) == 0
         assert file.read_bytes() == whole, held
-
-
-@pytest.mark.tail
-def test_download_is_resumed_after_a_lost_connection(live: Live, tmp_path: Path) -> None:
-    """The client has the bytes received before its timeout."""
-    address, file = f"{live.base}{DOWNLOAD}?format=ndjson", tmp_path / "file"
-    assert resume("curl", file, address, "--limit-rate", "2M", "--max-time", "1.5") == 28  # timed out
-    whole = fetch(live.base, f"{DOWNLOAD}?format=ndjson").content
-    assert 0 < file.stat().st_size < len(whole)
-    assert resume("curl", file, address) == 0
-    assert file.read_bytes() == whole

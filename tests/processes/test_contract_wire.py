@@ -1,10 +1,9 @@
-"""The parts of the contract that only show on a connection: raw bytes, escapes, methods, HEAD, persistence, codings.
+"""The parts of the contract that only show on a connection: escapes, methods, HEAD, codings.
 
 tests/http/test_contract.py has the whole responses; test_bad_clients.py the limits on requests.
 """
 
 import gzip
-import http.client
 import sys
 from collections.abc import Callable, Mapping
 
@@ -15,7 +14,7 @@ import pytest
 from tests.http.test_contract import INDEX, assert_contract, read_requests, section
 from tests.support.postgres import new_database
 from tests.support.waiting import PATIENCE
-from tests.support.wire import LOCALIDADES, ask, send, serving_with_uvicorn
+from tests.support.wire import LOCALIDADES, ask, serving_with_uvicorn
 
 
 def test_responses_of_both_servers_equal_the_golden_file(live_server: str, server: str, seeded: str) -> None:
@@ -34,13 +33,6 @@ def test_responses_of_both_servers_equal_the_golden_file(live_server: str, serve
             assert_contract("wire", sections)
 
 
-@pytest.mark.parametrize("raw", [b"\xd9\xa1", b"\xff", b"\x00", b" 1"])
-def test_query_with_raw_bytes_is_refused(live_server: str, raw: bytes) -> None:
-    target = LOCALIDADES.encode() + b"?page=" + raw
-    received = send(live_server, b"GET " + target + b" HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n")
-    assert received.split()[1] in {b"400", b"422"}
-
-
 TARGETS = (
     "/", "/docs", "/openapi.json", "/problems?format=api", "/livez", "/static/style.css", "/static/nothing", "/nothing",
     INDEX, LOCALIDADES, LOCALIDADES[:-1], f"{LOCALIDADES}?format=api", f"{LOCALIDADES}?page=99", f"{LOCALIDADES}?x",
@@ -57,19 +49,6 @@ def test_head_has_the_headers_of_get(live_server: str) -> None:
         assert [header for header in head.headers if header[0] != "date"] == kept, target
         if of_the_body not in got.headers and got.body:
             assert int(head.one("content-length")) == len(got.body), target
-
-
-def test_connection_stays_open_after_empty_responses(live_server: str) -> None:
-    connection = http.client.HTTPConnection(live_server.removeprefix("http://"), timeout=PATIENCE)
-    try:
-        for method in ("HEAD", "GET", "OPTIONS", "GET"):
-            for target in (one for one in TARGETS if method != "OPTIONS" or one.startswith(INDEX)):
-                connection.request(method, target)
-                assert bool(connection.getresponse().read()) <= (method == "GET"), (method, target)
-        connection.request("POST", LOCALIDADES, body=b"x" * 10_000)
-        assert connection.getresponse().status == 405
-    finally:
-        connection.close()
 
 
 @pytest.mark.parametrize(

@@ -1,26 +1,11 @@
 """The service with a failing route, and the same with middleware, for `serve --app`."""
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from collections.abc import Awaitable, Callable
+
+from fastapi import Request, Response
 
 from localidades_api.app import create_app
 from localidades_api.settings import read_settings
-
-
-class Stamp:
-    """Adds a header to each response."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on."""
-
-        async def send_stamped(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message["headers"], (b"x-stamp", b"mine")]}
-            await send(message)
-
-        await self.app(scope, receive, send_stamped)
 
 
 async def fail() -> None:
@@ -31,4 +16,11 @@ async def fail() -> None:
 app = create_app(read_settings())
 app.get("/fails")(fail)
 stamped = create_app(read_settings())
-stamped.add_middleware(Stamp)
+
+
+@stamped.middleware("http")
+async def stamp(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
+    """Add a header to each response."""
+    response = await call_next(request)
+    response.headers["x-stamp"] = "mine"
+    return response

@@ -22,7 +22,7 @@ export UV_SYSTEM_CERTS := true
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run quick sql test regen coverage tail faults fuzz test-tools lint format docs bench dist sbom audit requirements vendored clean
+.PHONY: help run quick sql pooler test regen coverage tail faults fuzz test-tools lint format docs bench dist sbom audit requirements vendored clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "  make %-12s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ sql: $(VENV)/dev.stamp ## Run the tests that depend on SQL, for another Postgres
 		tests/http/test_sort.py tests/http/test_tiles.py \
 		tests/extensions/test_outlines.py::test_points_inside_on_borders_at_sea_and_at_poles \
 		tests/extensions/test_outlines.py::test_ogc_box_finds_what_its_outline_touches $(ARGS)
+
+pooler: $(VENV)/dev.stamp ## Run two modules of tests with PgBouncer between the service and Postgres
+	$(PYTEST) -p no:pytest_cov -m "not tail" --pooler transaction tests/http/test_details.py tests/http/test_fields.py
 
 tail: $(VENV)/dev.stamp $(TEST_TOOLS) ## Run the slow tests: processes that die or hang, large files, thousands of inputs, other programs
 	$(PYTEST) -p no:pytest_cov -m "tail or hypothesis" --hypothesis-profile=tail $(ARGS)

@@ -540,6 +540,7 @@ async def test_each_sheet_of_a_workbook_keeps_its_work(page: Page) -> None:
         await (await match_sheet(sheet)).check()
         await work_left(page)
     await page.locator("#result").get_by_role("button", name="Start again").click()
+    await expect(page.locator("#decided")).to_have_text("Decided: 0 of 1")
     await work_left(page)
     await page.reload()
     await choose(page, book)

@@ -14,7 +14,7 @@ from playwright.async_api import Browser, BrowserContext, Locator, Page, expect
 
 from tests.pages.test_match_page import match, question
 from tests.support.application import serving_files
-from tests.support.browser import TELEPHONE, axe_faults, hold, visit, watched
+from tests.support.browser import TELEPHONE, TOUCH, axe_faults, hold, visit, watched
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.pages import BROWSER
 from tests.support.pages import Page as Parsed
@@ -24,7 +24,6 @@ PAGE = "/map?format=api"
 MAX_SCRIPTS = 400_000  # bytes as sent
 CLIPBOARD = ["clipboard-read", "clipboard-write"]
 STILL: dict[str, Any] = {"reduced_motion": "reduce"}
-TOUCH: dict[str, Any] = {"viewport": TELEPHONE, "has_touch": True, "is_mobile": True}
 AT_THE_COAST = "map=9/15.8/-96.5"
 AT_A_BOUNDARY = "map=11/22.05/-102.15"
 # Scripts for `in_map`. The boundaries of municipios and their names, once it has the names:

@@ -4,7 +4,6 @@ import csv
 import io
 import re
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import openpyxl
@@ -26,12 +25,11 @@ from tests.pages.test_match_page import (
     saved,
     work_left,
 )
-from tests.support.browser import SCREENSHOTS, axe_faults, hold, visit
+from tests.support.browser import SCREENSHOTS, TELEPHONE, TOUCH, axe_faults, hold, visit
 from tests.support.workbooks import workbook_of
 
 PREVIEW = "**/api/census/localidades/match/preview/**"
 DOUBTS = "Localidad\tEstado\n" + "".join(f"{name}\tAgs.\n" for name in ("Ninguno", "Azientos", "Asientos", "Xyzzy"))
-TOUCH: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
 @pytest.fixture
@@ -341,7 +339,7 @@ async def test_doubts_come_one_after_the_other_on_a_telephone(browser: Browser, 
         await expect(first).to_be_visible()
         await expect(second).to_be_hidden()
         await first.get_by_role("radio", name="Ninguno (0002)").check()
-        assert await page.evaluate("() => document.documentElement.scrollWidth") <= 390
+        assert await page.evaluate("() => document.documentElement.scrollWidth") <= TELEPHONE["width"]
         await page.get_by_role("button", name="Siguiente duda").click()
         await expect(second).to_be_focused()
         await expect(first).to_be_hidden()

@@ -6,13 +6,13 @@ import io
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
 from tests.pages.country import places
-from tests.support.browser import TELEPHONE, visit
+from tests.support.browser import TOUCH, visit
 
 Hand = Literal["keyboard", "telephone"]
 _MAX_TABS = 60  # to reach any part of a page
@@ -29,9 +29,7 @@ def hand(request: pytest.FixtureRequest) -> Hand:
 @pytest.fixture
 async def page(browser: Browser, two_releases: str, hand: Hand) -> AsyncIterator[Page]:
     """Yield a page for readers of Spanish."""
-    device: dict[str, Any] = (
-        {"viewport": TELEPHONE, "has_touch": True, "is_mobile": True} if hand == "telephone" else {}
-    )
+    device = TOUCH if hand == "telephone" else {}
     async with visit(browser, two_releases, locale="es-MX", accept_downloads=True, **device) as page:
         yield page
 

@@ -30,7 +30,7 @@ from tests.support.wire import ROOT
 WEBGL = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader")  # drawn by the processor
 SCREENSHOTS = ROOT / "build" / "screenshots"
 TELEPHONE: ViewportSize = {"width": 360, "height": 740}
-
+TOUCH: dict[str, Any] = {"viewport": TELEPHONE, "has_touch": True, "is_mobile": True}
 
 _PATIENCE_MS = PATIENCE * 1000  # a busy machine may take long to draw a page, or a map without a graphics card
 _AXE = ROOT / "tests" / "browser" / "node_modules" / "axe-core" / "axe.min.js"

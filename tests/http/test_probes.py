@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import socket
+import time
 from contextlib import closing
 
 import pytest
@@ -30,11 +31,19 @@ async def test_readiness_reports_the_release_its_age_and_lag(seeded_database: st
 async def test_readiness_without_a_database_says_what_is_still_served(server: str, seeded_database: str) -> None:
     async with running_app(seeded_database, page_cache_bytes=1_000_000) as app, client_of(app) as client:
 
+        async def figure(*name: str) -> float:
+            return value(read_metrics((await client.get("/metrics")).text), *name)
+
         async def is_warm() -> bool:
-            return value(read_metrics((await client.get("/metrics")).text), "page_cache_pages") == 3
+            return await figure("page_cache_pages") == 3
+
+        async def is_behind() -> bool:
+            return bool((await client.get("/readyz")).json()["lag_seconds"] > 0.2)
 
         await eventually_async(is_warm)
+        errors = await figure("database_errors_total", "55")
         with out_of_reach(server, seeded_database):
+            await eventually_async(is_behind)
             answer = await client.get("/readyz")
             problem = answer.json()
             assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
@@ -42,10 +51,13 @@ async def test_readiness_without_a_database_says_what_is_still_served(server: st
             assert problem["type"] == "/problems#database-unavailable"
             assert problem["detail"] == "The database does not accept connections (55000)."
             assert problem["release"] == "2020-01"
-            assert 0 < problem["lag_seconds"] < 60
+            assert 0.2 < problem["lag_seconds"] < 60
             assert problem["age_seconds"] > 0
             assert (await client.get(f"{LOCALIDADES}?page=3")).status_code == 200, "it is held"
             assert (await client.get("/livez")).status_code == 204
+            assert await figure("database_errors_total", "55") > errors
+            assert await figure("release_info", "2020-01") == 1
+            assert time.time() - await figure("release_checked_timestamp_seconds") > 0.2
 
         async def is_back() -> bool:
             return (await client.get("/readyz")).status_code == 200

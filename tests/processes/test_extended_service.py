@@ -67,10 +67,10 @@ def test_cached_response_does_not_reach_the_application(seeded_database: str) ->
 def test_added_middleware_runs_in_every_worker(seeded_database: str, workers: int) -> None:
     with serving(seeded_database, "--workers", str(workers), "--app", f"{EXTENDED}:stamped") as live:
         eventually(lambda: live.output.read_text().count("Application startup complete") == workers)
-        for _ in range(5):  # connections, so that each worker gets some
+        for _ in range(8):  # connections, so that each worker gets some
             for target in (RECORD, "/livez", "/nothing", "/static/style.css"):
                 assert {answer.one("x-stamp") for answer in ask_repeatedly(live.base, target, 3)} == {"mine"}
-        await_metrics(live.base, lambda metrics: value(metrics, "response_cache_requests_total", "hit") >= 5)
+        await_metrics(live.base, lambda metrics: value(metrics, "response_cache_requests_total", "hit") >= 8)
 
 
 @pytest.mark.tail
@@ -106,6 +106,7 @@ KEY_ERROR = f"--app {EXAMPLES}.service_with_key:app raises KeyError when it is i
         ("--app localidades_api.settings:Settings", {}, "localidades_api.settings:Settings is not a FastAPI applicat"),
         (f"--app {EXTENDED}:app", {"LOCALIDADES_POOL_SIZE": "none"}, "LOCALIDADES_POOL_SIZE"),
         (f"--app {EXAMPLES}.service_with_key:app", {}, KEY_ERROR),
+        pytest.param(f"--app {EXAMPLES}.service_with_key:app --workers 2", {}, KEY_ERROR, marks=pytest.mark.tail),
     ],
 )
 def test_application_that_cannot_be_served_is_explained(

@@ -1,18 +1,23 @@
 """OpenRefine reconciles a table against the running service and extends it."""
 
+import csv
 import json
 import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from tests.support.application import import_file
 from tests.support.machine import free_port
+from tests.support.postgres import new_database
 from tests.support.waiting import PATIENCE, eventually
+from tests.support.wire import ROOT, serving
 
 PROGRAM = shutil.which("openrefine")  # Debian's package
 pytestmark = [
@@ -70,11 +75,11 @@ def post(client: httpx.Client, command: str, files: Any = None, **fields: object
     return answer
 
 
-@pytest.mark.parametrize("path", ["/api/census/reconcile/", "/api/census/reconcile"])
-def test_openrefine_matches_names_and_fetches_columns(openrefine: httpx.Client, live_server: str, path: str) -> None:
-    """Match a table with the service, and add keys and two properties."""
-    client, service = openrefine, f"{live_server}{path}"
-    lines = "\n".join("\t".join(row) for row in (HEAD, *TABLE)).encode()
+def reconciled(
+    client: httpx.Client, service: str, table: Sequence[Sequence[str]], *properties: str
+) -> list[dict[str, str]]:
+    """Match a table with the service, add keys and properties, and return its rows."""
+    lines = "\n".join("\t".join(row) for row in (HEAD, *table)).encode()
     options = {"separator": "\t", "processQuotes": False, "guessCellValueTypes": False}
     created = post(client, "create-project-from-upload", {"project-file": ("places.tsv", lines)},
                    **{"project-name": "places", "format": "text/line-based/*sv", "options": options})  # fmt: skip
@@ -99,11 +104,36 @@ def test_openrefine_matches_names_and_fetches_columns(openrefine: httpx.Client, 
     run("reconcile", columnName="nombre", config=config)
     added = {"baseColumnName": "nombre", "columnInsertIndex": "1"}
     run("add-column", **added, newColumnName="key", expression="grel:cell.recon.match.id", onError="set-to-blank")
-    extension = {"properties": [{"id": name, "name": name} for name in ("municipio", "latitud")]}
+    extension = {"properties": [{"id": name, "name": name} for name in properties]}
     run("extend-data", **added, endpoint=service, **spaces, extension=extension)
     exported = post(client, "export-rows/places.tsv", project=project, format="tsv", engine=ALL_ROWS)
-    head, *written = [line.split("\t") for line in exported.content.decode().splitlines()]
-    rows = [dict(zip(head, row, strict=True)) for row in written]
+    head, *rows = [line.split("\t") for line in exported.content.decode().splitlines()]
+    return [dict(zip(head, row, strict=True)) for row in rows]
+
+
+@pytest.mark.parametrize("path", ["/api/census/reconcile/", "/api/census/reconcile"])
+def test_openrefine_matches_names_and_fetches_columns(openrefine: httpx.Client, live_server: str, path: str) -> None:
+    rows = reconciled(openrefine, f"{live_server}{path}", TABLE, "municipio", "latitud")
     assert [row["key"] for row in rows] == [row[3] for row in TABLE]
     fetched = {(row["Latitud"], row["Municipio"]) for row in rows if row["key"] == "010010004"}
     assert fetched == {("21.880833", "Municipio 001")}
+
+
+def test_openrefine_finds_the_keys_of_hundreds_of_dirty_names(
+    openrefine: httpx.Client, real_catalogues: Path, server: str, migrated: str
+) -> None:
+    with (ROOT / "tests" / "data" / "dirty_names.tsv").open(encoding="utf-8") as lines:
+        dirty = list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
+    table = [tuple(row[name] for name in HEAD) for row in dirty[::2]]
+    with new_database(server, migrated) as url:
+        for release in ("2012-06", "2018-09"):
+            import_file(url, real_catalogues / f"catun_localidad_{release}.zip")
+        with serving(url, LOCALIDADES_DATABASE_TIMEOUT="60") as live:  # the first request waits for the index
+            rows = reconciled(openrefine, f"{live.base}/api/census/reconcile/", table, "poblacion", "cvegeo")
+    matched = [row for row in rows if row["key"]]
+    assert len(rows) == 871
+    # Three in four are certain, nearly all of them correct (docs/decisions/certainty.md).
+    assert len(matched) >= 0.72 * len(rows)
+    assert sum(row["key"] == row["cvegeo"] for row in matched) >= 0.995 * len(matched)
+    assert [row["Clave INEGI (CVEGEO)"] for row in matched] == [row["key"] for row in matched]
+    assert sum(bool(row["Población"]) for row in matched) > 100

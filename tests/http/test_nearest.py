@@ -200,8 +200,8 @@ async def test_catalogue_with_few_points_gives_all_of_them(server: str, migrated
 
 
 async def test_many_points_of_a_whole_country_are_answered_like_each_alone(database: Database) -> None:
-    points = [(random.uniform(-90, 90), random.uniform(-180, 180)) for _ in range(20)]
-    points += [(random.uniform(15, 32), random.uniform(-118, -87)) for _ in range(20)]
+    points = [(random.uniform(-90, 90), random.uniform(-180, 180)) for _ in range(40)]
+    points += [(random.uniform(15, 32), random.uniform(-118, -87)) for _ in range(60)]
     release = (await get_release_snapshot(database)).every[0]
     at_once, places = await find_nearest_to_each(database, release, points, 3), located(COUNTRY)
     for (lat, lon), together in zip(points, at_once, strict=True):

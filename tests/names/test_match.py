@@ -98,36 +98,40 @@ def similar(index_of: Callable[..., NameIndex]) -> NameIndex:
 
 
 @pytest.mark.parametrize(
-    ("nombre", "key", "outcome", "keys"),
+    ("nombre", "key", "outcome", "score", "keys"),
     [
         # The name fits no other place better.
-        ("Chilapa", "0002", "exact", [270030002]),
-        ("Chilapa", "270040004", "exact", [270040004]),
-        ("Santa Rita", "0005", "sure", [270030005]),
-        ("Sta. Rita de los Encinos", "0005", "sure", [270030005]),
-        ("Ejido El Tinto", "0007", "sure", [270030007]),
-        ("Zarco", "270030003", "sure", [270030003]),
+        ("Chilapa", "0002", "exact", 99.9, [270030002]),
+        ("Chilapa", "270040004", "exact", 99.9, [270040004]),
+        ("Santa Rita", "0005", "sure", 99.9, [270030005]),
+        ("Sta. Rita de los Encinos", "0005", "sure", 99.9, [270030005]),
+        ("Ejido El Tinto", "0007", "sure", 99.9, [270030007]),
+        ("Zarco", "270030003", "sure", 99.9, [270030003]),
         # It fits another place better, slightly or much.
-        ("Chilapa", "0003", "sure", [270030003, 270030002]),
-        ("Chilapa", "270030003", "sure", [270030003, 270030002]),
-        ("Chilapa", "0004", "ambiguous", [270030004, 270030002]),
-        ("Chilapa 2", "0002", "ambiguous", [270030002, 270030004]),
+        ("Chilapa", "0003", "sure", 99.0, [270030003, 270030002]),
+        ("Chilapa", "270030003", "sure", 99.0, [270030003, 270030002]),
+        ("Chilapa", "0004", "ambiguous", 96.0, [270030004, 270030002]),
+        ("Chilapa 2", "0002", "ambiguous", 80.0, [270030002, 270030004]),
         # It is another place's.
-        ("El Tinto", "0004", "ambiguous", [270030004, 270030006]),
-        ("Qwrtz", "0004", "ambiguous", [270030004]),
+        ("El Tinto", "0004", "ambiguous", 50.0, [270030004, 270030006]),
+        ("Qwrtz", "0004", "ambiguous", 95.0, [270030004]),
         # Of the municipios of the name and of the key one is wrong.
-        ("El Tinto, Centla, Tabasco", "270040002", "ambiguous", [270040002]),
-        ("Chilapa Mora, Centla, Tabasco", "270040003", "ambiguous", [270040003]),
+        ("El Tinto, Centla, Tabasco", "270040002", "ambiguous", 80.0, [270040002]),
+        ("Chilapa Mora, Centla, Tabasco", "270040003", "ambiguous", 80.0, [270040003]),
     ],
 )
-def test_key_is_certain_if_the_name_fits_no_other_place_much_better(
-    similar: NameIndex, nombre: str, key: str, outcome: str, keys: list[int]
+def test_key_and_name_share_the_probability_by_how_well_the_name_fits(
+    similar: NameIndex, nombre: str, key: str, outcome: str, score: float, keys: list[int]
 ) -> None:
     is_clave = len(key) == 4
     municipio, estado = ("Centla", "Tabasco") if is_clave or "," in nombre else (None, None)
     row = MatchRow(nombre.partition(",")[0], municipio, estado)
-    result = similar.match(row._replace(clave=key) if is_clave else row._replace(cvegeo=key))
-    assert (result.outcome, [one.id for one in result.candidates[: len(keys)]]) == (outcome, keys)
+    row = row._replace(clave=key) if is_clave else row._replace(cvegeo=key)
+    result = similar.match(row)
+    assert [one.id for one in result.candidates[: len(keys)]] == keys
+    assert result.outcome == outcome
+    assert result.candidates[0].score == pytest.approx(score, abs=0.5)
+    assert result.best == result.candidates[0]
     assert all("key" in {fault.code for fault in one.faults} for one in result.candidates[1:])
 
 

@@ -1,6 +1,7 @@
 """Sheets as people and programs make them: where the table is, what cells say, and parts in unusual spellings."""
 
 import io
+import os
 import re
 import tracemalloc
 import zipfile
@@ -38,6 +39,7 @@ CELLS = {"nombre": "Zapopan", "municipio": "Zapopan", "estado": "Jalisco"}
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 ANSWER: Answer = {**describe_problem(""), "outcome": "exact", "cvegeo": "141200001"}
 
+SUMMARY = Summary("2024-10", "Fuente: INEGI", 0.97)
 EMPTY = workbook_of()
 
 
@@ -280,11 +282,41 @@ def test_pronunciation_is_not_part_of_a_text() -> None:
     "rename", [str.upper, lambda name: name.replace("/", "\\").replace("sheet1", "Sheet1").replace("shared", "Shared")]
 )
 def test_parts_are_found_however_their_names_are_spelled(rename: Callable[[str], str]) -> None:
-    renamed = {"[Content_Types].xml": "[Content_Types].xml"}
-    data = edited(workbook_of(HEADER, PLACE), {}, lambda name: renamed.get(name, rename(name)))
+    data = edited(workbook_of(HEADER, PLACE), {}, rename)
     assert read(data) == [CELLS]
-    if rename is not str.upper:
-        assert [cell.value for cell in sheet_answered(data)[2]][:5] == [*PLACE, "exact", "141200001"]
+    book = openpyxl.load_workbook(io.BytesIO(answer_all(opened(data), ANSWER, XLSX, summary=SUMMARY)))
+    assert [cell.value for cell in first_sheet(book)[2]][:5] == [*PLACE, "exact", "141200001"]
+    assert book.sheetnames == ["Sheet", "Summary"]
+
+
+@pytest.mark.parametrize("types", [None, b"<Types>", b"<Types/>"])
+def test_workbook_whose_list_of_parts_is_damaged_gets_no_summary(types: bytes | None) -> None:
+    data = edited(workbook_of(HEADER, PLACE), {"[Content_Types].xml": lambda _: types})
+    with zipfile.ZipFile(io.BytesIO(answer_all(opened(data), ANSWER, XLSX, summary=SUMMARY))) as book:
+        assert not [name for name in book.namelist() if "summary" in name]
+
+
+def test_picture_is_copied_and_long_name_of_a_sheet_is_cut() -> None:
+    picture = os.urandom(3 * 1024**2)
+    data = edited(
+        workbook_of(HEADER, PLACE),
+        {
+            "xl/media/logo.png": lambda _: picture,
+            "xl/workbook.xml": lambda xml: xml.replace(b'name="Sheet"', b'name="%b"' % (b"x" * 10_000)),
+        },
+    )
+    with zipfile.ZipFile(io.BytesIO(answered(data))) as book:
+        assert book.read("xl/media/logo.png") == picture
+    assert opened(data).sheets == ["x" * 255]
+
+
+def test_sheet_whose_rows_begin_late_is_answered() -> None:
+    def delay(xml: bytes) -> bytes:
+        prefixed = re.sub(rb"<(/?)(\w)", rb"<\1x:\2", xml).replace(b"xmlns=", b"xmlns:x=")
+        return prefixed.replace(b"<x:sheetData>", COMMENT[:100_000] + b"--><x:sheetData>")
+
+    sheet = sheet_answered(edited(workbook_of(HEADER, PLACE), {SHEET: delay}))
+    assert [cell.value for cell in sheet[2]][:5] == [*PLACE, "exact", "141200001"]
 
 
 TEXTS = "xl/sharedStrings.xml"
@@ -307,9 +339,10 @@ COMMENT = b"<!--" + b"a" * 200_000 + b"-->"
             SHEET, lambda xml: xml.replace(b"</sheetData>", MUCH + b"</sheetData>"), "16 MB of XML", marks=TAIL
         ),
         pytest.param(TEXTS, lambda xml: xml.replace(b"<si>", MUCH + b"<si>", 1), "XML without a text", marks=TAIL),
+        ("docProps/app.xml", lambda xml: xml + b" " * 1_100_000, "larger than 1 MB"),
         ("xl/styles.xml", lambda _: b"<styleSheet>" + DEEP + b"</styleSheet>", "^The workbook can't be read"),
     ],
-    ids=["index", "comment", "tag", "deep tail", "deep row", "UTF-16", "no row", "no text", "deep style"],
+    ids=["index", "comment", "tag", "deep tail", "deep row", "UTF-16", "no row", "no text", "copied", "deep style"],
 )
 def test_work_that_a_small_file_would_cause_is_refused(
     member: str, edit: Callable[[bytes], bytes], sentence: str
@@ -499,7 +532,7 @@ def test_what_else_is_beside_a_list_stays() -> None:
     assert cast("Worksheet", book["Otra"]).auto_filter.ref == "A1:C6"
 
 
-@pytest.mark.parametrize(("padding", "grown"), [(0, "A1:L2"), (256 * 1024, "A1:C2")])
+@pytest.mark.parametrize(("padding", "grown"), [(0, "A1:L2"), (64 * 1024, "A1:C2")])
 def test_table_gets_the_columns_of_the_answer_unless_its_part_is_too_large(padding: int, grown: str) -> None:
     data = workbook_of(
         HEADER, PLACE, change=lambda book: first_sheet(book).add_table(Table(displayName="T", ref="A1:C2"))
@@ -563,9 +596,6 @@ def test_cover_or_title_is_not_a_list_of_places() -> None:
     assert (source.sheet.name, [row.cells for row in source]) == ("Visitas", [{"nombre": "El Fuerte", "estado": "Sin"}])
     with pytest.raises(UnreadableBodyError, match="names no column"):
         opened(workbook_of(("Informe de visitas",), ("sitio", "nota"), ("Tequila", "x")))
-
-
-SUMMARY = Summary("2024-10", "Fuente: INEGI", 0.97)
 
 
 def with_summary(data: bytes) -> openpyxl.Workbook:

@@ -169,7 +169,17 @@ def test_csv_rows_are_copied_unchanged_into_a_new_workbook(rows: list[list[str]]
 
 CANT = "^The workbook can't be read: save it as .xlsx, without a password"
 SOUND = workbook_of(("nombre",), ("A",))
-UNPACKED = SOUND.index(b"PK\x01\x02") + 24  # where its directory says to how many bytes the first member unpacks
+
+
+def unpacked_to(megabytes: int) -> bytes:
+    """Return a workbook whose directory says that its first member unpacks to so much."""
+    at = SOUND.index(b"PK\x01\x02") + 24
+    return SOUND[:at] + (megabytes * 1024**2).to_bytes(4, "little") + SOUND[at + 4 :]
+
+
+_FILE = io.BytesIO(SOUND)
+with zipfile.ZipFile(_FILE, "a") as _archive:
+    _archive.writestr("x", b"x", zipfile.ZIP_BZIP2)
 SHARED = shared_texts("nombre", "A")
 DOCTYPE = b'<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b SYSTEM "http://127.0.0.1:9/">]><worksheet>&b;</worksheet>'
 LAUGHS = b'<!DOCTYPE a [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;">]><worksheet>&b;</worksheet>'
@@ -194,7 +204,9 @@ LAUGHS = b'<!DOCTYPE a [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;">]><
             ("zip", edited(SOUND, {"xl/workbook.xml": lambda _: None}), "^The file is a zip, and no Excel workbook"),
             ("macros", edited(SOUND, {"xl/vbaProject.bin": lambda _: b"x"}), "^The workbook has macros: save it as"),
             ("links", edited(SOUND, {"xl/externalLinks/externalLink1.xml": lambda _: b"<a/>"}), "links to other files"),
-            ("bomb", SOUND[:UNPACKED] + (513 * 1024**2).to_bytes(4, "little") + SOUND[UNPACKED + 4 :], "than 512 MB"),
+            ("bomb", unpacked_to(513), "than 512 MB"),
+            ("small bomb", unpacked_to(65), "to 200 times its size"),
+            ("bzip2", _FILE.getvalue(), CANT),
             ("large", SOUND + b" " * (20 * 1024**2), "larger than 20 MB"),
             ("empty", workbook_of(), "^The sheet is empty: begin it with the columns `nombre,municipio,estado`"),
             ("long row", workbook_of(("nombre",), ["x" * 32000] * 40), "Row 2 of the sheet is longer than 1 MB"),

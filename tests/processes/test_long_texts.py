@@ -1,11 +1,7 @@
 """Long and repetitive texts in every field: none holds the server, and none stays in its memory."""
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from http import HTTPStatus
-from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
@@ -20,10 +16,9 @@ from localidades_api.http.paths import LOCALIDADES, MATCH, NEAREST
 from tests.support.application import database_with
 from tests.support.catalogue import Place
 from tests.support.long_texts import long_texts
-from tests.support.machine import memory_of
+from tests.support.machine import MAX_HELD, ask_watched, memory_of
 from tests.support.wire import Live, ask, await_names, serving
 
-_MAX_HELD = 0.2  # seconds of processor time that the server may spend while a probe waits
 _MAX_KEPT = 16 * 1024**2  # bytes
 _IN_CELL, _IN_QUERY = 20_000, 3000  # characters
 _SHORT = 80  # characters, which every parameter takes
@@ -110,33 +105,14 @@ def in_addresses(texts: Sequence[str]) -> Iterator[Sent]:
             yield Sent(target, target.format(quote(text, safe="")))
 
 
-def processor_time(live: Live) -> float:
-    fields = Path(f"/proc/{live.process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def answer_watched(live: Live, sent: Sent) -> float:
-    """Send a request; return the most that the server has worked while a probe waited meanwhile."""
-    with ThreadPoolExecutor(1) as pool:
-        method = "POST" if sent.body else "GET"
-        answer = pool.submit(ask, live.base, sent.target, sent.header, method=method, body=sent.body)
-        held = 0.0
-        while not answer.done():
-            before = processor_time(live)
-            assert ask(live.base, "/livez").status == HTTPStatus.NO_CONTENT
-            held = max(held, processor_time(live) - before)
-        assert answer.result().status < HTTPStatus.INTERNAL_SERVER_ERROR, sent.field
-        return held
-
-
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("text", "request_"), [(7, 113), pytest.param(1, 1, marks=pytest.mark.tail)])
 def test_long_text_in_any_field_leaves_the_server_responsive(live: Live, text: int, request_: int) -> None:
     """One in so many texts is sent, and one in so many requests with them."""
     long, typed, short = (list(long_texts(length))[::text] for length in (_IN_CELL, _IN_QUERY, _SHORT))
     requests = (*in_rows(long), *in_batches(typed), *in_addresses(typed), *in_addresses(short))
-    worst = sorted((answer_watched(live, sent), sent.field) for sent in requests[::request_])
-    assert worst[-1][0] <= _MAX_HELD, worst[-5:]
+    worst = sorted((ask_watched(live, *sent[1:]), sent.field) for sent in requests[::request_])
+    assert worst[-1][0] <= MAX_HELD, worst[-5:]
 
 
 @pytest.mark.tail

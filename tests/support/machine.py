@@ -9,13 +9,15 @@ import socket
 import tempfile
 import weakref
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from http import HTTPStatus
 from pathlib import Path
 from threading import Event
 
 import pytest
 
-from tests.support.wire import ROOT, Live
+from tests.support.wire import ROOT, Live, ask
 
 READERS = ROOT / "build" / "readers" / ".venv" / "bin" / "python"  # has pandas, geopandas and DuckDB
 
@@ -56,6 +58,27 @@ def memory_of(live: Live, name: str) -> int:
 def forget_peak_memory(live: Live) -> None:
     """Reset the peak memory of the process (VmHWM): see proc(5), clear_refs."""
     Path(f"/proc/{live.process.pid}/clear_refs").write_text("5")
+
+
+MAX_HELD = 0.2  # seconds of processor time that a server may spend while a probe waits
+
+
+def ask_watched(live: Live, target: str, header: tuple[str, str], body: bytes = b"") -> float:
+    """Send a request; return the most that the server has worked while a probe waited meanwhile."""
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(ask, live.base, target, header, method="POST" if body else "GET", body=body)
+        held = 0.0
+        while not answer.done():
+            before = _processor_time(live)
+            assert ask(live.base, "/livez").status == HTTPStatus.NO_CONTENT
+            held = max(held, _processor_time(live) - before)
+        assert answer.result().status < HTTPStatus.INTERNAL_SERVER_ERROR, target
+        return held
+
+
+def _processor_time(live: Live) -> float:
+    fields = Path(f"/proc/{live.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def open_files(live: Live) -> int:

@@ -44,7 +44,6 @@ _SLICE = 0.004  # seconds
 _BOM = b"\xef\xbb\xbf"
 _BOMS_OF_UTF16 = (b"\xff\xfe", b"\xfe\xff")  # Excel's *Unicode text*, and what PowerShell writes
 _KEY_OF_MUNICIPIO = re.compile("[1-9][0-9]{3}|[0-9]{5}")  # without its zero, or with it
-_NOT_UTF8 = re.compile("[\udc80-\udcff]")  # characters that the error handler `surrogateescape` makes of bytes
 
 
 @dataclass(slots=True)
@@ -195,7 +194,9 @@ class Lines:
                 f"A quote in line {self.start} is not closed within 1 MB: close it, and double every quote within a"
                 " cell."
             )
-        if not line.isascii() and _NOT_UTF8.search(line):
+        try:
+            line.encode()
+        except UnicodeEncodeError:  # it has what the error handler `surrogateescape` makes of bytes
             self._layout.is_utf8 = False
             line = line.encode(errors="surrogateescape").decode("windows-1252", "replace")  # five bytes are undefined
         self.last = line
@@ -344,6 +345,7 @@ def _fit(record: list[str], width: int) -> str | None:
 
 
 _MAX_SHAPES = 64  # sets of members whose columns are cached
+_MAX_MATCHED = 64 * 1024  # characters between rows
 _MAX_SHOWN = 200  # characters of a line that is not JSON
 _START_OF_ROWS = re.compile(r'\s*\{\s*"rows"\s*:\s*\[\s*')
 _COMMA = re.compile(r"\s*,\s*")
@@ -418,7 +420,7 @@ class JsonReader(NdjsonReader):
 def _items(text: IO[str]) -> Iterator[str]:
     """Yield each row of a document as text."""
     window = text.read(2 * MAX_ROW)
-    found = _START_OF_ROWS.match(window)
+    found = _START_OF_ROWS.match(window, 0, _MAX_MATCHED)
     if not found:
         raise UnreadableBodyError('The JSON does not begin with {"rows": [: send {"rows": [{…}, {…}]}.')
     row, at = 1, found.end()
@@ -429,7 +431,7 @@ def _items(text: IO[str]) -> Iterator[str]:
             window, at = window[at:] + more, 0
         end = _find_end(window, at, row)
         yield window[at:end]
-        comma = _COMMA.match(window, end)
+        comma = _COMMA.match(window, end, end + _MAX_MATCHED)
         row, at, has_more = row + 1, comma.end() if comma else end, comma is not None
     rest = (window[at:] + text.read(MAX_ROW)).strip()
     if not _END.fullmatch(rest) or text.read(1):

@@ -22,7 +22,7 @@ from localidades_api.bulk.input_rows import (
 from localidades_api.bulk.readers import TableReader, describe_refused
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.errors import CatalogueError, UnreadableBodyError
-from localidades_api.files.archive import DAMAGED_ZIP, limit_reads
+from localidades_api.files.archive import COMPRESSIONS, DAMAGED_ZIP, MAX_RATIO, SMALL, limit_reads
 from localidades_api.files.kinds import describe_zip
 from localidades_api.files.workbook import (
     DAMAGE,
@@ -42,7 +42,7 @@ _MAX_UNPACKED = 512 * 1024**2  # bytes; a million rows of ten columns
 MAX_SHEET_ROWS = 1_000_000
 _MAX_MEMBERS = 1000
 _MAX_MERGES = 100_000  # merged ranges of several rows
-_MAX_TABLE = 256 * 1024  # bytes of a table's part
+_MAX_TABLE = 64 * 1024  # bytes of a table's part, which patterns are looked for in
 _MAX_NAMED = 100  # sheets in a problem
 _MAX_TITLES = 20  # rows, the header among them
 # Workbook parts that are rejected, with the error message for each.
@@ -236,7 +236,7 @@ class XlsxReader(TableReader):
                     raise UnreadableBodyError(refusal_of_cell(at, row.number, fault))
             self._measure_keys(row)
         self._merges = [merge for merge in self._merges if merge.left in used]
-        self._place_answers(min(used), max(used))
+        yield from self._place_answers(min(used), max(used))
 
     def _take_range(self, element: str, cells: Range) -> None:
         if element == "autoFilter":
@@ -249,12 +249,12 @@ class XlsxReader(TableReader):
                 raise WorkbookError(f"The sheet has more than {_MAX_MERGES:,} merged ranges: save it as CSV (UTF-8).")
             self._merges.append(cells)
 
-    def _place_answers(self, first: int, last: int) -> None:
+    def _place_answers(self, first: int, last: int) -> Iterator[None]:
         """Find the column of the answers, and the table or the filter of the list, if it can grow up to there.
 
         That of the list begins at the header, and has all columns that are read, from `first` to `last`.
         """
-        tables = self.workbook.tables(self.sheet)
+        tables = yield from self.workbook.tables(self.sheet)
         filters = {self.sheet.member: self._filter} if self._filter else {}
         ranges = {name: one for name, one in (tables | filters).items() if one.last >= self.header_row}
         # A merged range that begins before the last column is a title or a note across the list, not one of its cells.
@@ -357,16 +357,20 @@ class _MergedCells:
 
 def _open_workbook(file: IO[bytes]) -> zipfile.ZipFile:
     """Open a workbook; raise UnreadableBodyError if it is too large, or has what is not read."""
-    if file.seek(0, io.SEEK_END) > _MAX_WORKBOOK:
+    if (size := file.seek(0, io.SEEK_END)) > _MAX_WORKBOOK:
         raise UnreadableBodyError("The workbook is larger than 20 MB: save its sheet as CSV (UTF-8).")
     file.fileno()  # moves a file that is still in memory to the disk
     file.flush()
     archive = zipfile.ZipFile(limit_reads(file))
     members = archive.infolist()
-    if len(members) > _MAX_MEMBERS or sum(member.file_size for member in members) > _MAX_UNPACKED:
+    limit = min(_MAX_UNPACKED, max(SMALL, MAX_RATIO * size))
+    if len(members) > _MAX_MEMBERS or sum(member.file_size for member in members) > limit:
         raise UnreadableBodyError(
-            "The workbook unpacks to more than 512 MB, or to 1,000 files: save its sheet as CSV (UTF-8)."
+            "The workbook unpacks to more than 512 MB, to 200 times its size, or to 1,000 files: save its sheet as CSV"
+            " (UTF-8)."
         )
+    if any(member.compress_type not in COMPRESSIONS for member in members):
+        raise zipfile.BadZipFile("others take memory before they have given a byte")
     if not is_workbook(archive):
         raise UnreadableBodyError(f"The file is {describe_zip(archive)}.")
     for start, sentence in _REFUSED_MEMBERS.items():

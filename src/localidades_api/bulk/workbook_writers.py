@@ -3,13 +3,13 @@
 import io
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
-from functools import partial
 from html import escape
 from itertools import islice
 from shutil import copyfileobj
 from typing import IO, NamedTuple, cast
-from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+from zipfile import ZIP_DEFLATED, ZipExtFile, ZipFile, ZipInfo
 
 import xlsxwriter
 
@@ -20,7 +20,17 @@ from localidades_api.bulk.workbook_reader import MAX_SHEET_ROWS, XlsxReader
 from localidades_api.catalogue.columns import EVERY_COLUMN, MATCHED
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.files.archive import is_folder
-from localidades_api.files.workbook import MAX_COLUMNS, Range, SheetRow, column_name, escape_controls
+from localidades_api.files.workbook import (
+    CONTENT_TYPES,
+    DAMAGE,
+    MAX_COLUMNS,
+    Range,
+    SheetRow,
+    Workbook,
+    column_name,
+    escape_controls,
+    put_last,
+)
 from localidades_api.html.languages.match_words import OUTCOMES, name_outcome
 from localidades_api.html.languages.translators import LANGUAGES, Language, translator
 from localidades_api.http.sink import Sink
@@ -47,7 +57,7 @@ _WIDTH = 24  # of other columns, among them those of the sender in a new workboo
 _MAX_WIDTH = 60
 _ROOM = 4  # characters beside a header, for the arrow of a filter
 _DIMENSION = re.compile(rb"<(\w+:)?dimension\b[^<>]*/>")  # the range of cells that have a value, which grows
-_PREFIX = re.compile(rb"<(\w+:)?sheetData\b")
+_PREFIX = re.compile(rb"</(\w+:)?row\b")
 _STYLE = re.compile(rb"<(?:\w+:)?c\b[^<>]*\bs=\"(\d+)\"")
 _SHEET = "xl/worksheets/sheet1.xml"  # of a new workbook
 _LIST = "Localidades"  # the name of that sheet
@@ -123,30 +133,34 @@ class Summary(NamedTuple):
         return _as_xml(f'<worksheet xmlns="{_MAIN}">{widths}<sheetData>{data}</sheetData></worksheet>')
 
     @staticmethod
-    def add(source: ZipFile, book: str, changed: Mapping[str, bytes], drawn: bytes, name: str) -> dict[str, bytes]:
-        """Return the members of a workbook that change when it gets the sheet; none if it is of the strict kind."""
-        listed = changed.get(book) or source.read(book)
+    def add(workbook: Workbook, changed: Mapping[str, bytes], drawn: bytes, name: str) -> dict[str, bytes]:
+        """Return the members of a workbook that change when it gets the sheet.
+
+        There are none if it is of the strict kind, or if its lists of parts, which reading does not need, are damaged.
+        """
+        book = workbook.member
+        listed = changed.get(book) or workbook.read(book)
         if b"purl.oclc.org" in listed:
             return {}
-        if _SUMMARY in source.namelist():  # from an earlier answer
-            return {_SUMMARY: drawn}
-        folder, _, file = book.rpartition("/")
-        number = max((int(one) for one in _SHEET_ID.findall(listed)), default=0) + 1
+        if earlier := workbook.find(_SUMMARY):
+            return {earlier: drawn}
+        folder, _, file = workbook.part_of(book).rpartition("/")
         relation = f'xmlns:r="{_RELATIONS}" r:id="rIdSummary"'
         added = {
-            "[Content_Types].xml": ("Types", f'Override PartName="/{_SUMMARY}" ContentType="{_SHEET_TYPE}"'),
+            CONTENT_TYPES: ("Types", f'Override PartName="/{_SUMMARY}" ContentType="{_SHEET_TYPE}"'),
             f"{folder}/_rels/{file}.rels".lstrip("/"): (
                 "Relationships",
                 f'Relationship Id="rIdSummary" Type="{_RELATIONS}/worksheet" Target="/{_SUMMARY}"',
             ),
-            book: ("sheets", f'sheet name="{escape(name)}" sheetId="{number}" {relation}'),
+            book: ("sheets", f'sheet name="{escape(name)}" sheetId="{workbook.free_id}" {relation}'),
         }
         members = {_SUMMARY: drawn}
-        for member, (parent, element) in added.items():
-            end = re.compile(rf"</(\w+:)?{parent}>".encode())
-            xml = changed.get(member) or source.read(member)
-            members[member] = end.sub(partial(_put_before, element), xml, count=1)
-        return members
+        with suppress(*DAMAGE):
+            for part, element in added.items():
+                member = workbook.find(part)
+                members[member] = put_last(changed.get(member) or workbook.read(member), *element)
+            return members
+        return {}
 
     @staticmethod
     def name(language: Language, taken: Sequence[str]) -> str:
@@ -156,15 +170,10 @@ class Summary(NamedTuple):
         return next(one for one in numbered(summary) if one.casefold() not in names)
 
 
-def _put_before(element: str, end: re.Match[bytes]) -> bytes:
-    return _as_xml(f"<{(end[1] or b'').decode()}{element}/>") + end[0]
-
-
 _MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 _SHEET_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"
 _SUMMARY = "xl/worksheets/summary_of_answers.xml"
-_SHEET_ID = re.compile(rb'\bsheetId="(\d{1,9})"')
 
 
 class _Archive:
@@ -247,15 +256,14 @@ class SheetWriter:
         workbook, sheet = self._reader.workbook, self._reader.sheet
         with self._reader.refusing_damage():
             changed: dict[str, bytes] = {}
-            read = workbook.archive.read
             if self._growth and self._growth.member == sheet.member:  # a filter has a name in the list of sheets
-                changed[workbook.member] = self._growth.grow_name(read(workbook.member), sheet.number)
+                changed[workbook.member] = self._growth.grow_name(workbook.read(workbook.member), sheet.number)
             elif self._growth:
-                changed[self._growth.member] = self._growth.grow_table(read(self._growth.member))
+                changed[self._growth.member] = self._growth.grow_table(workbook.read(self._growth.member))
             if self._summary:
                 name = self._summary.name(self._columns.language, [one.name for one in workbook.sheets])
                 drawn = self._summary.draw(self._columns, sheet.name, self._at)
-                changed |= self._summary.add(workbook.archive, workbook.member, changed, drawn, name)
+                changed |= self._summary.add(workbook, changed, drawn, name)
             self._archive.begin(workbook.archive, sheet.member, changed, workbook.part_of)
             self._source = workbook.archive.open(sheet.member)
         return self._archive.add(b"")
@@ -274,9 +282,9 @@ class SheetWriter:
         """See `AnswerWriter`."""
         pieces, rest = [self._archive.add(self._header())], b""
         growth = self._growth if self._growth and self._growth.member == self._reader.sheet.member else None
-        while piece := self._source.read(_PIECE):
+        while piece := self._source.read(_MAX_MATCHED // 2):
             whole, bracket, rest = (rest + piece).rpartition(b">")
-            if len(rest) > _PIECE:  # a text, since no tag is so long
+            if len(rest) > _MAX_MATCHED // 2:  # a text, or a tag that no program writes
                 whole, bracket, rest = whole + bracket, rest, b""
             whole += bracket
             pieces.append(self._archive.add(growth.grow(whole) if growth else whole))
@@ -290,17 +298,20 @@ class SheetWriter:
             next(iter(self._reader), None)
         header = cast("SheetRow", self._reader.header)
         head, tag = self._begin_rows(self._copy(header))
-        styles = _STYLE.findall(head, head.rfind(f"<{tag}row".encode()))
+        styles = _STYLE.findall(head, max(head.rfind(f"<{tag}row".encode()), len(head) - _MAX_MATCHED))
         style = f' s="{styles[-1].decode()}"' if styles else ""
         names = enumerate(self._names, self._at)
         return head + _as_xml("".join(self._cells.text(name, header.number, at, tag, style) for at, name in names))
 
     def _begin_rows(self, head: bytes) -> tuple[bytes, str]:
-        """Return the beginning of the sheet with the widths of the new columns, and the prefix of its names."""
-        head = _DIMENSION.sub(b"", head, 1)
-        prefix = _PREFIX.search(head)
+        """Return the beginning of the sheet with the widths of the new columns, and the prefix of its names.
+
+        Where a stranger's XML is so long that the rows do not begin in it, the columns keep their widths.
+        """
+        prefix = _PREFIX.match(cast("ZipExtFile", self._source).peek(_MAX_MATCHED))
         self._tag = (prefix[1] or b"").decode() if prefix else ""
-        return _widen(head, self._at, self._widths, self._tag), self._tag
+        head, rest = _DIMENSION.sub(b"", head[:_MAX_MATCHED], 1), head[_MAX_MATCHED:]
+        return _widen(head, self._at, self._widths, self._tag) + rest, self._tag
 
     def _copy(self, row: SheetRow) -> bytes:
         """Return the sheet up to where the answer's cells of a row belong, and go to where the row ends."""
@@ -309,7 +320,7 @@ class SheetWriter:
         return before
 
 
-_PIECE = 1024**2  # bytes
+_MAX_MATCHED = 64 * 1024  # bytes of XML that a pattern is looked for in: it holds the interpreter meanwhile
 
 
 def _as_xml(cells: str) -> bytes:
@@ -319,14 +330,15 @@ def _as_xml(cells: str) -> bytes:
 _GROWING = re.compile(
     rb'(<(?:\w+:)?(?:table|autoFilter|sortState)\b[^<>]*?\bref=["\'])([A-Z]+)(\d{1,7}):([A-Z]+)(\d{1,7})(?=["\'])'
 )
+_MAX_NAME = 2048  # bytes of an element with a name; the pattern takes time squared
 _FILTER_NAME = re.compile(
-    rb'(<(?:\w+:)?definedName\b[^<>]*?\bname="_xlnm\._FilterDatabase"[^<>]*>[^<]*?)'
-    rb"\$([A-Z]+)\$(\d{1,7}):\$([A-Z]+)\$(\d{1,7})(?=<)"
+    rb'\A((?:\w+:)?definedName\b[^>]*?\bname="_xlnm\._FilterDatabase"[^>]*>.*?)'
+    rb"\$([A-Z]+)\$(\d{1,7}):\$([A-Z]+)\$(\d{1,7})\Z",
+    re.DOTALL,
 )
 _SHEET_NUMBER = re.compile(rb'\blocalSheetId="(\d+)"')
 _TABLE_COLUMNS = re.compile(rb'(<(?:\w+:)?tableColumns\b[^<>]*?\bcount=["\'])(\d+)(["\'])')
 _TABLE_COLUMN_ID = re.compile(rb'<(?:\w+:)?tableColumn\b[^<>]*?\bid=["\'](\d+)["\']')
-_END_OF_COLUMNS = re.compile(rb"</(\w+:)?tableColumns>")
 
 
 _COLUMNS = re.compile(rb"<(?:\w+:)?cols\b[^<>]*>")
@@ -336,11 +348,10 @@ _LAST = re.compile(rb'\bmax="(\d{1,5})"')
 
 
 def _widen(head: bytes, at: int, widths: Sequence[int], tag: str) -> bytes:
-    """Give widths to the columns from `at`, from 0, in the XML of a sheet up to its rows; others keep theirs.
-
-    A stranger's XML takes time in proportion to its length.
-    """
+    """Give widths to the columns from `at`, from 0, in the XML of a sheet up to its rows; others keep theirs."""
     before, rows, after = head.partition(f"<{tag}sheetData".encode())
+    if not rows:
+        return head
     closing = f"</{tag}cols>".encode()
     found = _COLUMNS.search(before)
     start, end = found.span() if found else (len(before), len(before))
@@ -385,23 +396,17 @@ class _Growth:
             is_of_sheet = number is not None and int(number[1]) == sheet
             return self._grow(found, b"%b$%b$%b:$%b$%b") if is_of_sheet else found[0]
 
-        return _FILTER_NAME.sub(grow, workbook)
+        elements = workbook.split(b"<")
+        return b"<".join(one if len(one) > _MAX_NAME else _FILTER_NAME.sub(grow, one) for one in elements)
 
     def grow_table(self, table: bytes) -> bytes:
         """Grow the range of a table, and add its columns."""
         first = max((int(id_) for id_ in _TABLE_COLUMN_ID.findall(table)), default=0) + 1
-
-        def add(end: re.Match[bytes]) -> bytes:
-            tag = (end[1] or b"").decode()
-            columns = (
-                f'<{tag}tableColumn id="{id_}" name="{escape(name)}"/>' for id_, name in enumerate(self._names, first)
-            )
-            return _as_xml("".join(columns)) + end[0]
-
+        columns = (f'tableColumn id="{id_}" name="{escape(name)}"' for id_, name in enumerate(self._names, first))
         table = _TABLE_COLUMNS.sub(
             lambda one: b"%b%d%b" % (one[1], int(one[2]) + len(self._names), one[3]), self.grow(table), 1
         )
-        return _END_OF_COLUMNS.sub(add, table, 1)
+        return put_last(table, "tableColumns", *columns)
 
     def _grow(self, found: re.Match[bytes], written: bytes) -> bytes:
         """Return the same columns and rows, or some of the rows, with the columns of the answer."""
@@ -469,7 +474,7 @@ class NewSheetWriter:
             if self._summary:
                 name = self._summary.name(self._answer_columns.language, [_LIST])
                 drawn = self._summary.draw(self._answer_columns, _LIST, self._width)
-                changed = self._summary.add(frame, "xl/workbook.xml", changed, drawn, name)
+                changed = self._summary.add(Workbook(frame), changed, drawn, name)
             self._archive.begin(frame, _SHEET, changed)
         self._tail = end + tail
         return self._archive.add(head)

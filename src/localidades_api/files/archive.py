@@ -23,7 +23,8 @@ DAMAGED_ZIP = (
     *(zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error),
     *(EOFError, RuntimeError, UnicodeDecodeError),
 )
-_SMALL = 64 * 1024**2  # bytes that a member may have at any ratio
+SMALL = 64 * 1024**2  # bytes that a member may have at any ratio
+COMPRESSIONS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 _MAX_READ = 1024**2  # bytes at once; zipfile reads the directory of a zip in one call
 
 
@@ -181,7 +182,7 @@ def _check_member(info: zipfile.ZipInfo, size: int) -> None:
     if info.file_size > MAX_TEXT_BYTES:
         raise CatalogueError(f"The zip unpacks to more than {_GIGABYTES} GB: this is not a catalogue.")
     packed = min(info.compress_size, size)
-    if info.file_size > max(_SMALL, MAX_RATIO * packed):
+    if info.file_size > max(SMALL, MAX_RATIO * packed):
         raise CatalogueError(f"The zip unpacks to more than {MAX_RATIO} times its size: this is not a catalogue.")
-    if info.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+    if info.compress_type not in COMPRESSIONS:
         raise CatalogueError("The zip uses an uncommon compression method: compress it again with deflate.")

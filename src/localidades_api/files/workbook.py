@@ -12,27 +12,33 @@ import csv
 import io
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from datetime import datetime, timedelta
+from itertools import count
 from typing import IO, NamedTuple, NoReturn
 from xml.parsers import expat
-from zipfile import ZipFile
+from zipfile import ZipFile, ZipInfo
 
 MAX_COLUMNS = 16_384
 MAX_ROWS = 1_048_576
 _WORKBOOK = "xl/workbook.xml"
+CONTENT_TYPES = "[Content_Types].xml"
 _ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")  # ECMA-376 part 1, 22.9.2.19: ST_Xstring
 # Characters that XML 1.0 can't contain, and text that looks like their escapes.
 _CONTROLS = bytes({*range(32)} - {*b"\t\n"})
-_TO_ESCAPE = re.compile(rb"[\x00-\x08\x0b-\x1f]|\xef\xbf[\xbe\xbf]|_(?=x[0-9A-Fa-f]{4}_)")
+_LIKE_ESCAPE = re.compile(rb"_(?=x[0-9A-Fa-f]{4}_)")
 _PIECE = 32 * 1024  # bytes of XML, some milliseconds
-_MAX_INDEX = 1024**2  # bytes of a part that lists sheets or parts
+_MAX_PART = 1024**2  # bytes of a part that is neither a sheet nor texts nor formats
+_MAX_RATIO = 50  # of unpacked to packed size of such a part, if it is larger
 _MAX_TAG = 16 * 1024  # bytes at the beginning of a table's part, which have its range
 _MAX_STYLES = 16 * 1024**2  # bytes
 _MAX_TOKEN = 128 * 1024  # bytes of a tag or comment; expat takes time squared for a longer one
 _MAX_DEPTH = 100  # elements within each other, of which expat keeps each in memory
 _MAX_ROW = 1024**2  # characters
 _MAX_GAP = 16 * 1024**2  # bytes of XML between the ends of two rows with a value, or of two texts
+_MAX_TEXT = 64 * 1024  # characters of a text; a cell of Excel has half of them
+_MAX_NAME = 255  # characters of a sheet's name or a format, as in Excel or more
+_MAX_REFERENCE = 10  # characters of a cell's: XFD1048576
 _MAX_TEXTS = 256 * 1024**2  # bytes of memory for the texts that cells refer to
 _TEXT_OVERHEAD = 60  # bytes for each, in addition to its characters
 _TABLE = re.compile(rb"<(?:\w+:)?table\b[^<>]*?\bref=[\"']([^\"']*)")
@@ -100,38 +106,48 @@ class Workbook:
         """List the sheets; raise KeyError if there is none."""
         self.archive = archive
         self._members = {_canonical(member.filename): member.filename for member in archive.infolist()}
+        self._parts = {self.find(CONTENT_TYPES): CONTENT_TYPES}
         books = (one.part for one in self._relations("").values() if one.kind.endswith("/officeDocument"))
         part = next(books, _WORKBOOK)
-        self.member = self._members[_canonical(part)]
+        self.member = self.find(part)
         self._relations_of_book = self._relations(part)
         self._is_1904 = False
         listed: list[Mapping[str, str]] = []
-        for name, attributes in filter(None, _elements(archive, self.member, _MAX_INDEX)):
+        for name, attributes in filter(None, _elements(archive, self.member, _MAX_PART)):
             if name == "sheet":
                 listed.append(attributes)
             elif name == "workbookPr":
                 self._is_1904 = attributes.get("date1904") in {"1", "true"}
+        ids = {sheet.get("sheetId") for sheet in listed}
+        self.free_id = next(number for number in count(1) if str(number) not in ids)
         # Each part is read once, however often it is listed: no real workbook has two sheets in one part.
         sheets: dict[str, Sheet] = {}
         for number, sheet in enumerate(listed):
             relation = self._relations_of_book.get(sheet.get("id", ""))
-            if relation and relation.kind.endswith("/worksheet") and (member := self._find(relation)):
+            if relation and relation.kind.endswith("/worksheet") and (member := self.find(relation.part)):
                 is_visible = sheet.get("state", "visible") == "visible"
-                sheets.setdefault(member, Sheet(sheet.get("name", ""), number, is_visible, member))
+                sheets.setdefault(member, Sheet(sheet.get("name", "")[:_MAX_NAME], number, is_visible, member))
         self.sheets = list(sheets.values())
         if not self.sheets:
             raise KeyError(part)
-        parts = ((self._find(one), one.part) for one in self._relations_of_book.values())
-        self._parts = {self.member: part, **{member: named for member, named in parts if member}}
+        self._parts |= {self.find(one): one for one in (part, *(one.part for one in self._relations_of_book.values()))}
         self._texts: list[str] = []
         self._formats: list[str] = []  # of each style of cells: what its numbers are, as `_kind_of_format` says
 
     def load(self) -> Iterator[None]:
-        """Read the texts and the formats of numbers that cells refer to, with pauses."""
-        if member := self._find_first("/sharedStrings"):
-            yield from _feed(self.archive, member, _TextsParser(self._texts))
-        if member := self._find_first("/styles"):
-            yield from self._load_formats(member)
+        """Read the texts and the formats of numbers that cells refer to, with pauses.
+
+        Raise WorkbookError if another part is too large; pictures, which hardly shrink, may have more bytes.
+        """
+        texts, formats = map(self._find_first, ("/sharedStrings", "/styles"))
+        large = {texts, formats, *(sheet.member for sheet in self.sheets)}
+        for info in self.archive.infolist():
+            if info.filename not in large:
+                _check_size(info, max(_MAX_PART, _MAX_RATIO * info.compress_size))
+        if texts:
+            yield from _feed(self.archive, texts, _TextsParser(self._texts))
+        if formats:
+            yield from self._load_formats(formats)
 
     def _load_formats(self, member: str) -> Iterator[None]:
         codes: dict[str, str] = {}
@@ -142,7 +158,7 @@ class Workbook:
                 continue
             name, attributes = element
             if name == "numFmt":
-                codes[attributes.get("numFmtId", "")] = _kind_of_format(attributes.get("formatCode", ""))
+                codes[attributes.get("numFmtId", "")] = _kind_of_format(attributes.get("formatCode", "")[:_MAX_NAME])
             elif name.endswith("Xfs"):
                 is_of_cells = name == "cellXfs"
             elif name == "xf" and is_of_cells:
@@ -157,21 +173,35 @@ class Workbook:
             parser.done.clear()
             yield None
 
-    def tables(self, sheet: Sheet) -> dict[str, Range]:
-        """Return the ranges of a sheet's tables by the members that describe them."""
-        relations = self._relations(sheet.member).values()
-        members = {self._find(one) for one in relations if one.kind.endswith("/table")}
+    def tables(self, sheet: Sheet) -> Generator[None, None, dict[str, Range]]:
+        """Return the ranges of a sheet's tables by the members that describe them, after pauses."""
+        members = set[str]()
+        for related in self._read_relations(sheet.member):
+            if related is None:
+                yield
+            elif related[1].kind.endswith("/table"):
+                members.add(self.find(related[1].part))
         tables: dict[str, Range] = {}
         for member in filter(None, members):
+            yield
             with self.archive.open(member) as file:
                 found = _TABLE.search(file.read(_MAX_TAG))
             if found and (cells := _range_of(found[1].decode(errors="replace"))):
                 tables[member] = cells
         return tables
 
+    def find(self, part: str) -> str:
+        """Return the member with a part, which programs write in other letters, or with backslashes; or no name."""
+        return self._members.get(_canonical(part), "")
+
+    def read(self, member: str) -> bytes:
+        """Return a part that is neither a sheet nor texts; raise WorkbookError if it is too large."""
+        _check_size(self.archive.getinfo(member), _MAX_PART)
+        return self.archive.read(member)
+
     def part_of(self, member: str) -> str:
         """Return the name of a member as the relations of the workbook spell it, which most programs need."""
-        return self._parts.get(member, member.replace("\\", "/"))
+        return member and self._parts.get(member, member.replace("\\", "/"))
 
     def text(self, number: str) -> str:
         """Return a text that a cell refers to."""
@@ -185,25 +215,29 @@ class Workbook:
             return _date(value + _DAYS_TO_1904 * self._is_1904, kind)
         return str(int(value)) if value.is_integer() else f"{value:.15g}"
 
-    def _find(self, relation: "_Relation") -> str | None:
-        """Return the member that a relation leads to; programs write its name in other letters, or with backslashes."""
-        return self._members.get(_canonical(relation.part))
-
-    def _find_first(self, kind: str) -> str | None:
-        """Return the member that the workbook relates to with the first relation of a kind; None if there is none."""
-        return next((self._find(one) for one in self._relations_of_book.values() if one.kind.endswith(kind)), None)
+    def _find_first(self, kind: str) -> str:
+        """Return the member that the workbook relates to with the first relation of a kind; or no name."""
+        return next((self.find(one.part) for one in self._relations_of_book.values() if one.kind.endswith(kind)), "")
 
     def _relations(self, part: str) -> "dict[str, _Relation]":
         """Return the relations of a part by their id; those within the workbook."""
+        return dict(filter(None, self._read_relations(part)))
+
+    def _read_relations(self, part: str) -> "Iterator[tuple[str, _Relation] | None]":
+        """Yield the same, and None as a pause."""
         folder, name = posixpath.split(part)
-        member = self._members.get(_canonical(posixpath.join(folder, "_rels", f"{name}.rels")))
-        relations: dict[str, _Relation] = {}
-        for element, attributes in filter(None, _elements(self.archive, member, _MAX_INDEX) if member else ()):
+        listed = posixpath.join(folder, "_rels", f"{name}.rels")
+        member = self.find(listed)
+        self._parts[member] = listed
+        for found in _elements(self.archive, member, _MAX_PART) if member else ():
+            if found is None:
+                yield None
+                continue
+            element, attributes = found
             if element == "Relationship" and attributes.get("TargetMode") != "External":
                 target = posixpath.join("/", folder, attributes.get("Target", ""))
                 relation = _Relation(attributes.get("Type", ""), posixpath.normpath(target).lstrip("/"))
-                relations[attributes.get("Id", "")] = relation
-        return relations
+                yield attributes.get("Id", ""), relation
 
 
 class _Relation(NamedTuple):
@@ -278,10 +312,8 @@ def _canonical(name: str) -> str:
 
 def _feed(archive: ZipFile, member: str, parser: "_Parser", limit: int | None = None) -> Iterator[None]:
     """Parse a member, with a pause after each piece; raise WorkbookError if it has more than `limit` bytes."""
-    if limit is not None and archive.getinfo(member).file_size > limit:
-        raise WorkbookError(
-            f"A part of the workbook is larger than {limit // 1024**2} MB: copy the table into a new workbook."
-        )
+    if limit is not None:
+        _check_size(archive.getinfo(member), limit)
     fed = 0
     with archive.open(member) as file:
         while piece := file.read(_PIECE):
@@ -295,6 +327,13 @@ def _feed(archive: ZipFile, member: str, parser: "_Parser", limit: int | None = 
             yield
         parser.expat.Parse(b"", True)  # noqa: FBT003  # takes no keywords
     yield
+
+
+def _check_size(info: ZipInfo, limit: int) -> None:
+    if info.file_size > limit:
+        raise WorkbookError(
+            f"A part of the workbook is larger than {limit // 1024**2} MB: copy the table into a new workbook."
+        )
 
 
 def _elements(archive: ZipFile, member: str, limit: int) -> "Iterator[_Element | None]":
@@ -570,7 +609,7 @@ class _LocalNames(dict[str, str]):
 def _column_of(reference: str) -> int:
     """Return the column of a cell such as `AB12`, from 0."""
     column = 0
-    for letter in reference.rstrip("0123456789"):
+    for letter in reference[:_MAX_REFERENCE].rstrip("0123456789"):
         column = column * 26 + ord(letter) - ord("A") + 1
     return column - 1
 
@@ -584,6 +623,14 @@ def _range_of(reference: str) -> Range | None:
     return Range(int(first), int(last), _column_of(left), _column_of(right))
 
 
+def put_last(xml: bytes, name: str, *children: str) -> bytes:
+    """Return a part with children, without the brackets of their tags, at the end of an element; or ValueError."""
+    root = xml[xml.rindex(b"</") + 2 :]
+    prefix = root[: root.find(b":") + 1].decode()
+    end = xml.rindex(f"</{prefix}{name}".encode())
+    return xml[:end] + escape_controls("".join(f"<{prefix}{child}/>" for child in children).encode()) + xml[end:]
+
+
 def column_name(column: int) -> str:
     """Return the letters of a column, from 0."""
     name, column = "", column + 1
@@ -594,11 +641,15 @@ def column_name(column: int) -> str:
 
 
 def _unescape(text: str) -> str:
-    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text).replace("\n", " ").replace("\r", " ")
+    if len(text) <= _MAX_TEXT:  # escapes in a longer one, which Excel can't have written, stay
+        text = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
+    return text.replace("\n", " ").replace("\r", " ")
 
 
 def escape_controls(xml: bytes) -> bytes:
     """Escape control characters as Excel does; there are hardly ever any, so a quick look comes first."""
     if b"_x" in xml or b"\xef\xbf" in xml or len(xml.translate(None, _CONTROLS)) < len(xml):
-        return _TO_ESCAPE.sub(lambda found: b"_x%04X_" % ord(found[0].decode()), xml)
+        xml = _LIKE_ESCAPE.sub(b"_x005F_", xml)
+        for code in (*_CONTROLS, 0xFFFE, 0xFFFF):  # a pattern that calls a function takes ten times as long
+            xml = xml.replace(chr(code).encode(), b"_x%04X_" % code)
     return xml

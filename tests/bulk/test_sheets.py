@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from datetime import date, datetime, time
 from itertools import pairwise
 from time import process_time
-from typing import Any, cast
+from typing import Any, cast, get_args
 from xml.etree import ElementTree
 
 import openpyxl
@@ -176,6 +176,27 @@ def test_days_are_counted_from_1904_where_the_workbook_says_so() -> None:
 
     (row,) = opened(workbook_of(("nombre", "a"), ("A", date(1904, 1, 2)), change=since_1904))
     assert row.sent == ["A", "1904-01-02"]
+
+
+@pytest.mark.parametrize(
+    ("days", "first_year", "said"),
+    [(2958465.5, 1900, "9999-12-31 12:00"), (2958465.9999999, 1900, "2958465.9999999"), (1e300, 1900, f"{1e300:.0f}"),
+     (2957003, 1904, "9999-12-31 00:00"), (2957003.9999999, 1904, "2957003.9999999"), (2958000, 1904, "2958000")],
+)  # fmt: skip
+def test_day_beyond_the_calendar_is_a_number(days: float, first_year: int, said: str) -> None:
+    def set_format(book: openpyxl.Workbook) -> None:
+        book.epoch = datetime(1904, 1, 1) if first_year == 1904 else book.epoch  # noqa: DTZ001
+        first_sheet(book).cell(2, 2).number_format = "dd/mm/yyyy hh:mm"
+
+    (row,) = opened(workbook_of(("nombre", "b"), ("A", days), change=set_format))
+    assert row.sent == ["A", said]
+
+
+def test_half_of_a_character_stays_an_escape_in_every_format() -> None:
+    data = sheet_of(cells("nombre", "b"), cells("A", "_xD800_ _xdFfF_ _x0041_", row=2))
+    for media_type in get_args(MediaType):
+        assert opened(data).count == 1
+        assert media_type == XLSX or b"_xD800_ _xdFfF_ A" in answered(data, wanted=media_type)
 
 
 def test_truth_values_of_a_sheet_are_words_of_the_language_in_csv_only() -> None:

@@ -23,7 +23,8 @@ MAX_COLUMNS = 16_384
 MAX_ROWS = 1_048_576
 _WORKBOOK = "xl/workbook.xml"
 CONTENT_TYPES = "[Content_Types].xml"
-_ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")  # ECMA-376 part 1, 22.9.2.19: ST_Xstring
+# ECMA-376 part 1, 22.9.2.19: ST_Xstring. Half of a character beyond U+FFFF stays an escape: no encoding has it.
+_ESCAPED = re.compile("_x((?![Dd][89A-Fa-f])[0-9A-Fa-f]{4})_")
 # Characters that XML 1.0 can't contain, and text that looks like their escapes.
 _CONTROLS = bytes({*range(32)} - {*b"\t\n"})
 _LIKE_ESCAPE = re.compile(rb"_(?=x[0-9A-Fa-f]{4}_)")
@@ -48,7 +49,7 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff", b"<\0", b"\0<")  # first bytes
 _DAYS_TO_1904 = 1462  # between the first days of the two calendars
 _DAY_ZERO = datetime(1899, 12, 30)  # noqa: DTZ001  # a cell has no time zone
 _FALSE_LEAP_DAY = 60  # 29 February 1900, which Excel takes over from Lotus 1-2-3
-_LAST_DAY = 2_958_466  # 9999-12-31 is the day before
+_LAST_SECOND = 2_958_466 - 1 / 86_400  # in days, of 9999-12-31
 _MAX_KNOWN_NAMES = 100
 _MAX_ERROR = 20  # characters of an error such as #DIV/0!
 
@@ -211,8 +212,9 @@ class Workbook:
         """Return a number as people see it: a date as 2026-03-01, `21.880833000000001` as 21.880833."""
         value = float(written)
         kind = self._formats[int(style)] if style and int(style) < len(self._formats) else ""
-        if kind and 0 <= value < _LAST_DAY:
-            return _date(value + _DAYS_TO_1904 * self._is_1904, kind)
+        days = value + _DAYS_TO_1904 * self._is_1904
+        if kind and value >= 0 and days <= _LAST_SECOND:
+            return _date(days, kind)
         return str(int(value)) if value.is_integer() else f"{value:.15g}"
 
     def _find_first(self, kind: str) -> str:

@@ -91,7 +91,8 @@ class PreviewResponse(_RowsResponse):
             async with self._turn:
                 first += islice(for_a_while(rows), SAMPLE_ROWS - len(first))
             await asyncio.sleep(0)
-        content = to_json({**_describe_place(reader), "quantity": reader.count, **reader.describe(first)})
+        described = await asyncio.to_thread(reader.describe, first)  # each of the rows may have a megabyte
+        content = to_json({**_describe_place(reader), "quantity": reader.count, **described})
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         await send({"type": "http.response.body", "body": content})
 

@@ -305,7 +305,10 @@ def test_pronunciation_is_not_part_of_a_text() -> None:
 def test_parts_are_found_however_their_names_are_spelled(rename: Callable[[str], str]) -> None:
     data = edited(workbook_of(HEADER, PLACE), {}, rename)
     assert read(data) == [CELLS]
-    book = openpyxl.load_workbook(io.BytesIO(answer_all(opened(data), ANSWER, XLSX, summary=SUMMARY)))
+    written = io.BytesIO(answer_all(opened(data), ANSWER, XLSX, summary=SUMMARY))
+    book = openpyxl.load_workbook(written)
+    with zipfile.ZipFile(written) as archive:
+        assert re.findall(rb'sheetId="(\d+)"', archive.read("xl/workbook.xml")) == [b"1", b"2"]
     assert [cell.value for cell in first_sheet(book)[2]][:5] == [*PLACE, "exact", "141200001"]
     assert book.sheetnames == ["Sheet", "Summary"]
 
@@ -315,6 +318,14 @@ def test_workbook_whose_list_of_parts_is_damaged_gets_no_summary(types: bytes | 
     data = edited(workbook_of(HEADER, PLACE), {"[Content_Types].xml": lambda _: types})
     with zipfile.ZipFile(io.BytesIO(answer_all(opened(data), ANSWER, XLSX, summary=SUMMARY))) as book:
         assert not [name for name in book.namelist() if "summary" in name]
+
+
+def test_list_of_parts_that_is_too_large_is_refused() -> None:
+    """It does not shrink, so that it could be copied."""
+    comment = b"<Types><!--" + os.urandom(1024**2).hex().encode() + b"--></Types>"
+    source = opened(edited(workbook_of(HEADER, PLACE), {"[Content_Types].xml": lambda _: comment}))
+    with pytest.raises(UnreadableBodyError, match="larger than 1 MB"):
+        writer(XLSX, source, summary=SUMMARY).begin()
 
 
 def test_picture_is_copied_and_long_name_of_a_sheet_is_cut() -> None:
@@ -336,8 +347,11 @@ def test_sheet_whose_rows_begin_late_is_answered() -> None:
         prefixed = re.sub(rb"<(/?)(\w)", rb"<\1x:\2", xml).replace(b"xmlns=", b"xmlns:x=")
         return prefixed.replace(b"<x:sheetData>", COMMENT[:100_000] + b"--><x:sheetData>")
 
-    sheet = sheet_answered(edited(workbook_of(HEADER, PLACE), {SHEET: delay}))
+    written = answered(edited(workbook_of(HEADER, PLACE), {SHEET: delay}))
+    sheet = first_sheet(openpyxl.load_workbook(io.BytesIO(written)))
     assert [cell.value for cell in sheet[2]][:5] == [*PLACE, "exact", "141200001"]
+    with zipfile.ZipFile(io.BytesIO(written)) as archive:
+        assert COMMENT[:100_000] in archive.read(SHEET)
 
 
 TEXTS = "xl/sharedStrings.xml"

@@ -202,6 +202,7 @@ LAUGHS = b'<!DOCTYPE a [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;">]><
             ("missing text", edited(SHARED, {"xl/sharedStrings.xml": lambda _: b"<sst/>"}), CANT),
             ("no number", edited(SHARED, {SHEET: lambda xml: xml.replace(b"<v>1</v>", b"<v>x</v>")}), CANT),
             ("zip", edited(SOUND, {"xl/workbook.xml": lambda _: None}), "^The file is a zip, and no Excel workbook"),
+            ("renamed macros", edited(SOUND, {"XL\\VBAproject.bin": lambda _: b"x"}), "^The workbook has macros"),
             ("macros", edited(SOUND, {"xl/vbaProject.bin": lambda _: b"x"}), "^The workbook has macros: save it as"),
             ("links", edited(SOUND, {"xl/externalLinks/externalLink1.xml": lambda _: b"<a/>"}), "links to other files"),
             ("bomb", unpacked_to(513), "than 512 MB"),

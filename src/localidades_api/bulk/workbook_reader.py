@@ -31,6 +31,7 @@ from localidades_api.files.workbook import (
     SheetRow,
     Workbook,
     WorkbookError,
+    canonical_name,
     column_name,
     find_sheet,
     is_workbook,
@@ -374,6 +375,6 @@ def _open_workbook(file: IO[bytes]) -> zipfile.ZipFile:
     if not is_workbook(archive):
         raise UnreadableBodyError(f"The file is {describe_zip(archive)}.")
     for start, sentence in _REFUSED_MEMBERS.items():
-        if any(member.filename.startswith(start) for member in members):
+        if any(canonical_name(member.filename).startswith(canonical_name(start)) for member in members):
             raise UnreadableBodyError(sentence)
     return archive

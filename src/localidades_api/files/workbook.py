@@ -106,7 +106,7 @@ class Workbook:
     def __init__(self, archive: ZipFile) -> None:
         """List the sheets; raise KeyError if there is none."""
         self.archive = archive
-        self._members = {_canonical(member.filename): member.filename for member in archive.infolist()}
+        self._members = {canonical_name(member.filename): member.filename for member in archive.infolist()}
         self._parts = {self.find(CONTENT_TYPES): CONTENT_TYPES}
         books = (one.part for one in self._relations("").values() if one.kind.endswith("/officeDocument"))
         part = next(books, _WORKBOOK)
@@ -193,7 +193,7 @@ class Workbook:
 
     def find(self, part: str) -> str:
         """Return the member with a part, which programs write in other letters, or with backslashes; or no name."""
-        return self._members.get(_canonical(part), "")
+        return self._members.get(canonical_name(part), "")
 
     def read(self, member: str) -> bytes:
         """Return a part that is neither a sheet nor texts; raise WorkbookError if it is too large."""
@@ -251,7 +251,7 @@ class _Relation(NamedTuple):
 
 def is_workbook(archive: ZipFile) -> bool:
     """Return whether a zip is an Excel workbook."""
-    return any(_canonical(name) == _WORKBOOK for name in archive.namelist())
+    return any(canonical_name(name) == _WORKBOOK for name in archive.namelist())
 
 
 def write_csv(archive: ZipFile, name: str | None, out: IO[bytes]) -> list[int]:
@@ -308,7 +308,8 @@ def refusal_of_cell(column: int, row: int, fault: str) -> str:
     )
 
 
-def _canonical(name: str) -> str:
+def canonical_name(name: str) -> str:
+    """Return the name of a part in the spelling that all its spellings share."""
     return name.replace("\\", "/").lstrip("/").casefold()
 
 

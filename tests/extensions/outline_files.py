@@ -85,6 +85,6 @@ def write(folder: Path, content: bytes, name: str = "mg.zip") -> Path:
 async def import_outlines_into(url: str, path: Path, edition: str = "2025") -> None:
     database = Database.for_writing(url)
     try:
-        await import_outlines(database, path, edition, Silent())
+        await import_outlines(database, str(path), edition, Silent(), allow_shrink=True)
     finally:
         await database.dispose()

@@ -21,6 +21,7 @@ from tests.extensions.outline_files import OUTLINES, geojson, import_outlines_in
 from tests.support.application import client_of, import_file, recorded_statements, running_app
 from tests.support.browser import WEBGL, launched, visit
 from tests.support.catalogue import Place, write_catalogue
+from tests.support.http_server import Response, at_paths, http_server
 from tests.support.pages import BROWSER, INDEX
 from tests.support.postgres import new_database
 from tests.support.service_address import service_address
@@ -318,17 +319,20 @@ async def test_other_requests_ask_nothing_of_the_outlines(outlined: httpx.AsyncC
 def test_guide_prints_what_it_shows(server: str, migrated: str, tmp_path: Path) -> None:
     names = {"001": "Aguascalientes", "005": "Jesús María"}
     places = [Place(f"01{key}0001", name, nom_mun=name) for key, name in names.items()]
-    outlines = geojson({"01001": ("Aguascalientes", [square(-103, 21, 1)])})
-    write(tmp_path, zipped({"01.geojson": outlines}), "mg_2025_integrado.zip")
+    estados = {f"{at:02}": square(-103.5 + at / 2, 26 if at > 1 else 21, 1) for at in range(1, 33)}
+    answers = {key: geojson({f"{key}001": ("Aguascalientes", [ring])}) for key, ring in estados.items()}
+    write(tmp_path, zipped({f"{key}.json": answer for key, answer in answers.items()}), "mg_2025_integrado.zip")
     [shops] = re.findall(r"\$ cat shops.csv\n(.*?)\$", (DOCS / GUIDE).read_text("utf-8"), re.DOTALL)
     write(tmp_path, shops.encode(), "shops.csv")
     commands = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     with new_database(server, migrated) as url:
         import_file(url, write_catalogue(tmp_path / "catun_localidad_2026-11.csv", places))
-        with serving(url) as live:
+        paths = {f"/wscatgeo/v2/geo/mgem/{key}": Response(answer) for key, answer in answers.items()}
+        with serving(url) as live, http_server(at_paths(paths)) as inegi:
             await_names(live.base)
             for block in blocks_of(GUIDE):
                 text = block.text.replace(SERVICE, live.base.removeprefix("http://"))
+                text = text.replace("https://gaia.inegi.org.mx", inegi)
                 follow(block.language, text, tmp_path, PATH=commands, DATABASE_URL=service_address(url))
 
 

@@ -13,7 +13,7 @@ from localidades_api.extensions.outlines.files import UNITS, Outline, Ring, Vert
 
 Polygon: TypeAlias = Sequence[Ring]  # the outer ring, counterclockwise, then its holes, clockwise (RFC 7946)
 
-_MIN_AREA = 100  # square units, a square metre: what is smaller between two outlines is a gap of rounding
+_MIN_AREA = 1_000_000  # square units, a square metre: what is smaller between two outlines is a gap of rounding
 
 
 def nest(rings: Iterable[Ring]) -> list[Polygon]:
@@ -84,7 +84,11 @@ def _contains(ring: Ring, x: float, y: float) -> bool:
 
 
 def crosses_itself(ring: Ring) -> bool:
-    """Return whether two edges of a ring cross; those that only touch don't count."""
+    """Return whether two edges of a ring cross, or so many are near each other that this takes long to tell.
+
+    Edges that only touch don't count.
+    """
+    left = 200 * len(ring) + 100_000  # comparisons; INEGI's outlines take up to 25 a vertex
     west, south, east, north = box_of([ring])
     size = max(east - west, north - south) / (4 * math.sqrt(len(ring))) + 1
     cells: dict[tuple[int, int], list[tuple[Vertex, Vertex]]] = defaultdict(list)
@@ -93,7 +97,8 @@ def crosses_itself(ring: Ring) -> bool:
         columns = range(int((min(ax, bx) - west) / size), int((max(ax, bx) - west) / size) + 1)
         rows = range(int((min(ay, by) - south) / size), int((max(ay, by) - south) / size) + 1)
         for cell in itertools.product(columns, rows):
-            if any(_cross(*edge, *other) for other in cells[cell]):
+            left -= 1 + len(cells[cell])
+            if left < 0 or any(_cross(*edge, *other) for other in cells[cell]):
                 return True
             cells[cell].append(edge)
     return False

@@ -410,3 +410,6 @@ async def test_points_lie_where_shapely_says(seeded_database: str, real_outlines
         answers = [json.loads(line) for line in lines]
         assert [[one["cvegeo"] for one in answer["results"]] for answer in answers] == expected
         assert [answer["agrees"] for answer in answers].count(False) == 0
+        for path in ("mgem/01", "mgem/09", "mgem/19", "mgee"):
+            for feature in (await get(client, f"/wscatgeo/v2/geo/{path}"))["features"]:
+                assert is_simple(feature["geometry"]), feature["properties"]

@@ -19,7 +19,7 @@ from pydantic_core import from_json
 from localidades_api.errors import CatalogueError
 from localidades_api.files.archive import DAMAGED_ZIP, MAX_MEMBERS, MAX_RATIO, limit_reads
 
-UNITS = 1_000_000  # of a degree; outlines have six decimals, 0.1 m
+UNITS = 100_000_000  # of a degree: a millimetre, because rings rounded to 0.1 m may touch or cross themselves
 Vertex: TypeAlias = tuple[int, int]  # longitude and latitude, in UNITS
 Ring: TypeAlias = Sequence[Vertex]  # its last vertex is the first
 

@@ -56,7 +56,7 @@ class LocatedPointResults(BaseModel):
 
 
 class OutlineFeature(BaseModel):
-    """An outline as a feature of GeoJSON (RFC 7946), with six decimals."""
+    """An outline as a feature of GeoJSON (RFC 7946), with eight decimals."""
 
     type: Literal["Feature"]
     id: Annotated[int, Field(examples=[1001])]

@@ -245,7 +245,9 @@ async def test_ogc_shows_outlines_where_there_are_any_else_points(outlined: http
 async def test_ogc_box_finds_what_its_outline_touches(outlined: httpx.AsyncClient) -> None:
     for collection, box, expected in (
         ("municipios", "-101.9,21.1,-101.8,21.2", {1002}), ("municipios", "-102.1,21.1,-101.9,21.2", {1001, 1002}),
-        ("municipios", "-102.55,21.45,-102.5,21.5", {1001}), ("municipios", "-120,10,-118,12", set()),
+        ("municipios", "-102.55,21.45,-102.5,21.5", set()), ("municipios", "-120,10,-118,12", set()),
+        ("municipios", "-102.55,21.3,-102.5,21.5", {1001}), ("municipios", "-102.55,21.3,-102.5,21.35", {1001}),
+        ("municipios", "-102,21.5,-102,21.5", {1001, 1002}), ("estados", "-102.55,21.45,-102.5,21.5", {1}),
         ("municipios", "-108.4,25.1,-107.9,25.2", {2001}), ("estados", "-108.4,25.1,-107.9,25.2", {2}),
         ("municipios", "-101.9,21,-109.5,26", {1002, 2001}),  # two boxes
     ):  # fmt: skip

@@ -66,8 +66,8 @@ _KEY = whole_number("A key is written with digits, such as 010010001.")
 _LocalityId = Annotated[int, Path(ge=1, le=999_999_999), _KEY]
 _AreaId = Annotated[int, Path(ge=1, le=32_999), _KEY]
 _TITLES = {
-    "estados": ("Estados", "The estados, each at its largest cabecera."),
-    "municipios": ("Municipios", "The municipios, each at its cabecera."),
+    "estados": ("Estados", "The estados: outlines, or points at the largest cabecera where there are none."),
+    "municipios": ("Municipios", "The municipios: outlines, or points at the cabecera where there are none."),
     "localidades": ("Localidades", "The localities, with every column of INEGI's catalogue."),
 }
 

@@ -51,14 +51,22 @@ _OUTLINES = text(
      ORDER BY o.id
     """
 )
+# What surrounds an enclave that a box lies in has no point in common with the box, although its outer ring has.
 _GEOMETRIES = text("SELECT id, geometry FROM outlines WHERE id = ANY(:ids)")
 _BOX = "box(point(:west, :south), point(:east, :north))"
 _TOUCHED = text(
     f"""
-      WITH touched AS (
+      WITH near AS MATERIALIZED (SELECT municipio_id, box, ring FROM outline_rings WHERE box && {_BOX}),
+           around AS MATERIALIZED (SELECT box FROM near WHERE box @> {_BOX} AND ring @> polygon({_BOX})),
+           touched AS (
                SELECT municipio_id
-                 FROM (SELECT municipio_id, ring FROM outline_rings WHERE box && {_BOX} OFFSET 0) AS near
-                WHERE ring && polygon({_BOX}))
+                 FROM near
+                WHERE ring && polygon({_BOX})
+                  AND NOT EXISTS (
+                      SELECT
+                        FROM around AS enclave
+                       WHERE near.box @> enclave.box AND area(near.box) > area(enclave.box)
+                         AND near.ring @> center({_BOX})))
     SELECT id, id IN (SELECT municipio_id FROM touched UNION SELECT municipio_id / {KEYS_OF_A_STATE} FROM touched)
            AS is_touched
       FROM outlines

@@ -524,7 +524,8 @@ async def list_area_features(
         }
     page, last = query.page_of(sorted(areas), MAX_OUTLINES if builder.edition else MAX_LIMIT)
     geometries = await _find_geometries(repository, builder, collection, page, outlines)
-    features = b",\n".join(_feature(id_, geometries.get(id_), areas[id_]) for id_ in page)
+    written = (_feature(id_, geometries.get(id_), areas[id_]) for id_ in page)
+    features = await asyncio.to_thread(b",\n".join, written)
     return await builder.answer_page(collection, len(areas), len(page), features, last)
 
 

@@ -15,10 +15,14 @@ from typing import Any
 
 import httpx
 import pytest
+from cachetools import LRUCache
 from fastapi import FastAPI
 from playwright.async_api import expect
 from starlette.types import Message, Scope
 
+from localidades_api.errors import UnavailableError
+from localidades_api.extensions.outlines.queries import get_edition, list_outlines
+from localidades_api.extensions.outlines.router import answer_outlines_as_wscatgeo
 from tests.deploy.guides import DOCS, SERVICE, blocks_of, follow
 from tests.extensions.outline_files import (
     OUTLINES,
@@ -43,6 +47,7 @@ CENSUS = "/api/census"
 AT = f"{CENSUS}/municipios/at/"
 ITEMS = "/ogc/collections/{}/items"
 GUIDE = "guides/outlines.md"
+MODULE = sys.modules[answer_outlines_as_wscatgeo.__module__]
 
 
 @pytest.fixture(scope="module")
@@ -299,6 +304,7 @@ async def test_outlines_are_read_and_compressed_once_an_edition(
                     tags += [answer.headers["etag"] for answer in answers[: len(paths)]]
                     assert {answer.headers.get("content-encoding", "identity") for answer in answers} == {coding}
                     assert [("[-100.5," in answer.text) for answer in answers[2:5]] == [side == 1.5] * 3
+                vars(MODULE)["_held"].clear()  # as in another worker, which needs nothing for a 304
                 for path, tag in zip(paths, tags[-len(paths) :], strict=True):
                     answer = await client.get(path, headers={**headers, "If-None-Match": tag})
                     assert (answer.status_code, answer.headers["etag"], answer.content) == (304, tag, b"")
@@ -306,8 +312,23 @@ async def test_outlines_are_read_and_compressed_once_an_edition(
         assert len({*tags}) == 2 * len(paths)
 
 
+async def test_outlines_of_an_edition_that_is_gone_are_not_read(seeded_database: str, tmp_path: Path) -> None:
+    await import_outlines_into(seeded_database, write(tmp_path, geojson(), "a.json"))
+    async with running_app(seeded_database) as app:
+        database = app.state.services.database
+        edition = await get_edition(database)
+        assert edition
+        assert [row.id for row in await list_outlines(database, edition)] == [1, 2, 1001, 1002, 1003, 2001]
+        await import_outlines_into(seeded_database, write(tmp_path, geojson(name="nomgeo"), "b.json"), "2026")
+        with pytest.raises(UnavailableError, match="replaced or removed"):
+            await list_outlines(database, edition)
+
+
 @pytest.mark.tail
-async def test_large_outlines_do_not_hold_the_event_loop(seeded_database: str, tmp_path: Path) -> None:
+async def test_large_outlines_do_not_hold_the_event_loop(
+    seeded_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MODULE, "_held", LRUCache(1000, getsizeof=len))  # these are too large to be held
     await import_outlines_into(seeded_database, write(tmp_path, geojson(), "a.json"))
     random = Random(1)  # noqa: S311  # no secret
     ring = [(-103 - random.random(), 21 + random.random()) for _ in range(50_000)]
@@ -328,7 +349,7 @@ async def test_large_outlines_do_not_hold_the_event_loop(seeded_database: str, t
                 began = time.thread_time()
                 await asyncio.sleep(0.002)
                 held = max(held, time.thread_time() - began)
-            assert min(await asking) > 1_000_000
+            assert min(await asking) > 500_000
             assert held < 0.2  # seconds of processor time; compressing one of these takes a second
 
 

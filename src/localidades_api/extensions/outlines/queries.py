@@ -62,10 +62,7 @@ _TOUCHED = text(
                  FROM near
                 WHERE ({_BOX} @> box OR ring && polygon({_BOX}))
                   AND NOT EXISTS (
-                      SELECT
-                        FROM around AS enclave
-                       WHERE near.box @> enclave.box AND area(near.box) > area(enclave.box)
-                         AND near.ring @> center({_BOX})))
+                      SELECT FROM around WHERE area(near.box) > area(around.box) AND near.ring @> center({_BOX})))
     SELECT id, id IN (SELECT municipio_id FROM touched UNION SELECT municipio_id / {KEYS_OF_A_STATE} FROM touched)
            AS is_touched
       FROM outlines

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import struct
+import zlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from localidades_api.errors import CatalogueError
 from localidades_api.extensions.outlines import files
 from localidades_api.extensions.outlines.files import UNITS, read_outlines
-from localidades_api.extensions.outlines.geometry import area, crosses_itself, dissolve, nest
+from localidades_api.extensions.outlines.geometry import area, crosses_itself, dissolve, nest, write_geometry
 from tests.extensions.outline_files import (
     GRS_80,
     HOLE,
@@ -26,6 +27,7 @@ from tests.extensions.outline_files import (
     Outlines,
     Ring,
     geojson,
+    is_simple,
     shapefile,
     square,
     write,
@@ -279,6 +281,15 @@ def test_outline_of_neighbours_has_their_area_and_none_of_their_borders(cells: s
 )  # fmt: skip
 def test_ring_that_crosses_itself_is_found(ring: list[tuple[float, float]], *, crosses: bool) -> None:
     assert crosses_itself(units(ring)) == crosses
+
+
+def test_rounding_leaves_a_narrow_slit_open(tmp_path: Path) -> None:
+    slit = [(-102.49999998, 22), (-102.5, 21.5), (-102.50000002, 22)]  # four millimetres wide
+    ring = [(-103, 21), (-102, 21), (-102, 22), *slit, (-103, 22), (-103, 21)]
+    [one] = read_outlines(write(tmp_path, geojson({"01001": ("A", [ring])}), "mgem.json"))
+    assert is_simple(json.loads(zlib.decompress(write_geometry(nest(one.rings)))))
+    assert not is_simple({"coordinates": [[[(round(x, 6), round(y, 6)) for x, y in ring]]]})
+    assert not crosses_itself(one.rings[0])
 
 
 # -- Editions

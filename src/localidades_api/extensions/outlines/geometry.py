@@ -52,10 +52,10 @@ class Locator:
         self._rings = sorted(rings, key=lambda one: ((one[0][2] - one[0][0]) * (one[0][3] - one[0][1]), one[1]))
 
     def find(self, latitud: float, longitud: float) -> int | None:
-        """Return the key of the municipio at a point in degrees; None if there is none."""
-        x, y = longitud * UNITS, latitud * UNITS
+        """Return the key of the municipio at a point in degrees, or on whose border it is; None if there is none."""
+        x, y = round(longitud * UNITS), round(latitud * UNITS)
         for (west, south, east, north), id_, ring in self._rings:
-            if west <= x <= east and south <= y <= north and _contains(ring, x, y):
+            if west <= x <= east and south <= y <= north and _contains(ring, x, y, on_border=True):
                 return id_
         return None
 
@@ -75,11 +75,15 @@ def _is_within(ring: Ring, other: Ring) -> bool:
     return sum(_contains(other, x, y) for x, y in middles) * 2 > len(middles)
 
 
-def _contains(ring: Ring, x: float, y: float) -> bool:
+def _contains(ring: Ring, x: float, y: float, *, on_border: bool = False) -> bool:
     is_inside = False
     for (ax, ay), (bx, by) in itertools.pairwise(ring):
-        if (ay > y) != (by > y) and x < (bx - ax) * (y - ay) / (by - ay) + ax:
-            is_inside = not is_inside
+        if ay <= y <= by or by <= y <= ay:
+            side = (bx - ax) * (y - ay) - (by - ay) * (x - ax)
+            if side == 0 and (ax <= x <= bx or bx <= x <= ax):
+                return on_border
+            if (ay > y) != (by > y) and (side > 0) == (by > ay):
+                is_inside = not is_inside
     return is_inside
 
 

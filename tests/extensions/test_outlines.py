@@ -1,28 +1,45 @@
 """The municipio of a point, and outlines: answers, editions, and INEGI's own outlines."""
 
+import asyncio
 import csv
 import json
 import os
 import re
 import sys
+import time
+import zlib
 from collections.abc import AsyncIterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import httpx
 import pytest
+from cachetools import LRUCache
 from fastapi import FastAPI
 from playwright.async_api import expect
+from starlette.types import Message, Scope
 
-from localidades_api.database.pool import Database
-from localidades_api.extensions.outlines.importing import remove_outlines
+from localidades_api.errors import UnavailableError
+from localidades_api.extensions.outlines.queries import get_edition, list_outlines
+from localidades_api.extensions.outlines.router import answer_outlines_as_wscatgeo
 from tests.deploy.guides import DOCS, SERVICE, blocks_of, follow
-from tests.extensions.outline_files import OUTLINES, geojson, import_outlines_into, square, write, zipped
+from tests.extensions.outline_files import (
+    OUTLINES,
+    geojson,
+    import_outlines_into,
+    is_simple,
+    remove_outlines_from,
+    square,
+    write,
+    zipped,
+)
 from tests.support.application import client_of, import_file, recorded_statements, running_app
 from tests.support.browser import WEBGL, launched, visit
 from tests.support.catalogue import Place, write_catalogue
+from tests.support.http_server import Response, at_paths, http_server
 from tests.support.pages import BROWSER, INDEX
-from tests.support.postgres import new_database
+from tests.support.postgres import new_database, run_sql
 from tests.support.service_address import service_address
 from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES, ROOT, await_names, serving
@@ -31,6 +48,7 @@ CENSUS = "/api/census"
 AT = f"{CENSUS}/municipios/at/"
 ITEMS = "/ogc/collections/{}/items"
 GUIDE = "guides/outlines.md"
+MODULE = sys.modules[answer_outlines_as_wscatgeo.__module__]
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +89,8 @@ async def test_answer_has_the_municipio_its_estado_and_the_edition(outlined: htt
         (21.3, -102.9, {"id": 1001, "cvegeo": "01001", "nombre": "Municipio 001", "in_release": True}),
         (21.5, -102.5, {"id": 1003, "cvegeo": "01003", "nombre": "Enclave", "in_release": False}),
     ):
-        assert await get(outlined, AT, lat=lat, lon=lon) == {"results": [one | shared]}
+        reach = {"edition": "2025", "municipios": 4, "estados": [1, 2]}
+        assert await get(outlined, AT, lat=lat, lon=lon) == {"results": [one | shared], "outlines": reach}
 
 
 async def test_points_inside_on_borders_at_sea_and_at_poles(outlined: httpx.AsyncClient) -> None:
@@ -109,7 +128,9 @@ async def test_page_shows_the_municipio_in_both_languages(outlined: httpx.AsyncC
     assert "¿En qué municipio está?" in page
     assert 'href="../1001/?lang=es"' in page
     nowhere = (await outlined.get(f"{AT}?lat=0&lon=0&format=api&lang=en")).text
-    assert "The point is in no municipio that has an outline here." in nowhere
+    assert (
+        "The point is in no municipio that has an outline here. There are outlines of 4 municipios in 2 es" in nowhere
+    )
 
 
 async def test_without_outlines_the_error_names_the_command(client: httpx.AsyncClient) -> None:
@@ -127,16 +148,24 @@ async def test_without_outlines_the_error_names_the_command(client: httpx.AsyncC
 # -- Many points
 
 
+LACKING = "The release or the outlines lack its municipio, or that of its point."
+
+
 async def test_row_is_told_whether_its_own_municipio_is_that_of_its_point(outlined: httpx.AsyncClient) -> None:
+    """The release lacks 01003, and the outlines 02002: of these nothing is known, nor of what is no municipio."""
     expected = {
         "21.3,-102.9,Municipio 001,Ags.,": True, "21.3,-102.9,Municipio 002,Ags.,": False,
         "21.3,-102.9,1,01,": True, "21.3,-102.9,,,01001": True, "21.3,-102.9,,,010010001": True,
-        "21.3,-102.9,,,1002": False, "0,0,Municipio 001,Ags.,": False, "21.3,-102.9,,,": None,
-        "21.3,-102.9,,Ags.,": None,
+        "21.3,-102.9,,,1002": False, "25.2,-108.5,,,02001": False, "21.3,-102.9,,,": None, "21.3,-102.9,,Ags.,": None,
+        "21.3,102.9,,,01001": True, "21.5,-102.5,,,01003": True,
+        "21.3,-102.9,,,02002": LACKING, "25.2,-108.5,,,02002": LACKING, "21.3,-102.9,,,01003": LACKING,
+        "21.5,-102.5,,,01001": LACKING, "21.3,-102.9,,,01": LACKING, "21.3,-102.9,,,99999": LACKING,
+        "21.3,-102.9,Nowhere,Ags.,": LACKING, "0,0,,,01001": "`latitud` and `longitud` are not in Mexico.",
     }  # fmt: skip
     table = "\n".join(["latitud,longitud,municipio,estado,cvegeo", *expected])
     results = (await send_table(outlined, AT, table, format="json")).json()["results"]
-    assert dict(zip(expected, (row["agrees"] for row in results), strict=True)) == expected
+    assert dict(zip(expected, (row["problem"] or row["agrees"] for row in results), strict=True)) == expected
+    assert all(row["agrees"] is None for row in results if row["problem"])
 
 
 async def test_rows_are_answered_in_order_and_a_bad_one_alone(outlined: httpx.AsyncClient) -> None:
@@ -188,6 +217,53 @@ async def test_match_uses_the_municipio_of_a_point(server: str, migrated: str, t
             table = "nombre,municipio,lat,lon\nLa Estación,Calvillo,21.9,-102.003\n"
             said = (await send_table(client, f"{LOCALIDADES}match/", table, lang="es")).text
             assert '"municipio de las coordenadas: Asientos, Aguascalientes"' in said
+            older, newer = (
+                {"01002": outlines["01002"]},
+                outlines | {"01099": ("Nuevo", [square(-102.004, 21.899, 0.002)])},
+            )
+            for edition, known in (("2020", older), ("2026", newer)):  # without its municipio, or that of its point
+                await import_outlines_into(url, write(tmp_path, geojson(known), "mgem.json"), edition)
+                one = (await match())[2]
+                assert (one["outcome"], one["cvegeo"], one["faults"]) == (*second, [])
+
+
+@pytest.mark.parametrize("path", [AT, f"{LOCALIDADES}match/"])
+@pytest.mark.parametrize("edition", ["2026", None])
+async def test_answer_breaks_off_when_its_edition_goes(
+    seeded_database: str, tmp_path: Path, path: str, edition: str | None
+) -> None:
+    await import_outlines_into(seeded_database, write(tmp_path, geojson(), "a.json"))
+    other = write(tmp_path, geojson({"01002": ("Peñón", [square(-103, 21, 1)])}), "b.json")
+    messages: list[Message] = []
+    rows = "nombre,municipio,estado,lat,lon\n" + "Lugar,Municipio 001,Ags.,21.3,-102.9\n" * 5000
+    asked: list[Message] = [{"type": "http.request", "body": rows.encode()}]
+
+    async def receive() -> Message:
+        while not asked:
+            await asyncio.Event().wait()
+        return asked.pop()
+
+    async def send(message: Message) -> None:
+        messages.append(message)
+        if len(messages) == 2:  # the head, and the first answers
+            await (
+                import_outlines_into(seeded_database, other, edition)
+                if edition
+                else remove_outlines_from(seeded_database)
+            )
+
+    scope: Scope = {
+        "type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "http_version": "1.1", "method": "POST",
+        "scheme": "http", "path": path, "raw_path": path.encode(), "query_string": b"", "root_path": "",
+        "headers": [(b"content-type", b"text/csv")], "client": ("127.0.0.1", 1), "server": ("test", 80),
+    }  # fmt: skip
+    async with running_app(seeded_database) as app:
+        await app(scope, receive, send)
+    assert messages[0]["status"] == 200
+    assert messages[-1].get("more_body")  # the end is missing
+    answers = b"".join(message.get("body", b"") for message in messages)
+    assert b"FALSE" not in answers
+    assert b"Lugar" in answers
 
 
 # -- Outlines
@@ -209,6 +285,73 @@ async def test_outline_is_a_feature_that_clients_keep(outlined: httpx.AsyncClien
     for path, status in (("municipios/1009", 404), ("municipios/1", 404), ("estados/9", 404)):
         assert (await outlined.get(f"{CENSUS}/{path}/outline/")).status_code == status
     assert (await outlined.get(f"{CENSUS}/municipios/1001/outline/?x=1")).status_code == 422
+
+
+@pytest.mark.parametrize("coding", ["br", "gzip", "identity"])
+async def test_outlines_are_read_and_compressed_once_an_edition(
+    seeded_database: str, tmp_path: Path, coding: str
+) -> None:
+    paths = [f"{CENSUS}/municipios/1001/outline/", f"{CENSUS}/estados/1/outline/"]
+    paths += [f"/wscatgeo/{path}" for path in ("geo/mgem/01", "v2/geo/mgem/01", "geo/mgee", "geo/mgem/01001")]
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        tags: list[str] = []
+        for side in (1, 1.5):
+            outlines = geojson({**OUTLINES, "01002": (coding, [square(-102, 21, side)])})
+            await import_outlines_into(seeded_database, write(tmp_path, outlines, "a.json"), f"{side}")
+            with recorded_statements(app) as statements:
+                for _ in range(2):
+                    headers = {"Accept-Encoding": coding}
+                    answers = await asyncio.gather(*(client.get(path, headers=headers) for path in 2 * paths))
+                    tags += [answer.headers["etag"] for answer in answers[: len(paths)]]
+                    assert {answer.headers.get("content-encoding", "identity") for answer in answers} == {coding}
+                    assert [("[-100.5," in answer.text) for answer in answers[2:5]] == [side == 1.5] * 3
+                vars(MODULE)["_held"].clear()  # as in another worker, which needs nothing for a 304
+                for path, tag in zip(paths, tags[-len(paths) :], strict=True):
+                    answer = await client.get(path, headers={**headers, "If-None-Match": tag})
+                    assert (answer.status_code, answer.headers["etag"], answer.content) == (304, tag, b"")
+            assert sum("geometry" in one for one in statements) == len(paths)
+        assert len({*tags}) == 2 * len(paths)
+
+
+async def test_outlines_of_an_edition_that_is_gone_are_not_read(seeded_database: str, tmp_path: Path) -> None:
+    await import_outlines_into(seeded_database, write(tmp_path, geojson(), "a.json"))
+    async with running_app(seeded_database) as app:
+        database = app.state.services.database
+        edition = await get_edition(database)
+        assert edition
+        assert [row.id for row in await list_outlines(database, edition)] == [1, 2, 1001, 1002, 1003, 2001]
+        await import_outlines_into(seeded_database, write(tmp_path, geojson(name="nomgeo"), "b.json"), "2026")
+        with pytest.raises(UnavailableError, match="replaced or removed"):
+            await list_outlines(database, edition)
+
+
+@pytest.mark.tail
+async def test_large_outlines_do_not_hold_the_event_loop(
+    seeded_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MODULE, "_held", LRUCache(1000, getsizeof=len))  # these are too large to be held
+    await import_outlines_into(seeded_database, write(tmp_path, geojson(), "a.json"))
+    random = Random(1)  # noqa: S311  # no secret
+    ring = [(-103 - random.random(), 21 + random.random()) for _ in range(50_000)]
+    geometry = zlib.compress(json.dumps({"type": "MultiPolygon", "coordinates": [[[*ring, ring[0]]]]}).encode(), 1)
+    await run_sql(seeded_database, "UPDATE outlines SET geometry = $1", geometry)
+    paths = [f"/wscatgeo/{path}" for path in ("geo/mgem/01", "v2/geo/mgem/01", "geo/mgee")]
+    paths += [f"{CENSUS}/municipios/1001/outline/", ITEMS.format("municipios") + "?limit=99"]
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        for coding in ("br", "gzip"):
+
+            async def ask(path: str, coding: str = coding) -> int:
+                async with client.stream("GET", path, headers={"Accept-Encoding": coding}) as answer:
+                    assert answer.headers["content-encoding"] == coding
+                    return sum([len(piece) async for piece in answer.aiter_raw()])
+
+            asking, held = asyncio.gather(*map(ask, paths)), 0.0
+            while not asking.done():
+                began = time.thread_time()
+                await asyncio.sleep(0.002)
+                held = max(held, time.thread_time() - began)
+            assert min(await asking) > 500_000
+            assert held < 0.2  # seconds of processor time; compressing one of these takes a second
 
 
 async def test_outline_of_an_estado_is_that_of_its_municipios_together(outlined: httpx.AsyncClient) -> None:
@@ -245,7 +388,9 @@ async def test_ogc_shows_outlines_where_there_are_any_else_points(outlined: http
 async def test_ogc_box_finds_what_its_outline_touches(outlined: httpx.AsyncClient) -> None:
     for collection, box, expected in (
         ("municipios", "-101.9,21.1,-101.8,21.2", {1002}), ("municipios", "-102.1,21.1,-101.9,21.2", {1001, 1002}),
-        ("municipios", "-102.55,21.45,-102.5,21.5", {1001}), ("municipios", "-120,10,-118,12", set()),
+        ("municipios", "-102.55,21.45,-102.5,21.5", set()), ("municipios", "-120,10,-118,12", set()),
+        ("municipios", "-102.55,21.3,-102.5,21.5", {1001}), ("municipios", "-102.55,21.3,-102.5,21.35", {1001}),
+        ("municipios", "-102,21.5,-102,21.5", {1001, 1002}), ("estados", "-102.55,21.45,-102.5,21.5", {1}),
         ("municipios", "-108.4,25.1,-107.9,25.2", {2001}), ("estados", "-108.4,25.1,-107.9,25.2", {2}),
         ("municipios", "-101.9,21,-109.5,26", {1002, 2001}),  # two boxes
     ):  # fmt: skip
@@ -299,9 +444,7 @@ async def test_new_edition_is_served_without_a_restart(seeded_database: str, tmp
         await eventually_async(layer_is_new)
         [after] = (await ask(point, etag)).json()["results"]
         assert (after["cvegeo"], after["edition"]) == ("01002", "2026")
-        database = Database.for_writing(seeded_database)
-        assert await remove_outlines(database) == "2026"
-        await database.dispose()
+        await remove_outlines_from(seeded_database)
         assert (await ask(point)).status_code == 404
         await eventually_async(are_as_before)
 
@@ -318,17 +461,22 @@ async def test_other_requests_ask_nothing_of_the_outlines(outlined: httpx.AsyncC
 def test_guide_prints_what_it_shows(server: str, migrated: str, tmp_path: Path) -> None:
     names = {"001": "Aguascalientes", "005": "Jesús María"}
     places = [Place(f"01{key}0001", name, nom_mun=name) for key, name in names.items()]
-    outlines = geojson({"01001": ("Aguascalientes", [square(-103, 21, 1)])})
-    write(tmp_path, zipped({"01.geojson": outlines}), "mg_2025_integrado.zip")
+    rings = {f"{at:02}": square(-103.5 + at / 2, 26 if at > 1 else 21, 1) for at in range(1, 33)}
+    outlines = {f"{key}001": ("Aguascalientes", [ring]) for key, ring in rings.items()}
+    outlines["01005"] = ("Jesús María", [square(-102, 21, 1)])
+    answers = {key: geojson({id_: one for id_, one in outlines.items() if id_[:2] == key}) for key in rings}
+    write(tmp_path, zipped({f"{key}.json": answer for key, answer in answers.items()}), "mg_2025_integrado.zip")
     [shops] = re.findall(r"\$ cat shops.csv\n(.*?)\$", (DOCS / GUIDE).read_text("utf-8"), re.DOTALL)
     write(tmp_path, shops.encode(), "shops.csv")
     commands = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     with new_database(server, migrated) as url:
         import_file(url, write_catalogue(tmp_path / "catun_localidad_2026-11.csv", places))
-        with serving(url) as live:
+        paths = {f"/wscatgeo/v2/geo/mgem/{key}": Response(answer) for key, answer in answers.items()}
+        with serving(url) as live, http_server(at_paths(paths)) as inegi:
             await_names(live.base)
             for block in blocks_of(GUIDE):
                 text = block.text.replace(SERVICE, live.base.removeprefix("http://"))
+                text = text.replace("https://gaia.inegi.org.mx", inegi)
                 follow(block.language, text, tmp_path, PATH=commands, DATABASE_URL=service_address(url))
 
 
@@ -405,6 +553,9 @@ async def test_points_lie_where_shapely_says(seeded_database: str, real_outlines
     rows = list(csv.DictReader(text.splitlines(), delimiter="\t"))
     expected = [[row["municipio"]] if row["municipio"] else [] for row in rows]
     async with running_app(seeded_database) as app, client_of(app) as client:
+        for path in ("mgem/01", "mgem/09", "mgem/19", "mgee"):
+            for feature in (await get(client, f"/wscatgeo/v2/geo/{path}"))["features"]:
+                assert is_simple(feature["geometry"]), feature["properties"]
         assert [await located(client, float(row["latitud"]), float(row["longitud"])) for row in rows] == expected
         lines = (await send_table(client, AT, text, format="ndjson")).text.splitlines()
         answers = [json.loads(line) for line in lines]

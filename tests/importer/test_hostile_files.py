@@ -1,7 +1,5 @@
 """Files and addresses that are made to harm the importer: each is refused in little time and memory."""
 
-import multiprocessing
-import resource
 import socket
 import struct
 import time
@@ -10,7 +8,6 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain
-from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Event, Thread
 
@@ -24,41 +21,17 @@ from localidades_api.importer.extract import open_table
 from localidades_api.importer.transform import transform
 from tests.support.catalogue import TRAPS, refusal_of, write_catalogue
 from tests.support.http_server import Response, at_paths, http_server
+from tests.support.refusals import MEGABYTE, refusal
 from tests.support.workbooks import add_nameless
 
 pytestmark = pytest.mark.tail
 
 HEADER = b'"CVE_ENT","NOM_ENT","CVE_MUN","NOM_MUN","CVE_LOC","NOM_LOC"\r\n'
-MEGABYTE = 1024**2
-
-# A process that has loaded what reads a file already, and forks for each.
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload([__name__])
 
 
-def read(path: Path, memory: int, told: Connection) -> None:
-    """Read a file as the importer does, with so much memory besides what there is already."""
-    limit = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() + memory
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    try:
-        with open_table(path) as table:
-            transform(table, lambda _: None)
-    except CatalogueError as error:
-        told.send(str(error))
-
-
-def refusal(path: Path, memory: int = 200 * MEGABYTE) -> str:
-    """Read a file in a process of its own with little memory, and return the sentence that refuses it."""
-    hears, tells = PROCESSES.Pipe(duplex=False)
-    reading = PROCESSES.Process(target=read, args=(path, memory, tells))
-    reading.start()
-    tells.close()
-    try:
-        sentence: str = hears.recv()  # raises EOFError if it ends without one
-    finally:
-        reading.join()
-    assert reading.exitcode == 0
-    return sentence
+def read(path: Path) -> None:
+    with open_table(path) as table:
+        transform(table, lambda _: None)
 
 
 # -- Zips
@@ -136,7 +109,7 @@ BOMB = HEADER + b"\n" * 100 * MEGABYTE
          "zip within", "no name", "link"],
 )  # fmt: skip
 def test_zip_that_could_do_harm_is_refused(tmp_path: Path, make: Callable[[Path], Path], sentence: str) -> None:
-    assert sentence in refusal(make(tmp_path / "catun_localidad.zip"), 150 * MEGABYTE)
+    assert sentence in refusal(read, make(tmp_path / "catun_localidad.zip"), 150 * MEGABYTE)
 
 
 @pytest.mark.parametrize("name", ["../../escaped.csv", "{outside}/escaped.csv", "..\\..\\escaped.csv", "C:\\x.csv"])
@@ -160,7 +133,7 @@ def test_text_of_one_endless_line_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "AGEEML.csv"
     for number, beginning in ((1, b""), (2, HEADER)):
         path.write_bytes(beginning + b"x" * 250 * MEGABYTE)
-        assert refusal(path) == f"Line {number} has more than a million characters: this is not a catalogue."
+        assert refusal(read, path) == f"Line {number} has more than a million characters: this is not a catalogue."
 
 
 def test_text_of_too_many_lines_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

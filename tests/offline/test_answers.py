@@ -6,7 +6,7 @@ import math
 import subprocess
 import sys
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.client import Client, ProblemError
 from localidades_api.errors import NotFoundError, UnreadableBodyError
 from localidades_api.offline import Catalogue
-from tests.extensions.outline_files import shapefile, write, zipped
+from tests.extensions.outline_files import OUTLINES, geojson, import_outlines_into, shapefile, write, zipped
 from tests.offline.conftest import earlier_places
 from tests.support.application import client_of, import_into, running_app
 from tests.support.catalogue import many, write_catalogue
@@ -144,10 +144,39 @@ def test_municipio_of_a_point_is_read_from_a_file_of_outlines(
         assert inside == opened.get("01001")
         assert opened.municipio_at(21.5, -102.5) == {"id": 1003, "nombre": "Enclave"}  # which the catalogue lacks
         assert opened.municipio_at(0, 0) is None
-        with pytest.raises(ValueError, match="latitud must be decimal degrees"):
-            opened.municipio_at(-102.9, 21.3)
-    with Catalogue.open(small_catalogue) as opened, pytest.raises(ValueError, match="with `outlines`"):
-        opened.municipio_at(21.3, -102.9)
+        for lat, lon, axis in ((-102.9, 21.3, "latitud"), ("21.3", -102.9, "latitud"), (21.3, "W", "longitud")):
+            with pytest.raises(ValueError, match=f"{axis} must be decimal degrees"):
+                opened.municipio_at(lat, lon)  # type: ignore[arg-type]  # as programs without types do
+    with Catalogue.open(small_catalogue) as opened:
+        with pytest.raises(ValueError, match="with `outlines`"):
+            opened.municipio_at(21.3, -102.9)
+        monkeypatch.setitem(sys.modules, "localidades_api.extensions.outlines.files", None)
+        with pytest.raises(ValueError, match="lacks the extension `outlines`"):
+            opened.municipio_at(21.3, -102.9)
+
+
+async def test_municipio_of_a_point_is_that_of_the_service(
+    server: str, migrated: str, cache: Path, small_catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On corners and borders, with a longitude without its minus, at sea and at 0, 0, for one point and many."""
+    monkeypatch.setenv("LOCALIDADES_CACHE_DIR", str(cache))
+    slanted = [(-101.0, 20.5), (-100.7, 20.812345), (-101.0, 21.0), (-101.345678, 20.7), (-101.0, 20.5)]
+    drawn = {**OUTLINES, "01004": ("A", [slanted]), "01005": ("B", [[(x + 0.3, y + 0.312345) for x, y in slanted]])}
+    edges = [edge for _, rings in drawn.values() for ring in rings for edge in pairwise(ring)]
+    points = {point for (ax, ay), (bx, by) in edges for point in ((ay, ax), (ay, -ax), ((ay + by) / 2, (ax + bx) / 2))}
+    asked = sorted({*points, (0, 0), (21.3, 102.9), (21.3, -102.9), (18, -104.9), (40, -100)})
+    outlines = write(tmp_path, geojson(drawn), "mgem.json")
+    with new_database(server, migrated) as url, Catalogue.open(small_catalogue, outlines=outlines) as opened:
+        await import_into(url, small_catalogue)
+        await import_outlines_into(url, outlines)
+        path = "/api/census/municipios/at/"
+        async with running_app(url) as app, client_of(app) as client:
+            rows = {"rows": [{"lat": lat, "lon": lon} for lat, lon in asked]}
+            many = (await client.post(path, json=rows)).json()["results"]
+            for (lat, lon), row in zip(asked, many, strict=True):
+                one = (await client.get(path, params={"lat": lat, "lon": lon})).json()["results"]
+                found = [at["id"] for at in [opened.municipio_at(lat, lon)] if at]
+                assert [at["id"] for at in one] == [at["id"] for at in row["results"]] == found, (lat, lon)
 
 
 # -- The nearest places

@@ -8,7 +8,8 @@
   raw requests; `commands` runs commands in this process. `forkserver` makes `wire` fast.
 - Responses: `pages` parses HTML and lists the pages to test, `browser` opens them in Chromium and validates them,
   `metrics` scrapes.
-- The rest: `waiting` for a condition, `http_server` for scripted responses, `machine` for ports, memory and programs.
+- The rest: `waiting` for a condition, `http_server` for scripted responses, `refusals` of hostile files, `machine` for
+  ports, memory and programs.
 
 Fixtures are in tests/conftest.py. Code for one folder is in that folder, beside its tests.
 """

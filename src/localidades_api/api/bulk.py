@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from itertools import islice
@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 from typing_extensions import TypeAliasType
 
-from localidades_api.api.extension import outlines_of
+from localidades_api.api.extension import Outlines, outlines_of
 from localidades_api.api.params import Language, ReleaseParam, StrictQuery
 from localidades_api.api.responses import ERRORS, NEGOTIATED, OF_RELEASE, header, problem
 from localidades_api.api.services import BulkTurnDep, DatabaseDep, NamesDep, ReleasesDep, TransfersDep
@@ -310,8 +310,7 @@ async def match_localities(
     roles, named = await _roles(query, names, releases, query.release)
     subject = Subject(roles, named, columns, summary)
     outlines = outlines_of(request) if releases.outlines else None
-    locate = partial(outlines.find_municipios, database) if outlines else None
-    answering = _matching(names, release, query.sure, fields, locate)
+    answering = _matching(names, release, query.sure, fields, database, outlines)
     return respond(request, query, transfers, turn, release, subject, answering)
 
 
@@ -427,15 +426,20 @@ async def _matching(
     release: Release,
     sure: float,
     fields: Collection[str],
-    locate: Callable[[Sequence[Point]], Awaitable[Sequence[int | None]]] | None,
+    database: Database,
+    outlines: Outlines | None,
 ) -> AsyncIterator[AnswerSome]:
     async with names.using(release) as index:
         match, match_area = partial(match_row, index=index, sure=sure, fields=fields), area_matcher(index)
-        match_as_doubt = partial(match, sure=math.inf)
+        judge = None
+        if outlines and (edition := await outlines.get_edition(database)):
+            find = partial(outlines.find_municipios, database, edition, release)
+            known = index.areas.municipios.keys() & edition.ids
+            judge = partial(judge_points, find, known, match_area, match, partial(match, sure=math.inf))
 
         async def answer_some(rows: Iterator[Row | None]) -> Answered:
             answered = [(row, match(row)) for row in for_a_while(rows)]
-            return await judge_points(answered, locate, match_area, match, match_as_doubt) if locate else answered
+            return await judge(answered) if judge else answered
 
         yield answer_some
 

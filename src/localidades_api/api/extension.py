@@ -1,17 +1,27 @@
 """The description of an extension, a folder of `localidades_api.extensions`, for `create_app`."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request
-from sqlalchemy import TextClause
+from sqlalchemy import Row, TextClause
 
 from localidades_api.api.problems import PageOf
+from localidades_api.bulk.answers import Point
 from localidades_api.catalogue.mercator import Box
+from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 
 OPENAPI = ("{base}/openapi.json", "application/json")
 DOCS = "{base}/docs"
+
+
+class Edition(NamedTuple):
+    """An edition of the outlines: `tag` is the value of `Outlines.edition`, `ids` has keys with an outline."""
+
+    name: str
+    tag: str
+    ids: Sequence[int]
 
 
 class Outlines(NamedTuple):
@@ -20,8 +30,9 @@ class Outlines(NamedTuple):
     edition: TextClause  # SQL for the name of their edition, a dot, and what changes with them; null without any
     find_geometries: Callable[[Database, Sequence[int]], Awaitable[Mapping[int, bytes]]]  # GeoJSON by key
     find_touched: Callable[[Database, Box], Awaitable[Mapping[int, bool]]]  # whether each outline touches a box
-    # The municipio of each point, a latitude and a longitude; None if it is in none of the outlines.
-    find_municipios: Callable[[Database, Sequence[tuple[float, float]]], Awaitable[Sequence[int | None]]]
+    get_edition: Callable[[Database], Awaitable[Edition | None]]
+    # The municipio at each point, a latitude and a longitude, as a row that begins with its key, None if it is in none.
+    find_municipios: Callable[[Database, Edition, Release, Sequence[Point]], Awaitable[Sequence[Row[Any]]]]
 
 
 class Extension(NamedTuple):

@@ -1,5 +1,6 @@
 """Additional context of HTML pages: names of parents, choices of forms, neighbours, history, charts."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
@@ -145,7 +146,8 @@ async def of_locality(
     found = await find_nearest(repository.database, release, locality["latitud"], locality["longitud"], _ON_MAP + 1)
     around = [describe_near(row) for row in found if row.id != locality["id"]]
     inset = draw_inset([(locality["longitud"], locality["latitud"])])
-    return {**context, "nearby": around[:_NEIGHBOURS], "drawing": draw_map(locality, around, outline), "inset": inset}
+    drawing = await asyncio.to_thread(draw_map, locality, around, outline)  # which may have 100,000 vertices
+    return {**context, "nearby": around[:_NEIGHBOURS], "drawing": drawing, "inset": inset}
 
 
 async def of_state(repository: CatalogueRepository, release: Release, state: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,7 +163,7 @@ async def of_municipality(
 ) -> dict[str, Any]:
     """Return the summary of a municipio, and a map of it if its outline is known."""
     summary = await get_area_summary(repository.database, release, id_, id_)
-    drawing = draw_municipio(outline, summary.largest) if outline else None
+    drawing = await asyncio.to_thread(draw_municipio, outline, summary.largest) if outline else None
     return {"chosen": {"municipio_id": id_}, "drawing": drawing, **_sums(summary)}
 
 

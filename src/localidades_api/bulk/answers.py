@@ -23,6 +23,7 @@ from localidades_api.names.text import is_filler
 from localidades_api.names.weights import SURE
 
 _KINDS_OF_SHORT_KEYS: Mapping[int, PlaceKind] = {1: "estado", 2: "estado", 4: "municipio", 5: "municipio"}
+NOT_IN_MEXICO = "`latitud` and `longitud` are not in Mexico."
 _WITHOUT_POINT = "The row was matched without its coordinates."
 _SHORT_KEY_DIGITS = 8  # without its leading zero, which spreadsheets drop
 
@@ -95,7 +96,7 @@ def _refuse_point(row: MatchRow) -> str | None:
         return None
     if row.latitud is None or row.longitud is None:
         return "`latitud` and `longitud` belong together: give both, or neither."
-    return None if is_in_mexico(row.latitud, row.longitud) else "`latitud` and `longitud` are not in Mexico."
+    return None if is_in_mexico(row.latitud, row.longitud) else NOT_IN_MEXICO
 
 
 def _match_key(row: MatchRow) -> tuple[MatchRow, str | None]:

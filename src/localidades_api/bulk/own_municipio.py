@@ -1,11 +1,12 @@
 """Compares the municipio that a row names with that of its point."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from localidades_api.bulk.answers import Point, describe_fault, point_of
-from localidades_api.bulk.input_rows import Answer, Cells, Row
+from localidades_api.bulk.answers import NOT_IN_MEXICO, Point, describe_fault, point_of
+from localidades_api.bulk.input_rows import Answer, Cells, Row, RowError
+from localidades_api.catalogue.degrees import is_in_mexico
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, format_key, kind_of_key
 from localidades_api.names.faults import Difference, NameFault
 from localidades_api.names.index import NameIndex
@@ -22,38 +23,49 @@ def area_matcher(index: NameIndex) -> AreaMatcher:
     return lru_cache(_CACHED)(index.match)
 
 
-def judge(cells: Cells, found: int | None, match: AreaMatcher) -> tuple[bool | None, str | None]:
+def judge(row: Row, found: int | None, known: Collection[int], match: AreaMatcher) -> tuple[bool | None, str | None]:
     """Return whether the row's own municipio is `found`, and a note if it can't be decided.
 
-    None if the row names no municipio. Names are read as the matcher reads them; the likeliest of several counts if
-    none is certain, unless the point lies in another one that the name may mean.
+    None if the row names no municipio. Names are read as the matcher reads them; if none is certain, any of several may
+    be meant. `known` are the municipios of both the outlines and the release: one may be older than the other, and the
+    outlines may be those of a few estados.
     """
+    own, point = _own(row.cells, match), point_of(row)
+    if own is None:
+        return None, None
+    if isinstance(point, RowError) or not is_in_mexico(*point):
+        return None, NOT_IN_MEXICO
+    if found in own:
+        return True, None
+    if own and all(one is None or one in known for one in (*own, found)):
+        return False, None
+    return None, "The release or the outlines lack its municipio, or that of its point."
+
+
+def _own(cells: Cells, match: AreaMatcher) -> Sequence[int] | None:
+    """Return the keys of the municipios that a row may name; None if it names none."""
     key = _text(cells, "cvegeo")
     if key and (number := read_key(key)) is not None:
-        municipio_id = number // KEYS_OF_A_MUNICIPIO if len(key) > _MAX_DIGITS else number
-        return municipio_id == found, None
+        return [number // KEYS_OF_A_MUNICIPIO if len(key) > _MAX_DIGITS else number]
     municipio, estado, cve_mun = (_text(cells, role) for role in ("municipio", "estado", "cve_mun"))
     if not municipio and not cve_mun:
-        return None, None
+        return None
     result = match(MatchRow(municipio, estado=estado, cve_mun=cve_mun, kind="municipio"))
-    if result.id is not None:
-        return result.id == found, None
-    if any(one.id == found for one in result.candidates):
-        return True, None
-    return (False, None) if result.candidates else (None, "Its municipio is not in the catalogue.")
+    return [one.id for one in result.candidates] if result.id is None else [result.id]
 
 
 async def judge_points(
-    answered: Sequence[tuple[Row, Answer]],
-    find_municipios: Callable[[Sequence[Point]], Awaitable[Sequence[int | None]]],
+    find_municipios: Callable[[Sequence[Point]], Awaitable[Sequence[Any]]],  # rows with an `id`
+    known: Collection[int],
     match_area: AreaMatcher,
     match: Callable[[Row], Answer],
     match_as_doubt: Callable[[Row], Answer],
+    answered: Sequence[tuple[Row, Answer]],
 ) -> Sequence[tuple[Row, Answer]]:
     """Return the answers to rows, changed where the municipio of a locality's point says more.
 
     An ambiguous row that names no municipio is matched again in that of its point. A place in another municipio than
-    the point has a fault, and its row is matched so that no place is certain.
+    the point has a fault, and its row is matched so that no place is certain. Both municipios must be `known`.
     """
     points = {
         at: point
@@ -61,24 +73,24 @@ async def judge_points(
         if row.kind in {None, "localidad"} and isinstance(point := point_of(row), tuple)
     }
     judged = list(answered)
-    for at, found in zip(points, await find_municipios([*points.values()]) if points else (), strict=True):
+    for at, (found, *_) in zip(points, await find_municipios([*points.values()]) if points else (), strict=True):
         row, answer = answered[at]
-        if found is not None:
-            if answer["outcome"] == "ambiguous" and judge(row.cells, found, match_area) == (None, None):
+        if found in known:
+            if answer["outcome"] == "ambiguous" and _own(row.cells, match_area) is None:
                 key = format_key("municipio", found)
                 again = match(row._replace(cells={**row.cells, "municipio": key}))
                 answer = again if again["cvegeo"] else answer
-            if _is_elsewhere(answer, found):
+            if _is_elsewhere(answer, found, known):
                 answer = match_as_doubt(row)
-            judged[at] = row, _with_fault(answer, found, match_area)
+            judged[at] = row, _with_fault(answer, found, known, match_area)
     return judged
 
 
-def _with_fault(answer: Answer, found: int, match_area: AreaMatcher) -> Answer:
+def _with_fault(answer: Answer, found: int, known: Collection[int], match_area: AreaMatcher) -> Answer:
     """Return an answer whose places have a fault if they are not in the municipio `found`."""
 
     def compare(place: Answer) -> Answer:
-        if not _is_elsewhere(place, found):
+        if not _is_elsewhere(place, found, known):
             return place
         key = format_key("municipio", found)
         area = match_area(MatchRow(cvegeo=key, kind="municipio")).best
@@ -90,10 +102,10 @@ def _with_fault(answer: Answer, found: int, match_area: AreaMatcher) -> Answer:
     return {**answer, "faults": faults, "candidates": candidates}
 
 
-def _is_elsewhere(place: Answer, municipio_id: int) -> bool:
+def _is_elsewhere(place: Answer, municipio_id: int, known: Collection[int]) -> bool:
     id_ = place["id"]
-    is_locality = id_ is not None and kind_of_key(id_) == "localidad"
-    return is_locality and id_ // KEYS_OF_A_MUNICIPIO != municipio_id
+    own = id_ // KEYS_OF_A_MUNICIPIO if id_ is not None and kind_of_key(id_) == "localidad" else None
+    return own in known and own != municipio_id
 
 
 def _text(cells: Cells, role: str) -> str | None:

@@ -66,6 +66,11 @@ def is_in_mexico(latitud: float, longitud: float) -> bool:
     return north.start <= latitud < north.stop and west.start <= -longitud < west.stop
 
 
+def in_mexico(latitud: float, longitud: float) -> tuple[float, float] | None:
+    """Return a point in Mexico, whose longitude may lack its minus; None for one that is elsewhere."""
+    return next((point for point in ((latitud, longitud), (latitud, -longitud)) if is_in_mexico(*point)), None)
+
+
 def read_point(latitud: str, longitud: str) -> tuple[float, float]:
     """Return a point in decimal degrees; raise as `read_degrees` does.
 
@@ -73,10 +78,8 @@ def read_point(latitud: str, longitud: str) -> tuple[float, float]:
     """
     for north, west in ((latitud, longitud), (longitud, latitud)):
         with suppress(UnreadableDegreesError, DegreesOutOfRangeError):
-            point = read_degrees(north, "latitud"), read_degrees(west, "longitud")
-            for one in (point, (point[0], -point[1])):
-                if is_in_mexico(*one):
-                    return one
+            if point := in_mexico(read_degrees(north, "latitud"), read_degrees(west, "longitud")):
+                return point
     return read_degrees(latitud, "latitud"), read_degrees(longitud, "longitud")
 
 

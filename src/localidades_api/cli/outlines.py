@@ -1,8 +1,7 @@
 """The commands for the extension `outlines`: import, list and remove."""
 
 import os
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,23 +22,25 @@ _SHOWN = 10  # keys
 @outlines.command(
     "import",
     epilog=examples(
-        "localidades-api outlines import mg_2025_integrado.zip --edition 2025",
-        "localidades-api outlines import mgem.zip --edition 2025 --dry-run",
+        "localidades-api outlines import 'https://gaia.inegi.org.mx/wscatgeo/v2/geo/mgem/{estado}' --edition 2025",
+        "localidades-api outlines import mg_2025_integrado.zip --edition 2025 --dry-run",
     ),
 )
 def import_(
-    file: Annotated[
-        Path,
+    source: Annotated[
+        str,
         typer.Argument(
-            exists=True,
-            dir_okay=False,
             help="INEGI's Marco Geoestadístico as a zip or its shapefile `…mun.shp`; or GeoJSON of wscatgeo, one file"
-            " or a zip of them.",
+            " or a zip of them. A path or an http(s) address, in which {estado} stands for 01 to 32."
         ),
     ],
     edition: Annotated[str, typer.Option(help="Name of the edition, such as 2025.")],
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, report, and change nothing.")] = False,
+    allow_shrink: Annotated[
+        bool,
+        typer.Option("--allow-shrink", help="Accept outlines that lack over 10% of the municipios or an estado."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Import the outlines of municipios, which replace those of the edition before, while the service keeps running."""
@@ -50,7 +51,9 @@ def import_(
 
     async def run(database: "Database") -> "OutlineReport":
         with show_progress() as progress:
-            return await import_outlines(database, file, edition, progress, dry_run=dry_run)
+            return await import_outlines(
+                database, source, edition, progress, dry_run=dry_run, allow_shrink=allow_shrink
+            )
 
     report = on_database(run, writes=True)
     if as_json:
@@ -64,15 +67,20 @@ def _describe(report: "OutlineReport", *, dry_run: bool) -> Iterator[str]:
         verb = "Would import" if dry_run else "Imported"
         yield f"{verb} edition {report.edition} in {report.seconds:.1f} s: {report.municipios:,} municipios."
     else:
-        yield f"Edition {report.edition} was imported from this very file: nothing has changed."
+        yield f"Edition {report.edition} has these very outlines already: nothing has changed."
     for what, keys in (
-        ("Outlines that cross themselves", report.crossing),
+        ("Outlines that cross themselves in the file", report.crossing),
+        ("Municipios most of whose localities lie outside their outline", report.misplaced),
         ("Municipios of the current release without an outline", report.without_outline),
         ("Outlines that are not in the current release", report.not_in_release),
     ):
-        if keys:
-            shown = [format_key("municipio", key) for key in keys[:_SHOWN]] + ["…"] * (len(keys) > _SHOWN)
-            yield f"{what} ({len(keys):,}): {', '.join(shown)}"
+        yield from _enumerate(what, [format_key("municipio", key) for key in keys])
+    yield from _enumerate("Files that were not read", report.unread)
+
+
+def _enumerate(what: str, names: Sequence[str]) -> Iterator[str]:
+    if names:
+        yield f"{what} ({len(names):,}): {', '.join([*names[:_SHOWN], *['…'] * (len(names) > _SHOWN)])}"
 
 
 @outlines.command("list", epilog=examples("localidades-api outlines list", "localidades-api outlines list --json"))

@@ -181,8 +181,13 @@ def _check_member(info: zipfile.ZipInfo, size: int) -> None:
     """Refuse a member of a zip of `size` bytes that is too large unpacked, or can't be unpacked."""
     if info.file_size > MAX_TEXT_BYTES:
         raise CatalogueError(f"The zip unpacks to more than {_GIGABYTES} GB: this is not a catalogue.")
+    check_packing(info, size, "this is not a catalogue")
+
+
+def check_packing(info: zipfile.ZipInfo, size: int, remark: str) -> None:
+    """Refuse a member of a zip of `size` bytes that unpacks to many times its size, or is packed in a rare way."""
     packed = min(info.compress_size, size)
     if info.file_size > max(SMALL, MAX_RATIO * packed):
-        raise CatalogueError(f"The zip unpacks to more than {MAX_RATIO} times its size: this is not a catalogue.")
+        raise CatalogueError(f"The zip unpacks to more than {MAX_RATIO} times its size: {remark}.")
     if info.compress_type not in COMPRESSIONS:
         raise CatalogueError("The zip uses an uncommon compression method: compress it again with deflate.")

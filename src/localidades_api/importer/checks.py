@@ -48,7 +48,7 @@ async def refuse_published(connection: AsyncConnection, name: str, sha256: str) 
 _MAX_NAMED = 3  # estados in a message
 # Two letters for one: UTF-8 that was read as windows-1252 (`MÃ©xico`), as a code page of DOS or as Mac Roman; or the
 # substitute for a letter that an encoding lacks. INEGI's names have none of these.
-_BROKEN_LETTER = re.compile(r"[ÂÃ├√][^\x00-\x7f]|[?\ufffd]")
+BROKEN_LETTER = re.compile(r"[ÂÃ├√][^\x00-\x7f]|[?\ufffd]")
 
 
 def refuse_losses(comparison: Comparison, catalogue: CatalogueRecords) -> None:
@@ -89,7 +89,7 @@ def refuse_broken_letters(catalogue: CatalogueRecords) -> None:
         *(municipality.nombre for municipality in catalogue.municipalities.values()),
         *(locality.nombre for locality in catalogue.localities),
     ]
-    if len(broken := list(filter(_BROKEN_LETTER.search, names))) * 100 > len(names):
+    if len(broken := list(filter(BROKEN_LETTER.search, names))) * 100 > len(names):
         raise CatalogueError(
             f"{len(broken):,} of the {len(names):,} names in the file have broken letters, such as {broken[0]!r}: a"
             " program has read or saved the file in the wrong encoding. Download it again, and import it as it is. If"

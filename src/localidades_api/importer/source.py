@@ -62,12 +62,8 @@ def open_source(source: str, progress: ImportProgress) -> Iterator[Source]:
     if source == DEMO_RELEASE:
         yield Source(DEMO_RELEASE, None, DEMO_SHA256)
     elif is_address(source):
-        with tempfile.TemporaryFile(prefix="localidades-") as file:
-            progress.begin(ImportStep.FETCH)
-            with interruptible(), _translate_system_errors(), os.fdopen(os.dup(file.fileno()), "wb") as out:
-                for chunk in _fetch(source, progress):
-                    out.write(chunk)
-                    progress.advance(len(chunk))
+        progress.begin(ImportStep.FETCH)
+        with fetch_file(source, progress) as file:
             yield Source(unquote(Path(urlsplit(source).path).name) or "catalogue", file, _digest(file))
     else:
         with ExitStack() as stack:
@@ -75,6 +71,18 @@ def open_source(source: str, progress: ImportProgress) -> Iterator[Source]:
                 opened = _open_path(source, stack)
                 digest = _digest(opened)
             yield Source("standard input" if source == STDIN else Path(source).name, opened, digest)
+
+
+@contextmanager
+def fetch_file(address: str, counting: Counting | None = None) -> Iterator[IO[bytes]]:
+    """Lend what an http(s) address answers, as an unnamed temporary file; `counting` learns of its bytes."""
+    with tempfile.TemporaryFile(prefix="localidades-") as file:
+        with interruptible(), _translate_system_errors(), os.fdopen(os.dup(file.fileno()), "wb") as out:
+            for chunk in _fetch(address, counting):
+                out.write(chunk)
+                if counting:
+                    counting.advance(len(chunk))
+        yield file
 
 
 def _open_path(source: str, stack: ExitStack) -> IO[bytes]:
@@ -142,7 +150,7 @@ def _translate_system_errors() -> Iterator[None]:
         raise CatalogueError(f"The file can't be read or stored: {error.strerror}.") from error
 
 
-def _fetch(address: str, counting: Counting) -> Iterator[bytes]:
+def _fetch(address: str, counting: Counting | None) -> Iterator[bytes]:
     if not re.match("(?i)https?://", address):
         raise CatalogueError("The address of a catalogue must begin with http:// or https://.")
     import httpx  # noqa: PLC0415  # slow to import, and most catalogues are local files
@@ -152,7 +160,8 @@ def _fetch(address: str, counting: Counting) -> Iterator[bytes]:
     try:
         with deadline, _open_response(address, deadline) as response:
             # Content-Length counts the bytes on the wire, which may be compressed.
-            if "content-encoding" not in response.headers and (length := response.headers.get("content-length", "")):
+            length = response.headers.get("content-length")
+            if counting and length and "content-encoding" not in response.headers:
                 counting.expect(int(length))
             for chunk in response.iter_bytes():
                 size += len(chunk)

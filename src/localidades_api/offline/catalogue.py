@@ -15,7 +15,7 @@ from localidades_api.bulk.input_rows import ROLES, begin_of_answers
 from localidades_api.bulk.readers import CsvReader
 from localidades_api.caches.name_indexes.folders import OpenIndex
 from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT
-from localidades_api.catalogue.degrees import BOUNDS, Axis
+from localidades_api.catalogue.degrees import BOUNDS, Axis, in_mexico
 from localidades_api.catalogue.keys import KIND_BY_DIGITS, PlaceKind
 from localidades_api.catalogue.locality import describe_place_near
 from localidades_api.client.frames import Answered, Frame, read_table
@@ -173,12 +173,12 @@ class Catalogue:
     def municipio_at(self, latitud: float, longitud: float) -> dict[str, Any] | None:
         """Return the municipio that a point in degrees lies in, None at sea and abroad; it needs `outlines`.
 
-        The first call reads the outlines. One that the catalogue lacks has only `id` and `nombre`. Raises ValueError
-        without outlines, and CatalogueError if the file can't be read.
+        A longitude may lack its minus. The first call reads the outlines. One that the catalogue lacks has only `id`
+        and `nombre`. Raises ValueError without outlines, and CatalogueError if the file can't be read.
         """
         _check_point(latitud, longitud)
         locator, names = self._locator
-        found = locator.find(latitud, longitud)
+        found = locator.find(*(in_mexico(latitud, longitud) or (latitud, longitud)))
         return None if found is None else self._records.get("municipio", found) or {"id": found, "nombre": names[found]}
 
     def _describe_near(self, place: IndexedLocality, distance: float) -> dict[str, Any]:
@@ -190,9 +190,11 @@ class Catalogue:
 
     @cached_property
     def _locator(self) -> "tuple[Locator, dict[int, str]]":
-        from localidades_api.extensions.outlines.files import read_outlines  # noqa: PLC0415  # may have been removed
-        from localidades_api.extensions.outlines.geometry import Locator  # noqa: PLC0415  # as above
-
+        try:
+            from localidades_api.extensions.outlines.files import read_outlines  # noqa: PLC0415  # may have been removed
+            from localidades_api.extensions.outlines.geometry import Locator  # noqa: PLC0415  # as above
+        except ImportError:
+            raise ValueError("This installation lacks the extension `outlines`: install the whole package.") from None
         if self._outlines is None:
             raise ValueError("Open the catalogue with `outlines`, a file of INEGI's Marco Geoestadístico.")
         outlines = list(read_outlines(Path(self._outlines)))
@@ -205,9 +207,9 @@ class Catalogue:
 
 def _check_point(latitud: float, longitud: float) -> None:
     """Raise ValueError for degrees that are out of range."""
-    point: dict[Axis, float] = {"latitud": latitud, "longitud": longitud}
+    point: dict[Axis, Any] = {"latitud": latitud, "longitud": longitud}
     for axis, degrees in point.items():
-        if not abs(degrees) <= BOUNDS[axis]:
+        if isinstance(degrees, str) or not abs(degrees) <= BOUNDS[axis]:
             raise ValueError(f"{axis} must be decimal degrees from {-BOUNDS[axis]} to {BOUNDS[axis]}.")
 
 

@@ -66,8 +66,8 @@ _KEY = whole_number("A key is written with digits, such as 010010001.")
 _LocalityId = Annotated[int, Path(ge=1, le=999_999_999), _KEY]
 _AreaId = Annotated[int, Path(ge=1, le=32_999), _KEY]
 _TITLES = {
-    "estados": ("Estados", "The estados, each at its largest cabecera."),
-    "municipios": ("Municipios", "The municipios, each at its cabecera."),
+    "estados": ("Estados", "The estados: outlines, or points at the largest cabecera where there are none."),
+    "municipios": ("Municipios", "The municipios: outlines, or points at the cabecera where there are none."),
     "localidades": ("Localidades", "The localities, with every column of INEGI's catalogue."),
 }
 
@@ -524,7 +524,8 @@ async def list_area_features(
         }
     page, last = query.page_of(sorted(areas), MAX_OUTLINES if builder.edition else MAX_LIMIT)
     geometries = await _find_geometries(repository, builder, collection, page, outlines)
-    features = b",\n".join(_feature(id_, geometries.get(id_), areas[id_]) for id_ in page)
+    written = (_feature(id_, geometries.get(id_), areas[id_]) for id_ in page)
+    features = await asyncio.to_thread(b",\n".join, written)
     return await builder.answer_page(collection, len(areas), len(page), features, last)
 
 

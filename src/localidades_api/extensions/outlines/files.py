@@ -2,12 +2,14 @@
 
 import itertools
 import math
+import os
 import re
 import shutil
 import struct
 import zipfile
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 from io import BytesIO
 from pathlib import Path, PurePosixPath
@@ -16,25 +18,37 @@ from typing import IO, Any, NamedTuple, TypeAlias
 
 from pydantic_core import from_json
 
+from localidades_api.catalogue.degrees import is_in_mexico
 from localidades_api.errors import CatalogueError
-from localidades_api.files.archive import DAMAGED_ZIP, MAX_MEMBERS, MAX_RATIO, limit_reads
+from localidades_api.files.archive import DAMAGED_ZIP, check_packing, limit_reads
+from localidades_api.importer.checks import BROKEN_LETTER
 
-UNITS = 1_000_000  # of a degree; outlines have six decimals, 0.1 m
+UNITS = 100_000_000  # of a degree: a millimetre, because rings rounded to 0.1 m may touch or cross themselves
 Vertex: TypeAlias = tuple[int, int]  # longitude and latitude, in UNITS
 Ring: TypeAlias = Sequence[Vertex]  # its last vertex is the first
 
-_MAX_MEMBER = 512 * 1024**2  # bytes; INEGI's shapefile has 60 MB
-_MAX_ZIP = 4 * 1024**3  # bytes of a zip within a zip; INEGI's has 3 GB
+_MEGABYTE = 1024**2
+# How much a file may have. Those of the whole country have 3.7 million vertices, in 60 MB or, as GeoJSON, in 150.
+_MOST = {
+    "files": 10_000, "MB of zips": 4096, "MB of shapes": 512,
+    "rows": 32 * 999, "rings": 10_000, "vertices": 8_000_000,
+}  # fmt: skip
+_MAX_PROJECTION = 4096  # bytes; INEGI's has 600
 _CHUNK = 512 * 1024  # bytes; `limit_reads` allows a megabyte
-_SMALL = 64 * 1024**2  # bytes that a member may have at any ratio
 _DEGREES = {"4326", "6365", "CRS84"}  # WGS 84 and ITRF2008, which differ by centimetres
-_KEY = re.compile(r"(0[1-9]|[12][0-9]|3[0-2])[0-9]{3}", re.ASCII)
+_KEY = re.compile(r"(0[1-9]|[12][0-9]|3[0-2])(?!000)[0-9]{3}", re.ASCII)
+_GEOJSON = (".geojson", ".json")
+# The files of municipios, by how their names end: of those in a zip, the first kind counts.
+_OF_MUNICIPIOS = (("00mun.shp",), ("mun.shp",), (".shp",), _GEOJSON)
 _PARTS = {".shp": "shapes", ".dbf": "keys and names", ".prj": "projection"}  # of a shapefile
+_READ = (*_PARTS, *_GEOJSON, ".zip")
 _POLYGONS = (5, 15, 25)  # the shapes of a shapefile that are polygons: plain, with Z, with M
 _OF_LAMBERT = (
     "false_easting", "false_northing", "central_meridian", "standard_parallel_1", "standard_parallel_2",
     "latitude_of_origin",
 )  # fmt: skip
+_LETTERS = "áéíóúñüÁÉÍÓÚÑÜ"
+_TOTALS = ("totalReg", "numberMatched")  # how INEGI's service and OGC's say how many there are
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error)
 
 
@@ -46,81 +60,120 @@ class Outline(NamedTuple):
     rings: Sequence[Ring]
 
 
-_Members: TypeAlias = Mapping[str, Callable[[], bytes]]
+_Files: TypeAlias = Mapping[str, Callable[[], bytes]]
 _Unproject: TypeAlias = Callable[[float, float], tuple[float, float]]
 
 
-def read_outlines(path: Path) -> Iterator[Outline]:
-    """Yield the outlines in a file: a zip, also within a zip, a shapefile, or GeoJSON. Raise CatalogueError."""
+class _Amounts(dict[str, float]):
+    """How much of a file has been read."""
+
+    def add(self, what: str, amount: float) -> None:
+        """Add to an amount; raise CatalogueError if it is more than `_MOST`."""
+        self[what] = self.get(what, 0) + amount
+        if self[what] > _MOST[what]:
+            raise CatalogueError(f"The file has more than {_MOST[what]:,} {what}: these are not outlines.")
+
+
+def read_outlines(file: Path | IO[bytes], unread: list[str] | None = None) -> Iterator[Outline]:
+    """Yield the outlines in a file: a zip, also within a zip, a shapefile, or GeoJSON. Raise CatalogueError.
+
+    `unread` gets the names of the files in a zip that may have other outlines.
+    """
+    amounts, keys = _Amounts(), set[int]()
     with ExitStack() as stack:
         try:
-            members = _open(path, stack)
-            shapes = _ending(members, "mun.shp") or _ending(members, ".shp")
-            documents = _ending(members, ".geojson", ".json")
-            if not shapes and not documents:
-                raise CatalogueError("The file has no outlines: it must contain a shapefile `…mun.shp`, or GeoJSON.")
-            for name in _ending(members, "00mun.shp") or shapes:
-                yield from _read_shapefile(name.removesuffix(".shp"), members)
-            for name in () if shapes else documents:
-                yield from _read_geojson(members[name]())
+            files = _open(file, stack, amounts)
+            found = next(filter(None, (_ending(files, *endings) for endings in _OF_MUNICIPIOS)), [])
+            if unread is not None:
+                unread += [name for name in _ending(files, ".shp", ".zip", *_GEOJSON) if name not in found]
+            for name in found:
+                with named(name) if len(found) > 1 else nullcontext():
+                    for one in (_read_shapefile if name.endswith(".shp") else _read_geojson)(name, files):
+                        if one.id in keys:
+                            raise CatalogueError(f"The file has two outlines of {one.id:05}.")
+                        keys.add(one.id)
+                        amounts.add("rings", len(one.rings))
+                        amounts.add("vertices", sum(map(len, one.rings)))
+                        yield one
         except DAMAGED_ZIP as error:
             raise CatalogueError("The zip is damaged: download it again.") from error
         except OSError as error:
             raise CatalogueError(f"The file can't be read ({error.strerror}).") from error
+    if not keys:
+        raise CatalogueError("The file has no outlines: it must contain a shapefile `…mun.shp`, or GeoJSON.")
 
 
-def _ending(members: _Members, *endings: str) -> list[str]:
-    return [name for name in members if name.endswith(endings)]
+@contextmanager
+def named(what: str) -> Iterator[None]:
+    """Begin an error with what it is about."""
+    try:
+        yield
+    except CatalogueError as error:
+        raise CatalogueError(f"{what}: {error}") from error
 
 
-def _open(path: Path, stack: ExitStack) -> _Members:
-    """Return what reads each file, by its name in lower case; those beside a shapefile belong to it."""
-    if path.suffix.lower() == ".zip" or zipfile.is_zipfile(path):
-        return _open_zip(zipfile.ZipFile(stack.enter_context(limit_reads(path))), stack)
-    if path.suffix.lower() != ".shp":
-        return {".geojson": partial(_read_file, path)}
-    return {one.name.lower(): partial(_read_file, one) for one in path.parent.iterdir() if one.stem == path.stem}
+def _ending(files: _Files, *endings: str) -> list[str]:
+    return [name for name in files if name.endswith(endings)]
 
 
-def _open_zip(archive: zipfile.ZipFile, stack: ExitStack, *, is_inner: bool = False) -> _Members:
-    members: dict[str, Callable[[], bytes]] = {}
-    if len(archive.infolist()) > MAX_MEMBERS:
-        raise CatalogueError(f"The zip has more than {MAX_MEMBERS} files: these are not outlines.")
+def _open(file: Path | IO[bytes], stack: ExitStack, amounts: _Amounts) -> _Files:
+    """Return what reads each file, by its path in lower case; those beside a shapefile belong to it."""
+    if zipfile.is_zipfile(file) or (isinstance(file, Path) and file.suffix.lower() == ".zip"):
+        listed = _list_zip(file, stack, amounts)
+    elif isinstance(file, Path) and file.suffix.lower() == ".shp":
+        file.stat()  # raises OSError if it isn't there
+        beside = (one for one in file.parent.iterdir() if one.stem.lower() == file.stem.lower())
+        listed = ((one.name, partial(_read_file, one, amounts)) for one in beside)
+    else:
+        listed = iter([(".json", partial(_read_file, file, amounts))])
+    files: dict[str, Callable[[], bytes]] = {}
+    for path, read in listed:
+        name = path.replace("\\", "/").lower()
+        if name in files:
+            raise CatalogueError(f"The file has two files that are named {name}.")
+        if name.endswith(_READ):
+            files[name] = read
+    return files
+
+
+def _list_zip(
+    file: Path | IO[bytes], stack: ExitStack, amounts: _Amounts, folder: str = ""
+) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """Yield the files in a zip, and those in the zips within it, below the name of their zip."""
+    opened = stack.enter_context(limit_reads(file))
+    archive, size = zipfile.ZipFile(opened), os.fstat(opened.fileno()).st_size
+    amounts.add("files", len(archive.infolist()))
     for info in archive.infolist():
-        name = info.filename.lower()
-        if name.endswith(".zip") and not is_inner:
+        if re.search(r"(^|/)(__MACOSX/|\._)", info.filename):  # a Mac's notes on the other files
+            continue
+        if info.filename.lower().endswith(".zip") and not folder:
+            amounts.add("MB of zips", info.file_size / _MEGABYTE)
             inner = stack.enter_context(TemporaryFile(prefix="localidades-"))  # noqa: SIM115  # the stack is one
-            _unpack(archive, info, inner, _MAX_ZIP)
+            _unpack(archive, info, size, inner)
             inner.flush()
-            members |= _open_zip(zipfile.ZipFile(stack.enter_context(limit_reads(inner))), stack, is_inner=True)
+            yield from _list_zip(inner, stack, amounts, f"{info.filename}/")
         else:
-            members[name] = partial(_read_member, archive, info)
-    return members
+            yield f"{folder}{info.filename}", partial(_read_member, archive, info, size, amounts)
 
 
-def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, size: int, amounts: _Amounts) -> bytes:
+    amounts.add("MB of shapes", info.file_size / _MEGABYTE)
     content = BytesIO()
-    _unpack(archive, info, content, _MAX_MEMBER)
+    _unpack(archive, info, size, content)
     return content.getvalue()
 
 
-def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, file: IO[bytes], limit: int) -> None:
-    _check_size(info.filename, info.file_size, limit)
-    if info.file_size > max(_SMALL, MAX_RATIO * info.compress_size):
-        raise CatalogueError(f"The zip unpacks to more than {MAX_RATIO} times its size: these are not outlines.")
+def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, size: int, file: IO[bytes]) -> None:
+    check_packing(info, size, "these are not outlines")
     with archive.open(info) as member:
         shutil.copyfileobj(member, file, _CHUNK)
 
 
-def _read_file(path: Path) -> bytes:
-    _check_size(path.name, path.stat().st_size, _MAX_MEMBER)
-    return path.read_bytes()
-
-
-def _check_size(name: str, size: int, limit: int) -> None:
-    if size > limit:
-        name = PurePosixPath(name).name
-        raise CatalogueError(f"{name} is larger than {limit // 1024**2:,} MB: these are not outlines of municipios.")
+def _read_file(file: Path | IO[bytes], amounts: _Amounts) -> bytes:
+    with file.open("rb") if isinstance(file, Path) else nullcontext(file) as opened:
+        amounts.add("MB of shapes", os.fstat(opened.fileno()).st_size / _MEGABYTE)
+        opened.seek(0)
+        return opened.read(_MOST["MB of shapes"] * _MEGABYTE)
 
 
 def _outline(key: str, nombre: str, rings: Iterable[Iterable[Sequence[float]]]) -> Outline:
@@ -130,25 +183,33 @@ def _outline(key: str, nombre: str, rings: Iterable[Iterable[Sequence[float]]]) 
         raise CatalogueError(f"{key[:20]!r} is the key of {what}: the outlines must be those of municipios.")
     if not nombre or not nombre.isprintable():
         raise CatalogueError(f"The outline of {key} has no name.")
-    found = [[(round(x * UNITS), round(y * UNITS)) for x, y, *_ in ring] for ring in rings]
+    if BROKEN_LETTER.search(nombre):
+        raise CatalogueError(f"The name of {key} has broken letters: use INEGI's own file, as it is.")
+    units = float(UNITS)  # a text can be multiplied by an integer
+    found = [[(round(x * units), round(y * units)) for x, y, *_ in ring] for ring in rings]
     if not found:
         raise CatalogueError(f"The outline of {key} is empty.")
     if any(len(ring) < 4 or ring[0] != ring[-1] for ring in found):  # noqa: PLR2004  # a triangle, closed
         raise CatalogueError(f"The outline of {key} has a ring that is not closed.")
+    if len({*map(tuple, found)}) < len(found):
+        raise CatalogueError(f"The outline of {key} has the same ring twice.")
+    if not all(is_in_mexico(y / UNITS, x / UNITS) for ring in found for x, y in ring):
+        raise CatalogueError(f"The outline of {key} is not in Mexico: are its coordinates longitude and latitude?")
     return Outline(int(key), nombre, found)
 
 
 # -- Shapefiles (ESRI's technical description of July 1998)
 
 
-def _read_shapefile(stem: str, members: _Members) -> Iterator[Outline]:
+def _read_shapefile(name: str, files: _Files) -> Iterator[Outline]:
+    stem = name.removesuffix(".shp")
     for ending, what in _PARTS.items():
-        if f"{stem}{ending}" not in members:
+        if f"{stem}{ending}" not in files:
             raise CatalogueError(f"The shapefile has no {PurePosixPath(stem).name}{ending}, which has its {what}.")
-    shapes, table, projection = (members[f"{stem}{ending}"]() for ending in _PARTS)
+    shapes, table, projection = (files[f"{stem}{ending}"]() for ending in _PARTS)
     where, at = "", 100  # the first shape is after the header
     try:
-        unproject = _read_projection(projection.decode("latin-1").lower())
+        unproject = _read_projection(projection[:_MAX_PROJECTION].decode("latin-1").lower())
         for key, nombre in _read_table(table):
             where = f" within the outline of {key!r}"
             end = at + 8 + 2 * struct.unpack_from(">i", shapes, at + 4)[0]
@@ -156,11 +217,14 @@ def _read_shapefile(stem: str, members: _Members) -> Iterator[Outline]:
             at = end
     except _MALFORMED as error:
         raise CatalogueError(f"The shapefile is cut off or damaged{where}: download it again.") from error
+    if at != len(shapes):
+        raise CatalogueError("The shapefile has more shapes than its table has rows: download it again, all of it.")
 
 
 def _read_table(table: bytes) -> Iterator[tuple[str, str]]:
     """Yield the keys and names in a dBASE table."""
     count, start, size = struct.unpack_from("<IHH", table, 4)
+    _Amounts().add("rows", count)
     cells: dict[bytes, slice] = {}
     begin = 1  # after the mark of a deleted row
     for at in range(32, start - 31, 32):
@@ -171,16 +235,22 @@ def _read_table(table: bytes) -> Iterator[tuple[str, str]]:
         raise CatalogueError("The shapefile's table lacks CVEGEO or NOMGEO: these are not outlines of INEGI.")
     if len(table) < start + count * size:
         raise CatalogueError("The shapefile's table is cut off: download it again.")
-    for at in range(start, start + count * size, size):
-        key, nombre = (table[at : at + size][cells[name]].strip(b" \0") for name in (b"CVEGEO", b"NOMGEO"))
-        yield key.decode("latin-1"), _decode(nombre)
+    rows = [table[at : at + size] for at in range(start, start + count * size, size)]
+    encoding = _detect_encoding(b"".join(row[cells[b"NOMGEO"]] for row in rows))
+    for row in rows:
+        key, nombre = (row[cells[name]].strip(b" \0").decode(encoding) for name in (b"CVEGEO", b"NOMGEO"))
+        if row[:1] != b" ":
+            raise CatalogueError(f"The shapefile's table marks a row as deleted ({key!r}): export it without that row.")
+        yield key, nombre
 
 
-def _decode(name: bytes) -> str:
+def _detect_encoding(names: bytes) -> str:
+    """Return UTF-8, or that of Windows or DOS in which the names have more Spanish letters; `.cpg` is often wrong."""
     try:
-        return name.decode()
+        names.decode()
     except UnicodeDecodeError:
-        return name.decode("latin-1")
+        return max(("latin-1", "cp850"), key=lambda one: sum(map(names.decode(one).count, _LETTERS)))
+    return "utf-8"
 
 
 def _read_shape(key: str, record: bytes, unproject: _Unproject) -> Iterator[Sequence[tuple[float, float]]]:
@@ -191,6 +261,7 @@ def _read_shape(key: str, record: bytes, unproject: _Unproject) -> Iterator[Sequ
     if kind not in _POLYGONS:
         raise CatalogueError(f"The shape of {key} is not a polygon: these are not outlines.")
     parts, vertices = struct.unpack_from("<2i", record, 36)
+    _Amounts().add("vertices", vertices)
     starts = [*struct.unpack_from(f"<{parts}i", record, 44), vertices]
     begin = 44 + 4 * parts
     points = [unproject(*point) for point in struct.iter_unpack("<2d", record[begin : begin + 16 * vertices])]
@@ -248,15 +319,24 @@ def _lambert(
 # -- GeoJSON (RFC 7946), also with the member `crs` of earlier versions, in the collection or in a geometry
 
 
-def _read_geojson(content: bytes) -> Iterator[Outline]:
+def _read_geojson(name: str, files: _Files) -> Iterator[Outline]:
     try:
+        content = files[name]().removeprefix(BOM_UTF8)
+        # Each value takes some 30 bytes of memory, an object 200.
+        values = content.count(b",") + content.count(b"[") + 4 * content.count(b"{")
+        _Amounts().add("vertices", values / 3)  # two numbers and a list
         document = from_json(content)
         _check_crs(document)
-        for feature in document["features"]:
-            properties, geometry = feature["properties"], feature["geometry"] or {}
+        features = document["features"]
+        told = {**(document.get("metadatos") or {}), **document}
+        if any(int(told.get(total) or 0) > len(features) for total in _TOTALS):
+            raise CatalogueError("The GeoJSON is a part of a longer answer, as it says: get all of it.")
+        for feature in features:
+            properties = {name.lower(): value for name, value in feature["properties"].items()}
+            geometry = feature["geometry"] or {}
             _check_crs(geometry)
-            key, nombre = properties["cvegeo"], properties.get("nom_agem") or properties["nomgeo"]
-            yield _outline(str(key), str(nombre), _read_geometry(key, geometry))
+            key, nombre = properties["cvegeo"], properties.get("nom_agem") or properties["nomgeo"] or ""
+            yield _outline(str(key), nombre, _read_geometry(key, geometry))
     except _MALFORMED as error:
         raise CatalogueError(
             "The GeoJSON can't be read: it must be a FeatureCollection of polygons with `cvegeo`, and `nom_agem` or"

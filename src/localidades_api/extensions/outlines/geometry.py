@@ -13,7 +13,7 @@ from localidades_api.extensions.outlines.files import UNITS, Outline, Ring, Vert
 
 Polygon: TypeAlias = Sequence[Ring]  # the outer ring, counterclockwise, then its holes, clockwise (RFC 7946)
 
-_MIN_AREA = 100  # square units, a square metre: what is smaller between two outlines is a gap of rounding
+_MIN_AREA = 1_000_000  # square units, a square metre: what is smaller between two outlines is a gap of rounding
 
 
 def nest(rings: Iterable[Ring]) -> list[Polygon]:
@@ -52,10 +52,10 @@ class Locator:
         self._rings = sorted(rings, key=lambda one: ((one[0][2] - one[0][0]) * (one[0][3] - one[0][1]), one[1]))
 
     def find(self, latitud: float, longitud: float) -> int | None:
-        """Return the key of the municipio at a point in degrees; None if there is none."""
-        x, y = longitud * UNITS, latitud * UNITS
+        """Return the key of the municipio at a point in degrees, or on whose border it is; None if there is none."""
+        x, y = round(longitud * UNITS), round(latitud * UNITS)
         for (west, south, east, north), id_, ring in self._rings:
-            if west <= x <= east and south <= y <= north and _contains(ring, x, y):
+            if west <= x <= east and south <= y <= north and _contains(ring, x, y, on_border=True):
                 return id_
         return None
 
@@ -75,16 +75,24 @@ def _is_within(ring: Ring, other: Ring) -> bool:
     return sum(_contains(other, x, y) for x, y in middles) * 2 > len(middles)
 
 
-def _contains(ring: Ring, x: float, y: float) -> bool:
+def _contains(ring: Ring, x: float, y: float, *, on_border: bool = False) -> bool:
     is_inside = False
     for (ax, ay), (bx, by) in itertools.pairwise(ring):
-        if (ay > y) != (by > y) and x < (bx - ax) * (y - ay) / (by - ay) + ax:
-            is_inside = not is_inside
+        if ay <= y <= by or by <= y <= ay:
+            side = (bx - ax) * (y - ay) - (by - ay) * (x - ax)
+            if side == 0 and (ax <= x <= bx or bx <= x <= ax):
+                return on_border
+            if (ay > y) != (by > y) and (side > 0) == (by > ay):
+                is_inside = not is_inside
     return is_inside
 
 
 def crosses_itself(ring: Ring) -> bool:
-    """Return whether two edges of a ring cross; those that only touch don't count."""
+    """Return whether two edges of a ring cross, or so many are near each other that this takes long to tell.
+
+    Edges that only touch don't count.
+    """
+    left = 200 * len(ring) + 100_000  # comparisons; INEGI's outlines take up to 25 a vertex
     west, south, east, north = box_of([ring])
     size = max(east - west, north - south) / (4 * math.sqrt(len(ring))) + 1
     cells: dict[tuple[int, int], list[tuple[Vertex, Vertex]]] = defaultdict(list)
@@ -93,7 +101,8 @@ def crosses_itself(ring: Ring) -> bool:
         columns = range(int((min(ax, bx) - west) / size), int((max(ax, bx) - west) / size) + 1)
         rows = range(int((min(ay, by) - south) / size), int((max(ay, by) - south) / size) + 1)
         for cell in itertools.product(columns, rows):
-            if any(_cross(*edge, *other) for other in cells[cell]):
+            left -= 1 + len(cells[cell])
+            if left < 0 or any(_cross(*edge, *other) for other in cells[cell]):
                 return True
             cells[cell].append(edge)
     return False

@@ -4,23 +4,26 @@ import hashlib
 import itertools
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import IO, Any, NamedTuple, cast
+from urllib.parse import urlsplit
 
 import asyncpg
+from pydantic_core import to_json
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from localidades_api.catalogue.degrees import is_in_mexico
-from localidades_api.catalogue.keys import format_key, state_of
+from localidades_api.catalogue.keys import STATE_KEYS, format_key, state_of
 from localidades_api.database.import_lock import begin_import
 from localidades_api.database.pool import Database
 from localidades_api.errors import CatalogueError
-from localidades_api.extensions.outlines.files import UNITS, Outline, read_outlines
-from localidades_api.extensions.outlines.geometry import box_of, crosses_itself, dissolve, nest, write_geometry
+from localidades_api.extensions.outlines.files import UNITS, Outline, named, read_outlines
+from localidades_api.extensions.outlines.geometry import area, crosses_itself, dissolve, nest, write_geometry
 from localidades_api.extensions.outlines.queries import ASKED_UNITS
-from localidades_api.observability.progress import Step, StepProgress
+from localidades_api.importer.source import fetch_file, interruptible, is_address
+from localidades_api.observability.progress import ImportStep, Step, StepProgress
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _EDITION = text("SELECT name, source, sha256, municipios, imported_at FROM outline_edition")
@@ -29,11 +32,22 @@ _REMOVE = text(
     " DELETE FROM outline_edition RETURNING name"
 )
 _ADD = text("INSERT INTO outline_edition (name, source, sha256, municipios) VALUES (:name, :source, :sha256, :count)")
-_UNKNOWN = text(
+_KEYS = text("SELECT id FROM outlines WHERE nombre <> ''")
+_COMPARED = text(
     """
-    SELECT coalesce(array_agg(m.id ORDER BY m.id) FILTER (WHERE o.id IS NULL), '{}') AS without_outline,
+      WITH current AS (SELECT release_id FROM current_release),
+           places AS (
+               SELECT l.municipio_id, bool_or(r.box @> box(p, p) AND r.ring @> p) AS is_inside
+                 FROM localities AS l
+                 JOIN outline_rings AS r USING (municipio_id)
+                CROSS JOIN LATERAL (SELECT point(l.longitud * :units, l.latitud * :units) AS p) AS scaled
+                WHERE l.release_id = (TABLE current)
+                GROUP BY l.municipio_id, l.id)
+    SELECT ARRAY(SELECT municipio_id FROM places GROUP BY 1 HAVING avg(is_inside::integer) < 0.5 ORDER BY 1)
+           AS misplaced,
+           coalesce(array_agg(m.id ORDER BY m.id) FILTER (WHERE o.id IS NULL), '{}') AS without_outline,
            coalesce(array_agg(o.id ORDER BY o.id) FILTER (WHERE m.id IS NULL), '{}') AS not_in_release
-      FROM (SELECT id FROM municipalities WHERE release_id = (SELECT release_id FROM current_release)) AS m
+      FROM (SELECT id FROM municipalities WHERE release_id = (TABLE current)) AS m
       FULL JOIN (SELECT id FROM outlines WHERE nombre <> '') AS o ON o.id = m.id
     """
 )
@@ -42,6 +56,7 @@ _UNKNOWN = text(
 class OutlineStep(Step):
     """The steps of an import of outlines, in order."""
 
+    FETCH = "fetching outlines"
     READ = "reading outlines"
     COPY = "copying outlines"
     PUBLISH = "publishing"
@@ -49,7 +64,7 @@ class OutlineStep(Step):
     @property
     def unit(self) -> str:
         """The unit of its amounts."""
-        return "outlines"
+        return "estados" if self is OutlineStep.FETCH else "outlines"
 
 
 class OutlineReport(NamedTuple):
@@ -57,48 +72,73 @@ class OutlineReport(NamedTuple):
 
     edition: str
     municipios: int
-    is_new: bool  # false if this very file was the edition already
-    crossing: Sequence[int]  # whose rings cross themselves
+    is_new: bool  # false if these very outlines were the edition already
+    seconds: float
+    unread: Sequence[str]  # files of the zip that may have other outlines
+    crossing: Sequence[int]  # whose rings cross themselves in the file
+    misplaced: Sequence[int]  # most of whose localities in the current release are elsewhere
     without_outline: Sequence[int]  # in the current release
     not_in_release: Sequence[int]
-    seconds: float
 
 
 async def import_outlines(
-    database: Database, path: Path, edition: str, progress: StepProgress, *, dry_run: bool = False
+    database: Database,
+    source: str,
+    edition: str,
+    progress: StepProgress,
+    *,
+    dry_run: bool = False,
+    allow_shrink: bool = False,
 ) -> OutlineReport:
-    """Replace the outlines by those in a file; the same file again changes nothing, and neither does a dry run.
+    """Replace the outlines by others; the same outlines again change nothing, and neither does a dry run.
 
-    Raises CatalogueError, ImportRunningError, ConfigurationError, DatabaseUnavailableError or OSError, and then changes
-    nothing.
+    `source` is a path or an http(s) address, in which `{estado}` stands for 01 to 32. Raises CatalogueError,
+    ImportRunningError, ConfigurationError, DatabaseUnavailableError or OSError, and then changes nothing.
     """
     began = time.perf_counter()
     if not _NAME.fullmatch(edition):
         raise CatalogueError("An edition's name has up to 64 letters, digits, dots, dashes and underscores: 2025.")
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    crossing: list[int] = []
+    unread: list[str] = []
+    with interruptible():
+        found = sorted(_check(_read(source, progress, unread), crossing))
+        digest = hashlib.sha256()
+        for one in found:
+            digest.update(to_json(one))
     async with database.connect() as connection:
         await begin_import(connection)
         before = (await connection.execute(_EDITION)).one_or_none()
-        crossing: list[int] = []
-        is_new = before is None or (before.name, before.sha256) != (edition, digest)
-        if is_new:
-            if before and before.name == edition:
+        is_new = before is None or (before.name, before.sha256) != (edition, digest.hexdigest())
+        if before and is_new:
+            if before.name == edition:
                 raise CatalogueError(
-                    f"Edition {edition} was imported from another file: name this one otherwise, or remove that one"
-                    " with `localidades-api outlines remove`."
+                    f"Edition {edition} has other outlines already: name these otherwise, or remove those with"
+                    " `localidades-api outlines remove`."
                 )
-            found, crossing = _read(path, progress)
+            if not allow_shrink:
+                _refuse_losses({*await connection.scalars(_KEYS)}, {one.id for one in found}, before.name)
+        if is_new:
             await connection.execute(_REMOVE)
             await _load(connection, found, progress)
-            added = {"name": edition, "source": path.name, "sha256": digest, "count": len(found)}
+            name = f"{urlsplit(source).hostname}{urlsplit(source).path}" if is_address(source) else Path(source).name
+            added = {"name": edition, "source": name, "sha256": digest.hexdigest(), "count": len(found)}
             await connection.execute(_ADD, added)
-        unknown = (await connection.execute(_UNKNOWN)).one()
-        count = (await connection.execute(_EDITION)).one().municipios
+        compared = (await connection.execute(_COMPARED, {"units": ASKED_UNITS})).one()
         progress.begin(OutlineStep.PUBLISH)
         await (connection.rollback() if dry_run else connection.commit())
     seconds = time.perf_counter() - began
-    return OutlineReport(edition, count, is_new, crossing, unknown.without_outline, unknown.not_in_release, seconds)
+    return OutlineReport(edition, len(found), is_new, seconds, unread, sorted(crossing), *compared)
+
+
+def _refuse_losses(before: set[int], found: set[int], edition: str) -> None:
+    """Raise CatalogueError if an estado, or over a tenth of the municipios, of the edition before is missing."""
+    lost, estados = before - found, {*map(state_of, before)} - {*map(state_of, found)}
+    if estados or len(lost) * 10 > len(before):
+        whole = f", and has none of estado {', '.join(f'{one:02}' for one in sorted(estados))}" if estados else ""
+        raise CatalogueError(
+            f"The file lacks {len(lost):,} of the {len(before):,} municipios of edition {edition}{whole}. If that is"
+            " right, pass --allow-shrink."
+        )
 
 
 async def remove_outlines(database: Database) -> str | None:
@@ -115,28 +155,38 @@ async def list_editions(database: Database) -> Sequence[Row[Any]]:
     return await database.fetch(_EDITION)
 
 
-def _read(path: Path, progress: StepProgress) -> tuple[list[Outline], list[int]]:
-    """Return the outlines by key, and the keys of those that cross themselves.
+def _read(source: str, progress: StepProgress, unread: list[str]) -> Iterator[Outline]:
+    if is_address(source) and "{estado}" in source:
+        progress.begin(OutlineStep.FETCH)
+        progress.expect(len(STATE_KEYS))
+        for estado_id in STATE_KEYS:
+            estado = format_key("estado", estado_id)
+            with named(f"Estado {estado}"), fetch_file(source.replace("{estado}", estado)) as fetched:
+                for one in read_outlines(fetched):
+                    if state_of(one.id) != estado_id:
+                        raise CatalogueError("The address answers with another estado.")
+                    yield one
+            progress.advance(1)
+        return
+    with ExitStack() as stack:
+        file: Path | IO[bytes] = Path(source)
+        if is_address(source):
+            progress.begin(ImportStep.FETCH)
+            file = stack.enter_context(fetch_file(source, progress))
+        progress.begin(OutlineStep.READ)
+        for one in read_outlines(file, unread):
+            yield one
+            progress.advance(1)
 
-    Raises CatalogueError for a repeated one, or one that is not in Mexico.
-    """
-    progress.begin(OutlineStep.READ)
-    found: dict[int, Outline] = {}
-    crossing: list[int] = []
-    for one in read_outlines(path):
-        key = format_key("municipio", one.id)
-        if one.id in found:
-            raise CatalogueError(f"The file has two outlines of {key}.")
-        west, south, east, north = (side / UNITS for side in box_of(one.rings))
-        if not (is_in_mexico(south, west) and is_in_mexico(north, east)):
-            raise CatalogueError(f"The outline of {key} is not in Mexico: are its coordinates longitude and latitude?")
+
+def _check(outlines: Iterator[Outline], crossing: list[int]) -> Iterator[Outline]:
+    """Yield outlines; `crossing` gets the keys of those that cross themselves."""
+    for one in outlines:
+        if not all(any(area((ring[0], *edge)) for edge in itertools.pairwise(ring)) for ring in one.rings):
+            raise CatalogueError(f"The outline of {format_key('municipio', one.id)} has a ring without an area.")
         if any(map(crosses_itself, one.rings)):
             crossing.append(one.id)
-        found[one.id] = one
-        progress.advance(1)
-    if not found:
-        raise CatalogueError("The file has no outlines.")
-    return [found[id_] for id_ in sorted(found)], sorted(crossing)
+        yield one
 
 
 async def _load(connection: AsyncConnection, found: Sequence[Outline], progress: StepProgress) -> None:

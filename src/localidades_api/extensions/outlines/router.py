@@ -1,21 +1,26 @@
 """The municipio of a point, and the outlines of municipios and estados, also at the addresses of INEGI's wscatgeo."""
 
+import asyncio
 import re
 import zlib
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
 from itertools import islice
 from typing import Annotated, Any
 
+from cachetools import LRUCache
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import model_validator
 from pydantic_core import PydanticCustomError, to_json
 from sqlalchemy import Row as Record
 from starlette.responses import Response
 
+from localidades_api import __version__
 from localidades_api.api.areas import MunicipalityId, StateId
 from localidades_api.api.bulk import BulkQuery, Column, Subject, described, respond
+from localidades_api.api.extension import Edition
 from localidades_api.api.params import PointQuery, StrictQuery, check_request
 from localidades_api.api.responses import CACHEABLE, ERRORS, NEGOTIATED, ResponseBuilder, Responses, problem
 from localidades_api.api.services import BulkTurnDep, DatabaseDep, NamesDep, ReleasesDep, TransfersDep
@@ -26,22 +31,24 @@ from localidades_api.bulk.input_rows import POINTS, ROLES, Answer, Row
 from localidades_api.bulk.own_municipio import area_matcher, judge
 from localidades_api.bulk.readers import for_a_while
 from localidades_api.caches.name_indexes.open_indexes import NameIndexes
-from localidades_api.catalogue.degrees import is_in_mexico
+from localidades_api.catalogue.degrees import in_mexico, is_in_mexico
 from localidades_api.catalogue.keys import KEYS_OF_A_STATE, PlaceKind, format_key, kind_of_key, municipalities_of
 from localidades_api.catalogue.locality import describe_state
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.errors import NotFoundError
-from localidades_api.extensions.outlines.queries import describe_municipios, find_municipios_at, list_outlines
+from localidades_api.extensions.outlines.queries import find_municipios, get_edition, list_outlines
 from localidades_api.extensions.outlines.schemas import (
     LocatedPointResults,
     LocatedRow,
     MunicipioAtPointResults,
     OutlineFeature,
 )
-from localidades_api.http.caching import CACHE_CONTROL
-from localidades_api.http.documents import respond_with_document
+from localidades_api.http.caching import CACHE_CONTROL, check_modified
+from localidades_api.http.documents import digest_of
+from localidades_api.http.negotiation import CODINGS, choose_coding, compress
 from localidades_api.http.paths import PREFIX
+from localidades_api.releases.single_flight import SingleFlight
 
 AT = f"{PREFIX}/municipios/at/"
 TAG = "Outlines"
@@ -50,6 +57,10 @@ _census = APIRouter(prefix=PREFIX, tags=[TAG], dependencies=[Depends(check_reque
 
 _MAX_POINTS = 500  # per statement, some 30 ms
 _GEOJSON = "application/geo+json"
+# One answer is composed at a time, for each takes a second and some 50 MB; their ETags are the keys of those held.
+_composer = ThreadPoolExecutor(1, "outlines")
+_composing: SingleFlight[str, bytes] = SingleFlight()
+_held: LRUCache[str, bytes] = LRUCache(32 * 1024**2, getsizeof=len)
 _EXCHANGED = "`lat` and `lon` are exchanged: the latitude of a place in Mexico is from 14 to 33."
 _NO_OUTLINES = NotFoundError(
     "This service has no outlines: its operator imports them with `localidades-api outlines import`."
@@ -95,13 +106,14 @@ async def get_municipality_at_point(
     The municipio of the nearest locality is another one for one point in twelve.
     """
     builder = await ResponseBuilder.begin(request, query, releases)
-    keys = await find_municipios_at(database, [(query.lat, query.lon)])
-    found = await describe_municipios(database, builder.release, [id_ for id_ in keys if id_])
-    if not found:
+    if (edition := await get_edition(database)) is None:
         raise _NO_OUTLINES
-    # With the key, because another edition may come between the two statements.
-    builder.variant = f".{found[0].sha256[:12]}.{found[0].id or 'none'}"
-    content = {"results": [_describe(one) for one in found if one.id]}
+    point = in_mexico(query.lat, query.lon) or (query.lat, query.lon)
+    [found] = await find_municipios(database, edition, builder.release, [point])
+    builder.variant = f".{edition.tag}.{found.id or 'none'}"
+    estados = [id_ for id_ in edition.ids if kind_of_key(id_) == "estado"]
+    reach = {"edition": edition.name, "municipios": len(edition.ids) - len(estados), "estados": estados}
+    content = {"results": _describe(edition, found), "outlines": reach}
     response = builder.answer("outlines/at.html", "Municipio", content)
     # The response cache would keep it until the next release, but an edition may come before.
     response.headers["Cache-Control"] = "no-cache, private"
@@ -131,38 +143,38 @@ async def list_municipalities_at_points(
     municipio or a key, with that of its point.
     """
     release = await releases.get(query.release, for_search=True)
-    if not await describe_municipios(database, release, []):
+    if (edition := await get_edition(database)) is None:
         raise _NO_OUTLINES
     subject = Subject(_ROLES, query.columns, _COLUMNS)
-    return respond(request, query, transfers, turn, release, subject, _locating(database, names, release))
+    return respond(request, query, transfers, turn, release, subject, _locating(database, names, release, edition))
 
 
-def _describe(row: Record[Any]) -> dict[str, Any]:
-    return {
+def _describe(edition: Edition, row: Record[Any]) -> list[dict[str, Any]]:
+    municipio = {
         "id": row.id,
-        "cvegeo": format_key("municipio", row.id),
+        "cvegeo": format_key("municipio", row.id or 0),
         "nombre": row.nombre,
         "estado": None if row.estado_id is None else describe_state(row),
-        "edition": row.edition,
+        "edition": edition.name,
         "in_release": row.in_release,
     }
+    return [municipio] if row.id else []
 
 
 @asynccontextmanager
-async def _locating(database: Database, names: NameIndexes, release: Release) -> AsyncIterator[AnswerSome]:
+async def _locating(
+    database: Database, names: NameIndexes, release: Release, edition: Edition
+) -> AsyncIterator[AnswerSome]:
     async def find(points: Sequence[Point]) -> list[list[dict[str, Any]]]:
-        keys = await find_municipios_at(database, points)
-        rows = await describe_municipios(database, release, [*{id_ for id_ in keys if id_}])
-        described_by_id = {row.id: [_describe(row)] for row in rows if row.id}
-        return [described_by_id.get(id_, []) for id_ in keys]
+        return [_describe(edition, row) for row in await find_municipios(database, edition, release, points)]
 
     async with names.using(release) as index:
-        match_area = area_matcher(index)
+        match_area, known = area_matcher(index), index.areas.municipios.keys() & edition.ids
 
         def judged(row: Row, answer: Answer) -> Answer:
             agrees, problem = None, answer["problem"]
             if not problem:
-                agrees, problem = judge(row.cells, _municipio(answer).get("id"), match_area)
+                agrees, problem = judge(row, _municipio(answer).get("id"), known, match_area)
             return {"results": answer["results"], "agrees": agrees, "problem": problem}
 
         async def answer_some(rows: Iterator[Row | None]) -> Answered:
@@ -234,26 +246,51 @@ async def get_state_outline(
 
 
 async def _answer_outline(request: Request, id_: int, kind: PlaceKind, database: Database) -> Response:
-    found = await list_outlines(database, id_, id_) if kind_of_key(id_) == kind else []
-    if not found:
+    edition = await get_edition(database, id_, id_) if kind_of_key(id_) == kind else None
+    if edition is None:
         raise NotFoundError("There is no outline of this key: `localidades-api outlines import` imports outlines.")
-    [row] = found
-    properties = {"cvegeo": format_key(kind, id_), "nombre": row.nombre or None, "edition": row.edition}
-    headers = {"Content-Type": _GEOJSON, "Cache-Control": CACHE_CONTROL}
-    return respond_with_document(request.headers, _feature(row, properties, {"id": id_}), headers)
+
+    def write(rows: Sequence[Record[Any]]) -> bytes:
+        properties = {"cvegeo": format_key(kind, id_), "nombre": rows[0].nombre or None, "edition": edition.name}
+        return _feature(rows[0], properties, {"id": id_})
+
+    return await _answer_composed(request, database, edition, _GEOJSON, write)
 
 
-def _feature(row: Record[Any], properties: Mapping[str, Any], members: Mapping[str, Any], crs: str = "") -> bytes:
-    geometry = zlib.decompress(row.geometry).decode()
+async def _answer_composed(
+    request: Request, database: Database, edition: Edition, media_type: str, write: Callable[..., bytes], form: str = ""
+) -> Response:
+    """Return the response with what `write` makes of outlines; its tag is known before they are read."""
+    coding = choose_coding(request.headers.getlist("accept-encoding"), CODINGS)
+    digest = digest_of(f"{edition.tag} {edition.ids[0]} {edition.ids[-1]} {media_type}{form} {__version__}".encode())
+    etag = f'"{digest}.{coding or "identity"}"'
+    headers = {"Cache-Control": CACHE_CONTROL, "ETag": etag, "Vary": "Accept-Encoding"}
+    check_modified(request.headers, headers)
+
+    async def compose() -> bytes:
+        rows = await list_outlines(database, edition)
+        work = partial(compress, coding=coding) if coding else bytes
+        body = await asyncio.get_running_loop().run_in_executor(_composer, lambda: work(write(rows)))
+        if len(body) <= _held.maxsize:
+            _held[etag] = body
+        return body
+
+    body = _held.get(etag) or await _composing.run(etag, compose)
+    coded = {"Content-Encoding": coding} if coding else {}
+    return Response(body, headers={**headers, **coded, "Content-Type": media_type})
+
+
+def _feature(row: Record[Any], properties: Mapping[str, Any], members: Mapping[str, Any], crs: bytes = b"") -> bytes:
+    geometry = zlib.decompress(row.geometry)
     if crs:
-        geometry = f'{{"crs":{crs},{geometry[1:]}'
-    head = to_json({"type": "Feature", **members}).decode()[:-1]
-    return f'{head},"geometry":{geometry},"properties":{to_json(properties).decode()}}}'.encode()
+        geometry = b'{"crs":' + crs + b"," + geometry[1:]
+    head = to_json({"type": "Feature", **members})[:-1]
+    return head + b',"geometry":' + geometry + b',"properties":' + to_json(properties) + b"}"
 
 
 # -- The addresses of INEGI's web service, which has a reference system within each geometry
 
-_CRS = '{"type":"name","properties":{"name":"EPSG:6365"}}'
+_CRS = b'{"type":"name","properties":{"name":"EPSG:6365"}}'
 _NO_OUTLINE = (
     "Este servicio no tiene esta dirección o clave entre sus contornos. Calles, asentamientos y contornos los tiene el"
     " del INEGI."
@@ -267,25 +304,24 @@ async def answer_outlines_as_wscatgeo(request: Request, path: str, database: Dat
     """Answer with outlines as INEGI's service does, whose two versions name the members otherwise."""
     is_second = request.scope["path"].endswith(f"/v2/geo/{path}")
     keys = _GEO_PATH.fullmatch(path)
-    rows = await _list_asked(database, keys) if keys else []
-    headers = {"Content-Type": "application/json", "Cache-Control": CACHE_CONTROL}
-    if not rows:
-        headers["Cache-Control"] = "no-cache"
+    edition = await get_edition(database, *_range(keys)) if keys else None
+    if edition is None:
+        headers = {"Content-Type": "application/json", "Cache-Control": "no-cache"}
         return Response(to_json({"result": "404", "mensaje": _NO_OUTLINE}), headers=headers)
-    features = b",".join(_feature(row, _as_wscatgeo(row, is_second=is_second), {}, _CRS) for row in rows)
-    return respond_with_document(
-        request.headers, b'{"type":"FeatureCollection","features":[' + features + b"]}", headers
-    )
+
+    def write(rows: Sequence[Record[Any]]) -> bytes:
+        features = b",".join(_feature(row, _as_wscatgeo(row, is_second=is_second), {}, _CRS) for row in rows)
+        return b'{"type":"FeatureCollection","features":[' + features + b"]}"
+
+    return await _answer_composed(request, database, edition, "application/json", write, "v2" if is_second else "v1")
 
 
-async def _list_asked(database: Database, keys: re.Match[str]) -> Sequence[Record[Any]]:
+def _range(keys: re.Match[str]) -> tuple[int, int]:
     ent, mun = int(keys["ent"] or 0), int(keys["mun"] or 0)
     if keys["level"] == "e":
-        return await list_outlines(database, *((ent, ent) if ent else (1, KEYS_OF_A_STATE - 1)))
+        return (ent, ent) if ent else (1, KEYS_OF_A_STATE - 1)
     first, last = municipalities_of(ent)
-    if mun:
-        first = last = first + mun
-    return await list_outlines(database, max(first, KEYS_OF_A_STATE), last)
+    return (first + mun, first + mun) if mun else (max(first, KEYS_OF_A_STATE), last)
 
 
 def _as_wscatgeo(row: Record[Any], *, is_second: bool) -> dict[str, str]:

@@ -21,9 +21,12 @@ class MunicipioAtPoint(BaseModel):
 
 
 class MunicipioAtPointResults(BaseModel):
-    """The municipio of a point; no result at sea and abroad."""
+    """The municipio of a point; no result at sea and abroad, and where the outlines do not reach."""
 
     results: Annotated[list[MunicipioAtPoint], Field(max_length=1)]
+    outlines: Annotated[
+        dict[str, str | int | list[int]], Field(description="Their `edition`, number of `municipios`, and `estados`.")
+    ]
 
 
 class LocatedRow(PointRow):
@@ -45,7 +48,7 @@ class LocatedPoint(NearestPlaces):
     results: Annotated[list[MunicipioAtPoint], Field(max_length=1)]  # type: ignore[assignment]  # of another kind
     agrees: Annotated[
         bool | None,
-        Field(description="Whether the point lies in the row's own municipio; null if it names none.", examples=[True]),
+        Field(description="Whether the point lies in the row's own municipio; null if not known.", examples=[True]),
     ]
 
 
@@ -56,7 +59,7 @@ class LocatedPointResults(BaseModel):
 
 
 class OutlineFeature(BaseModel):
-    """An outline as a feature of GeoJSON (RFC 7946), with six decimals."""
+    """An outline as a feature of GeoJSON (RFC 7946), with eight decimals."""
 
     type: Literal["Feature"]
     id: Annotated[int, Field(examples=[1001])]

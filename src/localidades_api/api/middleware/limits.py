@@ -84,7 +84,7 @@ class RequestLimit:
 class ConcurrencyLimit:
     """Limits how many requests are handled at once, and how many wait.
 
-    Probes and static files are always admitted: they need no database. So are held responses, since the response cache
+    Probes and static files are always admitted: all probes of a second share one read. So are held responses, since the response cache
     comes first. A request that no slot came free for in time goes on without the database: pages in memory are
     answered while it hangs.
 

@@ -84,9 +84,9 @@ class RequestLimit:
 class ConcurrencyLimit:
     """Limits how many requests are handled at once, and how many wait.
 
-    Probes and static files are always admitted: all probes of a second share one read. So are held responses, since the response cache
-    comes first. A request that no slot came free for in time goes on without the database: pages in memory are
-    answered while it hangs.
+    Probes and static files are always admitted: all probes of a second share one read. So are held responses, since the
+    response cache comes first. A request that no slot came free for in time goes on without the database: pages in
+    memory are answered while it hangs.
 
     A request holds its slot from the end of its body until its response begins, so slow clients and long downloads hold
     none. (Downloads and answers to rows have another limit, `http.transfers.Transfers`.)

@@ -159,6 +159,7 @@ async def get_locality(
     row = await repository.get_locality(release, id)
     if row is None:
         await refuse_unknown(repository, localities, release, id)
+    builder.check_modified()
     record = describe_locality(row)
     context: dict[str, Any] = {}
     if builder.wants_html:

@@ -243,7 +243,8 @@ class _FeatureAnswer:
         """Choose the release; raise NotFoundError if there is none, or as `check_modified` does."""
         release = await releases.get(query.release)
         answer = cls(request, query, release, releases.outlines if has_outlines else "")
-        check_modified(request.headers, answer.headers)
+        if "id" not in request.path_params:  # a feature may not exist
+            check_modified(request.headers, answer.headers)
         return answer
 
     def link(self, rel: str, path: str, type_: str = "application/json", **query: str) -> dict[str, str]:

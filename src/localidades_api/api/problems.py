@@ -143,14 +143,15 @@ def _log_fault(error: LocalidadesError) -> None:
 def translate(error: Exception, endpoint: Callable[..., Any] | None) -> LocalidadesError:
     """Turn any exception into a LocalidadesError; `endpoint` is the function that handled the request.
 
-    A ValidationError is one of the parameters if a model of the query, or a base of it, raised it within the route.
+    A ValidationError within it is the client's if a model that reads the query, or a base of one, raised it.
     """
     if isinstance(error, LocalidadesError) and not isinstance(error, CommandError):
         return error
     if isinstance(error, ClientDisconnect):
         return RequestError("The connection was closed before the body was complete.")
     if isinstance(error, RequestValidationError) or (
-        isinstance(error, ValidationError) and error.title in _names_of_models(endpoint)
+        isinstance(error, ValidationError)
+        and any(error.title == base.__name__ for model in _models_of(endpoint) for base in model.__mro__)
     ):
         faults = error.errors()
         if any(fault["loc"][:1] == ("path",) for fault in faults):
@@ -165,7 +166,8 @@ def _fault(fault: Mapping[str, Any], endpoint: Callable[..., Any] | None) -> tup
     """Return the parameter and the sentence of a pydantic error."""
     name = str(fault["loc"][-1]) if fault["loc"] else "query"
     if fault["type"] == "extra_forbidden":
-        return plain_name(name), refuse_parameter(name, _parameters_of(endpoint))
+        known = [parameter for model in _models_of(endpoint) for parameter in model.model_fields]
+        return plain_name(name), refuse_parameter(name, known)
     return plain_name(name), describe_fault(fault)
 
 
@@ -174,16 +176,6 @@ def _models_of(endpoint: Callable[..., Any] | None) -> list[type[BaseModel]]:
     """Return the models that read the query of a resource."""
     hints = {**get_type_hints(endpoint), "return": None} if endpoint else {}
     return [hint for hint in hints.values() if isinstance(hint, type) and issubclass(hint, BaseModel)]
-
-
-@cache
-def _names_of_models(endpoint: Callable[..., Any] | None) -> set[str]:
-    """Return the names of the models that read the query of a resource, and of their bases."""
-    return {base.__name__ for model in _models_of(endpoint) for base in model.__mro__}
-
-
-def _parameters_of(endpoint: Callable[..., Any] | None) -> list[str]:
-    return [name for model in _models_of(endpoint) for name in model.model_fields]
 
 
 def _translate_http_exception(error: HTTPException) -> LocalidadesError:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Generic, TypeVar
 
 from localidades_api.database.pool import may_use_database
@@ -27,17 +26,13 @@ class SingleFlight(Generic[K, V]):
     def start(self, key: K, fetch: Callable[[], Awaitable[V]]) -> asyncio.Task[V]:
         """Start a fetch for a key that has none running."""
         task = self._running[key] = asyncio.create_task(_run(fetch))
-        forget = partial(self._running.pop, key)
-        task.add_done_callback(lambda _: task.get_loop().call_later(self._keep, forget) if self._keep else forget())
+        task.add_done_callback(lambda _: task.get_loop().call_later(self._keep, self._running.pop, key))
         return task
 
     async def run(self, key: K, fetch: Callable[[], Awaitable[V]]) -> V:
-        """Return the result of the key's running fetch, or of a new one.
-
-        A request that may not use the database fetches for itself, because its refusal must not be that of the others.
-        """
+        """Return the result of the key's running fetch, or of a new one."""
         if key not in self._running and not may_use_database.get():
-            return await fetch()
+            return await fetch()  # its refusal must not be that of others
         return await asyncio.shield(self._running.get(key) or self.start(key, fetch))
 
     async def close(self) -> None:

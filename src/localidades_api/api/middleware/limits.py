@@ -36,21 +36,16 @@ class RequestLimit:
 
     def __init__(self, max_in_flight: int) -> None:
         self._slots = asyncio.Semaphore(max_in_flight)
-        self._max_queued = max_in_flight * _QUEUED_PER_SLOT
+        self.max_queued = max_in_flight * _QUEUED_PER_SLOT
         self._refused = 0
         self._next_line = 0.0
         self.queued = 0
         self.receiving = 0  # requests whose bodies are on their way
 
     @property
-    def is_receiving_most(self) -> bool:
-        """Whether a request with a body that comes now is refused."""
-        return self.receiving >= self._max_queued
-
-    @property
     def is_full(self) -> bool:
         """Whether a request that comes now is refused, if it needs a slot."""
-        return self._slots.locked() and self.queued >= self._max_queued
+        return self._slots.locked() and self.queued >= self.max_queued
 
     async def acquire(self) -> bool:
         """Return whether a slot came free in time."""
@@ -103,7 +98,7 @@ class ConcurrencyLimit:
         has_body = scope.get("method") not in _WITHOUT_BODY
         if scope["type"] != "http" or not _needs_slot(path_of(scope)):
             await self.app(scope, receive, send)
-        elif self._limit.is_full or (has_body and self._limit.is_receiving_most):
+        elif self._limit.is_full or (has_body and self._limit.receiving >= self._limit.max_queued):
             await self._limit.refuse(scope).send(send)
         elif has_body or await self._limit.acquire():
             await self._pass_on(scope, receive, send, is_receiving=has_body)

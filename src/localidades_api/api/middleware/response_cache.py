@@ -1,7 +1,4 @@
-"""Holds the responses of routing by the exact spelling of their requests (docs/decisions/responses.md).
-
-A page is held once for all tracking parameters, which the application drops.
-"""
+"""Holds the responses of routing by the exact spelling of their requests (docs/decisions/responses.md)."""
 
 import re
 from collections.abc import Iterable, Sequence

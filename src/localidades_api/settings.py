@@ -171,7 +171,7 @@ class Settings(BaseSettings):
             ge=1,
             le=10_000,
             description="Maximum number of requests that each worker handles at once; four times as many are queued,"
-            " and the rest get 503.",
+            " as many may be sending their bodies, and the rest get 503.",
         ),
     ] = 16
     max_transfers: Annotated[

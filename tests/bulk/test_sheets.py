@@ -11,6 +11,7 @@ from itertools import pairwise
 from time import process_time
 from typing import Any, cast, get_args
 from xml.etree import ElementTree
+from zoneinfo import ZoneInfo
 
 import openpyxl
 import pytest
@@ -642,10 +643,13 @@ def with_summary(data: bytes) -> openpyxl.Workbook:
 @pytest.mark.parametrize("sheet", ["Localidades", "D'Or & más"])
 def test_summary_counts_the_outcomes_of_the_list_by_formulas(sheet: str) -> None:
     data = workbook_of(("Localidad",), ("Zapopan",), sheet=sheet) if "&" in sheet else b"Localidad\nZapopan\n"
+    days = [datetime.now(ZoneInfo("America/Mexico_City")).date().isoformat()]
     book = with_summary(data)
+    days.append(datetime.now(ZoneInfo("America/Mexico_City")).date().isoformat())
     assert book.sheetnames == [sheet, "Resumen"]
     values = dict(cast("Iterator[tuple[str, str]]", book["Resumen"].iter_rows(values_only=True)))
     assert {"Versión": "2024-10", "Fuente": "Fuente: INEGI", "Certeza mínima": "97 %"}.items() <= values.items()
+    assert values["Fecha"] in days
     quoted = sheet.replace("'", "''")
     assert values["idéntica"] == f"=COUNTIF('{quoted}'!B:B,\"idéntica\")"
     assert values["aceptada sin revisar"] == f"=COUNTIF('{quoted}'!B:B,\"aceptada sin revisar*\")"

@@ -191,6 +191,18 @@ async def test_bbox_selects_the_points_within(client: httpx.AsyncClient, collect
         assert bool(expected) is has_any
 
 
+async def test_box_of_any_sides_is_answered_or_refused_alike_in_every_collection(client: httpx.AsyncClient) -> None:
+    for west, east in product((-999, -180.5, -180, 5, 180, 190.25, 300), repeat=2):
+        for south, north in ((10, 20), (-95, 95), (91, 95)):
+            answers = [
+                await client.get(f"{OGC}/collections/{collection}/items?limit=1&bbox={west},{south},{east},{north}")
+                for collection in COLLECTIONS
+            ]
+            touches_earth = west <= 180 and east >= -180 and south <= 90
+            assert [one.status_code for one in answers] == [200 if touches_earth else 400] * len(COLLECTIONS)
+            assert all("bbox" in one.text for one in answers)
+
+
 async def test_areas_are_located_at_their_cabeceras(client: httpx.AsyncClient) -> None:
     for collection in ("estados", "municipios"):
         features = {one["id"]: one for one in await read_all(client, f"{OGC}/collections/{collection}/items?limit=30")}

@@ -1,11 +1,14 @@
 """ETag, If-None-Match, and the SQL statements of each request."""
 
 import asyncio
+import re
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from pathlib import Path
 
 import httpx
 import pytest
+from fastapi.routing import iter_route_contexts
 
 from localidades_api.api import Services
 from localidades_api.caches.tiles import PREWARMED_ZOOM
@@ -13,6 +16,7 @@ from localidades_api.catalogue.mercator import MEXICO_BOX, Tile
 from localidades_api.catalogue.schemas import Release
 from localidades_api.http import caching
 from localidades_api.http.caching import entity_tag, is_fresh
+from tests.extensions.outline_files import geojson, import_outlines_into, write
 from tests.support.application import await_release, client_of, import_into, recorded_statements, running_app
 from tests.support.catalogue import many, write_catalogue
 from tests.support.database import WHO_WAIT, connected
@@ -127,8 +131,6 @@ async def test_whatever_exists_is_304_for_any_tag(client: httpx.AsyncClient, tar
     assert (await client.get(target, headers={"If-None-Match": "*"})).status_code == 304
 
 
-UNKNOWN = ("localidades/19999999", "municipios/1999", "estados/33")
-OGC_UNKNOWN = ("localidades/items/19999999", "municipios/items/1999", "estados/items/33")
 BEYOND = ("localidades/?", "localidades/?ambito=R&", "municipios/?", "estados/?", "releases/?",
           "releases/2020-01/changes/?since=2020-01&")  # fmt: skip
 
@@ -140,8 +142,6 @@ BEYOND = ("localidades/?", "localidades/?ambito=R&", "municipios/?", "estados/?"
         (f"{LOCALIDADES}?release=none", 404),
         (f"{INDEX}nothing/", 404),
         *((f"{INDEX}{path}page=99&format={format_}", 404) for path in BEYOND for format_ in ("json", "api")),
-        *((f"{INDEX}{path}/?format={format_}", 404) for path in UNKNOWN for format_ in ("json", "api")),
-        *((f"/ogc/collections/{path}", 404) for path in OGC_UNKNOWN),
         ("/card.png?id=19999999", 404),
     ],
 )
@@ -152,9 +152,42 @@ async def test_errors_are_never_304_or_cached(client: httpx.AsyncClient, target:
     assert "etag" not in answer.headers
 
 
-async def test_unknown_key_of_wscatgeo_is_not_304_for_any_tag(client: httpx.AsyncClient) -> None:
-    answer = await client.get("/wscatgeo/mgee/33", headers={"If-None-Match": "*"})
-    assert (answer.status_code, answer.json()["result"]) == (200, "404")
+KEYS = ("1", "33", "1001", "1999", "10010001", "19999999", "2020-01", "2000-01", "mgee/01", "mgee/33", "mgem/01/001",
+        "mgem/01/999", "estados", "municipios", "localidades", "atajos", "de-nada", "json")  # fmt: skip
+
+
+async def test_key_that_does_not_exist_is_never_304(seeded_database: str, tmp_path: Path) -> None:
+    """Whichever tag of its resource a client has."""
+    await import_into(seeded_database, write_catalogue(tmp_path / "catun_localidad_2021-01.csv", many(131)))
+    await import_outlines_into(seeded_database, write(tmp_path, geojson(), "mgem.json"))
+    checked, statuses = set(), set()
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        [withdrawn] = {place.cvegeo.lstrip("0") for place in many(132)} - {
+            place.cvegeo.lstrip("0") for place in many(131)
+        }
+        for route in iter_route_contexts(app.routes):
+            names = re.findall(r"{(\w+)", str(route.path))
+            if not names or "GET" not in (route.methods or ()):
+                continue
+            values = (*KEYS, withdrawn) if len(names) < 3 else ("0", "1", "33")
+            pattern = re.sub(r"{(\w+)[^}]*}", r"{\1}", str(route.path))
+            targets = [
+                pattern.format_map(dict(zip(names, chosen, strict=True)))
+                for chosen in product(values, repeat=len(names))
+            ]
+            for accept in ("application/json", "text/html"):
+                answers = [(target, await client.get(target, headers={"Accept": accept})) for target in targets]
+                tags = {answer.headers["etag"] for _, answer in answers if "etag" in answer.headers}
+                for target, answer in answers:
+                    if "etag" in answer.headers:
+                        continue
+                    for condition in ("*", ", ".join(tags)):
+                        again = await client.get(target, headers={"Accept": accept, "If-None-Match": condition})
+                        assert (again.status_code, again.content) == (answer.status_code, answer.content), target
+                    statuses.add(answer.status_code)
+                    checked |= {pattern} if tags else set()
+    assert {404, 410} <= statuses
+    assert len(checked) >= 10, checked
 
 
 # Requests in turn, and how many statements each runs. Count and positions of a list are queried once, for all pages,
@@ -194,7 +227,8 @@ async def test_number_of_sql_statements_per_request(seeded_database: str) -> Non
             if tag := answer.headers.get("etag"):
                 with recorded_statements(app) as statements:
                     again = await client.get(target, headers={"If-None-Match": tag})
-                assert (again.status_code, statements) == (304, []), target
+                looked_up = statements[: bool(re.search(r"/\d+/$", target))]  # whether there is that key
+                assert (again.status_code, statements) == (304, looked_up), target
         with recorded_statements(app) as statements:
             await asyncio.gather(*(client.get(f"{LOCALIDADES}?page=2") for _ in range(8)))
         assert len(statements) == 1

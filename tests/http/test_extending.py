@@ -9,10 +9,10 @@ from typing import Annotated
 import httpx
 import pytest
 import schemathesis
-from fastapi import APIRouter, Depends, FastAPI, Header, HTTPException, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Header, HTTPException, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from fastapi.testclient import TestClient
-from pydantic import BaseModel, SecretStr
+from pydantic import BaseModel, Field, SecretStr, ValidationError
 from starlette.datastructures import MutableHeaders
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -152,6 +152,41 @@ async def test_errors_of_added_routes_are_answered(app: FastAPI) -> None:
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
         with pytest.raises(RuntimeError):  # it reaches the server too
             await client.get("/api/census/fails/")
+
+
+class _Chosen(BaseModel):
+    month: Annotated[int, Field(le=12)]
+
+
+class _Asked(_Chosen):
+    after: int = 0
+
+
+class _Shown(_Chosen):
+    pass
+
+
+async def test_invalid_model_within_a_route_is_the_fault_of_its_kind(app: FastAPI) -> None:
+    """One of the parameters is the client's fault, one of an answer is a bug."""
+
+    @app.get("/chosen")
+    async def choose(query: Annotated[_Asked, Query()]) -> int:
+        return _Chosen(month=query.month + query.after).month
+
+    @app.get("/shown")
+    async def show(query: Annotated[_Asked, Query()]) -> _Shown:
+        return _Shown(month=query.month + query.after)
+
+    async with client_of(app) as client:
+        assert (await client.get("/chosen?month=11&after=1")).json() == 12
+        refused = await client.get("/chosen?month=11&after=2")
+        assert (refused.status_code, refused.json()["type"]) == (422, "/problems#invalid-parameters")
+        assert [fault["parameter"] for fault in refused.json()["errors"]] == ["month"]
+        failed = await client.get("/shown?month=11&after=2")
+        assert (failed.status_code, failed.json()["type"]) == (500, "/problems#internal-error")
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
+        with pytest.raises(ValidationError):  # it reaches the server too
+            await client.get("/shown?month=11&after=2")
 
 
 async def test_added_route_and_router_answer_beside_and_below_the_prefix(own: FastAPI) -> None:

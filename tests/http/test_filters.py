@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import runpy
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -13,6 +14,7 @@ import pytest
 from fastapi import FastAPI
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from pydantic.fields import FieldInfo
 from sqlalchemy import select
 from sqlalchemy.dialects import postgresql
 
@@ -22,6 +24,7 @@ from localidades_api.caches.positions import PositionCache
 from localidades_api.catalogue.filters import ColumnFilters, LocalityFilters
 from localidades_api.catalogue.folding import fold
 from localidades_api.database.models import localities
+from localidades_api.database.queries import conditions as conditions_module
 from localidades_api.database.queries.conditions import conditions, filtered_by, values
 from tests.support.application import database_with, recorded_statements, running_app, walk
 from tests.support.catalogue import TRAPS, Place
@@ -133,6 +136,12 @@ async def test_up_to_500_keys_are_accepted(client: httpx.AsyncClient) -> None:
         assert (body["quantity"], body["results"]) == (500, choose({"cvegeo": ",".join(keys[:500])}))
         refused = await client.get(address({"cvegeo": ",".join(written)}))
         assert (refused.status_code, refused.json()["errors"][0]["parameter"]) == (422, "cvegeo")
+
+
+def test_filter_without_a_condition_fails_at_import(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LocalityFilters.model_fields, "altura", FieldInfo(annotation=int))
+    with pytest.raises(KeyError, match="altura"):
+        runpy.run_path(conditions_module.__file__)
 
 
 BAD = {

@@ -8,6 +8,7 @@ import json
 import random
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -262,20 +263,46 @@ async def test_without_the_database_points_are_503_and_names_are_matched(server:
             assert (await matched(client, ROW))[0]["outcome"] == "exact"
 
 
-async def test_request_beyond_the_concurrency_limit_is_refused(client: httpx.AsyncClient) -> None:
+async def test_bodies_on_their_way_hold_no_place_of_other_requests(seeded_database: str) -> None:
     goes_on = asyncio.Event()
 
     async def row() -> AsyncIterator[bytes]:
         await goes_on.wait()
         yield LINE.encode()
 
+    async with running_app(seeded_database, max_in_flight=2, max_transfers=1) as app, client_of(app) as client:
+        paths = (await client.get("/openapi.json")).json()["paths"].items()
+        taking = [(path, next(iter(one["post"]["requestBody"]["content"]))) for path, one in paths if "post" in one]
+        assert len(taking) >= 3
+        requests = [
+            asyncio.create_task(client.post(path, content=row(), headers={"content-type": media_type}))
+            for path, media_type in islice(cycle(taking), 9)
+        ]
+        (refused,), admitted = await asyncio.wait(requests, return_when=asyncio.FIRST_COMPLETED)
+        assert refused.result().json()["type"] == "/problems#overloaded"
+        for target in (f"{LOCALIDADES}?page_size=7", f"{LOCALIDADES}download/", "/readyz"):
+            assert (await client.get(target)).status_code == 200, target
+        goes_on.set()
+        await asyncio.gather(*admitted)
+        for path, media_type in taking * 9:
+            assert (await post(client, LINE, media_type, path)).status_code < 500
+
+
+async def test_body_keeps_a_pace_from_its_beginning_to_its_end(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(body, "MAX_SILENCE", 0.2)
+
+    async def drops(size: int) -> AsyncIterator[bytes]:
+        for _ in range(50):
+            yield LINE.encode().ljust(size)
+            await asyncio.sleep(0.02)
+
     headers = {"content-type": NDJSON}
-    requests = [asyncio.create_task(client.post(MATCH, content=row(), headers=headers)) for _ in range(9)]
-    (refused,), admitted = await asyncio.wait(requests, return_when=asyncio.FIRST_COMPLETED)
-    goes_on.set()
-    answer = refused.result()
-    assert (answer.json()["type"], answer.headers["retry-after"]) == ("/problems#transfers-full", "5")
-    assert [answer.status_code for answer in await asyncio.gather(*admitted)] == [200] * 8
+    assert (await client.post(MATCH, content=drops(100), headers=headers)).status_code == 408  # 5,000 bytes a second
+    assert (await client.post(MATCH, content=drops(5000), headers=headers)).status_code == 200
+    monkeypatch.setattr(body, "_MAX_TIME", 0.2)
+    assert (await client.post(MATCH, content=drops(5000), headers=headers)).status_code == 408
 
 
 async def test_silent_body_times_out_and_a_steady_one_may_take_longer(

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import re
 import subprocess
 import sys
@@ -246,27 +247,30 @@ def test_gauges_of_workers_are_summed_or_the_worst_is_shown() -> None:
 
 # -- What is left of workers that have ended
 
-# Counts three held responses, has five connections, and stays until its stdin is closed.
+# Counts three held responses, has five connections, and stays until its stdin is closed. After a line it makes way for
+# another program, which has its number then.
 WORKER = """
-import sys
+import os, sys
 from localidades_api.observability.metrics import COUNTERS
 from localidades_api.observability.shared_metrics import SharedMetrics
 COUNTERS.response_hits, COUNTERS.connections = 3, 5
 SharedMetrics(int(sys.argv[1])).take_place()
 print("published", flush=True)
-sys.stdin.read()
+if os.read(0, 1):
+    os.set_inheritable(int(sys.argv[1]), False)
+    os.execlp("cat", "cat")
 """
 
 
 @contextmanager
-def worker(file: int) -> Iterator[None]:
+def worker(file: int) -> Iterator["subprocess.Popen[bytes]"]:
     with subprocess.Popen(
         [sys.executable, "-c", WORKER, str(file)],
         env=environment(), cwd=ROOT, pass_fds=[file], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     ) as process:  # fmt: skip
         assert process.stdout
         assert process.stdout.readline() == b"published\n"
-        yield
+        yield process
         process.communicate(timeout=PATIENCE)
 
 
@@ -288,3 +292,8 @@ def test_counters_of_ended_workers_stay_and_their_gauges_do_not() -> None:
         assert hits_and_connections() == [3, 0]
         with worker(file.fileno()), worker(file.fileno()):
             assert hits_and_connections() == [9, 10]
+        with worker(file.fileno()) as ended:
+            assert hits_and_connections() == [12, 5]
+            assert ended.stdin
+            os.write(ended.stdin.fileno(), b"\n")
+            eventually(lambda: hits_and_connections() == [12, 0])

@@ -1,5 +1,6 @@
 """The index of names: built once on a machine, shared, kept up to date, and only needed for searches."""
 
+import asyncio
 import fcntl
 import logging
 import os
@@ -25,8 +26,9 @@ from tests.support.application import (
     running_app,
 )
 from tests.support.catalogue import many, write_catalogue
+from tests.support.database import WHO_WAIT, connected
 from tests.support.metrics import read_metrics
-from tests.support.postgres import new_database, out_of_reach
+from tests.support.postgres import locked_in_thread, new_database, out_of_reach
 from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES
 
@@ -114,6 +116,26 @@ async def test_index_is_built_once_and_rebuilt_if_it_is_damaged(seeded_database:
         if len(built_at) == 2:
             meta.write_text("{")
     assert built_at[0] == built_at[1] < built_at[2]
+
+
+async def test_index_stays_open_while_a_request_waits_for_the_database(seeded_database: str) -> None:
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        paths = (await client.get("/openapi.json")).json()["paths"].items()
+        named = {path: {one["name"] for one in get["get"].get("parameters", ())} for path, get in paths if "get" in get}
+        targets = [
+            f"{path}?search=lugar&format={format_}{'&bbox=-180,0,0,90' if 'bbox' in names else ''}"
+            for path, names in named.items()
+            if "search" in names
+            for format_ in (("csv",) if "download" in path else ("json", "api"))
+        ]
+        assert len(targets) >= 7
+        async with locked_in_thread(seeded_database), connected(seeded_database) as other:
+            asked = [asyncio.create_task(client.get(target)) for target in targets]
+            await eventually_async(lambda: other.fetchval(WHO_WAIT))
+            await app.state.services.names.close()  # as when other releases take its place
+        assert {target: (await one).status_code for target, one in zip(targets, asked, strict=True)} == dict.fromkeys(
+            targets, 200
+        )
 
 
 async def test_searches_work_without_the_database(server: str, seeded_database: str) -> None:

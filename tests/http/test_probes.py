@@ -7,13 +7,26 @@ import socket
 import time
 from contextlib import closing
 
+import httpx
 import pytest
 
-from tests.support.application import client_of, running_app
+from tests.support.application import client_of, recorded_statements, running_app
 from tests.support.metrics import await_metrics, read_metrics, value
 from tests.support.postgres import execute, locked_in_thread, out_of_reach
 from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES, ask, send, serving
+
+
+async def await_readiness(client: httpx.AsyncClient, status: int) -> httpx.Response:
+    """Return the first answer with that status; an outcome lasts for a second."""
+
+    async def has_status() -> httpx.Response | None:
+        answer = await client.get("/readyz")
+        return answer if answer.status_code == status else None
+
+    answer = await eventually_async(has_status)
+    assert answer
+    return answer
 
 
 async def test_readiness_reports_the_release_its_age_and_lag(seeded_database: str) -> None:
@@ -59,10 +72,7 @@ async def test_readiness_without_a_database_says_what_is_still_served(server: st
             assert await figure("release_info", "2020-01") == 1
             assert time.time() - await figure("release_checked_timestamp_seconds") > 0.2
 
-        async def is_back() -> bool:
-            return (await client.get("/readyz")).status_code == 200
-
-        await eventually_async(is_back)
+        await await_readiness(client, 200)
 
 
 async def test_readiness_answers_in_time_even_if_the_database_hangs(seeded_database: str) -> None:
@@ -70,9 +80,26 @@ async def test_readiness_answers_in_time_even_if_the_database_hangs(seeded_datab
     async with running_app(seeded_database, **options) as app, client_of(app) as client:
         assert (await client.get("/readyz")).status_code == 200
         async with locked_in_thread(seeded_database, "releases"):
-            answer = await client.get("/readyz")
-            assert (answer.status_code, answer.json()["release"]) == (503, "2020-01")
-        assert (await client.get("/readyz")).status_code == 200
+            assert (await await_readiness(client, 503)).json()["release"] == "2020-01"
+        await await_readiness(client, 200)
+
+
+@pytest.mark.parametrize("change", ["SELECT", "DELETE FROM current_release", "ALTER TABLE releases RENAME TO away"])
+async def test_probes_share_one_read_and_its_outcome_for_a_second(seeded_database: str, change: str) -> None:
+    execute(seeded_database, change)
+    async with running_app(seeded_database, in_background=False) as app, client_of(app) as client:
+
+        async def is_read_again() -> bool:
+            await client.get("/readyz")
+            return len(statements) > reads
+
+        with recorded_statements(app, of_releases=True) as statements:
+            began = time.monotonic()
+            for _ in range(10):
+                await asyncio.gather(*(client.get(path) for path in ("/readyz", "/startupz") * 5))
+            reads = len(statements)
+            assert 1 <= reads <= 1 + time.monotonic() - began
+            await eventually_async(is_read_again)
 
 
 @pytest.mark.parametrize(
@@ -98,8 +125,8 @@ async def test_readiness_names_the_database_error(
         assert (await client.get("/readyz")).status_code == 200
         change = [statement.format(reader=reader) for statement in statements]
         await asyncio.to_thread(execute, seeded_database, *change)  # lets running reads finish
-        answer = await client.get("/readyz")
-        assert (answer.status_code, answer.json()["release"]) == (503, "2020-01")
+        answer = await await_readiness(client, 503)
+        assert answer.json()["release"] == "2020-01"
         assert answer.headers["content-type"] == "application/problem+json"
         assert re.search(detail, answer.json()["detail"]), answer.text
 

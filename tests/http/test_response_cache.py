@@ -160,6 +160,26 @@ async def test_other_requests_and_those_with_a_body_are_not_cached(
         assert held_for(app, request) is None
 
 
+@pytest.mark.parametrize("target", ["/api/census/", f"{LOCALIDADES}?page=2", f"{LOCALIDADES}10010001/?lang=en"])
+async def test_page_is_held_once_for_all_tracking_parameters(app: FastAPI, target: str) -> None:
+    async with client_of(app) as client:
+
+        def request(tracking: str, accept: str = "text/html") -> httpx.Request:
+            address = f"{target}{'&' if '?' in target else '?'}{tracking}" if tracking else target
+            return client.build_request("GET", address, headers={"accept": accept, "accept-language": "x-tracked"})
+
+        tracked = ["fbclid=a", "fbclid=b", "utm_source=x&gclid", "_gl=1*a*_ga*M"]
+        page = await client.send(request(tracked[0]))
+        held = held_for(app, request(""))
+        assert held
+        assert held.body == page.content
+        for tracking in tracked:
+            assert held_for(app, request(tracking)) is held
+            await client.send(request("", "application/json"))
+            assert held_for(app, request("", "application/json"))
+            assert (await client.send(request(tracking, "application/json"))).status_code == 422
+
+
 async def test_response_started_before_a_publication_is_not_cached(seeded_database: str, tmp_path: Path) -> None:
     await import_into(seeded_database, write_catalogue(tmp_path / "catun_localidad_2021-01.csv", many(140)))
     async with running_app(seeded_database, in_background=False, page_cache_bytes=1_000_000) as app:

@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from localidades_api.catalogue.folding import APOSTROPHES, fold
 from localidades_api.database.models import localities
 from localidades_api.database.queries.conditions import with_enye
+from localidades_api.names import query
 from tests.support.application import database_with, running_app, walk
 from tests.support.catalogue import Place
 from tests.support.pages import BROWSER, Page
@@ -130,11 +131,23 @@ async def test_relevance_prefers_suggestions_then_the_exact_name_prefixes_and_po
     first = [one["id"] for one in suggested if one["id"] in found]
     rest = sorted(set(found) - {*first}, key=rank)
     assert first
-    assert await keys_of(client, search=search, sort="relevance", page_size="17") == [*first, *rest]
+    for other in (f"{search},", f"({search})"):  # which find the same places, and suggest others
+        await keys_of(client, search=other, sort="relevance", page_size="16")
+    assert await keys_of(client, search=search, sort="relevance", page_size="16") == [*first, *rest]
     rural = await keys_of(client, search=search, ambito="R", page_size="1000")
     filtered = await keys_of(client, search=search, sort="relevance", ambito="R", page_size="17")
     assert sorted(filtered) == sorted(rural)
     assert [key for key in filtered if key in first] == [key for key in first if key in rural]
+
+
+async def test_search_finds_all_places_however_many_it_reads_at_once(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = await keys_of(client, search="pe", page_size="1000")
+    for piece in (5, len(found) // 2, len(found), len(found) + 1):
+        monkeypatch.setattr(query, "_PIECE", piece)
+        box = f"-180,0,0,{80 + piece / 1000}"  # a selection that isn't held
+        assert await keys_of(client, search="pe", bbox=box, page_size="1000") == found
 
 
 async def test_relevance_without_a_search_is_population(client: httpx.AsyncClient) -> None:

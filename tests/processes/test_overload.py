@@ -118,6 +118,8 @@ def test_request_that_gets_no_place_in_time_continues_without_the_database(narro
     with locked(url), ExitStack() as stack:
         assert Asking(stack, live, slow()).waits()
         assert {target: ask(live.base, target).status for target in targets} == targets
+        refused = ask(live.base, f"{LOCALIDADES}nearest/", NDJSON, method="POST", body=b'{"lat":21,"lon":-102}')
+        assert json.loads(refused.body)["type"] == "/problems#overloaded"
 
 
 def test_storm_of_disconnecting_clients_frees_every_place(narrow: tuple[Live, str]) -> None:

@@ -138,15 +138,15 @@ async def await_searched(client: httpx.AsyncClient, name: str) -> None:
 
 
 @contextmanager
-def recorded_statements(app: FastAPI) -> Iterator[list[str]]:
-    """Collect the SQL that the application sends, except for statements that look up releases."""
+def recorded_statements(app: FastAPI, *, of_releases: bool = False) -> Iterator[list[str]]:
+    """Collect the SQL that the application sends: to read all but the list of releases, or that list alone."""
     statements: list[str] = []
 
     url = app.state.services.database.engine.url
 
     def record(connection: Connection, cursor: object, statement: str, *rest: object) -> None:  # noqa: ARG001  # an event's
         is_for_releases = "current_release" in statement or statement.startswith("SELECT releases.id")
-        if connection.engine.url == url and not is_for_releases:
+        if connection.engine.url == url and is_for_releases is of_releases:
             statements.append(statement)
 
     event.listen(Engine, "before_cursor_execute", record)  # of every pool

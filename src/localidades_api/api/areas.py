@@ -83,6 +83,7 @@ async def get_state(
     row = await repository.get_state(builder.release, id)
     if row is None:
         await refuse_unknown(repository, states, builder.release, id)
+    builder.check_modified()
     record = row._asdict()
     context = await html_context.of_state(repository, builder.release, record) if builder.wants_html else {}
     return builder.answer("state.html", row.nombre, record, **context)
@@ -145,6 +146,7 @@ async def get_municipality(
     row = await repository.get_municipality(builder.release, id)
     if row is None:
         await refuse_unknown(repository, municipalities, builder.release, id)
+    builder.check_modified()
     columns = {name: value for name, value in row._asdict().items() if name == "estado_id" or "estado_" not in name}
     record = {**columns, "estado": describe_state(row)}
     context: dict[str, Any] = {}

@@ -1,5 +1,6 @@
 """Downloads: the localities of a release, or a part of them, as one file."""
 
+from contextlib import nullcontext
 from functools import partial
 from importlib.metadata import version
 from typing import Annotated, Any
@@ -66,16 +67,16 @@ async def download_localities(
     types = list(_MEDIA_TYPES)
     format_ = query.format or _MEDIA_TYPES[choose_media_type(accept_header(request.headers), types)]
     release = await releases.get(query.release, for_search=query.search is not None)
-    index = await names.get(release) if query.search is not None else None
-    file_type = FILE_TYPES[format_]
-    representation = f"{format_}.{index.digest}" if index else format_  # names of earlier releases are found too
-    if format_ == "parquet" and not query.chosen:  # whose bytes depend on the library
-        file_type, representation = file_type._replace(is_kept=True), f"{format_}.{version('pyarrow')}"
-    is_pinned = query.release is not None and index is None
-    freshness = freshness_headers(release, representation, pinned=is_pinned)
-    headers = file_headers(request.headers, freshness, file_type)
-    check_modified(request.headers, {**headers, **VARY_BY_CODING})
-    found = await positions.get(release, query, names=index)
+    async with names.using(release) if query.search is not None else nullcontext() as index:
+        file_type = FILE_TYPES[format_]
+        representation = f"{format_}.{index.digest}" if index else format_  # names of earlier releases are found too
+        if format_ == "parquet" and not query.chosen:  # whose bytes depend on the library
+            file_type, representation = file_type._replace(is_kept=True), f"{format_}.{version('pyarrow')}"
+        is_pinned = query.release is not None and index is None
+        freshness = freshness_headers(release, representation, pinned=is_pinned)
+        headers = file_headers(request.headers, freshness, file_type)
+        check_modified(request.headers, {**headers, **VARY_BY_CODING})
+        found = await positions.get(release, query, names=index)
     name = f"localidades-{release.name}{'-filtered' if query.chosen else ''}"
     write = partial(write_file, database, release, found, format_)
     return await downloads.start(request.scope, write, headers, file_type, name, len(found))

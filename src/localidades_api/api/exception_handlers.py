@@ -5,6 +5,7 @@ from http import HTTPStatus
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
@@ -15,10 +16,10 @@ from starlette.websockets import WebSocketClose
 from localidades_api.api.census import add_headers
 from localidades_api.api.gone import describe_problem
 from localidades_api.api.probes import METRICS
-from localidades_api.api.problems import PageOf, problem_page, problem_response
+from localidades_api.api.problems import PageOf, problem_page, problem_response, translate
 from localidades_api.api.redirects import redirect
 from localidades_api.api.route_table import allowed_methods
-from localidades_api.errors import LocalidadesError, MethodNotAllowedError
+from localidades_api.errors import LocalidadesError, MethodNotAllowedError, RequestError
 from localidades_api.http.caching import EarlyResponse
 from localidades_api.http.paths import REQUEST_ID, is_census, path_of
 
@@ -35,7 +36,7 @@ def add_exception_handlers(app: FastAPI) -> None:
     app.add_exception_handler(HTTPStatus.METHOD_NOT_ALLOWED, answer_method_not_allowed)
     app.add_exception_handler(HTTPException, answer_error)
     app.add_exception_handler(EarlyResponse, answer_early)
-    for kind in (LocalidadesError, RequestValidationError, ClientDisconnect):
+    for kind in (LocalidadesError, RequestValidationError, ValidationError, ClientDisconnect):
         app.add_exception_handler(kind, answer_error)
     app.add_exception_handler(Exception, answer_unexpected_error)
 
@@ -47,7 +48,10 @@ async def answer_early(_request: Request, error: Exception) -> Response:
 
 
 async def answer_error(request: Request, error: Exception) -> Response:
-    """Return the problem of an error."""
+    """Return the problem of an error; raise that of a model of an answer again, since it is a bug."""
+    known = translate(error, request.scope.get("endpoint"))
+    if isinstance(error, ValidationError) and not isinstance(known, RequestError):
+        raise error
     pages: Mapping[str, PageOf] = request.app.state.problem_pages
     describe = pages.get(path_of(request.scope), describe_problem)
     return problem_response(request.scope, error, await problem_page(request, error, describe))

@@ -1,6 +1,7 @@
 """Localities: the list, single records, suggestions and the nearest places."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
@@ -64,28 +65,28 @@ async def list_localities(
     """
     builder = await ResponseBuilder.begin(request, query, releases, for_search=query.search is not None)
     release, links = builder.release, {"release": builder.release.name, **query.kept}
-    index = await names.get(release) if query.search is not None else None
-    if index:
-        builder.depend_on(index)
-    if query.kept or query.page_size != PAGE_SIZE:
-        if query.page == 1:  # page 1 always exists, so its 304 needs no query
-            builder.check_modified()
-        found = await positions.get(release, query, query.sort, index)
-        paging = Paging(len(found), query.page, query.page_size, links).check()
-        builder.check_modified(paging)
-        on_page = found[paging.indexes.start : paging.indexes.stop]
-        results = await _list_at(repository, release, on_page, index, query.fields) if on_page else ""
-        body = encode_envelope(paging.quantity, paging.total_pages, results)
-    else:
-        paging = Paging(release.localities, query.page, PAGE_SIZE, links).check()
-        builder.check_modified(paging)
-        body = await pages.get(release, query.page)
-    context: dict[str, Any] = {}
-    if builder.wants_html:
-        context = await html_context.of_localities(repository, release, query, body)
-        if index and query.search and not paging.quantity:
-            context["similar"] = index.suggest(query.search, limit=_SIMILAR)
-    return builder.answer("localities.html", "Localidades", body, paging, **context)
+    async with names.using(release) if query.search is not None else nullcontext() as index:
+        if index:
+            builder.depend_on(index)
+        if query.kept or query.page_size != PAGE_SIZE:
+            if query.page == 1:  # page 1 always exists, so its 304 needs no query
+                builder.check_modified()
+            found = await positions.get(release, query, query.sort, index)
+            paging = Paging(len(found), query.page, query.page_size, links).check()
+            builder.check_modified(paging)
+            on_page = found[paging.indexes.start : paging.indexes.stop]
+            results = await _list_at(repository, release, on_page, index, query.fields) if on_page else ""
+            body = encode_envelope(paging.quantity, paging.total_pages, results)
+        else:
+            paging = Paging(release.localities, query.page, PAGE_SIZE, links).check()
+            builder.check_modified(paging)
+            body = await pages.get(release, query.page)
+        context: dict[str, Any] = {}
+        if builder.wants_html:
+            context = await html_context.of_localities(repository, release, query, body)
+            if index and query.search and not paging.quantity:
+                context["similar"] = index.suggest(query.search, limit=_SIMILAR)
+        return builder.answer("localities.html", "Localidades", body, paging, **context)
 
 
 async def _list_at(
@@ -159,6 +160,7 @@ async def get_locality(
     row = await repository.get_locality(release, id)
     if row is None:
         await refuse_unknown(repository, localities, release, id)
+    builder.check_modified()
     record = describe_locality(row)
     context: dict[str, Any] = {}
     if builder.wants_html:

@@ -13,7 +13,7 @@ from localidades_api.api.services import DatabaseDep, NamesDep, ReleasesDep
 from localidades_api.catalogue.schemas import Problem
 from localidades_api.database.failures import sqlstate_of
 from localidades_api.database.pool import Database
-from localidades_api.errors import DatabaseUnavailableError, SearchUnavailableError
+from localidades_api.errors import DatabaseUnavailableError, NoReleaseError, SearchUnavailableError
 from localidades_api.observability.metrics import COUNTERS, exposition
 from localidades_api.releases.tracker import ReleaseTracker
 
@@ -69,7 +69,7 @@ async def get_readiness(database: DatabaseDep, releases: ReleasesDep) -> Respons
 async def _check(database: Database, releases: ReleaseTracker) -> Ready:
     try:
         async with asyncio.timeout(database.timeout):
-            await releases.refresh()
+            await releases.check()
     except (DatabaseUnavailableError, TimeoutError) as error:
         raise DatabaseUnavailableError(
             str(error) or "The database did not answer in time.", _served(releases)
@@ -78,7 +78,8 @@ async def _check(database: Database, releases: ReleaseTracker) -> Ready:
         kind = sqlstate_of(error) or type(error).__name__
         sentence = f"An unexpected error ({kind}) prevents reading the releases; see the log."
         raise DatabaseUnavailableError(sentence, _served(releases), is_unforeseen=True) from error
-    await releases.current()
+    if releases.served is None:
+        raise NoReleaseError
     return Ready(**_served(releases))
 
 

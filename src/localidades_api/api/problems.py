@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Any, NamedTuple, Self, get_type_hints
 
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from starlette.datastructures import Headers, QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -58,7 +58,7 @@ async def problem_page(request: Request, error: Exception, describe: PageOf) -> 
     """Return the further content of an error's HTML page, from `describe`; None for JSON."""
     if ResponsePreferences.of(request.scope).renderer.format != "api":
         return None
-    return await describe(request, _translate(error, request.scope.get("endpoint")))
+    return await describe(request, translate(error, request.scope.get("endpoint")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class ResponsePreferences:
 
 def problem_response(scope: Scope, error: Exception, page: ProblemPage | None = None) -> Response:
     """Return the response to an error, and count it or log its cause, which the response doesn't show."""
-    known = _translate(error, scope.get("endpoint"))
+    known = translate(error, scope.get("endpoint"))
     if isinstance(known, OverloadedError):  # not a fault, and too frequent to log
         COUNTERS.refused[known.slug] += 1
     elif known is error and known.status >= HTTPStatus.INTERNAL_SERVER_ERROR and not is_refused.get():
@@ -140,40 +140,42 @@ def _log_fault(error: LocalidadesError) -> None:
         cause.set(FAULTS.report(error, "%s: %s (%r)", error.status, error, error.__cause__, traceback=False))
 
 
-def _translate(error: Exception, endpoint: Callable[..., Any] | None) -> LocalidadesError:
-    """Turn any exception into a LocalidadesError; `endpoint` is the function that handled the request."""
+def translate(error: Exception, endpoint: Callable[..., Any] | None) -> LocalidadesError:
+    """Turn any exception into a LocalidadesError; `endpoint` is the function that handled the request.
+
+    A ValidationError within it is the client's if a model that reads the query, or a base of one, raised it.
+    """
     if isinstance(error, LocalidadesError) and not isinstance(error, CommandError):
         return error
     if isinstance(error, ClientDisconnect):
         return RequestError("The connection was closed before the body was complete.")
-    if isinstance(error, RequestValidationError):
-        if any(fault["loc"][0] == "path" for fault in error.errors()):
+    if isinstance(error, RequestValidationError) or (
+        isinstance(error, ValidationError)
+        and any(error.title == base.__name__ for model in _models_of(endpoint) for base in model.__mro__)
+    ):
+        faults = error.errors()
+        if any(fault["loc"][:1] == ("path",) for fault in faults):
             return _no_resource()
-        return InvalidParametersError(describe_faults(error, endpoint))
+        return InvalidParametersError([_fault(fault, endpoint) for fault in faults[:_MAX_FAULTS]])
     if isinstance(error, HTTPException):
         return _translate_http_exception(error)
     return LocalidadesError("Something went wrong; the service has logged the error.")
 
 
-def describe_faults(error: RequestValidationError, endpoint: Callable[..., Any] | None) -> list[tuple[str, str]]:
-    """Return the parameters and the sentences of the first errors; `endpoint` is the function of the resource."""
-    return [_fault(fault, endpoint) for fault in error.errors()[:_MAX_FAULTS]]
-
-
 def _fault(fault: Mapping[str, Any], endpoint: Callable[..., Any] | None) -> tuple[str, str]:
     """Return the parameter and the sentence of a pydantic error."""
-    name = str(fault["loc"][-1])
+    name = str(fault["loc"][-1]) if fault["loc"] else "query"
     if fault["type"] == "extra_forbidden":
-        return plain_name(name), refuse_parameter(name, _parameters_of(endpoint))
+        known = [parameter for model in _models_of(endpoint) for parameter in model.model_fields]
+        return plain_name(name), refuse_parameter(name, known)
     return plain_name(name), describe_fault(fault)
 
 
 @cache
-def _parameters_of(endpoint: Callable[..., Any] | None) -> list[str]:
-    """Return the names of the parameters in the query of a resource: the fields of the model that reads it."""
-    hints = get_type_hints(endpoint) if endpoint else {}
-    models = [hint for hint in hints.values() if isinstance(hint, type) and issubclass(hint, BaseModel)]
-    return [name for model in models for name in model.model_fields]
+def _models_of(endpoint: Callable[..., Any] | None) -> list[type[BaseModel]]:
+    """Return the models that read the query of a resource."""
+    hints = {**get_type_hints(endpoint), "return": None} if endpoint else {}
+    return [hint for hint in hints.values() if isinstance(hint, type) and issubclass(hint, BaseModel)]
 
 
 def _translate_http_exception(error: HTTPException) -> LocalidadesError:

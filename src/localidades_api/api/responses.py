@@ -106,8 +106,6 @@ class ResponseBuilder:
         builder = cls(request, query, releases, release, format_, pinned, is_immutable=pinned is not None)
         if builder.wants_html:
             _refuse_on_a_page(query)
-        if id_ is not None:
-            builder.check_modified()
         return builder
 
     @property

@@ -227,13 +227,13 @@ async def get_card(
     """Draw the picture of a page for social networks."""
     release = await releases.get(query.release)
     headers = freshness_headers(release, "png", pinned=query.release is not None)
-    check_modified(request.headers, headers)
     marked = None
     if query.id is not None:
         row = await repository.get_locality(release, query.id)
         if row is None:
             return await refuse_unknown(repository, localities, release, query.id)
         marked = None if row.longitud is None or row.latitud is None else (row.longitud, row.latitud)
+    check_modified(request.headers, headers)
     cells = await tiles.cells(release)
     card = await asyncio.to_thread(draw_card, cells[::2], MEXICO, marked)
     return Response(card, headers={**headers, "Content-Type": "image/png", "X-Content-Type-Options": "nosniff"})

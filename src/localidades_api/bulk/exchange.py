@@ -57,9 +57,9 @@ class _RowsResponse(Response, ABC):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  # the request has the scope
         """Receive the rows, and send the response."""
-        async with self._transfers.begin().sending(scope):
-            with SpooledTemporaryFile(_IN_MEMORY) as body:
-                await spool_body(self._request, body, MAX_BODY)
+        with SpooledTemporaryFile(_IN_MEMORY) as body:
+            await spool_body(self._request, body, MAX_BODY)
+            async with self._transfers.begin().sending(scope):
                 await self._send(body, send)
 
     @abstractmethod

@@ -4,7 +4,7 @@ import io
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime, timedelta, timezone
 from html import escape
 from itertools import islice
 from shutil import copyfileobj
@@ -35,6 +35,7 @@ from localidades_api.html.languages.match_words import OUTCOMES, name_outcome
 from localidades_api.html.languages.translators import LANGUAGES, Language, translator
 from localidades_api.http.sink import Sink
 
+_CENTRAL_TIME = timezone(timedelta(hours=-6))  # of most of Mexico, which has no summer time since 2022
 _LEVEL = 3  # of zlib, as for downloads
 _MAX_CELL = 32_767  # characters, as in Excel
 _MAX_SHEET = 1900 * 1024**2  # bytes: a zip for files beyond 2 GB is one that Excel may refuse
@@ -117,7 +118,7 @@ class Summary(NamedTuple):
         It counts them by formulas, which agree with what a person changes on the page or in the workbook.
         """
         say = str if columns.language == LANGUAGES[0] else translator(columns.language)
-        today = datetime.now(UTC).date().isoformat()
+        today = datetime.now(_CENTRAL_TIME).date().isoformat()
         rows = [("Release", self.release), ("Date", today), ("Source", self.credit)]
         rows.append(("Minimum certainty", f"{100 * self.sure:g} %"))
         lines = [_Cells.text(say(name), at, 0) + _Cells.text(text, at, 1) for at, (name, text) in enumerate(rows, 1)]

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Hashable
 
 from cachetools import LRUCache
 
-from localidades_api.database.pool import already_waited
+from localidades_api.database.pool import already_waited, may_use_database
 from localidades_api.releases.single_flight import SingleFlight
 
 _log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class ArrayCache:
         Raises TimeoutError if that takes too long. The fetch continues, and a later request gets its result.
         """
         async with asyncio.timeout(self._timeout - already_waited.get()):
-            if not self._is_known(key):
+            if not self._is_known(key) and may_use_database.get():
                 await self._slots.acquire()
                 if self._is_known(key):
                     self._slots.release()

@@ -4,6 +4,7 @@ A release never changes, so neither does what a filter selects from it. With the
 filtered list costs as much as its first, and its totals are known (docs/decisions/pages.md).
 """
 
+import asyncio
 from array import array
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -53,6 +54,7 @@ class PositionCache:
         self._sorting = sorting
         self._arrays = arrays
         self._boxes = boxes
+        self._turn = asyncio.Lock()  # of the searches, of which one keeps a processor busy
 
     async def get(
         self,
@@ -90,22 +92,28 @@ class PositionCache:
         arrays = self._arrays_of(in_list_order)
         found = arrays.held(in_list_order)
         if found is None:
-            found = arrays.hold(in_list_order, array("i", await self._search_names(names, release, filters, text)))
+            found = arrays.hold(in_list_order, await self._search_names(names, release, filters, text))
         if sort == DEFAULT_SORT or not found:
             return found
         folded = filters.model_copy(update={"search": text})
-        first = _suggested(names, filters, text, found) if sort == "relevance" else ()
-        return await self._select(in_list_order._replace(sort=sort), folded, among=found, first=first)
+        if sort != "relevance":
+            return await self._select(in_list_order._replace(sort=sort), folded, among=found)
+        as_typed = _selection(release, names.digest, filters.chosen, sort)  # suggestions depend on the spelling
+        return await self._select(as_typed, folded, among=found, first=_suggested(names, filters, text, found))
 
     async def _search_names(
         self, names: NameIndex, release: Release, filters: LocalityFilters, text: str
-    ) -> Sequence[int]:
-        found = names.find(text, filters)
+    ) -> "array[int]":
+        """Return the positions that a search finds, in a thread: a letter finds a third of all places, in 0.1 s."""
         others = {name: value for name, value in filters.chosen.items() if name not in INDEXED}
-        if not others:
-            return found
-        selected = set(await self.get(release, LocalityFilters.model_validate(others)))
-        return [position for position in found if position in selected]
+        selected = await self.get(release, LocalityFilters.model_validate(others)) if others else None
+
+        def find() -> "array[int]":
+            found = names.find(text, filters)
+            return array("i", found if selected is None else sorted({*selected}.intersection(found)))
+
+        async with self._turn:
+            return await asyncio.to_thread(find)
 
     async def _select(
         self,

@@ -9,7 +9,8 @@ from starlette.requests import Request
 from localidades_api.errors import ContentTooLargeError, RequestTimeoutError, UnavailableError
 
 MAX_SILENCE = 20.0  # seconds without a byte, and seconds beyond what the rate allows
-_MIN_RATE = 1000  # bytes a second
+_MIN_RATE = 10_000  # bytes a second, on average since the body began
+_MAX_TIME = 3600.0  # seconds for a whole body
 
 
 async def read_chunks(request: Request) -> AsyncIterator[bytes]:
@@ -23,7 +24,7 @@ async def read_chunks(request: Request) -> AsyncIterator[bytes]:
     while True:
         began = loop.time()
         try:
-            async with asyncio.timeout(MAX_SILENCE + min(received / _MIN_RATE - waited, 0.0)):
+            async with asyncio.timeout(MAX_SILENCE + min(received / _MIN_RATE - waited, _MAX_TIME - waited, 0.0)):
                 chunk = await anext(chunks, b"")
         except TimeoutError as error:
             raise RequestTimeoutError from error

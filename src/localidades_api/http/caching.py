@@ -58,7 +58,7 @@ def check_modified(asked: Headers, headers: Mapping[str, str]) -> None:
     """Raise EarlyResponse (304) if the client has the response with the ETag of `headers`, those of its 304.
 
     An optimization, before a route reads or draws something: the middleware `ConditionalRequests` would answer the same
-    once the response begins. `*` does not count here, since the resource may not exist.
+    once the response begins. Only for a resource that exists: those of a release share their tags. `*` doesn't count.
     """
     if _lists(asked.getlist("if-none-match"), headers["ETag"]):
         raise EarlyResponse(HTTPStatus.NOT_MODIFIED, headers)

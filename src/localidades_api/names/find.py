@@ -41,7 +41,7 @@ class Finder:
         narrow = self._narrowing(filters)
         for query in self._queries(text):
             narrowed = all_of([query, *narrow])
-            found = self._words.positions(narrowed, max(self._layout.rows, 1))
+            found = self._words.positions(narrowed)
             if found or (narrow and self._words.propose(query, 1)):
                 return found
         return []

@@ -17,6 +17,7 @@ MAX_BEGINNING = 2  # letters of any word of a place: too many words begin so to 
 MAX_START = 3  # letters of a name
 _BEGINNINGS_OF_STOP_WORDS = frozenset(word[:length] for word in STOP_WORDS for length in range(1, len(word) + 1))
 _CLAVE = re.compile(r"\([0-9]{1,4}\)?")
+_PIECE = 16_384  # places of a search that are read at once
 _MAX_WORDS = 10  # of a text; labels are looked up whole
 _SHORT = 3  # letters: a shorter word has no letters wrong
 _LONG = 8  # letters: in a word of at least as many, two may be wrong
@@ -114,10 +115,20 @@ class WordIndex:
                 break
         return [rank for rank, _ in found]
 
-    def positions(self, query: Query, limit: int) -> list[int]:
-        """Return the positions in the list of all places that a query finds, in order."""
-        found = self._searcher.search(query, limit, count=False, order_by_field="position", order=Order.Asc)
-        return [position for position, _ in found.hits]
+    def positions(self, query: Query) -> list[int]:
+        """Return the positions in the list of all places that a query finds, in order.
+
+        They come in pieces: the interpreter, which a search leaves to other threads, is held to read each.
+        """
+        found: list[int] = []
+        while len(found) % _PIECE == 0:
+            piece = self._searcher.search(
+                query, _PIECE, count=False, order_by_field="position", offset=len(found), order=Order.Asc
+            ).hits
+            if not piece:
+                break
+            found += [position for position, _ in piece]
+        return found
 
     def beginning(self, folded: str, scopes: Iterable[str]) -> Query:
         """Find names that begin with a few letters."""

@@ -15,20 +15,20 @@ from localidades_api.observability.faults import FAULTS
 from localidades_api.observability.metrics import COUNTERS, Snapshot, merge, without_gauges
 
 _MAX_RECORD = 1024**2  # bytes; the metrics of a worker that has sent every kind of response take some 100 KB
-_HEADER = Struct("<IQIQ")  # checksum, then number, length and process of the record
+_HEADER = Struct("<IQI")  # checksum, then number and length of the record
 
 
 class _Record(NamedTuple):
     number: int
-    process: int
     snapshot: Snapshot
 
 
 class SharedMetrics:
     """A place for each worker, where it writes its metrics once a second, when it is scraped, and at its end.
 
-    A new worker takes the place of one that has ended, and adds its own counts to that one's. A place has two halves,
-    which are written in turn, so that one is whole even if the worker is killed while it writes the other.
+    A new worker takes the place of one that has ended, and adds its own counts to that one's. A lock on the place ends
+    with its worker, whose number another process may get. A place has two halves, which are written in turn, so that
+    one is whole even if the worker is killed while it writes the other.
     """
 
     def __init__(self, file: int | None = None) -> None:
@@ -47,24 +47,17 @@ class SharedMetrics:
 
     def take_place(self) -> None:
         """Take the first place that is free."""
-        fcntl.lockf(self._file, fcntl.LOCK_EX)  # workers start at the same time
-        try:
-            for self._place in count():
-                record = self._read(self._place)
-                if record is None or not _is_alive(record.process):
-                    break
-            if record:
-                self._number, self._inherited = record.number, without_gauges(record.snapshot)
-            self.publish()
-        finally:
-            fcntl.lockf(self._file, fcntl.LOCK_UN)
+        self._place = next(place for place in count() if self._lock(place, fcntl.LOCK_EX))
+        if record := self._read(self._place):
+            self._number, self._inherited = record.number, without_gauges(record.snapshot)
+        self.publish()
 
     def publish(self) -> Snapshot:
         """Write the metrics of this process, and return them."""
         snapshot = merge([self._inherited, COUNTERS.snapshot()])
         number = self._number + 1
         data = json.dumps(list(snapshot.items())).encode()
-        record = _HEADER.pack(0, number, len(data), os.getpid())[4:] + data
+        record = _HEADER.pack(0, number, len(data))[4:] + data
         record = crc32(record).to_bytes(4, "little") + record
         try:
             if os.pwrite(self._file, record, self._offset(self._place, number)) == len(record):
@@ -86,7 +79,18 @@ class SharedMetrics:
             if record is None:
                 return
             if place != self._place:
-                yield record.snapshot if _is_alive(record.process) else without_gauges(record.snapshot)
+                has_ended = self._lock(place, fcntl.LOCK_SH)
+                if has_ended:
+                    fcntl.lockf(self._file, fcntl.LOCK_UN, 1, self._offset(place, 0))
+                yield without_gauges(record.snapshot) if has_ended else record.snapshot
+
+    def _lock(self, place: int, kind: int) -> bool:
+        """Return False if a running worker has the place."""
+        try:
+            fcntl.lockf(self._file, kind | fcntl.LOCK_NB, 1, self._offset(place, 0))
+        except OSError:
+            return False
+        return True
 
     def _read(self, place: int) -> _Record | None:
         """Return the last record of a place, or None if no worker has taken it yet."""
@@ -97,11 +101,11 @@ class SharedMetrics:
         header = os.pread(self._file, _HEADER.size, offset)
         if len(header) < _HEADER.size:
             return None
-        checksum, number, length, process = _HEADER.unpack(header)
+        checksum, number, length = _HEADER.unpack(header)
         data = os.pread(self._file, length, offset + _HEADER.size)
         if crc32(header[4:] + data) != checksum or not number:
             return None
-        return _Record(number, process, {tuple(series): values for series, values in json.loads(data)})
+        return _Record(number, {tuple(series): values for series, values in json.loads(data)})
 
     @staticmethod
     def _offset(place: int, number: int) -> int:
@@ -117,11 +121,3 @@ def _open_in_memory() -> int:
 
 def _receive(file: Any) -> SharedMetrics:  # noqa: ANN401  # multiprocessing gives it no type
     return SharedMetrics(file.detach())
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except OSError:
-        return False
-    return True

@@ -19,6 +19,7 @@ _log = logging.getLogger("uvicorn.error")
 # Seconds for which a server without the newest release counts as behind. After that the release counts as lost: a
 # standby was promoted that had not received it, or a backup was restored.
 BEHIND_TIMEOUT = 30.0
+_CHECK_INTERVAL = 1.0  # seconds for which the next probes get the outcome of a read
 _RECHECK_INTERVAL = 0.25  # seconds between reads of the list because a request names a release that it lacks
 
 
@@ -44,6 +45,7 @@ class ReleaseTracker:
         self.fingerprint = self._digest()
         self._behind_since: float | None = None
         self._rechecking: SingleFlight[None, bool] = SingleFlight()
+        self._checking: SingleFlight[None, bool] = SingleFlight(keep=_CHECK_INTERVAL)
         self._was_behind = False  # at the last recheck
         self._recheck_at = 0.0
         self.newest: Release | None = None
@@ -80,7 +82,7 @@ class ReleaseTracker:
     async def current(self, *, for_search: bool = False) -> Release:
         """Return the served release, or the searched one; raise NoReleaseError before the first publication."""
         if self.served is None:
-            await self.refresh()
+            await self._rechecking.run(None, self.refresh)
         release = self.searched if for_search else self.served
         if release is None:
             raise NoReleaseError
@@ -100,6 +102,10 @@ class ReleaseTracker:
         if self._was_behind:
             raise DatabaseUnavailableError("The database server is behind and may not have the requested release yet.")
         raise NotFoundError("There is no such release.")
+
+    async def check(self) -> None:
+        """Refresh for a probe, which anybody may send: all share one read, and its outcome for a second."""
+        await self._checking.run(None, self.refresh)
 
     async def refresh(self) -> bool:
         """Read the releases and the pointer, in one statement; return True if the server is behind.

@@ -23,11 +23,12 @@ from localidades_api.observability.metrics import COUNTERS
 
 _log = logging.getLogger("uvicorn.error")
 
-_QUEUED_PER_SLOT = 4
+_QUEUED_PER_SLOT = 4  # and as many whose bodies are on their way
 _QUEUE_TIMEOUT = 0.5  # seconds that a request may queue; beyond that, another process would serve it sooner
 _LOG_INTERVAL = 10.0  # seconds between two log lines about refusals
 _OVERLOADED = OverloadedError()
 _NEGOTIATED = (b"accept", b"accept-language")
+_WITHOUT_BODY = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class RequestLimit:
@@ -35,15 +36,16 @@ class RequestLimit:
 
     def __init__(self, max_in_flight: int) -> None:
         self._slots = asyncio.Semaphore(max_in_flight)
-        self._max_queued = max_in_flight * _QUEUED_PER_SLOT
+        self.max_queued = max_in_flight * _QUEUED_PER_SLOT
         self._refused = 0
         self._next_line = 0.0
         self.queued = 0
+        self.receiving = 0  # requests whose bodies are on their way
 
     @property
     def is_full(self) -> bool:
         """Whether a request that comes now is refused, if it needs a slot."""
-        return self._slots.locked() and self.queued >= self._max_queued
+        return self._slots.locked() and self.queued >= self.max_queued
 
     async def acquire(self) -> bool:
         """Return whether a slot came free in time."""
@@ -77,12 +79,12 @@ class RequestLimit:
 class ConcurrencyLimit:
     """Limits how many requests are handled at once, and how many wait.
 
-    Probes and static files are always admitted: they need no database. So are held responses, since the response cache
-    comes first. A request that no slot came free for in time goes on without the database: pages in memory are
-    answered while it hangs.
+    Probes and static files are always admitted: all probes of a second share one read. So are held responses, since the
+    response cache comes first. A request that no slot came free for in time goes on without the database: pages in
+    memory are answered while it hangs.
 
-    A request holds its slot until its response begins, so slow readers and long downloads hold none. (Downloads have
-    another limit, `http.transfers.Transfers`.)
+    A request holds its slot from the end of its body until its response begins, so slow clients and long downloads hold
+    none. (Downloads and answers to rows have another limit, `http.transfers.Transfers`.)
     """
 
     def __init__(self, app: ASGIApp, limit: RequestLimit) -> None:
@@ -93,32 +95,46 @@ class ConcurrencyLimit:
         """Wait for a slot and pass on, or refuse."""
         already_waited.set(0.0)  # with pipelining, the task of one request starts the next
         may_use_database.set(True)
+        has_body = scope.get("method") not in _WITHOUT_BODY
         if scope["type"] != "http" or not _needs_slot(path_of(scope)):
             await self.app(scope, receive, send)
-        elif self._limit.is_full:
+        elif self._limit.is_full or (has_body and self._limit.receiving >= self._limit.max_queued):
             await self._limit.refuse(scope).send(send)
-        elif await self._limit.acquire():
-            await self._pass_on(scope, receive, send)
+        elif has_body or await self._limit.acquire():
+            await self._pass_on(scope, receive, send, is_receiving=has_body)
         else:
             may_use_database.set(False)
             await self.app(scope, receive, send)
 
-    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on, and release the slot when the response begins."""
-        has_slot = True
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send, *, is_receiving: bool) -> None:
+        """Pass on with a slot, or wait for one at the end of the body; release it when the response begins."""
+        has_slot = not is_receiving
+        self._limit.receiving += is_receiving
+
+        async def receive_and_acquire() -> Message:
+            nonlocal has_slot
+            message = await receive()
+            if is_receiving and not message.get("more_body"):
+                end()
+                has_slot = await self._limit.acquire()
+                may_use_database.set(has_slot)
+            return message
 
         async def send_and_release(message: Message) -> None:
-            nonlocal has_slot
-            if has_slot:
-                has_slot = False
-                self._limit.release()
+            end()
             await send(message)
 
-        try:
-            await self.app(scope, receive, send_and_release)
-        finally:
+        def end() -> None:
+            nonlocal has_slot, is_receiving
+            self._limit.receiving -= is_receiving
             if has_slot:
                 self._limit.release()
+            has_slot = is_receiving = False
+
+        try:
+            await self.app(scope, receive_and_acquire, send_and_release)
+        finally:
+            end()
 
 
 def _needs_slot(path: str) -> bool:

@@ -1,12 +1,12 @@
 """Refuses requests on the wrong port, answers HEAD as GET and If-None-Match with 304, removes tracking parameters."""
 
-import re
 from http import HTTPStatus
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from localidades_api.api.middleware.limits import refusal
+from localidades_api.api.middleware.response_cache import drop_tracking
 from localidades_api.api.probes import OPERATIONAL
 from localidades_api.api.problems import ResponsePreferences
 from localidades_api.errors import NotFoundError
@@ -14,12 +14,6 @@ from localidades_api.http.caching import is_fresh
 from localidades_api.http.paths import WITH_BODY, path_of
 
 _NOT_FOUND = NotFoundError("There is nothing at this address.")
-# Tracking parameters that newsletters and social networks add to links (docs/decisions/api.md).
-_TRACKING = re.compile(
-    rb"(?:utm_[a-z_]+|fbclid|gclid|gclsrc|gbraid|wbraid|gad_source|gad_campaignid|dclid|_gl|_ga|msclkid|mc_cid|mc_eid"
-    rb"|igsh|igshid|twclid|ttclid|li_fat_id|yclid|srsltid|mkt_tok|_hsenc|_hsmi|vero_id|oly_enc_id|oly_anon_id)(?:=.*)?",
-    re.DOTALL,
-)
 # Headers that a 304 lacks, because they describe the content or concern only its display (RFC 9110 §15.4.5).
 _OF_CONTENT = frozenset({
     b"content-type", b"content-length", b"content-encoding", b"content-range", b"content-disposition",
@@ -113,8 +107,7 @@ class TrackingParametersMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on, without them."""
         if query := scope.get("query_string"):
-            parts = query.split(b"&")
-            left = [part for part in parts if not _TRACKING.fullmatch(part)]
-            if len(left) < len(parts) and ResponsePreferences.of(scope).renderer.format == "api":
-                scope["query_string"] = b"&".join(left)
+            left = drop_tracking(query)
+            if left != query and ResponsePreferences.of(scope).renderer.format == "api":
+                scope["query_string"] = left
         await self.app(scope, receive, send)

@@ -1,5 +1,6 @@
 """Holds the responses of routing by the exact spelling of their requests (docs/decisions/responses.md)."""
 
+import re
 from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 from typing import NamedTuple
@@ -22,6 +23,14 @@ _FRAMING = frozenset({b"content-length", b"transfer-encoding", b"upgrade", b"exp
 _SELECTING = _FRAMING | {
     b"host", b"accept", b"accept-encoding", b"accept-language", b"if-none-match", b"if-range", b"range"
 }  # fmt: skip
+
+# Tracking parameters that newsletters and social networks add to links (docs/decisions/api.md).
+_TRACKING = re.compile(
+    rb"(?:utm_[a-z_]+|fbclid|gclid|gclsrc|gbraid|wbraid|gad_source|gad_campaignid|dclid|_gl|_ga|msclkid|mc_cid|mc_eid"
+    rb"|igsh|igshid|twclid|ttclid|li_fat_id|yclid|srsltid|mkt_tok|_hsenc|_hsmi|vero_id|oly_enc_id|oly_anon_id)(?:=.*)?",
+    re.DOTALL,
+)
+_IS_PAGE = b"content-type: text/html"
 
 Field = tuple[bytes, bytes]
 Key = tuple[int | None, bytes, tuple[Field, ...]]  # port that was asked, target, fields
@@ -68,10 +77,18 @@ class ResponseCache:
         held = self._recent.get(key)
         if held is None:
             if (held := self._older.pop(key, None)) is None:
-                return None
+                return self._get_untracked(*key)
             self.put(key, held)
         COUNTERS.response_hits += 1
         return held
+
+    def _get_untracked(self, port: int | None, target: bytes, fields: tuple[Field, ...]) -> HeldResponse | None:
+        """Return the page that is held for a request without its tracking parameters; JSON refuses them."""
+        path, _, query = target.partition(b"?")
+        if (left := drop_tracking(query)) == query:
+            return None
+        held = self.get((port, path + b"?" * bool(left) + left, fields))
+        return held if held and _IS_PAGE in held.lines else None
 
     def put(self, key: Key, held: HeldResponse) -> None:
         """Hold a response for a spelling."""
@@ -80,6 +97,17 @@ class ResponseCache:
         self._recent[key] = held
         if self._bytes > self.limit // 2:
             self._older, self._recent, self._bytes = self._recent, {}, 0
+
+
+def drop_tracking(query: bytes) -> bytes:
+    """Return a query without its tracking parameters."""
+    return b"&".join([part for part in query.split(b"&") if not _TRACKING.fullmatch(part)])
+
+
+def _key_of(scope: Scope) -> Key:
+    path = scope.get("raw_path") or scope["path"].encode()  # servers may leave the former out
+    target = path + b"?" + scope["query_string"] if scope["query_string"] else path
+    return spelling(scope["server"][1] if scope.get("server") else None, target, scope["headers"])
 
 
 def spelling(port: int | None, target: bytes, fields: Iterable[Field]) -> Key:
@@ -115,11 +143,7 @@ class ResponseCacheMiddleware:
         if scope["method"] != "GET" or cache is None or app.dependency_overrides:
             await self.app(scope, receive, send)
             return
-        path = scope.get("raw_path") or scope["path"].encode()  # servers may leave the former out
-        target = path + b"?" + scope["query_string"] if scope["query_string"] else path
-        port = scope["server"][1] if scope.get("server") else None
-        key = spelling(port, target, scope["headers"])
-        if held := cache.get(key):
+        if held := cache.get(_key_of(scope)):
             scope[OPERATION] = held.operation
             await held.send(send)
         elif path_of(scope).startswith(f"{STATIC}/"):
@@ -129,7 +153,7 @@ class ResponseCacheMiddleware:
             names = {name for name, _ in scope["headers"]}
             # HTTP/1.0 may leave Host out; the server refuses other requests without it, unless it finds them held.
             may_hold = cache.limit and b"host" in names and not names & _FRAMING
-            await self.app(scope, receive, _Holding(cache, key, scope, send) if may_hold else send)
+            await self.app(scope, receive, _Holding(cache, scope, send) if may_hold else send)
 
 
 def _privately(send: Send) -> Send:
@@ -147,9 +171,8 @@ def _privately(send: Send) -> Send:
 class _Holding:
     """The `send` of one request, which also holds the response unless the releases have changed since the request."""
 
-    def __init__(self, cache: ResponseCache, key: Key, scope: Scope, send: Send) -> None:
+    def __init__(self, cache: ResponseCache, scope: Scope, send: Send) -> None:
         self._cache = cache
-        self._key = key
         self._scope = scope
         self._send = send
         self._state = cache.state
@@ -164,7 +187,8 @@ class _Holding:
         elif self._head:
             body = message.get("body", b"")
             if not message.get("more_body") and len(body) <= MAX_BODY and self._state == self._cache.state:
-                self._cache.put(self._key, HeldResponse(*self._head, body, operation_of(self._scope)))
+                # The scope's query lacks what the application has dropped.
+                self._cache.put(_key_of(self._scope), HeldResponse(*self._head, body, operation_of(self._scope)))
             self._head = None
         await self._send(message)
 

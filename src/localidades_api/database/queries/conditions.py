@@ -48,8 +48,7 @@ def _point(x: str, y: str) -> ColumnElement[object]:
     return func.point(bindparam(x, type_=Double), bindparam(y, type_=Double))
 
 
-_CONDITIONS: Mapping[str, _Condition] = {
-    **{name: _equals(name) for name in LocalityFilters.model_fields if name in _columns},
+_OTHERS: Mapping[str, _Condition] = {
     "estado_id": _Condition(
         _columns.municipio_id.between(bindparam("first_municipio"), bindparam("last_municipio")), _read_state
     ),
@@ -61,10 +60,12 @@ _CONDITIONS: Mapping[str, _Condition] = {
         _read_box,
     ),
 }
+# The index of names answers a search; another filter that is neither here nor a column raises KeyError at import.
+_CONDITIONS = {name: _OTHERS.get(name) or _equals(name) for name in LocalityFilters.model_fields if name != "search"}
 
 
 def filtered_by(filters: LocalityFilters) -> tuple[str, ...]:
-    """Return the names of the filters that are conditions; a search is answered by the index of names."""
+    """Return the names of the filters that are conditions."""
     return tuple(name for name in filters.chosen if name in _CONDITIONS)
 
 
@@ -76,9 +77,8 @@ def conditions(names: tuple[str, ...]) -> list[ColumnElement[bool]]:
 def values(filters: LocalityFilters) -> dict[str, object]:
     """Return the parameters of the conditions."""
     found: dict[str, object] = {}
-    for name in filters.chosen:
-        if condition := _CONDITIONS.get(name):
-            found |= condition.read(getattr(filters, name))
+    for name in filtered_by(filters):
+        found |= _CONDITIONS[name].read(getattr(filters, name))
     return found
 
 

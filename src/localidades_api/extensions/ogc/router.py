@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError, to_json
 from starlette.responses import Response
 
@@ -23,7 +23,7 @@ from localidades_api import __version__
 from localidades_api.api.extension import Outlines, outlines_of
 from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import ReleaseParam, ReleaseQuery, StrictQuery, check_request, parameters_of
-from localidades_api.api.problems import describe_faults
+from localidades_api.api.problems import translate
 from localidades_api.api.public_address import requested_base
 from localidades_api.api.responses import answer_without_release
 from localidades_api.api.services import DatabaseDep, PositionsDep, ReleasesDep, RepositoryDep, TilesDep
@@ -91,12 +91,11 @@ class OgcRoute(APIRoute):
         async def handle_as_ogc(request: Request) -> Response:
             try:
                 return await handle(request)
-            except RequestValidationError as error:
-                if any(fault["loc"][0] == "path" for fault in error.errors()):
-                    raise
-                raise InvalidOgcParametersError(describe_faults(error, self.endpoint)) from error
-            except InvalidParametersError as error:
-                raise InvalidOgcParametersError(error.faults) from error
+            except (RequestValidationError, ValidationError, InvalidParametersError) as error:
+                known = translate(error, self.endpoint)
+                if isinstance(known, InvalidParametersError):
+                    raise InvalidOgcParametersError(known.faults) from error
+                raise
 
         return handle_as_ogc
 
@@ -116,8 +115,10 @@ def _read_boxes(text: str) -> list[Box]:
     numbers = [float(one) for one in text.split(",")]
     west, south, east, north = numbers if len(numbers) == 4 else (*numbers[:2], *numbers[3:5])  # noqa: PLR2004
     south, north = max(south, -90), min(north, 90)
-    if south > north:
-        raise PydanticCustomError("bbox_order", "South comes before north: west,south,east,north.")
+    if south > north or west > 180 or east < -180:  # noqa: PLR2004  # degrees
+        raise PydanticCustomError(
+            "bbox_order", "South comes before north; longitudes are from -180 to 180, and latitudes from -90 to 90."
+        )
     if west <= east:
         return [Box(max(west, -180), south, min(east, 180), north)]
     return [Box(west, south, 180, north), Box(-180, south, east, north)]
@@ -242,7 +243,8 @@ class _FeatureAnswer:
         """Choose the release; raise NotFoundError if there is none, or as `check_modified` does."""
         release = await releases.get(query.release)
         answer = cls(request, query, release, releases.outlines if has_outlines else "")
-        check_modified(request.headers, answer.headers)
+        if "id" not in request.path_params:  # a feature may not exist
+            check_modified(request.headers, answer.headers)
         return answer
 
     def link(self, rel: str, path: str, type_: str = "application/json", **query: str) -> dict[str, str]:

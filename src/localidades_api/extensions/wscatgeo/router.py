@@ -21,7 +21,7 @@ from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.errors import NotFoundError
 from localidades_api.extensions.wscatgeo.queries import MAX_FOUND, Level, Rows, Version, find_areas, list_areas
-from localidades_api.http.caching import check_modified, freshness_headers
+from localidades_api.http.caching import freshness_headers
 from localidades_api.releases.tracker import ReleaseTracker
 
 router = APIRouter(include_in_schema=False)
@@ -77,28 +77,27 @@ async def list_paths(request: Request, query: Annotated[PathsQuery, Query()]) ->
 
 @router.get(f"{WSCATGEO}v2/{{path:path}}")
 async def answer_as_wscatgeo_v2(
-    request: Request, path: str, releases: ReleasesDep, database: DatabaseDep, release: str | None = None
+    path: str, releases: ReleasesDep, database: DatabaseDep, release: str | None = None
 ) -> Response:
     """Answer as version 2 of INEGI's service does."""
-    return await _answer(request, "v2", path, release, releases, database)
+    return await _answer("v2", path, release, releases, database)
 
 
 @router.get(f"{WSCATGEO}{{path:path}}")
 async def answer_as_wscatgeo(
-    request: Request, path: str, releases: ReleasesDep, database: DatabaseDep, release: str | None = None
+    path: str, releases: ReleasesDep, database: DatabaseDep, release: str | None = None
 ) -> Response:
     """Answer as version 1 of INEGI's service does."""
-    return await _answer(request, "v1", path, release, releases, database)
+    return await _answer("v1", path, release, releases, database)
 
 
 async def _answer(
-    request: Request, version: Version, path: str, name: str | None, releases: ReleaseTracker, database: Database
+    version: Version, path: str, name: str | None, releases: ReleaseTracker, database: Database
 ) -> Response:
     """Answer with `datos`, or with a sentence; the status is 200 either way, as clients of that service expect."""
     try:
         release = await _release(name, releases)
         headers = freshness_headers(release, "wscatgeo", pinned=name is not None)
-        check_modified(request.headers, headers)
         body = _envelope(release, await _read(version, path, release, database), is_one=_is_one(path))
     except _Refusal as refusal:
         body = to_json({"result": "404", "mensaje": str(refusal)})

@@ -19,6 +19,7 @@ from localidades_api.database.import_lock import MIGRATION_LOCK
 from localidades_api.database.models import VERSION_TABLE, metadata
 from localidades_api.database.pool import Database
 from localidades_api.errors import LocalidadesError
+from localidades_api.importer.name_index import complete_indexes
 from localidades_api.importer.run import load_pending_seed
 from localidades_api.observability.progress_display import show_progress
 from localidades_api.settings import read_settings
@@ -68,18 +69,19 @@ async def _run(url: str, catalogue: str | None) -> None:
             report: Report | None = context.config.attributes.get("report")
             if report is not None:
                 report(before, after)
-            if at_head and catalogue is not None:
-                await _seed(url, catalogue)
+            if at_head:
+                await _load(url, catalogue)
     finally:
         await database.dispose()
 
 
-async def _seed(url: str, catalogue: str) -> None:
-    """Load the seed over a connection of its own: this run's connection keeps the lock."""
+async def _load(url: str, catalogue: str | None) -> None:
+    """Load the seed and build missing indexes over a connection of their own: this run's connection keeps the lock."""
     database = Database.for_writing(url)
     try:
         with show_progress() as progress:
-            report = await load_pending_seed(database, catalogue, progress, context.config.attributes.get("indexer"))
+            report = catalogue and await load_pending_seed(database, catalogue, progress)
+            await complete_indexes(database, progress)
         if report:
             print_report(report)
     finally:

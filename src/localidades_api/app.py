@@ -27,7 +27,7 @@ from localidades_api.api.responses import UNAUTHORIZED
 from localidades_api.api.route_table import RouteTable
 from localidades_api.caches.arrays import MAX_BYTES, MAX_SLOW_FETCHES, SLOW_TIMEOUT, ArrayCache
 from localidades_api.caches.changes import ChangeCache
-from localidades_api.caches.name_indexes.open_indexes import NameIndexes
+from localidades_api.caches.name_indexes import NameIndexes
 from localidades_api.caches.pages import PageCache
 from localidades_api.caches.positions import PositionCache
 from localidades_api.caches.release_poller import ReleasePoller
@@ -68,7 +68,7 @@ async def _lifespan(
         # Comparing and sorting take no connection from requests: they have their own pool, which connects on first use.
         comparing = Database.for_reading(url, pool_size=MAX_SLOW_FETCHES, timeout=SLOW_TIMEOUT)
         stack.push_async_callback(comparing.dispose)
-        services = _build_services(settings, url, database, comparing)
+        services = _build_services(settings, database, comparing)
         for cache in (services.pages, services.tiles, services.changes, services.positions, services.names):
             stack.push_async_callback(cache.close)
         poller = ReleasePoller(services.releases, services.pages, services.positions, services.names, services.tiles)
@@ -94,11 +94,11 @@ async def _await_left(before: Collection[asyncio.Task[Any]]) -> None:
         await asyncio.wait(left, timeout=_END_TIMEOUT)
 
 
-def _build_services(settings: Settings, url: str, database: Database, comparing: Database) -> Services:
+def _build_services(settings: Settings, database: Database, comparing: Database) -> Services:
     repository = CatalogueRepository(database)
     editions = (one.outlines.edition for one in EXTENSIONS if one.outlines)
     releases = ReleaseTracker(database, *editions)
-    names = NameIndexes(url, releases, settings.database_timeout, settings.cache_dir)
+    names = NameIndexes(database, releases, settings.database_timeout, settings.cache_dir)
     slots = asyncio.Semaphore(MAX_SLOW_FETCHES)
     arrays = ArrayCache(slots, settings.database_timeout)
     boxes = ArrayCache(slots, settings.database_timeout, MAX_BYTES // 4)
@@ -145,7 +145,7 @@ def create_app(
 
     The application is an ordinary one: routes, middleware, exception handlers and overrides can be added to it
     (docs/guides/extending.md). `dependencies` run for every route. With `is_public`, shared caches may keep answers
-    although middleware was added. Without `in_background` no page is cached and no name indexed before it is
+    although middleware was added. Without `in_background` no page is cached and no index of names fetched before it is
     requested, and no new release is noticed.
     """
     settings = settings or read_settings()

@@ -92,6 +92,13 @@ class InsufficientMemoryError(CommandError):
     )
 
 
+class IndexingError(CommandError):
+    """The index of a release's names can't be built, so nothing was stored."""
+
+    def __init__(self, release: str, reason: str) -> None:
+        super().__init__(f"Can't index the names of release {release}: {reason}")
+
+
 class UncertainPublicationError(CommandError):
     """The connection was lost while a release was being published: only the database knows whether it is."""
 
@@ -352,14 +359,12 @@ class ComparisonRunningError(UnavailableError):
 
 
 class SearchUnavailableError(UnavailableError):
-    """The index of a release's names is being built, or can't be; the log has the reason."""
+    """The index of a release's names is being fetched, or can't be; the log has the reason."""
 
     slug = "search-unavailable"
-    meaning = (
-        "The index of names that answers searches is not ready; it is built when a release is first served or searched."
-    )
-    remedy = "Try again after `Retry-After` seconds."
-    text = "The index of names is not ready yet; try again later."
+    meaning = "The index of names that answers searches has not been fetched from the database yet, or is not in it."
+    remedy = "Try again after `Retry-After` seconds; if that does not help, `localidades-api migrate` builds the index."
+    text = "The index of names is not here yet; try again later. If it is missing, `localidades-api migrate` builds it."
 
 
 class NoReleaseError(UnavailableError):

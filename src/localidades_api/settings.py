@@ -133,8 +133,8 @@ class Settings(BaseSettings):
         Path | None,
         BeforeValidator(_expand),
         Field(
-            description="Folder for the indexes of names, which the next start finds; if unset, a clone's `.data`, else"
-            " the user's cache folder."
+            description="Folder for the indexes of names that are in use; if unset, a clone's `.data`, else the user's"
+            " cache folder."
         ),
     ] = None
     postgres_bin: Annotated[

@@ -1,7 +1,6 @@
-"""The index of names: built once on a machine, shared, kept up to date, and only needed for searches."""
+"""The index of names: fetched once on a machine, shared, and only needed for searches."""
 
 import asyncio
-import fcntl
 import logging
 import os
 from collections.abc import AsyncIterator, Iterator
@@ -12,14 +11,16 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
-from localidades_api.caches.name_indexes import builder
-from localidades_api.caches.name_indexes.builder import OutdatedIndexError, fingerprint
+from localidades_api.caches import name_indexes
+from localidades_api.caches.index_folders import locked_by_thread
 from localidades_api.names.layout import META
 from tests.support.application import (
     await_release,
     await_searched,
     client_of,
+    complete,
     import_into,
     publish_again,
     retire,
@@ -28,7 +29,7 @@ from tests.support.application import (
 from tests.support.catalogue import many, write_catalogue
 from tests.support.database import WHO_WAIT, connected
 from tests.support.metrics import read_metrics
-from tests.support.postgres import locked_in_thread, new_database, out_of_reach
+from tests.support.postgres import locked_in_thread, new_database, out_of_reach, run_sql
 from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES
 
@@ -66,26 +67,22 @@ def two_releases(server: str, rolled_back: str) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture
-async def index(two_releases: str) -> str:
-    """Return the name of the index of 2021-01."""
-    async with running_app(two_releases, in_background=False) as app:
-        releases = app.state.services.releases
-        return fingerprint(await releases.named("2021-01"), releases.every)
-
-
 @contextmanager
-def unfinished(folder: Path, name: str) -> Iterator[None]:
-    """Keep the index of a name from being built, like another process that builds it, and requests from waiting."""
+def unfetched(folder: Path) -> Iterator[None]:
+    """Keep indexes from being fetched, like another process that is fetching one."""
     folder.mkdir(mode=0o700, exist_ok=True)
-    descriptor = os.open(folder / f"{name}.lock", os.O_RDONLY | os.O_CREAT)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(builder, "MAX_IN_THREAD", 0)
-            yield
-    finally:
-        os.close(descriptor)
+    with locked_by_thread(folder):
+        yield
+
+
+async def await_newest(app: FastAPI, name: str) -> None:
+    """Wait until the application has noticed a publication."""
+
+    async def is_noticed() -> bool:
+        newest = app.state.services.releases.newest
+        return newest is not None and newest.name == name
+
+    await eventually_async(is_noticed)
 
 
 async def suggested(client: httpx.AsyncClient, q: str) -> list[dict[str, Any]]:
@@ -105,17 +102,22 @@ def names_of(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.is_dir())
 
 
-async def test_index_is_built_once_and_rebuilt_if_it_is_damaged(seeded_database: str, folder: Path) -> None:
-    built_at = []
+async def forget_index(url: str, release: str) -> None:
+    """Take a release's index out of the database, as if another version had imported it."""
+    await run_sql(url, "DELETE FROM name_index USING releases WHERE id = release_id AND releases.name = $1", release)
+
+
+async def test_index_is_fetched_once_and_again_if_it_is_damaged(seeded_database: str, folder: Path) -> None:
+    fetched_at = []
     for _ in range(3):
         async with running_app(seeded_database) as app, client_of(app) as client:
             assert (await suggested(client, "asientos"))[0]["nombre"] == "Asientos"
         [name] = names_of(folder)
         meta = folder / name / META
-        built_at.append(meta.stat().st_mtime_ns)
-        if len(built_at) == 2:
+        fetched_at.append(meta.stat().st_ctime_ns)
+        if len(fetched_at) == 2:
             meta.write_text("{")
-    assert built_at[0] == built_at[1] < built_at[2]
+    assert fetched_at[0] == fetched_at[1] < fetched_at[2]
 
 
 async def test_index_stays_open_while_a_request_waits_for_the_database(seeded_database: str) -> None:
@@ -159,7 +161,7 @@ async def test_search_includes_former_names_of_earlier_releases_only(
         before = await client.get(pinned)
         assert before.json()["results"] == []
         await import_into(seeded_database, next_catalogue)
-        await await_searched(client, "2021-01")
+        await await_release(client, "2021-01")
         [today] = (await client.get(f"{LOCALIDADES}?search=asientos asientos")).json()["results"]
         assert today["nombre"] == "Nuevo Asiento"
         again = await client.get(pinned, headers={"If-None-Match": before.headers["etag"]})
@@ -191,14 +193,28 @@ async def assert_searched(client: httpx.AsyncClient, release: str) -> None:
         assert target in AREAS or "Asiento" in answer.text, target
 
 
-async def test_previous_release_is_searched_until_the_new_one_is_indexed(
-    two_releases: str, folder: Path, index: str, caplog: pytest.LogCaptureFixture
+async def test_new_release_is_listed_and_searched_together(two_releases: str, folder: Path) -> None:
+    async with running_app(two_releases) as app, client_of(app) as client:
+        with unfetched(folder):
+            await publish_again(two_releases, "2021-01")
+            await await_newest(app, "2021-01")
+            await asyncio.sleep(0.5)  # longer than it takes to prepare the rest
+            await assert_searched(client, "2020-01")
+            assert (await client.get(f"{LOCALIDADES}10020001/")).json()["nombre"] == "Asientos"
+        await await_release(client, "2021-01")
+        await assert_searched(client, "2021-01")
+        assert (await client.get(f"{LOCALIDADES}10020001/")).json()["nombre"] == "Nuevo Asiento"
+
+
+async def test_release_without_an_index_is_listed_and_searched_once_it_has_one(
+    two_releases: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Searches in the new one are refused, which is counted and logged once."""
+    """Searches are refused meanwhile, which is counted and logged once."""
+    monkeypatch.setattr(name_indexes, "_RETRY_INTERVAL", 0.3)
     caplog.set_level(logging.WARNING)
 
-    def logged() -> list[str]:
-        return [record.getMessage() for record in caplog.records if record.name.startswith("localidades_api")]
+    def logged(start: str) -> list[str]:
+        return [message for record in caplog.records if (message := record.getMessage()).startswith(start)]
 
     async with running_app(two_releases) as app, client_of(app) as client:
 
@@ -207,108 +223,75 @@ async def test_previous_release_is_searched_until_the_new_one_is_indexed(
             return metrics["requests_refused_total", frozenset({"search-unavailable"})]
 
         before = await count()
-        with unfinished(folder, index):
-            await publish_again(two_releases, "2021-01")
-            await await_release(client, "2021-01")
-            await assert_searched(client, "2020-01")
-            assert (await client.get(f"{LOCALIDADES}10020001/")).json()["nombre"] == "Nuevo Asiento"
-            refusing = [*SEARCHES[:-2], *((target, None) for target in (*AREAS, "/api/census/estados/?search=zac"))]
-            for target, rows in refusing:
-                named = f"{target}{'&' if '?' in target else '?'}release=2021-01"
-                assert (await client.request("POST" if rows else "GET", named, json=rows)).status_code == 503, target
-            await assert_refused(client, f"{SUGGEST}?q=asientos&release=2021-01")
-            assert (await client.get("/api/census/municipios/?release=2021-01&sort=nombre")).status_code == 200
-            assert logged() == ["The names of release 2021-01 are not indexed yet: searches in it are refused."]
+        await forget_index(two_releases, "2021-01")
+        await publish_again(two_releases, "2021-01")
+        await await_release(client, "2021-01")
+        assert (await client.get(f"{LOCALIDADES}10020001/")).json()["nombre"] == "Nuevo Asiento"
+        refusing = [*SEARCHES[:-2], *((target, None) for target in (*AREAS, "/api/census/estados/?search=zac"))]
+        for target, rows in refusing:
+            assert (await client.request("POST" if rows else "GET", target, json=rows)).status_code == 503, target
+        await assert_refused(client, f"{SUGGEST}?q=asientos")
+        assert (await client.get("/api/census/municipios/?sort=nombre")).status_code == 200
+        assert (await client.get("/startupz")).status_code == 200
+        await complete(two_releases)
         await await_searched(client, "2021-01")
         refused = await count() - before
         assert refused > len(refusing)
-        assert logged()[1:] == [f"The names of release 2021-01 are indexed: {refused:.0f} searches were refused."]
+        assert logged("The names of release 2021-01") == [
+            "The names of release 2021-01 are not here yet: searches in it are refused.",
+            f"The names of release 2021-01 are here: {refused:.0f} searches were refused.",
+        ]
         await assert_searched(client, "2021-01")
+    missing = "Can't fetch the names of release 2021-01: the database has none for this version: run `localidades-api"
+    assert logged(missing)
 
 
-async def test_startup_waits_for_the_index(two_releases: str, folder: Path, index: str) -> None:
-    await publish_again(two_releases, "2021-01")
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE name_index SET bytes = overlay(bytes PLACING '\\x00' FROM 9)",
+        "UPDATE name_index SET bytes = substr(bytes, 2)",
+        "UPDATE name_index SET part = 1",
+    ],
+)
+async def test_damaged_index_is_not_served(
+    seeded_database: str, folder: Path, caplog: pytest.LogCaptureFixture, damage: str
+) -> None:
+    await run_sql(seeded_database, damage)
+    async with running_app(seeded_database, wants_names=False) as app, client_of(app) as client:
+        await assert_refused(client, f"{SUGGEST}?q=asientos")
+        assert (await client.get(LOCALIDADES)).status_code == 200
+    assert "the database has not all of it as it was stored: run `localidades-api migrate`" in caplog.text
+    assert names_of(folder) == []
+
+
+async def test_startup_waits_for_the_index(two_releases: str, folder: Path) -> None:
     async with running_app(two_releases, wants_names=False) as app, client_of(app) as client:
-        with unfinished(folder, index):
-            await await_release(client, "2021-01")
+        with unfetched(folder):
+            await await_release(client, "2020-01")
             await assert_refused(client, "/startupz")
             assert (await client.get("/readyz")).status_code == 200
-        await await_searched(client, "2021-01")
+        await await_searched(client, "2020-01")
         answer = await client.get("/startupz")
-        assert (answer.status_code, answer.json()["release"]) == (200, "2021-01")
+        assert (answer.status_code, answer.json()["release"]) == (200, "2020-01")
 
 
-async def test_after_a_rollback_the_bad_release_is_not_searched(two_releases: str, folder: Path) -> None:
+async def test_retirement_changes_no_other_index_and_closes_its_own(two_releases: str) -> None:
     await publish_again(two_releases, "2021-01")
+    target = f"{SUGGEST}?q=asientos, asientos"
     async with running_app(two_releases) as app, client_of(app) as client:
-        await await_release(client, "2021-01")
-        releases = app.state.services.releases
-        with unfinished(folder, fingerprint(await releases.named("2020-01"), releases.every)):
-            await publish_again(two_releases, "2020-01")
-            await await_release(client, "2020-01")
-            await assert_refused(client, f"{SUGGEST}?q=asientos")
-
-
-async def test_index_of_a_removed_release_is_deleted_even_if_open(
-    seeded_database: str, next_catalogue: Path, folder: Path
-) -> None:
-    async with running_app(seeded_database) as app, client_of(app) as client:
-        indexes, old = app.state.services.names, app.state.services.releases.served
-        before = names_of(folder)
-        await import_into(seeded_database, next_catalogue)
-        await await_searched(client, "2021-01")
-
-        async def is_closing() -> bool:
-            return indexes.held(old) is None
-
-        async def is_forgotten() -> bool:
-            return (await suggested(client, "asientos, asientos"))[0]["otro_nombre"] is None
-
-        async def is_removed() -> bool:  # and so is that of 2021-01 with the names of 2020-01
-            return len(names_of(folder)) == 1 and before[0] not in names_of(folder)
-
+        indexes, old = app.state.services.names, await app.state.services.releases.named("2020-01")
+        before = await client.get(target)
         async with indexes.using(old) as index:
-            await retire(seeded_database, "2020-01")
+            await retire(two_releases, "2020-01")
+
+            async def is_closing() -> bool:
+                return indexes.held(old) is None
+
             await eventually_async(is_closing)
             assert index.suggest("asientos")[0].nombre == "Asientos"
-            assert set(before) <= set(names_of(folder))
-        await eventually_async(is_forgotten)
-        await eventually_async(is_removed)
-
-
-async def test_unlisted_index_is_removed_unless_a_process_has_it_open_or_builds_it(
-    seeded_database: str, folder: Path
-) -> None:
-    is_open, unused, killed, being_built = (folder / name for name in ("0open", "0unused", ".0killed-x", ".0built-x"))
-    for index in (is_open, unused, killed, being_built):
-        index.mkdir(parents=True)
-    descriptor = os.open(is_open, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
-        with unfinished(folder, "0built"):
-            async with running_app(seeded_database):
-                left = names_of(folder)
-    finally:
-        os.close(descriptor)
-    assert {"0open", ".0built-x"} < set(left)
-    assert (len(left), unused.exists(), killed.exists()) == (3, False, False)
-
-
-@pytest.mark.tail  # a process of its own builds the index
-async def test_index_overtaken_by_a_retirement_is_built_afterwards(
-    two_releases: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(builder, "MAX_IN_THREAD", 0)
-    await publish_again(two_releases, "2021-01")
-    async with running_app(two_releases, in_background=False) as app:
-        services = app.state.services
-        release = await services.releases.current()
-        await retire(two_releases, "2020-01")
-        with pytest.raises(OutdatedIndexError):
-            await services.names.prepare(release)
-        await services.releases.refresh()
-        await services.names.prepare(release)
-        assert services.names.is_ready(release)
+        again = await client.get(target, headers={"If-None-Match": before.headers["etag"]})
+        assert (before.status_code, again.status_code) == (200, 304)
 
 
 @pytest.fixture
@@ -328,4 +311,4 @@ async def test_without_an_index_only_searches_are_503(seeded_database: str, capl
         for target in (f"{SUGGEST}?q=a", f"{LOCALIDADES}?search=a") * 2:
             await assert_refused(client, target)
         assert (await client.get(LOCALIDADES)).status_code == 200
-    assert "Can't index the names of release 2020-01" in caplog.text
+    assert "Can't fetch the names of release 2020-01" in caplog.text

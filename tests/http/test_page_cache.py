@@ -127,8 +127,6 @@ async def test_release_is_served_even_if_its_pages_cannot_be_preloaded(
     numbers = {"2020-01": 1, "2021-01": 2}
     publish = "UPDATE current_release SET release_id = $1"
     options = {"page_cache_bytes": ENOUGH, "database_timeout": 60}
-    async with running_app(seeded_database, **options):
-        pass  # the names of the later release are indexed now
     await run_sql(seeded_database, publish, numbers[before[0]])
     async with running_app(seeded_database, **options) as app, client_of(app) as client:
         for name in before:

@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy import Connection, event
 
 from localidades_api.database.embedded_postgres import find_binaries
-from localidades_api.database.import_lock import begin_import
+from localidades_api.database.import_lock import begin_import, lock_pointer
 from localidades_api.database.pool import Database
 from localidades_api.errors import ImportRunningError
 from localidades_api.releases import tracker
@@ -194,7 +194,8 @@ async def test_publication_that_is_refused_changes_nothing(two_releases: str) ->
     database = Database.for_writing(two_releases)
     try:
         async with database.connect() as importing:
-            await begin_import(importing)  # which would still publish its release
+            await begin_import(importing)
+            await lock_pointer(importing)  # as it is about to publish its release
             with pytest.raises(ImportRunningError):
                 await publish_again(two_releases, "2020-01")
     finally:

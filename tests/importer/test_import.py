@@ -18,7 +18,7 @@ from localidades_api.importer.run import ImportReport, import_catalogue
 from localidades_api.importer.transform import Rejected
 from localidades_api.observability.progress import ImportStep
 from tests.importer.imports import Observer, started
-from tests.support.application import import_into
+from tests.support.application import import_into, publish_again
 from tests.support.catalogue import HEADER, TRAPS, Place, many, read_catalogue, write_catalogue
 from tests.support.database import WHO_WAIT, assert_nothing_left, connected, photograph, read_release, rows_of
 from tests.support.postgres import new_database
@@ -26,7 +26,7 @@ from tests.support.records import record_of
 from tests.support.waiting import PATIENCE, eventually_async
 
 # Steps of an import from a path, and all but the last before anything is published.
-UNPUBLISHED = [step for step in ImportStep if step not in {ImportStep.FETCH, ImportStep.DONE, ImportStep.NAMES}]
+UNPUBLISHED = [step for step in ImportStep if step not in {ImportStep.FETCH, ImportStep.DONE}]
 LARGE = 6_000  # localities, enough for the observer to be told of some in the middle of COPY
 PLACES = many(132)  # of the seeded database
 RENAMED = [replace(PLACES[0], nombre="New"), *PLACES[1:]]
@@ -329,6 +329,10 @@ async def test_each_step_keeps_readers_at_one_release_and_other_imports_out(
                         await import_into(seeded_database, large_catalogue)
                 if step is ImportStep.PUBLISH:
                     assert (await import_into(other, next_catalogue)).release == "2020-02"
+                    with pytest.raises(ImportRunningError):
+                        await publish_again(seeded_database, "2020-01")
+                elif step is not ImportStep.DONE:
+                    await publish_again(seeded_database, "2020-01")  # an operator may undo meanwhile
     new = await read_release(seeded_database)
     assert (new[0].name, new[1]) == ("2020-02", rows_of(RENAMED))
     assert await read_release(seeded_database, "2020-01") == old

@@ -15,7 +15,7 @@ from localidades_api.database.models import metadata
 from tests.importer.imports import started
 from tests.support.application import import_into
 from tests.support.catalogue import many, write_catalogue
-from tests.support.postgres import alembic_config, execute
+from tests.support.postgres import alembic_config, execute, new_database, own_name
 from tests.support.waiting import eventually, in_thread
 from tests.support.wire import ROOT, environment, run
 
@@ -183,6 +183,25 @@ def test_collations_are_those_of_the_models(migrated: str) -> None:
 # What fails
 
 
+def test_indexes_of_names_have_the_rights_and_the_owner_of_releases(migrated: str, server: str) -> None:
+    reader, owner = own_name("reader"), own_name("owner")
+    with new_database(server, migrated) as url:
+        config = alembic_config(url)
+        alembic(command.downgrade, config, "0005")
+        execute(url, *(f"CREATE ROLE {role}" for role in (reader, owner)))
+        try:
+            execute(url, f"ALTER TABLE releases OWNER TO {owner}", f"GRANT SELECT ON releases TO PUBLIC, {reader}")
+            alembic(command.upgrade, config, "head")
+            rights = (
+                "SELECT relowner::regrole::text, array_agg(x.grantee || x.privilege_type ORDER BY x) FROM pg_class,"
+            )
+            rights += " aclexplode(relacl) AS x WHERE oid = to_regclass('{}') GROUP BY 1"
+            assert fetch(url, rights.format("name_index")) == fetch(url, rights.format("releases")) != []
+        finally:
+            execute(url, *(f"DROP OWNED BY {role} CASCADE" for role in (reader, owner)))
+            execute(url, *(f"DROP ROLE {role}" for role in (reader, owner)))
+
+
 def test_upgrade_of_a_database_out_of_reach_says_so(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="The database does not answer"):
         alembic(command.upgrade, alembic_config(f"postgresql://postgres@/nowhere?host={tmp_path}"), "head")
@@ -193,8 +212,8 @@ def test_upgrade_killed_while_it_loads_is_made_good_by_the_next(empty_database: 
     locks += " WHERE d.datname = current_database() AND locktype = 'advisory'"
     alembic_command = [sys.executable, "-m", "alembic"]
     with started(empty_database, "upgrade", "head", command=alembic_command, LOCALIDADES_SEED="demo") as upgrading:
-        # Its own and its import's two; the demo takes seconds.
-        eventually(lambda: upgrading.poll() is not None or fetch(empty_database, locks) == [(3,)])
+        # Its own and that of its import; the demo takes seconds.
+        eventually(lambda: upgrading.poll() is not None or fetch(empty_database, locks) == [(2,)])
         assert upgrading.poll() is None
     eventually(lambda: fetch(empty_database, locks) == [(0,)])
     assert tables_of(empty_database) == TABLES

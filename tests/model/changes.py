@@ -1,15 +1,13 @@
 """Changes of a database, made as the commands make them, and what it contains afterwards."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
 import asyncpg
 from sqlalchemy.exc import DBAPIError
 
-from localidades_api.catalogue.schemas import Release
 from localidades_api.errors import ImportRunningError, LocalidadesError
 from tests.model.catalogues import Version, digests, files
 from tests.model.cutting import Cut, cutting
@@ -25,21 +23,13 @@ _CONTENTS = """
       FROM releases
      ORDER BY id
 """
+_INDEXES = "SELECT DISTINCT release_id FROM name_index ORDER BY 1"
 _TABLES = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relname ~ '^localities_r[0-9]+$'"
 
 
 async def import_version(folder: Path, version: Version, url: str) -> None:
     """Import a catalogue as a release."""
     await import_into(url, files(folder)[version.catalogue], release=version.release, allow_shrink=True)
-
-
-def next_release(folder: Path, version: Version, *, after: Sequence[Release]) -> Release:
-    """Return what a version will be as a release, as far as its index depends on it."""
-    [digest] = [sha256 for sha256, number in digests(folder).items() if number == version.catalogue]
-    return Release(
-        id=max((one.id for one in after), default=0) + 1, name=version.release, source="", sha256=digest, states=0,
-        municipalities=0, localities=len(version.places), published_at=datetime.now(UTC),
-    )  # fmt: skip
 
 
 async def contents(folder: Path, url: str) -> tuple[State, list[str]]:
@@ -52,10 +42,11 @@ async def contents(folder: Path, url: str) -> tuple[State, list[str]]:
 
 
 async def assert_clean(url: str) -> None:
-    """Check that the tables of removed releases and of killed imports are gone."""
+    """Check that each release has its index, and that nothing of removed releases and of killed imports is left."""
     ids = [row["id"] for row in await run_sql(url, _CONTENTS)]
     tables = [row["relname"] for row in await run_sql(url, _TABLES)]
     assert sorted(tables) == sorted(f"localities_r{number}" for number in ids)
+    assert [row["release_id"] for row in await run_sql(url, _INDEXES)] == ids
 
 
 async def attempt(change: Callable[[], Awaitable[object]]) -> Exception | None:

@@ -11,21 +11,17 @@ import httpx
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from localidades_api.caches.name_indexes.builder import fingerprint
-from localidades_api.caches.name_indexes.folders import index_root, locked_by_thread
-from localidades_api.database.pool import Database
-from localidades_api.database.queries.releases import get_release_snapshot
+from localidades_api.caches.index_folders import index_root, locked_by_thread
 from localidades_api.errors import AlreadyPublishedError, LocalidadesError
 from localidades_api.settings import Settings
 from tests.model.catalogues import COUNT, Version
-from tests.model.changes import GRACE, assert_clean, attempt, contents, import_version, next_release, through
+from tests.model.changes import GRACE, assert_clean, attempt, contents, import_version, through
 from tests.model.cutting import Cut
 from tests.model.model import Model, State
 from tests.model.readers import NAMES, RELEASES, Readers
 from tests.support.application import client_of, publish_again, retire, retire_all_but, running_app
 from tests.support.postgres import new_database, run_sql
-from tests.support.waiting import PATIENCE, eventually_async
-from tests.support.wire import LOCALIDADES
+from tests.support.waiting import eventually_async
 
 RELEASE_POLL = 0.05  # seconds
 _LATE = 0.3  # seconds for which an index is late
@@ -57,7 +53,7 @@ class Histories(RuleBasedStateMachine):
         self.model = Model()
         self.half_removed: list[str] = []
         self.service = AsyncExitStack()
-        self._held: ExitStack | None = None
+        self._held = ExitStack()
 
     @initialize(seed=st.integers(0, 2**32))
     def start(self, seed: int) -> None:
@@ -92,21 +88,10 @@ class Histories(RuleBasedStateMachine):
 
     @rule(version=VERSIONS)
     def import_while_index_is_late(self, version: Version) -> None:
-        """Import a catalogue while nothing can be built that searches it; the release before is searched."""
-        with ExitStack() as held:
-            self.run(self._hold_index(version, held))
-            self._held = held
+        """Import a catalogue while no index can be fetched; the release before is listed and searched."""
+        with ExitStack() as self._held:
+            self._held.enter_context(locked_by_thread(index_root(self.cache, "names")))
             self.import_version(version, None)
-        self._held = None
-
-    async def _hold_index(self, version: Version, held: ExitStack) -> None:
-        """Lock the index of a release that is imported next, as a process does that builds it."""
-        database = Database.for_reading(self.url, pool_size=1, timeout=PATIENCE)
-        every = (await get_release_snapshot(database)).every
-        await database.dispose()
-        release = next_release(self._folder, version, after=every)
-        lock = index_root(self.cache) / f"{fingerprint(release, [*every, release])}.lock"
-        held.enter_context(locked_by_thread(lock))
 
     @rule(release=_NAMES, cut=CUTS)
     def publish(self, release: str, cut: Cut | None) -> None:
@@ -136,7 +121,7 @@ class Histories(RuleBasedStateMachine):
     @rule()
     def lose_indexes(self) -> None:
         """Delete the files of the indexes, which a service has open."""
-        shutil.rmtree(index_root(self.cache), ignore_errors=True)
+        shutil.rmtree(index_root(self.cache, "names"), ignore_errors=True)
         self.ask()
 
     @rule()
@@ -189,7 +174,6 @@ class Histories(RuleBasedStateMachine):
         possible = [] if expected is None else [expected]
         with self.model.changing(*possible):
             self.run(self.readers.ask_beside(self.client, self._change(make, expected, cut)))
-        self.run(self.settle_searches())
         self.ask()
 
     async def _change(self, make: Callable[[str], Awaitable[object]], expected: State | None, cut: Cut | None) -> None:
@@ -227,30 +211,14 @@ class Histories(RuleBasedStateMachine):
             shown = {record["release"] for record in answer.json()["results"]}
             return bool(shown == names and answer.headers["catalogue-release"] == state.current.release)
 
-        await self._await_answers(RELEASES, is_right)
-        self.model.settle(state)
-        if self._held:
-            asyncio.get_running_loop().call_later(_LATE, self._held.close)
-
-    async def settle_searches(self) -> None:
-        """Wait until searches are answered by the current release."""
-        current = self.model.state.current
-
-        def is_right(answer: httpx.Response) -> bool:
-            if current is None:
-                return answer.status_code == httpx.codes.SERVICE_UNAVAILABLE
-            return bool(answer.headers.get("catalogue-release") == current.release and answer.is_success)
-
-        await self._await_answers(f"{LOCALIDADES}suggest/?q=a", is_right)
-        self.model.settle_searches()
-
-    async def _await_answers(self, target: str, is_right: Callable[[httpx.Response], bool]) -> None:
         async def are_right() -> bool:
             with suppress(httpx.TransportError):  # a worker that was killed
-                return all(map(is_right, await self.answers(target)))
+                return all(map(is_right, await self.answers(RELEASES)))
             return False
 
+        asyncio.get_running_loop().call_later(_LATE, self._held.close)
         await eventually_async(are_right)
+        self.model.settle(state)
 
     async def _finish(self) -> None:
         for release in self.half_removed:

@@ -32,10 +32,9 @@ class State(NamedTuple):
 
 
 class Epoch(NamedTuple):
-    """The states that readers may find, and the releases whose index may still answer searches."""
+    """The states that readers may find, in lists and searches alike."""
 
     states: tuple[State, ...]
-    searched: frozenset[Version | None] = frozenset()
     may_refuse: bool = False
 
 
@@ -44,25 +43,20 @@ class Model:
 
     def __init__(self) -> None:
         self.state = State()
-        self.epochs = [Epoch((self.state,), frozenset({None}))]
+        self.epochs = [Epoch((self.state,))]
 
     @contextmanager
     def changing(self, *possible: State, may_refuse: bool = False) -> Iterator[None]:
         """Allow readers to find the present state or another one, until `settle`."""
         states = tuple(dict.fromkeys((self.state, *possible)))
-        searched = self.epochs[-1].searched | {state.current for state in states}
-        self.epochs.append(Epoch(states, searched, may_refuse))
+        self.epochs.append(Epoch(states, may_refuse))
         yield
         assert len(self.epochs[-1].states) == 1, "the history has not settled"
 
     def settle(self, state: State) -> None:
-        """Note the state that every later reader finds; searches may still be answered by earlier releases."""
+        """Note the state that every later reader finds."""
         self.state = state
-        self.epochs.append(Epoch((state,), self.epochs[-1].searched))
-
-    def settle_searches(self) -> None:
-        """Note that the current release answers every later search."""
-        self.epochs.append(Epoch((self.state,), frozenset({self.state.current})))
+        self.epochs.append(Epoch((state,)))
 
     def since(self, epoch: int) -> "Moment":
         """Return what was possible since an epoch."""
@@ -74,15 +68,13 @@ class Moment:
 
     def __init__(self, epochs: list[Epoch]) -> None:
         self._states = [state for epoch in epochs for state in epoch.states]
-        self._searched = frozenset[Version | None]().union(*(epoch.searched for epoch in epochs))
         self.may_refuse = any(epoch.may_refuse for epoch in epochs)
 
-    def answering(self, release: str | None, *, by_names: bool) -> set[Version | None]:
+    def answering(self, release: str | None) -> set[Version | None]:
         """Return the versions that may answer a request for a release, or for the current one; None is a refusal."""
         if release is not None:
             return {state.find(release) for state in self._states}
-        current = {state.current for state in self._states}
-        return current | self._searched if by_names else current
+        return {state.current for state in self._states}
 
     def readable(self) -> frozenset[Version]:
         """Return the versions that may be there."""

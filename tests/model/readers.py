@@ -35,7 +35,6 @@ class Found(NamedTuple):
     versions: set[Version]
     target: str
     release: str | None  # in the request
-    by_names: bool
 
 
 class Readers:
@@ -109,7 +108,7 @@ class Readers:
         def fits(version: Version, results: Results) -> bool:
             return bool(results == [listed(one) for one in in_order(version.places) if int(one.cvegeo[:2]) == estado])
 
-        await self._results(client, f"{LOCALIDADES}?estado_id={estado}&page_size=1000", fits, by_names=False)
+        await self._results(client, f"{LOCALIDADES}?estado_id={estado}&page_size=1000", fits)
 
     async def locality(self, client: httpx.AsyncClient) -> None:
         """Ask for a locality, which a catalogue may lack."""
@@ -182,7 +181,7 @@ class Readers:
         epoch = self._epoch()
         answer = await _send(client, RELEASES)
         moment = self._model.since(epoch)
-        if self._is_refused(answer, moment, refusable=None in moment.answering(None, by_names=False)):
+        if self._is_refused(answer, moment, refusable=None in moment.answering(None)):
             return
         records = answer.json()["results"]
         names = frozenset(record["release"] for record in records)
@@ -190,7 +189,7 @@ class Readers:
         possible = {frozenset(one.release for one in state.releases) for state in moment.lists()}
         assert names in possible, (sorted(names), possible)
         # A release is listed a moment before it answers: its pages are prepared first.
-        assert current in [[one.release] for one in moment.answering(None, by_names=False) if one], current
+        assert current in [[one.release] for one in moment.answering(None) if one], current
 
     async def changes(self, client: httpx.AsyncClient) -> None:
         """Ask what changed between two releases."""
@@ -199,7 +198,7 @@ class Readers:
         answer = await _send(client, f"{RELEASES}{until}/changes/?since={since}&page_size=1000")
         moment = self._model.since(epoch)
         versions = moment.readable()
-        may_lack = None in moment.answering(since, by_names=False) | moment.answering(until, by_names=False)
+        may_lack = None in moment.answering(since) | moment.answering(until)
         if answer.status_code == HTTPStatus.NOT_FOUND and may_lack:
             return
         if self._is_refused(answer, moment, refusable=may_lack and not versions):
@@ -219,7 +218,7 @@ class Readers:
         if answer.status_code != HTTPStatus.NOT_MODIFIED:
             assert answer.headers.get("etag") != kept.answer.headers["etag"], kept.target
             return
-        allowed = self._model.since(epoch).answering(kept.release, by_names=kept.by_names)
+        allowed = self._model.since(epoch).answering(kept.release)
         fitting(kept.answer, {version for version in allowed if version}, fits)
 
     def _release(self) -> str | None:
@@ -238,7 +237,6 @@ class Readers:
         target: str,
         release: str | None,
         *statuses: HTTPStatus,
-        by_names: bool = False,
         rows: list[dict[str, str]] | None = None,
     ) -> Found | None:
         """Return the answer to a request; None if it is rightly refused."""
@@ -247,9 +245,9 @@ class Readers:
         epoch = self._epoch()
         answer = await _send(client, target, rows=rows)
         moment = self._model.since(epoch)
-        allowed = moment.answering(release, by_names=by_names)
+        allowed = moment.answering(release)
         problem = answer.json() if "problem+json" in answer.headers.get("content-type", "") else {}
-        if self._is_refused(answer, moment, refusable=None in moment.answering(None, by_names=by_names)):
+        if self._is_refused(answer, moment, refusable=None in moment.answering(None)):
             return None
         if release and problem.get("detail") == "There is no such release.":
             assert None in allowed, f"{target} is 404"
@@ -260,7 +258,7 @@ class Readers:
         versions = {version for version in allowed if version and named in {None, version.release}}
         assert versions, f"{target} is answered by {named}, and not by {allowed}"
         assert release in {None, named} or named is None, (release, named)
-        return Found(answer, versions, target, release, by_names)
+        return Found(answer, versions, target, release)
 
     async def _results(
         self,
@@ -268,11 +266,10 @@ class Readers:
         target: str,
         fits: Callable[[Version, Results], bool],
         *,
-        by_names: bool = True,
         rows: list[dict[str, str]] | None = None,
     ) -> None:
         """Check the `results` of an answer."""
-        found = await self._get(client, target, self._release(), by_names=by_names, rows=rows)
+        found = await self._get(client, target, self._release(), rows=rows)
         if found:
             results = found.answer.json()["results"]
             self._expect(found, lambda one: fits(one, results))

@@ -1,3 +1,4 @@
+import hashlib
 import os
 import shutil
 import subprocess
@@ -12,10 +13,25 @@ from localidades_api.catalogue.filters import LocalityFilters
 from localidades_api.names import layout
 from localidades_api.names.find import searched
 from localidades_api.names.index import NameIndex
-from localidades_api.names.layout import FILES, META, IndexUnreadableError
+from localidades_api.names.layout import FILES, FORMAT, META, IndexUnreadableError
 from localidades_api.names.places import IndexedPlace
 from localidades_api.names.writer import build_index
 from tests.support.names import PLACES, open_index
+
+# Of the index of `PLACES`: whoever changes it adds 1 to FORMAT, and replaces the digest of the format before.
+BYTES = {1: "fb615b56719193e9b411765169dc7eec4da517c06ee296c499748258113a3783"}
+
+
+@pytest.mark.skipif(sys.byteorder != "little", reason="the bytes are of another order")
+def test_format_is_that_of_the_bytes(tmp_path: Path) -> None:
+    """Else `migrate` builds no index for a version that reads other ones, or a service reads one of another version."""
+    with closing(open_index(tmp_path)):
+        hashed = hashlib.sha256()
+        files = [path for path in (tmp_path / "names").rglob("[!.]*") if path.is_file()]
+        for path in sorted(files, key=lambda path: (path.parent.name, path.suffix, path.name)):
+            if path.parent.name == "names" or path.name != "meta.json":  # where tantivy names segments at random
+                hashed.update(path.read_bytes().partition(b'{"version"')[0])  # which tantivy appends
+    assert {FORMAT: hashed.hexdigest()} == BYTES
 
 
 def test_index_that_another_process_wrote_meanwhile_stays(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """A catalogue's index is built once, whoever opens it, and never half."""
 
-import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from localidades_api.caches.index_folders import locked_by_thread
 from localidades_api.errors import CatalogueError, ConfigurationError
 from localidades_api.observability.progress import Step
 from localidades_api.offline import Catalogue
@@ -45,7 +46,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def indexes_in(cache: Path) -> list[Path]:
     """Return the folders of indexes, those of killed builds among them."""
-    return [path for path in (cache / f"names-{os.getuid()}").iterdir() if path.is_dir()]
+    return [path for path in (cache / f"catalogues-{os.getuid()}").iterdir() if path.is_dir()]
 
 
 def content_of(folder: Path) -> Mapping[str, tuple[int, int]]:
@@ -73,19 +74,15 @@ def test_index_is_built_once(own_cache: Path, releases: list[Path], capsys: pyte
         assert capsys.readouterr().err.splitlines()[:1] == shown
 
 
-def test_index_of_other_content_replaces_that_of_the_path_once_nobody_has_it_open(
-    own_cache: Path, tmp_path: Path, releases: list[Path]
-) -> None:
-    Catalogue.open(*releases).close()  # of other files: it stays
+def test_index_of_other_content_is_another_one(own_cache: Path, tmp_path: Path) -> None:
     source = write_catalogue(tmp_path / "catun_localidad.csv", many(40))
     with Catalogue.open(source) as catalogue:
         changed = [replace(one, nombre="Otro nombre") if one.cvegeo == "010010004" else one for one in many(40)]
         write_catalogue(source, changed)
         with Catalogue.open(source) as other:
+            shutil.rmtree(own_cache)  # as if many others had been used since
             assert (named(catalogue), named(other)) == ("Ardillas de Abajo (Las Ardillas)", "Otro nombre")
-        assert len(indexes_in(own_cache)) == 3
-    Catalogue.open(source).close()
-    assert len(indexes_in(own_cache)) == 2
+            assert len(catalogue.nearest(21.88, -102.29)) == 10
 
 
 def test_order_of_releases_decides_which_is_current(own_cache: Path, releases: list[Path]) -> None:
@@ -150,8 +147,7 @@ def test_processes_that_start_at_once_build_one_index(tmp_path: Path, small_cata
 def test_index_that_is_built_is_opened_while_its_lock_is_held(own_cache: Path, small_catalogue: Path) -> None:
     Catalogue.open(small_catalogue).close()
     [folder] = indexes_in(own_cache)
-    with folder.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked_by_thread(folder.parent):
         process = start_opening(own_cache, small_catalogue)
         try:
             assert process.communicate(timeout=PATIENCE / 4)[0].split() == ["opened"]
@@ -173,7 +169,7 @@ def test_killed_build_leaves_nothing_broken(own_cache: Path, small_catalogue: Pa
         (folder / "lookup").write_bytes(b"")  # an incomplete one is built again
 
 
-def test_interrupted_build_leaves_only_its_lock(own_cache: Path, small_catalogue: Path) -> None:
+def test_interrupted_build_leaves_nothing(own_cache: Path, small_catalogue: Path) -> None:
     class Interrupting(Silent):
         def begin(self, step: Step) -> None:
             if step is CatalogueStep.INDEX:
@@ -182,8 +178,6 @@ def test_interrupted_build_leaves_only_its_lock(own_cache: Path, small_catalogue
     with pytest.raises(KeyboardInterrupt):
         Catalogue.open(small_catalogue, progress=Interrupting())
     assert indexes_in(own_cache) == []
-    Catalogue.open(small_catalogue).close()
-    assert not list((own_cache / f"names-{os.getuid()}").glob("*.lock"))
 
 
 # -- Refusals

@@ -19,6 +19,7 @@ from localidades_api.api.middleware.response_cache import Key, ResponseCache, sp
 from localidades_api.app import create_app
 from localidades_api.database.pool import Database
 from localidades_api.errors import LocalidadesError
+from localidades_api.importer.name_index import complete_indexes
 from localidades_api.importer.run import ImportOptions, ImportReport, import_catalogue
 from localidades_api.releases.publish import publish_release
 from localidades_api.releases.retire import retire_oldest, retire_release
@@ -53,9 +54,14 @@ async def _writing(url: str) -> AsyncIterator[Database]:
 async def import_into(url: str, source: Path | str, **options: Any) -> ImportReport:  # noqa: ANN401  # passed on
     """Import a file as the command line does, except that all places may be renamed."""
     async with _writing(url) as database:
-        indexer = options.pop("indexer", None)
         chosen = ImportOptions(**{"allow_renames": True, **options})
-        return await import_catalogue(database, str(source), Silent(), chosen, indexer=indexer)
+        return await import_catalogue(database, str(source), Silent(), chosen)
+
+
+async def complete(url: str) -> None:
+    """Build the indexes of names that are missing, as `migrate` does."""
+    async with _writing(url) as database:
+        await complete_indexes(database, Silent())
 
 
 def import_file(url: str, source: Path | str, **options: Any) -> None:  # noqa: ANN401  # passed on
@@ -95,7 +101,7 @@ async def _await_index(services: Services) -> None:
     with suppress(LocalidadesError):  # there may be no release
         release = await services.releases.current()
         async with asyncio.timeout(2 * PATIENCE):
-            while not services.names.is_ready(release):  # noqa: ASYNC110  # the index gives no event
+            while not services.names.held(release):  # noqa: ASYNC110  # the index gives no event
                 await asyncio.sleep(0.02)
 
 

@@ -23,7 +23,7 @@ from typing import Any
 
 # Not `localidades_api.cli`, whose output depends on the streams at import.
 PRELOADED = (
-    "localidades_api.app", "localidades_api.caches.name_indexes.builder", "localidades_api.importer.run",
+    "localidades_api.app", "localidades_api.importer.run",
     "localidades_api.releases.retire", "localidades_api.server.protocol", "localidades_api.server.run",
     "localidades_api.database.embedded_postgres", "localidades_api.database.roles", "alembic.command", "httpx", "typer",
     "rich.console", "rich.progress",

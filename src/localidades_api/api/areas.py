@@ -13,7 +13,7 @@ from localidades_api.api.params import AreasQuery, MunicipalitiesQuery, ReleaseQ
 from localidades_api.api.redirects import filled, see_search
 from localidades_api.api.responses import CACHEABLE, LISTED, NO_KEY, ResponseBuilder, envelope
 from localidades_api.api.services import NamesDep, ReleasesDep, RepositoryDep, TilesDep
-from localidades_api.caches.name_indexes.open_indexes import NameIndexes
+from localidades_api.caches.name_indexes import NameIndexes
 from localidades_api.catalogue.filters import split_fields
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.catalogue.locality import describe_state
@@ -118,7 +118,7 @@ async def _begin(
     request: Request, query: AreasQuery, releases: ReleaseTracker, names: NameIndexes, kind: PlaceKind
 ) -> tuple[ResponseBuilder, list[int] | None]:
     """Begin the response of a list; return also the keys that a search finds, the likeliest first."""
-    builder = await ResponseBuilder.begin(request, query, releases, for_search=query.search is not None)
+    builder = await ResponseBuilder.begin(request, query, releases)
     if query.search is None:
         return builder, None
     index = await names.get(builder.release)

@@ -32,7 +32,7 @@ from localidades_api.bulk.own_municipio import area_matcher, judge_points
 from localidades_api.bulk.readers import RowReader, for_a_while
 from localidades_api.bulk.workbook_writers import Summary
 from localidades_api.bulk.writers import AnswerWriter, WithFile, writer
-from localidades_api.caches.name_indexes.open_indexes import NameIndexes
+from localidades_api.caches.name_indexes import NameIndexes
 from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT
 from localidades_api.catalogue.filters import MatchedFields, Omittable, split_fields
 from localidades_api.catalogue.keys import PlaceKind
@@ -302,7 +302,7 @@ async def match_localities(
     Send any number of rows as JSON (`{"rows": [...]}`), NDJSON, CSV with a header or an Excel workbook. The answers
     come in the same order, when you have sent all of them. A row that can't be read affects no other.
     """
-    release = await releases.get(query.release, for_search=True)
+    release = await releases.get(query.release)
     fields = split_fields(query.fields)
     columns = match_columns(fields, split_fields(query.answer_columns) or None)
     has_summary = query.summary and "outcome" in columns.cells  # which it counts
@@ -367,7 +367,7 @@ async def _roles(
     roles = ROLES.of_kind(query.kind)
     if not query.municipio:
         return roles.with_areas(query.columns, query.header_row)
-    async with names.using(await releases.get(release, for_search=True)) as index:
+    async with names.using(await releases.get(release)) as index:
         return roles.with_areas(query.columns, query.header_row, index.areas)
 
 

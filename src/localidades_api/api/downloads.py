@@ -66,7 +66,7 @@ async def download_localities(
     """
     types = list(_MEDIA_TYPES)
     format_ = query.format or _MEDIA_TYPES[choose_media_type(accept_header(request.headers), types)]
-    release = await releases.get(query.release, for_search=query.search is not None)
+    release = await releases.get(query.release)
     async with names.using(release) if query.search is not None else nullcontext() as index:
         file_type = FILE_TYPES[format_]
         representation = f"{format_}.{index.digest}" if index else format_  # names of earlier releases are found too

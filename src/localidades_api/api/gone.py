@@ -133,7 +133,7 @@ async def _describe_unknown(services: Services, release: Release, folder: str, t
 def _suggest(services: Services, path: str) -> Sequence[dict[str, Any]]:
     """Return the places that the last words of a path name; none if the index of names is not open."""
     words = unquote(path).rstrip("/").rpartition("/")[2].replace("-", " ").replace("_", " ")
-    release = services.releases.searched
+    release = services.releases.served
     names = services.names.held(release) if release else None
     if names is None or not _WORDS.fullmatch(words):
         return []

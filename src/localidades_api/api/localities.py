@@ -63,7 +63,7 @@ async def list_localities(
     Follow `Link: rel="next"` to read a whole release: every record comes once, even if another release is published
     meanwhile.
     """
-    builder = await ResponseBuilder.begin(request, query, releases, for_search=query.search is not None)
+    builder = await ResponseBuilder.begin(request, query, releases)
     release, links = builder.release, {"release": builder.release.name, **query.kept}
     async with names.using(release) if query.search is not None else nullcontext() as index:
         if index:
@@ -112,7 +112,7 @@ async def suggest_localities(
     be unfinished. Keys lead to their places, and names and keys of earlier releases to those of this one. How well a
     place matches and how large it is are weighed together.
     """
-    builder = await ResponseBuilder.begin(request, query, releases, for_search=True)
+    builder = await ResponseBuilder.begin(request, query, releases)
     index = await names.get(builder.release)
     builder.depend_on(index)
     builder.check_modified()

@@ -94,7 +94,7 @@ async def _check(database: Database, releases: ReleaseTracker) -> Ready:
 async def get_startup(database: DatabaseDep, releases: ReleasesDep, names: NamesDep) -> Response:
     """Answer 200 if the service is ready, and the names of its release are indexed or can't be."""
     ready = await _check(database, releases)
-    if names.is_awaited(await releases.current(for_search=True)):
+    if names.is_awaited(await releases.current()):
         raise SearchUnavailableError
     return _respond(ready)
 

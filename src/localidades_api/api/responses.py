@@ -87,7 +87,6 @@ class ResponseBuilder:
         query: ReleaseQuery | ReleasesQuery | ChangesQuery,
         releases: ReleaseTracker,
         *,
-        for_search: bool = False,
         id_: int | None = None,
         name: str | None = None,
         formats: Mapping[str, str] = FORMATS,
@@ -102,7 +101,7 @@ class ResponseBuilder:
             raise EarlyResponse(HTTPStatus.PERMANENT_REDIRECT, {"Location": with_query(request, f"../{id_}/")})
         format_ = query.format or formats[choose_media_type(accept_header(request.headers), list(formats))]
         pinned = query.release if isinstance(query, ReleaseQuery) else name
-        release = await releases.get(pinned, for_search=for_search)
+        release = await releases.get(pinned)
         builder = cls(request, query, releases, release, format_, pinned, is_immutable=pinned is not None)
         if builder.wants_html:
             _refuse_on_a_page(query)

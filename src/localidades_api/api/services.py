@@ -8,7 +8,7 @@ from typing import Annotated, TypeVar
 from fastapi import Depends, Request
 
 from localidades_api.caches.changes import ChangeCache
-from localidades_api.caches.name_indexes.open_indexes import NameIndexes
+from localidades_api.caches.name_indexes import NameIndexes
 from localidades_api.caches.pages import PageCache
 from localidades_api.caches.positions import PositionCache
 from localidades_api.caches.tiles import TileCache

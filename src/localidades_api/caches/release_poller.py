@@ -1,16 +1,14 @@
 """Polls the current release, and makes a new one ready before requests see it.
 
-A release is ready when its pages are cached and its names are indexed. Requests don't wait long for either: the release
-may be served before all of its pages are cached, and searches by name get the previous release until its names are
-indexed. A release that is published again is searched with its earlier index or, on a machine that has none, not at all
-until it is built.
+A release is ready when its pages are cached and its index of names is open, so that lists and searches change to it
+together. It is served after some seconds even if that fails: its publisher may want the one before gone.
 """
 
 import asyncio
 import logging
+import time
 
-from localidades_api.caches.name_indexes.builder import OutdatedIndexError
-from localidades_api.caches.name_indexes.open_indexes import NameIndexes
+from localidades_api.caches.name_indexes import NameIndexes
 from localidades_api.caches.pages import PageCache, ReleasePages
 from localidades_api.caches.positions import PositionCache
 from localidades_api.caches.tiles import PREWARMED_ZOOM, TileCache
@@ -22,8 +20,9 @@ from localidades_api.releases.tracker import ReleaseTracker
 _log = logging.getLogger("uvicorn.error")
 
 _REPLICATION_LAG = 0.1  # seconds; standbys that lag less have a new release before requests need it
-ACTIVATION_TIMEOUT = 1.2  # seconds until a new release is served even if it is not ready
+ACTIVATION_TIMEOUT = 1.2  # seconds until a new release is served even if not all of its pages are cached
 RETURN_TIMEOUT = 0.5  # the same for one that was served before: its publisher wants the present one gone
+NAMES_TIMEOUT = 6.0  # seconds until it is served even if it can't be searched; less than the grace of a retirement
 
 
 class ReleasePoller:
@@ -42,7 +41,8 @@ class ReleasePoller:
         self._positions = positions
         self._names = names
         self._tiles = tiles
-        self._indexing: asyncio.Task[None] | None = None
+        self._fetching: tuple[Release, asyncio.Task[None]] | None = None
+        self._awaited: tuple[Release | None, float] = (None, 0.0)  # what is to be served, at that time in any case
         self._drawing: asyncio.Task[None] | None = None
         self._is_database_away = False
         self._highest_served_id = 0
@@ -63,8 +63,8 @@ class ReleasePoller:
                 await asyncio.sleep(interval)
         finally:
             self._cancel_warming()
-            if self._indexing:
-                self._indexing.cancel()
+            if self._fetching:
+                self._fetching[1].cancel()
 
     async def _poll(self) -> None:
         """Read the newest release, and log when the database becomes unavailable and available again."""
@@ -80,28 +80,28 @@ class ReleasePoller:
         if self._is_database_away:
             _log.warning("The database answers again.")
         self._is_database_away = False
-        await self._names.tidy()
+        self._names.close_surplus()
         if newest := self._releases.newest:
             await self._activate(newest)
-        self._pages.keep_only(newest)
+        if self._releases.served == newest:
+            self._pages.keep_only(newest)
 
     async def _activate(self, release: Release) -> None:
         """Make a release ready, and serve it once it is, or after a timeout."""
         before = self._releases.served
         if release != before:
             await asyncio.sleep(_REPLICATION_LAG)
-        warming, indexing = self._warm_up(self._pages.hold(release)), self._index_names(release)
+        warming, fetching = self._warm_up(self._pages.hold(release)), self._fetch_names(release)
         if release != before:
-            is_next = before is not None and before.id < release.id
-            awaited = [task for task in (warming, indexing if is_next else None) if task]
-            if awaited:
-                timeout = RETURN_TIMEOUT if release.id <= self._highest_served_id else ACTIVATION_TIMEOUT
-                await asyncio.wait(awaited, timeout=timeout)
+            timeout = RETURN_TIMEOUT if release.id <= self._highest_served_id else ACTIVATION_TIMEOUT
+            for task, longest in ((warming, timeout), (fetching, ACTIVATION_TIMEOUT)):
+                if task:
+                    await asyncio.wait([task], timeout=longest)
+            if self._awaited[0] != release:
+                self._awaited = (release, time.monotonic() + NAMES_TIMEOUT)
+            if self._names.is_awaited(release) and time.monotonic() < self._awaited[1]:
+                return  # the next poll tries again
             self._releases.serve(release)
-            if is_next and indexing and not indexing.done():
-                _log.info("Release %s is searched once its names are indexed.", release.name)
-            else:  # it is ready, or an earlier one, which somebody published for a reason
-                self._releases.search_served()
         self._highest_served_id = max(self._highest_served_id, release.id)
 
     def _warm_up(self, pages: ReleasePages) -> "asyncio.Task[None] | None":
@@ -115,25 +115,21 @@ class ReleasePoller:
         self._warming = (pages, task)
         return task
 
-    def _index_names(self, release: Release) -> "asyncio.Task[None] | None":
-        """Start to index a release's names unless they are indexed or being indexed; retry after a failure."""
-        if self._names.is_ready(release):
+    def _fetch_names(self, release: Release) -> "asyncio.Task[None] | None":
+        """Start to fetch a release's index unless it is open or being fetched; retry after a failure."""
+        if self._names.held(release):
             return None
-        if self._indexing is None or self._indexing.done():
-            self._indexing = asyncio.create_task(self._prepare_names(release))
-        return self._indexing
+        if self._fetching is None or self._fetching[0] != release or self._fetching[1].done():
+            self._fetching = (release, asyncio.create_task(self._prepare_names(release)))
+        return self._fetching[1]
 
     async def _prepare_names(self, release: Release) -> None:
         try:
             await self._names.prepare(release)
-        except OutdatedIndexError:
-            return  # the next poll tries again; until then the previous release is searched
         except UnavailableError:
             pass  # its cause has been logged
         except Exception as error:  # noqa: BLE001  # as above
-            FAULTS.report(error, "Can't index the names of release %s: %s", release.name, error, traceback=True)
-        if release == self._releases.served:
-            self._releases.search_served()
+            FAULTS.report(error, "Can't fetch the names of release %s: %s", release.name, error, traceback=True)
 
     def _cancel_warming(self) -> None:
         if self._warming:
@@ -157,10 +153,7 @@ class ReleasePoller:
         self._drawing = asyncio.create_task(self._draw_tiles(pages.release))  # a release is ready without them
 
     async def _draw_tiles(self, release: Release) -> None:
-        """Cache tiles once the names are indexed; both at once would leave requests too little of the processors."""
         try:
-            if self._indexing:
-                await asyncio.wait({self._indexing})
             await self._tiles.prewarm(release)
         except Exception as error:  # noqa: BLE001  # as above
             FAULTS.report(error, "Can't draw the tiles of release %s: %s", release.name, error, traceback=True)

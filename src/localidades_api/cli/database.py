@@ -32,7 +32,7 @@ def ready_database(settings: Settings, *, seed: bool = True, watch: bool = False
     """
     with provide_database(settings, watch=watch) as url:
         if settings.database_url is None:
-            _migrate(settings, url, settings.initial_catalogue if seed else None, index=True)
+            _migrate(settings, url, settings.initial_catalogue if seed else None)
         yield url
 
 
@@ -59,19 +59,15 @@ def _migrate(
     seed: str | None,
     *,
     report: Callable[[tuple[str, ...], tuple[str, ...]], None] | None = None,
-    index: bool = False,
 ) -> None:
     from alembic import command  # noqa: PLC0415  # not needed with a configured database
     from alembic.config import Config  # noqa: PLC0415  # as above
     from alembic.script.revision import ResolutionError  # noqa: PLC0415  # as above
     from alembic.util import CommandError  # noqa: PLC0415  # as above
 
-    from localidades_api.caches.name_indexes.imports import ImportIndexer  # noqa: PLC0415  # as above
-
     migrations = (find_clone() or Path(__file__).parents[1]) / "migrations"
     located = settings.model_copy(update={"database_url": SecretStr(url), "seed": seed})
-    indexer = ImportIndexer(url, settings.cache_dir, always=True) if index else None
-    config = Config(attributes={"settings": located, "report": report, "indexer": indexer})
+    config = Config(attributes={"settings": located, "report": report})
     config.set_main_option("script_location", str(migrations).replace("%", "%%"))
     try:
         command.upgrade(config, "head")

@@ -3,17 +3,14 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 
-from localidades_api.caches.name_indexes.imports import ImportIndexer
 from localidades_api.catalogue.schemas import CHANGE_KINDS
-from localidades_api.cli.database import on_database_at, ready_database, retirement_grace
+from localidades_api.cli.database import on_database, retirement_grace
 from localidades_api.database.pool import Database
 from localidades_api.errors import LocalidadesError
 from localidades_api.importer.run import ImportOptions, ImportReport, import_catalogue
 from localidades_api.observability.progress_display import console, show_progress
 from localidades_api.releases.retire import finish_retirements
-from localidades_api.settings import read_settings
 
 _MAX_SHOWN_REJECTIONS = 20
 
@@ -21,18 +18,15 @@ _MAX_SHOWN_REJECTIONS = 20
 def run_import(source: str, options: ImportOptions) -> ImportReport:
     """Import a catalogue, remove withdrawn releases, and show progress."""
 
-    async def run(database: Database, indexer: ImportIndexer) -> ImportReport:
+    async def run(database: Database) -> ImportReport:
         with show_progress() as progress:
-            report = await import_catalogue(database, source, progress, options, indexer=indexer)
+            report = await import_catalogue(database, source, progress, options)
             if not options.dry_run:
                 with _published_despite_errors():
                     await finish_retirements(database, progress, grace=retirement_grace())
             return report
 
-    settings = read_settings()
-    with ready_database(settings, seed=False) as url:
-        indexer = ImportIndexer(url, settings.cache_dir)
-        return asyncio.run(on_database_at(url, settings, partial(run, indexer=indexer), writes=True))
+    return on_database(run, writes=True)
 
 
 def report_as_object(report: ImportReport, *, dry_run: bool) -> dict[str, object]:

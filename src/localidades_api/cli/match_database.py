@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from localidades_api.caches.name_indexes.open_indexes import NameIndexes
+from localidades_api.caches.name_indexes import NameIndexes
 from localidades_api.cli.database import ready_database
 from localidades_api.cli.match import MatchJob, MatchStep, answer_from, match_and_report
 from localidades_api.database.pool import Database
@@ -13,7 +13,7 @@ from localidades_api.observability.progress_display import show_progress
 from localidades_api.releases.tracker import ReleaseTracker
 from localidades_api.settings import read_settings
 
-_INDEX_TIMEOUT = 600.0  # seconds; building the index of a whole catalogue takes ten
+_INDEX_TIMEOUT = 60.0  # seconds; fetching the index of a whole catalogue takes one
 
 
 def run_match(job: MatchJob, release: str | None) -> None:
@@ -32,11 +32,11 @@ def run_match(job: MatchJob, release: str | None) -> None:
 
 @asynccontextmanager
 async def _open_index(url: str, name: str | None) -> AsyncIterator[NameIndex]:
-    """Open the index of a release (None is the current one), or build it; afterwards no database is needed."""
+    """Open the index of a release (None is the current one), or fetch it; afterwards no database is needed."""
     settings = read_settings()
     database = Database.for_reading(url, pool_size=1, timeout=settings.database_timeout)
     releases = ReleaseTracker(database)
-    indexes = NameIndexes(url, releases, _INDEX_TIMEOUT, settings.cache_dir)
+    indexes = NameIndexes(database, releases, _INDEX_TIMEOUT, settings.cache_dir)
     try:
         release = await releases.current() if name is None else await releases.named(name)
         async with indexes.using(release) as index:

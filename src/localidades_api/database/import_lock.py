@@ -1,8 +1,9 @@
 """Advisory locks that keep commands from writing at the same time.
 
-An import takes both locks until it ends. A retirement takes the import lock, and briefly the pointer lock, while it
-checks that a release is not the current one and withdraws it. Publishing an earlier release takes only the pointer
-lock, so it never waits for a retirement.
+An import takes the import lock until it ends, and the pointer lock once its release is ready to be compared with the
+current one. A retirement takes the import lock, and briefly the pointer lock, while it checks that a release is not the
+current one and withdraws it. Publishing an earlier release takes only the pointer lock, so it waits for no retirement,
+and for an import only a moment.
 """
 
 from sqlalchemy import text
@@ -37,19 +38,18 @@ async def lock_imports(connection: AsyncConnection) -> None:
 
 
 async def begin_import(connection: AsyncConnection) -> None:
-    """Take both locks for this transaction; raise ImportRunningError if another import holds them."""
+    """Take the import lock for this transaction; raise ImportRunningError if another import holds it."""
     await connection.execute(set_locally(_LIMITS))
     await lock_imports(connection)
-    await _lock_pointer(connection)
     await _require_tables(connection)
 
 
 async def begin_publication(connection: AsyncConnection) -> None:
     """Take the lock of the pointer for this transaction; raise ImportRunningError if an import holds it."""
     await connection.execute(set_locally(_LIMITS))
-    await connection.execute(text("SET LOCAL lock_timeout = '1s'"))  # only an import holds it for longer
+    await connection.execute(text("SET LOCAL lock_timeout = '1s'"))  # only an import that is ending holds it for longer
     try:
-        await _lock_pointer(connection)
+        await lock_pointer(connection)
     except DBAPIError as error:
         if sqlstate_of(error) != LOCK_NOT_AVAILABLE:
             raise
@@ -57,7 +57,8 @@ async def begin_publication(connection: AsyncConnection) -> None:
     await _require_tables(connection)
 
 
-async def _lock_pointer(connection: AsyncConnection) -> None:
+async def lock_pointer(connection: AsyncConnection) -> None:
+    """Take the lock of the pointer for this transaction."""
     await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": POINTER_LOCK})
 
 

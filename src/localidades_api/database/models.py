@@ -113,6 +113,19 @@ comparisons = Table(
     comment="How many localities changed from a release to the next, by kind: counted once, by the importer",
 )
 
+name_index = Table(
+    "name_index",
+    metadata,
+    Column("release_id", ForeignKey("releases.id", ondelete="CASCADE"), primary_key=True),
+    Column("code", Text, primary_key=True, comment="What can read it: format, byte order, version of tantivy"),
+    Column("part", Integer, primary_key=True, autoincrement=False, comment="From 0; each but the last has 1 MiB"),
+    Column("name", Text, nullable=False, comment="A digest of what the index is made from"),
+    Column("sha256", Text, nullable=False, comment="Digest of all parts, in hexadecimal"),
+    Column("stored_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("bytes", LargeBinary, nullable=False, comment="Of a tar, compressed with zstd"),
+    comment="The index of names of each release, in parts",
+)
+
 pending_seed = Table(
     "pending_seed",
     metadata,

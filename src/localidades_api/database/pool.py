@@ -52,7 +52,10 @@ _PUBLISHED = select(
 class Database:
     """A pool of connections to one Postgres, or to a primary and its standbys."""
 
-    def __init__(self, engine: AsyncEngine, servers: Servers, timeout: float = 10, *, is_pooled: bool = False) -> None:
+    def __init__(
+        self, url: str, engine: AsyncEngine, servers: Servers, timeout: float, *, is_pooled: bool = False
+    ) -> None:
+        self.url = url
         self.engine = engine
         self._is_pooled = is_pooled
         self._transaction_settings = transaction_settings(timeout)
@@ -100,10 +103,10 @@ class Database:
             pool_recycle=MAX_CONNECTION_AGE if len(dsn.addresses) > 1 else -1,
             hide_parameters=True,  # keep clients' values out of the log
         )
-        return cls(engine, servers, timeout, is_pooled=dsn.is_pooled)
+        return cls(url, engine, servers, timeout, is_pooled=dsn.is_pooled)
 
     @classmethod
-    def for_writing(cls, url: str) -> Self:
+    def for_writing(cls, url: str, timeout: float = 10) -> Self:
         """Open a pool of one connection, for migrations and imports; of several servers, to the primary.
 
         Connecting raises ConfigurationError through a pooler that shares sessions among transactions.
@@ -125,7 +128,7 @@ class Database:
             return connection
 
         engine = create_async_engine("postgresql+asyncpg://", async_creator=connect, pool_size=1, max_overflow=0)
-        return cls(engine, servers)
+        return cls(url, engine, servers, timeout)
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[AsyncConnection]:

@@ -13,10 +13,10 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from localidades_api.caches.name_indexes.imports import ImportIndexer
+from localidades_api.caches.index_folders import CODE
 from localidades_api.catalogue.keys import RELEASE_NAME
 from localidades_api.catalogue.schemas import DEMO_RELEASE
-from localidades_api.database.import_lock import begin_import
+from localidades_api.database.import_lock import begin_import, lock_pointer
 from localidades_api.database.pool import Database
 from localidades_api.errors import (
     AlreadyPublishedError,
@@ -34,12 +34,13 @@ from localidades_api.importer.checks import (
 from localidades_api.importer.extract import open_catalogue, watch_reading
 from localidades_api.importer.kept_files import KeptFiles
 from localidades_api.importer.load import load_release, publish, vacuum
+from localidades_api.importer.name_index import building, read_source
 from localidades_api.importer.source import Source, interruptible, open_source, suggest_release_name
 from localidades_api.importer.transform import CatalogueRecords, Rejected, transform, without_garbage_collection
-from localidades_api.names.history import Areas
 from localidades_api.observability.progress import ImportProgress, ImportStep
 from localidades_api.releases.comparison import Comparison, compare_with_current, complete_comparisons
 from localidades_api.releases.retire import withdraw_demo
+from localidades_api.releases.stored_indexes import store_index
 
 logger = logging.getLogger(__name__)
 
@@ -83,15 +84,13 @@ async def import_catalogue(
     source: str,
     progress: ImportProgress,
     options: ImportOptions = ImportOptions(),  # immutable
-    *,
-    indexer: ImportIndexer | None = None,
 ) -> ImportReport:
     """Import a catalogue and publish it as the current release.
 
-    `source` is `demo`, a path, `-` for standard input, or an http(s) address. `indexer` builds the index of names in
-    the meantime. The rows of a withdrawn demo remain until `finish_retirements`. Raises CatalogueError,
-    ImportRunningError, ConfigurationError or DatabaseUnavailableError, and then changes nothing. Once the release is
-    published, this returns the report even if it is cancelled, or raises OutputError if the file can't be kept.
+    `source` is `demo`, a path, `-` for standard input, or an http(s) address. The rows of a withdrawn demo remain until
+    `finish_retirements`. Raises CatalogueError, ImportRunningError, IndexingError, ConfigurationError or
+    DatabaseUnavailableError, and then changes nothing. Once the release is published, this returns the report even if
+    it is cancelled, or raises OutputError if the file can't be kept.
     """
     began = time.perf_counter()
     keep = None if options.dry_run else options.keep
@@ -102,14 +101,15 @@ async def import_catalogue(
                 name, catalogue = await _read(connection, file, options, progress)
                 if not options.allow_broken_letters:
                     refuse_broken_letters(catalogue)
-                if indexer is not None and not options.dry_run:
-                    areas = Areas.of(catalogue.states.values(), catalogue.municipalities.values())
-                    index = indexer.building(name, file.sha256, areas, catalogue.localities, progress)
-                    await stack.enter_async_context(index)
+                index_source = await read_source(database.url, name, file.sha256, catalogue)
+                index = await stack.enter_async_context(building(database.url, index_source))
                 release_id = await load_release(
                     connection, catalogue, name=name, source=file.name, sha256=file.sha256, progress=progress
                 )
+                progress.begin(ImportStep.NAMES)
+                await store_index(connection, release_id, CODE, await index)
                 progress.begin(ImportStep.COMPARE)
+                await lock_pointer(connection)
                 comparison = await compare_with_current(connection, release_id, name)
                 if not options.allow_shrink:
                     refuse_losses(comparison, catalogue)
@@ -209,13 +209,10 @@ def _check_name(name: str, file: Source) -> None:
 UNNAMED = "seed"  # the release of a file without a date in its name
 
 
-async def load_pending_seed(
-    database: Database, source: str, progress: ImportProgress, indexer: ImportIndexer | None
-) -> ImportReport | None:
+async def load_pending_seed(database: Database, source: str, progress: ImportProgress) -> ImportReport | None:
     """Load `source` if the seed migration requested a catalogue and none has been published since.
 
-    The request stays until a catalogue is loaded, so after a failure the next upgrade tries again. `indexer` builds the
-    index of names in the meantime.
+    The request stays until a catalogue is loaded, so after a failure the next upgrade tries again.
     """
     async with database.connect() as connection:
         if not await connection.scalar(text("SELECT EXISTS (SELECT FROM pending_seed)")):
@@ -223,7 +220,7 @@ async def load_pending_seed(
         published = await connection.scalar(text("SELECT EXISTS (SELECT FROM current_release)"))
     report = None
     if not published:
-        report = await import_catalogue(database, source, progress, ImportOptions(unnamed=UNNAMED), indexer=indexer)
+        report = await import_catalogue(database, source, progress, ImportOptions(unnamed=UNNAMED))
     async with database.connect() as connection:
         await connection.execute(text("DELETE FROM pending_seed"))
         await connection.commit()

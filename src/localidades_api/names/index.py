@@ -1,6 +1,8 @@
 """The index of names: suggestions, searches and matches, without a database."""
 
 from collections.abc import Collection, Iterable, Iterator
+from functools import cache
+from hashlib import blake2b
 from pathlib import Path
 
 from localidades_api.catalogue.filters import LocalityFilters
@@ -17,6 +19,16 @@ from localidades_api.names.weights import SURE
 _LOCALITIES: frozenset[PlaceKind] = frozenset({"localidad"})
 
 
+@cache
+def _digest_of_code() -> str:
+    """Return a digest of this package."""
+    hashed = blake2b(digest_size=6)
+    for file in sorted(Path(__file__).parent.iterdir()):
+        if file.suffix in {".py", ".tsv"}:
+            hashed.update(f"\n{file.name}\n".encode() + file.read_bytes())
+    return hashed.hexdigest()
+
+
 class NameIndex(IndexReader):
     """The index in a folder, for suggestions, searches and matches by any number of threads and processes.
 
@@ -27,7 +39,8 @@ class NameIndex(IndexReader):
     def __init__(self, folder: Path) -> None:
         """Open it; raise IndexUnreadableError if the folder holds no index, or not all of one."""
         super().__init__(folder)
-        self.digest = folder.name[:12]  # the folder is named by a digest of all that the index is made from
+        # The folder is named by a digest of what the index is made from; other code may answer otherwise from it.
+        self.digest = blake2b(f"{folder.name} {_digest_of_code()}".encode(), digest_size=6).hexdigest()
         self._suggester = Suggester(self)
         self._finder = Finder(self)
         self._matcher = Matcher(self)

@@ -13,6 +13,10 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+# Add 1 when an index of the same releases changes: its files, or what folding, keys, the rows that are read from a file
+# or the database, and the records of `offline` put into them. Then `migrate` builds those of all releases.
+FORMAT = 1
+
 RECORDS, TEXTS, LOOKUP, BLOCKS, BLOCK_ROWS = "records", "texts", "lookup", "blocks", "block_rows"
 ORDER = "order"  # the row at each position of the list
 FILES = (RECORDS, TEXTS, LOOKUP, BLOCKS, BLOCK_ROWS, ORDER)

@@ -93,7 +93,6 @@ def new_folder(folder: Path) -> Iterator[Path]:
     working.mkdir()
     try:
         yield working
-        _let_others_read(working)
         try:
             working.rename(folder)
         except OSError:
@@ -101,14 +100,6 @@ def new_folder(folder: Path) -> Iterator[Path]:
                 raise
     finally:
         shutil.rmtree(working, ignore_errors=True)
-
-
-def _let_others_read(folder: Path) -> None:
-    """Give each file the mode that the umask allows; tantivy makes files that only their owner can read."""
-    mode = (folder / layout.META).stat().st_mode
-    for path in folder.rglob("*"):
-        if path.is_file():
-            path.chmod(mode)
 
 
 def _rank_key(place: IndexedPlace) -> tuple[int, int]:

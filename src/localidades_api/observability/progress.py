@@ -21,10 +21,10 @@ class ImportStep(Step):
     COPY = "copying rows"
     INDEX = "building indexes"
     ATTACH = "attaching the release"
+    NAMES = "indexing names"
     COMPARE = "comparing with the current release"
     PUBLISH = "publishing"
     DONE = "published"
-    NAMES = "waiting for the index of names"
 
     @property
     def unit(self) -> str:

@@ -13,7 +13,7 @@ from localidades_api.bulk.answer_columns import in_language, match_columns
 from localidades_api.bulk.answers import match_row
 from localidades_api.bulk.input_rows import ROLES, begin_of_answers
 from localidades_api.bulk.readers import CsvReader
-from localidades_api.caches.name_indexes.folders import OpenIndex
+from localidades_api.caches.index_folders import OpenIndex
 from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT
 from localidades_api.catalogue.degrees import BOUNDS, Axis, in_mexico
 from localidades_api.catalogue.keys import KIND_BY_DIGITS, PlaceKind
@@ -42,6 +42,8 @@ class Catalogue:
         self._index = index
         self._outlines = outlines
         self.names: NameIndex = index.names
+        self._records = Records(index.folder, index.names)
+        self._points = Points(index.folder)
 
     @classmethod
     def open(
@@ -185,10 +187,6 @@ class Catalogue:
         return describe_place_near(place, self.names.label(place), distance)
 
     @cached_property
-    def _records(self) -> Records:
-        return Records(self._index.folder, self.names)
-
-    @cached_property
     def _locator(self) -> "tuple[Locator, dict[int, str]]":
         try:
             from localidades_api.extensions.outlines.files import read_outlines  # noqa: PLC0415  # may have been removed
@@ -199,10 +197,6 @@ class Catalogue:
             raise ValueError("Open the catalogue with `outlines`, a file of INEGI's Marco Geoestadístico.")
         outlines = list(read_outlines(Path(self._outlines)))
         return Locator(outlines), {one.id: one.nombre for one in outlines}
-
-    @cached_property
-    def _points(self) -> Points:
-        return Points(self._index.folder)
 
 
 def _check_point(latitud: float, longitud: float) -> None:

@@ -1,23 +1,21 @@
 """Opens the index of a catalogue's files in the user's cache folder, and builds it the first time.
 
-An index is named by a digest of the files' content and of the code of `names`, locked, and built under another name, as
+An index is named by a digest of the files' content and of what can read it (`CODE`), and built under another name, as
 the service does with the releases of its database (docs/decisions/names.md).
 """
 
-import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from localidades_api.caches.name_indexes.folders import (
+from localidades_api.caches.index_folders import (
+    CODE,
     OpenIndex,
     digest,
-    digest_of_builder,
     index_root,
     locked_by_thread,
-    remove_unfinished,
-    remove_unreachable,
+    remove_unused,
     try_open,
 )
 from localidades_api.errors import CatalogueError, ConfigurationError
@@ -47,11 +45,8 @@ def open_index(sources: Sequence[str], cache_dir: Path | None, progress: StepPro
     with ExitStack() as stack:
         files = [stack.enter_context(open_source(_checked(source), progress)) for source in sources]
         stack.enter_context(_translate_system_errors())
-        root = index_root(cache_dir)
-        name = digest("offline", digest_of_builder(), *(file.sha256 for file in files))
-        # These paths lead to this index only: the one of other content, or of another version, is removed.
-        remove_unreachable(root, digest(*map(os.path.realpath, sources)), [name])
-        return try_open(root / name) or _build(root / name, files, progress)
+        folder = index_root(cache_dir, "catalogues") / digest(CODE, *(file.sha256 for file in files))
+        return try_open(folder) or _build(folder, files, progress)
 
 
 def _checked(source: str) -> str:
@@ -73,12 +68,12 @@ def _translate_system_errors() -> Iterator[None]:
 
 def _build(folder: Path, files: Sequence[Source], progress: StepProgress) -> OpenIndex:
     """Build an index, or wait for the process that is building it, and open it."""
-    with locked_by_thread(folder.with_suffix(".lock")):
+    with locked_by_thread(folder.parent):
         if found := try_open(folder):
             return found
-        remove_unfinished(folder)
         with new_folder(folder) as working:
             _write(working, files, progress)
+        remove_unused(folder.parent)
         return OpenIndex(folder)
 
 

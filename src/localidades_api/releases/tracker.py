@@ -27,8 +27,7 @@ class ReleaseTracker:
     """Keeps the list of releases as it was last read.
 
     A request gets its release once, so no answer mixes two releases. `refresh` reads the newest release; `serve` makes
-    it the release of requests, once its pages are cached (`caches.pages`), and `search_served` that of searches by
-    name, once its names are indexed (`name_indexes.open_indexes`).
+    it the release of requests, once its pages are cached and its names can be searched (`caches.release_poller`).
     """
 
     def __init__(self, database: Database, outlines: TextClause = NO_OUTLINES) -> None:
@@ -50,7 +49,6 @@ class ReleaseTracker:
         self._recheck_at = 0.0
         self.newest: Release | None = None
         self.served: Release | None = None
-        self.searched: Release | None = None  # the served one or, until its names are indexed, the one before
         self.checked_at: float | None = None  # Unix time of the last successful read
         self._in_step_at = self._started_at = time.time()
 
@@ -65,9 +63,9 @@ class ReleaseTracker:
         return list(self._by_name.values())
 
     @property
-    def state(self) -> tuple[Release | None, Release | None, str]:
-        """The state that answers depend on: the served release, the searched one, and the list of all."""
-        return self.served, self.searched, self.fingerprint
+    def state(self) -> tuple[Release | None, str]:
+        """The state that answers depend on: the served release, and the list of all."""
+        return self.served, self.fingerprint
 
     def _digest(self) -> str:
         shown = "/".join(
@@ -75,18 +73,17 @@ class ReleaseTracker:
         )
         return hashlib.blake2b(f"{self._publication} {shown}{self.outlines}".encode(), digest_size=6).hexdigest()
 
-    async def get(self, name: str | None, *, for_search: bool = False) -> Release:
+    async def get(self, name: str | None) -> Release:
         """Return the release of that name, or the current one if it is None; raise as `named` and `current` do."""
-        return await (self.current(for_search=for_search) if name is None else self.named(name))
+        return await (self.current() if name is None else self.named(name))
 
-    async def current(self, *, for_search: bool = False) -> Release:
-        """Return the served release, or the searched one; raise NoReleaseError before the first publication."""
+    async def current(self) -> Release:
+        """Return the served release; raise NoReleaseError before the first publication."""
         if self.served is None:
             await self._rechecking.run(None, self.refresh)
-        release = self.searched if for_search else self.served
-        if release is None:
+        if self.served is None:
             raise NoReleaseError
-        return release
+        return self.served
 
     async def named(self, name: str) -> Release:
         """Return the release of that name; raise NotFoundError if there is none.
@@ -119,8 +116,6 @@ class ReleaseTracker:
         self._behind_since = None
         self._publication = reading.publication
         self._by_name = {release.name: release for release in reading.every}
-        if self.searched not in reading.every:  # it has been retired
-            self.search_served()
         self.changes = reading.changes
         self.publications = reading.publications
         self.outlines = reading.outlines
@@ -164,9 +159,3 @@ class ReleaseTracker:
         if release != self.served:
             _log.info("Serving release %s.", release.name if release else "none")
             self.served = release
-        if self.searched is None:
-            self.search_served()
-
-    def search_served(self) -> None:
-        """Search the served release in every later request by name."""
-        self.searched = self.served

@@ -30,7 +30,7 @@ from localidades_api.bulk.exchange import Answered, AnswerSome
 from localidades_api.bulk.input_rows import POINTS, ROLES, Answer, Row
 from localidades_api.bulk.own_municipio import area_matcher, judge
 from localidades_api.bulk.readers import for_a_while
-from localidades_api.caches.name_indexes.open_indexes import NameIndexes
+from localidades_api.caches.name_indexes import NameIndexes
 from localidades_api.catalogue.degrees import in_mexico, is_in_mexico
 from localidades_api.catalogue.keys import KEYS_OF_A_STATE, PlaceKind, format_key, kind_of_key, municipalities_of
 from localidades_api.catalogue.locality import describe_state
@@ -142,7 +142,7 @@ async def list_municipalities_at_points(
     Rows are sent like those to be matched. `agrees` compares the municipio that a row names, in columns for estado and
     municipio or a key, with that of its point.
     """
-    release = await releases.get(query.release, for_search=True)
+    release = await releases.get(query.release)
     if (edition := await get_edition(database)) is None:
         raise _NO_OUTLINES
     subject = Subject(_ROLES, query.columns, _COLUMNS)

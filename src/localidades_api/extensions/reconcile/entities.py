@@ -96,7 +96,7 @@ class SuggestedItems(BaseModel):
 @router.get("/suggest/entity/", summary="Suggest entities", response_model=SuggestedEntities, responses=REVALIDATED)
 async def suggest_entities(query: Annotated[PrefixQuery, Query()], releases: ReleasesDep, names: NamesDep) -> Response:
     """Suggest localidades, municipios and estados for a partly typed name, the likeliest first."""
-    release = await releases.current(for_search=True)
+    release = await releases.current()
     index = await names.get(release)
     kinds: Sequence[PlaceKind] = list(TYPES) if query.type is None else [query.type]
     found = index.suggest(query.prefix, kinds=kinds, limit=_PAGE)

@@ -16,7 +16,7 @@ from localidades_api.api.params import StrictQuery, check_request
 from localidades_api.api.public_address import requested_base
 from localidades_api.api.responses import ERRORS, OF_RELEASE, REVALIDATED, Responses, problem
 from localidades_api.api.services import NamesDep, ReleasesDep, RepositoryDep
-from localidades_api.caches.name_indexes.open_indexes import NameIndexes
+from localidades_api.caches.name_indexes import NameIndexes
 from localidades_api.catalogue.filters import Omittable
 from localidades_api.catalogue.keys import KIND_BY_DIGITS, PlaceKind, format_key
 from localidades_api.catalogue.messages import describe_fault, describe_place, plain_name, refuse_parameter
@@ -212,7 +212,7 @@ async def _answer(
     if len(fields) != 1:
         raise InvalidParametersError([(name, "Send either `queries` or `extend`.") for name in _FIELDS])
     text = fields.get("queries")
-    release = await releases.current(for_search=text is not None)
+    release = await releases.current()
     if text is not None:
         batch = _read_object("queries", text)
         _refuse_too_many(batch, "queries")

@@ -1,1 +1,0 @@
-"""Opens, builds and removes the indexes of names on this machine."""

@@ -1,0 +1,65 @@
+"""Stores the index of names of each release, so that a release is complete and every machine fetches the same index.
+
+A release has an index for each `code` that can read it. Those of this code and of the one before stay: during a rolling
+upgrade, and after a downgrade, both are served (docs/decisions/names.md).
+"""
+
+import hashlib
+from pathlib import Path
+from typing import NamedTuple
+
+from sqlalchemy import insert, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from localidades_api.database.models import name_index
+
+_PART_SIZE = 1024**2  # bytes
+_KEPT = 2  # codes
+_LOCK = text("SELECT id FROM releases WHERE id = :release_id AND retired_at IS NULL FOR KEY SHARE")
+_REMOVE = text("DELETE FROM name_index WHERE release_id = :release_id AND code = :code")
+# The current release comes first, then the newest.
+_INCOMPLETE = text(
+    """
+    SELECT id FROM releases LEFT JOIN current_release ON release_id = id
+     WHERE retired_at IS NULL
+       AND (SELECT encode(sha256(string_agg(bytes, '' ORDER BY part)), 'hex') = min(sha256)
+              FROM name_index WHERE name_index.release_id = id AND code = :code) IS NOT TRUE
+     ORDER BY release_id, id DESC
+    """
+)
+_REMOVE_OTHERS = text(
+    """
+    DELETE FROM name_index WHERE code NOT IN (
+        SELECT code FROM name_index GROUP BY code ORDER BY code = :code DESC, max(stored_at) DESC LIMIT :kept)
+    """
+)
+
+
+class PackedIndex(NamedTuple):
+    """An index in one file."""
+
+    name: str
+    path: Path
+
+
+async def store_index(connection: AsyncConnection, release_id: int, code: str, packed: PackedIndex) -> None:
+    """Store a release's index, in place of one that may be there, unless the release has been retired meanwhile."""
+    of_release = {"release_id": release_id, "code": code}
+    if await connection.scalar(_LOCK, of_release) is None:
+        return
+    await connection.execute(_REMOVE, of_release)
+    with packed.path.open("rb") as file:
+        common = {**of_release, "name": packed.name, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+        file.seek(0)
+        for part, content in enumerate(iter(lambda: file.read(_PART_SIZE), b"")):
+            await connection.execute(insert(name_index), {**common, "part": part, "bytes": content})
+
+
+async def list_incomplete(connection: AsyncConnection, code: str) -> list[int]:
+    """Return the ids of the releases without an index for `code`, or with a damaged one."""
+    return list((await connection.execute(_INCOMPLETE, {"code": code})).scalars())
+
+
+async def remove_old_indexes(connection: AsyncConnection, code: str) -> None:
+    """Remove the indexes of all codes but this one and the one before."""
+    await connection.execute(_REMOVE_OTHERS, {"code": code, "kept": _KEPT})

@@ -15,9 +15,7 @@ RUN /build/bin/python -m hatchling build --target wheel --directory /dist \
 
 FROM python:3.13-slim-bookworm
 ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1
-# The folder is what a volume for the index of names begins with: LOCALIDADES_CACHE_DIR in docker-compose.yml.
-RUN useradd --system --uid 10001 --no-create-home --home-dir /nonexistent localidades \
-    && install --directory --owner 10001 --mode 700 /var/cache/localidades-api
+RUN useradd --system --uid 10001 --no-create-home --home-dir /nonexistent localidades
 COPY --from=build /opt/venv /opt/venv
 WORKDIR /app
 COPY alembic.ini ./

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from localidades_api.catalogue.filters import LocalityFilters
-from localidades_api.names import layout
+from localidades_api.names import index, layout
 from localidades_api.names.find import searched
 from localidades_api.names.index import NameIndex
 from localidades_api.names.layout import FILES, FORMAT, META, IndexUnreadableError
@@ -32,6 +32,18 @@ def test_format_is_that_of_the_bytes(tmp_path: Path) -> None:
             if path.parent.name == "names" or path.name != "meta.json":  # where tantivy names segments at random
                 hashed.update(path.read_bytes().partition(b'{"version"')[0])  # which tantivy appends
     assert {FORMAT: hashed.hexdigest()} == BYTES
+
+
+def test_entity_tags_depend_on_the_index_and_on_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def digest(folder: str) -> str:
+        with closing(NameIndex(tmp_path / folder)) as names:
+            return names.digest
+
+    for folder in ("one", "other"):
+        build_index(tmp_path / folder, PLACES)
+    digests = [digest("one"), digest("one"), digest("other")]
+    monkeypatch.setattr(index, "_digest_of_code", lambda: "of later code")
+    assert len({*digests, digest("one")}) == 3
 
 
 def test_index_that_another_process_wrote_meanwhile_stays(tmp_path: Path) -> None:

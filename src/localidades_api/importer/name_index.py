@@ -33,12 +33,7 @@ from localidades_api.importer.transform import CatalogueRecords
 from localidades_api.names.history import Areas, History
 from localidades_api.names.writer import build_index
 from localidades_api.observability.progress import ImportProgress, ImportStep
-from localidades_api.releases.stored_indexes import (
-    PackedIndex,
-    list_incomplete,
-    remove_old_indexes,
-    store_index,
-)
+from localidades_api.releases.stored_indexes import list_incomplete, remove_old_indexes, store_index
 
 _log = logging.getLogger(__name__)
 
@@ -133,7 +128,7 @@ async def complete_indexes(database: Database, progress: ImportProgress) -> None
 
 
 @asynccontextmanager
-async def building(url: str, source: Source) -> AsyncIterator[asyncio.Task[PackedIndex]]:
+async def building(url: str, source: Source) -> AsyncIterator[asyncio.Task[Path]]:
     """Build an index beside the block, which awaits it; its files are there until the end of the block.
 
     The task raises IndexingError. If the block fails, the build is cancelled, and nothing of it is left.
@@ -149,14 +144,13 @@ async def building(url: str, source: Source) -> AsyncIterator[asyncio.Task[Packe
                 task.exception()  # otherwise asyncio logs one that the block has not awaited
 
 
-async def _build(url: str, source: Source, folder: Path) -> PackedIndex:
+async def _build(url: str, source: Source, folder: Path) -> Path:
     began = time.monotonic()
     try:
         if source.release.localities > MAX_IN_THREAD:
             await _run_builder(url, source, folder)
         else:
-            async with _reading(url) as database:
-                history = await source.read(database)
+            history = await _read(url, source)
             writing = asyncio.ensure_future(asyncio.to_thread(_write, source, history, folder))
             try:
                 await asyncio.shield(writing)
@@ -166,7 +160,7 @@ async def _build(url: str, source: Source, folder: Path) -> PackedIndex:
     except (OSError, RuntimeError, ValueError) as error:  # no space, no memory; tantivy raises the last
         raise IndexingError(source.release.name, str(error)) from error
     _log.info("Indexed the names of release %s in %.1f s.", source.release.name, time.monotonic() - began)
-    return PackedIndex(source.name, _packed(folder))
+    return folder / "packed" / source.name
 
 
 @asynccontextmanager
@@ -179,13 +173,10 @@ async def _reading(url: str) -> AsyncIterator[Database]:
         await database.dispose()
 
 
-def _packed(folder: Path) -> Path:
-    return folder / "packed"
-
-
 def _write(source: Source, history: History, folder: Path, *, in_parallel: bool = False) -> None:
-    build_index(folder / source.name, history.places(), history.withdrawn(), in_parallel=in_parallel)
-    pack(folder / source.name, _packed(folder))
+    build_index(folder / "index", history.places(), history.withdrawn(), in_parallel=in_parallel)
+    (folder / "packed").mkdir()
+    pack(folder / "index", folder / "packed" / source.name)
 
 
 async def _run_builder(url: str, source: Source, folder: Path) -> None:
@@ -208,7 +199,7 @@ async def _run_builder(url: str, source: Source, folder: Path) -> None:
         raise RuntimeError((stderr.decode(errors="replace").strip().splitlines() or ["it was killed."])[-1])
 
 
-async def _read_for(url: str, source: Source) -> History:
+async def _read(url: str, source: Source) -> History:
     async with _reading(url) as database:
         return await source.read(database)
 
@@ -230,7 +221,7 @@ def _main() -> None:
         with suppress(OSError):  # not on Linux
             Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)
         source: Source = pickle.load(sys.stdin.buffer)  # noqa: S301  # from `_run_builder`
-        history = asyncio.run(_read_for(os.environ["DATABASE_URL"], source))
+        history = asyncio.run(_read(os.environ["DATABASE_URL"], source))
         # No other threads are left, so this process can fork.
         in_parallel = sys.platform == "linux" and len(os.sched_getaffinity(0)) > 1
         source = source._replace(columns=())  # they are not needed any more

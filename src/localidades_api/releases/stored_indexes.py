@@ -6,7 +6,6 @@ upgrade, and after a downgrade, both are served (docs/decisions/names.md).
 
 import hashlib
 from pathlib import Path
-from typing import NamedTuple
 
 from sqlalchemy import insert, text
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -35,20 +34,13 @@ _REMOVE_OTHERS = text(
 )
 
 
-class PackedIndex(NamedTuple):
-    """An index in one file."""
-
-    name: str
-    path: Path
-
-
-async def store_index(connection: AsyncConnection, release_id: int, code: str, packed: PackedIndex) -> None:
-    """Store a release's index, in place of one that may be there, unless the release has been retired meanwhile."""
+async def store_index(connection: AsyncConnection, release_id: int, code: str, packed: Path) -> None:
+    """Store a file with the name of a release's index, instead of another one; not if the release has been retired."""
     of_release = {"release_id": release_id, "code": code}
     if await connection.scalar(_LOCK, of_release) is None:
         return
     await connection.execute(_REMOVE, of_release)
-    with packed.path.open("rb") as file:
+    with packed.open("rb") as file:
         common = {**of_release, "name": packed.name, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
         file.seek(0)
         for part, content in enumerate(iter(lambda: file.read(_PART_SIZE), b"")):

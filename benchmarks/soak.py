@@ -187,8 +187,7 @@ async def _publish(url: str, source: Path, run: _Run) -> None:
         due = started + _PUBLICATION_INTERVAL * (len(names) + 0.5)
         await asyncio.sleep(max(0.0, due - time.monotonic()))
         names.append(f"soak-{len(names) + 1}")
-        # The demo stays: without it, searches fail until the names of the first release are indexed.
-        await _command(url, "import", str(_variant(source, len(names))), "--release", names[-1], "--keep-demo")
+        await _command(url, "import", str(_variant(source, len(names))), "--release", names[-1])
         run.published += 1
         if len(names) > _KEPT:
             await _command(url, "releases", "retire", names[-1 - _KEPT])
@@ -292,7 +291,7 @@ def main() -> None:
             start(Contender(DEPLOYED.title, command), url, folder) as server,
         ):
             server.await_pages_held(workers=2)
-            while fetch(f"{server.base}/startupz").status != HTTPStatus.OK:  # the names are being indexed
+            while fetch(f"{server.base}/startupz").status != HTTPStatus.OK:  # the index of names is being fetched
                 time.sleep(1)
             source = write_catalogue(folder / "catalogue.csv")
             uvloop.run(_soak(server, url, source, arguments.minutes, arguments.rate, hostile=arguments.hostile))

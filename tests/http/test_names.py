@@ -13,7 +13,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from localidades_api.caches import name_indexes
+from localidades_api.caches import name_indexes, release_poller
 from localidades_api.caches.index_folders import locked_by_thread
 from localidades_api.names.layout import META
 from tests.support.application import (
@@ -193,12 +193,17 @@ async def assert_searched(client: httpx.AsyncClient, release: str) -> None:
         assert target in AREAS or "Asiento" in answer.text, target
 
 
-async def test_new_release_is_listed_and_searched_together(two_releases: str, folder: Path) -> None:
-    async with running_app(two_releases) as app, client_of(app) as client:
+async def test_new_release_is_listed_and_searched_together(
+    two_releases: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(release_poller, "ACTIVATION_TIMEOUT", 0.1)
+    async with running_app(two_releases, page_cache_bytes=1_000_000) as app, client_of(app) as client:
+        services = app.state.services
         with unfetched(folder):
             await publish_again(two_releases, "2021-01")
             await await_newest(app, "2021-01")
             await asyncio.sleep(0.5)  # longer than it takes to prepare the rest
+            assert services.pages.held(services.releases.served)
             await assert_searched(client, "2020-01")
             assert (await client.get(f"{LOCALIDADES}10020001/")).json()["nombre"] == "Asientos"
         await await_release(client, "2021-01")

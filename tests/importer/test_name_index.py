@@ -176,7 +176,7 @@ async def test_import_that_is_ended_takes_its_builder_and_its_files_along(
 ) -> None:
     before = await photograph(database)
     with started(database, "import", "demo", TMPDIR=str(temporary)) as importing:
-        await eventually_async(lambda: asyncio.to_thread(builders, temporary))
+        await eventually_async(lambda: asyncio.to_thread(lambda: list(temporary.glob("*/.index-*"))))  # it is written
         os.kill(importing.pid, number)
         importing.wait()
     eventually(lambda: not builders(temporary) and is_empty(temporary))

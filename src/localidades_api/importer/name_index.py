@@ -204,9 +204,14 @@ async def _read(url: str, source: Source) -> History:
         return await source.read(database)
 
 
-def _end_with(parent: int) -> None:
-    """End this process, and remove its files, if the one that started it is killed."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+def _end_with(parent: int, folder: Path) -> None:
+    """End this process and its fork, and remove their files, if the one that started it is killed."""
+
+    def end(*_: object) -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.killpg(0, signal.SIGKILL)
+
+    signal.signal(signal.SIGTERM, end)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
         if os.getppid() != parent:  # it was killed before the line above
@@ -216,7 +221,7 @@ def _end_with(parent: int) -> None:
 def _main() -> None:
     folder = Path(sys.argv[1])
     try:
-        _end_with(int(sys.argv[2]))
+        _end_with(int(sys.argv[2]), folder)
         os.nice(_NICENESS)
         with suppress(OSError):  # not on Linux
             Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)

@@ -10,6 +10,7 @@ import faulthandler
 import gc
 import logging
 import multiprocessing
+import os
 import pkgutil
 import signal
 import socket
@@ -105,8 +106,11 @@ def run_server(sockets: Sequence[socket.socket], settings: Settings, options: Se
     Raises WorkerError if a first worker can't start.
     """
     application, workers = options.application, options.workers
+    descriptors = [one.fileno() for one in sockets]
     config = uvicorn.Config(
-        partial(_load_in_worker, application, SharedMetrics()) if workers > 1 else partial(_load, application),
+        partial(_load_in_worker, application, SharedMetrics(), descriptors)
+        if workers > 1
+        else partial(_load, application),
         factory=True,
         http=_protocol(settings),
         ws="none",  # even if a WebSocket library is installed
@@ -158,6 +162,12 @@ def _make_protocol(connections: Connections, **options: Any) -> asyncio.Protocol
 
 class _Supervisor(Multiprocess):
     """uvicorn's supervisor, which stays when the system refuses another process: it tries again."""
+
+    def terminate_all(self) -> None:
+        """End the workers, and close the sockets: while a process has them open, the system accepts connections."""
+        for listening in self.sockets:
+            listening.close()
+        super().terminate_all()
 
     def handle_signals(self) -> None:
         """Act on signals."""
@@ -220,8 +230,13 @@ def _import(application: str) -> "FastAPI":
     return app
 
 
-def _load_in_worker(application: str, shared: SharedMetrics) -> "ASGIApp":
-    """Load the application, or exit: the supervisor ends with a first worker, and tries a later one again."""
+def _load_in_worker(application: str, shared: SharedMetrics, descriptors: Sequence[int]) -> "ASGIApp":
+    """Load the application, or exit: the supervisor ends with a first worker, and tries a later one again.
+
+    `descriptors` are those of the listening sockets, which uvloop would hand on to the process that indexes names.
+    """
+    for one in descriptors:
+        os.set_inheritable(one, False)  # noqa: FBT003  # it takes no keywords
     try:
         return _WorkerApplication(_load(application), shared)
     except Exception as error:  # noqa: BLE001  # whatever it is, it is logged

@@ -192,10 +192,11 @@ def _logged_refusal() -> Iterator[None]:
         _log.error("Can't start another worker (%s)", error.strerror)
 
 
-def _load(application: str) -> "ASGIApp":
+def _load(application: str) -> "FastAPI":
     """Import an application, `module:attribute`; raise ConfigurationError if there is none of that name."""
     gc.set_threshold(50_000)  # while the application is imported, as in every command (`cli`)
     app = _import(application)
+    app.state.is_served = True  # itself, not below another, which may refuse what it would answer
     # Everything loaded by now lives as long as the process, so no collection needs to traverse it again. Requests
     # create almost no reference cycles, and looking for them took a tenth of the time with 1,000 open connections.
     gc.collect()
@@ -228,6 +229,16 @@ def _import(application: str) -> "FastAPI":
     if not isinstance(app, FastAPI):
         raise ConfigurationError(f"--app {application} is not a FastAPI application.")
     return app
+
+
+def find_prefix(application: str) -> str:
+    """Return the path at which an application of the operator's has mounted the service, else the empty string."""
+    if application.startswith(f"{__package__.partition('.')[0]}."):
+        return ""  # without importing it here
+    from starlette.routing import Mount  # noqa: PLC0415  # see above
+
+    mounts = (route for route in _import(application).routes if isinstance(route, Mount))
+    return next((one.path for one in mounts if hasattr(getattr(one.app, "state", None), "extensions")), "")
 
 
 def _load_in_worker(application: str, shared: SharedMetrics, descriptors: Sequence[int]) -> "ASGIApp":

@@ -145,8 +145,8 @@ def create_app(
 
     The application is an ordinary one: routes, middleware, exception handlers and overrides can be added to it
     (docs/guides/extending.md). `dependencies` run for every route. `is_public` says whether shared caches may keep
-    answers; by default they may unless middleware was added. Without `in_background` no page is cached and no name indexed before it is
-    requested, and no new release is noticed.
+    answers; by default they may unless middleware was added. Without `in_background` no page is cached and no name
+    indexed before it is requested, and no new release is noticed.
     """
     settings = settings or read_settings()
     limit = RequestLimit(settings.max_in_flight)

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from socket import socket
 
 from localidades_api import __version__
+from localidades_api.caches.name_indexes.folders import explained_system_errors, index_root
 from localidades_api.cli.database import list_releases, on_database_at, ready_database
 from localidades_api.errors import ConfigurationError, UnavailableError
 from localidades_api.observability.logging import log_config
@@ -21,6 +22,8 @@ def run_service(host: str, port: int, options: ServerOptions) -> None:
     settings = read_settings()
     if options.reload and options.workers > 1:
         raise ConfigurationError("--reload works with one worker only: leave out --workers.")
+    with explained_system_errors():
+        index_root(settings.cache_dir)  # else every search would be refused
 
     def listen_on_all(stack: ExitStack) -> list[socket]:
         ports = {"--port": port}

@@ -312,6 +312,7 @@ async def test_dependency_of_the_application_runs_for_every_request(url: str) ->
 
     async with app.router.lifespan_context(app), client_of(app) as client:
         assert (await client.get(RECORD, headers=key)).headers["cache-control"].startswith("private, ")
+        assert "API key" not in (await client.get("/llms.txt", headers=key)).text
         refused = await client.get(RECORD)
         assert (refused.status_code, refused.json()["detail"]) == (401, "Send your key as X-API-Key.")
         assert (refused.headers["allow"], refused.headers["vary"]) == ("GET", "Accept")

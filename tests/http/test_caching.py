@@ -57,12 +57,15 @@ def test_etag_in_a_clone_depends_on_its_files_and_elsewhere_on_the_version(tmp_p
         env = {**os.environ, "PYTHONPATH": str(package.parent)}
         return subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
 
-    tags = [tag(), tag()]
-    for edited in ("html/templates/state.html", "api/areas.py"):
-        with (package / edited).open("a", encoding="utf-8") as file:
+    tags = [tag()]
+    (package / "compiled.pyc").write_text("as Python writes them")
+    (tmp_path / "docs").mkdir()
+    tags.append(tag())
+    for edited in (package / "html/templates/state.html", package / "api/areas.py", tmp_path / "docs/data.md"):
+        with edited.open("a", encoding="utf-8") as file:
             file.write("\n")
         tags.append(tag())
-    assert [tags.index(one) for one in tags] == [0, 0, 2, 3]
+    assert [tags.index(one) for one in tags] == [0, 0, 2, 3, 4]
     (package / "migrations").mkdir()  # as in an installed package
     tags = [tag()]
     (package / "api" / "areas.py").touch()

@@ -15,7 +15,7 @@ import schemathesis
 from babel.messages.pofile import read_po
 
 from localidades_api.api.examples import read_examples
-from localidades_api.api.openapi import translate
+from localidades_api.api.openapi import ANY_ORIGIN, DESCRIPTION, KEYLESS, translate
 from localidades_api.app import create_app
 from localidades_api.catalogue.columns import EVERY_COLUMN
 from localidades_api.html.reference import describe_reference
@@ -196,6 +196,9 @@ def in_catalogue() -> dict[str, str]:
         return {str(message.id): str(message.string) for message in read_po(file, abort_invalid=True) if message.id}
 
 
+DESCRIBED = DESCRIPTION, KEYLESS, ANY_ORIGIN  # each translated by itself: the last two depend on what is added
+
+
 def said_of(document: Document) -> set[str]:
     """Return every text of the document, and every word that the reference adds to them."""
     said: set[str] = set()
@@ -206,7 +209,7 @@ def said_of(document: Document) -> set[str]:
 
     assert translate(document, note) == document
     describe_reference(document, note)
-    return said
+    return said - {"".join(DESCRIBED)} | {*DESCRIBED}
 
 
 def test_every_text_of_the_document_is_translated(document: Document) -> None:

@@ -64,7 +64,7 @@ class RouteTable:
         ]
         middleware: list[object] = [one.cls for one in app.user_middleware]
         added = {cls for cls in middleware if not str(getattr(cls, "__module__", "")).startswith(f"{_PACKAGE}.")}
-        is_private = not (added <= _FOR_ALL or app.state.is_public)
+        is_private = not (added <= _FOR_ALL if app.state.is_public is None else app.state.is_public)
         return cls(listed, frozenset(guarded), CORSMiddleware in added, is_private)
 
 

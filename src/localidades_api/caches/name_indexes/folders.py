@@ -17,6 +17,7 @@ from secrets import token_hex
 
 import platformdirs
 
+from localidades_api.errors import ConfigurationError
 from localidades_api.names.index import NameIndex
 from localidades_api.names.layout import IndexUnreadableError
 from localidades_api.observability.faults import FAULTS
@@ -117,6 +118,19 @@ def index_root(cache_dir: Path | None) -> Path:
         with suppress(OSError):
             return _make_root(folder, os.getuid())
     return _make_root(Path(tempfile.gettempdir()) / f"localidades-api-{os.getuid()}", os.getuid())
+
+
+@contextmanager
+def explained_system_errors() -> Iterator[None]:
+    """Turn an OSError into a ConfigurationError that names the folder and the user."""
+    try:
+        yield
+    except OSError as error:
+        why = f"{error.filename}: {error.strerror}" if error.strerror else str(error).rstrip(".")
+        raise ConfigurationError(
+            f"The folder of indexes can't be used by user {os.getuid()} ({why}): set LOCALIDADES_CACHE_DIR to another"
+            " one."
+        ) from error
 
 
 def _owner_that_shares(cache_dir: Path) -> int | None:

@@ -4,7 +4,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,12 @@ import httpx
 import jsonschema_rs
 import pytest
 import schemathesis
-from babel.messages.pofile import read_po
 
 from localidades_api.api.examples import read_examples
 from localidades_api.api.openapi import translate
 from localidades_api.app import create_app
 from localidades_api.catalogue.columns import EVERY_COLUMN
+from localidades_api.html.languages.translators import _messages
 from localidades_api.html.reference import describe_reference
 from localidades_api.settings import Settings
 from tests.http.test_contract import CONTRACT
@@ -190,12 +189,6 @@ def test_command_prints_the_document(document: Document) -> None:
 # -- In Spanish
 
 
-def in_catalogue() -> dict[str, str]:
-    """Return the translations of the document's texts."""
-    with (files("localidades_api.html.languages") / "openapi.es.po").open("rb") as file:
-        return {str(message.id): str(message.string) for message in read_po(file, abort_invalid=True) if message.id}
-
-
 def said_of(document: Document) -> set[str]:
     """Return every text of the document, and every word that the reference adds to them."""
     said: set[str] = set()
@@ -210,14 +203,14 @@ def said_of(document: Document) -> set[str]:
 
 
 def test_every_text_of_the_document_is_translated(document: Document) -> None:
-    spanish = in_catalogue()
+    spanish = _messages("openapi.es")
     of_columns = {column.meaning for column in EVERY_COLUMN.values()}
     assert {text for text in said_of(document) - of_columns if not spanish.get(text)} == set()
     assert set(spanish) - said_of(document) == set()
 
 
 def test_translations_keep_names_paragraphs_and_numbers() -> None:
-    for english, spanish in in_catalogue().items():
+    for english, spanish in _messages("openapi.es").items():
         for kept in ("`[^`]+`", "\n\n", r"\{\w+\}", r"RFC [0-9]+|[0-9]+(?: kB| GB)"):
             assert Counter(re.findall(kept, english)) == Counter(re.findall(kept, spanish)), (english, spanish)
 

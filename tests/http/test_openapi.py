@@ -12,7 +12,7 @@ import jsonschema_rs
 import pytest
 import schemathesis
 
-from localidades_api.api.examples import read_examples
+from localidades_api.api.examples import RecordedRequest, read_examples
 from localidades_api.api.openapi import translate
 from localidades_api.app import create_app
 from localidades_api.catalogue.columns import EVERY_COLUMN
@@ -124,6 +124,23 @@ def test_golden_answers_have_the_headers_and_members_of_the_document(document: D
             jsonschema_rs.validate({**content["schema"], **closed}, dated)
             checked += 1
     assert checked > 35
+
+
+async def test_every_header_that_is_documented_anywhere_is_sent_where_it_is_documented(
+    client: httpx.AsyncClient, document: Document
+) -> None:
+    described = [(name, one["responses"].get("200", {})) for name, one in operations(document)]
+    every = {header.lower() for _, response in described for header in response.get("headers", ())}
+    checked = 0
+    for name, response in described:
+        method, path = name.split(" ")
+        required = [one for one in document["paths"][path][method.lower()].get("parameters", ()) if one["required"]]
+        given = {one["name"]: "2020-01" if one["name"] in {"name", "since"} else one["example"] for one in required}
+        answer = await client.request(method, RecordedRequest(parameters=given).target(path))
+        if answer.status_code == 200:
+            assert {header.lower() for header in response.get("headers", ())} == every & {*answer.headers}, name
+            checked += 1
+    assert checked > 20
 
 
 def test_recorded_answers_have_the_members_of_the_document(document: Document, closed: Document) -> None:

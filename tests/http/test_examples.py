@@ -32,6 +32,7 @@ BEFORE, AFTER = "2026-10", "2026-11"  # releases for the list of changes
 LEFT_OUT = '"010010004"'
 
 JSON = "application/json"
+when_recorded = pytest.mark.skipif("config.getoption('--regen')", reason="others record what is missing")
 # The module of each operation. Its id is the name of its function.
 OPERATIONS = {
     route.endpoint.__name__: Path(inspect.getfile(route.endpoint))
@@ -51,11 +52,13 @@ def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, A
             yield method, path, operation
 
 
+@when_recorded
 def test_every_operation_has_a_recorded_example(document: dict[str, Any]) -> None:
     described = {operation["operationId"] for _, _, operation in operations(document)}
     assert described == read_examples().keys(), "run `make regen`"
 
 
+@when_recorded
 def test_every_recorded_exchange_is_an_example_of_the_document(document: dict[str, Any]) -> None:
     shown = 0
     for method, path, operation in operations(document):
@@ -76,6 +79,7 @@ def test_every_recorded_exchange_is_an_example_of_the_document(document: dict[st
     assert shown > 25
 
 
+@when_recorded
 def test_command_repeats_the_recorded_request(document: dict[str, Any]) -> None:
     for _, path, operation in operations(document):
         for exchange in read_examples()[operation["operationId"]].values():

@@ -36,7 +36,7 @@ from localidades_api.database.pool import Database
 from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.downloads.response import Downloads
 from localidades_api.errors import ConfigurationError
-from localidades_api.extensions import ogc, outlines, reconcile, wscatgeo
+from localidades_api.extensions import mcp, ogc, outlines, reconcile, wscatgeo
 from localidades_api.html.static_files import STATIC as STATIC_FOLDER
 from localidades_api.html.static_files import CompressedStaticFiles
 from localidades_api.http.paths import PICTURES, STATIC
@@ -46,7 +46,7 @@ from localidades_api.observability.tracing import traced_statements
 from localidades_api.releases.tracker import ReleaseTracker
 from localidades_api.settings import Settings, read_settings
 
-EXTENSIONS = (outlines.EXTENSION, ogc.EXTENSION, reconcile.EXTENSION, wscatgeo.EXTENSION)
+EXTENSIONS = (outlines.EXTENSION, ogc.EXTENSION, reconcile.EXTENSION, wscatgeo.EXTENSION, mcp.EXTENSION)
 _END_TIMEOUT = 1.0  # seconds at shutdown for cancelled tasks to end, which takes milliseconds
 
 

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from localidades_api.api.middleware.requests import _TRACKING
+from localidades_api.api.middleware.response_cache import TRACKING
 from localidades_api.api.services import get_downloads, get_transfers
 from localidades_api.errors import NotAcceptableError
 from localidades_api.html.languages.accept_language import choose_language
@@ -374,7 +374,7 @@ def test_concurrent_misses_reach_the_service_once(proxied: Callable[[str], Front
 
 def test_tracked_links_share_the_entry_of_the_page(front: Front, proxied: Callable[[str], Front]) -> None:
     """Each parameter that the application drops, with any value, in any number, after the page's own."""
-    names = _TRACKING.pattern.decode().partition(")")[0].removeprefix("(?:").replace("[a-z_]+", "source").split("|")
+    names = TRACKING.pattern.decode().partition(")")[0].removeprefix("(?:").replace("[a-z_]+", "source").split("|")
     every = "&".join(names)
     with recording() as (origin, arrived):
         base = proxied(origin).base

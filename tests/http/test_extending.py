@@ -224,6 +224,10 @@ async def test_added_route_and_router_answer_beside_and_below_the_prefix(own: Fa
         preflight = await client.options("/api/census/visits/")
         assert preflight.headers["access-control-allow-methods"] == "POST"
         assert (await client.get("/api/census/visits/7")).headers["location"] == "7/"
+        own.post("/api/census/late/", dependencies=[Depends(require_key)])(create)
+        refused = await client.post("/api/census/late/", json={})
+        assert (refused.status_code, refused.headers["allow"]) == (401, "POST, OPTIONS")
+        assert "private" in refused.headers["cache-control"]
 
 
 # -- Conditional requests, for which an added route does nothing

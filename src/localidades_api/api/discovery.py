@@ -135,7 +135,6 @@ async def get_llms(request: Request, releases: ReleasesDep) -> Response:
 
 - [OpenAPI]({base}/openapi.json): every operation, parameter and schema
 - [The same as a page]({base}/redoc)
-- `localidades-api mcp` is a server of the Model Context Protocol with these look-ups as tools
 """
     return _answer(request, text, "text/plain; charset=utf-8")
 

@@ -54,7 +54,7 @@ def read_key(text: str | None) -> int | None:
 
 
 class Candidate(NamedTuple):
-    """A place or area that may be the right one; its score is 100 times the probability that it is."""
+    """A place or area that may be the right one; its score is 100 times the estimated probability that it is."""
 
     id: int
     label: str

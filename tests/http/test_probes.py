@@ -89,7 +89,7 @@ async def test_readiness_answers_in_time_even_if_the_database_hangs(seeded_datab
 @pytest.mark.parametrize("change", ["SELECT", "DELETE FROM current_release", "ALTER TABLE releases RENAME TO away"])
 async def test_probes_share_one_read_and_its_outcome_for_a_second(seeded_database: str, change: str) -> None:
     execute(seeded_database, change)
-    async with running_app(seeded_database, in_background=False) as app, client_of(app) as client:
+    async with running_app(seeded_database, in_background=False, release_poll=60) as app, client_of(app) as client:
 
         async def is_read_again() -> bool:
             await client.get("/readyz")

@@ -18,7 +18,7 @@ from tests.support.browser import TELEPHONE, TOUCH, Held, axe_faults, hold, visi
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.pages import BROWSER
 from tests.support.pages import Page as Parsed
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import PATIENCE, eventually_async
 
 PAGE = "/map?format=api"
 MAX_SCRIPTS = 400_000  # bytes as sent
@@ -435,8 +435,11 @@ async def test_places_and_options_of_a_match_are_on_a_map(context: BrowserContex
     await held.asked()
     await asked.get_by_role("button", name="Options on the map").click()
     held.release()
-    told = await page.wait_for_function(TOLD, arg="010010001")
-    assert await told.json_value() == ["1. Ejido 10", "2. Ejido 10"]
+
+    async def shows_the_options() -> bool:
+        return await page.evaluate(TOLD, "010010001") == ["1. Ejido 10", "2. Ejido 10"]
+
+    await eventually_async(shows_the_options)
     await placed.locator("summary").click()
     await expect(placed.locator("canvas")).to_be_visible()
     await expect(placed.locator(".help")).to_have_text("1 place. Press it to see its row.")

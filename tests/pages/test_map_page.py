@@ -437,7 +437,7 @@ async def test_places_and_options_of_a_match_are_on_a_map(context: BrowserContex
     held.release()
 
     async def shows_the_options() -> bool:
-        return await page.evaluate(TOLD, "010010001") == ["1. Ejido 10", "2. Ejido 10"]
+        return bool(await page.evaluate(TOLD, "010010001") == ["1. Ejido 10", "2. Ejido 10"])
 
     await eventually_async(shows_the_options)
     await placed.locator("summary").click()

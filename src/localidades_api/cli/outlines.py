@@ -69,7 +69,6 @@ def _describe(report: "OutlineReport", *, dry_run: bool) -> Iterator[str]:
     else:
         yield f"Edition {report.edition} has these very outlines already: nothing has changed."
     for what, keys in (
-        ("Outlines that cross themselves in the file", report.crossing),
         ("Municipios most of whose localities lie outside their outline", report.misplaced),
         ("Municipios of the current release without an outline", report.without_outline),
         ("Outlines that are not in the current release", report.not_in_release),

@@ -191,11 +191,18 @@ def _outline(key: str, nombre: str, rings: Iterable[Iterable[Sequence[float]]]) 
         raise CatalogueError(f"The outline of {key} is empty.")
     if any(len(ring) < 4 or ring[0] != ring[-1] for ring in found):  # noqa: PLR2004  # a triangle, closed
         raise CatalogueError(f"The outline of {key} has a ring that is not closed.")
+    if any(map(_is_flat, found)):
+        raise CatalogueError(f"The outline of {key} has a ring without an area.")
     if len({*map(tuple, found)}) < len(found):
         raise CatalogueError(f"The outline of {key} has the same ring twice.")
     if not all(is_in_mexico(y / UNITS, x / UNITS) for ring in found for x, y in ring):
         raise CatalogueError(f"The outline of {key} is not in Mexico: are its coordinates longitude and latitude?")
     return Outline(int(key), nombre, found)
+
+
+def _is_flat(ring: Ring) -> bool:
+    (x, y), *_ = ring
+    return not any((ax - x) * (by - y) - (ay - y) * (bx - x) for (ax, ay), (bx, by) in itertools.pairwise(ring))
 
 
 # -- Shapefiles (ESRI's technical description of July 1998)

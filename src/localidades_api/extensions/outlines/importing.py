@@ -5,9 +5,9 @@ import itertools
 import re
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import nullcontext
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 from urllib.parse import urlsplit
 
 import asyncpg
@@ -163,16 +163,14 @@ def _read(source: str, progress: StepProgress, unread: list[str]) -> Iterator[Ou
                         raise CatalogueError("The address answers with another estado.")
                     yield one
             progress.advance(1)
-        return
-    with ExitStack() as stack:
-        file: Path | IO[bytes] = Path(source)
+    else:
         if is_address(source):
             progress.begin(ImportStep.FETCH)
-            file = stack.enter_context(fetch_file(source, progress))
-        progress.begin(OutlineStep.READ)
-        for one in read_outlines(file, unread):
-            yield one
-            progress.advance(1)
+        with fetch_file(source, progress) if is_address(source) else nullcontext(Path(source)) as file:
+            progress.begin(OutlineStep.READ)
+            for one in read_outlines(file, unread):
+                yield one
+                progress.advance(1)
 
 
 async def _load(connection: AsyncConnection, found: Sequence[Outline], progress: StepProgress) -> None:

@@ -152,9 +152,6 @@ REFUSED = {
     "b.json: The GeoJSON can't be read": zipped({"a.json": geojson(), "b.json": b'{"result":"404","mensaje":""}'}),
     "The GeoJSON can't be read": zipped({"a.geojson": b"[1"}),
     "The GeoJSON can't be read:": geometry(f'{{"type":"Polygon","coordinates":[[["{"1" * 10**6}",1]]]}}'),
-    "GeoJSON is a part of": zipped({"a.json": geojson().replace(b'{"type"', b'{"totalReg":5,"type"', 1)}),
-    "GeoJSON is a part": zipped({"a.json": geojson().replace(b'{"type"', b'{"metadatos":{"totalReg":5},"type"', 1)}),
-    "GeoJSON is": zipped({"a.json": geojson().replace(b'{"type"', b'{"numberMatched":5,"type"', 1)}),
 }
 
 

@@ -42,12 +42,7 @@ _OF_MUNICIPIOS = (("00mun.shp",), ("mun.shp",), (".shp",), _GEOJSON)
 _PARTS = {".shp": "shapes", ".dbf": "keys and names", ".prj": "projection"}  # of a shapefile
 _READ = (*_PARTS, *_GEOJSON, ".zip")
 _POLYGONS = (5, 15, 25)  # the shapes of a shapefile that are polygons: plain, with Z, with M
-_OF_LAMBERT = (
-    "false_easting", "false_northing", "central_meridian", "standard_parallel_1", "standard_parallel_2",
-    "latitude_of_origin",
-)  # fmt: skip
 _LETTERS = "áéíóúñüÁÉÍÓÚÑÜ"
-_TOTALS = ("totalReg", "numberMatched")  # how INEGI's service and OGC's say how many there are
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error)
 
 
@@ -282,16 +277,14 @@ def _read_projection(text: str) -> _Unproject:
         raise CatalogueError("The shapefile's .prj does not name ITRF2008 or WGS 84, whose degrees the catalogue has.")
     if named is None:
         return lambda x, y: (x, y)
-    given = {name: float(value) for name, value in re.findall(r'parameter\["([^"]*)",\s*(-?[0-9.e+]+)', text)}
-    if not named[1].startswith("lambert_conformal_conic") or not given.keys() >= {*_OF_LAMBERT}:
+    if not named[1].startswith("lambert_conformal_conic"):
         raise CatalogueError(f"The shapefile is in the projection {named[1][:40]}: use INEGI's, or degrees.")
+    given = {name: float(value) for name, value in re.findall(r'parameter\["([^"]*)",\s*(-?[0-9.e+]+)', text)}
     flattening = 1 / float(spheroid[2])
-    return _lambert(math.sqrt(flattening * (2 - flattening)), *(given[name] for name in _OF_LAMBERT))
+    return _lambert(math.sqrt(flattening * (2 - flattening)), given)
 
 
-def _lambert(
-    e: float, east: float, north: float, meridian: float, south: float, other: float, zero: float
-) -> _Unproject:
+def _lambert(e: float, given: Mapping[str, float]) -> _Unproject:
     """Return the inverse of Lambert's projection (Snyder, Map Projections, 1987: 14-15, 15-1 to 15-11 and 7-9)."""
 
     def bend(phi: float) -> float:
@@ -303,10 +296,13 @@ def _lambert(
     def scale(phi: float) -> float:
         return math.cos(phi) / math.sqrt(1 - (e * math.sin(phi)) ** 2)
 
-    one, two = math.radians(south), math.radians(other)
+    one, two, zero = (
+        math.radians(given[name]) for name in ("standard_parallel_1", "standard_parallel_2", "latitude_of_origin")
+    )
+    east, meridian = given["false_easting"], given["central_meridian"]
     n = math.log(scale(one) / scale(two)) / math.log(isometric(one) / isometric(two)) if one != two else math.sin(one)
     radius = 6_378_137 * scale(one) / (n * isometric(one) ** n)
-    top = north + radius * isometric(math.radians(zero)) ** n
+    top = given["false_northing"] + radius * isometric(zero) ** n
 
     def unproject(x: float, y: float) -> tuple[float, float]:
         x, y = x - east, top - y
@@ -330,11 +326,7 @@ def _read_geojson(name: str, files: _Files) -> Iterator[Outline]:
         _Amounts().add("vertices", values / 3)  # two numbers and a list
         document = from_json(content)
         _check_crs(document)
-        features = document["features"]
-        told = {**(document.get("metadatos") or {}), **document}
-        if any(int(told.get(total) or 0) > len(features) for total in _TOTALS):
-            raise CatalogueError("The GeoJSON is a part of a longer answer, as it says: get all of it.")
-        for feature in features:
+        for feature in document["features"]:
             properties = {name.lower(): value for name, value in feature["properties"].items()}
             geometry = feature["geometry"] or {}
             _check_crs(geometry)

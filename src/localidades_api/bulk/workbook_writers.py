@@ -112,12 +112,9 @@ class Summary(NamedTuple):
     credit: str
     sure: float
 
-    def draw(self, columns: AnswerColumns, sheet: str, at: int) -> bytes:
-        """Return a sheet about the answers in `sheet`, whose outcomes are in a column, from 0.
-
-        It counts them by formulas, which agree with what a person changes on the page or in the workbook.
-        """
-        say = str if columns.language == LANGUAGES[0] else translator(columns.language)
+    def _draw(self, columns: AnswerColumns, sheet: str, at: int) -> bytes:
+        """Return the sheet; its formulas agree with what a person changes on the page or in the workbook."""
+        say = _say(columns.language)
         today = datetime.now(_CENTRAL_TIME).date().isoformat()
         rows = [("Release", self.release), ("Date", today), ("Source", self.credit)]
         rows.append(("Minimum certainty", f"{100 * self.sure:g} %"))
@@ -133,18 +130,21 @@ class Summary(NamedTuple):
         widths = '<cols><col min="1" max="1" width="32" customWidth="1"/></cols>'
         return _as_xml(f'<worksheet xmlns="{_MAIN}">{widths}<sheetData>{data}</sheetData></worksheet>')
 
-    @staticmethod
-    def add(workbook: Workbook, changed: Mapping[str, bytes], drawn: bytes, name: str) -> dict[str, bytes]:
-        """Return the members of a workbook that change when it gets the sheet.
+    def add(
+        self, workbook: Workbook, changed: Mapping[str, bytes], columns: AnswerColumns, sheet: str, at: int
+    ) -> dict[str, bytes]:
+        """Return the members of a workbook that change when it gets the sheet, which counts the outcomes in a column.
 
         There are none if it is of the strict kind, or if its lists of parts, which reading does not need, are damaged.
         """
-        book = workbook.member
+        book, drawn = workbook.member, self._draw(columns, sheet, at)
         listed = changed.get(book) or workbook.read(book)
         if b"purl.oclc.org" in listed:
             return {}
         if earlier := workbook.find(_SUMMARY):
             return {earlier: drawn}
+        taken = {one.name.casefold() for one in workbook.sheets}
+        name = next(one for one in numbered(_say(columns.language)("Summary")) if one.casefold() not in taken)
         folder, _, file = workbook.part_of(book).rpartition("/")
         relation = f'xmlns:r="{_RELATIONS}" r:id="rIdSummary"'
         added = {
@@ -163,12 +163,9 @@ class Summary(NamedTuple):
             return members
         return {}
 
-    @staticmethod
-    def name(language: Language, taken: Sequence[str]) -> str:
-        """Return a name of the sheet that no other has."""
-        names = {one.casefold() for one in taken}
-        summary = "Summary" if language == LANGUAGES[0] else translator(language)("Summary")
-        return next(one for one in numbered(summary) if one.casefold() not in names)
+
+def _say(language: Language) -> Callable[[str], str]:
+    return str if language == LANGUAGES[0] else translator(language)
 
 
 _MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -190,11 +187,10 @@ class _Archive:
         self,
         source: ZipFile,
         sheet: str,
-        changed: Mapping[str, bytes] | None = None,
+        changed: Mapping[str, bytes],
         name: Callable[[str], str] = str,
     ) -> None:
         """Copy everything else, with the members that are changed, and begin the sheet; `name` names the copies."""
-        changed = changed or {}
         for member in source.infolist():
             if member.filename in changed:
                 self._zip.writestr(_entry(name(member.filename)), changed[member.filename])
@@ -262,9 +258,7 @@ class SheetWriter:
             elif self._growth:
                 changed[self._growth.member] = self._growth.grow_table(workbook.read(self._growth.member))
             if self._summary:
-                name = self._summary.name(self._columns.language, [one.name for one in workbook.sheets])
-                drawn = self._summary.draw(self._columns, sheet.name, self._at)
-                changed |= self._summary.add(workbook, changed, drawn, name)
+                changed |= self._summary.add(workbook, changed, self._columns, sheet.name, self._at)
             self._archive.begin(workbook.archive, sheet.member, changed, workbook.part_of)
             self._source = workbook.archive.open(sheet.member)
         return self._archive.add(b"")
@@ -460,9 +454,7 @@ class NewSheetWriter:
             head, end, tail = _DIMENSION.sub(b"", frame.read(_SHEET), 1).partition(b"</sheetData>")
             changed: dict[str, bytes] = {}
             if self._summary:
-                name = self._summary.name(self._answer_columns.language, [_LIST])
-                drawn = self._summary.draw(self._answer_columns, _LIST, self._width)
-                changed = self._summary.add(Workbook(frame), changed, drawn, name)
+                changed = self._summary.add(Workbook(frame), {}, self._answer_columns, _LIST, self._width)
             self._archive.begin(frame, _SHEET, changed)
         self._tail = end + tail
         return self._archive.add(head)

@@ -23,7 +23,7 @@ from localidades_api.api.bulk import BulkQuery, Column, Subject, described, resp
 from localidades_api.api.extension import Edition
 from localidades_api.api.params import PointQuery, StrictQuery, check_request
 from localidades_api.api.responses import CACHEABLE, ERRORS, NEGOTIATED, ResponseBuilder, Responses, problem
-from localidades_api.api.services import BulkTurnDep, DatabaseDep, NamesDep, ReleasesDep, TransfersDep
+from localidades_api.api.services import DatabaseDep, ExchangeDep, NamesDep, ReleasesDep
 from localidades_api.bulk.answer_columns import AnswerColumns, plain, truth
 from localidades_api.bulk.answers import Point, answer_points
 from localidades_api.bulk.exchange import Answered, AnswerSome
@@ -129,13 +129,11 @@ async def get_municipality_at_point(
     openapi_extra=described(LocatedRow)["openapi_extra"],
 )
 async def list_municipalities_at_points(
-    request: Request,
+    exchange: ExchangeDep,
     query: Annotated[AtEachQuery, Query()],
     releases: ReleasesDep,
     database: DatabaseDep,
     names: NamesDep,
-    transfers: TransfersDep,
-    turn: BulkTurnDep,
 ) -> Response:
     """Say in which municipio each of many points lies, and whether that is the row's own.
 
@@ -146,7 +144,7 @@ async def list_municipalities_at_points(
     if (edition := await get_edition(database)) is None:
         raise _NO_OUTLINES
     subject = Subject(_ROLES, query.columns, _COLUMNS)
-    return respond(request, query, transfers, turn, release, subject, _locating(database, names, release, edition))
+    return respond(exchange, query, release, subject, _locating(database, names, release, edition))
 
 
 def _describe(edition: Edition, row: Record[Any]) -> list[dict[str, Any]]:

@@ -428,13 +428,8 @@ class NewSheetWriter:
         self._tail = b""
 
     def begin(self) -> bytes:
-        """Return the beginning of a workbook whose only sheet has a header that stays in view.
-
-        Its columns are the members of the first object; 16,000 of them take too long for `write`.
-        """
-        if self._sent.headers is None and (first := next(iter(self._reader), None)):
-            self._sent.cells(first.sent)
-        columns, file = self._sent.headers or [], io.BytesIO()
+        """Return the beginning of a workbook whose only sheet has a header that stays in view."""
+        columns, file = self._sent.begin(self._reader), io.BytesIO()
         self._width = len(columns)
         headers = self._answer_columns.headers(columns)
         names = [*columns, *headers]

@@ -245,9 +245,9 @@ def match_file(
             check_areas(roles.areas, name_columns(rows.assignment, rows.layout.columns or []).values())
         counting.expect(rows.count)
         target = writer(job.answer_type, rows, in_language(match_columns(job.fields), job.lang))
+        start = target.begin()
         coming = iter(rows)
         batch = list(islice(coming, batch_size))
-        start = target.begin()
         with _open_output(job) as write:
             while batch:
                 answers = answer(batch)

@@ -1,6 +1,5 @@
 """Resources that take many rows in one request: names to match, and points to locate."""
 
-import math
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -425,7 +424,7 @@ async def _matching(
         if outlines and (edition := await outlines.get_edition(database)):
             find = partial(outlines.find_municipios, database, edition, release)
             known = index.areas.municipios.keys() & edition.ids
-            judge = partial(judge_points, find, known, match_area, match, partial(match, sure=math.inf))
+            judge = partial(judge_points, find, known, match_area, match)
 
         async def answer_some(rows: Iterator[Row | None]) -> Answered:
             answered = [(row, match(row)) for row in for_a_while(rows)]

@@ -310,10 +310,8 @@ def canonical_name(name: str) -> str:
     return name.replace("\\", "/").lstrip("/").casefold()
 
 
-def _feed(archive: ZipFile, member: str, parser: "_Parser", limit: int | None = None) -> Iterator[None]:
-    """Parse a member, with a pause after each piece; raise WorkbookError if it has more than `limit` bytes."""
-    if limit is not None:
-        _check_size(archive.getinfo(member), limit)
+def _feed(archive: ZipFile, member: str, parser: "_Parser") -> Iterator[None]:
+    """Parse a member, with a pause after each piece."""
     fed = 0
     with archive.open(member) as file:
         while piece := file.read(_PIECE):
@@ -330,6 +328,7 @@ def _feed(archive: ZipFile, member: str, parser: "_Parser", limit: int | None = 
 
 
 def _check_size(info: ZipInfo, limit: int) -> None:
+    """Raise WorkbookError if a part has more than `limit` bytes."""
     if info.file_size > limit:
         raise WorkbookError(
             f"A part of the workbook is larger than {limit // 1024**2} MB: copy the table into a new workbook."
@@ -337,9 +336,10 @@ def _check_size(info: ZipInfo, limit: int) -> None:
 
 
 def _elements(archive: ZipFile, member: str, limit: int) -> "Iterator[_Element | None]":
-    """Yield the elements of a part in the order of their starts, and None as a pause; raises as `_feed` does."""
+    """Yield the elements of a part in the order of their starts, and None as a pause; raise as `_check_size` does."""
+    _check_size(archive.getinfo(member), limit)
     parser = _Parser()
-    for _ in _feed(archive, member, parser, limit):
+    for _ in _feed(archive, member, parser):
         yield from parser.started
         parser.started.clear()
         yield None

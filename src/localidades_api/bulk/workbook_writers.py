@@ -58,7 +58,7 @@ _WIDTH = 24  # of other columns, among them those of the sender in a new workboo
 _MAX_WIDTH = 60
 _ROOM = 4  # characters beside a header, for the arrow of a filter
 _DIMENSION = re.compile(rb"<(\w+:)?dimension\b[^<>]*/>")  # the range of cells that have a value, which grows
-_PREFIX = re.compile(rb"</(\w+:)?row\b")
+_PREFIX = re.compile(rb"</?(\w+:)?(?:row|c)\b")
 _STYLE = re.compile(rb"<(?:\w+:)?c\b[^<>]*\bs=\"(\d+)\"")
 _SHEET = "xl/worksheets/sheet1.xml"  # of a new workbook
 _LIST = "Localidades"  # the name of that sheet
@@ -246,7 +246,7 @@ class SheetWriter:
         self._growth = _Growth(*self._reader.grown, self._at, self._names) if self._reader.grown else None
         self._archive = _Archive()
         self._source: IO[bytes] = io.BytesIO()
-        self._tag: str | None = None
+        self._tag = ""  # the prefix of XML's names
 
     def begin(self) -> bytes:
         """See `AnswerWriter`."""
@@ -261,21 +261,19 @@ class SheetWriter:
                 changed |= self._summary.add(workbook, changed, self._columns, sheet.name, self._at)
             self._archive.begin(workbook.archive, sheet.member, changed, workbook.part_of)
             self._source = workbook.archive.open(sheet.member)
-        return self._archive.add(b"")
+            first = next(iter(self._reader), None)
+            row = self._reader.header or (cast("SheetRow", first.sent) if first else None)
+            return self._archive.add(self._begin_rows(row) if row else b"")
 
     def write(self, row: Row, answer: Answer) -> bytes:
         """See `AnswerWriter`."""
         sent = cast("SheetRow", row.sent)
-        head = self._header()
         before = self._copy(sent)
-        if self._tag is None:  # the sheet has no header
-            before, _ = self._begin_rows(before)
-        cells = self._cells.answered(answer, sent.number, self._at, self._tag or "")
-        return self._archive.add(head + before + _as_xml(cells))
+        return self._archive.add(before + _as_xml(self._cells.answered(answer, sent.number, self._at, self._tag)))
 
     def end(self) -> bytes:
         """See `AnswerWriter`."""
-        pieces, rest = [self._archive.add(self._header())], b""
+        pieces, rest = list[bytes](), b""
         growth = self._growth if self._growth and self._growth.member == self._reader.sheet.member else None
         while piece := self._source.read(_MAX_MATCHED // 2):
             whole, bracket, rest = (rest + piece).rpartition(b">")
@@ -285,28 +283,24 @@ class SheetWriter:
             pieces.append(self._archive.add(growth.grow(whole) if growth else whole))
         return b"".join((*pieces, self._archive.add(rest), self._archive.end()))
 
-    def _header(self) -> bytes:
-        """Return the sheet up to the end of its header, if it has one, with the style of its last cell; once."""
-        if self._tag is not None or not self._reader.header_row:
-            return b""
-        if self._reader.header is None:  # no row has followed it
-            next(iter(self._reader), None)
-        header = cast("SheetRow", self._reader.header)
-        head, tag = self._begin_rows(self._copy(header))
-        styles = _STYLE.findall(head, max(head.rfind(f"<{tag}row".encode()), len(head) - _MAX_MATCHED))
-        style = f' s="{styles[-1].decode()}"' if styles else ""
-        names = enumerate(self._names, self._at)
-        return head + _as_xml("".join(self._cells.text(name, header.number, at, tag, style) for at, name in names))
+    def _begin_rows(self, row: SheetRow) -> bytes:
+        """Return the sheet up to the answer's cells of its first row, with the widths of the new columns.
 
-    def _begin_rows(self, head: bytes) -> tuple[bytes, str]:
-        """Return the beginning of the sheet with the widths of the new columns, and the prefix of its names.
-
-        Where a stranger's XML is so long that the rows do not begin in it, the columns keep their widths.
+        A header gets their names, in the style of its last cell. Where a stranger's XML is so long that the rows do not
+        begin in it, the columns keep their widths.
         """
+        head = self._source.read(row.cut)
         prefix = _PREFIX.match(cast("ZipExtFile", self._source).peek(_MAX_MATCHED))
         self._tag = (prefix[1] or b"").decode() if prefix else ""
+        styles = _STYLE.findall(head, max(head.rfind(f"<{self._tag}row".encode()), len(head) - _MAX_MATCHED))
         head, rest = _DIMENSION.sub(b"", head[:_MAX_MATCHED], 1), head[_MAX_MATCHED:]
-        return _widen(head, self._at, self._widths, self._tag) + rest, self._tag
+        head = _widen(head, self._at, self._widths, self._tag) + rest
+        if not self._reader.header_row:
+            return head
+        self._copy(row)
+        style = f' s="{styles[-1].decode()}"' if styles else ""
+        names = enumerate(self._names, self._at)
+        return head + _as_xml("".join(self._cells.text(name, row.number, at, self._tag, style) for at, name in names))
 
     def _copy(self, row: SheetRow) -> bytes:
         """Return the sheet up to where the answer's cells of a row belong, and go to where the row ends."""

@@ -149,19 +149,17 @@ class BulkResponse(_RowsResponse):
         reader = await self._check(body)
         rows, left, writer = reader.rows(), reader.count, self._write(reader)
         written = await asyncio.to_thread(writer.begin)  # writing a workbook copies most of it
+        self.headers.update(_describe_table(reader, writer))
         while left:
             async with self._turn:
                 answered = await answer(rows)
                 written += b"".join([writer.write(*one) for one in answered])
             if answered:
                 if written:
-                    self.headers.update(_describe_table(reader, writer))
                     yield written
                 left, written = left - len(answered), b""
             await asyncio.sleep(0)
-        written += await asyncio.to_thread(writer.end)
-        self.headers.update(_describe_table(reader, writer))
-        yield written
+        yield written + await asyncio.to_thread(writer.end)
 
 
 def _describe_table(reader: RowReader, writer: AnswerWriter) -> dict[str, str]:

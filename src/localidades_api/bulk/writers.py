@@ -58,7 +58,7 @@ class _NdjsonWriter:
     def __init__(self, layout: Dialect) -> None:
         self.positions: Mapping[str, int] = {}  # only tables have columns
         self._layout = layout
-        self._headers: list[str] | None = None
+        self._headers = unique(layout.columns or ())
 
     def begin(self) -> bytes:
         return b""
@@ -72,8 +72,6 @@ class _NdjsonWriter:
     def _sent(self, row: Row) -> object:
         if self._layout.columns is None:
             return row.sent
-        if self._headers is None:
-            self._headers = unique(self._layout.columns)
         cells = cast("list[str]", row.sent)
         more = len(cells) - len(self._headers)
         headers = unique([*self._layout.columns, *[""] * more]) if more > 0 else self._headers

@@ -389,11 +389,7 @@ def respond(
 def _reading(request: Request, query: ReadingQuery, roles: Roles, named: Named) -> Callable[[IO[bytes]], RowReader]:
     """Return what makes the reader of a body."""
     sent = _media_type(request)
-
-    def read(body: IO[bytes]) -> RowReader:
-        return reader(sent, body, roles, named, query.sheet, query.header_row)
-
-    return read
+    return partial(reader, sent, roles=roles, named=named, sheet=query.sheet, header_row=query.header_row)
 
 
 def _media_type(request: Request) -> MediaType:

@@ -247,16 +247,14 @@ def match_file(
         target = writer(job.answer_type, rows, in_language(match_columns(job.fields), job.lang))
         start = target.begin()
         coming = iter(rows)
-        batch = list(islice(coming, batch_size))
         with _open_output(job) as write:
-            while batch:
+            while batch := list(islice(coming, batch_size)):
                 answers = answer(batch)
                 outcomes.update(one["outcome"] for one in answers)
                 write(start + b"".join(map(target.write, batch, answers)))
                 start = b""
                 counting.advance(len(batch))
                 raise_if_interrupted()
-                batch = list(islice(coming, batch_size))
             write(start + target.end())
     if not isinstance(rows, XlsxReader):
         return MatchSummary(outcomes, None, None)

@@ -19,7 +19,7 @@ def nest(rings: Iterable[Ring]) -> list[Polygon]:
     """Return polygons of rings in any order and direction: one within an outer ring, and no other, is a hole of it."""
     # A ring comes after those around it, the smallest of them last.
     ordered = sorted(rings, key=lambda ring: abs(area(ring)), reverse=True)
-    boxes = [box_of([ring]) for ring in ordered]
+    boxes = [*map(_box_of, ordered)]
     polygons: dict[int, list[Ring]] = {}  # by the place of the outer ring
     for at, ring in enumerate(ordered):
         around = (other for other in reversed(range(at)) if _holds(boxes[other], boxes[at]))
@@ -36,9 +36,9 @@ def area(ring: Ring) -> float:
     return sum(_turn(ring[0], a, b) for a, b in itertools.pairwise(ring)) / 2
 
 
-def box_of(rings: Iterable[Ring]) -> tuple[int, int, int, int]:
-    """Return the west, south, east and north of rings."""
-    longitudes, latitudes = zip(*itertools.chain.from_iterable(rings), strict=True)
+def _box_of(ring: Ring) -> tuple[int, int, int, int]:
+    """Return the west, south, east and north of a ring."""
+    longitudes, latitudes = zip(*ring, strict=True)
     return min(longitudes), min(latitudes), max(longitudes), max(latitudes)
 
 
@@ -46,7 +46,7 @@ class Locator:
     """Finds the municipio of a point in outlines that are in memory, as the service does in Postgres."""
 
     def __init__(self, outlines: Iterable[Outline]) -> None:
-        rings = [(box_of([outer]), one.id, outer) for one in outlines for outer, *_ in nest(one.rings)]
+        rings = [(_box_of(outer), one.id, outer) for one in outlines for outer, *_ in nest(one.rings)]
         # Among enclaves and what surrounds them, the smallest box is right.
         self._rings = sorted(rings, key=lambda one: ((one[0][2] - one[0][0]) * (one[0][3] - one[0][1]), one[1]))
 

@@ -100,11 +100,13 @@ async def import_outlines(
     unread: list[str] = []
     with interruptible():
         found = sorted(_read(source, progress, unread))
-        digest = hashlib.sha256(to_json(found)).hexdigest()
+        digest = hashlib.sha256()
+        for one in found:  # all at once take 180 MB
+            digest.update(to_json(one))
     async with database.connect() as connection:
         await begin_import(connection)
         before = (await connection.execute(_EDITION)).one_or_none()
-        is_new = before is None or (before.name, before.sha256) != (edition, digest)
+        is_new = before is None or (before.name, before.sha256) != (edition, digest.hexdigest())
         if before and is_new:
             if before.name == edition:
                 raise CatalogueError(
@@ -117,7 +119,7 @@ async def import_outlines(
             await connection.execute(_REMOVE)
             await _load(connection, found, progress)
             name = f"{urlsplit(source).hostname}{urlsplit(source).path}" if is_address(source) else Path(source).name
-            added = {"name": edition, "source": name, "sha256": digest, "count": len(found)}
+            added = {"name": edition, "source": name, "sha256": digest.hexdigest(), "count": len(found)}
             await connection.execute(_ADD, added)
         compared = (await connection.execute(_COMPARED, {"units": ASKED_UNITS})).one()
         progress.begin(OutlineStep.PUBLISH)

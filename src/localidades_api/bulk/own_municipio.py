@@ -1,5 +1,6 @@
 """Compares the municipio that a row names with that of its point."""
 
+import math
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -58,8 +59,7 @@ async def judge_points(
     find_municipios: Callable[[Sequence[Point]], Awaitable[Sequence[Any]]],  # rows with an `id`
     known: Collection[int],
     match_area: AreaMatcher,
-    match: Callable[[Row], Answer],
-    match_as_doubt: Callable[[Row], Answer],
+    match: Callable[..., Answer],  # as `match_row` without an index
     answered: Sequence[tuple[Row, Answer]],
 ) -> Sequence[tuple[Row, Answer]]:
     """Return the answers to rows, changed where the municipio of a locality's point says more.
@@ -81,7 +81,7 @@ async def judge_points(
                 again = match(row._replace(cells={**row.cells, "municipio": key}))
                 answer = again if again["cvegeo"] else answer
             if _is_elsewhere(answer, found, known):
-                answer = match_as_doubt(row)
+                answer = match(row, sure=math.inf)
             judged[at] = row, _with_fault(answer, found, known, match_area)
     return judged
 

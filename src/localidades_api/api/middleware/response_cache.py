@@ -30,7 +30,6 @@ TRACKING = re.compile(
     rb"|igsh|igshid|twclid|ttclid|li_fat_id|yclid|srsltid|mkt_tok|_hsenc|_hsmi|vero_id|oly_enc_id|oly_anon_id)(?:=.*)?",
     re.DOTALL,
 )
-_IS_PAGE = b"content-type: text/html"
 
 Field = tuple[bytes, bytes]
 Key = tuple[int | None, bytes, tuple[Field, ...]]  # port that was asked, target, fields
@@ -88,7 +87,7 @@ class ResponseCache:
         if (left := drop_tracking(query)) == query:
             return None
         held = self.get((port, path + b"?" * bool(left) + left, fields))
-        return held if held and _IS_PAGE in held.lines else None
+        return held if held and b"content-type: text/html" in held.lines else None
 
     def put(self, key: Key, held: HeldResponse) -> None:
         """Hold a response for a spelling."""

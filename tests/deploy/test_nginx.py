@@ -19,7 +19,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from localidades_api.api.middleware.response_cache import TRACKING
-from localidades_api.api.services import get_downloads, get_transfers
+from localidades_api.api.services import get_downloads, get_exchange
 from localidades_api.errors import NotAcceptableError
 from localidades_api.html.languages.accept_language import choose_language
 from localidades_api.html.renderer import FORMATS
@@ -224,7 +224,7 @@ def test_errors_of_nginx_are_problems(front: Front, proxied: Callable[[str], Fro
         assert answer.all("retry-after") == ["5"] * (status == 503)
 
 
-ROWS = [*operations_with(get_transfers)]  # addresses, with and without their slash
+ROWS = [*operations_with(get_exchange)]  # addresses, with and without their slash
 
 
 @pytest.mark.parametrize("target", ROWS)

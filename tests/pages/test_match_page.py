@@ -282,7 +282,7 @@ async def test_example_is_matched_by_a_click_and_a_list_by_a_button_that_stays_i
     await page.get_by_label("Minimum certainty").scroll_into_view_if_needed()
     await expect(button).to_be_in_viewport()
     await button.click()
-    await expect(totals(page)).to_have_text("1 to decide")
+    await expect(totals(page)).to_have_text("1 identical")
     await press(page, "Try an example")
     await expect(pasted).not_to_have_value("Aguascalientes")
     rows = (await pasted.input_value()).splitlines()[1:]
@@ -331,8 +331,8 @@ async def test_chosen_release_and_certainty_are_used(page: Page) -> None:
     await page.get_by_label("Or paste a list").fill(PASTED)
     slider = page.get_by_label("Minimum certainty")
     await slider.press("ArrowRight")
-    await expect(page.locator("#sure-shown")).to_have_text("97.5 %")
-    for certain, asked in (("97.5", "sure=0.975"), ("80", "sure=0.8")):
+    await expect(page.locator("#sure-shown")).to_have_text("95.5 %")
+    for certain, asked in (("95.5", "sure=0.955"), ("80", "sure=0.8")):
         await slider.fill(certain)
         async with page.expect_request("**/match/?*") as asking:
             await match(page, PASTED)

@@ -9,8 +9,8 @@ from localidades_api.bulk.answers import NOT_IN_MEXICO, Point, describe_fault, p
 from localidades_api.bulk.input_rows import Answer, Cells, Row, RowError
 from localidades_api.catalogue.degrees import is_in_mexico
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, format_key, kind_of_key
-from localidades_api.names.faults import Difference, NameFault
 from localidades_api.names.index import NameIndex
+from localidades_api.names.reasons import Reason, differ
 from localidades_api.names.rows import MatchResult, MatchRow, read_key
 
 _MAX_DIGITS = 5  # of the key of a municipio
@@ -94,7 +94,7 @@ def _with_fault(answer: Answer, found: int, known: Collection[int], match_area: 
             return place
         key = format_key("municipio", found)
         area = match_area(MatchRow(cvegeo=key, kind="municipio")).best
-        fault = NameFault(Difference.POINT, area.label if area else key, "", 0)
+        fault = differ(Reason.POINT, area.label if area else key)
         return {**place, "faults": [*place["faults"], describe_fault(fault)]}
 
     candidates = [compare(one) for one in answer["candidates"]]

@@ -17,17 +17,21 @@ import json
 import re
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
+from heapq import nlargest
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
+from benchmarks.kinds import KINDS, Changer
 from benchmarks.names import places_of, read_catalogue, rows_of, withdrawn_of
 from localidades_api.catalogue.keys import CLAVE_OF_SEAT, KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE
 from localidades_api.importer.transform import CatalogueRecords
 from localidades_api.names.index import NameIndex
+from localidades_api.names.places import IndexedPlace
 from localidades_api.names.rows import MatchRow
+from localidades_api.names.vocabulary import read_everyday_names
 from localidades_api.names.writer import build_index
 
 DATA = Path(__file__).parents[1] / "tests" / "data"
@@ -39,6 +43,8 @@ _OFFICIAL = "sedesol_catalogo"  # another office's list, not typed by people
 _FILLERS = ("Ninguna", "Sin localidad", "Sin nombre", "Varias", "Colonia", "Zona urbana", "Todo el municipio", "Otra")
 _EVERY_TYPED, _EVERY_OF_CATALOGUE = 4, 40  # of which one place is withheld
 _EVERY_MUNICIPIO = 25  # of which one gets fillers
+_OF_EACH_KIND = 200  # changed names
+_TOWNS = 400
 
 
 class KnownRow(NamedTuple):
@@ -84,6 +90,14 @@ def seats(index: NameIndex, keys: Iterable[int]) -> Iterator[KnownRow]:
                 yield KnownRow("short", "catalogue", MatchRow(short, short, estado), key)
 
 
+def towns(places: Iterable[IndexedPlace]) -> Iterator[KnownRow]:
+    """Yield the largest towns as people call them, without an area."""
+    everyday = read_everyday_names()
+    for place in nlargest(_TOWNS, places, key=lambda place: place.poblacion or 0):
+        for name in (place.nombre, f"Cd. {place.nombre}", *everyday.get(place.id, ())):
+            yield KnownRow("town", "catalogue", MatchRow(name), place.id)
+
+
 def withheld_keys(typed: Iterable[KnownRow], catalogue: Iterable[int]) -> set[int]:
     """Return the places to withhold: one in four that the tables name, and one in forty of the catalogue."""
     named = sorted({known.key for known in typed})
@@ -94,6 +108,10 @@ def withheld(catalogue: CatalogueRecords, typed: Iterable[KnownRow], keys: set[i
     """Yield rows of places that an index is to lack, as they were typed and as the catalogue writes them."""
     rows = [known for known in typed if known.key in keys]
     rows += [KnownRow("withheld", "catalogue", row, key) for row, key in rows_of(catalogue) if key in keys]
+    changer = Changer(place for place in places_of(catalogue, None) if place.id in keys)
+    for kind in (kind for kind in KINDS if kind.least is not None):
+        found = islice(changer.change(kind), _OF_EACH_KIND)
+        rows += [KnownRow("withheld", "catalogue", row, key) for row, key, _ in found]
     for known in (*rows, *poorer(rows[::3])):
         yield known._replace(kind="withheld")
 
@@ -119,6 +137,31 @@ def fillers(index: NameIndex) -> Iterator[KnownRow]:
         for filler in _FILLERS:
             row = MatchRow(filler, municipio, index.areas.estados[municipio_id // KEYS_OF_A_STATE])
             yield KnownRow("filler", "fillers", row, municipio_id * KEYS_OF_A_MUNICIPIO)
+
+
+def changed(catalogue: CatalogueRecords) -> Iterator[KnownRow]:
+    """Yield changed names of the catalogue: those that another place may have, and those that are the place's."""
+    changer = Changer(places_of(catalogue, None))
+    for kind in KINDS:
+        is_same = kind.least is not None
+        for row, key, keys in islice(changer.change(kind), _OF_EACH_KIND):
+            if is_same or not keys:
+                yield KnownRow("same name" if is_same else "another name", "catalogue", row, key if is_same else -key)
+
+
+def with_keys(typed: Iterable[KnownRow], keys: Container[int]) -> Iterator[KnownRow]:
+    """Yield every third row with its key, right or with a slip: a digit wrong, two swapped, or the next row's."""
+    for number, known in enumerate(islice(typed, 0, None, 3)):
+        own = f"{known.key:09d}"
+        yield known._replace(kind="with key", row=known.row._replace(cvegeo=own))
+        at = 5 + number % 4
+        digit = f"{(int(own[at]) + 1 + number % 7) % 10}"
+        slips = own[:at] + digit + own[at + 1 :], own[: at - 1] + own[at] + own[at - 1] + own[at + 1 :]
+        wrong = [*(one for one in slips if one != own), f"{known.key + 1:09d}"]
+        slip = wrong[number % len(wrong)]
+        yield known._replace(kind="wrong key", row=known.row._replace(cvegeo=slip))
+        if number % 4 == 0 and int(slip) in keys:  # the name is misspelt as well, so only its words can tell
+            yield known._replace(kind="wrong key", row=MatchRow(known.row.nombre, cvegeo=slip))
 
 
 def keys_of_others(typed: Sequence[KnownRow]) -> Iterator[KnownRow]:
@@ -216,7 +259,18 @@ def main() -> None:
         lacking = list(withheld(catalogue, typed, hidden))
         if options.evidence:
             with options.evidence.open("w", encoding="utf-8") as file:
-                write_evidence(whole, [*typed, *poorer(typed), *seats(whole, sorted(today)), *unknown], file)
+                known = [*typed, *poorer(typed), *seats(whole, sorted(today)), *unknown]
+                write_evidence(
+                    whole,
+                    [
+                        *known,
+                        *changed(catalogue),
+                        *with_keys(typed, today),
+                        *keys_of_others(typed[::3]),
+                        *towns(places_of(catalogue, None)),
+                    ],
+                    file,
+                )
                 write_evidence(without, lacking, file)
             return
         # The known key of a place that is new since the earlier release may be invented.

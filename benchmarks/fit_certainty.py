@@ -1,7 +1,6 @@
 """Fits the weight of each kind of evidence (names/coefficients.tsv) to rows whose keys are known, and judges the fit.
 
-    python -m benchmarks.calibration 2018.zip --earlier 2012.zip --evidence evidence.jsonl
-    benchmarks/.venv/bin/python -m benchmarks.fit_certainty evidence.jsonl --releases 2018.zip 2012.zip --write
+    PYTHONPATH=src benchmarks/.venv/bin/python -m benchmarks.fit_certainty 2018.zip --earlier 2012.zip --write
 
 Each candidate of a row competes with the others and with none of them: a conditional logit, fitted by maximum
 likelihood with a small penalty on the coefficients. Probabilities of the first candidates, each from a fit that had not
@@ -17,6 +16,9 @@ import io
 import itertools
 import json
 import math
+import subprocess
+import sys
+import tempfile
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -31,8 +33,17 @@ from scipy.optimize import minimize
 Figures: TypeAlias = npt.NDArray[np.float64]
 
 TABLE = Path(__file__).parents[1] / "src" / "localidades_api" / "names" / "coefficients.tsv"
-WEIGHTS = {"typed": 1.0, "without municipio": 0.3, "without area": 0.3, "seat": 0.1, "short": 0.1}
-SHARES = {"withheld": 0.02, "wrong area": 0.005, "filler": 0.001}  # of all rows: those that a register has by mistake
+WEIGHTS = {
+    "typed": 1.0, "without municipio": 0.3, "without area": 0.3, "seat": 0.3, "short": 0.1, "town": 0.1,
+    "same name": 1.0, "with key": 0.3, "wrong key": 0.006, "key of another": 0.006,
+}  # fmt: skip
+# Of all rows: those that a register has by mistake.
+SHARES = {
+    "withheld": 0.02,
+    "wrong area": 0.005,
+    "another name": 0.005,
+    "filler": 0.001,
+}
 PENALTY = 0.5
 BOUNDS = (0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99)
 BANDS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.8, 0.85, 0.95, 0.97, 0.99, 1.0001)
@@ -230,15 +241,18 @@ def write(names: Sequence[str], coefficients: Figures, shift: float, slope: floa
 def main() -> None:
     """Print the figures, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("evidence", type=Path, help="what `benchmarks.calibration --evidence` has written")
-    parser.add_argument(
-        "--releases", type=Path, nargs="+", required=True, help="INEGI's files: keys in all of them are judged"
-    )
+    parser.add_argument("catalogue", type=Path, help="INEGI's file of the release to search")
+    parser.add_argument("--earlier", type=Path, required=True, help="INEGI's file of an earlier release")
     parser.add_argument("--write", action="store_true", help="write the table of coefficients")
     options = parser.parse_args()
     names: list[str] = []
-    rows = read(options.evidence, names)
-    judged = set.intersection(*map(read_keys, options.releases))
+    with tempfile.TemporaryDirectory() as folder:
+        evidence = Path(folder) / "evidence.jsonl"
+        files = [options.catalogue, "--earlier", options.earlier]
+        command = [sys.executable, "-m", "benchmarks.calibration", *files, "--evidence", evidence]
+        subprocess.run(command, check=True)
+        rows = read(evidence, names)
+    judged = read_keys(options.catalogue) & read_keys(options.earlier)  # a new place may have an invented key
     folds: dict[str, Callable[[Row], object]] = {
         "municipio not seen": lambda row: row.municipio % FOLDS,
         "register not seen": lambda row: row.source,

@@ -1,7 +1,8 @@
 """The service below a path of another application."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
 from fastapi import FastAPI
 
@@ -12,10 +13,10 @@ service = create_app(read_settings())
 
 
 @asynccontextmanager
-async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+async def lifespan(_app: FastAPI) -> AsyncIterator[Mapping[str, Any]]:
     """Start the service with the application: FastAPI doesn't do so for what is mounted."""
-    async with service.router.lifespan_context(service):
-        yield
+    async with service.router.lifespan_context(service) as state:
+        yield state or {}
 
 
 app = FastAPI(lifespan=lifespan)

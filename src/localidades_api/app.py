@@ -36,7 +36,7 @@ from localidades_api.database.pool import Database
 from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.downloads.response import Downloads
 from localidades_api.errors import ConfigurationError
-from localidades_api.extensions import ogc, outlines, reconcile, wscatgeo
+from localidades_api.extensions import mcp, ogc, outlines, reconcile, wscatgeo
 from localidades_api.html.static_files import STATIC as STATIC_FOLDER
 from localidades_api.html.static_files import CompressedStaticFiles
 from localidades_api.http.paths import PICTURES, STATIC
@@ -46,7 +46,7 @@ from localidades_api.observability.tracing import traced_statements
 from localidades_api.releases.tracker import ReleaseTracker
 from localidades_api.settings import Settings, read_settings
 
-EXTENSIONS = (outlines.EXTENSION, ogc.EXTENSION, reconcile.EXTENSION, wscatgeo.EXTENSION)
+EXTENSIONS = (outlines.EXTENSION, ogc.EXTENSION, reconcile.EXTENSION, wscatgeo.EXTENSION, mcp.EXTENSION)
 _END_TIMEOUT = 1.0  # seconds at shutdown for cancelled tasks to end, which takes milliseconds
 
 
@@ -136,7 +136,7 @@ def create_app(
     settings: Settings | None = None,
     *,
     dependencies: Sequence[Depends] = (),
-    is_public: bool = False,
+    is_public: bool | None = None,
     in_background: bool = True,
 ) -> FastAPI:
     """Build the whole service, with settings from the environment unless they are given.
@@ -144,9 +144,9 @@ def create_app(
     It connects to the database when it starts, not here.
 
     The application is an ordinary one: routes, middleware, exception handlers and overrides can be added to it
-    (docs/guides/extending.md). `dependencies` run for every route. With `is_public`, shared caches may keep answers
-    although middleware was added. Without `in_background` no page is cached and no index of names fetched before it is
-    requested, and no new release is noticed.
+    (docs/guides/extending.md). `dependencies` run for every route. `is_public` says whether shared caches may keep
+    answers; by default they may unless middleware was added. Without `in_background` no page is cached and no index of
+    names fetched before it is requested, and no new release is noticed.
     """
     settings = settings or read_settings()
     limit = RequestLimit(settings.max_in_flight)
@@ -154,7 +154,7 @@ def create_app(
         title="localidades-api",
         version=__version__,
         summary="INEGI's catalogue of the localities of Mexico.",
-        description=openapi.describe_access(is_open=not dependencies),
+        description=openapi.DESCRIPTION,
         responses=UNAUTHORIZED if dependencies else None,
         openapi_tags=[*openapi.TAGS, *(tag for one in EXTENSIONS for tag in one.tags)],
         license_info={"name": "MIT", "identifier": "MIT"},
@@ -204,6 +204,7 @@ def _early_answers(app: FastAPI, settings: Settings, limit: RequestLimit) -> Ear
     before_cache = classes[: classes.index(ResponseCacheMiddleware)]
     is_instrumented = "build_middleware_stack" in vars(app)  # as FastAPIInstrumentor does it
     has_added = not {Telemetry, ManagementPort}.issuperset(before_cache)
-    if settings.access_log or app.dependency_overrides or has_added or is_instrumented:
+    is_mounted = not getattr(app.state, "is_served", False)  # or another server runs it: `server.run` says so
+    if settings.access_log or app.dependency_overrides or has_added or is_instrumented or is_mounted:
         return None
     return EarlyAnswers(app, app.state.response_cache, limit)

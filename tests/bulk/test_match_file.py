@@ -5,15 +5,18 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from pydantic_core import to_json
 
 from localidades_api.bulk.answers import match_row
+from localidades_api.bulk.formats import XLSX, MediaType
 from localidades_api.bulk.input_rows import Answer, Row
 from localidades_api.cli.match import AnswerRows, MatchJob, match_file
 from localidades_api.errors import OutputError
 from localidades_api.names.index import NameIndex
+from tests.support.bulk import CSV, rows_in
 from tests.support.catalogue import Silent
 from tests.support.machine import interrupt_within_callback
 
@@ -106,3 +109,15 @@ def test_output_created_meanwhile_is_not_overwritten(answer: AnswerRows, tmp_pat
         match_file(job(tmp_path), meanwhile, BATCH_SIZE, Silent())
     assert output.read_text() == "other"
     assert {path.name for path in tmp_path.iterdir()} == {"places.csv", "answers.csv"}
+
+
+@pytest.mark.parametrize(("name", "media_type"), [("answers.csv", CSV), ("answers.xlsx", XLSX)])
+def test_objects_of_several_batches_are_answered_once_each(
+    answer: AnswerRows, tmp_path: Path, name: str, media_type: MediaType
+) -> None:
+    rows = [{"nombre": f"Lugar {n}", "nota": "x" * 200} for n in range(100)]  # a batch has more than is read at once
+    source, output = tmp_path / "places.ndjson", tmp_path / name
+    source.write_bytes(b"".join(to_json(row) + b"\n" for row in rows))
+    assert match_file(MatchJob(str(source), str(output), {}), answer, 60, Silent()).outcomes.total() == len(rows)
+    written = [cast("list[str]", row.sent)[0] for row in rows_in(output.read_bytes(), media_type)]
+    assert written == [row["nombre"] for row in rows]

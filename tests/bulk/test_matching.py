@@ -181,9 +181,9 @@ def test_key_of_an_area_limits_the_search_for_the_name(index: NameIndex, body: s
     [
         ("0021", "exact", "140670021", []),  # of two places of the name
         ("20.0", "exact", "140670020", []),
-        ("0010", "ambiguous", "140670010", ["name"]),  # of a place with another name
-        ("0777", "ambiguous", "140670020", ["unknown_key"]),  # a register's own code
-        ("A-12", "ambiguous", "140670020", []),
+        ("0010", "ambiguous", "140670020", ["key", "homonym"]),  # of a place with another name
+        ("0777", "ambiguous", "140670020", ["unknown_key", "homonym"]),  # a register's own code
+        ("A-12", "ambiguous", "140670020", ["homonym"]),
     ],
 )
 @pytest.mark.parametrize("header", ["clave", "id_localidad", "cve_loc"])

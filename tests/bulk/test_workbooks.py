@@ -145,14 +145,18 @@ def test_workbook_written_by_another_library_is_answered() -> None:
     assert values(answered(source))[1][0] == '="La "&"Paz"'
 
 
-def test_xml_names_may_have_a_prefix() -> None:
+@pytest.mark.parametrize("header_row", [1, 0])
+def test_xml_names_may_have_a_prefix_and_cells_beyond_no_value(header_row: int) -> None:
     def prefixed(xml: bytes) -> bytes:
+        xml = xml.replace(b"</row>", b'<c r="C9" s="0" /></row>')
         return re.sub(rb"<(/?)(\w)", rb"<\1x:\2", xml).replace(b"xmlns=", b"xmlns:x=")
 
     data = edited(workbook_of(("nombre",), ("A",)), {SHEET: prefixed})
-    assert [row.sent for row in rows_in(data, XLSX)] == [["A"]]
-    with zipfile.ZipFile(io.BytesIO(answer_all(opened(data), ANSWER, XLSX))) as archive:
-        assert b'<x:c r="C2" t="inlineStr"><x:is><x:t>010010001</x:t></x:is></x:c>' in archive.read(SHEET)
+    assert [row.sent for row in rows_in(data, XLSX, header_row=header_row)] == [["nombre"], ["A"]][header_row:]
+    with zipfile.ZipFile(io.BytesIO(answer_all(opened(data, header_row=header_row), ANSWER, XLSX))) as archive:
+        xml = archive.read(SHEET)
+    assert b'<x:c r="C2" t="inlineStr"><x:is><x:t>010010001</x:t></x:is></x:c>' in xml
+    assert b"C9" not in xml
 
 
 @given(st.lists(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=8), min_size=4, max_size=4)))

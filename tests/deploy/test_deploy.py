@@ -20,11 +20,13 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 from ruamel.yaml import YAML
 
 from localidades_api import __version__
+from localidades_api.api.services import get_downloads, get_exchange
 from localidades_api.app import create_app
 from localidades_api.cli.exit_codes import ALREADY_PUBLISHED, FAILED
 from localidades_api.importer.source import FETCH_TOTAL_TIMEOUT
 from localidades_api.settings import PREFIX, Settings
 from tests.deploy.nginx import running_nginx
+from tests.support.application import operations_with
 from tests.support.machine import needed
 from tests.support.service_address import DEFAULT_DATABASE_TIMEOUT
 from tests.support.waiting import PATIENCE
@@ -50,6 +52,7 @@ async def test_settings_metrics_and_operations_in_deployment_files_exist(client:
     settings = {f"{PREFIX}API", *(PREFIX + name.upper() for name in Settings.model_fields)}
     metrics = set(re.findall(r"^# TYPE (localidades_\S+)", (await client.get("/metrics")).text, re.MULTILINE))
     operations = {str(route.name) for route in iter_route_contexts(create_app(Settings()).routes)}
+    slow = {*operations_with(get_downloads).values(), *operations_with(get_exchange).values()}
     patterns = []
     for path in DEPLOY.rglob("*"):
         text = path.read_text(encoding="utf-8").replace("\\", "") if path.is_file() else ""
@@ -59,6 +62,8 @@ async def test_settings_metrics_and_operations_in_deployment_files_exist(client:
     assert len(patterns) == 4
     for choice in "|".join(patterns).split("|"):
         assert any(re.fullmatch(choice, name) for name in operations), choice
+    matched = [{name for name in operations if re.fullmatch(pattern, name)} for pattern in patterns]
+    assert matched.count(slow) == 2, "files and rows, which take as long as their clients do"
 
 
 # -- The image, the proxies and systemd

@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import json
 import os
+import re
 import shutil
 import socket
 import time
@@ -17,16 +18,19 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from localidades_api.api.middleware.response_cache import TRACKING
+from localidades_api.api.services import get_downloads, get_exchange
 from localidades_api.errors import NotAcceptableError
 from localidades_api.html.languages.accept_language import choose_language
 from localidades_api.html.renderer import FORMATS
 from localidades_api.http.negotiation import choose_media_type
 from tests.deploy.nginx import NGINX, Front, copy_distribution, running_distribution, running_nginx
+from tests.support.application import operations_with
 from tests.support.downloads import DOWNLOAD
 from tests.support.http_server import Request, Response, http_server
 from tests.support.postgres import new_database
 from tests.support.waiting import eventually
-from tests.support.wire import LOCALIDADES, Answer, ask, connect, final_statuses, parse, send, serving
+from tests.support.wire import LOCALIDADES, Answer, ask, connect, final_statuses, head, parse, send, serving
 
 pytestmark = pytest.mark.tail
 
@@ -220,10 +224,27 @@ def test_errors_of_nginx_are_problems(front: Front, proxied: Callable[[str], Fro
         assert answer.all("retry-after") == ["5"] * (status == 503)
 
 
-def test_body_of_rows_may_be_of_any_size(front: Front) -> None:
-    body = b"latitud,longitud,notas\n" + f"21.88,-102.3,{'x' * 900_000}\n".encode() * 3
-    answer = ask(front.base, f"{LOCALIDADES}nearest/", ("Content-Type", "text/csv"), method="POST", body=body)
-    assert (answer.status, whole(answer).count(b"\n")) == (200, 4)
+ROWS = [*operations_with(get_exchange)]  # addresses, with and without their slash
+
+
+@pytest.mark.parametrize("target", ROWS)
+def test_rows_may_be_of_any_size_and_reach_the_service_as_they_are_sent(
+    live_server: str, front: Front, target: str
+) -> None:
+    body = b"latitud,longitud,nombre,notas\n" + f"21.88,-102.3,Aguascalientes,{'x' * 700_000}\n".encode() * 3
+    table = ("Content-Type", "text/csv")
+    straight, through = (ask(base, target, table, method="POST", body=body) for base in (live_server, front.base))
+    assert (through.status, whole(through)) == (straight.status, whole(straight))
+    assert straight.status == (404 if "/at" in target else 200), "the demo has no outlines"
+    begun = head(target, "Content-Type: image/png", "Content-Length: 2000000", method="POST") + body[:100]
+    assert parse(send(front.base, begun)).status in {404, 415}, "refused before the rest has been sent"
+
+
+def test_every_file_is_among_the_files() -> None:
+    config = (NGINX / "localidades-server.conf").read_text(encoding="utf-8")
+    [pattern] = re.findall(r"location ~ (\S+download\S+) \{", config)
+    for path in operations_with(get_downloads):
+        assert re.search(pattern, path.replace("{ending}", "csv")), path
 
 
 @pytest.mark.parametrize("wishes", [[], [HTML]])
@@ -349,6 +370,28 @@ def test_concurrent_misses_reach_the_service_once(proxied: Callable[[str], Front
         answers = [parse(received) for received in asyncio.run(ask_together())]
         assert {(answer.status, answer.body) for answer in answers} == {(200, b"1")}
         assert len(arrived) == 1
+
+
+def test_tracked_links_share_the_entry_of_the_page(front: Front, proxied: Callable[[str], Front]) -> None:
+    """Each parameter that the application drops, with any value, in any number, after the page's own."""
+    names = TRACKING.pattern.decode().partition(")")[0].removeprefix("(?:").replace("[a-z_]+", "source").split("|")
+    every = "&".join(names)
+    with recording() as (origin, arrived):
+        base = proxied(origin).base
+        for own, tracking in (
+            ("?", [f"{name}=%FF?{name}" for name in names]),
+            ("?page=2&search=a?gclid&", ["fbclid", every]),
+            ("?x&&", ["fbclid=1", f"{every}="]),
+        ):
+            page = ask(base, f"{LOCALIDADES}{own[:-1]}", HTML).body
+            assert {ask(base, f"{LOCALIDADES}{own}{one}", HTML).body for one in tracking} == {page}, own
+        before = len(arrived)
+        others = ["?", "?fbclid&page=2", "?fbclidx=1", "?xfbclid=1", "?page=2&fbclid=1&x", "?utm_=1", "?FBCLID=1"]
+        for other in others:  # that the application sees as other pages, or that aren't certain
+            ask(base, f"{LOCALIDADES}{other}", HTML)
+        ask(base, f"{LOCALIDADES}?fbclid=1")  # JSON
+        assert len(arrived) == before + len(others) + 1
+    assert [ask(front.base, LOCALIDADES + query).status for query in ("", "?fbclid=1")] == [200, 422]
 
 
 def test_forged_forwarding_headers_are_replaced(proxied: Callable[[str], Front]) -> None:
@@ -478,3 +521,23 @@ def test_four_concurrent_downloads_per_client(server: str, large: str, tmp_path:
         assert refused.one("content-type") == "application/problem+json"
         assert ask(front.base, LOCALIDADES, ("X-Forwarded-For", "203.0.113.1")).status == 200
         assert ask(front.base, f"{DOWNLOAD}?estado_id=1", ("X-Forwarded-For", "203.0.113.2")).status == 200
+
+
+def test_four_concurrent_senders_of_rows_per_client(tmp_path: Path) -> None:
+    fields = ("Content-Length: 1000", "Expect: 100-continue", "Connection: close")
+    with (
+        recording() as (origin, _),
+        running_nginx(origin, tmp_path, TOLD) as front,
+        ExitStack() as stack,
+    ):
+
+        def begin_sending(target: str, client: str) -> bytes:
+            sender = stack.enter_context(connect(front.base))
+            sender.sendall(head(target, *fields, f"X-Forwarded-For: {client}", method="POST"))
+            return sender.recv(12)
+
+        for number, target in enumerate(ROWS):
+            client = f"203.0.113.{number}"
+            begun = [begin_sending(target, client) for _ in range(5)]
+            assert begun == [b"HTTP/1.1 100"] * 4 + [b"HTTP/1.1 503"], target
+            assert ask(front.base, target, ("X-Forwarded-For", client)).status == 200, "a GET sends no rows"

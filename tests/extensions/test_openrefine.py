@@ -32,7 +32,7 @@ ALL_ROWS = json.dumps({"facets": [], "mode": "row-based"})
 HEAD = ("nombre", "municipio", "estado", "cvegeo")
 TABLE = (
     ("ASIENTOS", "Municipio 002", "AGS.", "010020001"),
-    ("Azientos", "Municipio 002", "Aguascalientes", "010020001"),
+    ("Asintos", "Municipio 002", "Aguascalientes", "010020001"),
     ("Ardillas de Abajo", "municipio 1", "Aguascalientes", "010010004"),
     ("Ninguno", "Municipio 001", "Aguascalientes", ""),
     ("D'Artagnan No. 5", "Municipio 001", "Aguascalientes", "010010010"),

@@ -15,11 +15,11 @@ from typing import Any
 
 import httpx
 import pytest
-from cachetools import LRUCache
 from fastapi import FastAPI
 from playwright.async_api import expect
 from starlette.types import Message, Scope
 
+from localidades_api.caches.results import ResultCache
 from localidades_api.errors import UnavailableError
 from localidades_api.extensions.outlines.queries import get_edition, list_outlines
 from localidades_api.extensions.outlines.router import answer_outlines_as_wscatgeo
@@ -289,7 +289,7 @@ async def test_outline_is_a_feature_that_clients_keep(outlined: httpx.AsyncClien
 
 @pytest.mark.parametrize("coding", ["br", "gzip", "identity"])
 async def test_outlines_are_read_and_compressed_once_an_edition(
-    seeded_database: str, tmp_path: Path, coding: str
+    seeded_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, coding: str
 ) -> None:
     paths = [f"{CENSUS}/municipios/1001/outline/", f"{CENSUS}/estados/1/outline/"]
     paths += [f"/wscatgeo/{path}" for path in ("geo/mgem/01", "v2/geo/mgem/01", "geo/mgee", "geo/mgem/01001")]
@@ -305,7 +305,7 @@ async def test_outlines_are_read_and_compressed_once_an_edition(
                     tags += [answer.headers["etag"] for answer in answers[: len(paths)]]
                     assert {answer.headers.get("content-encoding", "identity") for answer in answers} == {coding}
                     assert [("[-100.5," in answer.text) for answer in answers[2:5]] == [side == 1.5] * 3
-                vars(MODULE)["_held"].clear()  # as in another worker, which needs nothing for a 304
+                monkeypatch.setattr(MODULE, "_held", ResultCache(10**6, len))  # as in another worker
                 for path, tag in zip(paths, tags[-len(paths) :], strict=True):
                     answer = await client.get(path, headers={**headers, "If-None-Match": tag})
                     assert (answer.status_code, answer.headers["etag"], answer.content) == (304, tag, b"")
@@ -329,7 +329,7 @@ async def test_outlines_of_an_edition_that_is_gone_are_not_read(seeded_database:
 async def test_large_outlines_do_not_hold_the_event_loop(
     seeded_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(MODULE, "_held", LRUCache(1000, getsizeof=len))  # these are too large to be held
+    monkeypatch.setattr(MODULE, "_held", ResultCache(1000, len))  # these are too large to be held
     await import_outlines_into(seeded_database, write(tmp_path, geojson(), "a.json"))
     random = Random(1)  # noqa: S311  # no secret
     ring = [(-103 - random.random(), 21 + random.random()) for _ in range(50_000)]

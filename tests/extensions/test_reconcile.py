@@ -94,7 +94,7 @@ async def best(client: httpx.AsyncClient, query: str, properties: Mapping[str, o
 )
 async def test_responses_match_the_published_schemas(client: httpx.AsyncClient) -> None:
     validator("manifest").validate((await client.get(RECONCILE)).json())
-    queries = {"a": {"query": "Azientos"}, "b": {"query": "Ninguno", "limit": 0}, "c": {"query": "Ardi"}}
+    queries = {"a": {"query": "Asintos"}, "b": {"query": "Ninguno", "limit": 0}, "c": {"query": "Ardi"}}
     validator("reconciliation-query-batch").validate(queries)
     validator(BATCH).validate((await post(client, queries=queries)).json())
     for what, name in (("entity", "entities"), ("type", "types"), ("property", "properties")):
@@ -151,7 +151,7 @@ async def test_queries_by_get_are_answered_as_those_by_post(client: httpx.AsyncC
 
 async def test_features_list_differences_that_lower_the_score(client: httpx.AsyncClient) -> None:
     rows: list[tuple[str, dict[str, object], set[str]]] = [
-        ("Azientos", {"municipio": "Municipio 002"}, {"spelling"}),
+        ("Asintos", {"municipio": "Municipio 002"}, {"spelling"}),
         ("Asientos", {"municipio": "001"}, {"municipio"}),
         ("Asientos", {"estado": "Atlantis"}, {"estado"}),
         ("Asientos", {"ambito": "urbana"}, {"ambito"}),

@@ -47,8 +47,9 @@ def test_service_works_without_extensions(seeded: str, tmp_path: Path) -> None:
     copy = tmp_path / "src" / PACKAGE.name
     (tmp_path / "docs").symlink_to(ROOT / "docs")  # the guides that the site shows
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__", "extensions"))
-    (copy / "cli" / "outlines.py").unlink()
-    lines = r".*localidades_api\.extensions.*\n|.*\(mcp\)\n|.*cli\.outlines .*\n|.*\(outlines, .*\n"
+    for command in ("outlines", "mcp"):
+        (copy / "cli" / f"{command}.py").unlink()
+    lines = r".*localidades_api\.extensions.*\n|.*\(mcp\)\n|.*cli\.(outlines|mcp) .*\n|.*\(outlines, .*\n"
     for file in (copy / "app.py", copy / "cli" / "commands.py"):
         text = re.sub(lines, "", file.read_text("utf-8"))
         file.write_text(re.sub(r"EXTENSIONS = \(.*\)", "EXTENSIONS = ()", text), "utf-8")
@@ -66,4 +67,4 @@ def test_service_works_without_extensions(seeded: str, tmp_path: Path) -> None:
     statuses = re.findall(r"^\d{3} /.*$", answers.stdout, re.MULTILINE)
     assert statuses == [*(f"200 {path}" for path in REQUESTS), *(f"404 {path}" for path in paths)]
     documents = re.sub(r"^404 .*$", "", answers.stdout, flags=re.MULTILINE)
-    assert [path for path in paths if path in documents] == []
+    assert [name for name in (*paths, "Model Context Protocol") if name in documents] == []

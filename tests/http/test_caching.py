@@ -1,7 +1,11 @@
 """ETag, If-None-Match, and the SQL statements of each request."""
 
 import asyncio
+import os
 import re
+import shutil
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from itertools import product
 from pathlib import Path
@@ -22,7 +26,7 @@ from tests.support.catalogue import many, write_catalogue
 from tests.support.database import WHO_WAIT, connected
 from tests.support.postgres import locked_in_thread
 from tests.support.waiting import eventually_async
-from tests.support.wire import LOCALIDADES
+from tests.support.wire import LOCALIDADES, ROOT
 
 INDEX = "/api/census/"
 RELEASE = Release(
@@ -36,15 +40,44 @@ def test_last_modified_is_a_date_of_http() -> None:
     assert caching.freshness_headers(RELEASE, "json")["Last-Modified"] == "Fri, 28 Sep 2018 10:12:13 GMT"
 
 
-def test_etag_depends_on_release_content_representation_and_version(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_etag_depends_on_release_content_and_representation() -> None:
     elsewhere = RELEASE.model_copy(update={"id": 7, "published_at": RELEASE.published_at + timedelta(days=1)})
     assert entity_tag(elsewhere, "json") == TAG
     others = [RELEASE.model_copy(update=changed) for changed in ({"name": "2018-10"}, {"sha256": "cd" * 32})]
     assert TAG not in {entity_tag(RELEASE, "api"), *(entity_tag(other, "json") for other in others)}
-    monkeypatch.setattr(caching, "__version__", "999.0.0")  # which may serialize the same rows differently
-    caching.entity_tag.cache_clear()
-    assert entity_tag(RELEASE, "json") != TAG
-    caching.entity_tag.cache_clear()
+
+
+def test_etag_in_a_clone_depends_on_its_files_and_elsewhere_on_the_version(tmp_path: Path) -> None:
+    """An edit changes what the same rows look like. All workers have the same tag."""
+    package = tmp_path / "src" / "localidades_api"
+    shutil.copytree(ROOT / "src" / "localidades_api", package, ignore=shutil.ignore_patterns("static", "__pycache__"))
+    program = (
+        "import sys; from localidades_api.http.caching import Release, entity_tag\n"
+        "print(entity_tag(Release.model_validate_json(sys.argv[1]), 'json'))"
+    )
+
+    def tag() -> str:
+        command = [sys.executable, "-c", program, RELEASE.model_dump_json()]
+        env = {**os.environ, "PYTHONPATH": str(package.parent)}
+        return subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
+
+    tags = [tag()]
+    (package / "compiled.pyc").write_text("as Python writes them")
+    (tmp_path / "docs").mkdir()
+    tags.append(tag())
+    for edited in (package / "html/templates/state.html", package / "api/areas.py", tmp_path / "docs/data.md"):
+        with edited.open("a", encoding="utf-8") as file:
+            file.write("\n")
+        tags.append(tag())
+    assert [tags.index(one) for one in tags] == [0, 0, 2, 3, 4]
+    (package / "migrations").mkdir()  # as in an installed package
+    tags = [tag()]
+    (package / "api" / "areas.py").touch()
+    shutil.copy(package / "api" / "problems.py", package / "api" / "more.py")
+    tags.append(tag())
+    (package / "__init__.py").write_text('__version__ = "999.0.0"\n', encoding="utf-8")
+    tags.append(tag())
+    assert [tags.index(one) for one in tags] == [0, 0, 2]
 
 
 CODINGS = ("-gzip", ";gzip", "--gzip", "-br", "-zstd")  # as servers in front add them

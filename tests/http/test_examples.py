@@ -1,9 +1,10 @@
 """The examples of the OpenAPI document are requests to the demo catalogue, with the answers that it gives.
 
-To record an operation, write its requests into the file of its router in `api/examples`, each with the answer
-`{"status": 200}`, and run these tests with `--regen`, those of the demo with `-m tail`.
+With `--regen`, they record an operation that has none, with the examples of its required parameters, in the file of its
+module. To record other requests, write them there, each with the answer `{"status": 200}`.
 """
 
+import inspect
 import json
 import shlex
 from collections.abc import AsyncIterator, Iterator
@@ -13,8 +14,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 import httpx
 import pytest
+from fastapi.routing import iter_route_contexts
 
-from localidades_api.api.examples import SERVICE, Exchange, RecordedAnswer, RecordedRequest, list_files, read_examples
+from localidades_api.api.examples import SERVICE, Exchange, RecordedAnswer, RecordedRequest, read_examples
 from localidades_api.app import create_app
 from localidades_api.importer.demo.generate import generate_demo
 from localidades_api.settings import Settings
@@ -30,6 +32,13 @@ BEFORE, AFTER = "2026-10", "2026-11"  # releases for the list of changes
 LEFT_OUT = '"010010004"'
 
 JSON = "application/json"
+when_recorded = pytest.mark.skipif("config.getoption('--regen')", reason="others record what is missing")
+# The module of each operation. Its id is the name of its function.
+OPERATIONS = {
+    route.endpoint.__name__: Path(inspect.getfile(route.endpoint))
+    for route in iter_route_contexts(create_app(Settings()).routes)
+    if getattr(route, "include_in_schema", False) and route.endpoint
+}
 
 
 @pytest.fixture(scope="module")
@@ -43,10 +52,13 @@ def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, A
             yield method, path, operation
 
 
+@when_recorded
 def test_every_operation_has_a_recorded_example(document: dict[str, Any]) -> None:
-    assert {operation["operationId"] for _, _, operation in operations(document)} == read_examples().keys()
+    described = {operation["operationId"] for _, _, operation in operations(document)}
+    assert described == read_examples().keys(), "run `make regen`"
 
 
+@when_recorded
 def test_every_recorded_exchange_is_an_example_of_the_document(document: dict[str, Any]) -> None:
     shown = 0
     for method, path, operation in operations(document):
@@ -67,6 +79,7 @@ def test_every_recorded_exchange_is_an_example_of_the_document(document: dict[st
     assert shown > 25
 
 
+@when_recorded
 def test_command_repeats_the_recorded_request(document: dict[str, Any]) -> None:
     for _, path, operation in operations(document):
         for exchange in read_examples()[operation["operationId"]].values():
@@ -102,7 +115,7 @@ async def client(
 
 
 @pytest.mark.tail
-@pytest.mark.parametrize("operation_id", sorted(read_examples().keys() - {"list_changes"}))
+@pytest.mark.parametrize("operation_id", sorted(OPERATIONS.keys() - {"list_changes"}))
 async def test_service_answers_as_recorded(
     client: httpx.AsyncClient, document: dict[str, Any], operation_id: str
 ) -> None:
@@ -134,13 +147,17 @@ async def test_service_lists_changes_as_recorded(database: str, document: dict[s
 
 
 async def assert_recorded(client: httpx.AsyncClient, document: dict[str, Any], id_: str) -> None:
-    """Compare the answers to an operation's requests with its file."""
-    [(method, path)] = [(method, path) for method, path, one in operations(document) if one["operationId"] == id_]
+    """Compare the answers to an operation's requests with the file of its module."""
+    [(method, path, operation)] = [one for one in operations(document) if one[2]["operationId"] == id_]
+    required = {one["name"]: one["example"] for one in operation.get("parameters", ()) if one["required"]}
+    unrecorded = Exchange(request=RecordedRequest(parameters=required), answer=RecordedAnswer(status=200))
     exchanges: dict[str, Any] = {}
-    for name, recorded in read_examples()[id_].items():
+    for name, recorded in read_examples().get(id_, {"example": unrecorded}).items():
         answer = await ask(client, method, recorded.request.target(path), recorded.request)
         exchanges[name] = settled(dump(Exchange(request=recorded.request, answer=answer)), dump(recorded))
-    [(file, by_operation)] = [(file, one) for file in list_files() if id_ in (one := json.loads(file.read_bytes()))]
+    module = OPERATIONS[id_]
+    file = module.parent / (f"examples/{module.stem}.json" if module.parent.name == "api" else "examples.json")
+    by_operation = json.loads(file.read_bytes()) if file.exists() else {}
     assert_golden(file.name, f"{to_text({**by_operation, id_: exchanges})}\n".encode(), file.parent)
 
 

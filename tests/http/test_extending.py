@@ -94,11 +94,17 @@ async def test_added_cors_middleware_sends_the_only_headers(own: FastAPI) -> Non
         mine = await client.get(RECORD, headers={"Origin": "https://mine.example"})
     assert mine.headers["access-control-allow-origin"] == "https://mine.example"
     assert mine.headers["cache-control"].startswith("public")
+    assert "any origin" not in own.openapi()["info"]["description"]
 
 
-@pytest.mark.parametrize("is_public", [False, True])
-async def test_answers_behind_added_middleware_are_private_unless_told_otherwise(url: str, *, is_public: bool) -> None:
-    """Each passes it once, a cached one too."""
+@pytest.mark.parametrize("is_public", [None, False, True])
+async def test_answers_behind_added_middleware_are_private_unless_told_otherwise(
+    url: str, *, is_public: bool | None
+) -> None:
+    """Each passes it once, a cached one too. The service can't see that of an application that it is mounted in."""
+    app = create_app(settings_of(url), is_public=is_public, in_background=False)
+    async with app.router.lifespan_context(app), mounted(app, "/geo") as below:
+        assert ("private" in (await below.get(f"/geo{RECORD}")).headers["cache-control"]) == (is_public is False)
     app = create_app(settings_of(url), is_public=is_public, in_background=False)
     app.add_middleware(Append)
     asked = [("GET", RECORD)] * 3 + [("HEAD", LOCALIDADES), ("GET", "/static/style.css")]
@@ -107,7 +113,7 @@ async def test_answers_behind_added_middleware_are_private_unless_told_otherwise
             headers = (await client.request(method, target)).headers
             assert (headers.get_list("x-appended"), headers.get_list("x-stamp")) == (["1"], ["mine"])
             control = headers["cache-control"]
-            assert ("private" in control, "public" in control) == (not is_public, is_public), target
+            assert ("private" in control, "public" in control) == (not is_public, bool(is_public)), target
         assert cache_of(app).get(key_of(client.build_request("GET", RECORD)))
 
 
@@ -218,6 +224,10 @@ async def test_added_route_and_router_answer_beside_and_below_the_prefix(own: Fa
         preflight = await client.options("/api/census/visits/")
         assert preflight.headers["access-control-allow-methods"] == "POST"
         assert (await client.get("/api/census/visits/7")).headers["location"] == "7/"
+        own.post("/api/census/late/", dependencies=[Depends(require_key)])(create)
+        refused = await client.post("/api/census/late/", json={})
+        assert (refused.status_code, refused.headers["allow"]) == (401, "POST, OPTIONS")
+        assert "private" in refused.headers["cache-control"]
 
 
 # -- Conditional requests, for which an added route does nothing
@@ -331,7 +341,7 @@ async def test_dependency_of_the_application_runs_for_every_request(url: str) ->
     app = create_app(settings_of(url), dependencies=[Depends(require_key)], in_background=False)
     key = {"X-API-Key": "secret"}
     document = app.openapi()
-    assert "needs no API key" not in document["info"]["description"]
+    assert "needs no key" not in document["info"]["description"]
     assert "401" in document["paths"][LOCALIDADES]["get"]["responses"]
 
     @app.get("/mine")
@@ -341,6 +351,7 @@ async def test_dependency_of_the_application_runs_for_every_request(url: str) ->
 
     async with app.router.lifespan_context(app), client_of(app) as client:
         assert (await client.get(RECORD, headers=key)).headers["cache-control"].startswith("private, ")
+        assert "API key" not in (await client.get("/llms.txt", headers=key)).text
         refused = await client.get(RECORD)
         assert (refused.status_code, refused.json()["detail"]) == (401, "Send your key as X-API-Key.")
         assert (refused.headers["allow"], refused.headers["vary"]) == ("GET", "Accept")

@@ -58,6 +58,11 @@ def varied() -> list[Place]:
     return [*TRAPS, *(place for place in ordinary if place.cvegeo not in known)]
 
 
+# A value for each filter; add one for each new filter.
+EVERY_FILTER = {
+    "municipio_id": "1001", "estado_id": "1", "clave": "0011", "ambito": "R", "cvegeo": "010010003,010010011",
+    "bbox": "-118,14,-86,33", "search": "script",
+}  # fmt: skip
 PLACES = sorted(varied(), key=lambda place: (place.cvegeo[5:], place.cvegeo))
 Filters = Mapping[str, str]
 
@@ -119,7 +124,7 @@ async def app(server: str, varied_database: str) -> AsyncIterator[FastAPI]:
         {"cvegeo": "10010001"}, {"cvegeo": "320580044,010010001,090020001"},
         {"bbox": "-106,19,-99,22"}, {"bbox": "-102.296111,21.880833,-102.296111,21.880833"}, {"bbox": "1,2,3,4"},
         {"search": "JOSÉ SAN"}, {"search": "riO (del"}, {"search": "colon 5"}, {"search": "zzz"},
-        {"search": "san", "bbox": "-105,16,-100,20"},
+        {"search": "san", "bbox": "-105,16,-100,20"}, *({name: value} for name, value in EVERY_FILTER.items()),
     ],
     ids=urlencode,
 )  # fmt: skip
@@ -190,8 +195,8 @@ async def test_links_keep_filters_size_and_release(
 
 
 KEYS = st.sampled_from([*(place.cvegeo for place in PLACES), "010019999", "999999999"])
-# None begins a word of a municipio or an estado, where searches would find it, too.
-WORDS = st.sampled_from(["JOSÉ", "rio", "peñ", "[rancho]", "guera", "arriba", "5", "zzz"])
+# None begins a word of a municipio or an estado, where searches would find it, too: 5 would be that of Municipio 005.
+WORDS = st.sampled_from(["JOSÉ", "rio", "peñ", "[rancho]", "guera", "arriba", "zzz"])
 SIDES = (st.integers(-118, -102), st.integers(15, 22), st.integers(-102, -86), st.integers(22, 33))
 FILTERS: st.SearchStrategy[dict[str, str]] = st.fixed_dictionaries(
     {},
@@ -226,13 +231,6 @@ async def test_walking_a_filtered_list_yields_each_match_once_in_order(
         sizes.append(len(body["results"]))
     assert walked == expected
     assert set(sizes[:-1]) <= {page_size}
-
-
-# A value for each filter; add one for each new filter.
-EVERY_FILTER = {
-    "municipio_id": "1001", "estado_id": "1", "clave": "0011", "ambito": "R", "cvegeo": "010010003,010010011",
-    "bbox": "-118,14,-86,33", "search": "script",
-}  # fmt: skip
 
 
 async def test_form_of_a_page_keeps_every_filter(client: httpx.AsyncClient) -> None:

@@ -31,7 +31,7 @@ from tests.support.workbooks import workbook_of
 MATCH, NEAREST = f"{LOCALIDADES}match/", f"{LOCALIDADES}nearest/"
 CSV, NDJSON, JSON = "text/csv", "application/x-ndjson", "application/json"
 ROW = {"nombre": "Aguascalientes", "municipio": "Municipio 001", "estado": "Ags."}
-DOUBTFUL = {"nombre": "Azientos", "estado": "Ags."}
+DOUBTFUL = {"nombre": "Asintos", "estado": "Ags."}
 
 
 async def post(
@@ -323,7 +323,7 @@ async def test_silent_body_times_out_and_a_steady_one_may_take_longer(
 
 # Excel workbooks
 
-PLACES = ("Localidad", "CVE_ENT", "Folio"), ("Aguascalientes", 1, 7), (None, 1, 8), ("Azientos", 1, 9)
+PLACES = ("Localidad", "CVE_ENT", "Folio"), ("Aguascalientes", 1, 7), (None, 1, 8), ("Asintos", 1, 9)
 
 
 async def test_response_says_what_was_read_and_where_the_answer_is(client: httpx.AsyncClient) -> None:

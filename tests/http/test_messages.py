@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from localidades_api.api.params import LocalitiesQuery
 from localidades_api.app import create_app
 from localidades_api.html.languages.translators import _messages, lenient_translator
 from localidades_api.settings import Settings
@@ -15,9 +16,7 @@ from tests.support.wire import LOCALIDADES
 DOCUMENT = create_app(Settings()).openapi()
 MARKER = "zyx_marker"
 VALUES = (MARKER * 60, "", "0", "9" * 17)
-LIST = (
-    "format, lang, release, page, page_size, municipio_id, estado_id, clave, ambito, cvegeo, bbox, search, sort, fields"
-)
+LIST = ", ".join(LocalitiesQuery.model_fields)
 
 
 @pytest.mark.parametrize(

@@ -212,12 +212,14 @@ async def test_cache_is_bounded_and_keeps_the_recently_used(seeded_database: str
     assert 10 < len(held) < 60
 
 
-@pytest.mark.parametrize("sees_every_request", [None, "log", "middleware", "override", "instrumentation"])
+@pytest.mark.parametrize("sees_every_request", [None, "log", "middleware", "override", "instrumentation", "parent"])
 async def test_server_answers_by_itself_unless_something_sees_every_request(
     seeded: str, sees_every_request: str | None
 ) -> None:
     options = Settings(database_url=SecretStr(seeded), access_log=sees_every_request == "log")
     app = create_app(options, in_background=False)
+    if sees_every_request != "parent":
+        app.state.is_served = True
     if sees_every_request == "middleware":
         app.add_middleware(GZipMiddleware)
     if sees_every_request == "override":

@@ -88,7 +88,7 @@ def index(index_of: Callable[..., NameIndex]) -> NameIndex:
             )
         ),
         (MatchRow("Ojuelos de Jalisco, Mpio. Ojuelos de Jalisco", estado="Jalisco"), OJUELOS, True, ["municipio"]),
-        (MatchRow("Quintana Roo, Bacalar"), BACALAR, False, []),
+        (MatchRow("Quintana Roo, Bacalar"), BACALAR, True, []),
         (MatchRow("Los Borregos, Hidalgo"), None, False, []),
         (MatchRow("Los Borregos, Estado de Hidalgo"), 130630099, True, []),
     ],

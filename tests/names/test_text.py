@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localidades_api.catalogue.degrees import read_degrees
+from localidades_api.names.alignment import read_name
 from localidades_api.names.areas import AreaBook
-from localidades_api.names.differences import read_name
-from localidades_api.names.match import split_last
+from localidades_api.names.lines import split_last
 from localidades_api.names.text import canonical, core, repair, take_apart, undo_date, variants, with_article
 from localidades_api.names.vocabulary import ABBREVIATIONS, GENERICS, NUMBERS, PHRASES, STOP_WORDS
 from tests.support.long_texts import long_texts
@@ -84,7 +84,7 @@ def read_longitude(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "read", [take_apart, with_article, repair, read_name, split_last, AREAS.without_bracket, read_longitude]
+    "read", [take_apart, with_article, repair, read_name, split_last, AREAS.split_line, read_longitude]
 )
 def test_time_is_in_proportion_to_the_length_of_a_text(read: Callable[[str], object]) -> None:
     slow = []

@@ -226,6 +226,6 @@ def test_what_cannot_be_opened_is_explained(
         assert ended.returncode == 2
         assert "--catalogue reads files only: leave out --url and --release" in ended.stderr
     monkeypatch.setenv("LOCALIDADES_CACHE_DIR", str(rows / "cache"))
-    sentence = r"^The folder of indexes can't be used \(.*: Not a directory\): set LOCALIDADES_CACHE_DIR"
+    sentence = r"^The folder of indexes can't be used by user [0-9]+ \(.*: Not a directory\): set LOCALIDADES_CACHE_DIR"
     with pytest.raises(ConfigurationError, match=sentence):
         Catalogue.open(small_catalogue)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tests.support.catalogue import TRAPS, Place
-from tests.support.pages import INDEX
+from tests.support.pages import INDEX, list_other_pages
 
 LIST = f"{INDEX}localidades/?format=api"
 KINDS = {
@@ -37,11 +37,13 @@ KINDS = {
     "error-404": f"{INDEX}nothing/?format=api",
     "error-404-guide": "/help/nothing",
     "error-404-page": f"{LIST}&page=999",
+    "error-404-outlines": f"{INDEX}municipios/at/?format=api&lat=20.7&lon=-103.3",
     "error-404-key": f"{INDEX}localidades/14010001/?format=api",
     "error-410": f"{INDEX}localidades/310030005/?format=api",
     "error-410-municipio": f"{INDEX}municipios/31004/?format=api",
     "error-422": f"{LIST}&page=x&ambito=Z&nothing=1",
 }
+KINDS |= list_other_pages(KINDS.values())
 
 _STATES = (("02", "Baja California", 32.5, -115.5), ("14", "Jalisco", 20.7, -103.3), ("31", "Yucatán", 20.9, -89.6))
 # The only place of its municipio, until it moves to another.

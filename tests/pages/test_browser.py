@@ -98,6 +98,18 @@ async def test_missing_suggestions_are_reported_and_others_are_of_the_chosen_est
     await expect(options).to_have_text(["Guadalajara, Tepatitlán 1, Jalisco"])
 
 
+async def test_script_of_suggestions_that_was_lost_is_asked_for_again(browser: Browser, base: str) -> None:
+    async with visit(browser, base, errors=True) as page:
+        await page.goto(INDEX)
+        search = page.get_by_role("combobox", name="Find a place")
+        await page.route("**/localidad-field.js", lambda route: route.abort(), times=1)
+        async with page.expect_event("requestfailed"):
+            await search.focus()
+        await search.blur()
+        await search.press_sequentially("penon nandu")
+        await expect(page.locator(".suggestions").get_by_role("option")).to_have_count(1)
+
+
 async def test_letters_that_are_faster_than_the_script_get_suggestions(page: Page) -> None:
     script = await hold(page, "**/localidad-field.js")
     await page.goto(INDEX)

@@ -14,11 +14,11 @@ from playwright.async_api import Browser, BrowserContext, Locator, Page, expect
 
 from tests.pages.test_match_page import match, question
 from tests.support.application import serving_files
-from tests.support.browser import TELEPHONE, TOUCH, axe_faults, hold, visit, watched
+from tests.support.browser import TELEPHONE, TOUCH, Held, axe_faults, hold, visit, watched
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.pages import BROWSER
 from tests.support.pages import Page as Parsed
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import PATIENCE, eventually_async
 
 PAGE = "/map?format=api"
 MAX_SCRIPTS = 400_000  # bytes as sent
@@ -410,6 +410,13 @@ MATCHED = """async () => {
     return (await source.getData()).features.map(({ properties }) => `${properties.cvegeo} ${properties.nombre}`);
 }"""
 
+# The names that it is told to draw, once it has the answer about a place.
+TOLD = """async (key) => {
+    const { src } = document.querySelector("script[src*='match.js']");
+    const { shown } = await import(new URL("match_result.js", src));
+    return shown.known.has(key) && shown.features.map(({ properties }) => properties.nombre);
+}"""
+
 
 async def test_places_and_options_of_a_match_are_on_a_map(context: BrowserContext) -> None:
     page = await context.new_page()
@@ -417,9 +424,22 @@ async def test_places_and_options_of_a_match_are_on_a_map(context: BrowserContex
     await page.goto("/match?format=api")
     await match(page, "nombre\tentidad\nAguascalientes\tAgs.\nEjido 10\tAgs.\nSin Coordenadas\tAgs.\n")
     asked, placed = question(page, "Row 3"), page.locator("#placed")
+    await page.route("**/maplibre-gl.mjs", lambda route: route.abort(), times=1)
+    await placed.locator("summary").click()
+    await expect(placed.locator(".help")).to_contain_text("can’t be reached")
     await asked.get_by_role("button", name="Options on the map").click()
     await expect(asked.locator("canvas")).to_be_visible()
     assert await page.evaluate(MATCHED) == ["010010010 1. Ejido 10", "010020010 2. Ejido 10"]
+    await page.route("**/localidades/?cvegeo=*", held := Held(), times=1)
+    await placed.locator("summary").click()
+    await held.asked()
+    await asked.get_by_role("button", name="Options on the map").click()
+    held.release()
+
+    async def shows_the_options() -> bool:
+        return bool(await page.evaluate(TOLD, "010010001") == ["1. Ejido 10", "2. Ejido 10"])
+
+    await eventually_async(shows_the_options)
     await placed.locator("summary").click()
     await expect(placed.locator("canvas")).to_be_visible()
     await expect(placed.locator(".help")).to_have_text("1 place. Press it to see its row.")

@@ -29,7 +29,7 @@ from tests.support.browser import SCREENSHOTS, TELEPHONE, TOUCH, axe_faults, hol
 from tests.support.workbooks import workbook_of
 
 PREVIEW = "**/api/census/localidades/match/preview/**"
-DOUBTS = "Localidad\tEstado\n" + "".join(f"{name}\tAgs.\n" for name in ("Ninguno", "Azientos", "Asientos", "Xyzzy"))
+DOUBTS = "Localidad\tEstado\n" + "".join(f"{name}\tAgs.\n" for name in ("Ninguno", "Asintos", "Asientos", "Xyzzy"))
 
 
 @pytest.fixture
@@ -288,7 +288,7 @@ async def test_likeliest_options_are_accepted_with_a_bound_and_taken_back(page: 
     await bound.fill("1")  # never below 50 %
     await expect(accept).to_have_text("Accept unseen (4 rows)")
     await page.locator("#difference").select_option("spelling")
-    await expect(accept).to_have_text("Accept unseen (1 row)")  # Azientos
+    await expect(accept).to_have_text("Accept unseen (1 row)")  # Asintos
     await page.locator("#difference").select_option(index=0)
     await question(page, "Row 2").get_by_role("radio", name="None of these").check()
     await accept.click()

@@ -15,9 +15,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from localidades_api.database.embedded_postgres import binaries, find_binaries, provide_database, run_embedded
+from localidades_api.database.embedded_postgres.binaries import DISK_FULL
 from localidades_api.errors import EmbeddedPostgresError
 from localidades_api.settings import Settings
-from tests.support.catalogue import Place, write_catalogue
+from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.downloads import read_csv, stalled
 from tests.support.postgres import execute
 from tests.support.servers import DEBIAN_15, IS_ROOT, copy_cluster, find_processes, lend_folder
@@ -239,7 +240,7 @@ def test_server_that_cannot_start_is_explained(data_dir: Path) -> None:
     aside = options.rename(data_dir / "aside")
     options.symlink_to("/dev/full")  # every write to it fails as on a full disk
     assert refusal(data_dir) == (
-        f"The Postgres in {data_dir} did not start: the disk is full. Its log is {data_dir}/postgres.log."
+        f"The Postgres in {data_dir} did not start: {DISK_FULL} Its log is {data_dir}/postgres.log."
     )
     aside.rename(options)
     with (options.parent / "postgresql.conf").open("a") as configuration:
@@ -249,6 +250,24 @@ def test_server_that_cannot_start_is_explained(data_dir: Path) -> None:
         assert re.search(r'did not start: .*"nonsense".*; .*contains errors\. Its log is (.*)\.', said)
         assert str(data_dir / "postgres.log") in said
         assert len(said) < 500
+
+
+def test_full_disk_is_named_whatever_fails(small_catalogue: Path, tmp_path: Path) -> None:
+    """A device stands for the disk of one table, as ordinary users can't make a small file system."""
+    with lend_folder() as folder:
+        env = environment("", LOCALIDADES_DATA_DIR=str(data := folder / "data"), LOCALIDADES_SEED=str(small_catalogue))
+        assert run("migrate", env=env).returncode == 0
+        with run_embedded(data, None) as url:
+            [[(path,)]] = execute(url, "SELECT pg_relation_filepath('publications')")
+        later = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", many(140))
+        [table] = data.glob(f"cluster-*/{path}")
+        table.unlink()
+        table.symlink_to("/dev/full")
+        ended = run("import", str(later), "--allow-renames", env=env)
+        assert (ended.returncode, ended.stderr.splitlines()[-1]) == (
+            1,
+            f"error: The Postgres in {data} failed: {DISK_FULL} Its log is {data}/postgres.log.",
+        )
 
 
 def test_unusable_folder_is_explained_and_unchanged(home: Path, used_dir: Path) -> None:

@@ -1,6 +1,7 @@
 """Applications that extend the service, under `serve --app` and the `uvicorn` command, with the guide's examples."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -100,7 +101,7 @@ KEY_ERROR = f"--app {EXAMPLES}.service_with_key:app raises KeyError when it is i
     ("arguments", "settings", "sentence"),
     [
         ("--app nonesuch:app", {}, "--app must name a module and its attribute, such as service:app (No module named"),
-        ("--app nonesuch:app --workers 2", {}, "A worker can't start: --app must name a module"),
+        ("--app nonesuch:app --workers 2", {}, "--app must name a module and its attribute, such as service:app (No"),
         ("--app localidades_api.asgi:nothing", {}, "(module 'localidades_api.asgi' has no attribute 'nothing')"),
         ("--app localidades_api.asgi:app:x", {}, "--app must name a module and its attribute"),
         ("--app localidades_api.settings:Settings", {}, "localidades_api.settings:Settings is not a FastAPI applicat"),
@@ -180,6 +181,18 @@ def test_api_key_example_checks_every_request(seeded_database: str, serve: Servi
         await_metrics(live.base, lambda metrics: value(metrics, "response_cache_requests_total", "hit") == 0)
 
 
+@both_servers
+def test_key_of_another_application_is_checked_before_the_mounted_service(seeded_database: str, serve: Serving) -> None:
+    key = ("X-API-Key", "any")
+    with serve(seeded_database, f"{EXTENDED}:behind_key", "/geo/readyz") as live:
+        eventually(lambda: ask(live.base, f"/geo{LOCALIDADES}suggest/?q=a", key).status == 200)
+        assert (ask(live.base, "/geo/notes", key).body, ask(live.base, "/geo/notes").status) == (b'"open"', 401)
+        for target in (f"/geo{RECORD}", "/geo/match"):
+            for _ in range(3):  # the service holds the answer of the first
+                assert {answer.status for answer in ask_repeatedly(live.base, target, 3)} == {401}
+                assert ask(live.base, target, key).status == 200
+
+
 @pytest.mark.tail
 @both_servers
 def test_mounted_example_answers_below_its_path(seeded_database: str, serve: Serving) -> None:
@@ -189,6 +202,12 @@ def test_mounted_example_answers_below_its_path(seeded_database: str, serve: Ser
             moved = ask(live.base, f"/geo{RECORD[:-1]}")
             assert (moved.status, moved.one("location")) == (308, "10010001/")
         assert ask(live.base, RECORD).status == 404
+        if serve is with_serve:
+            assert re.findall(r"http://\S+?(/\S+)", live.output.read_text())[:3] == [
+                f"/geo{LOCALIDADES}",
+                "/geo/",
+                "/geo/docs",
+            ]
 
 
 @pytest.mark.tail

@@ -1,6 +1,7 @@
 """The start of `serve`: first starts, listening addresses, forwarded schemes, another uvicorn."""
 
 import json
+import os
 import socket
 import sys
 from contextlib import suppress
@@ -70,6 +71,13 @@ def test_start_that_must_fail_makes_no_database(tmp_path: Path) -> None:
     assert "`serve` works with uvicorn 0.54 only, and 0.99.0 is installed" in ended.stderr
     assert "`pip install 'uvicorn==0.54.*'`" in ended.stderr
     assert "`localidades_api.asgi:app` with any ASGI server" in ended.stderr
+    (other := tmp_path / f"names-{os.getuid()}").symlink_to(tmp_path)  # a folder that isn't this user's own
+    refused = run("serve", "--port", "0", env={**env, "LOCALIDADES_CACHE_DIR": str(tmp_path)})
+    assert (refused.returncode, refused.stderr) == (
+        1,
+        f"error: The folder of indexes can't be used by user {os.getuid()} ({other} belongs to another user): set"
+        " LOCALIDADES_CACHE_DIR to another one.\n",
+    )
     assert not (tmp_path / "data").exists()
 
 

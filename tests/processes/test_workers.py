@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Event
 from urllib.parse import urlsplit
@@ -62,11 +62,19 @@ def assert_answers(live: Live) -> None:
 # -- Shutdown
 
 
-@WORKERS
+def is_refused(live: Live) -> bool:
+    """Whether a new connection is refused; one that is accepted has to be answered, or reset before that."""
+    try:
+        return ask(live.base, "/livez").status != 204
+    except (ConnectionRefusedError, ConnectionResetError):
+        return True
+
+
+@pytest.mark.parametrize(("workers", "number"), [(1, signal.SIGTERM), (2, signal.SIGTERM), (2, signal.SIGINT)])
 def test_server_finishes_requests_and_downloads_before_it_exits(
-    server: str, large: str, large_rows: list[object], workers: int
+    server: str, large: str, large_rows: list[object], workers: int, number: signal.Signals
 ) -> None:
-    """Idle connections don't delay it; a request on one of them is still answered."""
+    """Idle connections don't delay it; a request on one of them is still answered, and new connections are refused."""
     settings = {"PAGE_CACHE_BYTES": "0", "DATABASE_TIMEOUT": "20", "SHUTDOWN_TIMEOUT": "600"}
     with (
         new_database(server, large) as url,
@@ -81,10 +89,11 @@ def test_server_finishes_requests_and_downloads_before_it_exits(
         with locked(url):
             asking = Asking(stack, live, SLOW)
             assert asking.waits()
-            live.process.terminate()
+            live.process.send_signal(number)
             await_text(live, "Shutting down", workers)
             idle[0].sendall(head("/livez"))
             late = parse(read_answer(idle[0]))
+            eventually(lambda: is_refused(live))
             assert asking.waits(1.5)
             assert live.process.poll() is None
         answer = asking.answer()
@@ -159,6 +168,19 @@ def is_alive(process: int) -> bool:
     return Path(f"/proc/{process}").exists()
 
 
+def hands_on_its_port(process: int, base: str) -> bool:
+    """Whether a process that a worker starts would keep the port open."""
+    listening = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+    (inode,) = [one[9] for one in listening if one[1].endswith(f":{urlsplit(base).port:04X}") and one[3] == "0A"]
+    flags = []
+    for descriptor in Path(f"/proc/{process}/fd").iterdir():
+        with suppress(FileNotFoundError):  # others are closed meanwhile
+            if str(descriptor.readlink()) == f"socket:[{inode}]":
+                flags.append(int(Path(f"/proc/{process}/fdinfo/{descriptor.name}").read_text().split()[3], 8))
+    assert len(flags) == 1
+    return not flags[0] & os.O_CLOEXEC
+
+
 def test_workers_are_restarted_added_and_removed_without_losing_requests(seeded_database: str) -> None:
     with working(seeded_database) as live:
         before = workers_of(live)
@@ -169,6 +191,7 @@ def test_workers_are_restarted_added_and_removed_without_losing_requests(seeded_
             assert len(workers_of(live)) == 4
             live.process.send_signal(signal.SIGTTIN)
             await_text(live, STARTED, 5)
+            assert not any(hands_on_its_port(one, live.base) for one in workers_of(live)[2:])
             for count in (3, 4):
                 live.process.send_signal(signal.SIGTTOU)
                 await_text(live, "Finished server process", count)

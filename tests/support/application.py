@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
+from fastapi.routing import iter_route_contexts
 from pydantic import SecretStr
 from sqlalchemy import Connection, Engine, event
 
@@ -40,6 +41,15 @@ def cache_of(app: FastAPI) -> ResponseCache:
 def key_of(request: httpx.Request) -> Key:
     fields = [(name.lower(), value) for name, value in request.headers.raw]
     return spelling(request.url.port, request.url.raw_path, fields)
+
+
+def operations_with(dependency: Callable[..., Any]) -> Mapping[str, str]:
+    """Return the names of the operations that ask for a service, by the path of each of their routes."""
+    return {
+        str(route.path_format): str(route.name)
+        for route in iter_route_contexts(create_app(Settings()).routes)
+        if dependency in {one.call for one in getattr(getattr(route, "dependant", None), "dependencies", ())}
+    }
 
 
 @asynccontextmanager

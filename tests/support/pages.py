@@ -1,10 +1,16 @@
 """Parses HTML pages, and lists the pages and error pages to test."""
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+from urllib.parse import urlsplit
 
 import httpx
 
+from localidades_api.api.examples import RecordedRequest
+from localidades_api.app import create_app
+from localidades_api.settings import Settings
 from tests.support.wire import LOCALIDADES
 
 INDEX = "/api/census/"
@@ -154,6 +160,22 @@ PAGES = [
     f"{INDEX}municipios/1001/?format=api",
     f"{INDEX}estados/1/?format=api",
 ]
+
+
+def list_other_pages(known: Iterable[str]) -> dict[str, str]:
+    """Return an address by operation id for each operation whose page is at none of the known addresses."""
+    found = {}
+    for path, item in create_app(Settings()).openapi()["paths"].items():
+        parameters = {one["name"]: one for one in item.get("get", {}).get("parameters", ())}
+        has_page = "api" in str(parameters.get("format"))
+        if has_page and not any(re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), urlsplit(one).path) for one in known):
+            given = {name: one["example"] for name, one in parameters.items() if one["required"]}
+            found[item["get"]["operationId"]] = RecordedRequest(parameters={**given, "format": "api"}).target(path)
+    return found
+
+
+# A point has a page where there are outlines, in tests/extensions/test_outlines.py.
+PAGES += list_other_pages([*PAGES, f"{INDEX}municipios/at/"]).values()
 ERRORS = [
     (f"{LOCALIDADES}?page=4&format=api", 404),
     (f"{LOCALIDADES}?page=4&format=api&release=2020-01", 404),

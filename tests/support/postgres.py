@@ -64,10 +64,11 @@ def await_idle_connections(url: str) -> int:
 
 @contextmanager
 def out_of_reach(server: str, url: str) -> Iterator[None]:
-    """Terminate every connection to a database and refuse new ones."""
+    """Refuse new connections to a database, and terminate those that it has, also one that was about to begin."""
     name = name_of(url)
-    cut = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"  # noqa: S608  # of ours
-    execute(server, f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false", cut)
+    cut = f"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '{name}'"  # noqa: S608  # ours
+    execute(server, f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false")
+    eventually(lambda: execute(server, cut) == [[]])
     try:
         yield
     finally:

@@ -1,7 +1,5 @@
 """Resources that take many rows in one request: names to match, and points to locate."""
 
-import asyncio
-import math
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -16,7 +14,7 @@ from typing_extensions import TypeAliasType
 from localidades_api.api.extension import Outlines, outlines_of
 from localidades_api.api.params import Language, ReleaseParam, StrictQuery
 from localidades_api.api.responses import ERRORS, NEGOTIATED, OF_RELEASE, header, problem
-from localidades_api.api.services import BulkTurnDep, DatabaseDep, NamesDep, ReleasesDep, TransfersDep
+from localidades_api.api.services import DatabaseDep, ExchangeDep, NamesDep, ReleasesDep
 from localidades_api.bulk.answer_columns import (
     MATCH_COLUMNS,
     NEAREST_COLUMNS,
@@ -25,7 +23,7 @@ from localidades_api.bulk.answer_columns import (
     match_columns,
 )
 from localidades_api.bulk.answers import Point, answer_points, match_row
-from localidades_api.bulk.exchange import MAX_BODY, Answered, AnswerSome, BulkResponse, PreviewResponse
+from localidades_api.bulk.exchange import MAX_BODY, Answered, AnswerSome, BulkResponse, Exchange, PreviewResponse
 from localidades_api.bulk.formats import XLSX, MediaType, reader
 from localidades_api.bulk.input_rows import POINTS, ROLES, Named, Roles, Row
 from localidades_api.bulk.own_municipio import area_matcher, judge_points
@@ -57,7 +55,6 @@ from localidades_api.errors import (
     UnsupportedMediaTypeError,
 )
 from localidades_api.http.negotiation import accept_header, choose_media_type
-from localidades_api.http.transfers import Transfers
 from localidades_api.names.weights import MAX_SURE, MIN_SURE, SURE
 from localidades_api.releases.tracker import ReleaseTracker
 
@@ -289,13 +286,11 @@ class Subject(NamedTuple):
 @router.post("/match", include_in_schema=False)  # a redirect may lose the body
 @router.post("/match/", summary="Match names to keys", response_model=MatchResults, **described(MatchableRow))
 async def match_localities(
-    request: Request,
+    exchange: ExchangeDep,
     query: Annotated[MatchQuery, Query()],
     releases: ReleasesDep,
     names: NamesDep,
     database: DatabaseDep,
-    transfers: TransfersDep,
-    turn: BulkTurnDep,
 ) -> Response:
     """Find the locality that each row means: its key, how certain it is, and what differs.
 
@@ -309,9 +304,9 @@ async def match_localities(
     summary = Summary(release.name, release.credit(query.lang), query.sure) if has_summary else None
     roles, named = await _roles(query, names, releases, query.release)
     subject = Subject(roles, named, columns, summary)
-    outlines = outlines_of(request) if releases.outlines else None
+    outlines = outlines_of(exchange.request) if releases.outlines else None
     answering = _matching(names, release, query.sure, fields, database, outlines)
-    return respond(request, query, transfers, turn, release, subject, answering)
+    return respond(exchange, query, release, subject, answering)
 
 
 @router.post("/match/preview", include_in_schema=False)  # as above
@@ -322,20 +317,18 @@ async def match_localities(
     **described(MatchableRow, "What was understood of the rows.", {}),
 )
 async def preview_match(
-    request: Request,
+    exchange: ExchangeDep,
     query: Annotated[MatchPreviewQuery, Query()],
     releases: ReleasesDep,
     names: NamesDep,
-    transfers: TransfersDep,
-    turn: BulkTurnDep,
 ) -> Response:
     """Say what is understood of rows before they are matched: their table, its columns, and the first five rows.
 
     It takes the bodies of `match/` and reads them in the same way, and matches nothing.
     """
     headers = {"Content-Type": _NAMES["json"]}
-    read = _reading(request, query, *await _roles(query, names, releases))
-    return PreviewResponse(transfers, turn, request, read, headers)
+    read = _reading(exchange.request, query, *await _roles(query, names, releases))
+    return PreviewResponse(exchange, read, headers)
 
 
 @router.post("/nearest", include_in_schema=False)  # as above
@@ -346,18 +339,16 @@ async def preview_match(
     **described(PointRow),
 )
 async def list_nearest_to_each(
-    request: Request,
+    exchange: ExchangeDep,
     query: Annotated[NearestToEachQuery, Query()],
     releases: ReleasesDep,
     database: DatabaseDep,
-    transfers: TransfersDep,
-    turn: BulkTurnDep,
 ) -> Response:
     """List the localities nearest to each of many points, sent like rows to be matched."""
     release = await releases.get(query.release)
     answering = _finding_nearest(database, release, query.limit)
     subject = Subject(POINTS, query.columns, NEAREST_COLUMNS)
-    return respond(request, query, transfers, turn, release, subject, answering)
+    return respond(exchange, query, release, subject, answering)
 
 
 async def _roles(
@@ -372,17 +363,15 @@ async def _roles(
 
 
 def respond(
-    request: Request,
+    exchange: Exchange,
     query: BulkQuery,
-    transfers: Transfers,
-    turn: asyncio.Lock,
     release: Release,
     subject: Subject,
     answering: AbstractAsyncContextManager[AnswerSome],
 ) -> Response:
     """Return the response that reads the rows of a request and answers them with `answering`."""
-    sent = _media_type(request)
-    wanted = _NAMES[query.format] if query.format else _accepted(request, sent)
+    request = exchange.request
+    wanted = _NAMES[query.format] if query.format else _accepted(request, _media_type(request))
     if query.file and wanted != _NAMES["ndjson"]:
         raise InvalidParametersError([("file", "Only an NDJSON answer has a file beside it: add `format=ndjson`.")])
 
@@ -394,17 +383,13 @@ def respond(
     charset = "; charset=utf-8; header=present" if wanted == "text/csv" else ""
     headers = {"Content-Type": f"{wanted}{charset}", "Catalogue-Release": release.name}
     read = _reading(request, query, subject.roles, subject.named)
-    return BulkResponse(transfers, turn, request, read, headers, write, answering)
+    return BulkResponse(exchange, read, headers, write, answering)
 
 
 def _reading(request: Request, query: ReadingQuery, roles: Roles, named: Named) -> Callable[[IO[bytes]], RowReader]:
     """Return what makes the reader of a body."""
     sent = _media_type(request)
-
-    def read(body: IO[bytes]) -> RowReader:
-        return reader(sent, body, roles, named, query.sheet, query.header_row)
-
-    return read
+    return partial(reader, sent, roles=roles, named=named, sheet=query.sheet, header_row=query.header_row)
 
 
 def _media_type(request: Request) -> MediaType:
@@ -435,7 +420,7 @@ async def _matching(
         if outlines and (edition := await outlines.get_edition(database)):
             find = partial(outlines.find_municipios, database, edition, release)
             known = index.areas.municipios.keys() & edition.ids
-            judge = partial(judge_points, find, known, match_area, match, partial(match, sure=math.inf))
+            judge = partial(judge_points, find, known, match_area, match)
 
         async def answer_some(rows: Iterator[Row | None]) -> Answered:
             answered = [(row, match(row)) for row in for_a_while(rows)]

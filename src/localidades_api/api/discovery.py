@@ -109,7 +109,7 @@ async def get_llms(request: Request, releases: ReleasesDep) -> Response:
 
 > Every estado, municipio and locality of Mexico with its official key, from INEGI's catalogue: {release.localities:,}
 > localities, {release.municipalities:,} municipios and {release.states} estados in release {release.name}. Read-only
-> HTTP and JSON, without an API key.
+> HTTP and JSON{"" if request.app.router.dependencies else ", without an API key"}.
 
 - A key is text: nine digits for a locality (CVEGEO), five for a municipio, two for an estado. Keep its zeros.
   An `id` is the key read as a number. Look keys up; never guess them.
@@ -135,7 +135,6 @@ async def get_llms(request: Request, releases: ReleasesDep) -> Response:
 
 - [OpenAPI]({base}/openapi.json): every operation, parameter and schema
 - [The same as a page]({base}/redoc)
-- `localidades-api mcp` is a server of the Model Context Protocol with these look-ups as tools
 """
     return _answer(request, text, "text/plain; charset=utf-8")
 

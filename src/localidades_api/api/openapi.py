@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from localidades_api.api import Services
 from localidades_api.api.examples import Exchange, read_examples
 from localidades_api.api.responses import header
-from localidades_api.api.route_table import write_methods
+from localidades_api.api.route_table import RouteTable, write_methods
 from localidades_api.catalogue.keys import RELEASE_NAME
 from localidades_api.html.languages.translators import LANGUAGES, Language, document_translator
 from localidades_api.html.renderer import JSON
@@ -19,7 +19,7 @@ from localidades_api.releases.tracker import ReleaseTracker
 
 DESCRIPTION = """
 Every locality in Mexico with its official keys, from INEGI's *Catálogo Único de Claves de Áreas Geoestadísticas
-Estatales, Municipales y Localidades*. The API is read-only, needs no API key, and allows requests from any origin.
+Estatales, Municipales y Localidades*. The API is read-only.
 
 * An `id` is the official key read as a number, so it never changes.
 * A *release* is one complete version of the catalogue. The `Catalogue-Release` header names the release of a response,
@@ -34,14 +34,8 @@ Estatales, Municipales y Localidades*. The API is read-only, needs no API key, a
 The licence of this document is that of the software. INEGI's terms of free use cover the data: credit INEGI wherever
 you show them, with the words in `attribution` of `/api/census/`.
 """
-_ACCESS = "is read-only, needs no API key, and allows requests from any origin."
-
-
-def describe_access(*, is_open: bool) -> str:
-    """Return the description of the document; with added dependencies, a request may need a key."""
-    return DESCRIPTION if is_open else DESCRIPTION.replace(_ACCESS, "is read-only.")
-
-
+KEYLESS = "\nThe API needs no key.\n"
+ANY_ORIGIN = "\nScripts of any origin may use it.\n"
 _TAGS = {  # in the order of /docs
     "Localities": "The places: lists, records, suggestions while somebody types, and the nearest to a point.",
     "Areas": "Municipios, and the estados that they belong to.",
@@ -67,7 +61,8 @@ def describe(app: FastAPI) -> None:
     @lru_cache(maxsize=len(LANGUAGES))
     def describe_in(language: Language, releases: tuple[str, str] | None) -> dict[str, Any]:
         document = deepcopy(generate())
-        if not app.router.dependencies:
+        is_open, say = not app.router.dependencies, document_translator(language)
+        if is_open:
             document["security"] = []  # says that no request needs a key
         for path, item in document["paths"].items():
             for method, operation in item.items():
@@ -76,7 +71,10 @@ def describe(app: FastAPI) -> None:
                 _complete_parameters(operation.get("parameters", []), [*examples.values()][:1], releases)
                 for name, exchange in examples.items():
                     _add_example(operation, name, exchange, f"{method.upper()} {exchange.request.target(path)}")
-        return document if language == LANGUAGES[0] else translate(document, document_translator(language))
+        document = translate(document, say)
+        access = (KEYLESS, is_open), (ANY_ORIGIN, not RouteTable.build(app).has_cors)
+        document["info"]["description"] += "".join(say(sentence) for sentence, is_true in access if is_true)
+        return document
 
     def openapi(language: Language = LANGUAGES[0]) -> dict[str, Any]:
         services: Services | None = getattr(app.state, "services", None)  # set while the service runs

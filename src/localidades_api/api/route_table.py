@@ -1,4 +1,4 @@
-"""Reads the methods, the guards and the added middleware of an application when it answers its first request."""
+"""Reads the methods, the guards and the added middleware of an application, again when it has other routes."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -29,6 +29,7 @@ _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")  # in the order in which Al
 class RouteTable:
     """The routes of an application and its added middleware."""
 
+    count: int  # of the routes that it was built from
     methods: Sequence[tuple[Pattern[str], str]]  # of resources with other methods than GET
     guarded: frozenset[Callable[..., Any] | None]  # route functions behind added dependencies
     has_cors: bool  # CORSMiddleware was added
@@ -39,7 +40,7 @@ class RouteTable:
         """Return the table of the application that handles a request."""
         app = scope["app"]
         table: Self | None = getattr(app.state, "route_table", None)
-        if table is None:
+        if table is None or table.count != len(app.routes):
             table = app.state.route_table = cls.build(app)
         return table
 
@@ -64,8 +65,8 @@ class RouteTable:
         ]
         middleware: list[object] = [one.cls for one in app.user_middleware]
         added = {cls for cls in middleware if not str(getattr(cls, "__module__", "")).startswith(f"{_PACKAGE}.")}
-        is_private = not (added <= _FOR_ALL or app.state.is_public)
-        return cls(listed, frozenset(guarded), CORSMiddleware in added, is_private)
+        is_private = not (added <= _FOR_ALL if app.state.is_public is None else app.state.is_public)
+        return cls(len(app.routes), listed, frozenset(guarded), CORSMiddleware in added, is_private)
 
 
 def _is_own(depends: Depends) -> bool:

@@ -7,6 +7,7 @@ from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
 
+from localidades_api.bulk.exchange import Exchange
 from localidades_api.caches.changes import ChangeCache
 from localidades_api.caches.name_indexes import NameIndexes
 from localidades_api.caches.pages import PageCache
@@ -68,8 +69,13 @@ get_positions = _dependency(lambda services: services.positions)
 get_changes = _dependency(lambda services: services.changes)
 get_tiles = _dependency(lambda services: services.tiles)
 get_downloads = _dependency(lambda services: services.downloads)
-get_transfers = _dependency(lambda services: services.transfers)
-get_bulk_turn = _dependency(lambda services: services.bulk_turn)
+
+
+async def get_exchange(request: Request) -> Exchange:
+    """Return a request with rows, and the services that bound it."""
+    services = services_of(request)
+    return Exchange(request, services.transfers, services.bulk_turn)
+
 
 DatabaseDep = Annotated[Database, Depends(get_database)]
 ReleasesDep = Annotated[ReleaseTracker, Depends(get_releases)]
@@ -80,5 +86,4 @@ PositionsDep = Annotated[PositionCache, Depends(get_positions)]
 ChangesDep = Annotated[ChangeCache, Depends(get_changes)]
 TilesDep = Annotated[TileCache, Depends(get_tiles)]
 DownloadsDep = Annotated[Downloads, Depends(get_downloads)]
-TransfersDep = Annotated[Transfers, Depends(get_transfers)]
-BulkTurnDep = Annotated[asyncio.Lock, Depends(get_bulk_turn)]
+ExchangeDep = Annotated[Exchange, Depends(get_exchange)]

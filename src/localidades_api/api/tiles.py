@@ -76,7 +76,7 @@ async def describe_tiles(
         vector_layers=_LAYERS,
     )
     # The address is made from the Host header, so no shared cache may keep it for others.
-    headers = {**JSON.headers, "Cache-Control": "no-cache, private", "Catalogue-Release": release.name}
+    headers = {**JSON.headers, **freshness_headers(release, "json"), "Cache-Control": "no-cache, private"}
     return respond_with_document(request.headers, to_json(description), headers)
 
 

@@ -1,14 +1,14 @@
 """The columns of answers in tables: their headers, and how each cell is written, in English or Spanish."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import chain, count
 from typing import Any, NamedTuple, cast
 
 from pydantic_core import to_json
 
-from localidades_api.bulk.input_rows import Answer, Sent, begin_of_answers
+from localidades_api.bulk.input_rows import Answer, Row, Sent, begin_of_answers
 from localidades_api.catalogue.columns import EVERY_COLUMN
 from localidades_api.catalogue.keys import format_key
 from localidades_api.html.languages.match_words import name_fault, name_outcome
@@ -191,13 +191,17 @@ class SentColumns:
 
     def __init__(self, headers: list[str] | None) -> None:
         self._is_table = headers is not None
-        self.headers = headers and headers[: begin_of_answers(headers)]  # None until the first object has come
+        self._headers = headers[: begin_of_answers(headers)] if headers else []
+
+    def begin(self, rows: Iterable[Row]) -> list[str]:
+        """Return the headers; those of objects are in the first of the rows, which is read."""
+        if not self._is_table and isinstance(sent := next((row.sent for row in rows), None), Mapping):
+            self._headers = [str(name) for name in sent]
+        return self._headers
 
     def cells(self, sent: Sent) -> list[str]:
         """Return the cells of a row: as they came, or a text for each column."""
         if self._is_table:
             return cast("list[str]", sent)
         members = sent if isinstance(sent, Mapping) else {}
-        if self.headers is None:
-            self.headers = [str(name) for name in members]
-        return [as_cell(members.get(name)) for name in self.headers]
+        return [as_cell(members.get(name)) for name in self._headers]

@@ -15,9 +15,9 @@ from localidades_api.catalogue.keys import (
     state_of,
 )
 from localidades_api.names.areas import AreaBook
-from localidades_api.names.faults import NameFault
 from localidades_api.names.fields import read_fields
 from localidades_api.names.index import NameIndex
+from localidades_api.names.reasons import Difference
 from localidades_api.names.rows import Candidate, MatchResult, MatchRow
 from localidades_api.names.text import is_filler
 from localidades_api.names.weights import SURE
@@ -205,7 +205,7 @@ def _describe_candidate(candidate: Candidate, index: NameIndex, fields: Collecti
     }
 
 
-def describe_fault(fault: NameFault) -> Answer:
+def describe_fault(fault: Difference) -> Answer:
     """Return a fault as JSON."""
     return {"code": fault.code, "given": fault.given, "found": fault.found, "penalty": fault.penalty}
 

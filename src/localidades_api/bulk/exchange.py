@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import AbstractAsyncContextManager
 from itertools import islice
 from tempfile import SpooledTemporaryFile
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 from urllib.parse import quote
 
 from pydantic_core import to_json
@@ -33,6 +33,14 @@ MAX_BODY = 1024**3  # bytes, as in deploy/nginx
 _IN_MEMORY = 1024**2  # bytes of a body that is not in a file
 
 
+class Exchange(NamedTuple):
+    """A request with rows, the limit on such transfers, and whose turn it is to work."""
+
+    request: Request
+    transfers: Transfers
+    turn: asyncio.Lock
+
+
 class _RowsResponse(Response, ABC):
     """The response to a request with rows.
 
@@ -40,17 +48,8 @@ class _RowsResponse(Response, ABC):
     is raised before the response begins.
     """
 
-    def __init__(
-        self,
-        transfers: Transfers,
-        turn: asyncio.Lock,
-        request: Request,
-        read: Callable[[IO[bytes]], RowReader],
-        headers: Mapping[str, str],
-    ) -> None:
-        self._transfers = transfers
-        self._turn = turn
-        self._request = request
+    def __init__(self, exchange: Exchange, read: Callable[[IO[bytes]], RowReader], headers: Mapping[str, str]) -> None:
+        self._request, self._transfers, self._turn = exchange
         self._read = read
         self.background = None
         self.init_headers({**headers, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"})
@@ -120,15 +119,13 @@ class BulkResponse(_RowsResponse):
 
     def __init__(
         self,
-        transfers: Transfers,
-        turn: asyncio.Lock,
-        request: Request,
+        exchange: Exchange,
         read: Callable[[IO[bytes]], RowReader],
         headers: Mapping[str, str],
         write: Callable[[RowReader], AnswerWriter],
         answering: AbstractAsyncContextManager[AnswerSome],
     ) -> None:
-        super().__init__(transfers, turn, request, read, headers)
+        super().__init__(exchange, read, headers)
         self._write = write
         self._answering = answering
 
@@ -152,19 +149,17 @@ class BulkResponse(_RowsResponse):
         reader = await self._check(body)
         rows, left, writer = reader.rows(), reader.count, self._write(reader)
         written = await asyncio.to_thread(writer.begin)  # writing a workbook copies most of it
+        self.headers.update(_describe_table(reader, writer))
         while left:
             async with self._turn:
                 answered = await answer(rows)
                 written += b"".join([writer.write(*one) for one in answered])
             if answered:
                 if written:
-                    self.headers.update(_describe_table(reader, writer))
                     yield written
                 left, written = left - len(answered), b""
             await asyncio.sleep(0)
-        written += await asyncio.to_thread(writer.end)
-        self.headers.update(_describe_table(reader, writer))
-        yield written
+        yield written + await asyncio.to_thread(writer.end)
 
 
 def _describe_table(reader: RowReader, writer: AnswerWriter) -> dict[str, str]:

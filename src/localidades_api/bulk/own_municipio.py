@@ -1,5 +1,6 @@
 """Compares the municipio that a row names with that of its point."""
 
+import math
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -8,8 +9,8 @@ from localidades_api.bulk.answers import NOT_IN_MEXICO, Point, describe_fault, p
 from localidades_api.bulk.input_rows import Answer, Cells, Row, RowError
 from localidades_api.catalogue.degrees import is_in_mexico
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, format_key, kind_of_key
-from localidades_api.names.faults import Difference, NameFault
 from localidades_api.names.index import NameIndex
+from localidades_api.names.reasons import Reason, differ
 from localidades_api.names.rows import MatchResult, MatchRow, read_key
 
 _MAX_DIGITS = 5  # of the key of a municipio
@@ -58,8 +59,7 @@ async def judge_points(
     find_municipios: Callable[[Sequence[Point]], Awaitable[Sequence[Any]]],  # rows with an `id`
     known: Collection[int],
     match_area: AreaMatcher,
-    match: Callable[[Row], Answer],
-    match_as_doubt: Callable[[Row], Answer],
+    match: Callable[..., Answer],  # as `match_row` without an index
     answered: Sequence[tuple[Row, Answer]],
 ) -> Sequence[tuple[Row, Answer]]:
     """Return the answers to rows, changed where the municipio of a locality's point says more.
@@ -81,7 +81,7 @@ async def judge_points(
                 again = match(row._replace(cells={**row.cells, "municipio": key}))
                 answer = again if again["cvegeo"] else answer
             if _is_elsewhere(answer, found, known):
-                answer = match_as_doubt(row)
+                answer = match(row, sure=math.inf)
             judged[at] = row, _with_fault(answer, found, known, match_area)
     return judged
 
@@ -94,7 +94,7 @@ def _with_fault(answer: Answer, found: int, known: Collection[int], match_area: 
             return place
         key = format_key("municipio", found)
         area = match_area(MatchRow(cvegeo=key, kind="municipio")).best
-        fault = NameFault(Difference.POINT, area.label if area else key, "", 0)
+        fault = differ(Reason.POINT, area.label if area else key)
         return {**place, "faults": [*place["faults"], describe_fault(fault)]}
 
     candidates = [compare(one) for one in answer["candidates"]]

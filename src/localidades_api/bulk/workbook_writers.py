@@ -58,7 +58,7 @@ _WIDTH = 24  # of other columns, among them those of the sender in a new workboo
 _MAX_WIDTH = 60
 _ROOM = 4  # characters beside a header, for the arrow of a filter
 _DIMENSION = re.compile(rb"<(\w+:)?dimension\b[^<>]*/>")  # the range of cells that have a value, which grows
-_PREFIX = re.compile(rb"</(\w+:)?row\b")
+_PREFIX = re.compile(rb"</?(\w+:)?(?:row|c)\b")
 _STYLE = re.compile(rb"<(?:\w+:)?c\b[^<>]*\bs=\"(\d+)\"")
 _SHEET = "xl/worksheets/sheet1.xml"  # of a new workbook
 _LIST = "Localidades"  # the name of that sheet
@@ -112,12 +112,9 @@ class Summary(NamedTuple):
     credit: str
     sure: float
 
-    def draw(self, columns: AnswerColumns, sheet: str, at: int) -> bytes:
-        """Return a sheet about the answers in `sheet`, whose outcomes are in a column, from 0.
-
-        It counts them by formulas, which agree with what a person changes on the page or in the workbook.
-        """
-        say = str if columns.language == LANGUAGES[0] else translator(columns.language)
+    def _draw(self, columns: AnswerColumns, sheet: str, at: int) -> bytes:
+        """Return the sheet; its formulas agree with what a person changes on the page or in the workbook."""
+        say = _say(columns.language)
         today = datetime.now(_CENTRAL_TIME).date().isoformat()
         rows = [("Release", self.release), ("Date", today), ("Source", self.credit)]
         rows.append(("Minimum certainty", f"{100 * self.sure:g} %"))
@@ -133,18 +130,21 @@ class Summary(NamedTuple):
         widths = '<cols><col min="1" max="1" width="32" customWidth="1"/></cols>'
         return _as_xml(f'<worksheet xmlns="{_MAIN}">{widths}<sheetData>{data}</sheetData></worksheet>')
 
-    @staticmethod
-    def add(workbook: Workbook, changed: Mapping[str, bytes], drawn: bytes, name: str) -> dict[str, bytes]:
-        """Return the members of a workbook that change when it gets the sheet.
+    def add(
+        self, workbook: Workbook, changed: Mapping[str, bytes], columns: AnswerColumns, sheet: str, at: int
+    ) -> dict[str, bytes]:
+        """Return the members of a workbook that change when it gets the sheet, which counts the outcomes in a column.
 
         There are none if it is of the strict kind, or if its lists of parts, which reading does not need, are damaged.
         """
-        book = workbook.member
+        book, drawn = workbook.member, self._draw(columns, sheet, at)
         listed = changed.get(book) or workbook.read(book)
         if b"purl.oclc.org" in listed:
             return {}
         if earlier := workbook.find(_SUMMARY):
             return {earlier: drawn}
+        taken = {one.name.casefold() for one in workbook.sheets}
+        name = next(one for one in numbered(_say(columns.language)("Summary")) if one.casefold() not in taken)
         folder, _, file = workbook.part_of(book).rpartition("/")
         relation = f'xmlns:r="{_RELATIONS}" r:id="rIdSummary"'
         added = {
@@ -163,12 +163,9 @@ class Summary(NamedTuple):
             return members
         return {}
 
-    @staticmethod
-    def name(language: Language, taken: Sequence[str]) -> str:
-        """Return a name of the sheet that no other has."""
-        names = {one.casefold() for one in taken}
-        summary = "Summary" if language == LANGUAGES[0] else translator(language)("Summary")
-        return next(one for one in numbered(summary) if one.casefold() not in names)
+
+def _say(language: Language) -> Callable[[str], str]:
+    return str if language == LANGUAGES[0] else translator(language)
 
 
 _MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -190,11 +187,10 @@ class _Archive:
         self,
         source: ZipFile,
         sheet: str,
-        changed: Mapping[str, bytes] | None = None,
+        changed: Mapping[str, bytes],
         name: Callable[[str], str] = str,
     ) -> None:
         """Copy everything else, with the members that are changed, and begin the sheet; `name` names the copies."""
-        changed = changed or {}
         for member in source.infolist():
             if member.filename in changed:
                 self._zip.writestr(_entry(name(member.filename)), changed[member.filename])
@@ -250,7 +246,7 @@ class SheetWriter:
         self._growth = _Growth(*self._reader.grown, self._at, self._names) if self._reader.grown else None
         self._archive = _Archive()
         self._source: IO[bytes] = io.BytesIO()
-        self._tag: str | None = None
+        self._tag = ""  # the prefix of XML's names
 
     def begin(self) -> bytes:
         """See `AnswerWriter`."""
@@ -262,26 +258,22 @@ class SheetWriter:
             elif self._growth:
                 changed[self._growth.member] = self._growth.grow_table(workbook.read(self._growth.member))
             if self._summary:
-                name = self._summary.name(self._columns.language, [one.name for one in workbook.sheets])
-                drawn = self._summary.draw(self._columns, sheet.name, self._at)
-                changed |= self._summary.add(workbook, changed, drawn, name)
+                changed |= self._summary.add(workbook, changed, self._columns, sheet.name, self._at)
             self._archive.begin(workbook.archive, sheet.member, changed, workbook.part_of)
             self._source = workbook.archive.open(sheet.member)
-        return self._archive.add(b"")
+            first = next(iter(self._reader), None)
+            row = self._reader.header or (cast("SheetRow", first.sent) if first else None)
+            return self._archive.add(self._begin_rows(row) if row else b"")
 
     def write(self, row: Row, answer: Answer) -> bytes:
         """See `AnswerWriter`."""
         sent = cast("SheetRow", row.sent)
-        head = self._header()
         before = self._copy(sent)
-        if self._tag is None:  # the sheet has no header
-            before, _ = self._begin_rows(before)
-        cells = self._cells.answered(answer, sent.number, self._at, self._tag or "")
-        return self._archive.add(head + before + _as_xml(cells))
+        return self._archive.add(before + _as_xml(self._cells.answered(answer, sent.number, self._at, self._tag)))
 
     def end(self) -> bytes:
         """See `AnswerWriter`."""
-        pieces, rest = [self._archive.add(self._header())], b""
+        pieces, rest = list[bytes](), b""
         growth = self._growth if self._growth and self._growth.member == self._reader.sheet.member else None
         while piece := self._source.read(_MAX_MATCHED // 2):
             whole, bracket, rest = (rest + piece).rpartition(b">")
@@ -291,28 +283,24 @@ class SheetWriter:
             pieces.append(self._archive.add(growth.grow(whole) if growth else whole))
         return b"".join((*pieces, self._archive.add(rest), self._archive.end()))
 
-    def _header(self) -> bytes:
-        """Return the sheet up to the end of its header, if it has one, with the style of its last cell; once."""
-        if self._tag is not None or not self._reader.header_row:
-            return b""
-        if self._reader.header is None:  # no row has followed it
-            next(iter(self._reader), None)
-        header = cast("SheetRow", self._reader.header)
-        head, tag = self._begin_rows(self._copy(header))
-        styles = _STYLE.findall(head, max(head.rfind(f"<{tag}row".encode()), len(head) - _MAX_MATCHED))
-        style = f' s="{styles[-1].decode()}"' if styles else ""
-        names = enumerate(self._names, self._at)
-        return head + _as_xml("".join(self._cells.text(name, header.number, at, tag, style) for at, name in names))
+    def _begin_rows(self, row: SheetRow) -> bytes:
+        """Return the sheet up to the answer's cells of its first row, with the widths of the new columns.
 
-    def _begin_rows(self, head: bytes) -> tuple[bytes, str]:
-        """Return the beginning of the sheet with the widths of the new columns, and the prefix of its names.
-
-        Where a stranger's XML is so long that the rows do not begin in it, the columns keep their widths.
+        A header gets their names, in the style of its last cell. Where a stranger's XML is so long that the rows do not
+        begin in it, the columns keep their widths.
         """
+        head = self._source.read(row.cut)
         prefix = _PREFIX.match(cast("ZipExtFile", self._source).peek(_MAX_MATCHED))
         self._tag = (prefix[1] or b"").decode() if prefix else ""
+        styles = _STYLE.findall(head, max(head.rfind(f"<{self._tag}row".encode()), len(head) - _MAX_MATCHED))
         head, rest = _DIMENSION.sub(b"", head[:_MAX_MATCHED], 1), head[_MAX_MATCHED:]
-        return _widen(head, self._at, self._widths, self._tag) + rest, self._tag
+        head = _widen(head, self._at, self._widths, self._tag) + rest
+        if not self._reader.header_row:
+            return head
+        self._copy(row)
+        style = f' s="{styles[-1].decode()}"' if styles else ""
+        names = enumerate(self._names, self._at)
+        return head + _as_xml("".join(self._cells.text(name, row.number, at, self._tag, style) for at, name in names))
 
     def _copy(self, row: SheetRow) -> bytes:
         """Return the sheet up to where the answer's cells of a row belong, and go to where the row ends."""
@@ -434,13 +422,8 @@ class NewSheetWriter:
         self._tail = b""
 
     def begin(self) -> bytes:
-        """Return the beginning of a workbook whose only sheet has a header that stays in view.
-
-        Its columns are the members of the first object; 16,000 of them take too long for `write`.
-        """
-        if self._sent.headers is None and (first := next(iter(self._reader), None)):
-            self._sent.cells(first.sent)
-        columns, file = self._sent.headers or [], io.BytesIO()
+        """Return the beginning of a workbook whose only sheet has a header that stays in view."""
+        columns, file = self._sent.begin(self._reader), io.BytesIO()
         self._width = len(columns)
         headers = self._answer_columns.headers(columns)
         names = [*columns, *headers]
@@ -460,9 +443,7 @@ class NewSheetWriter:
             head, end, tail = _DIMENSION.sub(b"", frame.read(_SHEET), 1).partition(b"</sheetData>")
             changed: dict[str, bytes] = {}
             if self._summary:
-                name = self._summary.name(self._answer_columns.language, [_LIST])
-                drawn = self._summary.draw(self._answer_columns, _LIST, self._width)
-                changed = self._summary.add(Workbook(frame), changed, drawn, name)
+                changed = self._summary.add(Workbook(frame), {}, self._answer_columns, _LIST, self._width)
             self._archive.begin(frame, _SHEET, changed)
         self._tail = end + tail
         return self._archive.add(head)

@@ -19,14 +19,14 @@ _BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
 
 
 class AnswerWriter(Protocol):
-    """Writes answers; each method returns bytes to send, `begin` none if the layout depends on the first row."""
+    """Writes answers; each method returns bytes to send."""
 
     @property
     def positions(self) -> Mapping[str, int]:
         """The column, from 1, of each member of the answer in a table that has begun."""
 
     def begin(self) -> bytes:
-        """Return the bytes before the first row; the reader has read its first row, or its end."""
+        """Return the bytes before the first row, which may be read for it: nobody else reads rows meanwhile."""
 
     def write(self, row: Row, answer: Answer) -> bytes:
         """Return a row with its answer."""
@@ -45,7 +45,7 @@ def writer(
     if media_type == XLSX:
         return (SheetWriter if isinstance(reader, XlsxReader) else NewSheetWriter)(reader, columns, summary)
     if media_type == "text/csv":
-        return _CsvWriter(reader.layout, columns)
+        return _CsvWriter(reader, columns)
     return _NdjsonWriter(reader.layout) if media_type == "application/x-ndjson" else _JsonWriter(reader.layout)
 
 
@@ -58,7 +58,7 @@ class _NdjsonWriter:
     def __init__(self, layout: Dialect) -> None:
         self.positions: Mapping[str, int] = {}  # only tables have columns
         self._layout = layout
-        self._headers: list[str] | None = None
+        self._headers = unique(layout.columns or ())
 
     def begin(self) -> bytes:
         return b""
@@ -72,8 +72,6 @@ class _NdjsonWriter:
     def _sent(self, row: Row) -> object:
         if self._layout.columns is None:
             return row.sent
-        if self._headers is None:
-            self._headers = unique(self._layout.columns)
         cells = cast("list[str]", row.sent)
         more = len(cells) - len(self._headers)
         headers = unique([*self._layout.columns, *[""] * more]) if more > 0 else self._headers
@@ -155,44 +153,39 @@ class _CsvWriter:
     are left out.
     """
 
-    def __init__(self, layout: Dialect, columns: AnswerColumns) -> None:
+    def __init__(self, reader: RowReader, columns: AnswerColumns) -> None:
         self.positions: Mapping[str, int] = {}
-        self._layout = layout
+        self._reader = reader
+        self._layout = layout = reader.layout
         self._sent = SentColumns(layout.columns)
         self._last = len(layout.columns or ())  # cells beyond have no header
         self._answer_columns = columns
         self._cells = tuple(columns.cells.values())
         self._truth = TRUTH[columns.language]
-        self._width: int | None = None  # columns of the sender, once the header is written
+        self._width = 0  # columns of the sender, once the header is written
         # The csv module quotes a CR or LF within a cell only if line ends contain it.
         self._writerow: Callable[[Sequence[str]], str] = csv.writer(
             _Line, delimiter=layout.delimiter, lineterminator="\r\n"
         ).writerow
 
     def begin(self) -> bytes:
-        return b"" if self._sent.headers is None else self._header()
-
-    def write(self, row: Row, answer: Answer) -> bytes:
-        sent = self._sent.cells(row.sent)
-        header = self._header() if self._width is None else b""
-        if isinstance(sent, SheetRow) and sent.truths:
-            sent = [self._truth[sent.truths[at]] if at in sent.truths else cell for at, cell in enumerate(sent)]
-        missing = [""] * (cast("int", self._width) - len(sent))
-        answered = [cell(answer) for cell in self._cells]
-        return header + self._line(
-            [*sent[: self._width], *missing, *answered, *sent[max(self._last, self._width or 0) :]]
-        )
-
-    def end(self) -> bytes:
-        return self._header() if self._width is None else b""
-
-    def _header(self) -> bytes:
-        headers = self._sent.headers or []
+        headers = self._sent.begin(self._reader)
         self._width = len(headers)
         self.positions = self._answer_columns.positions(self._width)
         # Spreadsheets read text as windows-1252 unless it begins with the byte order mark.
         mark = _BOM if self._layout.has_bom or not self._layout.is_utf8 else ""
         return mark.encode() + self._line([*headers, *self._answer_columns.headers(headers)])
+
+    def write(self, row: Row, answer: Answer) -> bytes:
+        sent = self._sent.cells(row.sent)
+        if isinstance(sent, SheetRow) and sent.truths:
+            sent = [self._truth[sent.truths[at]] if at in sent.truths else cell for at, cell in enumerate(sent)]
+        missing = [""] * (self._width - len(sent))
+        answered = [cell(answer) for cell in self._cells]
+        return self._line([*sent[: self._width], *missing, *answered, *sent[max(self._last, self._width) :]])
+
+    def end(self) -> bytes:
+        return b""
 
     def _line(self, cells: Sequence[str]) -> bytes:
         return (self._writerow(cells)[:-2] + self._layout.line_end).encode()

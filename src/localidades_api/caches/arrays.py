@@ -5,10 +5,8 @@ import logging
 from array import array
 from collections.abc import Awaitable, Callable, Hashable
 
-from cachetools import LRUCache
-
+from localidades_api.caches.results import ResultCache
 from localidades_api.database.pool import already_waited, may_use_database
-from localidades_api.releases.single_flight import SingleFlight
 
 _log = logging.getLogger(__name__)
 
@@ -18,33 +16,16 @@ MAX_BYTES = 16 * 1024**2  # a dozen arrays of the largest size possible, or thou
 _OVERHEAD = 400  # bytes per array in addition to its integers: key, objects
 
 
-class ArrayCache:
-    """Caches the most recently used arrays, up to `limit` bytes; concurrent requests for one share its fetch.
+class ArrayCache(ResultCache[Hashable, "array[int]"]):
+    """Caches arrays, up to `limit` bytes.
 
     `slots` bounds how many slow fetches run at a time, and `timeout` the seconds that a request waits for one.
     """
 
     def __init__(self, slots: asyncio.Semaphore, timeout: float, limit: int = MAX_BYTES) -> None:
+        super().__init__(limit, _size)
         self._slots = slots
         self._timeout = timeout
-        self._held: LRUCache[Hashable, array[int]] = LRUCache(limit, getsizeof=_size)
-        self._fetching: SingleFlight[Hashable, array[int]] = SingleFlight()
-
-    def held(self, key: Hashable) -> "array[int] | None":
-        """Return an array if it is cached."""
-        held: array[int] | None = self._held.get(key)
-        return held
-
-    def hold(self, key: Hashable, integers: "array[int]") -> "array[int]":
-        """Cache an array, unless it alone is over the limit, and return it."""
-        if _size(integers) <= self._held.maxsize:
-            self._held[key] = integers
-        return integers
-
-    async def get(self, key: Hashable, fetch: Callable[[], Awaitable["array[int]"]]) -> "array[int]":
-        """Return an array from the cache, or fetch it."""
-        held = self.held(key)
-        return await self._fetching.run(key, lambda: self._fetch(key, fetch)) if held is None else held
 
     async def get_slow(self, key: Hashable, fetch: Callable[[], Awaitable["array[int]"]]) -> "array[int]":
         """Return an array from the cache, or fetch it in a slot.
@@ -60,15 +41,8 @@ class ArrayCache:
                     self._fetching.start(key, lambda: self._fetch(key, fetch)).add_done_callback(self._end_slow)
             return await self.get(key, fetch)
 
-    async def close(self) -> None:
-        """Cancel the fetches that are running."""
-        await self._fetching.close()
-
     def _is_known(self, key: Hashable) -> bool:
         return key in self._held or key in self._fetching
-
-    async def _fetch(self, key: Hashable, fetch: Callable[[], Awaitable["array[int]"]]) -> "array[int]":
-        return self.hold(key, await fetch())
 
     def _end_slow(self, task: "asyncio.Task[array[int]]") -> None:
         self._slots.release()

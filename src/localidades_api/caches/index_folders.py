@@ -16,6 +16,7 @@ from typing import IO, BinaryIO, Literal
 
 import platformdirs
 
+from localidades_api.errors import ConfigurationError
 from localidades_api.names.index import NameIndex
 from localidades_api.names.layout import FORMAT, IndexUnreadableError
 from localidades_api.names.writer import new_folder
@@ -38,6 +39,19 @@ _PIECE = 1024**2  # bytes to read at a time
 def digest(*texts: str) -> str:
     """Return the name of an index that depends on texts."""
     return hashlib.blake2b("\0".join(texts).encode(), digest_size=12).hexdigest()
+
+
+@contextmanager
+def explained_system_errors() -> Iterator[None]:
+    """Turn an OSError into a ConfigurationError that names the folder and the user."""
+    try:
+        yield
+    except OSError as error:
+        why = f"{error.filename}: {error.strerror}" if error.strerror else str(error).rstrip(".")
+        raise ConfigurationError(
+            f"The folder of indexes can't be used by user {os.getuid()} ({why}): set LOCALIDADES_CACHE_DIR to another"
+            " one."
+        ) from error
 
 
 class OpenIndex:

@@ -6,13 +6,11 @@ import time
 from array import array
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
-from typing import Any, TypeVar
 
-from cachetools import LRUCache
-
+from localidades_api.caches.results import ResultCache
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, format_key, state_of
 from localidades_api.catalogue.mercator import MEXICO, MEXICO_BOX, Box, Tile
 from localidades_api.catalogue.schemas import Release
@@ -31,7 +29,6 @@ from localidades_api.database.queries.tiles import (
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.html.svg import STATES, draw_backdrop
 from localidades_api.http.mvt import PointLayer, Value, encode_multipoints
-from localidades_api.releases.single_flight import SingleFlight
 
 MAX_TILE_BYTES = 60_000  # of a tile as it is sent, compressed
 _MAX_PLACES_BYTES = 40_000  # beside a backdrop, before compression
@@ -43,8 +40,6 @@ _OVERHEAD = 400  # bytes per tile in addition to its body: key, objects
 _PAUSE_FACTOR = 4  # a pause after a tile, as a multiple of the time to draw it
 PREWARMED_ZOOM = 6  # deeper tiles are drawn in less than 30 ms each
 
-V = TypeVar("V")
-
 _Key = tuple[Release, Tile | None]  # None is the backdrop of the whole country
 
 
@@ -53,40 +48,34 @@ class TileCache:
 
     def __init__(self, database: Database, limit: int = _MAX_CACHE) -> None:
         self._database = database
-        self._kept: LRUCache[_Key, bytes] = LRUCache(limit, getsizeof=_size)
-        self._drawing: SingleFlight[_Key, bytes] = SingleFlight()
-        self._reading: SingleFlight[tuple[int, Release], Any] = SingleFlight()
-        self._bounds: LRUCache[Release, Box | None] = LRUCache(8)
-        self._cells: LRUCache[Release, array[int]] = LRUCache(2)  # each below 800 kB
-        self._state_cells: LRUCache[Release, list[StateCell]] = LRUCache(2)  # some 5,000 cells each
+        self._drawn: ResultCache[_Key, bytes] = ResultCache(limit, _size)
+        self._bounds: ResultCache[Release, Box | None] = ResultCache(8)
+        self._cells: ResultCache[Release, array[int]] = ResultCache(2)  # each below 800 kB
+        self._state_cells: ResultCache[Release, list[StateCell]] = ResultCache(2)  # some 5,000 cells each
 
     def held(self, release: Release, tile: Tile) -> bytes | None:
         """Return a tile, compressed with gzip, if it is cached."""
-        held: bytes | None = self._kept.get((release, tile))
-        return held
+        return self._drawn.held((release, tile))
 
     async def get(self, release: Release, tile: Tile) -> bytes:
         """Return a tile, compressed with gzip."""
-        key = (release, tile)
-        held = self.held(release, tile)
-        return await self._drawing.run(key, lambda: self._draw(release, tile)) if held is None else held
+        return await self._drawn.get((release, tile), lambda: self._draw(release, tile))
 
     async def backdrop(self, release: Release) -> bytes:
         """Return an SVG of all places in the frame of Mexico, compressed with gzip."""
-        held: bytes | None = self._kept.get((release, None))
-        return held or await self._drawing.run((release, None), lambda: self._draw_backdrop(release))
+        return await self._drawn.get((release, None), lambda: self._draw_backdrop(release))
 
     async def cells(self, release: Release) -> "array[int]":
         """Return the cells of the frame of Mexico that hold any place, each followed by its number of places."""
-        return await self._get(self._cells, release, lambda: get_backdrop(self._database, release, MEXICO))
+        return await self._cells.get(release, lambda: get_backdrop(self._database, release, MEXICO))
 
     async def state_cells(self, release: Release) -> list[StateCell]:
         """Return what each estado has in each cell of the frame of drawings of estados, and outside."""
-        return await self._get(self._state_cells, release, lambda: list_state_cells(self._database, release, STATES))
+        return await self._state_cells.get(release, lambda: list_state_cells(self._database, release, STATES))
 
     async def bounds(self, release: Release) -> Box | None:
         """Return the smallest box around all places of a release, or None if none has coordinates."""
-        return await self._get(self._bounds, release, lambda: get_bounds(self._database, release))
+        return await self._bounds.get(release, lambda: get_bounds(self._database, release))
 
     async def prewarm(self, release: Release) -> None:
         """Cache the tiles with the most places, so that no request waits for them; without a database, none.
@@ -102,26 +91,17 @@ class TileCache:
 
     async def close(self) -> None:
         """Cancel the queries that are running."""
-        await self._drawing.close()
-        await self._reading.close()
-
-    async def _get(self, held: LRUCache[Release, V], release: Release, fetch: Callable[[], Awaitable[V]]) -> V:
-        """Return what one of the caches holds of a release, or fetch it."""
-        if release not in held:
-            held[release] = await self._reading.run((id(held), release), fetch)
-        found: V = held[release]
-        return found
+        for cache in (self._drawn, self._bounds, self._cells, self._state_cells):
+            await cache.close()
 
     async def _draw(self, release: Release, tile: Tile) -> bytes:
         content = await get_tile(self._database, release, tile, _MAX_PLACES)
         # Some milliseconds of work, in a thread to keep the event loop free.
-        body = self._kept[release, tile] = await asyncio.to_thread(lambda: _compress(encode_tile(content)))
-        return body
+        return await asyncio.to_thread(lambda: _compress(encode_tile(content)))
 
     async def _draw_backdrop(self, release: Release) -> bytes:
         cells = await self.cells(release)
-        body = self._kept[release, None] = await asyncio.to_thread(lambda: _compress(draw_backdrop(cells, MEXICO)))
-        return body
+        return await asyncio.to_thread(lambda: _compress(draw_backdrop(cells, MEXICO)))
 
 
 def _tiles_within(box: Box) -> Iterator[Tile]:

@@ -435,7 +435,9 @@ class MatchCandidate(_Fields):
     ]
     score: Annotated[
         float,
-        Field(description="100 times the probability that it is the right one.", ge=0, le=100, examples=[98.7]),
+        Field(
+            description="100 times the estimated probability that it is the right one.", ge=0, le=100, examples=[98.7]
+        ),
     ]
     faults: list[MatchFault]
 
@@ -487,7 +489,7 @@ class Match(_Fields):
     score: Annotated[
         float | None,
         Field(
-            description="100 times the probability that it is the right one; null for no place.",
+            description="100 times the estimated probability that it is the right one; null for no place.",
             ge=0,
             le=100,
             examples=[98.7],

@@ -19,9 +19,9 @@ from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.cli.console import print_json, print_text
 from localidades_api.cli.exit_codes import USAGE, Commands, errors_as_sentences, examples
+from localidades_api.cli.mcp import mcp
 from localidades_api.cli.outlines import outlines
 from localidades_api.cli.releases import Json, Reason, releases
-from localidades_api.extensions.mcp import mcp
 from localidades_api.names.weights import MAX_SURE, MIN_SURE, SURE
 from localidades_api.observability.progress_display import show_progress
 

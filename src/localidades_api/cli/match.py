@@ -245,18 +245,16 @@ def match_file(
             check_areas(roles.areas, name_columns(rows.assignment, rows.layout.columns or []).values())
         counting.expect(rows.count)
         target = writer(job.answer_type, rows, in_language(match_columns(job.fields), job.lang))
-        coming = iter(rows)
-        batch = list(islice(coming, batch_size))
         start = target.begin()
+        coming = iter(rows)
         with _open_output(job) as write:
-            while batch:
+            while batch := list(islice(coming, batch_size)):
                 answers = answer(batch)
                 outcomes.update(one["outcome"] for one in answers)
                 write(start + b"".join(map(target.write, batch, answers)))
                 start = b""
                 counting.advance(len(batch))
                 raise_if_interrupted()
-                batch = list(islice(coming, batch_size))
             write(start + target.end())
     if not isinstance(rows, XlsxReader):
         return MatchSummary(outcomes, None, None)

@@ -1,7 +1,7 @@
 """The commands for the extension `outlines`: import, list and remove."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from localidades_api.extensions.outlines.importing import OutlineReport
 
 outlines = typer.Typer(no_args_is_help=True, help="Import, list and remove outlines of municipios.")
-_SHOWN = 10  # keys
+_SHOWN = 10  # keys or files
 
 
 @outlines.command(
@@ -68,19 +68,15 @@ def _describe(report: "OutlineReport", *, dry_run: bool) -> Iterator[str]:
         yield f"{verb} edition {report.edition} in {report.seconds:.1f} s: {report.municipios:,} municipios."
     else:
         yield f"Edition {report.edition} has these very outlines already: nothing has changed."
-    for what, keys in (
-        ("Outlines that cross themselves in the file", report.crossing),
+    for what, found in (
         ("Municipios most of whose localities lie outside their outline", report.misplaced),
         ("Municipios of the current release without an outline", report.without_outline),
         ("Outlines that are not in the current release", report.not_in_release),
+        ("Files that were not read", report.unread),
     ):
-        yield from _enumerate(what, [format_key("municipio", key) for key in keys])
-    yield from _enumerate("Files that were not read", report.unread)
-
-
-def _enumerate(what: str, names: Sequence[str]) -> Iterator[str]:
-    if names:
-        yield f"{what} ({len(names):,}): {', '.join([*names[:_SHOWN], *['…'] * (len(names) > _SHOWN)])}"
+        if found:
+            shown = [one if isinstance(one, str) else format_key("municipio", one) for one in found[:_SHOWN]]
+            yield f"{what} ({len(found):,}): {', '.join([*shown, *['…'] * (len(found) > _SHOWN)])}"
 
 
 @outlines.command("list", epilog=examples("localidades-api outlines list", "localidades-api outlines list --json"))

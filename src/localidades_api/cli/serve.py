@@ -7,11 +7,12 @@ from contextlib import ExitStack
 from socket import socket
 
 from localidades_api import __version__
+from localidades_api.caches.index_folders import explained_system_errors, index_root
 from localidades_api.cli.database import list_releases, on_database_at, ready_database
 from localidades_api.errors import ConfigurationError, UnavailableError
 from localidades_api.observability.logging import log_config
 from localidades_api.observability.progress_display import console
-from localidades_api.server.run import ServerOptions, check_uvicorn, listen, run_server
+from localidades_api.server.run import ServerOptions, check_uvicorn, find_prefix, listen, run_server
 from localidades_api.settings import Settings, read_settings
 
 
@@ -21,6 +22,8 @@ def run_service(host: str, port: int, options: ServerOptions) -> None:
     settings = read_settings()
     if options.reload and options.workers > 1:
         raise ConfigurationError("--reload works with one worker only: leave out --workers.")
+    with explained_system_errors():
+        index_root(settings.cache_dir, "names")  # else every search would be refused
 
     def listen_on_all(stack: ExitStack) -> list[socket]:
         ports = {"--port": port}
@@ -38,11 +41,11 @@ def run_service(host: str, port: int, options: ServerOptions) -> None:
         # Worker processes read their settings from the environment; without workers, this process does.
         os.environ["DATABASE_URL"] = url
         logging.config.dictConfig(log_config(settings.log_format))
-        _print_where_to_look(url, settings, sockets[0].getsockname())
+        _print_where_to_look(url, settings, sockets[0].getsockname(), find_prefix(options.application))
         run_server(sockets, settings, options)
 
 
-def _print_where_to_look(url: str, settings: Settings, address: tuple[str, int]) -> None:
+def _print_where_to_look(url: str, settings: Settings, address: tuple[str, int], prefix: str) -> None:
     """Print the served release and the first addresses to visit."""
     try:
         _, current = asyncio.run(on_database_at(url, settings, list_releases, writes=False))
@@ -52,9 +55,9 @@ def _print_where_to_look(url: str, settings: Settings, address: tuple[str, int])
     except UnavailableError as error:
         shown = f"unknown: {error}"
     host = f"[{address[0]}]" if ":" in address[0] else address[0]
-    root = f"http://{host}:{address[1]}"
+    root = f"http://{host}:{address[1]}{prefix}"
     port = settings.management_port
-    probes = f"\n  probes   http://{host}:{port}/readyz" if port else ""
+    probes = f"\n  probes   http://{host}:{port}{prefix}/readyz" if port else ""
     data = "" if settings.database_url else f"\n  data     {settings.data_dir.resolve()}\n  database {url}"
     console.print(
         f"localidades-api {__version__}\n"

@@ -108,10 +108,10 @@ class Workbook:
         self.archive = archive
         self._members = {canonical_name(member.filename): member.filename for member in archive.infolist()}
         self._parts = {self.find(CONTENT_TYPES): CONTENT_TYPES}
-        books = (one.part for one in self._relations("").values() if one.kind.endswith("/officeDocument"))
+        books = (one.part for one in filter(None, self._relations("")) if one.kind.endswith("/officeDocument"))
         part = next(books, _WORKBOOK)
         self.member = self.find(part)
-        self._relations_of_book = self._relations(part)
+        self._relations_of_book = {one.id: one for one in filter(None, self._relations(part))}
         self._is_1904 = False
         listed: list[Mapping[str, str]] = []
         for name, attributes in filter(None, _elements(archive, self.member, _MAX_PART)):
@@ -177,11 +177,11 @@ class Workbook:
     def tables(self, sheet: Sheet) -> Generator[None, None, dict[str, Range]]:
         """Return the ranges of a sheet's tables by the members that describe them, after pauses."""
         members = set[str]()
-        for related in self._read_relations(sheet.member):
+        for related in self._relations(sheet.member):
             if related is None:
                 yield
-            elif related[1].kind.endswith("/table"):
-                members.add(self.find(related[1].part))
+            elif related.kind.endswith("/table"):
+                members.add(self.find(related.part))
         tables: dict[str, Range] = {}
         for member in filter(None, members):
             yield
@@ -221,12 +221,8 @@ class Workbook:
         """Return the member that the workbook relates to with the first relation of a kind; or no name."""
         return next((self.find(one.part) for one in self._relations_of_book.values() if one.kind.endswith(kind)), "")
 
-    def _relations(self, part: str) -> "dict[str, _Relation]":
-        """Return the relations of a part by their id; those within the workbook."""
-        return dict(filter(None, self._read_relations(part)))
-
-    def _read_relations(self, part: str) -> "Iterator[tuple[str, _Relation] | None]":
-        """Yield the same, and None as a pause."""
+    def _relations(self, part: str) -> "Iterator[_Relation | None]":
+        """Yield the relations of a part to others of the workbook, and None as a pause."""
         folder, name = posixpath.split(part)
         listed = posixpath.join(folder, "_rels", f"{name}.rels")
         member = self.find(listed)
@@ -238,13 +234,14 @@ class Workbook:
             element, attributes = found
             if element == "Relationship" and attributes.get("TargetMode") != "External":
                 target = posixpath.join("/", folder, attributes.get("Target", ""))
-                relation = _Relation(attributes.get("Type", ""), posixpath.normpath(target).lstrip("/"))
-                yield attributes.get("Id", ""), relation
+                related = posixpath.normpath(target).lstrip("/")
+                yield _Relation(attributes.get("Id", ""), attributes.get("Type", ""), related)
 
 
 class _Relation(NamedTuple):
     """A relation of a part to another one of the workbook."""
 
+    id: str
     kind: str  # a URI
     part: str
 
@@ -313,10 +310,8 @@ def canonical_name(name: str) -> str:
     return name.replace("\\", "/").lstrip("/").casefold()
 
 
-def _feed(archive: ZipFile, member: str, parser: "_Parser", limit: int | None = None) -> Iterator[None]:
-    """Parse a member, with a pause after each piece; raise WorkbookError if it has more than `limit` bytes."""
-    if limit is not None:
-        _check_size(archive.getinfo(member), limit)
+def _feed(archive: ZipFile, member: str, parser: "_Parser") -> Iterator[None]:
+    """Parse a member, with a pause after each piece."""
     fed = 0
     with archive.open(member) as file:
         while piece := file.read(_PIECE):
@@ -333,6 +328,7 @@ def _feed(archive: ZipFile, member: str, parser: "_Parser", limit: int | None = 
 
 
 def _check_size(info: ZipInfo, limit: int) -> None:
+    """Raise WorkbookError if a part has more than `limit` bytes."""
     if info.file_size > limit:
         raise WorkbookError(
             f"A part of the workbook is larger than {limit // 1024**2} MB: copy the table into a new workbook."
@@ -340,9 +336,10 @@ def _check_size(info: ZipInfo, limit: int) -> None:
 
 
 def _elements(archive: ZipFile, member: str, limit: int) -> "Iterator[_Element | None]":
-    """Yield the elements of a part in the order of their starts, and None as a pause; raises as `_feed` does."""
+    """Yield the elements of a part in the order of their starts, and None as a pause; raise as `_check_size` does."""
+    _check_size(archive.getinfo(member), limit)
     parser = _Parser()
-    for _ in _feed(archive, member, parser, limit):
+    for _ in _feed(archive, member, parser):
         yield from parser.started
         parser.started.clear()
         yield None

@@ -143,10 +143,10 @@ class AreaBook:
         """Return whether a text is the name of an estado with letters wrong."""
         return self.named_state(fold(repair(text))) is None and self.find_state(text) is not None
 
-    def _is_municipio(self, folded: str) -> bool:
-        """Return whether a municipio has exactly a folded name."""
+    def _is_municipio(self, folded: str, estado_id: int | None = None) -> bool:
+        """Return whether a municipio, of an estado if one is given, has exactly a folded name."""
         words = " ".join(canonical_words(folded))
-        return any((estado_id, words) in self._exact for estado_id in self.estados)
+        return any((one, words) in self._exact for one in ([estado_id] if estado_id else self.estados))
 
     def named_state(self, folded: str) -> int | None:
         """Return the key of the estado with a folded name, code or key; None if there is none."""
@@ -188,7 +188,8 @@ class AreaBook:
             for estado in estados
             for id_ in self._untitled[estado].get(" ".join(bare), ())
         ]:
-            longer = [id_ for estado in estados for id_ in self.longer(bare, estado)]
+            find = self.longer if estado_id is None else self._around
+            longer = [id_ for estado in estados for id_ in find(bare, estado)]
             return tuple([*same, *(Area(id_, weights.MAX_SHARED_WORDS_LIKENESS) for id_ in longer)][:_MOST_AREAS])
         cut = [id_ for estado in estados for id_ in self._begun(words, estado)]
         close = self._similar(folded, words, estados)
@@ -220,25 +221,23 @@ class AreaBook:
         found = self.find_municipios(key, estado_id) if key and key.isdecimal() else ()
         return found[0].id if found else None
 
-    def without_bracket(self, text: str) -> str:
-        """Return a text whose bracket ends with an estado with a comma instead: `Zapopan, Jalisco`."""
-        name, _, last = text.rstrip().rpartition("(")
-        inner = last.removesuffix(")")
-        if not name or "(" in name or inner == last or self.find_state(inner.rpartition(",")[2]) is None:
-            return text
-        return f"{name.rstrip()}, {inner}"
-
-    def split_line(self, text: str) -> list[str]:
+    def split_line(self, text: str, estado_id: int | None = None) -> list[str]:
         """Return the parts of a line: a name and the areas behind it, without the country and a postal code.
 
-        Commas part them, and whatever else stands before an area: `Zapopan - Jalisco`, `Zapopan (Jal.)`.
+        Commas part them, and whatever else stands before an area: `Zapopan - Jalisco`, `Zapopan (Jal.)`; before a
+        municipio, that of the estado if it is known.
         """
         text = ", ".join(part for one in _POSTAL_CODE.sub(" ", text).split(",") if (part := one.strip(_AROUND_LINE)))
         line, _, last = text.rpartition(",")
-        text = self.without_bracket(line if fold(last) in COUNTRY and self.find_state(last) is None else text)
+        text = line if fold(last) in COUNTRY and self.find_state(last) is None else text
+        name, _, inner = text.rstrip().rpartition("(")
+        if name and "(" not in name and inner.endswith(")"):
+            is_area = self._is_municipio(fold(inner[:-1]), estado_id) if estado_id else False
+            if is_area or self.find_state(inner[:-1].rpartition(",")[2]) is not None:
+                text = f"{name.rstrip()}, {inner[:-1]}"
         for found in reversed(list(_SEPARATOR.finditer(text))):
             behind = text[found.end() :].partition(",")[0].strip()
-            if self.find_state(behind) is None and not self._is_municipio(fold(behind)):
+            if self.find_state(behind) is None and not self._is_municipio(fold(behind), estado_id):
                 break
             text = f"{text[: found.start()]},{text[found.end() :]}"
         return [part for one in self.without_country(text).split(",") if (part := one.strip(_AROUND_LINE))]
@@ -278,6 +277,11 @@ class AreaBook:
         beginning = " ".join(words) + " "
         return [id_ for name, ids in self._untitled[estado_id].items() if name.startswith(beginning) for id_ in ids]
 
+    def _around(self, words: tuple[str, ...], estado_id: int) -> list[int]:
+        """Return the municipios of an estado whose names have more words before or behind these, titles aside."""
+        inner = f" {' '.join(words)} "
+        return [id_ for name, ids in self._untitled[estado_id].items() if inner in f" {name} " != inner for id_ in ids]
+
     def _begun(self, words: str, estado_id: int) -> list[int]:
         """Return the municipios of an estado whose names begin with these words, the last of them cut short."""
         if len(words) < weights.MIN_LETTERS_OF_CUT_NAME:
@@ -301,7 +305,8 @@ def _likeness(typed: str, name: str, **_: object) -> float:
     """Return how alike two names of municipios are: honours and persons are often left out, letters often wrong."""
     if typed == name:
         return weights.SAME_NAME
-    shared = fuzz.token_set_ratio(typed, name) - weights.SHARED_WORDS_LOSS
+    beginning = " ".join(untitled(tuple(name.split(" ")))[: typed.count(" ") + 1])
+    shared = max(fuzz.token_set_ratio(typed, name), fuzz.ratio(typed, beginning)) - weights.SHARED_WORDS_LOSS
     return max(min(fuzz.ratio(typed, name), weights.NEARLY_SAME_NAME), min(shared, weights.MAX_SHARED_WORDS_LIKENESS))
 
 

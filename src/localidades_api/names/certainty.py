@@ -12,19 +12,12 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from localidades_api.names.rows import Outcome
-from localidades_api.names.weights import (
-    AMBITO_COEFFICIENT,
-    BY_KEY,
-    BY_WORSE_KEY,
-    RIGHT_NAME,
-    SURE,
-    UNLIKE_KEY,
-    UNLIKELY,
-)
+from localidades_api.names.rows import MAX_CANDIDATES, Candidate, MatchResult, Outcome
+from localidades_api.names.weights import AMBITO_COEFFICIENT, BY_KEY, FAR_COEFFICIENT, SURE, UNLIKELY
 
-_UNFITTED = {"ambito_other": AMBITO_COEFFICIENT}
+_UNFITTED = {"ambito_other": AMBITO_COEFFICIENT, "far_but_named": FAR_COEFFICIENT}
 _MAX_LOG_ODDS = 50.0
+_LEAST_SHARE = 1e-4  # the least probability of "none of them", which odds are divided by
 _COEFFICIENTS = Path(__file__).with_name("coefficients.tsv")
 
 
@@ -66,23 +59,26 @@ def probabilities_by_key(penalties: Sequence[float]) -> list[float]:
     return [BY_KEY / level] * level + [rest] * (len(penalties) - level)
 
 
-def share_with_key(
-    named: Sequence[float], lead: float, *, is_another: bool, is_contradicted: bool = False
-) -> tuple[float, list[float]]:
-    """Return the probability of the place with the key of a row, and those of the places with its name.
+def weigh_readings(results: Sequence[MatchResult], sure: float) -> MatchResult:
+    """Return the result of a line that can be read in several ways: their candidates compete by their odds."""
+    odds: dict[int, float] = {}
+    candidates: dict[int, Candidate] = {}
+    outcomes: dict[int, Outcome] = {}
+    for result in results:
+        none = max(1 - sum(one.score for one in result.candidates) / 100, _LEAST_SHARE)
+        for one in result.candidates:
+            if (share := one.score / 100 / none) > odds.get(one.id, 0.0):
+                odds[one.id], candidates[one.id], outcomes[one.id] = share, one, result.outcome
+    whole = 1 + sum(odds.values())
+    ranked = sorted(odds, key=lambda id_: -odds[id_])
+    shown = tuple(candidates[id_]._replace(score=score(odds[id_] / whole)) for id_ in ranked[:MAX_CANDIDATES])
+    first = outcomes[ranked[0]] if odds[ranked[0]] / whole >= sure else "ambiguous"
+    return MatchResult(first, shown, results[0].withdrawn)
 
-    `named` are the probabilities by name alone, and `lead` is below 0 if another place differs less. If the key belongs
-    to another name, one of the two is wrong, and either may be. If the areas of the row contradict the key as well, it
-    is more likely wrong.
-    """
-    by_name = sum(named)
-    if is_another and is_contradicted:
-        return min(0.5, 1 - RIGHT_NAME * by_name), [one * RIGHT_NAME for one in named]
-    if is_another:
-        share = min(UNLIKE_KEY, 1 - by_name / 2)
-        return share, [one / 2 for one in named]
-    share = next(share for bound, share in BY_WORSE_KEY if -lead <= bound)
-    return share, [one * (1 - share) / max(1.0, by_name) for one in named]
+
+def score(share: float) -> float:
+    """Return a probability as a score."""
+    return round(100 * max(0.0, share), 2)
 
 
 def _scaled(probability: float) -> float:

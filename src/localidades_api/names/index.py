@@ -8,8 +8,8 @@ from pathlib import Path
 from localidades_api.catalogue.filters import LocalityFilters
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.names.find import Finder
-from localidades_api.names.match import Matcher
 from localidades_api.names.match_areas import AreaMatcher
+from localidades_api.names.matcher import Matcher
 from localidades_api.names.places import MAX_TEXT, Suggested
 from localidades_api.names.reader import IndexReader
 from localidades_api.names.rows import MatchResult, MatchRow

@@ -8,12 +8,14 @@ from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE,
 from localidades_api.names import weights
 from localidades_api.names.areas import Area, AreaBook, untitled
 from localidades_api.names.certainty import outcome, shares
-from localidades_api.names.differences import estado_fault, fault_of
-from localidades_api.names.faults import Difference, NameFault
 from localidades_api.names.layout import EVERYWHERE, KEY, SEAT
+from localidades_api.names.lines import without_fillers
 from localidades_api.names.reader import IndexReader
+from localidades_api.names.reasons import Difference, Reason, differ
+from localidades_api.names.row_differences import compare_estado
 from localidades_api.names.rows import Candidate, MatchResult, MatchRow, read_key
 from localidades_api.names.text import canonical, is_filler, repair
+from localidades_api.names.vocabulary import COUNTRY
 
 _HOMONYMS = 24  # places of one name among which seats are sought
 
@@ -23,7 +25,7 @@ class AreaCandidate(NamedTuple):
 
     id: int
     label: str
-    faults: tuple[NameFault, ...]
+    faults: tuple[Difference, ...]
     evidence: Mapping[str, float]
 
 
@@ -35,9 +37,7 @@ class AreaMatcher:
 
     def match(self, row: MatchRow, sure: float = weights.SURE) -> MatchResult:
         """Return the area of a row, certain from a probability of `sure`; the name may be a whole line."""
-        row = row._replace(
-            nombre=None if is_filler(row.nombre) else row.nombre, estado=None if is_filler(row.estado) else row.estado
-        )
+        row = without_fillers(row._replace(nombre=None if is_filler(row.nombre) else row.nombre))
         return self._match_state(row, sure) if row.kind == "estado" else self._match_municipality(row, sure)
 
     def _match_state(self, row: MatchRow, sure: float) -> MatchResult:
@@ -52,6 +52,9 @@ class AreaMatcher:
             text, estado = areas.split_state(text)
         estado_id = areas.find_state(estado) if estado else None
         found = self._find_municipality(text, estado, estado_id) if text else []
+        if text and text != row.nombre and fold(estado or "") in COUNTRY:  # the estado of México, or the country
+            known = {one.id for one in found}
+            found += [one for one in self._find_municipality(text, None, None) if one.id not in known]
         key = (
             read_key(row.cvegeo)
             or areas.find_by_key(row.cve_mun, estado_id)
@@ -92,14 +95,14 @@ def state_candidates(book: AreaBook, text: str) -> list[AreaCandidate]:
     nombre = book.estados[found]
     if not book.is_misspelt_state(text):
         return [AreaCandidate(found, nombre, (), {"same_name": 1.0})]
-    fault = NameFault(Difference.SPELLING, text, nombre, weights.MISSPELT_ESTADO_PENALTY)
+    fault = Difference(Reason.SPELLING, text, nombre, weights.MISSPELT_ESTADO_PENALTY)
     return [AreaCandidate(found, nombre, (fault,), {"other_name_of_estado": 1.0})]
 
 
 def municipality_candidates(book: AreaBook, text: str, estado: str | None = None) -> list[AreaCandidate]:
     """Return the municipios that a text may name, the most similar first."""
     estado_id = book.find_state(estado) if estado else None
-    of_estado = estado_fault(book, estado)
+    of_estado = compare_estado(book, estado)
     words = untitled(canonical(repair(text)))
     areas = [area for area in book.find_municipios(text, estado_id) if area.id in book.municipios]
     if len(areas) == 1 and areas[0].likeness == weights.SAME_NAME and not text.isdecimal():
@@ -118,7 +121,7 @@ def municipality_candidates(book: AreaBook, text: str, estado: str | None = None
 
 def seat_candidate(book: AreaBook, text: str, id_: int, *, has_estado: bool) -> AreaCandidate:
     """Return a municipio whose cabecera has the name in a text."""
-    fault = fault_of(Difference.SEAT, text, book.municipios[id_])
+    fault = differ(Reason.SEAT, text, book.municipios[id_])
     evidence = {"name_of_seat" if has_estado else "name_of_seat_without_estado": 1.0, "penalty": fault.penalty}
     return AreaCandidate(id_, book.label(id_), (fault,), evidence)
 
@@ -134,54 +137,54 @@ def decide_with_key(
     kind = kind_of_key(key)
     written = format_key(kind, key)
     if key not in (book.estados if kind == "estado" else book.municipios):
-        unknown = fault_of(Difference.UNKNOWN_KEY, written)
+        unknown = differ(Reason.UNKNOWN_KEY, written)
         return decide([one._replace(faults=(*one.faults, unknown)) for one in found], sure)
     text, faults = row.nombre, tuple(_contradictions(book, row, key)) if kind == "municipio" else ()
     own = AreaCandidate(key, book.label(key), faults, {"same_name": 1.0})
     if agreeing := [one for one in found if one.id == key]:
-        others = (fault for fault in agreeing[0].faults if not faults or fault.difference is not Difference.ESTADO)
+        others = (fault for fault in agreeing[0].faults if not faults or fault.reason is not Reason.ESTADO)
         return decide([own._replace(faults=(*faults, *others))], sure, is_doubtful=bool(faults))
     if not text:
         return decide([own], sure, is_doubtful=bool(faults))
     nombre = book.estados[key] if kind == "estado" else book.municipios[key]
     is_called = bool(faults) and any(one.id == key for one in municipality_candidates(book, text))
     if not is_called:
-        own = own._replace(faults=(*faults, fault_of(Difference.NAME, text, nombre)))
-    fault = fault_of(Difference.KEY, written)
+        own = own._replace(faults=(*faults, differ(Reason.NAME, text, nombre)))
+    fault = differ(Reason.KEY, written)
     named = [one._replace(faults=(*one.faults, fault)) for one in found]
     return decide([own, *named], sure, is_doubtful=True)
 
 
-def _contradictions(book: AreaBook, row: MatchRow, key: int) -> Iterator[NameFault]:
+def _contradictions(book: AreaBook, row: MatchRow, key: int) -> Iterator[Difference]:
     """Yield the faults of the estado and the `cve_mun` of a row that are not those of the municipio with its key."""
     estado_id = state_of(key)
     if row.estado and book.find_state(row.estado) != estado_id:
-        yield fault_of(Difference.ESTADO, row.estado, book.estados[estado_id])
+        yield differ(Reason.ESTADO, row.estado, book.estados[estado_id])
     other = book.find_by_key(row.cve_mun, estado_id) or book.find_by_key(row.cve_mun, None)
     if row.cve_mun and other not in {None, key}:
-        yield fault_of(Difference.KEY, row.cve_mun, book.municipios[key])
+        yield differ(Reason.KEY, row.cve_mun, book.municipios[key])
 
 
-def _name_fault(area: Area, text: str, nombre: str) -> NameFault | None:
+def _name_fault(area: Area, text: str, nombre: str) -> Difference | None:
     if area.former:
         unlike = round(max(0.0, weights.NEARLY_SAME_NAME - area.likeness), 2)
-        return NameFault(Difference.FORMER_NAME, text, nombre, weights.FORMER_AREA_PENALTY + unlike)
+        return Difference(Reason.FORMER_NAME, text, nombre, weights.FORMER_AREA_PENALTY + unlike)
     if area.likeness < weights.SAME_NAME:
-        difference = Difference.TITLE if area.likeness == weights.SAME_UNTITLED_NAME else Difference.SPELLING
-        return NameFault(difference, text, nombre, round(weights.SAME_NAME - area.likeness, 2))
+        reason = Reason.TITLE if area.likeness == weights.SAME_UNTITLED_NAME else Reason.SPELLING
+        return Difference(reason, text, nombre, round(weights.SAME_NAME - area.likeness, 2))
     return None
 
 
 def _evidence(
-    book: AreaBook, area: Area, words: tuple[str, ...], fault: NameFault | None, *, has_estado: bool
+    book: AreaBook, area: Area, words: tuple[str, ...], fault: Difference | None, *, has_estado: bool
 ) -> dict[str, float]:
     """Return the evidence that an area is the one with a name of these words."""
     if fault is None:
         return {"same_name": 1.0}
     name = "other_name"
-    if fault.difference is Difference.TITLE:
+    if fault.reason is Reason.TITLE:
         name = "untitled_name"
-    elif fault.difference is Difference.SPELLING:
+    elif fault.reason is Reason.SPELLING:
         found = untitled(book.words[area.id])
         if " ".join(found).startswith(" ".join(words)):
             name = "beginning_of_name"

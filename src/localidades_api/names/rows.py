@@ -4,10 +4,11 @@ from typing import Literal, NamedTuple
 
 from localidades_api.catalogue.degrees import EARTH_RADIUS, angle_between
 from localidades_api.catalogue.keys import PlaceKind, format_key, kind_of_key
-from localidades_api.names.faults import NameFault
 from localidades_api.names.places import MAX_TEXT
+from localidades_api.names.reasons import Difference
 
 Outcome = Literal["exact", "sure", "ambiguous", "none"]
+MAX_CANDIDATES = 5
 
 
 class MatchRow(NamedTuple):
@@ -54,12 +55,12 @@ def read_key(text: str | None) -> int | None:
 
 
 class Candidate(NamedTuple):
-    """A place or area that may be the right one; its score is 100 times the probability that it is."""
+    """A place or area that may be the right one; its score is 100 times the estimated probability that it is."""
 
     id: int
     label: str
     score: float
-    faults: tuple[NameFault, ...]
+    faults: tuple[Difference, ...]
     row: int | None = None  # of a locality in the index
 
     @property

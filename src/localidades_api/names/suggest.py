@@ -45,8 +45,8 @@ class Suggester:
     def _suggest(
         self, text: str, kinds: Collection[PlaceKind], estado_id: int | None, municipio_id: int | None, limit: int
     ) -> list[Suggested]:
-        typed = readings(self._without_country(text))
         scope = _scope_of(estado_id, municipio_id)
+        typed = [*self._read_without_country(text, scope), *readings(self._without_country(text))]
         if not typed[0].words or scope is None:
             return []
         digits = re.sub(r"[\s.-]", "", text)
@@ -69,6 +69,17 @@ class Suggester:
             return line
         estado_id = areas.find_state(last)
         return line if estado_id and self._index.layout.find(estado_id, " ".join(canonical(name)), 1) else name
+
+    def _read_without_country(self, text: str, scope: int | None) -> Sequence[ParsedQuery]:
+        """Return the reading of the name of a place with the country behind it, without a comma: `Tijuana México`."""
+        words = fold(text).split()
+        for at in range(1, len(words)):
+            name = " ".join(words[:at])
+            if " ".join(words[at:]) in COUNTRY and (
+                self._index.layout.find(scope or EVERYWHERE, name, 1) or self._index.areas.named_state(words[at - 1])
+            ):
+                return readings(f"{name} ")
+        return ()
 
     # -- Localities
 

@@ -7,13 +7,24 @@ PRIMERA SECCION` are the same words.
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from itertools import zip_longest
 from typing import NamedTuple
 
 from localidades_api.catalogue import folding
-from localidades_api.names.vocabulary import ABBREVIATIONS, ESTADOS, FILLER, GENERICS, NUMBERS, PHRASES, STOP_WORDS
+from localidades_api.names.vocabulary import (
+    ABBREVIATIONS,
+    ARTICLES,
+    ESTADOS,
+    FILLER,
+    GENERICS,
+    LINKS,
+    NUMBERS,
+    PHRASES,
+    STOP_WORDS,
+)
 
 _BRACKETS = re.compile(r"[(\[{]([^()\[\]{}]*)[)\]}]?")
 # With a possessive `*+` and a start that is not a blank, time is in proportion to the blanks, not to their square.
@@ -110,7 +121,9 @@ def take_apart(text: str) -> ParsedName:
 def with_article(text: str) -> str | None:
     """Return a name with its trailing article moved to the front (`VENTA LA`); None if there is none."""
     moved = _ENDING_ARTICLE.match(text)
-    return f"{moved[2]} {moved[1]}" if moved else None
+    if moved is None or fold(moved[1]).rpartition(" ")[2] in LINKS:
+        return None
+    return f"{moved[2]} {moved[1]}"
 
 
 _PHRASE_STARTS = frozenset(phrase[0] for phrase in PHRASES)
@@ -133,18 +146,37 @@ def canonical(text: str) -> tuple[str, ...]:
     return canonical_words(fold(text))
 
 
-def canonical_words(folded: str) -> tuple[str, ...]:
-    """Return the canonical words of a folded text, `MAX_WORDS` at most."""
+def canonical_name(text: str) -> tuple[str, ...]:
+    """Return the canonical words of a whole name, in which `LINKS` at an edge count."""
+    return canonical_words(fold(text), is_whole=True)
+
+
+def canonical_words(folded: str, *, is_whole: bool = False) -> tuple[str, ...]:
+    """Return the canonical words of a folded text, `MAX_WORDS` at most; `is_whole` as for `canonical_name`."""
     if _DIGIT.search(folded):
         folded = _SPLIT_ORDINAL.sub(r"\1", folded)
     words = folded.split(" ", MAX_WORDS)[:MAX_WORDS] if folded else []
     if not _PHRASE_STARTS.isdisjoint(words):
         words = list(_open_phrases(words))
-    opened = tuple([part for word in words for part in open_word(word)][:MAX_WORDS]) or tuple(words)
+    opened = tuple([part for word in words for part in open_word(word)][:MAX_WORDS])
+    if "numero" in opened:
+        opened = tuple(_without_numero(opened))
+    if not opened:
+        opened = tuple(words)
+    elif is_whole:
+        ends = words[-2:-1] if words[-1] in ARTICLES - LINKS else words[-1:]  # `La Piedra de la`
+        opened = (*LINKS.intersection(words[:1]), *opened, *LINKS.intersection(ends))
     if not _PHRASE_STARTS.isdisjoint(opened):
         again = tuple(_open_phrases(list(opened)))  # `n de c p`: a stop word separated the phrase
         return opened if again == opened else canonical_words(" ".join(again))
     return opened
+
+
+def _without_numero(words: Sequence[str]) -> Iterator[str]:
+    """Yield words without `numero` before a number, which says nothing: `Campo No. 2`."""
+    for word, behind in zip_longest(words, words[1:], fillvalue=""):
+        if word != "numero" or not behind.isdigit():
+            yield word
 
 
 def _open_phrases(words: list[str]) -> Iterator[str]:
@@ -185,7 +217,7 @@ def variants(text: str) -> list[tuple[str, ...]]:
     A bracket counts as a name unless it only says the kind of the place (`[Rancho]`).
     """
     name = take_apart(text)
-    main = canonical(name.main)
+    main = canonical_name(name.main)
     if not name.inner:
         return [main]
     found = [canonical(part) for part in name.inner]

@@ -46,6 +46,9 @@ PHRASES: Mapping[tuple[str, ...], tuple[str, ...]] = {
 ARTICLES = frozenset({"el", "la", "los", "las", "lo", "l"})
 # Words without meaning in a name, which people often get wrong.
 STOP_WORDS = ARTICLES | {"de", "del", "y", "e", "en", "al", "a", "the"}
+# Stop words between two words only. At an edge of a name, a letter is a name (`Campo 18-E`), and a preposition says
+# that the name was cut (`San Isidro de`).
+LINKS = STOP_WORDS - {"el", "la", "los", "las", "lo", "the"}
 
 # Words for the kind of a place: the catalogue writes them before the name, in brackets after it, or not at all.
 GENERICS = _words(
@@ -58,17 +61,21 @@ GENERICS = _words(
     """
 )
 # Kinds of a single property: the name is more often that of a village.
-ESTABLISHMENTS = _words(
-    """rancho granja granjas restaurante vivero huerta balneario quinta hotel motel establo gasolinera aserradero
-    corrales vinedos bodega empaque propiedad invernadero empacadora avicola campamento gasera trituradora mina basurero
-    fabrica ganadera escuela relleno rastro finca parque residencial agropecuaria industria sociedad lienzo planta
-    taller procesadora distribuidora constructora comercializadora deshidratadora ladrillera bloquera frigorifico
-    bodegas viveros graneros transportes subestacion caseta club universidad instituto aeropuerto compania"""
+FARMS = _words("rancho ranchito ranchos finca quinta")
+ESTABLISHMENTS = FARMS | _words(
+    """granja granjas restaurante vivero huerta balneario hotel motel establo gasolinera aserradero corrales vinedos
+    bodega empaque propiedad invernadero empacadora avicola campamento gasera trituradora mina basurero fabrica ganadera
+    escuela relleno rastro parque residencial agropecuaria industria sociedad lienzo planta taller procesadora
+    distribuidora constructora comercializadora deshidratadora ladrillera bloquera frigorifico bodegas viveros graneros
+    transportes subestacion caseta club universidad instituto aeropuerto compania"""
 )
+# Kinds of places beside a village that are named after it: a shop or cooperative, somebody's land, a beach or station.
+# Its rancho, finca or quinta is as often the village itself.
+BUSINESSES = (ESTABLISHMENTS - FARMS) | _words("cooperativa industrial")
+LAND = _words("ejido ejidos ejidal familia predio parcela lote")
+LANDMARKS = _words("puerto isla playa laguna estero ribera riberas estacion estancia presa")
 # Kinds of a whole village or town.
 SETTLEMENTS = _words("pueblo poblado villa ciudad heroica heroico h localidad cabecera")
-# Generic words that are often essential: names that differ in one are less likely of one place.
-WEIGHTY_GENERICS = _words("ampliacion puerto isla playa laguna estero ribera huerta estancia seccion")
 
 # Words that a municipio's name may have before it, officially or not: `Mpio. de Tecate`, `Heroica Ciudad de Tlaxiaco`.
 TITLES = _words("municipio ciudad villa heroica heroico h alcaldia delegacion demarcacion territorial ayuntamiento")

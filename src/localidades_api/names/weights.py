@@ -7,68 +7,16 @@ suggestions on queries as people type them (docs/decisions/names.md).
 import math
 from collections.abc import Mapping
 
-from localidades_api.names.faults import Difference
 from localidades_api.names.places import NameKind
 
-# -- Differences between a row and a place: penalties, in points of a hundred
+# -- Differences between a row and a place, in addition to the penalties of `reasons`
 
-PENALTIES: Mapping[Difference, float] = {
-    Difference.WORDING: 1.0,
-    Difference.ARTICLE: 2.0,
-    Difference.ORDER: 1.0,
-    Difference.SPACING: 1.0,  # more if letters differ as well
-    Difference.SECTION: 0.5,
-    Difference.NUMBER_ADDED: 18.0,
-    Difference.NUMBER_MISSING: 14.0,
-    Difference.FIRST_NUMBER_MISSING: 11.0,
-    Difference.NUMBER_OTHER: 40.0,
-    Difference.CONTRAST_ADDED: 16.0,
-    Difference.CONTRAST_MISSING: 16.0,
-    Difference.CONTRAST_OTHER: 35.0,
-    Difference.INITIAL_ADDED: 3.0,
-    Difference.INITIAL_MISSING: 3.0,
-    Difference.AREA_ADDED: 1.0,
-    Difference.NAME: 50.0,
-    Difference.BRACKET_LEFT_OUT: 2.0,
-    Difference.BRACKET_ESTABLISHMENT_LEFT_OUT: 4.0,
-    Difference.BRACKET_ALONE: 6.0,
-    Difference.BRACKET_ADDED: 3.0,
-    Difference.BRACKET_ESTABLISHMENT_ADDED: 3.0,
-    Difference.BRACKET_ADDED_ALONE: 8.0,
-    Difference.SEAT: 1.5,
-    Difference.SEAT_WITH_NAMESAKE: 4.0,
-    Difference.EVERYDAY: 2.0,
-    Difference.FORMER_NAME: 3.0,
-    Difference.FORMER_NAME_LITERALLY: 0.5,  # little: another place may have the name today
-    Difference.FORMER_KEY: 2.0,
-    Difference.WITHDRAWN_KEY: 6.0,
-    Difference.UNKNOWN_KEY: 6.0,
-    Difference.KEY: 30.0,
-    Difference.MUNICIPIO_FORMER: 0.5,
-    Difference.MUNICIPIO_LIKE_FORMER: 3.0,
-    Difference.MUNICIPIO_ADDED: 6.0,
-    Difference.MUNICIPIO_UNKNOWN: 12.0,
-    Difference.MUNICIPIO_OTHER: 22.0,
-    Difference.ESTADO: 18.0,
-    Difference.ESTADO_UNLIKE: 2.0,
-    Difference.ADDRESS: 10.0,
-    Difference.AMBITO: 0.9,  # less than any other: registers often differ, so it only orders homonyms
-}
-# Words for the kind of a place, by what the word says.
-KIND_PENALTY = 2.5
-SETTLEMENT_PENALTY = 1.5  # a village itself, compared with its ejido
-ESTABLISHMENT_PENALTY = 4.0  # a farm or a hotel, named after the village
-WEIGHTY_KIND_PENALTY = 6.0
 # A word added or missing: for the first one, for each further one, and for its share of the letters of the longer name.
 FIRST_WORD_PENALTY = 6.0
 NEXT_WORD_PENALTY = 1.0
 WORD_SHARE_PENALTY = 22.0
-# A word cut short.
-ABBREVIATION_PENALTY = 4.0
-BEGINNING_PENALTY = 10.0  # if nothing but the missing letters says that it is cut short
 # Words that are alike, from 0 to 1.
 SPELLING_PENALTY = 60.0  # times how unlike the word is
-MIN_SPELLING_PENALTY = 1.0
 MIN_WORD_LIKENESS = 0.65  # of two spellings of one word
 MIN_SPACING_LIKENESS = 0.8  # of words with other spaces: one letter in five may differ
 OTHER_FIRST_LETTER = 0.08  # what a different first letter takes away
@@ -88,8 +36,6 @@ MAX_CANDIDATE_COST = 72.5  # penalties; a place with more is not a candidate
 MAX_COST_OF_WORDS = 11.0  # the least penalties, beyond which names are also compared letter by letter
 CLOSE_COST = 4.0  # penalties behind the best place, within which more places are judged than a result shows
 MIN_SCORE_IN_MUNICIPIO = 80.0  # 100 minus the least penalties in the municipio; below it other municipios are searched
-MAX_COST_OF_KEY = 45.0  # penalties up to which a key and a name can be those of one place
-MAX_COST_OF_WORSE_KEY = 25.0  # more than those of another place, up to which they can be
 MIN_COST_OF_OTHER_NAME = 2.0  # penalties from which another place may have the name of a row with a key
 LEAD_WITHOUT_RIVAL = 60.0  # the penalties of the next candidate, if there is none
 
@@ -99,36 +45,27 @@ PROMINENT_RATIO = 10  # times the population of a place, with which a town that 
 
 HEAVY_COST = 20.0  # penalties of a place that differs a lot
 LEAD = 6.0  # penalties between the candidate and the next one, if it has hardly a rival
+LEAD_ONCE_READ = 2.0  # the same, if the names are the same once they are read
 MAX_LEAD = 3.0  # tens of points, in either direction
 MAX_SHARED_RARITY = 8.0
 MAX_SHARED_WORDS = 4
 KILOMETRES = ((1.0, "km_under_1"), (3.0, "km_1_to_3"), (8.0, "km_3_to_8"))  # evidence of fewer; then `km_over_8`
 MAX_RARITY = 6.0  # decimal logarithm: no word is rarer
 PLACES = 304_364  # of the country that the coefficients were fitted to; also for a release of a part of it
+MIN_LETTERS_OF_SLIP = 6  # of a word with one wrong; a shorter one may be another word
 MIN_PLACES_OF_WORD = 2  # a spelling that fewer places have may be a slip
 
 # -- Certainty: probabilities
 
-SURE = 0.97  # from which a row is certain, unless the caller sets another bound
+SURE = 0.95  # from which a row is certain, unless the caller sets another bound
 MIN_SURE, MAX_SURE = 0.8, 0.999  # the bounds that a caller may set
 UNLIKELY = 0.1  # of the first candidate: below it, no place is like the row
 LITERAL = 0.998  # of the only place of a municipio with the name as the catalogue writes it; measured
-# At least, of the only place of a municipio with the name once abbreviations are read; measured: 248 of 250 rows.
-ONCE_READ = 0.985
-LEAD_ONCE_READ = 2.0  # penalties of the next place, at least
-ODDS_ONCE_READ = 2.0  # times the probability of any other place by its evidence, at least
-LIKELY_WITH_A_SLIP = 0.75  # by its evidence, at least, if more than abbreviations and numbers differs
-BY_KEY = 0.999  # of the place with the key of the row
-# Of the place with the key, by how many penalties at most another place has less: measured on right keys, and on wrong
-# ones (a digit wrong, two swapped, that of the next row), of which there is one in fifty.
-BY_WORSE_KEY = ((4.0, 0.99), (15.0, 0.96), (math.inf, 0.8))
-UNLIKE_KEY = 0.95  # of the place with the key if neither its name nor another place's is like that of the row
+BY_KEY = 0.999  # of the place with the key of the row, if its name agrees
 # Assumed: the judged tables have too few of these rows for a fit.
-RIGHT_NAME = 0.95  # that the key is wrong, if another place has the name and the areas of the row
 IN_TOWN = 0.8  # that a street, or a colonia that is no place, is in the largest town of its municipio
-BESIDE_VILLAGE = 0.4  # that a colonia is in a city, if a village of the municipio has its name
-CITY = 50_000  # people
 MAX_KILOMETRES = 5.0  # from the point of the row, above which nothing is certain
+FAR_COEFFICIENT = -2.0  # of a point that contradicts the name and the municipio, of which the fit has too few
 AMBITO_COEFFICIENT = -4.0  # of evidence that the fit lacks: its rows don't say whether they are urban
 SUGGESTED = (0.5, 0.09, 0.07, 0.04, 0.03)  # of the suggestions for a text that nothing matches, by their order
 

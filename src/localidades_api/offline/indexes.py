@@ -5,20 +5,21 @@ the service does with the releases of its database (docs/decisions/names.md).
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from localidades_api.caches.index_folders import (
     CODE,
     OpenIndex,
     digest,
+    explained_system_errors,
     index_root,
     locked_by_thread,
     remove_unused,
     try_open,
 )
-from localidades_api.errors import CatalogueError, ConfigurationError
+from localidades_api.errors import CatalogueError
 from localidades_api.importer.extract import open_catalogue, watch_reading
 from localidades_api.importer.source import STDIN, Source, open_source
 from localidades_api.importer.transform import CatalogueRecords, transform, without_garbage_collection
@@ -44,7 +45,7 @@ def open_index(sources: Sequence[str], cache_dir: Path | None, progress: StepPro
     """
     with ExitStack() as stack:
         files = [stack.enter_context(open_source(_checked(source), progress)) for source in sources]
-        stack.enter_context(_translate_system_errors())
+        stack.enter_context(explained_system_errors())
         folder = index_root(cache_dir, "catalogues") / digest(CODE, *(file.sha256 for file in files))
         return try_open(folder) or _build(folder, files, progress)
 
@@ -53,17 +54,6 @@ def _checked(source: str) -> str:
     if source == STDIN or re.match(r"(?i)[a-z][a-z0-9+.-]*://", source):
         raise CatalogueError("A catalogue without a server is read from a file: download it, and give its path.")
     return source
-
-
-@contextmanager
-def _translate_system_errors() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        why = f"{error.filename}: {error.strerror}" if error.strerror else str(error).rstrip(".")
-        raise ConfigurationError(
-            f"The folder of indexes can't be used ({why}): set LOCALIDADES_CACHE_DIR to another one."
-        ) from error
 
 
 def _build(folder: Path, files: Sequence[Source], progress: StepProgress) -> OpenIndex:

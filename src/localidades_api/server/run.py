@@ -10,6 +10,7 @@ import faulthandler
 import gc
 import logging
 import multiprocessing
+import os
 import pkgutil
 import signal
 import socket
@@ -105,8 +106,11 @@ def run_server(sockets: Sequence[socket.socket], settings: Settings, options: Se
     Raises WorkerError if a first worker can't start.
     """
     application, workers = options.application, options.workers
+    descriptors = [one.fileno() for one in sockets]
     config = uvicorn.Config(
-        partial(_load_in_worker, application, SharedMetrics()) if workers > 1 else partial(_load, application),
+        partial(_load_in_worker, application, SharedMetrics(), descriptors)
+        if workers > 1
+        else partial(_load, application),
         factory=True,
         http=_protocol(settings),
         ws="none",  # even if a WebSocket library is installed
@@ -159,6 +163,12 @@ def _make_protocol(connections: Connections, **options: Any) -> asyncio.Protocol
 class _Supervisor(Multiprocess):
     """uvicorn's supervisor, which stays when the system refuses another process: it tries again."""
 
+    def terminate_all(self) -> None:
+        """End the workers, and close the sockets: while a process has them open, the system accepts connections."""
+        for listening in self.sockets:
+            listening.close()
+        super().terminate_all()
+
     def handle_signals(self) -> None:
         """Act on signals."""
         with _logged_refusal():
@@ -182,10 +192,11 @@ def _logged_refusal() -> Iterator[None]:
         _log.error("Can't start another worker (%s)", error.strerror)
 
 
-def _load(application: str) -> "ASGIApp":
+def _load(application: str) -> "FastAPI":
     """Import an application, `module:attribute`; raise ConfigurationError if there is none of that name."""
     gc.set_threshold(50_000)  # while the application is imported, as in every command (`cli`)
     app = _import(application)
+    app.state.is_served = True  # itself, not below another, which may refuse what it would answer
     # Everything loaded by now lives as long as the process, so no collection needs to traverse it again. Requests
     # create almost no reference cycles, and looking for them took a tenth of the time with 1,000 open connections.
     gc.collect()
@@ -220,8 +231,23 @@ def _import(application: str) -> "FastAPI":
     return app
 
 
-def _load_in_worker(application: str, shared: SharedMetrics) -> "ASGIApp":
-    """Load the application, or exit: the supervisor ends with a first worker, and tries a later one again."""
+def find_prefix(application: str) -> str:
+    """Return the path at which an application of the operator's has mounted the service, else the empty string."""
+    if application.startswith(f"{__package__.partition('.')[0]}."):
+        return ""  # without importing it here
+    from starlette.routing import Mount  # noqa: PLC0415  # see above
+
+    mounts = (route for route in _import(application).routes if isinstance(route, Mount))
+    return next((one.path for one in mounts if hasattr(getattr(one.app, "state", None), "extensions")), "")
+
+
+def _load_in_worker(application: str, shared: SharedMetrics, descriptors: Sequence[int]) -> "ASGIApp":
+    """Load the application, or exit: the supervisor ends with a first worker, and tries a later one again.
+
+    `descriptors` are those of the listening sockets, which uvloop would hand on to the process that indexes names.
+    """
+    for one in descriptors:
+        os.set_inheritable(one, False)  # noqa: FBT003  # it takes no keywords
     try:
         return _WorkerApplication(_load(application), shared)
     except Exception as error:  # noqa: BLE001  # whatever it is, it is logged

@@ -65,12 +65,8 @@ class Exchange(BaseModel):
 EXCHANGES = TypeAdapter(dict[str, dict[str, Exchange]])
 
 
-def list_files() -> list[Path]:
-    """Return the files of the examples."""
-    return [*_FOLDER.glob("*.json"), *_FOLDER.parents[1].glob("extensions/*/examples.json")]
-
-
 @cache
 def read_examples() -> Mapping[str, Mapping[str, Exchange]]:
     """Return the examples by operation and name."""
-    return {id_: one for file in list_files() for id_, one in EXCHANGES.validate_json(file.read_bytes()).items()}
+    files = [*_FOLDER.glob("*.json"), *_FOLDER.parents[1].glob("extensions/*/examples.json")]
+    return {id_: one for file in files for id_, one in EXCHANGES.validate_json(file.read_bytes()).items()}

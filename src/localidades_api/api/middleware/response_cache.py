@@ -25,12 +25,11 @@ _SELECTING = _FRAMING | {
 }  # fmt: skip
 
 # Tracking parameters that newsletters and social networks add to links (docs/decisions/api.md).
-_TRACKING = re.compile(
+TRACKING = re.compile(
     rb"(?:utm_[a-z_]+|fbclid|gclid|gclsrc|gbraid|wbraid|gad_source|gad_campaignid|dclid|_gl|_ga|msclkid|mc_cid|mc_eid"
     rb"|igsh|igshid|twclid|ttclid|li_fat_id|yclid|srsltid|mkt_tok|_hsenc|_hsmi|vero_id|oly_enc_id|oly_anon_id)(?:=.*)?",
     re.DOTALL,
 )
-_IS_PAGE = b"content-type: text/html"
 
 Field = tuple[bytes, bytes]
 Key = tuple[int | None, bytes, tuple[Field, ...]]  # port that was asked, target, fields
@@ -88,7 +87,7 @@ class ResponseCache:
         if (left := drop_tracking(query)) == query:
             return None
         held = self.get((port, path + b"?" * bool(left) + left, fields))
-        return held if held and _IS_PAGE in held.lines else None
+        return held if held and b"content-type: text/html" in held.lines else None
 
     def put(self, key: Key, held: HeldResponse) -> None:
         """Hold a response for a spelling."""
@@ -101,7 +100,7 @@ class ResponseCache:
 
 def drop_tracking(query: bytes) -> bytes:
     """Return a query without its tracking parameters."""
-    return b"&".join([part for part in query.split(b"&") if not _TRACKING.fullmatch(part)])
+    return b"&".join([part for part in query.split(b"&") if not TRACKING.fullmatch(part)])
 
 
 def _key_of(scope: Scope) -> Key:

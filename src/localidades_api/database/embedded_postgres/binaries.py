@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from localidades_api.errors import EmbeddedPostgresError
 
+DISK_FULL = "the disk is full: free some space, or move the data."
 _MIN_VERSION = 15
 _ERROR_LINE = re.compile(r"\b(FATAL|PANIC|ERROR|error):")
 _PREFIX = re.compile(r"^.*?\b(?:[A-Z]+[0-9]?|error): +")  # time, process and severity of a log line
@@ -130,7 +131,7 @@ def run_as(account: Account | None, command: list[str], *, stdin: str = "") -> s
 def find_reason(text: str) -> str:
     """Return the reason for a failure, from a log or an output of Postgres, as a sentence; empty if there is none."""
     if os.strerror(errno.ENOSPC) in text:
-        return "the disk is full."
+        return DISK_FULL
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [number for number, line in enumerate(lines) if _ERROR_LINE.search(line)]
     last = errors[-1] if errors else len(lines) - 1

@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from localidades_api.database.embedded_postgres import watchdog
 from localidades_api.database.embedded_postgres.binaries import (
+    DISK_FULL,
     clean_environment,
     find_binaries,
     find_reason,
@@ -29,7 +30,7 @@ from localidades_api.database.embedded_postgres.data_directory import (
     name_cluster,
 )
 from localidades_api.database.embedded_postgres.watchdog import POLL_INTERVAL, lock_within, open_lock
-from localidades_api.errors import EmbeddedPostgresError
+from localidades_api.errors import DatabaseUnavailableError, EmbeddedPostgresError
 
 if sys.platform != "win32":
     import fcntl
@@ -96,9 +97,14 @@ def run_embedded(
             if not lock_within(users, fcntl.LOCK_SH, _START_TIMEOUT):
                 raise EmbeddedPostgresError(f"The Postgres in {data_dir} takes too long to stop: try again.")
             launch = _Launch(data_dir, postgres_bin, shutdown_timeout)
+            written = _size_of_log(data_dir)
             running = _start_or_attach(launch)
         with _restarting(launch._replace(cluster=running.cluster)) if watch else nullcontext():
             yield f"postgresql://postgres@/localidades?host={quote(str(running.socket_dir), safe='')}&port=5432"
+    except DatabaseUnavailableError as error:
+        if DISK_FULL in (reason := _read_reason(data_dir, written)):
+            raise EmbeddedPostgresError(f"The Postgres in {data_dir} failed{reason}") from error
+        raise
     finally:
         with suppress(OSError):  # the folder was removed meanwhile
             _release(data_dir, users)

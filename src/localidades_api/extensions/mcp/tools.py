@@ -62,7 +62,7 @@ class Place(BaseModel):
 class PlaceCandidate(Place):
     """A place that may be the right one for a row."""
 
-    score: Annotated[float, Field(description="100 times the probability that it is the right one.")]
+    score: Annotated[float, Field(description="100 times the estimated probability that it is the right one.")]
 
 
 class Matched(BaseModel):

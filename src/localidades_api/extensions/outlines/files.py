@@ -11,7 +11,6 @@ from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
-from io import BytesIO
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryFile
 from typing import IO, Any, NamedTuple, TypeAlias
@@ -43,12 +42,7 @@ _OF_MUNICIPIOS = (("00mun.shp",), ("mun.shp",), (".shp",), _GEOJSON)
 _PARTS = {".shp": "shapes", ".dbf": "keys and names", ".prj": "projection"}  # of a shapefile
 _READ = (*_PARTS, *_GEOJSON, ".zip")
 _POLYGONS = (5, 15, 25)  # the shapes of a shapefile that are polygons: plain, with Z, with M
-_OF_LAMBERT = (
-    "false_easting", "false_northing", "central_meridian", "standard_parallel_1", "standard_parallel_2",
-    "latitude_of_origin",
-)  # fmt: skip
 _LETTERS = "áéíóúñüÁÉÍÓÚÑÜ"
-_TOTALS = ("totalReg", "numberMatched")  # how INEGI's service and OGC's say how many there are
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error)
 
 
@@ -118,62 +112,53 @@ def _ending(files: _Files, *endings: str) -> list[str]:
 
 def _open(file: Path | IO[bytes], stack: ExitStack, amounts: _Amounts) -> _Files:
     """Return what reads each file, by its path in lower case; those beside a shapefile belong to it."""
-    if zipfile.is_zipfile(file) or (isinstance(file, Path) and file.suffix.lower() == ".zip"):
-        listed = _list_zip(file, stack, amounts)
-    elif isinstance(file, Path) and file.suffix.lower() == ".shp":
-        file.stat()  # raises OSError if it isn't there
-        beside = (one for one in file.parent.iterdir() if one.stem.lower() == file.stem.lower())
-        listed = ((one.name, partial(_read_file, one, amounts)) for one in beside)
-    else:
-        listed = iter([(".json", partial(_read_file, file, amounts))])
+    parts = [file]
+    if isinstance(file, Path) and file.suffix.lower() == ".shp":
+        beside = (one for one in file.parent.iterdir() if one != file and one.stem.lower() == file.stem.lower())
+        parts += [one for one in beside if one.suffix.lower() in _PARTS]
     files: dict[str, Callable[[], bytes]] = {}
-    for path, read in listed:
+    for path, size, open_ in itertools.chain.from_iterable(_list_files(part, stack, amounts) for part in parts):
         name = path.replace("\\", "/").lower()
         if name in files:
             raise CatalogueError(f"The file has two files that are named {name}.")
-        if name.endswith(_READ):
-            files[name] = read
+        files[name] = partial(_read, open_, size, amounts)
     return files
 
 
-def _list_zip(
+def _list_files(
     file: Path | IO[bytes], stack: ExitStack, amounts: _Amounts, folder: str = ""
-) -> Iterator[tuple[str, Callable[[], bytes]]]:
-    """Yield the files in a zip, and those in the zips within it, below the name of their zip."""
+) -> Iterator[tuple[str, int, Callable[[], IO[bytes]]]]:
+    """Yield the path of a file, its size and what opens it; of a zip, the files in it and in the zips within it."""
     opened = stack.enter_context(limit_reads(file))
-    archive, size = zipfile.ZipFile(opened), os.fstat(opened.fileno()).st_size
+    size = os.fstat(opened.fileno()).st_size
+    ending = file.suffix.lower() if isinstance(file, Path) else ""
+    if not (folder or ending == ".zip" or zipfile.is_zipfile(opened)):
+        opened.seek(0)
+        yield file.name if ending in _PARTS else ".json", size, lambda: opened
+        return
+    archive = zipfile.ZipFile(opened)
     amounts.add("files", len(archive.infolist()))
     for info in archive.infolist():
-        if re.search(r"(^|/)(__MACOSX/|\._)", info.filename):  # a Mac's notes on the other files
+        path = f"{folder}{info.filename}"
+        is_note = re.search(r"(^|/)(__MACOSX/|\._)", info.filename)  # a Mac's, on another file
+        if is_note or not path.lower().endswith(_READ):
             continue
-        if info.filename.lower().endswith(".zip") and not folder:
+        check_packing(info, size, "these are not outlines")
+        if path.lower().endswith(".zip") and not folder:
             amounts.add("MB of zips", info.file_size / _MEGABYTE)
             inner = stack.enter_context(TemporaryFile(prefix="localidades-"))  # noqa: SIM115  # the stack is one
-            _unpack(archive, info, size, inner)
+            with archive.open(info) as member:
+                shutil.copyfileobj(member, inner, _CHUNK)
             inner.flush()
-            yield from _list_zip(inner, stack, amounts, f"{info.filename}/")
+            yield from _list_files(inner, stack, amounts, f"{path}/")
         else:
-            yield f"{folder}{info.filename}", partial(_read_member, archive, info, size, amounts)
+            yield path, info.file_size, partial(archive.open, info)
 
 
-def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, size: int, amounts: _Amounts) -> bytes:
-    amounts.add("MB of shapes", info.file_size / _MEGABYTE)
-    content = BytesIO()
-    _unpack(archive, info, size, content)
-    return content.getvalue()
-
-
-def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, size: int, file: IO[bytes]) -> None:
-    check_packing(info, size, "these are not outlines")
-    with archive.open(info) as member:
-        shutil.copyfileobj(member, file, _CHUNK)
-
-
-def _read_file(file: Path | IO[bytes], amounts: _Amounts) -> bytes:
-    with file.open("rb") if isinstance(file, Path) else nullcontext(file) as opened:
-        amounts.add("MB of shapes", os.fstat(opened.fileno()).st_size / _MEGABYTE)
-        opened.seek(0)
-        return opened.read(_MOST["MB of shapes"] * _MEGABYTE)
+def _read(open_: Callable[[], IO[bytes]], size: int, amounts: _Amounts) -> bytes:
+    amounts.add("MB of shapes", size / _MEGABYTE)
+    with open_() as file:
+        return b"".join(iter(partial(file.read, _CHUNK), b""))
 
 
 def _outline(key: str, nombre: str, rings: Iterable[Iterable[Sequence[float]]]) -> Outline:
@@ -187,15 +172,28 @@ def _outline(key: str, nombre: str, rings: Iterable[Iterable[Sequence[float]]]) 
         raise CatalogueError(f"The name of {key} has broken letters: use INEGI's own file, as it is.")
     units = float(UNITS)  # a text can be multiplied by an integer
     found = [[(round(x * units), round(y * units)) for x, y, *_ in ring] for ring in rings]
-    if not found:
-        raise CatalogueError(f"The outline of {key} is empty.")
-    if any(len(ring) < 4 or ring[0] != ring[-1] for ring in found):  # noqa: PLR2004  # a triangle, closed
-        raise CatalogueError(f"The outline of {key} has a ring that is not closed.")
-    if len({*map(tuple, found)}) < len(found):
-        raise CatalogueError(f"The outline of {key} has the same ring twice.")
-    if not all(is_in_mexico(y / UNITS, x / UNITS) for ring in found for x, y in ring):
-        raise CatalogueError(f"The outline of {key} is not in Mexico: are its coordinates longitude and latitude?")
+    if fault := _find_fault(found):
+        raise CatalogueError(f"The outline of {key} {fault}")
     return Outline(int(key), nombre, found)
+
+
+def _find_fault(rings: Sequence[Ring]) -> str | None:
+    if not rings:
+        return "is empty."
+    if any(len(ring) < 4 or ring[0] != ring[-1] for ring in rings):  # noqa: PLR2004  # a triangle, closed
+        return "has a ring that is not closed."
+    if any(map(_is_flat, rings)):
+        return "has a ring without an area."
+    if len({*map(tuple, rings)}) < len(rings):
+        return "has the same ring twice."
+    if not all(is_in_mexico(y / UNITS, x / UNITS) for ring in rings for x, y in ring):
+        return "is not in Mexico: are its coordinates longitude and latitude?"
+    return None
+
+
+def _is_flat(ring: Ring) -> bool:
+    (x, y), *_ = ring
+    return not any((ax - x) * (by - y) - (ay - y) * (bx - x) for (ax, ay), (bx, by) in itertools.pairwise(ring))
 
 
 # -- Shapefiles (ESRI's technical description of July 1998)
@@ -279,16 +277,14 @@ def _read_projection(text: str) -> _Unproject:
         raise CatalogueError("The shapefile's .prj does not name ITRF2008 or WGS 84, whose degrees the catalogue has.")
     if named is None:
         return lambda x, y: (x, y)
-    given = {name: float(value) for name, value in re.findall(r'parameter\["([^"]*)",\s*(-?[0-9.e+]+)', text)}
-    if not named[1].startswith("lambert_conformal_conic") or not given.keys() >= {*_OF_LAMBERT}:
+    if not named[1].startswith("lambert_conformal_conic"):
         raise CatalogueError(f"The shapefile is in the projection {named[1][:40]}: use INEGI's, or degrees.")
+    given = {name: float(value) for name, value in re.findall(r'parameter\["([^"]*)",\s*(-?[0-9.e+]+)', text)}
     flattening = 1 / float(spheroid[2])
-    return _lambert(math.sqrt(flattening * (2 - flattening)), *(given[name] for name in _OF_LAMBERT))
+    return _lambert(math.sqrt(flattening * (2 - flattening)), given)
 
 
-def _lambert(
-    e: float, east: float, north: float, meridian: float, south: float, other: float, zero: float
-) -> _Unproject:
+def _lambert(e: float, given: Mapping[str, float]) -> _Unproject:
     """Return the inverse of Lambert's projection (Snyder, Map Projections, 1987: 14-15, 15-1 to 15-11 and 7-9)."""
 
     def bend(phi: float) -> float:
@@ -300,10 +296,13 @@ def _lambert(
     def scale(phi: float) -> float:
         return math.cos(phi) / math.sqrt(1 - (e * math.sin(phi)) ** 2)
 
-    one, two = math.radians(south), math.radians(other)
+    one, two, zero = (
+        math.radians(given[name]) for name in ("standard_parallel_1", "standard_parallel_2", "latitude_of_origin")
+    )
+    east, meridian = given["false_easting"], given["central_meridian"]
     n = math.log(scale(one) / scale(two)) / math.log(isometric(one) / isometric(two)) if one != two else math.sin(one)
     radius = 6_378_137 * scale(one) / (n * isometric(one) ** n)
-    top = north + radius * isometric(math.radians(zero)) ** n
+    top = given["false_northing"] + radius * isometric(zero) ** n
 
     def unproject(x: float, y: float) -> tuple[float, float]:
         x, y = x - east, top - y
@@ -327,11 +326,7 @@ def _read_geojson(name: str, files: _Files) -> Iterator[Outline]:
         _Amounts().add("vertices", values / 3)  # two numbers and a list
         document = from_json(content)
         _check_crs(document)
-        features = document["features"]
-        told = {**(document.get("metadatos") or {}), **document}
-        if any(int(told.get(total) or 0) > len(features) for total in _TOTALS):
-            raise CatalogueError("The GeoJSON is a part of a longer answer, as it says: get all of it.")
-        for feature in features:
+        for feature in document["features"]:
             properties = {name.lower(): value for name, value in feature["properties"].items()}
             geometry = feature["geometry"] or {}
             _check_crs(geometry)

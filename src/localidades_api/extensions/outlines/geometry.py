@@ -1,7 +1,6 @@
-"""Rings: which are holes, whether they cross themselves, the outline of an estado from those of its municipios."""
+"""Rings: which are holes, which one a point is in, the outline of an estado from those of its municipios."""
 
 import itertools
-import math
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +19,7 @@ def nest(rings: Iterable[Ring]) -> list[Polygon]:
     """Return polygons of rings in any order and direction: one within an outer ring, and no other, is a hole of it."""
     # A ring comes after those around it, the smallest of them last.
     ordered = sorted(rings, key=lambda ring: abs(area(ring)), reverse=True)
-    boxes = [box_of([ring]) for ring in ordered]
+    boxes = [*map(_box_of, ordered)]
     polygons: dict[int, list[Ring]] = {}  # by the place of the outer ring
     for at, ring in enumerate(ordered):
         around = (other for other in reversed(range(at)) if _holds(boxes[other], boxes[at]))
@@ -37,9 +36,9 @@ def area(ring: Ring) -> float:
     return sum(_turn(ring[0], a, b) for a, b in itertools.pairwise(ring)) / 2
 
 
-def box_of(rings: Iterable[Ring]) -> tuple[int, int, int, int]:
-    """Return the west, south, east and north of rings."""
-    longitudes, latitudes = zip(*itertools.chain.from_iterable(rings), strict=True)
+def _box_of(ring: Ring) -> tuple[int, int, int, int]:
+    """Return the west, south, east and north of a ring."""
+    longitudes, latitudes = zip(*ring, strict=True)
     return min(longitudes), min(latitudes), max(longitudes), max(latitudes)
 
 
@@ -47,7 +46,7 @@ class Locator:
     """Finds the municipio of a point in outlines that are in memory, as the service does in Postgres."""
 
     def __init__(self, outlines: Iterable[Outline]) -> None:
-        rings = [(box_of([outer]), one.id, outer) for one in outlines for outer, *_ in nest(one.rings)]
+        rings = [(_box_of(outer), one.id, outer) for one in outlines for outer, *_ in nest(one.rings)]
         # Among enclaves and what surrounds them, the smallest box is right.
         self._rings = sorted(rings, key=lambda one: ((one[0][2] - one[0][0]) * (one[0][3] - one[0][1]), one[1]))
 
@@ -85,31 +84,6 @@ def _contains(ring: Ring, x: float, y: float, *, on_border: bool = False) -> boo
             if (ay > y) != (by > y) and (side > 0) == (by > ay):
                 is_inside = not is_inside
     return is_inside
-
-
-def crosses_itself(ring: Ring) -> bool:
-    """Return whether two edges of a ring cross, or so many are near each other that this takes long to tell.
-
-    Edges that only touch don't count.
-    """
-    left = 200 * len(ring) + 100_000  # comparisons; INEGI's outlines take up to 25 a vertex
-    west, south, east, north = box_of([ring])
-    size = max(east - west, north - south) / (4 * math.sqrt(len(ring))) + 1
-    cells: dict[tuple[int, int], list[tuple[Vertex, Vertex]]] = defaultdict(list)
-    for edge in itertools.pairwise(ring):
-        (ax, ay), (bx, by) = edge
-        columns = range(int((min(ax, bx) - west) / size), int((max(ax, bx) - west) / size) + 1)
-        rows = range(int((min(ay, by) - south) / size), int((max(ay, by) - south) / size) + 1)
-        for cell in itertools.product(columns, rows):
-            left -= 1 + len(cells[cell])
-            if left < 0 or any(_cross(*edge, *other) for other in cells[cell]):
-                return True
-            cells[cell].append(edge)
-    return False
-
-
-def _cross(a: Vertex, b: Vertex, c: Vertex, d: Vertex) -> bool:
-    return _turn(a, b, c) * _turn(a, b, d) < 0 and _turn(c, d, a) * _turn(c, d, b) < 0
 
 
 def _turn(a: Vertex, b: Vertex, c: Vertex) -> int:

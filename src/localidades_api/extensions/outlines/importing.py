@@ -5,9 +5,9 @@ import itertools
 import re
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import nullcontext
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 from urllib.parse import urlsplit
 
 import asyncpg
@@ -20,7 +20,7 @@ from localidades_api.database.import_lock import begin_import
 from localidades_api.database.pool import Database
 from localidades_api.errors import CatalogueError
 from localidades_api.extensions.outlines.files import UNITS, Outline, named, read_outlines
-from localidades_api.extensions.outlines.geometry import area, crosses_itself, dissolve, nest, write_geometry
+from localidades_api.extensions.outlines.geometry import dissolve, nest, write_geometry
 from localidades_api.extensions.outlines.queries import ASKED_UNITS
 from localidades_api.importer.source import fetch_file, interruptible, is_address
 from localidades_api.observability.progress import ImportStep, Step, StepProgress
@@ -75,7 +75,6 @@ class OutlineReport(NamedTuple):
     is_new: bool  # false if these very outlines were the edition already
     seconds: float
     unread: Sequence[str]  # files of the zip that may have other outlines
-    crossing: Sequence[int]  # whose rings cross themselves in the file
     misplaced: Sequence[int]  # most of whose localities in the current release are elsewhere
     without_outline: Sequence[int]  # in the current release
     not_in_release: Sequence[int]
@@ -98,12 +97,11 @@ async def import_outlines(
     began = time.perf_counter()
     if not _NAME.fullmatch(edition):
         raise CatalogueError("An edition's name has up to 64 letters, digits, dots, dashes and underscores: 2025.")
-    crossing: list[int] = []
     unread: list[str] = []
     with interruptible():
-        found = sorted(_check(_read(source, progress, unread), crossing))
+        found = sorted(_read(source, progress, unread))
         digest = hashlib.sha256()
-        for one in found:
+        for one in found:  # all at once take 180 MB
             digest.update(to_json(one))
     async with database.connect() as connection:
         await begin_import(connection)
@@ -127,7 +125,7 @@ async def import_outlines(
         progress.begin(OutlineStep.PUBLISH)
         await (connection.rollback() if dry_run else connection.commit())
     seconds = time.perf_counter() - began
-    return OutlineReport(edition, len(found), is_new, seconds, unread, sorted(crossing), *compared)
+    return OutlineReport(edition, len(found), is_new, seconds, unread, *compared)
 
 
 def _refuse_losses(before: set[int], found: set[int], edition: str) -> None:
@@ -167,26 +165,14 @@ def _read(source: str, progress: StepProgress, unread: list[str]) -> Iterator[Ou
                         raise CatalogueError("The address answers with another estado.")
                     yield one
             progress.advance(1)
-        return
-    with ExitStack() as stack:
-        file: Path | IO[bytes] = Path(source)
+    else:
         if is_address(source):
             progress.begin(ImportStep.FETCH)
-            file = stack.enter_context(fetch_file(source, progress))
-        progress.begin(OutlineStep.READ)
-        for one in read_outlines(file, unread):
-            yield one
-            progress.advance(1)
-
-
-def _check(outlines: Iterator[Outline], crossing: list[int]) -> Iterator[Outline]:
-    """Yield outlines; `crossing` gets the keys of those that cross themselves."""
-    for one in outlines:
-        if not all(any(area((ring[0], *edge)) for edge in itertools.pairwise(ring)) for ring in one.rings):
-            raise CatalogueError(f"The outline of {format_key('municipio', one.id)} has a ring without an area.")
-        if any(map(crosses_itself, one.rings)):
-            crossing.append(one.id)
-        yield one
+        with fetch_file(source, progress) if is_address(source) else nullcontext(Path(source)) as file:
+            progress.begin(OutlineStep.READ)
+            for one in read_outlines(file, unread):
+                yield one
+                progress.advance(1)
 
 
 async def _load(connection: AsyncConnection, found: Sequence[Outline], progress: StepProgress) -> None:

@@ -10,7 +10,6 @@ from functools import partial
 from itertools import islice
 from typing import Annotated, Any
 
-from cachetools import LRUCache
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import model_validator
 from pydantic_core import PydanticCustomError, to_json
@@ -23,7 +22,7 @@ from localidades_api.api.bulk import BulkQuery, Column, Subject, described, resp
 from localidades_api.api.extension import Edition
 from localidades_api.api.params import PointQuery, StrictQuery, check_request
 from localidades_api.api.responses import CACHEABLE, ERRORS, NEGOTIATED, ResponseBuilder, Responses, problem
-from localidades_api.api.services import BulkTurnDep, DatabaseDep, NamesDep, ReleasesDep, TransfersDep
+from localidades_api.api.services import DatabaseDep, ExchangeDep, NamesDep, ReleasesDep
 from localidades_api.bulk.answer_columns import AnswerColumns, plain, truth
 from localidades_api.bulk.answers import Point, answer_points
 from localidades_api.bulk.exchange import Answered, AnswerSome
@@ -31,6 +30,7 @@ from localidades_api.bulk.input_rows import POINTS, ROLES, Answer, Row
 from localidades_api.bulk.own_municipio import area_matcher, judge
 from localidades_api.bulk.readers import for_a_while
 from localidades_api.caches.name_indexes import NameIndexes
+from localidades_api.caches.results import ResultCache
 from localidades_api.catalogue.degrees import in_mexico, is_in_mexico
 from localidades_api.catalogue.keys import KEYS_OF_A_STATE, PlaceKind, format_key, kind_of_key, municipalities_of
 from localidades_api.catalogue.locality import describe_state
@@ -48,7 +48,6 @@ from localidades_api.http.caching import CACHE_CONTROL, check_modified
 from localidades_api.http.documents import digest_of
 from localidades_api.http.negotiation import CODINGS, choose_coding, compress
 from localidades_api.http.paths import PREFIX
-from localidades_api.releases.single_flight import SingleFlight
 
 AT = f"{PREFIX}/municipios/at/"
 TAG = "Outlines"
@@ -59,8 +58,7 @@ _MAX_POINTS = 500  # per statement, some 30 ms
 _GEOJSON = "application/geo+json"
 # One answer is composed at a time, for each takes a second and some 50 MB; their ETags are the keys of those held.
 _composer = ThreadPoolExecutor(1, "outlines")
-_composing: SingleFlight[str, bytes] = SingleFlight()
-_held: LRUCache[str, bytes] = LRUCache(32 * 1024**2, getsizeof=len)
+_held: ResultCache[str, bytes] = ResultCache(32 * 1024**2, len)
 _EXCHANGED = "`lat` and `lon` are exchanged: the latitude of a place in Mexico is from 14 to 33."
 _NO_OUTLINES = NotFoundError(
     "This service has no outlines: its operator imports them with `localidades-api outlines import`."
@@ -129,13 +127,11 @@ async def get_municipality_at_point(
     openapi_extra=described(LocatedRow)["openapi_extra"],
 )
 async def list_municipalities_at_points(
-    request: Request,
+    exchange: ExchangeDep,
     query: Annotated[AtEachQuery, Query()],
     releases: ReleasesDep,
     database: DatabaseDep,
     names: NamesDep,
-    transfers: TransfersDep,
-    turn: BulkTurnDep,
 ) -> Response:
     """Say in which municipio each of many points lies, and whether that is the row's own.
 
@@ -146,7 +142,7 @@ async def list_municipalities_at_points(
     if (edition := await get_edition(database)) is None:
         raise _NO_OUTLINES
     subject = Subject(_ROLES, query.columns, _COLUMNS)
-    return respond(request, query, transfers, turn, release, subject, _locating(database, names, release, edition))
+    return respond(exchange, query, release, subject, _locating(database, names, release, edition))
 
 
 def _describe(edition: Edition, row: Record[Any]) -> list[dict[str, Any]]:
@@ -270,12 +266,9 @@ async def _answer_composed(
     async def compose() -> bytes:
         rows = await list_outlines(database, edition)
         work = partial(compress, coding=coding) if coding else bytes
-        body = await asyncio.get_running_loop().run_in_executor(_composer, lambda: work(write(rows)))
-        if len(body) <= _held.maxsize:
-            _held[etag] = body
-        return body
+        return await asyncio.get_running_loop().run_in_executor(_composer, lambda: work(write(rows)))
 
-    body = _held.get(etag) or await _composing.run(etag, compose)
+    body = await _held.get(etag, compose)
     coded = {"Content-Encoding": coding} if coding else {}
     return Response(body, headers={**headers, **coded, "Content-Type": media_type})
 

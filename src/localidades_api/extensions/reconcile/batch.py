@@ -26,9 +26,9 @@ from localidades_api.extensions.reconcile.schemas import (
     ReconciliationResult,
 )
 from localidades_api.extensions.reconcile.vocabulary import ALIASES, COMPARED, NAMED_TYPES, PROPERTIES, TYPES
-from localidades_api.names.faults import NameFault
 from localidades_api.names.index import NameIndex
 from localidades_api.names.places import MAX_TEXT
+from localidades_api.names.reasons import Difference
 from localidades_api.names.rows import Candidate, MatchRow
 from localidades_api.names.weights import SUGGESTED
 
@@ -248,7 +248,7 @@ def _describe(kind: PlaceKind, one: Candidate, query: CandidateQuery, *, is_matc
     )
 
 
-def _features(faults: Iterable[NameFault]) -> list[Feature]:
+def _features(faults: Iterable[Difference]) -> list[Feature]:
     """Return a feature for each code of the faults: ids are unique within a candidate."""
     features: dict[str, Feature] = {}
     for fault in faults:

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import LanguageParam, StrictQuery
 from localidades_api.api.problems import ProblemPage
-from localidades_api.api.responses import NO_KEY, REVALIDATED, header, problem
+from localidades_api.api.responses import NO_KEY, REVALIDATED, REVALIDATED_RELEASE, header, problem
 from localidades_api.api.services import NamesDep, ReleasesDep, RepositoryDep, Services, services_of
 from localidades_api.catalogue.filters import MAX_TEXT_LENGTH, Omittable
 from localidades_api.catalogue.keys import KIND_BY_DIGITS, KINDS, KeyOfPlace, PlaceKind, format_key
@@ -93,7 +93,9 @@ class SuggestedItems(BaseModel):
     result: Sequence[Described]
 
 
-@router.get("/suggest/entity/", summary="Suggest entities", response_model=SuggestedEntities, responses=REVALIDATED)
+@router.get(
+    "/suggest/entity/", summary="Suggest entities", response_model=SuggestedEntities, responses=REVALIDATED_RELEASE
+)
 async def suggest_entities(query: Annotated[PrefixQuery, Query()], releases: ReleasesDep, names: NamesDep) -> Response:
     """Suggest localidades, municipios and estados for a partly typed name, the likeliest first."""
     release = await releases.current()
@@ -188,7 +190,7 @@ async def view_entity(query: Annotated[EntityQuery, Query()]) -> Response:
     response_class=Response,
     response_description="The page.",
     responses={
-        200: {**REVALIDATED[200], "content": {"text/html": {"schema": {"type": "string"}}}},
+        200: {**REVALIDATED_RELEASE[200], "content": {"text/html": {"schema": {"type": "string"}}}},
         404: {**NO_KEY[404], "description": "No release has the key."},
         410: problem(GoneError("2012-06", 10010002), "An earlier release had the key, and the served one does not."),
     },

@@ -164,7 +164,9 @@ class ReconciliationCandidate(Named):
 
     score: Annotated[
         float,
-        Field(description="100 times the probability that it is the right one.", ge=0, le=100, examples=[98.7]),
+        Field(
+            description="100 times the estimated probability that it is the right one.", ge=0, le=100, examples=[98.7]
+        ),
     ]
     match: Annotated[bool, Field(description="Whether it is meant beyond reasonable doubt.", examples=[True])]
     type: Sequence[Named]

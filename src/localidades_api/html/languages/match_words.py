@@ -32,6 +32,7 @@ FAULTS: Mapping[str, str] = {
     "name": "another name",
     "address": "street or colonia, not used",
     "bracket": "part in brackets",
+    "homonym": "another place of the name",
     "seat": "seat of the municipio",
     "everyday": "everyday name",
     "former_name": "former name",

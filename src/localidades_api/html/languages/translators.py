@@ -4,11 +4,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
+from io import StringIO
 from typing import Literal, get_args
 
 from babel.messages.pofile import read_po
 
-from localidades_api.catalogue.columns import EVERY_COLUMN
+from localidades_api.catalogue.columns import EVERY_COLUMN, MATCHED, RECORD
 
 Language = Literal["en", "es"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
@@ -65,6 +66,9 @@ def _group(parts: Sequence[str]) -> Iterator[str]:
 
 @lru_cache
 def _messages(name: str) -> Mapping[str, str]:
-    """Read a file of translations; tests check that none is missing."""
-    with (files("localidades_api.html.languages") / f"{name}.po").open("rb") as file:
-        return {str(message.id): str(message.string) for message in read_po(file) if message.id}
+    """Read a file of translations, with the names of columns in it; tests check that none is missing."""
+    text = (files("localidades_api.html.languages") / f"{name}.po").read_text("utf-8")
+    for columns, names in (("{record_columns}", RECORD), ("{matched_columns}", MATCHED)):
+        text = text.replace(columns, ", ".join(names))
+    found = read_po(StringIO(text), abort_invalid=True)
+    return {str(message.id): str(message.string) for message in found if message.id}

@@ -204,8 +204,19 @@ class MapPage {
 
   // Without its name: `outline` knows a better place for that.
   outlineOf(id) {
-    return (this.known[id] ??= fetch(`${resource}../municipios/${id}/outline/`)
-      .then(async (answer) => (answer.ok ? { ...await answer.json(), properties: {} } : null)).catch(() => null));
+    return this.known[id] ?? this.hold(id, fetch(`${resource}../municipios/${id}/outline/`).then(async (answer) => {
+      if (answer.status === 404) return null;
+      if (!answer.ok) throw new Error(String(answer.status));
+      return { ...await answer.json(), properties: {} };
+    }));
+  }
+
+  // Keeps an outline, or that there is none; one that got no answer is asked for again.
+  hold(id, asked) {
+    return (this.known[id] = asked.catch(() => {
+      delete this.known[id];
+      return null;
+    }));
   }
 
   // Those of many municipios, by some of their places, a hundred at once.
@@ -217,12 +228,12 @@ class MapPage {
     let page;
     do {
       page = await fetch(`${resource}../../../ogc/collections/municipios/items?${asked}`)
-        .then((answer) => (answer.ok ? answer.json() : null)).catch(() => null);
-      for (const { id, geometry } of page?.features ?? []) {
+        .then((answer) => (answer.ok ? answer.json() : Promise.reject(new Error(String(answer.status)))));
+      for (const { id, geometry } of page.features) {
         if (geometry?.type === "MultiPolygon") found.set(id, { type: "Feature", id, geometry, properties: {} });
         asked.set("after", id);
       }
-    } while (page?.numberReturned === 100);
+    } while (page.numberReturned === 100);
     return found;
   }
 
@@ -301,8 +312,12 @@ class MapPage {
       this.drawOutlines([]);
       return;
     }
-    const { outline } = await import("./outlines.js");
+    const { outline } = await import("./outlines.js").catch(() => ({ outline: null }));
     if (view !== this.outlined) return;
+    if (!outline) {
+      this.outlined = null; // with the next view
+      return;
+    }
     const places = this.map.querySourceFeatures("around", { sourceLayer: "places" });
     let features = outline(places, this.library);
     const named = features.filter(({ properties }) => properties.municipio_id);
@@ -311,7 +326,7 @@ class MapPage {
       const missing = new Set(ids.filter((id) => !(id in this.known)));
       if (missing.size > FEW) {
         const found = this.outlinesAround(places.filter(({ properties }) => missing.has(properties.municipio_id)));
-        for (const id of missing) this.known[id] = found.then((outlines) => outlines.get(id) ?? null);
+        for (const id of missing) this.hold(id, found.then((outlines) => outlines.get(id) ?? null));
       }
       const exact = await Promise.all(ids.map((id) => this.outlineOf(id)));
       if (view !== this.outlined) return;

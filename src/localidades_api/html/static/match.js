@@ -35,18 +35,20 @@ async function explain(problem) {
   } else error.textContent = await hasChanged(file.files[0]) ? words.changed : words.unreachable;
 }
 
-// Runs a task with its buttons off; an error is shown, and nothing that was entered is lost.
+// Runs a task with its buttons off, in place of the one before; an error is shown, and nothing that was entered is lost.
 async function run(task) {
-  stopping = new AbortController();
+  stopping?.abort();
+  const { signal } = (stopping = new AbortController());
   const buttons = [byId("send"), byId("workbook"), byId("csv"), byId("open"), byId("copy")];
   for (const button of buttons) button.disabled = true;
   [byId("stop").hidden, meter.hidden] = [false, false];
   meter.removeAttribute("value");
   [progress.textContent, error.textContent] = [words.sending, ""];
   try {
-    await task(stopping.signal);
+    await task(signal);
     if (progress.textContent === words.sending) progress.textContent = "";
   } catch (problem) {
+    if (signal !== stopping.signal) return;
     const isStopped = problem.name === "AbortError";
     progress.textContent = isStopped ? words.stopped : "";
     if (!isStopped) {

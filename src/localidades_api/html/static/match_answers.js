@@ -34,7 +34,7 @@ export class Answers {
   constructor(address, detail) {
     this.address = address; // of the localities
     this.detail = detail; // the query of a locality's page, with its `?`
-    // What is decided of each row, by its number and its cells: it stands when rows are matched again.
+    // What is decided of each row, by its sheet, number and cells: it stands when rows are matched again.
     this.decisions = new Map();
     // The question that was decided last. It folds with the next one, or a click beside it would miss what then moves.
     this.latest = "";
@@ -54,8 +54,8 @@ export class Answers {
   }
 
   // `headers` are those of the columns that tell the place, `release` the one that answered, `fields` what the file says of
-  // a place.
-  show(answers, { headers, release, fields, kind }) {
+  // a place, and `sheet` that of a workbook.
+  show(answers, { headers, release, fields, kind, sheet }) {
     this.kind = kind;
     this.headers = headers;
     this.release = release;
@@ -64,7 +64,7 @@ export class Answers {
     this.questions = new Map();
     for (const answer of this.answers) {
       const own = ownCells(answer.sent);
-      answer.id = JSON.stringify([answer.number, own ? own.before : Object.values(answer.sent)]);
+      answer.id = JSON.stringify([sheet, answer.number, own ? own.before : Object.values(answer.sent)]);
       const found = own && decisionOf(own);
       if (found && !this.decisions.has(answer.id)) this.decisions.set(answer.id, found);
       answer.isApart = this.hasNoPlace(answer);

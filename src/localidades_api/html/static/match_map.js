@@ -1,6 +1,6 @@
 // The places that are certain or chosen, or the options of a doubt, on a map that is loaded when somebody wants to see it.
 import { collection, COUNTRY, createMap, mapStyle, palette } from "./map_style.js";
-import { amount, byId, count, say } from "./match_words.js";
+import { amount, byId, count, say, words } from "./match_words.js";
 import { element, isDark } from "./page.js";
 
 const MOST = 3000; // places
@@ -37,17 +37,24 @@ export class ResultMap {
     document.addEventListener("themechange", () => this.map?.setStyle(this.style()));
   }
 
-  // Draws the places as they are now, if the map is open.
+  // Draws the places as they are now, if the map is open; nothing if it is called again meanwhile.
   async show({ isOther = false } = {}) {
+    const showing = (this.showing = {});
     if (isOther) this.fitted = false;
     if (!details.open && !this.options) return;
     const { options } = this;
     const places = options ?? this.answers.places();
     const wanted = [...places.keys()].slice(0, MOST);
-    const map = await (this.loading ??= this.load());
+    const [help] = details.getElementsByClassName("help");
+    const map = await (this.loading ??= this.load().catch(() => { this.loading = null; })); // another time
+    if (!map) {
+      help.textContent = words.unreachable;
+      return;
+    }
     const missing = wanted.filter((key) => !this.known.has(key));
     const found = await this.answers.ask(missing, "cvegeo,nombre,latitud,longitud");
     for (const place of found) this.known.set(place.cvegeo, place);
+    if (this.showing !== showing) return;
     const shown = wanted.map((key) => this.known.get(key)).filter((place) => typeof place?.latitud === "number");
     this.features = shown.map(({ cvegeo, nombre, latitud, longitud }) => ({
       type: "Feature", geometry: { type: "Point", coordinates: [longitud, latitud] },
@@ -56,7 +63,7 @@ export class ResultMap {
     map.getSource("matched")?.setData(collection(this.features));
     map.setLayerZoomRange("matched-names", options ? 0 : NAMED, 24);
     const text = places.size > MOST ? say("firstPlaces", { count: count(MOST) }) : amount(shown.length, "onePlace", "places");
-    details.getElementsByClassName("help")[0].textContent = text;
+    help.textContent = text;
     map.resize(); // it may be elsewhere
     if (!this.fitted && shown.length) this.fit(map);
   }

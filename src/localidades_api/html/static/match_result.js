@@ -106,13 +106,15 @@ export async function match(source, signal) {
   }
   const [chosen] = file.files;
   const key = await digestOf(request.body);
+  const known = await find("decisions", key).catch(() => null);
+  signal.throwIfAborted();
   const list = { key, name: chosen?.name, blob: chosen, text: byId("rows").value, options: source.options };
   sent = { ...request, name: chosen?.name, list, files: { [kind]: { blob: new Blob(pieces), ...placesOf(response) } } };
   byId("csv").hidden = request.type === XLSX; // the workbook comes back
-  const known = await find("decisions", key).catch(() => null);
   for (const [id, decision] of known?.rows ?? []) if (!answers.decisions.has(id)) answers.decisions.set(id, decision);
   const { headers } = request;
-  answers.show(received, { headers, release: request.query.get("release"), fields, kind: source.found?.kind });
+  const sheet = response.headers.get("Sheet-Name");
+  answers.show(received, { headers, release: request.query.get("release"), fields, kind: source.found?.kind, sheet });
   table.show();
   // What was kept is of the options that this match has.
   if (known && answers.answers.some(({ id }) => answers.decisions.has(id))) await keepWork().catch(() => {});

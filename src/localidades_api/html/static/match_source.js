@@ -147,7 +147,8 @@ export class Source {
       clearTimeout(this.waiting);
       this.understand();
     }
-    const stop = () => this.asking?.abort();
+    const { asking } = this;
+    const stop = () => asking?.abort();
     signal.addEventListener("abort", stop);
     await this.reading;
     signal.removeEventListener("abort", stop);

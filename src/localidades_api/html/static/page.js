@@ -106,8 +106,10 @@ export function offerSuggestions(input) {
   const status = element("p", { className: "suggestions none", role: "status" });
   input.after(options, status);
   Object.assign(input, { role: "combobox", ariaExpanded: "false" });
-  if (document.activeElement === input) suggestPlaces(input, options, status);
-  else input.addEventListener("focus", () => suggestPlaces(input, options, status), { once: true });
+  const wait = () => input.addEventListener("focus", start, { once: true });
+  const start = () => suggestPlaces(input, options, status).catch(wait); // the script did not come: with the next focus
+  if (document.activeElement === input) start();
+  else wait();
 }
 
 async function suggestPlaces(input, options, status) {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from localidades_api.names.differences import NameDifference, compare, compare_letters, read_name
+from localidades_api.names.alignment import Comparison, align, align_letters, read_name
 from localidades_api.names.index import NameIndex
 from localidades_api.names.layout import KEY
 from localidades_api.names.places import NameKind, PlaceName
@@ -19,8 +19,8 @@ Chilapa | Chilapa Alta | contrast_missing /alta
 Chilapa 2 | Chilapa Sección 2 | section /seccion
 Chilapa | Chilapa Sección | kind_missing /seccion
 Chilapa Nuebo | Chilapa Nuevo | spelling nuebo/nuevo
-Rancho Chilapa | Chilapa | kind_added rancho/
-Chilapa | Pueblo Chilapa | kind_missing /pueblo
+Rancho Chilapa | Chilapa | farm_added rancho/
+Chilapa | Pueblo Chilapa | settlement_missing /pueblo
 Chilapa T | Chilapa | initial_added t/
 Chilapa | Chilapa T | initial_missing /t
 Chilapa Centla | Chilapa | added_of_area centla/
@@ -29,7 +29,7 @@ Chilapa Zarco Mora | Chilapa | added zarco/, added mora/
 Chilapa | Chilapa Zarco | missing /zarco
 La Chilapa | El Chilapa | article la/el
 Zarco (Chilapa) | Chilapa | bracket_added_alone, wording
-Chilapa | Chilapa [Rancho] | bracket_establishment_left_out
+Chilapa | Chilapa [Rancho] | establishment_left_out
 Chilapa | Chilapa [Ejido] | bracket_left_out
 Zarco | Chilapa (Zarco) | bracket_alone
 Chilapa Grande | Grande Chilapa | order
@@ -40,7 +40,7 @@ Vibora | Bibora | spelling vibora/bibora
 Sn. Zarco | San Zarco | wording
 V. Zarco | Venustiano Zarco | abbreviation v/venustiano
 E Zarco | Emiliano Zarco | abbreviation e/emiliano
-E. Zarco | Ejido Zarco | kind_missing /ejido
+E. Zarco | Ejido Zarco | abbreviation e/ejido
 Chil. Zarco | Chilapa Zarco | abbreviation chil/chilapa
 Chlp Zarco | Chilapa Zarco | abbreviation chlp/chilapa
 Cipa Zarco | Chilapa Zarco | added cipa/, missing /chilapa
@@ -51,12 +51,12 @@ Mora12 Zarco | Mora 12 Zarco | spacing mora12 zarco/mora 12 zarco
 Zarco 505 | Zarco Cincuenta y Cinco | number_other 505/50, number_added 505/, number_missing /50, number_missing /5
 Zarco 12B | Zarco 13B | added 12b/, missing /13b
 Chilapa (Chilapa Zarco) | Chilapa Zarco | bracket_added, wording
-Chilapa [Rancho] | Chilapa | bracket_establishment_added, wording
-Chilapa (Rancho) | Chilapa | bracket_establishment_added, wording
-Chilapa [Bombeo de Agua] | Chilapa | bracket_establishment_added, wording
-Chilapa [Juan Mora] | Chilapa | bracket_establishment_added, wording
-Chilapa (Procesadora de Carnes) | Chilapa | bracket_establishment_added, wording
-Chilapa [Ejido] (Restaurante Mora) | Chilapa | bracket_establishment_added, wording
+Chilapa [Rancho] | Chilapa | establishment_bracketed rancho/
+Chilapa (Rancho) | Chilapa | establishment_bracketed rancho/
+Chilapa [Bombeo de Agua] | Chilapa | establishment_bracketed, wording
+Chilapa [Juan Mora] | Chilapa | establishment_bracketed, wording
+Chilapa (Procesadora de Carnes) | Chilapa | establishment_bracketed, wording
+Chilapa [Ejido] (Restaurante Mora) | Chilapa | establishment_bracketed, wording
 Chilapa (Zarco) | Chilapa | bracket_added, wording
 Chilapa [Colonia] (Zarco) | Chilapa | bracket_added, wording
 Chilapa Centla | Chilapa Mora | added centla/, missing /mora
@@ -78,7 +78,7 @@ CHILAPA505 | Chilapa 50 5 | -
 CHILAPA 505 | Chilapa 50 5 | -
 Chilapa Zarco12 | Chilapa Zarco13 | -
 ELZARCO | Chilapa (El Zarco) | spacing elzarco/el zarco, bracket_alone
-ELZARCO [Rancho] | El Zarco (Chilapa) | bracket_establishment_added, spacing elzarco rancho/el zarco, bracket_left_out
+ELZARCO [Rancho] | El Zarco (Chilapa) | establishment_bracketed, spacing elzarco rancho/el zarco, second_name_left_out
 """
 
 
@@ -86,24 +86,22 @@ def table(text: str) -> list[tuple[str, ...]]:
     return [tuple(cell.strip() for cell in line.split(" |")) for line in text.strip().splitlines()]
 
 
-def told(given: str, difference: NameDifference | None) -> str:
+def told(given: str, compared: Comparison | None) -> str:
     """Return the differences as the tables have them."""
-    if difference is None:
+    if compared is None:
         return "-"
     return ", ".join(
-        one.difference
-        if one.given == given or one.difference == "order"
-        else f"{one.difference} {one.given}/{one.found}"
-        for one in difference.faults
+        one.reason if one.given == given or one.reason == "order" else f"{one.reason} {one.given}/{one.found}"
+        for one in compared.differences
     )
 
 
-def compared(index: NameIndex, given: str, nombre: str) -> NameDifference:
+def compared(index: NameIndex, given: str, nombre: str) -> Comparison:
     """Compare a name with that of a place of Centla, Tabasco, which has no other."""
     main, *others = variants(nombre)
     names = (PlaceName(NameKind.OWN, main, ""), *(PlaceName(NameKind.BRACKET, words, "") for words in others))
     place = index.place(index.layout.find(KEY, "270030001")[0])
-    return compare(read_name(given), place._replace(nombre=nombre, names=names, former=()))
+    return align(read_name(given), place._replace(nombre=nombre, names=names, former=()))
 
 
 @pytest.mark.parametrize(("given", "nombre", "found"), table(DIFFERENCES))
@@ -114,7 +112,7 @@ def test_names_differ_by_these_words(index: NameIndex, given: str, nombre: str, 
 @pytest.mark.parametrize(("given", "nombre", "found"), table(LETTERS))
 def test_names_may_be_compared_letter_by_letter(index: NameIndex, given: str, nombre: str, found: str) -> None:
     place = index.place(0)._replace(nombre=nombre, names=(), former=())
-    assert told(given, compare_letters(read_name(given), place)) == found
+    assert told(given, align_letters(read_name(given), place)) == found
 
 
 @pytest.mark.parametrize(

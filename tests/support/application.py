@@ -158,11 +158,12 @@ def recorded_statements(app: FastAPI, *, of_releases: bool = False) -> Iterator[
     """Collect the SQL that the application sends: to read all but the list of releases, or that list alone."""
     statements: list[str] = []
 
-    url = app.state.services.database.engine.url
+    engine = app.state.services.database.engine  # other applications poll databases of the same address
 
     def record(connection: Connection, cursor: object, statement: str, *rest: object) -> None:  # noqa: ARG001  # an event's
         is_for_releases = "current_release" in statement or statement.startswith("SELECT releases.id")
-        if connection.engine.url == url and is_for_releases is of_releases:
+        is_own = connection.engine is engine.sync_engine if of_releases else connection.engine.url == engine.url
+        if is_own and is_for_releases is of_releases:
             statements.append(statement)
 
     event.listen(Engine, "before_cursor_execute", record)  # of every pool

@@ -32,6 +32,7 @@ MISSING = "does not have the requested release"
 
 # The arguments of queries, by the names of their parameters, and those of queries that mean something else by a name.
 ARGUMENTS: Mapping[str, object] = {
+    "code": "1", "part": 0,
     "id_": LOCALITY, "ids": [LOCALITY], "estado_id": ESTADO, "first": MUNICIPIO, "last": LOCALITY,
     "at": range(1, 5), "positions": range(1, 5), "after": 1, "limit": 5, "most": 10, "format_": "csv",
     "filters": LocalityFilters(municipio_id=MUNICIPIO), "table": localities, "frame": Frame(0, 0, 64, 64, 64),

@@ -28,11 +28,11 @@ from benchmarks.kinds import KINDS, Changer
 from benchmarks.names import places_of, read_catalogue, rows_of, withdrawn_of
 from localidades_api.catalogue.keys import CLAVE_OF_SEAT, KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE
 from localidades_api.importer.transform import CatalogueRecords
+from localidades_api.names.files.writer import build_index
 from localidades_api.names.index import NameIndex
 from localidades_api.names.places import IndexedPlace
+from localidades_api.names.reading.vocabulary import read_everyday_names
 from localidades_api.names.rows import MatchRow
-from localidades_api.names.vocabulary import read_everyday_names
-from localidades_api.names.writer import build_index
 
 DATA = Path(__file__).parents[1] / "tests" / "data"
 NAMES = (DATA / "dirty_names.tsv", DATA / "more_names.tsv")

@@ -23,9 +23,9 @@ from scipy.optimize import minimize
 from benchmarks.names import _mistype, read_catalogue
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_STATE, state_of
-from localidades_api.names.areas import AreaBook
-from localidades_api.names.certainty import shares
+from localidades_api.names.certainty.probability import shares
 from localidades_api.names.match_areas import municipality_candidates, state_candidates
+from localidades_api.names.reading.areas import AreaBook
 from localidades_api.names.weights import AREA_COEFFICIENTS, SURE
 
 _SEED = 13

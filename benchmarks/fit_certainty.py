@@ -1,4 +1,4 @@
-"""Fits the weight of each kind of evidence (names/coefficients.tsv) to rows whose keys are known, and judges the fit.
+"""Fits the weight of each kind of evidence (`coefficients.tsv`) to rows whose keys are known, and judges the fit.
 
     PYTHONPATH=src benchmarks/.venv/bin/python -m benchmarks.fit_certainty 2018.zip --earlier 2012.zip --write
 

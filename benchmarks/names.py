@@ -21,11 +21,11 @@ from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.importer.extract import open_table
 from localidades_api.importer.transform import CatalogueRecords, transform
-from localidades_api.names.history import Areas, History
+from localidades_api.names.files.history import Areas, History
+from localidades_api.names.files.writer import build_index
 from localidades_api.names.index import NameIndex
 from localidades_api.names.places import IndexedPlace, Withdrawn
 from localidades_api.names.rows import MatchResult, MatchRow
-from localidades_api.names.writer import build_index
 
 _QUERIES = Path(__file__).parent.parent / "tests" / "names" / "queries.tsv"
 _DIRTY = Path(__file__).parent.parent / "tests" / "data" / "dirty_names.tsv"

@@ -15,7 +15,7 @@ from fastapi import FastAPI
 
 from localidades_api.caches import name_indexes, release_poller
 from localidades_api.caches.index_folders import locked_by_thread
-from localidades_api.names.layout import META
+from localidades_api.names.files.layout import META
 from tests.support.application import (
     await_release,
     await_searched,

@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from localidades_api.catalogue.folding import APOSTROPHES, fold
 from localidades_api.database.models import localities
 from localidades_api.database.queries.conditions import with_enye
-from localidades_api.names import query
+from localidades_api.names.files import query
 from tests.support.application import database_with, running_app, walk
 from tests.support.catalogue import Place
 from tests.support.pages import BROWSER, Page

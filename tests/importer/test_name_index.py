@@ -17,8 +17,8 @@ from localidades_api.catalogue.schemas import Release
 from localidades_api.errors import IndexingError
 from localidades_api.importer import name_index
 from localidades_api.importer.name_index import Source
+from localidades_api.names.files.layout import FILES, META
 from localidades_api.names.index import NameIndex
-from localidades_api.names.layout import FILES, META
 from tests.importer.imports import started
 from tests.support.application import complete, import_into, retire, running_app
 from tests.support.catalogue import many, write_catalogue

@@ -3,9 +3,9 @@ from contextlib import ExitStack, closing
 
 import pytest
 
+from localidades_api.names.files.writer import build_index
 from localidades_api.names.index import NameIndex
 from localidades_api.names.places import IndexedPlace, Withdrawn
-from localidades_api.names.writer import build_index
 
 
 @pytest.fixture(scope="module")

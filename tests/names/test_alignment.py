@@ -2,11 +2,11 @@
 
 import pytest
 
-from localidades_api.names.alignment import Comparison, align, align_letters, read_name
+from localidades_api.names.candidates.alignment import Comparison, align, align_letters, read_name
+from localidades_api.names.files.layout import KEY
 from localidades_api.names.index import NameIndex
-from localidades_api.names.layout import KEY
 from localidades_api.names.places import NameKind, PlaceName
-from localidades_api.names.text import variants
+from localidades_api.names.reading.text import variants
 
 # What is given | the place's name | the differences: words of both, unless they are the whole names.
 DIFFERENCES = """

@@ -1,7 +1,7 @@
 import pytest
 
-from localidades_api.names.areas import AreaBook, is_state_name
 from localidades_api.names.match_areas import decide, municipality_candidates, state_candidates
+from localidades_api.names.reading.areas import AreaBook, is_state_name
 from localidades_api.names.rows import MatchResult
 from localidades_api.names.weights import SURE
 

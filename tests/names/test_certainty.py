@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
-from localidades_api.names.certainty import coefficients, outcome
+from localidades_api.names.certainty.probability import coefficients, outcome
 from localidades_api.names.index import NameIndex
 from localidades_api.names.places import Former
 from localidades_api.names.rows import MatchRow

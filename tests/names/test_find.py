@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localidades_api.catalogue.filters import LocalityFilters
-from localidades_api.names.find import searched
 from localidades_api.names.index import NameIndex
+from localidades_api.names.suggestions.find import searched
 from tests.support.names import PLACES
 
 IN_ORDER = sorted((place.id for place in PLACES), key=lambda id_: (id_ % 10_000, id_))

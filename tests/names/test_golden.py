@@ -11,10 +11,10 @@ import pytest
 
 from localidades_api.catalogue.filters import LocalityFilters
 from localidades_api.catalogue.keys import KINDS
-from localidades_api.names.find import searched
 from localidades_api.names.index import NameIndex
 from localidades_api.names.places import Former
 from localidades_api.names.rows import MatchRow
+from localidades_api.names.suggestions.find import searched
 from localidades_api.names.weights import SURE
 from tests.support.golden import GOLDEN, assert_golden
 from tests.support.names import PLACES, WITHDRAWN, place, places_of

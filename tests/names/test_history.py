@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from localidades_api.names.history import Areas, History
+from localidades_api.names.files.history import Areas, History
 
 AREAS = Areas({1: "Aguascalientes"}, {1001: ("Aguascalientes", 1)})
 MUNICIPIOS = [SimpleNamespace(id=1001, nombre="Aguascalientes")]

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from localidades_api.catalogue.filters import LocalityFilters
-from localidades_api.names import index, layout
-from localidades_api.names.find import searched
+from localidades_api.names import index
+from localidades_api.names.files import layout
+from localidades_api.names.files.layout import FILES, FORMAT, META, IndexUnreadableError
+from localidades_api.names.files.writer import build_index
 from localidades_api.names.index import NameIndex
-from localidades_api.names.layout import FILES, FORMAT, META, IndexUnreadableError
 from localidades_api.names.places import IndexedPlace
-from localidades_api.names.writer import build_index
+from localidades_api.names.suggestions.find import searched
 from tests.support.names import PLACES, open_index
 
 # Of the index of `PLACES`: whoever changes it adds 1 to FORMAT, and replaces the digest of the format before.
@@ -98,7 +99,7 @@ def test_first_places_are_searched_first_and_all_if_these_are_too_few(
 FORKING = """
 import sys
 from pathlib import Path
-from localidades_api.names.writer import write_index
+from localidades_api.names.files.writer import write_index
 from tests.support.names import PLACES
 write_index(Path(sys.argv[1]), PLACES, in_parallel=True)
 """

@@ -16,10 +16,10 @@ from rapidfuzz.distance import OSA
 from benchmarks.kinds import KINDS, Changer, Kind
 from benchmarks.names import places_of, read_catalogue, withdrawn_of
 from localidades_api.catalogue.folding import fold
+from localidades_api.names.files.writer import build_index
 from localidades_api.names.index import NameIndex
 from localidades_api.names.places import IndexedPlace
 from localidades_api.names.rows import MatchResult, MatchRow
-from localidades_api.names.writer import build_index
 
 HIDALGO = Path(__file__).parents[1] / "data" / "ageeml_2024-10_hidalgo.zip"
 MAX_WRONG = 0.005  # of the rows of a kind

@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 
 from localidades_api.catalogue.filters import LocalityFilters
-from localidades_api.names.find import searched
 from localidades_api.names.index import NameIndex
 from localidades_api.names.places import MAX_TEXT
 from localidades_api.names.rows import MatchRow
+from localidades_api.names.suggestions.find import searched
 
 ASKED: dict[str, Callable[[NameIndex, str], object]] = {
     "nombre": lambda index, text: index.match(MatchRow(text)),

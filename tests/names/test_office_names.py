@@ -5,9 +5,9 @@ from contextlib import closing
 from pathlib import Path
 
 from benchmarks.names import places_of, read_catalogue
+from localidades_api.names.files.writer import build_index
 from localidades_api.names.index import NameIndex
 from localidades_api.names.rows import MatchRow
-from localidades_api.names.writer import build_index
 
 DATA = Path(__file__).parents[1] / "data"
 IN_DOUBT = {"street before the place", "colonia of the town"}  # what no name decides

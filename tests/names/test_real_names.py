@@ -12,9 +12,9 @@ from benchmarks import names
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.importer.transform import CatalogueRecords
+from localidades_api.names.files.writer import build_index
 from localidades_api.names.index import NameIndex
 from localidades_api.names.rows import MatchRow
-from localidades_api.names.writer import build_index
 
 TOWN = 2500  # people
 SHORT = re.compile(r" del? ")

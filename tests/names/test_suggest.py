@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localidades_api.names.files.layout import KEY
 from localidades_api.names.index import NameIndex
-from localidades_api.names.layout import KEY
 from localidades_api.names.places import Former, IndexedPlace
 from tests.support.names import PLACES, place
 

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localidades_api.catalogue.keys import PlaceKind, kind_of_key
-from localidades_api.names.areas import AreaBook
 from localidades_api.names.index import NameIndex
 from localidades_api.names.places import Former
-from localidades_api.names.suggest_areas import AreaSuggester
+from localidades_api.names.reading.areas import AreaBook
+from localidades_api.names.suggestions.suggest_areas import AreaSuggester
 from tests.support.names import MUNICIPIOS, PLACES, place
 
 ESTADOS = {5: "Coahuila de Zaragoza", 8: "Chihuahua", 9: "Ciudad de México", 14: "Jalisco", 15: "México", 20: "Oaxaca",

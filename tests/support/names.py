@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from localidades_api.names.files.writer import build_index
 from localidades_api.names.index import NameIndex
 from localidades_api.names.places import MIN_URBAN, Former, IndexedPlace, Withdrawn
-from localidades_api.names.writer import build_index
 
 ESTADOS = {5: "Coahuila de Zaragoza", 9: "Ciudad de México", 14: "Jalisco", 20: "Oaxaca", 27: "Tabasco"}
 MUNICIPIOS = {

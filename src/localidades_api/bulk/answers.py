@@ -14,12 +14,12 @@ from localidades_api.catalogue.keys import (
     locality_of_ageb,
     state_of,
 )
-from localidades_api.names.areas import AreaBook
 from localidades_api.names.fields import read_fields
 from localidades_api.names.index import NameIndex
+from localidades_api.names.reading.areas import AreaBook
+from localidades_api.names.reading.text import is_filler
 from localidades_api.names.reasons import Difference
 from localidades_api.names.rows import Candidate, MatchResult, MatchRow
-from localidades_api.names.text import is_filler
 from localidades_api.names.weights import SURE
 
 _KINDS_OF_SHORT_KEYS: Mapping[int, PlaceKind] = {1: "estado", 2: "estado", 4: "municipio", 5: "municipio"}

@@ -21,9 +21,9 @@ from localidades_api.catalogue.folding import fold_header
 from localidades_api.catalogue.keys import PlaceKind, read_written_key
 from localidades_api.catalogue.messages import did_you_mean
 from localidades_api.errors import UnreadableBodyError
-from localidades_api.names.areas import Area, AreaBook, is_state_name
 from localidades_api.names.places import MAX_TEXT
-from localidades_api.names.vocabulary import ESTADOS
+from localidades_api.names.reading.areas import Area, AreaBook, is_state_name
+from localidades_api.names.reading.vocabulary import ESTADOS
 from localidades_api.names.weights import SAME_UNTITLED_NAME
 
 POINT: tuple[Axis, Axis] = ("latitud", "longitud")

@@ -17,9 +17,9 @@ from typing import IO, BinaryIO, Literal
 import platformdirs
 
 from localidades_api.errors import ConfigurationError
+from localidades_api.names.files.layout import FORMAT, IndexUnreadableError
+from localidades_api.names.files.writer import new_folder
 from localidades_api.names.index import NameIndex
-from localidades_api.names.layout import FORMAT, IndexUnreadableError
-from localidades_api.names.writer import new_folder
 from localidades_api.observability.faults import FAULTS
 from localidades_api.settings import find_clone
 

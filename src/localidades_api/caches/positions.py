@@ -15,8 +15,8 @@ from localidades_api.catalogue.keys import STATE_KEYS, format_key
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.errors import DatabaseUnavailableError
-from localidades_api.names.find import INDEXED, searched
 from localidades_api.names.index import NameIndex
+from localidades_api.names.suggestions.find import INDEXED, searched
 
 _SUGGESTED = 20  # places that come first by relevance
 _PREWARMED = (

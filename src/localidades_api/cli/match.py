@@ -36,8 +36,8 @@ from localidades_api.errors import OutputError
 from localidades_api.files.archive import describe_file
 from localidades_api.html.languages.translators import LANGUAGES, Language
 from localidades_api.importer.source import interruptible
-from localidades_api.names.areas import AreaBook
 from localidades_api.names.index import NameIndex
+from localidades_api.names.reading.areas import AreaBook
 from localidades_api.names.weights import SURE
 from localidades_api.observability.progress import Counting, Step, StepProgress
 from localidades_api.observability.progress_display import console

@@ -30,8 +30,8 @@ from localidades_api.database.queries.catalogue import CatalogueRepository, list
 from localidades_api.database.queries.releases import get_release_snapshot
 from localidades_api.errors import IndexingError
 from localidades_api.importer.transform import CatalogueRecords
-from localidades_api.names.history import Areas, History
-from localidades_api.names.writer import build_index
+from localidades_api.names.files.history import Areas, History
+from localidades_api.names.files.writer import build_index
 from localidades_api.observability.progress import ImportProgress, ImportStep
 from localidades_api.releases.stored_indexes import list_incomplete, remove_old_indexes, store_index
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, PlaceKind, format_key, kind_of_key, state_of
-from localidades_api.names.layout import RURAL, UNKNOWN_ALTITUDE, URBAN
-from localidades_api.names.reader import IndexReader
+from localidades_api.names.files.layout import RURAL, UNKNOWN_ALTITUDE, URBAN
+from localidades_api.names.files.reader import IndexReader
 
 
 def read_fields(index: IndexReader, id_: int, fields: Iterable[str], row: int | None = None) -> dict[str, Any]:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from localidades_api.catalogue.filters import LocalityFilters
 from localidades_api.catalogue.keys import PlaceKind
-from localidades_api.names.find import Finder
+from localidades_api.names.files.reader import IndexReader
 from localidades_api.names.match_areas import AreaMatcher
 from localidades_api.names.matcher import Matcher
 from localidades_api.names.places import MAX_TEXT, Suggested
-from localidades_api.names.reader import IndexReader
 from localidades_api.names.rows import MatchResult, MatchRow
-from localidades_api.names.suggest import Suggester
+from localidades_api.names.suggestions.find import Finder
+from localidades_api.names.suggestions.suggest import Suggester
 from localidades_api.names.weights import SURE
 
 _LOCALITIES: frozenset[PlaceKind] = frozenset({"localidad"})
@@ -23,9 +23,10 @@ _LOCALITIES: frozenset[PlaceKind] = frozenset({"localidad"})
 def _digest_of_code() -> str:
     """Return a digest of this package."""
     hashed = blake2b(digest_size=6)
-    for file in sorted(Path(__file__).parent.iterdir()):
+    folder = Path(__file__).parent
+    for file in sorted(folder.rglob("*")):
         if file.suffix in {".py", ".tsv"}:
-            hashed.update(f"\n{file.name}\n".encode() + file.read_bytes())
+            hashed.update(f"\n{file.relative_to(folder)}\n".encode() + file.read_bytes())
     return hashed.hexdigest()
 
 
@@ -67,7 +68,7 @@ class NameIndex(IndexReader):
 
     def find_areas(self, text: str, kind: PlaceKind) -> list[int]:
         """Return the keys of the estados or municipios that a search finds, the likeliest first, as `suggest` does."""
-        return self.area_suggester.find(text[:MAX_TEXT], kind)
+        return self._suggester.areas.find(text[:MAX_TEXT], kind)
 
     def at(self, positions: Iterable[int]) -> Iterator[tuple[int, str]]:
         """Yield the key and the name of the place at each position of the list."""

@@ -6,16 +6,16 @@ from typing import NamedTuple
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, format_key, kind_of_key, state_of
 from localidades_api.names import weights
-from localidades_api.names.areas import Area, AreaBook, untitled
-from localidades_api.names.certainty import outcome, shares
-from localidades_api.names.layout import EVERYWHERE, KEY, SEAT
-from localidades_api.names.lines import without_fillers
-from localidades_api.names.reader import IndexReader
+from localidades_api.names.candidates.row_differences import compare_estado
+from localidades_api.names.certainty.probability import outcome, shares
+from localidades_api.names.files.layout import EVERYWHERE, KEY, SEAT
+from localidades_api.names.files.reader import IndexReader
+from localidades_api.names.reading.areas import Area, AreaBook, untitled
+from localidades_api.names.reading.lines import without_fillers
+from localidades_api.names.reading.text import canonical, is_filler, repair
+from localidades_api.names.reading.vocabulary import COUNTRY
 from localidades_api.names.reasons import Difference, Reason, differ
-from localidades_api.names.row_differences import compare_estado
 from localidades_api.names.rows import Candidate, MatchResult, MatchRow, read_key
-from localidades_api.names.text import canonical, is_filler, repair
-from localidades_api.names.vocabulary import COUNTRY
 
 _HOMONYMS = 24  # places of one name among which seats are sought
 

@@ -11,12 +11,12 @@ from functools import lru_cache
 from itertools import islice, pairwise
 
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE
-from localidades_api.names import certainty, weights
-from localidades_api.names.addresses import is_colonia, read_address
-from localidades_api.names.alignment import Comparison, GivenName, read_name
-from localidades_api.names.areas import Area
-from localidades_api.names.evidence import Question, gather, is_seat_named
-from localidades_api.names.layout import (
+from localidades_api.names import weights
+from localidades_api.names.candidates.alignment import Comparison, GivenName, read_name
+from localidades_api.names.candidates.proposals import ComparedPlace, Proposer
+from localidades_api.names.certainty import probability
+from localidades_api.names.certainty.evidence import Question, gather
+from localidades_api.names.files.layout import (
     HOMONYM,
     PART_OF_MUNICIPIO,
     SEAT,
@@ -25,14 +25,15 @@ from localidades_api.names.layout import (
     URBAN,
     WITHDRAWN,
 )
-from localidades_api.names.lines import name_without_areas, read_row, with_key_apart, without_fillers
+from localidades_api.names.files.reader import IndexReader
 from localidades_api.names.places import IndexedLocality
-from localidades_api.names.proposals import ComparedPlace, Proposer
-from localidades_api.names.reader import IndexReader
+from localidades_api.names.reading.addresses import is_colonia, read_address
+from localidades_api.names.reading.areas import Area
+from localidades_api.names.reading.lines import name_without_areas, read_row, with_key_apart, without_fillers
+from localidades_api.names.reading.text import fold, is_filler, open_word
+from localidades_api.names.reading.vocabulary import ARTICLES, GENERICS
 from localidades_api.names.reasons import Difference, Reason, differ
 from localidades_api.names.rows import MAX_CANDIDATES, Candidate, MatchResult, MatchRow, Outcome, read_key
-from localidades_api.names.text import fold, is_filler, open_word
-from localidades_api.names.vocabulary import ARTICLES, GENERICS
 
 _HOMONYMS = 24  # places of one name that are compared
 _CACHED_WORDS = 50_000
@@ -68,7 +69,7 @@ class Matcher:
             return result
         aside = differ(Reason.ADDRESS, street or row.nombre)
         candidates = tuple(
-            one._replace(score=certainty.score(share * one.score / 100), faults=(aside, *one.faults))
+            one._replace(score=probability.score(share * one.score / 100), faults=(aside, *one.faults))
             for one in found.candidates
         )
         outcome: Outcome = "ambiguous" if street or found.id is None else "sure"
@@ -82,7 +83,7 @@ class Matcher:
             # Another reading must not make certain what one with areas leaves in doubt.
             found = [one for reading in readings if (one := self._match_reading(reading, sure)).outcome != "none"]
             if found:
-                return found[0] if len(found) == 1 else certainty.weigh_readings(found, sure)
+                return found[0] if len(found) == 1 else probability.weigh_readings(found, sure)
         return self._match_reading(plain, sure)
 
     def _match_reading(self, row: MatchRow, sure: float) -> MatchResult:
@@ -210,10 +211,10 @@ class Matcher:
         if not compared:
             return MatchResult("none", withdrawn=gone)
         if question.key is not None and (row.nombre is None or _agrees(compared[0].comparison)):
-            likely = certainty.probabilities_by_key([one.comparison.cost for one in compared])
+            likely = probability.probabilities_by_key([one.comparison.cost for one in compared])
             gone = None
         else:
-            likely = certainty.probabilities(_evidence(question, compared))
+            likely = probability.probabilities(_evidence(question, compared))
         ranked = sorted(zip(likely, compared, strict=True), key=lambda item: (-item[0], not item[1].place.flags & SEAT))
         share, first = ranked[0]
         doubts = [*self._doubts(question, first, compared)]
@@ -221,7 +222,7 @@ class Matcher:
         is_told = any(
             question.has_key(one.place) or (row.municipio and one.comparison.has_same_name) for one in compared
         )
-        outcome = certainty.outcome(
+        outcome = probability.outcome(
             max(share, weights.UNLIKELY if is_told else 0.0),
             is_doubtful=gone is not None or bool(doubts),
             is_literal=not first.comparison.differences,
@@ -274,12 +275,12 @@ class Matcher:
             found.append((id_, self._index.label_of(id_, nombre, flags), row))
         if not found:
             return None
-        score = certainty.score(weights.LITERAL / len(found))
+        score = probability.score(weights.LITERAL / len(found))
         doubts = (differ(Reason.HOMONYM, folded),) if len(found) > 1 else ()
         candidates = tuple(Candidate(id_, label, score, doubts, row) for id_, label, row in found)
         gone = self._find_withdrawn(folded, municipio_id)
         is_doubtful = gone is not None or len(found) > 1
-        outcome = certainty.outcome(weights.LITERAL, is_doubtful=is_doubtful, is_literal=True, sure=sure)
+        outcome = probability.outcome(weights.LITERAL, is_doubtful=is_doubtful, is_literal=True, sure=sure)
         return MatchResult(outcome, candidates[:MAX_CANDIDATES], gone)
 
     def _doubts(
@@ -325,11 +326,7 @@ class Matcher:
             return True
         if question.row.municipio:
             return False
-        if (
-            found
-            and any(is_seat_named(name.words, place) for name in place.names)
-            and self._count_named(words, place) > 1
-        ):
+        if found and place.flags & SEAT and self._count_named(words, place) > 1:
             return True
         firsts = (next((word for word in name.words if word not in GENERICS), "") for name in place.names)
         return not {one.found for one in found if one.reason is Reason.MISSING}.isdisjoint(firsts)
@@ -340,7 +337,7 @@ class Matcher:
             fault._replace(found=municipio) if fault.code == "municipio" and not fault.found else fault
             for fault in one.comparison.differences
         )
-        return Candidate(one.place.id, self._index.label(one.place), certainty.score(share), faults, one.place.row)
+        return Candidate(one.place.id, self._index.label(one.place), probability.score(share), faults, one.place.row)
 
 
 def _evidence(question: Question, found: Sequence[ComparedPlace]) -> list[dict[str, float]]:

@@ -21,8 +21,8 @@ from localidades_api.catalogue.locality import describe_place_near
 from localidades_api.client.frames import Answered, Frame, read_table
 from localidades_api.errors import NotFoundError
 from localidades_api.html.languages.translators import LANGUAGES, Language
+from localidades_api.names.files.layout import KEY, WITHDRAWN
 from localidades_api.names.index import NameIndex
-from localidades_api.names.layout import KEY, WITHDRAWN
 from localidades_api.names.places import IndexedLocality
 from localidades_api.names.weights import SURE
 from localidades_api.observability.progress import StepProgress

@@ -23,8 +23,8 @@ from localidades_api.errors import CatalogueError
 from localidades_api.importer.extract import open_catalogue, watch_reading
 from localidades_api.importer.source import STDIN, Source, open_source
 from localidades_api.importer.transform import CatalogueRecords, transform, without_garbage_collection
-from localidades_api.names.history import Areas, History
-from localidades_api.names.writer import new_folder, write_index
+from localidades_api.names.files.history import Areas, History
+from localidades_api.names.files.writer import new_folder, write_index
 from localidades_api.observability.progress import Step, StepProgress
 from localidades_api.offline.records import write_records
 

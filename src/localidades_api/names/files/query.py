@@ -9,9 +9,9 @@ from tantivy import Index, Occur, Order, Query, Schema, SchemaBuilder, Searcher
 
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
-from localidades_api.names.layout import TOP_WORDS, WORDS, IndexUnreadableError
-from localidades_api.names.text import canonical, canonical_words, repair
-from localidades_api.names.vocabulary import ARTICLES, GENERICS, STOP_WORDS
+from localidades_api.names.files.layout import TOP_WORDS, WORDS, IndexUnreadableError
+from localidades_api.names.reading.text import canonical, canonical_words, repair
+from localidades_api.names.reading.vocabulary import ARTICLES, GENERICS, STOP_WORDS
 
 MAX_BEGINNING = 2  # letters of any word of a place: too many words begin so to look each of them up
 MAX_START = 3  # letters of a name

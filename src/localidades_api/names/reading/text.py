@@ -14,7 +14,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from localidades_api.catalogue import folding
-from localidades_api.names.vocabulary import (
+from localidades_api.names.reading.vocabulary import (
     ABBREVIATIONS,
     ARTICLES,
     ESTADOS,

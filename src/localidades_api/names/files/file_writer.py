@@ -10,10 +10,10 @@ from typing import NamedTuple, Self
 
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, label
-from localidades_api.names import layout
-from localidades_api.names.naming import Names, ShortNames
+from localidades_api.names.files import layout
+from localidades_api.names.files.naming import Names, ShortNames
 from localidades_api.names.places import IndexedPlace, NameKind, Withdrawn
-from localidades_api.names.text import canonical
+from localidades_api.names.reading.text import canonical
 
 _OWN = frozenset({NameKind.OWN, NameKind.BRACKET})
 _AMBITOS: Mapping[str | None, int] = {None: 0, "U": layout.URBAN, "R": layout.RURAL}
@@ -259,7 +259,7 @@ class _Table:
     def write(self, folder: Path) -> None:
         """Write the file."""
         # Imported when needed: pyarrow takes 33 MB of each worker that uses it.
-        from localidades_api.names.lookup_writer import write_table  # noqa: PLC0415
+        from localidades_api.names.files.lookup_writer import write_table  # noqa: PLC0415
 
         write_table(folder / layout.LOOKUP, self._entries())
 

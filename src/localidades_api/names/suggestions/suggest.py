@@ -10,14 +10,14 @@ from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, PlaceKind, kind_of_key
 from localidades_api.catalogue.schemas import MatchReason
 from localidades_api.names import weights
-from localidades_api.names.layout import EVERYWHERE, JOINED, KEY, LABEL, SEAT
+from localidades_api.names.files.layout import EVERYWHERE, JOINED, KEY, LABEL, SEAT
+from localidades_api.names.files.query import MAX_START, MAX_WRONG, ParsedQuery, readings
+from localidades_api.names.files.reader import IndexReader
 from localidades_api.names.places import IndexedLocality, Suggested
-from localidades_api.names.query import MAX_START, MAX_WRONG, ParsedQuery, readings
-from localidades_api.names.ranking import Fit, fit, literal_points
-from localidades_api.names.reader import IndexReader
-from localidades_api.names.suggest_areas import SuggestedArea
-from localidades_api.names.text import canonical
-from localidades_api.names.vocabulary import COUNTRY, STOP_WORDS
+from localidades_api.names.reading.text import canonical
+from localidades_api.names.reading.vocabulary import COUNTRY, STOP_WORDS
+from localidades_api.names.suggestions.ranking import Fit, fit, literal_points
+from localidades_api.names.suggestions.suggest_areas import AreaSuggester, SuggestedArea
 
 _PROPOSED = 16  # the most places that a look-up proposes: enough to include the right one, if it is large
 _PROPOSED_NEAR = 24  # the most that a look-up of misspelt words proposes
@@ -32,6 +32,7 @@ class Suggester:
 
     def __init__(self, index: IndexReader) -> None:
         self._index = index
+        self.areas = AreaSuggester(index.areas, index.former, index.seats)
         self._suggest_short = lru_cache(_CACHED)(self._suggest)
 
     def suggest(
@@ -214,7 +215,7 @@ class Suggester:
     def _areas(self, text: str, kinds: Collection[PlaceKind], scope: int, limit: int) -> Iterator[Suggested]:
         """Yield the estados and municipios that a text may name, the likeliest first."""
         found: list[tuple[float, PlaceKind, SuggestedArea]] = []
-        for area in self._index.area_suggester.suggest(text, kinds):
+        for area in self.areas.suggest(text, kinds):
             if _holds(scope, area.id):
                 kind = kind_of_key(area.id)
                 points = weights.ESTADO_POINTS if kind == "estado" else weights.MUNICIPIO_POINTS

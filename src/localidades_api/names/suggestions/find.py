@@ -7,11 +7,11 @@ from tantivy import Query
 from localidades_api.catalogue.filters import LocalityFilters
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KINDS, PlaceKind
-from localidades_api.names.layout import JOINED, KEY, LABEL
+from localidades_api.names.files.layout import JOINED, KEY, LABEL
+from localidades_api.names.files.query import MAX_BEGINNING, all_of, any_of, wrong_letters
+from localidades_api.names.files.reader import IndexReader
 from localidades_api.names.places import MAX_TEXT
-from localidades_api.names.query import MAX_BEGINNING, all_of, any_of, wrong_letters
-from localidades_api.names.reader import IndexReader
-from localidades_api.names.text import canonical_words, open_word, repair
+from localidades_api.names.reading.text import canonical_words, open_word, repair
 
 # The filters that the index of names has, each with the letter of its terms in `word_writer`.
 _LETTERS = {"estado_id": "e", "municipio_id": "m", "clave": "c", "ambito": "a"}

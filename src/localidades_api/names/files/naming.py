@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from localidades_api.catalogue.folding import fold
 from localidades_api.names.places import MIN_URBAN, IndexedPlace, NameKind, PlaceName
-from localidades_api.names.text import canonical, core, take_apart, variants
-from localidades_api.names.vocabulary import read_everyday_names
+from localidades_api.names.reading.text import canonical, core, take_apart, variants
+from localidades_api.names.reading.vocabulary import read_everyday_names
 
 _OF = re.compile(r" del? ")
 _MIN_SHARED = 3  # places with one `nombre`, from which on its names are made once: so it is with half of the country

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from localidades_api.catalogue.keys import KINDS, read_written_key
 from localidades_api.names import weights
-from localidades_api.names.areas import AreaBook
+from localidades_api.names.reading.areas import AreaBook
+from localidades_api.names.reading.text import fold, is_filler
+from localidades_api.names.reading.vocabulary import COUNTRY
 from localidades_api.names.rows import MatchRow
-from localidades_api.names.text import fold, is_filler
-from localidades_api.names.vocabulary import COUNTRY
 
 # A clave, or the whole key, before a name or in brackets behind it: `0001 Bacalar`. No name of the catalogue is so.
 _KEY_BEFORE_NAME = re.compile(r"(?:(?P<clave>[0-9]{4})|(?P<key>[0-9]{9}))[\s.:)-]+(?P<name>[^\W\d].*)", re.DOTALL)

@@ -4,7 +4,7 @@ import re
 from typing import NamedTuple
 
 from localidades_api.catalogue.folding import fold
-from localidades_api.names.text import canonical
+from localidades_api.names.reading.text import canonical
 
 # Before or behind a place: `Domicilio conocido`, a postal code.
 _ASIDE = re.compile(

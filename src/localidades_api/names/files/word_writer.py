@@ -9,12 +9,12 @@ import tantivy
 
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
-from localidades_api.names import layout
-from localidades_api.names.naming import Names
+from localidades_api.names.files import layout
+from localidades_api.names.files.naming import Names
+from localidades_api.names.files.query import MAX_BEGINNING, MAX_START, schema
 from localidades_api.names.places import IndexedPlace, PlaceName
-from localidades_api.names.query import MAX_BEGINNING, MAX_START, schema
-from localidades_api.names.text import canonical, forms_of_state
-from localidades_api.names.vocabulary import ARTICLES
+from localidades_api.names.reading.text import canonical, forms_of_state
+from localidades_api.names.reading.vocabulary import ARTICLES
 
 _HEAP = 64_000_000  # bytes that tantivy may hold before it writes a segment
 

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 
 from localidades_api.names import weights
-from localidades_api.names.areas import Area, AreaBook, untitled
-from localidades_api.names.layout import URBAN
+from localidades_api.names.files.layout import URBAN
 from localidades_api.names.places import IndexedLocality
+from localidades_api.names.reading.areas import Area, AreaBook, untitled
+from localidades_api.names.reading.text import canonical, repair
 from localidades_api.names.reasons import Difference, Reason, differ
 from localidades_api.names.rows import MatchRow
-from localidades_api.names.text import canonical, repair
 
 
 def compare_municipio(row: MatchRow, area: Area, municipios: Mapping[int, str]) -> Difference | None:

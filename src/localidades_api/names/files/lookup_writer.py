@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from localidades_api.names import layout
+from localidades_api.names.files import layout
 
 _PIECE = 100_000  # entries to write at a time
 

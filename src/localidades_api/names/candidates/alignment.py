@@ -12,10 +12,9 @@ from typing import NamedTuple
 from rapidfuzz.distance import OSA
 
 from localidades_api.names import weights
-from localidades_api.names.layout import SEAT, URBAN
+from localidades_api.names.files.layout import SEAT, URBAN
 from localidades_api.names.places import IndexedLocality, NameKind, PlaceName
-from localidades_api.names.reasons import Difference, Reason, differ
-from localidades_api.names.text import (
+from localidades_api.names.reading.text import (
     MAX_WORDS,
     canonical,
     canonical_name,
@@ -27,7 +26,7 @@ from localidades_api.names.text import (
     variants,
     with_article,
 )
-from localidades_api.names.vocabulary import (
+from localidades_api.names.reading.vocabulary import (
     ARTICLES,
     BUSINESSES,
     CONTRASTING,
@@ -38,6 +37,7 @@ from localidades_api.names.vocabulary import (
     LANDMARKS,
     SETTLEMENTS,
 )
+from localidades_api.names.reasons import Difference, Reason, differ
 
 _KINDS: Mapping[str, tuple[Reason, Reason]] = {  # the reasons of a kind that only the row has, and only the place
     **dict.fromkeys(SETTLEMENTS, (Reason.SETTLEMENT_ADDED, Reason.SETTLEMENT_MISSING)),

@@ -13,11 +13,11 @@ from pathlib import Path
 from secrets import token_hex
 
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
-from localidades_api.names import layout
-from localidades_api.names.file_writer import FileWriter
-from localidades_api.names.naming import Naming
+from localidades_api.names.files import layout
+from localidades_api.names.files.file_writer import FileWriter
+from localidades_api.names.files.naming import Naming
+from localidades_api.names.files.word_writer import WordWriter
 from localidades_api.names.places import IndexedPlace, Withdrawn, ranked_population
-from localidades_api.names.word_writer import WordWriter
 
 _CHUNK = 5000  # places between two reports of progress
 

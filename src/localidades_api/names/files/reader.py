@@ -10,11 +10,10 @@ from typing import TypeVar
 from rapidfuzz import fuzz, process
 
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, label
-from localidades_api.names.areas import AreaBook
-from localidades_api.names.layout import FIELD, HOMONYM, ITEM, MUNICIPIO_HOMONYM, PART, SEAT, URBAN, IndexFiles
+from localidades_api.names.files.layout import FIELD, HOMONYM, ITEM, MUNICIPIO_HOMONYM, PART, SEAT, URBAN, IndexFiles
+from localidades_api.names.files.query import WordIndex
 from localidades_api.names.places import Former, IndexedLocality, NameKind, PlaceName, ranked_population
-from localidades_api.names.query import WordIndex
-from localidades_api.names.suggest_areas import AreaSuggester
+from localidades_api.names.reading.areas import AreaBook
 from localidades_api.names.weights import POPULATION_POINTS
 
 T = TypeVar("T")
@@ -33,12 +32,12 @@ class IndexReader:
         """Open it; raise IndexUnreadableError if the folder holds no index, or not all of one."""
         self.layout = IndexFiles(folder)
         meta = self.layout.meta
-        former = _by_key(meta["former"])
         # Of each municipio and estado: how many localities it has, and their population as far as it is known.
         self.totals: dict[int, tuple[int, int | None]] = _by_key(meta["totals"])
         self.words = WordIndex(folder)
-        self.areas = AreaBook(_by_key(meta["estados"]), _by_key(meta["municipios"]), former, self.words.count)
-        self.area_suggester = AreaSuggester(self.areas, former, _by_key(meta["seats"]))
+        self.former: dict[int, str] = _by_key(meta["former"])  # names of municipios in earlier releases
+        self.seats: dict[int, list[str]] = _by_key(meta["seats"])  # names of the seat of each municipio
+        self.areas = AreaBook(_by_key(meta["estados"]), _by_key(meta["municipios"]), self.former, self.words.count)
         self.place = lru_cache(_CACHED_PLACES)(self._read_place)
         self.block = lru_cache(_CACHED_BLOCKS)(self._read_block)
 

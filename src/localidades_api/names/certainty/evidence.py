@@ -12,12 +12,13 @@ from rapidfuzz.distance import OSA
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.names import weights
-from localidades_api.names.alignment import GivenName
-from localidades_api.names.layout import HOMONYM, SEAT, URBAN
+from localidades_api.names.candidates.alignment import GivenName
+from localidades_api.names.candidates.proposals import is_seat_named
+from localidades_api.names.files.layout import HOMONYM, SEAT, URBAN
 from localidades_api.names.places import IndexedLocality
+from localidades_api.names.reading.vocabulary import ESTABLISHMENTS, GENERICS, STOP_WORDS
 from localidades_api.names.reasons import Difference, Reason
 from localidades_api.names.rows import MatchRow
-from localidades_api.names.vocabulary import ESTABLISHMENTS, GENERICS, STOP_WORDS
 
 _KINDS_ADDED = frozenset(reason for reason in Reason if reason.evidence.startswith("kind_added"))
 _MISSING = frozenset({Reason.MISSING, Reason.INITIAL_MISSING})
@@ -67,11 +68,6 @@ def gather(question: Question, place: IndexedLocality, found: Sequence[Differenc
             if value:
                 evidence[name] = evidence.get(name, 0.0) + value
     return evidence
-
-
-def is_seat_named(words: Sequence[str], place: IndexedLocality) -> bool:
-    """Return whether a place is the seat of the municipio that has this name."""
-    return bool(place.flags & SEAT) and tuple(words) == place.municipio_words
 
 
 def is_called(found: Sequence[Difference]) -> bool:

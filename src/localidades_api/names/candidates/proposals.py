@@ -7,22 +7,21 @@ from typing import NamedTuple
 
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, state_of
 from localidades_api.names import weights
-from localidades_api.names.alignment import Comparison, GivenName, align, align_letters
-from localidades_api.names.areas import Area
-from localidades_api.names.evidence import is_seat_named
-from localidades_api.names.layout import EVERYWHERE, JOINED, KEY
-from localidades_api.names.places import IndexedLocality
-from localidades_api.names.query import read
-from localidades_api.names.reader import IndexReader
-from localidades_api.names.reasons import Difference, Reason, differ
-from localidades_api.names.row_differences import (
+from localidades_api.names.candidates.alignment import Comparison, GivenName, align, align_letters
+from localidades_api.names.candidates.row_differences import (
     compare_ambito,
     compare_estado,
     compare_municipio,
     compare_point,
 )
+from localidades_api.names.files.layout import EVERYWHERE, JOINED, KEY, SEAT
+from localidades_api.names.files.query import read
+from localidades_api.names.files.reader import IndexReader
+from localidades_api.names.places import IndexedLocality
+from localidades_api.names.reading.areas import Area
+from localidades_api.names.reading.text import core, fold
+from localidades_api.names.reasons import Difference, Reason, differ
 from localidades_api.names.rows import MAX_CANDIDATES, MatchRow
-from localidades_api.names.text import core, fold
 
 _PROPOSED = 8  # names of a municipio that each measure of similarity proposes for a comparison word by word
 _JUDGED = 12  # the most candidates of a row whose probabilities are compared
@@ -179,6 +178,11 @@ class Proposer:
                 if query is not None:
                     found = dict.fromkeys(words.propose(query, _HOMONYMS))
         return list(found)
+
+
+def is_seat_named(words: Sequence[str], place: IndexedLocality) -> bool:
+    """Return whether a place is the seat of the municipio that has this name."""
+    return bool(place.flags & SEAT) and tuple(words) == place.municipio_words
 
 
 def _choose(ranked: Sequence[ComparedPlace], municipio: Sequence[str] | None) -> list[ComparedPlace]:

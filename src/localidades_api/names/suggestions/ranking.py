@@ -9,10 +9,10 @@ from rapidfuzz.distance import OSA
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.schemas import MatchReason
 from localidades_api.names import weights
-from localidades_api.names.layout import SEAT
+from localidades_api.names.files.layout import SEAT
+from localidades_api.names.files.query import ParsedQuery, wrong_letters
 from localidades_api.names.places import IndexedLocality, NameKind
-from localidades_api.names.query import ParsedQuery, wrong_letters
-from localidades_api.names.vocabulary import GENERICS
+from localidades_api.names.reading.vocabulary import GENERICS
 
 REASONS: dict[NameKind, MatchReason] = {
     NameKind.SEAT: "seat", NameKind.SHARED_SEAT: "seat", NameKind.EVERYDAY: "everyday", NameKind.FORMER: "former",

@@ -13,8 +13,8 @@ from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_STATE
 from localidades_api.names import weights
 from localidades_api.names.places import MAX_TEXT
-from localidades_api.names.text import canonical, canonical_words, core, forms_of_state, repair, state_names
-from localidades_api.names.vocabulary import ARTICLES, COUNTRY, ESTADOS, STATE_CODES, TITLES
+from localidades_api.names.reading.text import canonical, canonical_words, core, forms_of_state, repair, state_names
+from localidades_api.names.reading.vocabulary import ARTICLES, COUNTRY, ESTADOS, STATE_CODES, TITLES
 
 _Names: TypeAlias = dict[tuple[int, bool], str]  # by key, and whether the name is a former one
 

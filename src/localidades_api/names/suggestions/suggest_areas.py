@@ -14,11 +14,19 @@ from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_STATE, KINDS, PlaceKind, kind_of_key, state_of
 from localidades_api.catalogue.schemas import MatchReason
 from localidades_api.names import weights
-from localidades_api.names.areas import AreaBook, untitled
+from localidades_api.names.files.query import wrong_letters
 from localidades_api.names.places import NameKind, PlaceName
-from localidades_api.names.query import wrong_letters
-from localidades_api.names.ranking import REASONS
-from localidades_api.names.text import canonical, canonical_words, core, open_word, repair, state_names, variants
+from localidades_api.names.reading.areas import AreaBook, untitled
+from localidades_api.names.reading.text import (
+    canonical,
+    canonical_words,
+    core,
+    open_word,
+    repair,
+    state_names,
+    variants,
+)
+from localidades_api.names.suggestions.ranking import REASONS
 
 _MIN_BEGINNING_OF_ESTADO = 3  # letters
 _CACHED_WORDS = 1024

@@ -1,0 +1,1 @@
+"""Proposes the places that a row may mean, and aligns them with it word by word."""

@@ -1,0 +1,1 @@
+"""Weighs what speaks for each candidate: evidence and probabilities."""

@@ -1,0 +1,1 @@
+"""The files of an index: written, and read through memory maps."""

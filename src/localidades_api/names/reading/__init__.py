@@ -1,0 +1,1 @@
+"""Reads names, areas, addresses and whole lines as people write them."""

@@ -155,22 +155,6 @@ def test_responses_have_allow_and_errors_are_problems(exported: Exported, method
         assert json.loads(answer.body)["status"] == status
 
 
-def test_verify_reads_an_export(exported: Exported, tmp_path: Path) -> None:
-    verify = ("verify", str(exported.catalogue), "--url")
-    agreed = run(*verify, exported.base, "--release", "2020-01")
-    assert agreed.returncode == 0, agreed.stderr
-    assert agreed.stdout.startswith(f"{exported.base} (release '2020-01') against ")
-    assert "132 records on 3 pages, counting pages" in agreed.stdout
-    assert "answers with another release" in run(*verify, exported.base, "--release", "2019-01").stderr
-    shutil.copytree(exported.folder, tmp_path / "changed")
-    page = tmp_path / "changed" / LOCALIDADES[1:] / "page" / "2.json"
-    page.write_text(page.read_text().replace('"nombre":"', '"nombre":"El ', 1))
-    with serving_export(tmp_path / "changed", tmp_path) as base:
-        differs = run(*verify, base)
-    assert differs.returncode == 1
-    assert "different            1  (nombre 1)" in differs.stdout
-
-
 def test_older_release_is_exported_without_records(exported: Exported, tmp_path: Path) -> None:
     folder = tmp_path / "new" / "2019-01"
     written = run("export", str(folder), "--release", "2019-01", "--no-records", env=environment(exported.database))

@@ -32,8 +32,8 @@ from tests.support.waiting import PATIENCE
 from tests.support.wire import COMMAND, ask, environment, run, serving, start_command
 
 COMMANDS = (
-    "serve", "migrate", "import", "releases", "releases publish", "releases retire", "roles", "verify", "match",
-    "export", "mcp", "openapi",
+    "serve", "migrate", "import", "releases", "releases publish", "releases retire", "roles", "match", "export",
+    "mcp", "openapi",
 )  # fmt: skip
 NOWHERE = "postgresql://someone:s3cr3t@127.0.0.1:1/x"
 
@@ -152,14 +152,12 @@ def test_package_can_be_run_as_a_module() -> None:
 
 
 @pytest.mark.tail
-def test_commands_work_in_a_fresh_interpreter(
-    seeded_database: str, live_server: str, small_catalogue: Path, tmp_path: Path
-) -> None:
+def test_commands_work_in_a_fresh_interpreter(seeded_database: str, tmp_path: Path) -> None:
     """`releases`, `serve` and `mcp` have other tests."""
     rows = tmp_path / "rows.csv"
     rows.write_text("nombre\nAguascalientes\n")
     env = environment(seeded_database, PYTHONIOENCODING="ascii")  # an ASCII locale must work too
-    for arguments in (["migrate"], ["verify", str(small_catalogue), "--url", live_server], ["match", str(rows)]):
+    for arguments in (["migrate"], ["match", str(rows)]):
         ended = run(*arguments, env=env, command=COMMAND)
         assert ended.returncode == 0, ended.stderr
     nowhere = environment(NOWHERE)

@@ -98,13 +98,6 @@ def test_error_ends_a_command_with_its_code_and_sentence(
     assert (ended.value.exit_code, capsys.readouterr().err) == (code, sentence)
 
 
-def test_code_of_other_errors_can_be_chosen() -> None:
-    for error, code in ((CatalogueError("x"), 2), (OutputError("x"), 74)):
-        with pytest.raises(typer.Exit) as ended, errors_as_sentences(status=2):
-            raise error
-        assert ended.value.exit_code == code
-
-
 # -- Progress
 
 

@@ -1,4 +1,4 @@
-"""The commands: serve, migrate, import, releases, outlines, roles, verify, match, export, openapi, mcp.
+"""The commands: serve, migrate, import, releases, outlines, roles, match, export, openapi, mcp.
 
 Commands import what they need when they run, which keeps help and completion fast.
 """
@@ -18,19 +18,17 @@ from localidades_api import __version__
 from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.cli.console import print_json, print_text
-from localidades_api.cli.exit_codes import USAGE, Commands, errors_as_sentences, examples
+from localidades_api.cli.exit_codes import Commands, examples
 from localidades_api.cli.mcp import mcp
 from localidades_api.cli.outlines import outlines
 from localidades_api.cli.releases import Json, Reason, releases
 from localidades_api.names.weights import MAX_SURE, MIN_SURE, SURE
-from localidades_api.observability.progress_display import show_progress
 
 _EXIT_CODES = """\b
 Exit codes:
     0  done
-    1  failed, and the error says why; verify: the service and the file differ
-    2  wrong command, option or argument; match: the file can't be read;
-       verify: the service and the file can't be compared
+    1  failed, and the error says why
+    2  wrong command, option or argument; match: the file can't be read
     3  import: this very file is already published; nothing has changed
    74  the output can't be written; an import is still published
   130  interrupted (Ctrl-C)
@@ -232,38 +230,6 @@ def roles(
     from localidades_api.cli.database import run_roles  # noqa: PLC0415  # see above
 
     print_text(run_roles(reader=reader, importer=importer))
-
-
-@app.command(
-    epilog=examples(
-        "localidades-api verify catun_localidad.zip",
-        "localidades-api verify catun_localidad.zip --url https://example.org",
-        "localidades-api verify old.zip --release 2018-09 --json > report.json",
-    )
-)
-def verify(
-    source: _Source,
-    url: Annotated[
-        str, typer.Option(help="Root address of the service, this one or another with the same API and keys.")
-    ] = "http://127.0.0.1:8000",
-    release: Annotated[
-        str | None, typer.Option(help="Name of the release to check; by default the current one.")
-    ] = None,
-    *,
-    as_json: Json = False,
-) -> None:
-    """Compare the list of a running service with INEGI's file, record by record. Needs no database."""
-    with errors_as_sentences(status=USAGE):  # 1 means that they differ
-        from localidades_api.cli.verify import as_object, describe, verify_service  # noqa: PLC0415  # see above
-
-        with show_progress() as progress:
-            verification = verify_service(source, url, progress, release=release)
-    if as_json:
-        # Not indented: the report on two unrelated catalogues is 100 MB, and indenting it takes half a minute.
-        print_json(as_object(verification))
-    else:
-        print_text("\n".join(describe(verification)))
-    raise typer.Exit(0 if verification.agrees else 1)
 
 
 def _column(content: str, area: str = "") -> object:

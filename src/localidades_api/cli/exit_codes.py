@@ -29,7 +29,7 @@ from localidades_api.errors import (
 from localidades_api.observability.progress_display import console
 
 FAILED = 1
-USAGE = 2  # also if `verify` can't compare, because its 1 means that the two differ
+USAGE = 2
 ALREADY_PUBLISHED = 3
 OUTPUT_ERROR = 74  # EX_IOERR in sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
@@ -102,8 +102,8 @@ def _interrupt_on_sigterm() -> Iterator[Event]:
 
 
 @contextmanager
-def errors_as_sentences(status: int = FAILED) -> Iterator[None]:
-    """Print an error as one sentence and exit with `status`, or with the code of that kind of error."""
+def errors_as_sentences() -> Iterator[None]:
+    """Print an error as one sentence and exit with the code of its kind."""
     try:
         yield
     except (typer.Exit, TyperException):
@@ -119,13 +119,13 @@ def errors_as_sentences(status: int = FAILED) -> Iterator[None]:
         if sys.flags.dev_mode:
             raise
         print_error(_explain(InsufficientMemoryError() if _is_out_of_memory(error) else error))
-        raise typer.Exit(_exit_code(error, status)) from error
+        raise typer.Exit(_exit_code(error)) from error
 
 
-def _exit_code(error: Exception, default: int) -> int:
+def _exit_code(error: Exception) -> int:
     if isinstance(error, OutputError):
         return OUTPUT_ERROR
-    return USAGE if isinstance(error, UnreadableBodyError) else default
+    return USAGE if isinstance(error, UnreadableBodyError) else FAILED
 
 
 def _print_usage_error(error: TyperException) -> None:

@@ -49,7 +49,7 @@ COSTLIEST = ("processes", "deploy", "pages", "importer", "extensions", "http", "
 
 def pytest_configure(config: pytest.Config) -> None:
     """Set what the tests' commands inherit: the run's folder, a priority, and obedience to Ctrl-C."""
-    os.nice(19)  # as `import`, `match` and `export` set it, which would starve behind other tests
+    os.nice(19)  # as `import` and `match` set it, which would starve behind other tests
     Golden.regenerates = config.getoption("--regen")
     if not hasattr(config, "workerinput"):  # the main process
         folder = ExitStack()

@@ -121,10 +121,6 @@ class ServiceError(CommandError):
     """A service can't be reached, or breaks the contract."""
 
 
-class ExportError(CommandError):
-    """A release can't be exported; nothing is left of the attempt."""
-
-
 class OutputError(CommandError):
     """A command's output can't be written; the command's work is done."""
 

@@ -73,18 +73,6 @@ def running_nginx(origin: str, folder: Path, listen: str = "listen 127.0.0.1:POR
             yield Front(port, folder / "cache")
 
 
-@contextmanager
-def serving_export(root: Path, folder: Path) -> Iterator[str]:
-    """Run nginx with the shipped site on the files of an export; yield its address."""
-    site = Path(shutil.copy(NGINX.parent / "export.conf", folder))
-    conf = folder / "nginx.conf"
-    conf.write_text(f"events {{ }}\nhttp {{\naccess_log off;\n{_temporary(folder)}include {site};\n}}\n", "utf-8")
-    with _listening() as (public, port):
-        replace(site, ("/srv/localidades/current", str(root)), (LISTEN, f"listen 127.0.0.1:{port};"))
-        with _started(public, "-p", str(folder), "-c", str(conf), own=f"pid {folder / 'pid'}; {_USER}"):
-            yield f"http://127.0.0.1:{port}"
-
-
 def copy_distribution(folder: Path) -> Path:
     """Copy the distribution's /etc/nginx, changed to run without root; return the folder."""
     copy = folder / "etc" / "nginx"

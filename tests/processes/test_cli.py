@@ -23,7 +23,6 @@ import typer
 from localidades_api import __version__
 from localidades_api.cli.exit_codes import errors_as_sentences
 from localidades_api.database.dsn import Dsn
-from localidades_api.http.paths import MANIFEST
 from tests.support.application import import_file
 from tests.support.catalogue import TRAPS, many, write_catalogue
 from tests.support.commands import assert_error, invoke
@@ -32,8 +31,8 @@ from tests.support.waiting import PATIENCE
 from tests.support.wire import COMMAND, ask, environment, run, serving, start_command
 
 COMMANDS = (
-    "serve", "migrate", "import", "releases", "releases publish", "releases retire", "roles", "match", "export",
-    "mcp", "openapi",
+    "serve", "migrate", "import", "releases", "releases publish", "releases retire", "roles", "match", "mcp",
+    "openapi",
 )  # fmt: skip
 NOWHERE = "postgresql://someone:s3cr3t@127.0.0.1:1/x"
 
@@ -161,8 +160,7 @@ def test_commands_work_in_a_fresh_interpreter(seeded_database: str, tmp_path: Pa
         ended = run(*arguments, env=env, command=COMMAND)
         assert ended.returncode == 0, ended.stderr
     nowhere = environment(NOWHERE)
-    for arguments in (["roles"], ["export", str(tmp_path / "files")]):
-        assert_error(run(*arguments, env=nowhere, command=COMMAND), "The database does not answer")
+    assert_error(run("roles", env=nowhere, command=COMMAND), "The database does not answer")
     assert_error(run("import", "/nowhere/año.zip", env=env, command=COMMAND), r"/nowhere/a\xf1o.zip")
 
 
@@ -326,15 +324,7 @@ def test_file_that_is_already_published_has_an_exit_code_of_its_own(
     assert "make it the current one with `localidades-api releases publish 2020-01`" in result.stderr
 
 
-# -- export, serve
-
-
-def test_export_holds_the_release(seeded: str, tmp_path: Path) -> None:
-    """tests/deploy/test_export.py has its files."""
-    ended = invoke("export", str(tmp_path / "files"), "--no-records", url=seeded)
-    assert ended.returncode == 0, ended.stderr
-    assert "files holds release 2020-01: " in ended.stderr
-    assert json.loads((tmp_path / f"files{MANIFEST}").read_text())["localidades"] == 132
+# -- serve
 
 
 def test_serve_without_a_database_answers_503() -> None:

@@ -1,4 +1,4 @@
-"""The commands: serve, migrate, import, releases, outlines, roles, match, export, openapi, mcp.
+"""The commands: serve, migrate, import, releases, outlines, roles, match, openapi, mcp.
 
 Commands import what they need when they run, which keeps help and completion fast.
 """
@@ -342,27 +342,6 @@ def match(  # noqa: PLR0913  # an option per column
         from localidades_api.cli.match_service import run_remote_match  # noqa: PLC0415  # see above
 
         run_remote_match(job, url, release)
-
-
-@app.command(
-    epilog=examples(
-        "localidades-api export /srv/localidades/2018-09",
-        "localidades-api export public --release 2012-06 --no-records",
-    )
-)
-def export(
-    folder: Annotated[Path, typer.Argument(help="Folder to create.")],
-    release: Annotated[str | None, typer.Option(help="Name of the release; by default the current one.")] = None,
-    *,
-    no_records: Annotated[
-        bool, typer.Option("--no-records", help="Leave out the files of single localities, which are nine in ten.")
-    ] = False,
-) -> None:
-    """Write a release as static files for any web server or object store."""
-    os.nice(19)  # leave the CPU to a service on the same machine
-    from localidades_api.cli.export import run_export  # noqa: PLC0415  # see above
-
-    run_export(folder, release, with_records=not no_records)
 
 
 app.command(epilog=examples("localidades-api mcp", "localidades-api mcp --url https://example.org"))(mcp)

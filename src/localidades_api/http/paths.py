@@ -9,7 +9,6 @@ from starlette.types import Scope
 PREFIX = "/api/census"
 LOCALIDADES = f"{PREFIX}/localidades/"
 MATCH = f"{LOCALIDADES}match/"
-MANIFEST = f"{PREFIX}/manifest.json"  # of an export
 NEAREST = f"{LOCALIDADES}nearest/"
 MATCH_PAGE = "/match"  # below the service's root, as the next
 MAP_PAGE = "/map"

@@ -86,7 +86,6 @@ _DETAILS = f"""
 """
 # Without these columns, SQLAlchemy would derive them from each result.
 _DETAIL = text(f"{_DETAILS} l.id = :id").columns(*map(column, (*RECORD, *_AREA_COLUMNS)))
-_DETAILS_BETWEEN = text(f"{_DETAILS} l.id BETWEEN :first AND :last ORDER BY l.id")
 _DETAILS_AMONG = text(f"{_DETAILS} l.id = ANY(:ids) ORDER BY l.prominence LIMIT :limit")
 _SUCCESSORS = text(
     f"""
@@ -219,11 +218,6 @@ class CatalogueRepository:
         """Return a locality with its municipio and its estado, or None."""
         rows = await self.database.fetch_from(release, _DETAIL, {"release_id": release.id, "id": id_})
         return rows[0] if rows else None
-
-    async def list_between(self, release: Release, first: int, last: int) -> Sequence[Row[Any]]:
-        """Return the localities whose keys are in a range, by key, with the columns of `get_locality`."""
-        parameters = {"release_id": release.id, "first": first, "last": last}
-        return await self.database.fetch_from(release, _DETAILS_BETWEEN, parameters)
 
     async def list_largest_among(self, release: Release, ids: Collection[int], limit: int) -> Sequence[Row[Any]]:
         """Return the localities that have one of these keys, the largest first, with the columns of `get_locality`."""

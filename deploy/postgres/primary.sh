@@ -2,7 +2,7 @@
 # Runs once, in the primary's empty cluster: creates the roles and the standby's replication slot.
 set -eu
 
-# The roles get their passwords here, and their rights from `localidades-api roles`.
+# The roles get their passwords here, and their rights from roles.sql, which the image runs next.
 psql --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --username="$POSTGRES_USER" --dbname="$POSTGRES_DB" <<'SQL'
 \getenv reader READER_PASSWORD
 \getenv importer IMPORTER_PASSWORD

@@ -113,10 +113,6 @@ class RetirementError(CommandError):
     """A release can't be retired; nothing was changed."""
 
 
-class RoleError(CommandError):
-    """A role can't be given its rights; nothing was changed."""
-
-
 class ServiceError(CommandError):
     """A service can't be reached, or breaks the contract."""
 

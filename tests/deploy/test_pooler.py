@@ -140,7 +140,7 @@ def test_unknown_user_or_database_is_explained(server: str, seeded_database: str
 def test_writing_commands_are_refused_in_transaction_mode(server: str, seeded_database: str, tmp_path: Path) -> None:
     file = str(write_catalogue(tmp_path / "catun_localidad_2021-01.csv", many(140)))
     with before(server) as pooler:
-        for words in (["migrate"], ["import", file], ["releases", "publish", "2020-01"], ["roles"]):
+        for words in (["migrate"], ["import", file], ["releases", "publish", "2020-01"]):
             ended = run(*words, env=environment(pooler.url(seeded_database)))
             assert ended.returncode == 1
             assert "give this command the address of Postgres itself" in ended.stderr

@@ -61,7 +61,7 @@ class Machine:
 
     @contextmanager
     def running_primary(self, port: int) -> Iterator[None]:
-        """Run a primary set up by the script, as the image's entrypoint does."""
+        """Run a primary set up by the script and the SQL, as the image's entrypoint does."""
         data = str(self.folder / "primary")
         known = ("--username=localidades", "--auth-local=trust", "--auth-host=scram-sha-256")
         assert self.run("initdb", *known, "--encoding=UTF8", "--locale=C.UTF-8", "--pgdata", data) == 0
@@ -71,6 +71,8 @@ class Machine:
             container = {"PGDATA": data, "POSTGRES_USER": "localidades", "POSTGRES_DB": "localidades"}
             container |= {f"{name.split('_')[-1].upper()}_PASSWORD": password for name, password in PASSWORDS.items()}
             assert self.run(str(self.folder / "primary.sh"), **at, **container) == 0
+            rights = ("--no-psqlrc", "--username=localidades", "--file", str(self.folder / "roles.sql"), "localidades")
+            assert self.run("psql", *rights, **at) == 0
             assert self.run("pg_ctl", "reload", "--silent", "-D", data) == 0
             yield
 

@@ -18,11 +18,10 @@ from tests.faults.service import service
 from tests.faults.trial import POOL_SIZE, Trial, trial
 from tests.support.application import import_into
 from tests.support.catalogue import write_catalogue
-from tests.support.postgres import alembic_config
+from tests.support.postgres import alembic_config, grant_roles
 from tests.support.records import Truth, renamed
 from tests.support.servers import Installation
-from tests.support.service_address import DEFAULT_DATABASE_TIMEOUT
-from tests.support.wire import Live, environment, run
+from tests.support.wire import Live
 
 IMPORTED_WITHIN = 30.0  # seconds from the fault: the primary's lease, the election, and the import itself
 ETCD_AWAY = 60.0  # seconds
@@ -85,10 +84,7 @@ async def failover(
     folder = tmp_path_factory.mktemp("catalogues")
     catalogues = {name: write_catalogue(folder / f"{name}.csv", places) for name, places in truth.releases.items()}
     async with running_cluster(find_programs(installation, server_folder)) as cluster:
-        timeout = str(DEFAULT_DATABASE_TIMEOUT)
-        env = environment(cluster.url(OWNER, "primary"), LOCALIDADES_DATABASE_TIMEOUT=timeout)
-        granted = await asyncio.to_thread(lambda: run("roles", env=env))
-        assert granted.returncode == 0, granted.stderr
+        assert await asyncio.to_thread(grant_roles, cluster.url(OWNER, "primary")) == ""
         await asyncio.to_thread(command.upgrade, alembic_config(cluster.url(IMPORTER, "primary")), "head")
         failover = Failover(cluster, truth, catalogues)
         for name in (OLDER, CURRENT):

@@ -212,7 +212,7 @@ async def test_error_of_the_server_is_unavailable_and_says_what_to_do(seeded: st
         "08006": "connection to the database was lost",
         "28P01": "refuses this user or password",
         "40001": "because of a conflict",
-        "42501": "run `localidades-api roles`",
+        "42501": "deploy/postgres/roles.sql",
         "42601": "rejects one of the service's statements",
         "42703": "from another version of the service",
         "42P01": "run `localidades-api migrate`",

@@ -31,7 +31,7 @@ from tests.support.waiting import PATIENCE
 from tests.support.wire import COMMAND, ask, environment, run, serving, start_command
 
 COMMANDS = (
-    "serve", "migrate", "import", "releases", "releases publish", "releases retire", "roles", "match", "mcp",
+    "serve", "migrate", "import", "releases", "releases publish", "releases retire", "match", "mcp",
     "openapi",
 )  # fmt: skip
 NOWHERE = "postgresql://someone:s3cr3t@127.0.0.1:1/x"
@@ -159,8 +159,6 @@ def test_commands_work_in_a_fresh_interpreter(seeded_database: str, tmp_path: Pa
     for arguments in (["migrate"], ["match", str(rows)]):
         ended = run(*arguments, env=env, command=COMMAND)
         assert ended.returncode == 0, ended.stderr
-    nowhere = environment(NOWHERE)
-    assert_error(run("roles", env=nowhere, command=COMMAND), "The database does not answer")
     assert_error(run("import", "/nowhere/año.zip", env=env, command=COMMAND), r"/nowhere/a\xf1o.zip")
 
 

@@ -25,7 +25,7 @@ from typing import Any
 PRELOADED = (
     "localidades_api.app", "localidades_api.importer.run",
     "localidades_api.releases.retire", "localidades_api.server.protocol", "localidades_api.server.run",
-    "localidades_api.database.embedded_postgres", "localidades_api.database.roles", "alembic.command", "httpx", "typer",
+    "localidades_api.database.embedded_postgres", "alembic.command", "httpx", "typer",
     "rich.console", "rich.progress",
 )  # fmt: skip
 

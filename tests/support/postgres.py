@@ -4,6 +4,8 @@ import asyncio
 import fcntl
 import os
 import re
+import shutil
+import subprocess
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +21,7 @@ from alembic.config import Config
 from pydantic import SecretStr
 
 from localidades_api.settings import Settings
+from tests.support.machine import needed
 from tests.support.waiting import PATIENCE, eventually, in_thread
 from tests.support.wire import ROOT, run_folder
 
@@ -46,6 +49,16 @@ async def run_sql(url: str, statement: str, *values: object) -> list[Any]:
 def execute(url: str, *statements: str) -> list[list[Any]]:
     """Run statements on separate connections and return the rows of each."""
     return [in_thread(lambda: asyncio.run(run_sql(url, one))) for one in statements]  # noqa: B023  # it has ended
+
+
+def grant_roles(url: str, **names: str) -> str:
+    """Run deploy/postgres/roles.sql in a database, with other names for the roles if given; return psql's error."""
+    psql = needed(shutil.which("psql"), "install Debian's postgresql-client")
+    options = [f"--set={role}={name}" for role, name in names.items()]
+    words = [psql, "--no-psqlrc", *options, "--file", str(ROOT / "deploy" / "postgres" / "roles.sql"), url]
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert (ended.returncode == 0, ended.stdout) == (ended.stderr == "", "")
+    return ended.stderr
 
 
 def await_idle_connections(url: str) -> int:

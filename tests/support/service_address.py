@@ -34,8 +34,5 @@ def service_address(url: str) -> str:
 
 
 def database_timeout(address: str) -> float:
-    """Return the default database timeout of services and commands, in seconds.
-
-    Behind a pooler it is the service's own default, for which `localidades-api roles` sets up a role.
-    """
+    """Return the default database timeout of services and commands, in seconds; behind a pooler, the service's own."""
     return DEFAULT_DATABASE_TIMEOUT if "pgbouncer=true" in address else _LONG_DATABASE_TIMEOUT

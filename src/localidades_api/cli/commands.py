@@ -1,4 +1,4 @@
-"""The commands: serve, migrate, import, releases, outlines, roles, match, openapi, mcp.
+"""The commands: serve, migrate, import, releases, outlines, match, openapi, mcp.
 
 Commands import what they need when they run, which keeps help and completion fast.
 """
@@ -212,24 +212,6 @@ def import_(  # noqa: PLR0913  # an argument for each option
 
 app.add_typer(releases, name="releases")
 app.add_typer(outlines, name="outlines")
-
-
-@app.command(
-    epilog=examples(
-        "DATABASE_URL=postgresql://postgres@host/name localidades-api roles",
-        "localidades-api roles --reader web --importer loader",
-    )
-)
-def roles(
-    reader: Annotated[str, typer.Option(help="Read-only role, for serving.")] = "localidades_reader",
-    importer: Annotated[
-        str, typer.Option(help="Role that owns the tables, for importing and migrating.")
-    ] = "localidades_importer",
-) -> None:
-    """Create or update the two database roles, without passwords. Needs a superuser, or the owner with CREATEROLE."""
-    from localidades_api.cli.database import run_roles  # noqa: PLC0415  # see above
-
-    print_text(run_roles(reader=reader, importer=importer))
 
 
 def _column(content: str, area: str = "") -> object:

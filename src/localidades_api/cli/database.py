@@ -1,4 +1,4 @@
-"""The database of a command: opened, migrated, with its releases and roles."""
+"""The database of a command: opened, migrated, with its releases."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -14,7 +14,6 @@ from localidades_api.cli.console import print_text
 from localidades_api.database.embedded_postgres import provide_database
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.releases import get_release_snapshot
-from localidades_api.database.roles import grant_roles
 from localidades_api.errors import ConfigurationError, LocalidadesError
 from localidades_api.observability.progress_display import show_progress
 from localidades_api.settings import Settings, find_clone, read_settings
@@ -123,19 +122,3 @@ async def list_releases(database: Database) -> tuple[list[Release], Release | No
     """Return the releases, oldest first, and the current one."""
     reading = await get_release_snapshot(database)
     return reading.every, reading.current
-
-
-def run_roles(*, reader: str, importer: str) -> str:
-    """Create or update the two roles; describe them, and who needs a password."""
-    deadline = read_settings().database_timeout
-    grant = partial(grant_roles, reader=reader, importer=importer, deadline=deadline)
-    return (
-        f"In database {on_database(grant, writes=True)}\n"
-        f"  {reader} can only read the catalogue: serve with it\n"
-        f"  {importer} owns the tables: migrate, import and retire with it\n"
-        "This command sets no passwords. On its Unix socket, Postgres usually needs none: it lets a user of the\n"
-        "machine in as the role of the same name. For connections over TCP, or by other users, set passwords in\n"
-        "psql, which sends only their hashes and keeps them out of the history:\n"
-        f"  \\password {reader}\n"
-        f"  \\password {importer}"
-    )

@@ -59,7 +59,7 @@ _UNAVAILABLE = {
 _PARAMETER = frozenset({"42704", "42601", "42602", "22023", "55P02"})
 # SQLSTATE codes and classes of a SELECT that the server always refuses.
 _REFUSED = {
-    "42501": "The database refuses to let the service read: run `localidades-api roles`, or grant the role its rights.",
+    "42501": "The database refuses to let the service read: grant its role the rights (deploy/postgres/roles.sql).",
     UNDEFINED_COLUMN: "The database's tables are from another version of the service: run `localidades-api migrate`.",
     "42": "The database rejects one of the service's statements; if its tables are from another version, run"
     " `localidades-api migrate`.",

@@ -1,6 +1,5 @@
-"""The reader can do all that the service needs and write nothing; the importer migrates, imports and retires."""
+"""The roles that deploy/postgres/roles.sql makes: the reader only reads; the importer migrates, imports and retires."""
 
-import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,10 +8,18 @@ import asyncpg
 import pytest
 from alembic import command
 
+from localidades_api.database.models import VERSION_TABLE, metadata
 from tests.support.catalogue import many, write_catalogue
-from tests.support.commands import assert_error
 from tests.support.database import connected
-from tests.support.postgres import alembic_config, execute, name_of, new_database, own_name
+from tests.support.postgres import (
+    alembic_config,
+    execute,
+    grant_roles,
+    locked,
+    name_of,
+    new_database,
+    own_name,
+)
 from tests.support.waiting import in_thread
 from tests.support.wire import ask, await_names, environment, run, serving
 
@@ -27,10 +34,11 @@ WRITES = (
     "TRUNCATE localities",
     "CREATE TABLE x (id int)",
     "CREATE TEMPORARY TABLE x (id int)",
+    "CREATE SCHEMA x",
     "CREATE EXTENSION citext",
     "SELECT nextval('releases_id_seq')",
     "SELECT * FROM releases FOR UPDATE",
-    "SELECT * FROM pending_seed",
+    "SELECT * FROM somebody_elses",
     "SET ROLE {importer}",
 )
 # What a reader may have been given before.
@@ -65,10 +73,9 @@ class Roles:
         """Return the URL for a role."""
         return self.owner.replace("//postgres@", f"//{role}@")
 
-    @property
-    def words(self) -> tuple[str, ...]:
-        """Return the arguments of the command that creates them."""
-        return ("roles", "--reader", self.reader, "--importer", self.importer)
+    def make(self) -> str:
+        """Run the file; return psql's error."""
+        return grant_roles(self.owner, reader=self.reader, importer=self.importer)
 
 
 def new_roles(url: str) -> Roles:
@@ -76,21 +83,15 @@ def new_roles(url: str) -> Roles:
     return Roles(own_name("reader"), own_name("importer"), url)
 
 
-def make(roles: Roles) -> None:
-    ended = run(*roles.words, env=environment(roles.owner))
-    assert (ended.returncode, ended.stderr) == (0, ""), ended.stderr
-    assert f"\\password {roles.reader}\n" in ended.stdout
-    assert "Postgres usually needs none" in ended.stdout  # as in the guide to production
-
-
 @pytest.fixture(scope="module")
 def roles(server: str, seeded: str) -> Iterator[Roles]:
     """Yield the roles of a database with the small catalogue, created by its superuser, and made anew."""
     with new_database(server, seeded) as url:
+        execute(url, "CREATE TABLE somebody_elses (id int)", "CREATE TABLE alembic_version (version_num text)")
         made = new_roles(url)
-        make(made)
+        assert made.make() == ""
         execute(url, *(statement.format(reader=made.reader) for statement in EXTRA_RIGHTS))
-        make(made)
+        assert made.make() == ""
         yield made
 
 
@@ -118,6 +119,23 @@ def test_service_works_as_the_reader(roles: Roles, live_server: str) -> None:
             assert answer.body == expected.body or target in {"/api/census/", "/readyz"}, target
 
 
+_RIGHTS = """
+    SELECT relname::text, pg_get_userbyid(relowner)::text, array(
+               SELECT one FROM unnest('{DELETE,INSERT,REFERENCES,SELECT,TRIGGER,TRUNCATE,UPDATE}'::text[]) AS one
+                WHERE has_table_privilege($1, oid, one))
+      FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')
+"""
+
+
+async def test_every_table_of_the_service_is_the_importers_and_no_other(roles: Roles) -> None:
+    async with connected(roles.owner) as connection:
+        found = {name: (owner, rights) for name, owner, rights in await connection.fetch(_RIGHTS, roles.reader)}
+    others = {"somebody_elses", "alembic_version"}
+    assert found.keys() >= {*metadata.tables, VERSION_TABLE, "localities_r1", *others}
+    for name, held in found.items():
+        assert held == (("postgres", []) if name in others else (roles.importer, ["SELECT"])), name
+
+
 # -- The importer
 
 
@@ -127,14 +145,14 @@ def test_importer_can_migrate_import_and_retire(server: str, tmp_path: Path, *, 
     with new_database(server) as url:
         made = new_roles(url)
         owner = made if superuser else with_owner(made)
-        make(owner)
+        assert owner.make() == ""
         importer, reader = made.url(made.importer), made.url(made.reader)
         in_thread(lambda: command.upgrade(alembic_config(importer), "head"))
         for year in ("2020", "2021"):
             path = write_catalogue(tmp_path / f"catun_localidad_{year}-01.csv", many(132 + int(year)))
             ended = run("import", str(path), "--allow-shrink", env=environment(importer))
             assert ended.returncode == 0, ended.stderr
-        make(owner)
+        assert owner.make() == ""
         with serving(reader) as live:
             page = ask(live.base, "/api/census/localidades/?release=2020-01&page=2")
             assert page.status == 200
@@ -161,8 +179,41 @@ def with_owner(roles: Roles) -> Roles:
     return Roles(roles.reader, roles.importer, roles.url(name))
 
 
-async def test_roles_are_not_made_during_an_import(roles: Roles) -> None:
-    async with connected(roles.owner) as connection:
-        await connection.execute("SELECT pg_advisory_lock(6088304400)")
-        ended = await asyncio.to_thread(run, *roles.words, env=environment(roles.owner))
-    assert_error(ended, "Another import is running on this database")
+# -- Refusals, after which nothing has changed
+
+
+_MORE = "role {reader} is a superuser, or has other rights or memberships"
+
+
+@pytest.mark.parametrize(
+    ("rights", "refusal"),
+    [
+        *((f"ALTER ROLE {{reader}} {right}", _MORE) for right in ("SUPERUSER", "CREATEDB", "REPLICATION", "BYPASSRLS")),
+        ("ALTER ROLE {importer} CREATEROLE", _MORE.replace("reader", "importer")),
+        ("GRANT {importer} TO {reader}", _MORE),
+        ("GRANT INSERT ON somebody_elses TO {reader}", "role {reader} can write to somebody_elses"),
+        ("GRANT UPDATE (id) ON somebody_elses TO {reader}", "role {reader} can write to somebody_elses"),
+        ("ALTER TABLE somebody_elses OWNER TO {reader}", "role {reader} can write to somebody_elses"),
+        ("GRANT CREATE ON SCHEMA others TO {reader}", "role {reader} can create tables in schema others"),
+    ],
+)
+def test_role_with_more_rights_is_refused(server: str, migrated: str, rights: str, refusal: str) -> None:
+    with new_database(server, migrated) as url:
+        made = new_roles(url)
+        names = {"reader": made.reader, "importer": made.importer}
+        execute(url, "CREATE TABLE somebody_elses (id int)", "CREATE SCHEMA others")
+        execute(url, *(f"CREATE ROLE {name}" for name in names.values()), rights.format(**names))
+        assert refusal.format(**names) in made.make()
+        owners = "SELECT DISTINCT tableowner FROM pg_tables WHERE tablename = 'releases'"
+        assert execute(url, owners)[0] == [("postgres",)]
+
+
+def test_one_role_for_both_is_refused(server: str, migrated: str) -> None:
+    with new_database(server, migrated) as url:
+        name = own_name("both")
+        assert f"role {name} can write to " in Roles(name, name, url).make()
+
+
+def test_locked_tables_are_left_alone(server: str, migrated: str) -> None:
+    with new_database(server, migrated) as url, locked(url):
+        assert "canceling statement due to lock timeout" in new_roles(url).make()

@@ -134,8 +134,7 @@ async def test_page_is_the_same_in_every_coding(client: httpx.AsyncClient) -> No
         (f"{INDEX}releases/2020-01/changes/?since=2020-01", 86400),
         (f"{INDEX}releases/feed.atom", 60),
         *((f"{path}{query}", seconds) for query, seconds in (("", 60), ("?release=2020-01", 86400))
-          for path in (*(f"{LOCALIDADES}{drawn}" for drawn in ("tiles/5/7/14.mvt", "backdrop.svg")), "/card.png",
-                       "/wscatgeo/mgee/01")),
+          for path in (f"{LOCALIDADES}tiles/5/7/14.mvt", f"{LOCALIDADES}backdrop.svg", "/wscatgeo/mgee/01")),
     ],
 )  # fmt: skip
 async def test_response_for_a_named_release_is_fresh_for_a_day(
@@ -157,7 +156,7 @@ async def test_if_modified_since_is_ignored(client: httpx.AsyncClient) -> None:
         *(f"{INDEX}{path}/?format={format_}" for path in ("localidades/10010001", "municipios/1001", "estados/1")
           for format_ in ("json", "api")),
         *(f"/ogc/collections/{path}" for path in ("localidades/items/10010001", "municipios/items/1001")),
-        *("/card.png", "/card.png?id=10010001", "/wscatgeo/mgee/01", LOCALIDADES, f"{LOCALIDADES}datapackage.json"),
+        *("/wscatgeo/mgee/01", LOCALIDADES, f"{LOCALIDADES}datapackage.json"),
     ],
 )  # fmt: skip
 async def test_whatever_exists_is_304_for_any_tag(client: httpx.AsyncClient, target: str) -> None:
@@ -175,7 +174,6 @@ BEYOND = ("localidades/?", "localidades/?ambito=R&", "municipios/?", "estados/?"
         (f"{LOCALIDADES}?release=none", 404),
         (f"{INDEX}nothing/", 404),
         *((f"{INDEX}{path}page=99&format={format_}", 404) for path in BEYOND for format_ in ("json", "api")),
-        ("/card.png?id=19999999", 404),
     ],
 )
 async def test_errors_are_never_304_or_cached(client: httpx.AsyncClient, target: str, status: int) -> None:

@@ -95,7 +95,7 @@ async def test_responses_equal_the_golden_file(client: httpx.AsyncClient, name: 
 async def test_every_entity_tag_is_answered_with_304(client: httpx.AsyncClient) -> None:
     """Added routes are in test_extending.py."""
     asked = [one for path in CONTRACT.iterdir() for one in read_requests(path.stem) if one.method == "GET"]
-    targets = ["/card.png", "/card.png?id=10010001", *(one.target for one in asked)]
+    targets = [one.target for one in asked]
     tagged = 0
     for target, accept in ((one, accept) for one in targets for accept in ("application/json", "text/html")):
         answer = await client.get(target, headers={"Accept": accept})

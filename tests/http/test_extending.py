@@ -293,7 +293,7 @@ DOCUMENTS = [
     "/api/census/reconcile/", "/api/census/releases/feed.atom", "/robots.txt", "/sitemap.xml", "/llms.txt",
     "/.well-known/api-catalog", "/ogc/", "/ogc/api", "/ogc/collections", "/ogc/collections/localidades/items?limit=2",
 ]  # fmt: skip
-_PATHS = "api|card|docs|help|llms|map|match|ogc|openapi|problems|redoc|sitemap|static|wscatgeo"
+_PATHS = "api|docs|help|llms|map|match|ogc|openapi|problems|redoc|sitemap|static|wscatgeo"
 _ADDRESS = re.compile(rf"""(?:(?<=["'(<\s])|http://test)(/(?:geo/)*(?:{_PATHS})\b[^"'()<>\s{{}}]*)""")
 
 

@@ -222,7 +222,7 @@ async def test_cache_stays_within_its_limit(app: FastAPI) -> None:
     assert cache.held(release, tiles[-1]) is not None
 
 
-@pytest.mark.parametrize("method", [TileCache.bounds, TileCache.cells, TileCache.state_cells, TileCache.backdrop])
+@pytest.mark.parametrize("method", [TileCache.bounds, TileCache.state_cells, TileCache.backdrop])
 async def test_concurrent_callers_share_a_query(app: FastAPI, method: Callable[..., Awaitable[object]]) -> None:
     release = await app.state.services.releases.current()
     cache = TileCache(app.state.services.database)

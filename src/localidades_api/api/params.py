@@ -199,17 +199,6 @@ class NearestQuery(PointQuery):
     ] = 10
 
 
-class CardQuery(StrictQuery):
-    """The parameters of the picture for social networks: the locality that it marks, if any."""
-
-    id: Annotated[
-        Omittable[int],
-        Field(ge=1, le=999_999_999),
-        whole_number("The key of a locality has nine digits, such as 010010001."),
-    ] = None
-    release: ReleaseParam = None
-
-
 class MapQuery(ReleaseQuery):
     """The parameters of the map: the filters that can be applied to each of its points."""
 

@@ -1,6 +1,5 @@
 """The site around the API: pages, documentation, problem types, icon."""
 
-import asyncio
 from collections.abc import Iterator
 from importlib.resources import files
 from typing import Annotated, Any, Literal
@@ -11,10 +10,8 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from localidades_api.api.examples import read_examples
-from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.html_context import draw_cities, draw_places
 from localidades_api.api.params import (
-    CardQuery,
     LanguageQuery,
     MapQuery,
     ReleaseQuery,
@@ -24,12 +21,11 @@ from localidades_api.api.params import (
 from localidades_api.api.problems import PROBLEMS, problem_type
 from localidades_api.api.public_address import public_url, requested_base
 from localidades_api.api.responses import ResponseBuilder, answer_without_release
-from localidades_api.api.services import ReleasesDep, RepositoryDep, TilesDep
+from localidades_api.api.services import ReleasesDep, RepositoryDep
 from localidades_api.catalogue.capitals import CAPITAL, CIUDAD_DE_MEXICO
 from localidades_api.catalogue.keys import state_of
-from localidades_api.catalogue.mercator import MAX_ZOOM, MEXICO
+from localidades_api.catalogue.mercator import MAX_ZOOM
 from localidades_api.catalogue.schemas import Release
-from localidades_api.database.models import localities
 from localidades_api.database.queries.areas import list_centres
 from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.database.queries.tiles import Overview, get_overview
@@ -38,11 +34,10 @@ from localidades_api.html.guides import GUIDES, PICTURE_FOLDER, SERVICE, Guide, 
 from localidades_api.html.languages.accept_language import preferred_language
 from localidades_api.html.languages.match_words import FAULTS, OUTCOMES, name_outcome
 from localidades_api.html.languages.translators import LANGUAGES, Language, document_translator
-from localidades_api.html.png import draw_card
 from localidades_api.html.reference import describe_reference
 from localidades_api.html.renderer import HTML, JSON
 from localidades_api.html.static_files import STATIC, CompressedStaticFiles
-from localidades_api.http.caching import CACHE_CONTROL, check_modified, freshness_headers
+from localidades_api.http.caching import CACHE_CONTROL
 from localidades_api.http.documents import respond_with_document
 from localidades_api.http.paths import HELP, LOCALIDADES, MAP_PAGE, MATCH, MATCH_PAGE, PREFIX, root_of
 
@@ -214,29 +209,6 @@ async def get_openapi(request: Request, query: Annotated[LanguageQuery, Query()]
 async def go_to_index() -> Response:
     """Redirect to the index of the served release."""
     return Response(status_code=307, headers={"Location": PREFIX.lstrip("/") + "/"})
-
-
-@router.get("/card.png")
-async def get_card(
-    request: Request,
-    query: Annotated[CardQuery, Query()],
-    releases: ReleasesDep,
-    repository: RepositoryDep,
-    tiles: TilesDep,
-) -> Response:
-    """Draw the picture of a page for social networks."""
-    release = await releases.get(query.release)
-    headers = freshness_headers(release, "png", pinned=query.release is not None)
-    marked = None
-    if query.id is not None:
-        row = await repository.get_locality(release, query.id)
-        if row is None:
-            return await refuse_unknown(repository, localities, release, query.id)
-        marked = None if row.longitud is None or row.latitud is None else (row.longitud, row.latitud)
-    check_modified(request.headers, headers)
-    cells = await tiles.cells(release)
-    card = await asyncio.to_thread(draw_card, cells[::2], MEXICO, marked)
-    return Response(card, headers={**headers, "Content-Type": "image/png", "X-Content-Type-Options": "nosniff"})
 
 
 @router.get("/favicon.ico")

@@ -50,7 +50,6 @@ class TileCache:
         self._database = database
         self._drawn: ResultCache[_Key, bytes] = ResultCache(limit, _size)
         self._bounds: ResultCache[Release, Box | None] = ResultCache(8)
-        self._cells: ResultCache[Release, array[int]] = ResultCache(2)  # each below 800 kB
         self._state_cells: ResultCache[Release, list[StateCell]] = ResultCache(2)  # some 5,000 cells each
 
     def held(self, release: Release, tile: Tile) -> bytes | None:
@@ -64,10 +63,6 @@ class TileCache:
     async def backdrop(self, release: Release) -> bytes:
         """Return an SVG of all places in the frame of Mexico, compressed with gzip."""
         return await self._drawn.get((release, None), lambda: self._draw_backdrop(release))
-
-    async def cells(self, release: Release) -> "array[int]":
-        """Return the cells of the frame of Mexico that hold any place, each followed by its number of places."""
-        return await self._cells.get(release, lambda: get_backdrop(self._database, release, MEXICO))
 
     async def state_cells(self, release: Release) -> list[StateCell]:
         """Return what each estado has in each cell of the frame of drawings of estados, and outside."""
@@ -91,7 +86,7 @@ class TileCache:
 
     async def close(self) -> None:
         """Cancel the queries that are running."""
-        for cache in (self._drawn, self._bounds, self._cells, self._state_cells):
+        for cache in (self._drawn, self._bounds, self._state_cells):
             await cache.close()
 
     async def _draw(self, release: Release, tile: Tile) -> bytes:
@@ -100,7 +95,7 @@ class TileCache:
         return await asyncio.to_thread(lambda: _compress(encode_tile(content)))
 
     async def _draw_backdrop(self, release: Release) -> bytes:
-        cells = await self.cells(release)
+        cells = await get_backdrop(self._database, release, MEXICO)
         return await asyncio.to_thread(lambda: _compress(draw_backdrop(cells, MEXICO)))
 
 

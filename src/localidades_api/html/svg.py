@@ -23,28 +23,24 @@ _DENSITIES = {1: 0.45, 16: 0.68, 60: 0.92}  # the diameter of its dot by the lea
 _EDGE = 12.0  # between a border and the edge of a map
 _STEP = 1.5  # least distance of a border's vertices
 _MIN_DISTANCE = 1e-9  # degrees; places nearer than that are at the same point
-_LETTER, _LINE = 4.0, 6.6  # width of a letter and height of a line on a drawing of the country
-_LARGE_LETTER, _LARGE_LINE = 7.0, 12.8  # the same on a telephone
-_LARGE_LEADING = 4.8  # of that height; a dot may be there
-_NARROW = {**dict.fromkeys("Iijlí'. ", 0.45), **dict.fromkeys("frt", 0.65)}  # parts of that width
-_ROOT_PER_UNIT = 800  # root of a city's inhabitants per unit of its dot's radius, beyond 1
-_BASELINE = 2.0  # below the middle of a line, on a drawing of the country
-_GAP = 2  # between a name and its dot, or the line that leads there
-# The width of a letter on a map, of a bold one, and the height of a line.
-_MAP_LETTER, _MAP_BOLD, _MAP_LINE = 9.5, 10.6, 17.0
-_MAP_BASELINE = 5.1
+_LARGE_LEADING = 2.4  # above the letters of a line on a telephone, and below; a dot may be there
+_NARROW = {**dict.fromkeys("Iijlí'. ", 0.45), **dict.fromkeys("frt", 0.65)}  # parts of a letter's width
 _BEFORE = {"start": 0.0, "middle": 0.5, "end": 1.0}  # parts of a text before its anchor
+_ROOT_PER_UNIT = 800  # root of a city's inhabitants per unit of its dot's radius, beyond 1
+_GAP = 2  # between a name and the line that leads there
+_FAR = 6.6  # from a dot to a name that needs such a line
 _MAP_LABEL = 22  # letters of the name in the middle of a map, which is bold
 _HERE = 8.0  # radius of the dot there
+_BOLD = 1.12  # the width of its letters, as a multiple
 
 _Ring: TypeAlias = Sequence[Sequence[float]]  # of vertices
 
 
 class Label(NamedTuple):
-    """A name on the map: where its baseline starts, ends or has its middle, as `anchor` says."""
+    """A name on a drawing: its line has its middle at `y`, and starts, ends or has its middle at `x` (`anchor`)."""
 
-    x: int
-    y: int
+    x: float
+    y: float
     anchor: str
     text: str
 
@@ -53,15 +49,15 @@ class Label(NamedTuple):
 _CROWDED = {
     label.text: label
     for label in (
-        Label(281, 161, "start", "Ciudad de México"),
-        Label(284, 148, "start", "Pachuca"),
-        Label(284, 174, "start", "Tlaxcala"),
-        Label(218, 198, "end", "Toluca"),
-        Label(238, 202, "middle", "Cuernavaca"),
-        Label(223, 150, "start", "San Luis Potosí"),
-        Label(219, 167, "start", "Guanajuato"),
-        Label(168, 161, "end", "Tepic"),
-        Label(199, 154, "end", "Aguascalientes"),
+        Label(281, 159, "start", "Ciudad de México"),
+        Label(284, 146, "start", "Pachuca"),
+        Label(284, 172, "start", "Tlaxcala"),
+        Label(218, 196, "end", "Toluca"),
+        Label(238, 200, "middle", "Cuernavaca"),
+        Label(223, 148, "start", "San Luis Potosí"),
+        Label(219, 165, "start", "Guanajuato"),
+        Label(168, 159, "end", "Tepic"),
+        Label(199, 152, "end", "Aguascalientes"),
     )
 }
 
@@ -149,15 +145,14 @@ def _draw(
     middle = Dot(width // 2, height // 2, _HERE) if here else None
     points = [ground.locate(place["longitud"], place["latitud"]) for place in places]
     dots = [Dot(round(x), round(y), _radius(one["poblacion"])) for one, (x, y) in zip(places, points, strict=True)]
-    free = _Lettering(width, _MAP_LINE, _MAP_BASELINE)
-    free.cover(0, 16 + max(scale_width, _MAP_LETTER * len(scale_label)), height - 24, 2 * _MAP_LINE)
-    for dot in filter(None, (middle, *dots)):
-        free.cover_dot(dot)
+    free = _Lettering(width, letter=9.5, line=17.0)
+    free.cover(_Box(0, 16 + max(scale_width, 9.5 * len(scale_label)), height - 24, 34))
+    free.cover(*map(_Box.of, filter(None, (middle, *dots))))
     if here and middle:
         name = here["nombre"] if len(here["nombre"]) <= _MAP_LABEL else f"{here['nombre'][: _MAP_LABEL - 1]}…"
-        middle = middle._replace(label=free.name(middle, name, _MAP_BOLD))
+        middle = middle._replace(label=free.write(middle, name, _BOLD))
     by_size = sorted(zip(places, dots, strict=True), key=lambda one: -(one[0]["poblacion"] or 0))
-    named = [dot._replace(label=free.name(dot, place["nombre"], _MAP_LETTER)) for place, dot in by_size]
+    named = [dot._replace(label=free.write(dot, place["nombre"])) for place, dot in by_size]
     border = "".join(_draw_ring([ground.locate(*vertex) for vertex in ring]) for ring in rings)
     return Map(width, height, middle, named, scale_width, scale_label, border)
 
@@ -198,7 +193,7 @@ def _radius(population: int | None) -> float:
     return round(2.5 + math.log10(1 + (population or 0)), 1)
 
 
-class _Extent(NamedTuple):
+class _Box(NamedTuple):
     """A part of a drawing."""
 
     left: float
@@ -207,8 +202,9 @@ class _Extent(NamedTuple):
     height: float
 
     @classmethod
-    def around(cls, dot: Dot) -> Self:
-        return cls(dot.x - dot.radius, dot.x + dot.radius, dot.y, 2 * dot.radius)
+    def of(cls, dot: Dot, leading: float = 0.0) -> Self:
+        """Return the box of a dot, less what of it a line's leading may cover."""
+        return cls(dot.x - dot.radius, dot.x + dot.radius, dot.y, 2 * (dot.radius - leading))
 
     def touches(self, other: Self) -> bool:
         return (
@@ -219,44 +215,35 @@ class _Extent(NamedTuple):
 
 
 class _Lettering:
-    """The parts of a drawing that texts and dots already cover."""
+    """The names on a drawing, which touch neither dots nor one another.
 
-    def __init__(self, width: float, line: float, baseline: float) -> None:
-        self._width, self._line, self._baseline = width, line, baseline
-        self._taken: list[_Extent] = []
+    `letter` is the width of a letter, and `line` the height of a line.
+    """
 
-    def cover(self, left: float, right: float, middle: float, height: float) -> None:
-        """Keep a part of the drawing free of text."""
-        self._taken.append(_Extent(left, right, middle, height))
+    def __init__(self, width: float, letter: float, line: float) -> None:
+        self._width, self._letter, self._line = width, letter, line
+        self._taken: list[_Box] = []
 
-    def cover_dot(self, dot: Dot) -> None:
-        """Keep a dot free of text."""
-        self._taken.append(_Extent.around(dot))
+    def cover(self, *boxes: _Box) -> None:
+        """Keep parts of the drawing free of names."""
+        self._taken += boxes
 
-    def cover_label(self, label: Label, letter: float) -> None:
-        """Keep a name free of others."""
-        self._taken.append(self._area_of(label, letter))
+    def has_room(self, box: _Box) -> bool:
+        """Return whether a part of the drawing is free."""
+        return box.left > 0 and box.right < self._width and not any(map(box.touches, self._taken))
 
-    def cover_line(self, dot: Dot, x: int, y: int) -> None:
-        """Keep the line from a dot to its name free of text."""
-        steps = round(math.dist((dot.x, dot.y), (x, y)))
-        for step in range(steps):
-            east, south = dot.x + (x - dot.x) * step / steps, dot.y + (y - dot.y) * step / steps
-            self.cover(east - 0.5, east + 0.5, south, 1)
+    def box_of(self, label: Label, stretch: float = 1.0) -> _Box:
+        """Return the box of a name."""
+        width = stretch * self._letter * sum(_NARROW.get(letter, 1) for letter in label.text)
+        left = label.x - width * _BEFORE[label.anchor]
+        return _Box(left, left + width, label.y, self._line)
 
-    def name(self, dot: Dot, text: str, letter: float) -> Label | None:
-        """Write a name beside a dot, above it, below it or at a slant, if there is room for it."""
-        label = next(self.labels(dot, text, letter), None)
-        if label:
-            self.cover_label(label, letter)
-        return label
-
-    def labels(self, dot: Dot, text: str, letter: float) -> Iterator[Label]:
+    def labels(self, dot: Dot, text: str, stretch: float = 1.0) -> Iterator[Label]:
         """Yield the labels beside, above, below or at a slant of a dot for which there is room."""
         beside, slant = dot.radius + self._line / 4, self._line / 2
         above = dot.radius + slant
         sides = [(dot.x + beside, "start"), (dot.x - beside, "end")]
-        if dot.x + beside + 2 * letter * len(text) > self._width:
+        if dot.x + beside + 2 * stretch * self._letter * len(text) > self._width:
             sides.reverse()  # leave the other one to a place nearer to the edge
         for (x, anchor), down in (
             *((side, 0.0) for side in sides),
@@ -264,31 +251,16 @@ class _Lettering:
             ((dot.x, "middle"), above),
             *((side, down) for side in sides for down in (-slant, slant)),
         ):
-            if self._is_free(self._area(x, dot.y + down, anchor, letter * _measure(text))):
-                yield Label(round(x), round(dot.y + down + self._baseline), anchor, text)
+            label = Label(x, dot.y + down, anchor, text)
+            if self.has_room(self.box_of(label, stretch)):
+                yield label
 
-    def has_room(self, label: Label, letter: float) -> bool:
-        """Return whether a name touches nothing."""
-        return self._is_free(self._area_of(label, letter))
-
-    def has_room_for_dot(self, dot: Dot) -> bool:
-        """Return whether a dot touches nothing."""
-        return self._is_free(_Extent.around(dot))
-
-    def _area_of(self, label: Label, letter: float) -> _Extent:
-        return self._area(label.x, label.y - self._baseline, label.anchor, letter * _measure(label.text))
-
-    def _area(self, x: float, y: float, anchor: str, size: float) -> _Extent:
-        left = x - size * _BEFORE[anchor]
-        return _Extent(left, left + size, y, self._line)
-
-    def _is_free(self, area: _Extent) -> bool:
-        return area.left > 0 and area.right < self._width and not any(map(area.touches, self._taken))
-
-
-def _measure(text: str) -> float:
-    """Return the width of a text in letters."""
-    return sum(_NARROW.get(letter, 1) for letter in text)
+    def write(self, dot: Dot, text: str, stretch: float = 1.0) -> Label | None:
+        """Write a name near a dot, if there is room for it."""
+        label = next(self.labels(dot, text, stretch), None)
+        if label:
+            self.cover(self.box_of(label, stretch))
+        return label
 
 
 def _round_length(metres: float) -> float:
@@ -386,7 +358,7 @@ class Link(NamedTuple):
     dot: Dot
     label: Label
     path: str
-    line: tuple[int, int] | None
+    line: tuple[float, float] | None
     is_large: bool
 
 
@@ -404,49 +376,49 @@ def draw_country(cities: Iterable[City]) -> Country:
 
     A suburb, whose dot touches a more important one, has no name, unless it is a capital.
     """
-    names = _Lettering(MEXICO.columns, _LINE, _BASELINE)
-    large_names = _Lettering(MEXICO.columns, _LARGE_LINE, _BASELINE)
+    names = _Lettering(MEXICO.columns, letter=4.0, line=6.6)
+    large_names = _Lettering(MEXICO.columns, letter=7.0, line=12.8)  # on a telephone
     links: list[Link] = []
     dots: list[Dot] = []
     located: list[tuple[Dot, City]] = []
     for dot, city in _locate(cities):
-        if not city.is_capital and not names.has_room_for_dot(dot):
+        if not city.is_capital and not names.has_room(_Box.of(dot)):
             dots.append(dot)
             continue
-        names.cover_dot(dot)
-        large_names.cover(dot.x - dot.radius, dot.x + dot.radius, dot.y, 2 * dot.radius - _LARGE_LEADING)
+        names.cover(_Box.of(dot))
+        large_names.cover(_Box.of(dot, _LARGE_LEADING))
         located.append((dot, city))
     for dot, city in sorted(located, key=lambda one: (one[1].nombre not in _CROWDED, not one[1].is_capital)):
-        label = _place(dot, city, names, large_names)
+        crowded = _CROWDED.get(city.nombre)
+        if crowded and names.has_room(names.box_of(crowded)):
+            labels = [crowded]
+        else:
+            labels = list(names.labels(dot, city.nombre))
+        large = [label for label in labels if large_names.has_room(large_names.box_of(label))]
+        label = next(iter(large or labels), None)
         if not label:
             dots.append(dot)
             continue
         line = _lead(dot, label)
-        is_large = large_names.has_room(label, _LARGE_LETTER)
-        for lettering, letter in ((names, _LETTER), (large_names, _LARGE_LETTER))[: 1 + is_large]:
-            lettering.cover_label(label, letter)
-            if line:
-                lettering.cover_line(dot, *line)
-        links.append(Link(dot, label, city.path, line, is_large))
+        for lettering in (names, large_names) if large else (names,):
+            lettering.cover(lettering.box_of(label), *(_boxes_along(dot, line) if line else ()))
+        links.append(Link(dot, label, city.path, line, bool(large)))
     few = [dot._replace(radius=round(dot.radius)) for dot in dots]  # a path for each radius
     return Country(MEXICO.columns, MEXICO.rows, links, few)
 
 
-def _place(dot: Dot, city: City, names: _Lettering, large_names: _Lettering) -> Label | None:
-    """Return the label of a city: where a telephone has room too, if there is such a place beside its dot."""
-    crowded = _CROWDED.get(city.nombre)
-    if crowded and names.has_room(crowded, _LETTER):
-        return crowded
-    labels = list(names.labels(dot, city.nombre, _LETTER))
-    return next(
-        (label for label in labels if large_names.has_room(label, _LARGE_LETTER)), labels[0] if labels else None
-    )
-
-
-def _lead(dot: Dot, label: Label) -> tuple[int, int] | None:
+def _lead(dot: Dot, label: Label) -> tuple[float, float] | None:
     """Return where a line from a dot to its name ends; None for a name beside it."""
-    end = label.x - _GAP if label.anchor == "start" else label.x + _GAP, label.y - _GAP
-    return end if math.dist(end, (dot.x, dot.y)) > dot.radius + _LINE else None
+    end = label.x - _GAP if label.anchor == "start" else label.x + _GAP, label.y
+    return end if math.dist(end, (dot.x, dot.y)) > dot.radius + _FAR else None
+
+
+def _boxes_along(dot: Dot, end: tuple[float, float]) -> Iterator[_Box]:
+    """Yield a box for each unit of the line from a dot to its name."""
+    steps = round(math.dist((dot.x, dot.y), end))
+    for step in range(steps):
+        x, y = (start + (stop - start) * step / steps for start, stop in zip(dot[:2], end, strict=True))
+        yield _Box(x - 0.5, x + 0.5, y, 1)
 
 
 def _locate(cities: Iterable[City]) -> Iterator[tuple[Dot, City]]:

@@ -33,7 +33,8 @@ from tests.support.waiting import PATIENCE
 from tests.support.wire import ROOT, ask
 
 DEPLOY = ROOT / "deploy"
-_METRIC = re.compile(r"(?<!\$)\blocalidades_(?!reader\b|importer\b)[a-z_]+[a-z]")  # nor nginx's variables, nor roles
+# Not variables of nginx, roles, or a table.
+_METRIC = re.compile(r"(?<!\$)\blocalidades_(?!reader\b|importer\b|alembic)[a-z_]+[a-z]")
 
 
 def text_of(path: str) -> str:

@@ -17,7 +17,6 @@ from localidades_api.api.openapi import ANY_ORIGIN, DESCRIPTION, KEYLESS, transl
 from localidades_api.app import create_app
 from localidades_api.catalogue.columns import EVERY_COLUMN
 from localidades_api.html.languages.translators import _messages
-from localidades_api.html.reference import describe_reference
 from localidades_api.settings import Settings
 from tests.http.test_contract import CONTRACT
 from tests.support.application import await_release, client_of, import_into, publish_again, running_app
@@ -210,7 +209,7 @@ DESCRIBED = DESCRIPTION, KEYLESS, ANY_ORIGIN  # each translated by itself: the l
 
 
 def said_of(document: Document) -> set[str]:
-    """Return every text of the document, and every word that the reference adds to them."""
+    """Return every text of the document."""
     said: set[str] = set()
 
     def note(text: str) -> str:
@@ -218,7 +217,6 @@ def said_of(document: Document) -> set[str]:
         return text
 
     assert translate(document, note) == document
-    describe_reference(document, note)
     return said - {"".join(DESCRIBED)} | {*DESCRIBED}
 
 

@@ -180,7 +180,7 @@ def create_app(
     extended = (one.router for one in EXTENSIONS)
     for router in (*extended, site.router, probes.router, discovery.router):
         app.include_router(router)
-    app.mount(site.SWAGGER_UI, site.swagger_ui)
+    app.mount(site.OFFLINE_DOCS, site.offline_docs)
     app.mount(PICTURES, site.guide_pictures)
     app.mount(STATIC, CompressedStaticFiles(directory=STATIC_FOLDER), name="static")
     add_exception_handlers(app)

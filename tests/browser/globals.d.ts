@@ -6,6 +6,8 @@ declare module "*/maplibre/maplibre-gl.mjs" {
 
 declare function SwaggerUIBundle(options: object): void;
 
+declare const Redoc: { init(document: string | undefined, options: object, place: HTMLElement): void };
+
 interface HTMLElementEventMap {
   /** The place that was chosen, of a field with suggestions (page.js). */
   choose: CustomEvent;

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,24 +11,23 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp_types import TextContent
 
+from tests.extensions.outline_files import geojson, import_outlines_into, write
 from tests.support.application import database_with
 from tests.support.catalogue import TRAPS, many
 from tests.support.commands import invoke
 from tests.support.wire import COMMAND, environment, serving
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
-    ("record", {"cvegeo": "999999999"}, "Neither this release nor an earlier one has this key."),
-    ("record", {"cvegeo": "1001"}, "A key has its leading zeros: nine digits, five for a municipio, two for"),
-    ("changes", {"since": "2018/09"}, "The name of a release has up to 64 letters, digits, dots, hyphens"),
-    ("match", {"rows": [{"nombre": "a"}] * 101}, "rows: Give 100 or fewer."),
-    ("match", {"rows": [{"nombre": "a"}, {"estado": 5, "x": 1}]},
-     "rows[1].nombre: It is required. rows[1].estado: Give a text. rows[1].x: There is no such member."),
-    ("match", {"rows": ["Guadalajara"]}, "rows[0]: Give an object."),
-    ("nearest", {"latitud": 91, "longitud": 0}, "latitud: Input should be less than or equal to 90."),
-    ("nearest", {"latitud": "north", "longitud": 0}, "latitud: Give a number."),
-    ("find", {"text": "a", "limit": 1000}, "limit: Input should be less than or equal to 20."),
-    ("find", {"text": "a", "kind": "localidades"}, "kind: Did you mean `localidad`? This parameter takes: "),
-]  # fmt: skip
+    ("get_locality", {"id": "999999999"}, "Neither this release nor an earlier one has this key."),
+    ("get_locality", {}, "Missing: id."),
+    ("list_changes", {"name": "2020-01", "since": "2018/09"}, "The name of a release has up to 64 letters"),
+    ("match_localities", {"kind": "localidad"}, "Missing: rows."),
+    ("match_localities", {"rows": "Guadalajara"}, "rows"),
+    ("list_nearest_localities", {"lat": 91, "lon": 0}, "less than or equal to 90"),
+    ("suggest_localities", {"q": "a", "limit": 1000}, "less than or equal to 20"),
+    ("suggest_localities", {"q": "a", "nothing": 1}, "Unknown parameter"),
+    ("get_municipality_at_point", {"lat": 21, "lon": -102}, "outlines"),
+]
 
 
 @asynccontextmanager
@@ -59,62 +59,69 @@ async def refused(client: Client, tool: str, **arguments: object) -> str:
 
 async def test_tools_lead_from_a_name_to_its_record(live_server: str) -> None:
     async with assistant(live_server) as client:
-        tools = (await client.list_tools()).tools
-        assert {tool.name: list(tool.input_schema["properties"]) for tool in tools} == {
-            "match": ["rows"], "find": ["text", "kind", "limit"], "record": ["cvegeo"],
-            "nearest": ["latitud", "longitud", "limit"], "changes": ["since", "kind", "page"],
-        }  # fmt: skip
-        assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools)
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert {name: list(tool.input_schema["properties"]) for name, tool in tools.items()} == {
+            "match_localities": ["rows", "release", "kind", "fields"],
+            "suggest_localities": ["q", "release", "kind", "limit", "estado_id", "municipio_id"],
+            "get_locality": ["id", "release"],
+            "get_municipality": ["id", "release"],
+            "get_state": ["id", "release"],
+            "list_nearest_localities": ["lat", "lon", "release", "limit"],
+            "get_municipality_at_point": ["lat", "lon", "release"],
+            "list_releases": ["page"],
+            "list_changes": ["name", "since", "page", "change", "estado_id"],
+        }
+        assert tools["match_localities"].input_schema["required"] == ["rows"]
+        assert tools["list_changes"].input_schema["required"] == ["name", "since"]
+        assert "#/components" not in str([tool.input_schema for tool in tools.values()])
+        assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools.values())
         assert "Never guess a key" in (client.instructions or "")
 
-        rows = [{"nombre": TRAPS[0].nombre, "estado": "Ags."}, {"nombre": "Xyzzyqwert"}, {"nombre": "Ninguno"}]
-        matches = await call(client, "match", rows=rows)
-        first, second, third = matches["answers"]
+        rows = [{"nombre": TRAPS[0].nombre, "estado": "Ags."}, {"nombre": "Xyzzyqwert"}]
+        matches = await call(client, "match_localities", rows=rows, fields="poblacion,latitud")
+        first, second = matches["results"]
         assert matches["release"] == "2020-01"
-        assert (first["outcome"], first["cvegeo"]) == ("exact", "010010001")
+        assert (first["outcome"], first["cvegeo"], first["poblacion"]) == ("exact", "010010001", 863893)
         assert (second["outcome"], second["cvegeo"]) == ("none", None)
-        assert [one["poblacion"] for one in (first, second, *third["candidates"])] == [863893, None, None, None]
-        assert [one["latitud"] for one in (first, second, *third["candidates"])] == [21.880833, None, *[21.880833] * 2]
-        assert {one["longitud"] for one in (first, *third["candidates"])} == {-102.296111}
 
-        found = await call(client, "find", text="aguas", limit=3)
-        assert [place["cvegeo"] for place in found["places"]][:2] == ["01", "010010001"]
-        [place] = (await call(client, "find", text="aguas", kind="localidad", limit=1))["places"]
-        assert place["cvegeo"] == "010010001"
+        found = await call(client, "suggest_localities", q="aguas", kind="estado,localidad", limit=3)
+        assert [place["cvegeo"] for place in found["results"]][:2] == ["01", "010010001"]
 
-        columns = (await call(client, "record", cvegeo="010010001"))["columns"]
-        assert (columns["municipio_id"], columns["estado"]["nombre"]) == ("01001", "Aguascalientes")
-        municipio = await call(client, "record", cvegeo="01001")
-        assert municipio["columns"]["estado_id"] == "01"
+        locality = await call(client, "get_locality", id="010010001")  # with its zero
+        assert (locality["cvegeo"], locality["estado"]["nombre"]) == ("010010001", "Aguascalientes")
+        assert (await call(client, "get_municipality", id=1001))["estado_id"] == 1
 
-        point = {"latitud": columns["latitud"], "longitud": columns["longitud"]}
-        [nearest] = (await call(client, "nearest", **point, limit=1))["places"]
-        assert (nearest["cvegeo"], nearest["metres"] < 1) == ("010010001", True)
+        point = {"lat": locality["latitud"], "lon": locality["longitud"]}
+        [nearest] = (await call(client, "list_nearest_localities", **point, limit=1))["results"]
+        assert (nearest["id"], nearest["distancia"] < 1) == (10010001, True)
 
         for name, arguments, said in REFUSED:
-            answer = await refused(client, name, **arguments)
-            assert said in answer, name
-            assert "pydantic" not in answer
-            assert "should match" not in answer  # followed by a regular expression
+            assert said in await refused(client, name, **arguments), name
 
 
 @pytest.mark.tail
-async def test_changes_and_withdrawn_keys_are_reported(server: str, migrated: str) -> None:
+async def test_changes_withdrawn_keys_and_the_municipio_of_a_point_are_told(
+    server: str, migrated: str, tmp_path: Path
+) -> None:
     releases = {"2019-01": many(20), "2020-01": many(22), "2021-01": many(25)[1:]}
     with database_with(server, migrated, releases) as database, ExitStack() as services:
+        await import_outlines_into(database, write(tmp_path, geojson(), "mgem.json"))
         live = services.enter_context(serving(database))
         async with assistant(live.base) as client:
-            last = await call(client, "changes")
-            assert (last["since"], last["release"], last["total"]) == ("2020-01", "2021-01", 4)
-            assert all(len(one["cvegeo"]) == 9 for one in last["changes"])
-            [removed] = (await call(client, "changes", kind="removed"))["changes"]
-            assert (removed["before"], removed["after"]) == (many(1)[0].nombre, None)
-            assert (await call(client, "changes", since="2019-01", kind="added"))["total"] == 5
-            assert "There is no such release" in await refused(client, "changes", since="1999-01")
-            gone = await refused(client, "record", cvegeo=removed["cvegeo"])
-            assert "2020-01 is the last release that had it" in gone
+            [municipio] = (await call(client, "get_municipality_at_point", lat=21.88, lon=-102.3))["results"]
+            assert (municipio["cvegeo"], municipio["in_release"]) == ("01001", True)
+            listed = [one["release"] for one in (await call(client, "list_releases"))["results"]]
+            assert listed == ["2019-01", "2020-01", "2021-01"]
+            between = {"name": "2021-01", "since": "2020-01"}
+            last = await call(client, "list_changes", **between)
+            assert (last["release"], last["quantity"]) == ("2021-01", 4)
+            [removed] = (await call(client, "list_changes", **between, change="removed"))["results"]
+            assert (removed["before"]["nombre"], removed["after"]) == (many(1)[0].nombre, None)
+            assert "There is no such release" in await refused(client, "list_changes", name="2021-01", since="1999-01")
+            gone = await refused(client, "get_locality", id=removed["id"])
+            assert '"last_release":"2020-01"' in gone
             await asyncio.to_thread(services.close)
-            said = await refused(client, "find", text="a")
+            said = await refused(client, "suggest_localities", q="a")
             assert "can't be reached" in said
             assert "localidades-api serve" in said
 

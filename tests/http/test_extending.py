@@ -404,7 +404,7 @@ def test_fastapi_test_client_runs_the_whole_service(url: str) -> None:
     assert app.url_path_for("static", path="style.css") == "/static/style.css"
 
 
-async def test_added_routes_are_in_the_document_and_the_reference(own: FastAPI) -> None:
+async def test_added_routes_are_in_the_document(own: FastAPI) -> None:
     @own.get("/plain")
     async def plain(number: int) -> dict[str, int]:
         return {"number": number}
@@ -417,13 +417,7 @@ async def test_added_routes_are_in_the_document_and_the_reference(own: FastAPI) 
 
     own.include_router(mine)
     async with client_of(own) as client:
-        page = Page.of(await client.get("/redoc?lang=es"))
         document = (await client.get("/openapi.json")).json()
-    sections = {one.attributes["id"]: one.text for one in page.all("section")}
-    assert "GET /plain" in sections["plain"]
-    assert "POST /api/census/visits/" in sections["create_visit"]
-    assert {"Mine", "Otras operaciones"} < {one.text for one in page.all("h2")}
-    assert all(one.text for one in page.all("p"))
     schemathesis.openapi.from_dict(document).validate()
     undescribed, created = document["paths"]["/plain"]["get"], document["paths"]["/api/census/visits/"]["post"]
     assert "example" not in undescribed["parameters"][0]

@@ -1,13 +1,11 @@
 """The API's documentation: in the layout of the site, in a browser that may only reach the service."""
 
-import re
 from typing import Any
 
 import httpx
 import pytest
 from playwright.async_api import Browser, Page, ViewportSize, expect
 
-from localidades_api.api.examples import read_examples
 from localidades_api.html.languages.translators import Language, translator
 from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, visit
 from tests.support.pages import Page as Parsed
@@ -35,33 +33,6 @@ async def test_documentation_has_the_layout_of_the_site_in_both_languages(client
         assert (await client.get(f"{path}?{query}")).status_code == 422, query
 
 
-async def test_reference_has_every_operation_parameter_schema_and_example(client: httpx.AsyncClient) -> None:
-    document = (await client.get("/openapi.json")).json()
-    page = Parsed.of(await client.get("/redoc"))
-    sections = {one.attributes["id"]: one for one in page.all("section")}
-    for path, item in document["paths"].items():
-        for method, operation in item.items():
-            section = sections[operation["operationId"]]
-            names = [parameter["name"] for parameter in operation.get("parameters", [])]
-            for said in (f"{method.upper()} {path}", *names, *operation["responses"]):
-                assert said in section.text, (path, said)
-            exchanges = read_examples()[operation["operationId"]].values()
-            commands = [one for one in page.inside("code", of=section) if "data-copy" in one.attributes]
-            assert [one.text for one in commands] == [exchange.curl(path) for exchange in exchanges]
-            for exchange, shown in zip(exchanges, page.inside("pre", of=section), strict=True):
-                answer = exchange.answer
-                told = answer.media_type if answer.body is None else answer.text
-                assert shown.text.startswith(f"HTTP {answer.status}")
-                assert (answer.location or told or "") in shown.text
-            assert "details" in commands[0].path
-    for name, schema in document["components"]["schemas"].items():
-        for member in schema.get("properties", {}):
-            assert member in sections[name].text, (name, member)
-    targets = {one.attributes["href"] for one in page.all("a")}
-    assert {target[1:] for target in targets if target.startswith("#")} - set(sections) == {"main"}
-    assert targets >= {"/wscatgeo/", "/ogc/"}
-
-
 async def test_spanish_documentation_uses_the_spanish_document(client: httpx.AsyncClient) -> None:
     for path in ("/docs", "/redoc"):
         page = Parsed.of(await client.get(f"{path}?lang=es"))
@@ -69,12 +40,7 @@ async def test_spanish_documentation_uses_the_spanish_document(client: httpx.Asy
         assert [one.text for one in page.elements if one.attributes.get("lang") == "en"] == ["English"]
         (link,) = [one.attributes["href"] for one in page.all("a") if "openapi.json" in one.attributes["href"]]
         assert (await client.get(link)).json()["paths"][LOCALIDADES]["get"]["summary"] == "Listar localidades"
-    captions = {one.text for one in page.all("caption")}
-    assert captions >= {"Parámetros", "Respuestas", "Campos", "Cuerpo: application/json"}
-    assert {one.text for one in page.all("b")} == {"obligatorio"}
-    assert {"Listar localidades", "Localidades"} <= {one.text for one in page.all("h2") + page.all("h3")}
-    said = " ".join(text for one in page.elements if one.tag != "code" for text in one.own)
-    assert not re.search(r"\b(the|an|of|is|or|by|list|string|required|described|Parameters|Responses|Body)\b", said)
+    assert {one.attributes["href"] for one in page.all("a")} >= {"/wscatgeo/?lang=es", "/ogc/?lang=es"}
 
 
 in_two_looks = pytest.mark.parametrize(
@@ -84,18 +50,13 @@ in_two_looks = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.tail  # a third of a minute, because the reference is long
+@pytest.mark.tail
 @in_two_looks
-async def test_reference_and_swagger_ui_pass_axe(
+async def test_swagger_ui_passes_axe(
     browser: Browser, live_server: str, scheme: str, viewport: ViewportSize, language: Language
 ) -> None:
     options: dict[str, Any] = {"color_scheme": scheme, "viewport": viewport}
     async with visit(browser, live_server, **options) as page:
-        await page.goto(f"/redoc?lang={language}")
-        assert await axe_faults(page) == {}
-        assert await page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
-        narrowest = "Math.min(...[...document.querySelectorAll('.members td')].map(one => one.clientWidth))"
-        assert await page.evaluate(narrowest) >= 60  # room for a word
         await page.goto(f"/docs?lang={language}")
         await expect(page.locator(".opblock-tag").first).to_contain_text(translator(language)("Localities"))
         for method, path in (("get", "estados/"), ("get", "localidades/{id}/"), ("post", "localidades/match/")):
@@ -134,9 +95,27 @@ async def _try(page: Page, method: str, path: str) -> None:
     await expect(operation.locator(".live-responses-table .response-col_status").last).to_contain_text("200")
 
 
-async def test_documentation_without_scripts_links_to_the_reference(browser: Browser, live_server: str) -> None:
+@pytest.mark.parametrize("path", ["/docs", "/redoc"])
+async def test_documentation_says_that_it_needs_scripts(browser: Browser, live_server: str, path: str) -> None:
     async with visit(browser, live_server, java_script_enabled=False) as page:
-        await page.goto("/docs")
+        await page.goto(path)
         await expect(page.locator(".problem")).to_be_visible()
-        await page.locator("main a[href^='/redoc']").click()
-        await expect(page.locator("#list_localities h3")).to_have_text("List localities")
+        await expect(page.locator("main a[href='/openapi.json']")).to_be_visible()
+
+
+async def test_redoc_shows_every_operation_and_asks_only_this_service(browser: Browser, live_server: str) -> None:
+    """ReDoc asks its maker's server for a logo, which the security policy doesn't allow."""
+    wrong: list[str] = []
+    async with await browser.new_context(base_url=live_server) as context:
+        page = await context.new_page()
+        page.on("console", lambda message: wrong.append(message.text))
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("requestfailed", lambda request: wrong.append(f"{request.url} {request.failure}"))
+        await page.goto("/redoc?lang=es")
+        document = await (await context.request.get("/openapi.json?lang=es")).json()
+        ids = [operation["operationId"] for item in document["paths"].values() for operation in item.values()]
+        for id_ in ids:
+            await expect(page.locator(f"#redoc [id$='operation/{id_}']").first).to_be_attached()
+        await expect(page.get_by_role("heading", name="Listar localidades")).to_be_visible()
+    assert len(ids) > 20
+    assert [text for text in wrong if "cdn.redoc.ly/redoc/logo-mini.svg" not in text] == []

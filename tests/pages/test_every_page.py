@@ -22,7 +22,6 @@ PAGES = {kind: target for kind, target in KINDS.items() if not kind.startswith("
     "map": "/map?format=api",
     "map-filtered": "/map?format=api&estado_id=14",
     "docs": "/docs",
-    "redoc": "/redoc",
 }
 # All scripts but the one that runs before anything is drawn.
 SCRIPTS = re.compile(r"/(?!theme\.js)[\w-]+\.m?js(\?.*)?$")

@@ -37,8 +37,12 @@ async def test_pages_have_a_strict_content_security_policy(read: Reader, target:
     assert directives["default-src"] == "'none'"
     assert directives["frame-ancestors"] == directives["base-uri"] == "'none'"
     assert directives["form-action"] == directives["connect-src"] == "'self'"
-    assert directives["script-src"] == directives["style-src"] == "'self'"
-    assert directives["img-src"] == ("'self' data:" if target.startswith("/docs") else "'self'")  # Swagger UI's icons
+    assert directives["script-src"] == "'self'"
+    is_documentation = target.startswith(("/docs", "/redoc"))
+    styles = directives["style-src"].split(" ")
+    assert styles[0] == "'self'"
+    assert all(is_documentation and style.startswith("'sha256-") for style in styles[1:])  # ReDoc's own
+    assert directives["img-src"] == ("'self' data:" if is_documentation else "'self'")  # icons
     assert "*" not in policy
     assert "http" not in policy
     assert headers.get_list("referrer-policy") == ["no-referrer"]

@@ -193,13 +193,11 @@ def test_refusal_is_an_exception_with_the_message(live_server: str, catalogue: C
     assert missing.value.status == 404
 
 
-def test_proxy_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxy_that_cannot_be_used_is_an_error_of_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALL_PROXY", "socks://someone:s3cr3t@proxy.example:1080")
-    monkeypatch.setenv("NO_PROXY", "intranet.example")
     for client in (Client, AsyncClient):
-        with pytest.raises(ClientError, match=r"^ALL_PROXY must be the address of a proxy"):
+        with pytest.raises(ClientError, match=r"environment names can't be used.*ALL_PROXY"):
             client("https://catalogue.example")
-        client("https://intranet.example")
 
 
 def with_password(address: str) -> str:

@@ -1,14 +1,13 @@
 """Parses HTML pages, and lists the pages and error pages to test."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import httpx
 
-from localidades_api.api.examples import RecordedRequest
 from localidades_api.app import create_app
 from localidades_api.settings import Settings
 from tests.support.wire import LOCALIDADES
@@ -162,6 +161,12 @@ PAGES = [
 ]
 
 
+def target_of(path: str, parameters: Mapping[str, object]) -> str:
+    """Return the target of a request with the parameters of the path of an operation and of its query."""
+    query = {name: value for name, value in parameters.items() if f"{{{name}}}" not in path}
+    return path.format(**parameters) + (f"?{urlencode(query)}" if query else "")
+
+
 def list_other_pages(known: Iterable[str]) -> dict[str, str]:
     """Return an address by operation id for each operation whose page is at none of the known addresses."""
     found = {}
@@ -170,7 +175,7 @@ def list_other_pages(known: Iterable[str]) -> dict[str, str]:
         has_page = "api" in str(parameters.get("format"))
         if has_page and not any(re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), urlsplit(one).path) for one in known):
             given = {name: one["example"] for name, one in parameters.items() if one["required"]}
-            found[item["get"]["operationId"]] = RecordedRequest(parameters={**given, "format": "api"}).target(path)
+            found[item["get"]["operationId"]] = target_of(path, {**given, "format": "api"})
     return found
 
 

@@ -7,21 +7,20 @@ address, so no shared cache may keep it for others.
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from xml.sax.saxutils import escape
 
 from fastapi import APIRouter, Request
 from pydantic_core import to_json
 from starlette.responses import Response
 
-from localidades_api.api.dataset import DATA_PACKAGE
 from localidades_api.api.extension import DOCS, OPENAPI, Extension
 from localidades_api.api.public_address import base_of
 from localidades_api.api.services import ReleasesDep, RepositoryDep
 from localidades_api.errors import NotFoundError
 from localidades_api.html.guides import GUIDES
+from localidades_api.html.renderer import render_text
 from localidades_api.http.caching import CACHE_CONTROL
 from localidades_api.http.documents import respond_with_document
-from localidades_api.http.paths import HELP, LOCALIDADES, MAP_PAGE, MATCH, MATCH_PAGE, NEAREST, PREFIX, root_of
+from localidades_api.http.paths import HELP, LOCALIDADES, MAP_PAGE, MATCH_PAGE, PREFIX, root_of
 
 # Records, lists and pages may be indexed; these answer questions, or are files without end for a crawler.
 _NOT_FOR_CRAWLERS = [
@@ -73,10 +72,8 @@ async def get_sitemap(request: Request, releases: ReleasesDep, repository: Repos
     ]
     paths = [HELP, *(f"{HELP}/{guide}" for guide in GUIDES), "/docs", "/redoc"]
     paths += [f"{path}?format=api" for path in negotiated]
-    base, day = escape(base_of(request)), release.published_at.date()
-    urls = "\n".join(f"<url><loc>{base}{path}</loc><lastmod>{day}</lastmod></url>" for path in paths)
-    head = '<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
-    return _answer(request, f"{head}{urls}\n</urlset>\n", "application/xml; charset=utf-8")
+    text = render_text("sitemap.xml", "en", base=base_of(request), paths=paths, day=release.published_at.date())
+    return _answer(request, text, "application/xml; charset=utf-8")
 
 
 @router.get(_CATALOG)
@@ -104,38 +101,15 @@ async def get_api_catalog(request: Request) -> Response:
 async def get_llms(request: Request, releases: ReleasesDep) -> Response:
     """Describe the service and its look-ups to assistants (llmstxt.org)."""
     release, base = await releases.current(), base_of(request)
-    beside = "\n".join(one.summary.format(base=base) for one in _extensions(request) if one.summary)
-    text = f"""# Localidades de México
-
-> Every estado, municipio and locality of Mexico with its official key, from INEGI's catalogue: {release.localities:,}
-> localities, {release.municipalities:,} municipios and {release.states} estados in release {release.name}. Read-only
-> HTTP and JSON{"" if request.app.router.dependencies else ", without an API key"}.
-
-- A key is text: nine digits for a locality (CVEGEO), five for a municipio, two for an estado. Keep its zeros.
-  An `id` is the key read as a number. Look keys up; never guess them.
-- Names repeat: thousands of places are called San José. Give the municipio or the estado too.
-- An unknown parameter is an error that lists the known ones. `release=` reads an earlier release.
-- Credit to show with the data: {release.credit("en")}
-
-## Look up
-
-- [Suggest]({base}{LOCALIDADES}suggest/?q=guadalajara): the likeliest places for a name, with typos and abbreviations
-- [Search]({base}{LOCALIDADES}?search=san+jose&estado_id=14): every locality with these words; filters, `sort`, pages
-- [Nearest]({base}{NEAREST}?lat=20.67&lon=-103.35): the localities around a point
-- [Estados]({base}{PREFIX}/estados/) and [municipios]({base}{PREFIX}/municipios/?search=cancun): `search`, `sort`, pages
-- [Match]({base}{MATCH}): POST a table of names as JSON, NDJSON or CSV, get keys with a score
-
-## Download the data
-
-- [CSV of all localities]({base}{LOCALIDADES}download/?format=csv), also ndjson, geojson, parquet, xlsx, gpkg
-- [Data Package]({base}{DATA_PACKAGE}): the columns, their types and their meaning
-{beside}
-
-## Reference
-
-- [OpenAPI]({base}/openapi.json): every operation, parameter and schema
-- [The same as a page]({base}/redoc)
-"""
+    text = render_text(
+        "llms.txt",
+        "en",
+        release=release,
+        base=base,
+        api=f"{base}{PREFIX}",
+        is_open=not request.app.router.dependencies,
+        summaries=[one.summary.format(base=base) for one in _extensions(request) if one.summary],
+    )
     return _answer(request, text, "text/plain; charset=utf-8")
 
 

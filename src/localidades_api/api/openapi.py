@@ -1,14 +1,15 @@
 """Extends FastAPI's OpenAPI document: headers of every response, recorded examples, existing releases, and Spanish."""
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping
 from copy import deepcopy
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
 
 from localidades_api.api import Services
-from localidades_api.api.examples import Exchange, read_examples
 from localidades_api.api.responses import header
 from localidades_api.api.route_table import RouteTable, write_methods
 from localidades_api.catalogue.keys import RELEASE_NAME
@@ -29,7 +30,7 @@ Estatales, Municipales y Localidades*. The API is read-only.
 * Errors are `application/problem+json` (RFC 9457).
 * Answers are JSON unless something else is asked for, and this document describes the JSON. Resources that take
   `format` are HTML pages too, errors included: with `format=api`, and for browsers by default.
-* Every operation has a recorded example: a request to the demo catalogue, whose places are invented, and the answer.
+* The examples of many rows are answers of the demo catalogue, whose places are invented.
 
 The licence of this document is that of the software. INEGI's terms of free use cover the data: credit INEGI wherever
 you show them, with the words in `attribution` of `/api/census/`.
@@ -65,12 +66,11 @@ def describe(app: FastAPI) -> None:
         if is_open:
             document["security"] = []  # says that no request needs a key
         for path, item in document["paths"].items():
-            for method, operation in item.items():
+            for operation in item.values():
                 _complete_responses(operation["responses"], write_methods(item) if path.startswith(PREFIX) else None)
-                examples = read_examples().get(operation["operationId"], {})
-                _complete_parameters(operation.get("parameters", []), [*examples.values()][:1], releases)
-                for name, exchange in examples.items():
-                    _add_example(operation, name, exchange, f"{method.upper()} {exchange.request.target(path)}")
+                _complete_parameters(operation.get("parameters", []), releases)
+                if recorded := read_examples().get(operation["operationId"]):
+                    _add_examples(operation, recorded)
         document = translate(document, say)
         access = (KEYLESS, is_open), (ANY_ORIGIN, not RouteTable.build(app).has_cors)
         document["info"]["description"] += "".join(say(sentence) for sentence, is_true in access if is_true)
@@ -100,37 +100,30 @@ def _complete_responses(responses: Mapping[str, dict[str, Any]], allow: str | No
             described |= content.pop("application/json", {})
 
 
-def _complete_parameters(
-    parameters: list[dict[str, Any]], examples: Sequence[Exchange], releases: tuple[str, str] | None
-) -> None:
-    """Put the required parameters first, and give those of the recorded request, and existing releases, as examples.
+def _complete_parameters(parameters: list[dict[str, Any]], releases: tuple[str, str] | None) -> None:
+    """Put the required parameters first, and give them and those that name a release an example.
 
     /docs fills in each `example` of a parameter, also of an optional one: all at once would find nothing.
     """
     parameters.sort(key=lambda parameter: not parameter["required"])  # pydantic has inherited fields first
-    recorded = {name: value for exchange in examples for name, value in exchange.request.parameters.items()}
     for parameter in parameters:
         name, schema = parameter["name"], parameter["schema"]
-        names_release = schema.get("pattern") == RELEASE_NAME
-        if releases and names_release:
+        if releases and schema.get("pattern") == RELEASE_NAME:
             schema["examples"] = [releases[name == "since"]]
-        if name in recorded and not names_release:
-            parameter["example"] = recorded[name]
-        elif parameter["required"] and "examples" in schema:
+        if parameter["required"] and "examples" in schema:
             parameter["example"] = schema["examples"][0]
 
 
-def _add_example(operation: Mapping[str, Any], name: str, exchange: Exchange, request_line: str) -> None:
-    """Add a recorded body and the answer to it, under the same name: /docs then shows both together."""
-    request, answer = exchange.request, exchange.answer
-    summary = f"{request_line} ({name})" if request.media_type else request_line
-    contents = [
-        (operation.get("requestBody", {}), request.media_type, request.body),
-        (operation["responses"].get(str(answer.status), {}), answer.media_type, answer.body),
-    ]
-    for described, media_type, body in contents:
-        if body is not None and (media := described.get("content", {}).get(media_type)):
-            media.setdefault("examples", {})[name] = {"summary": summary, "value": body}
+@cache
+def read_examples() -> Mapping[str, Mapping[str, Any]]:
+    """Return requests to the demo catalogue and its answers, by operation id, which `make regen` records."""
+    examples: Mapping[str, Mapping[str, Any]] = json.loads((Path(__file__).parent / "examples.json").read_bytes())
+    return examples
+
+
+def _add_examples(operation: Mapping[str, Any], recorded: Mapping[str, Any]) -> None:
+    operation["requestBody"]["content"][JSON.media_type]["example"] = recorded["request"]
+    operation["responses"]["200"]["content"][JSON.media_type]["example"] = recorded["answer"]
 
 
 def translate(document: Mapping[str, Any], say: Callable[[str], str]) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from fastapi import APIRouter, Depends, Query, Request
 from pydantic_core import to_json
 from starlette.responses import Response
 
-from localidades_api.api.examples import read_examples
 from localidades_api.api.html_context import draw_cities, draw_places
 from localidades_api.api.params import (
     LanguageQuery,
@@ -33,20 +32,25 @@ from localidades_api.errors import CommandError, LocalidadesError, NotFoundError
 from localidades_api.html.guides import GUIDES, PICTURE_FOLDER, SERVICE, Guide, Site, read_guide
 from localidades_api.html.languages.accept_language import preferred_language
 from localidades_api.html.languages.match_words import FAULTS, OUTCOMES, name_outcome
-from localidades_api.html.languages.translators import LANGUAGES, Language, document_translator
-from localidades_api.html.reference import describe_reference
+from localidades_api.html.languages.translators import LANGUAGES, Language
 from localidades_api.html.renderer import HTML, JSON
 from localidades_api.html.static_files import STATIC, CompressedStaticFiles
 from localidades_api.http.caching import CACHE_CONTROL
 from localidades_api.http.documents import respond_with_document
 from localidades_api.http.paths import HELP, LOCALIDADES, MAP_PAGE, MATCH, MATCH_PAGE, PREFIX, root_of
 
-SWAGGER_UI = "/static-swagger-ui"
-# Swagger UI has its icons as `data:` addresses.
-_POLICY = HTML.headers["Content-Security-Policy"].replace("img-src 'self'", "img-src 'self' data:")
+OFFLINE_DOCS = "/static-swagger-ui"
+# Swagger UI and ReDoc have their icons as `data:` addresses. ReDoc inserts style elements: empty ones that its script
+# fills, and one with rules.
+_STYLES = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=' 'sha256-QMIg+bpjm3JdElJ388KYke01izlUW0UoNOeKjpMxdgc='"
+_POLICY = (
+    HTML.headers["Content-Security-Policy"]
+    .replace("img-src 'self'", "img-src 'self' data:")
+    .replace("style-src 'self'", f"style-src 'self' {_STYLES}")
+)
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(check_request)])
-swagger_ui = CompressedStaticFiles(directory=str(files("fastapi_offline") / "static"))
+offline_docs = CompressedStaticFiles(directory=str(files("fastapi_offline") / "static"))
 guide_pictures = CompressedStaticFiles(directory=PICTURE_FOLDER)
 
 
@@ -153,8 +157,18 @@ class DocumentationQuery(RepresentationQuery):
 @router.get("/docs")
 async def show_swagger_ui(request: Request, query: Annotated[DocumentationQuery, Query()]) -> Response:
     """Show Swagger UI, where each operation can be tried."""
-    context = {"assets": f"{root_of(request.scope)}{SWAGGER_UI}", "extensions": request.app.state.extensions}
-    response = answer_without_release(request, query, "docs.html", "API", **context)
+    return _documentation(request, query, "docs.html", "API")
+
+
+@router.get("/redoc")
+async def show_redoc(request: Request, query: Annotated[DocumentationQuery, Query()]) -> Response:
+    """Show ReDoc, where operations and schemas are read."""
+    return _documentation(request, query, "redoc.html", "API reference")
+
+
+def _documentation(request: Request, query: DocumentationQuery, template: str, title: str) -> Response:
+    context = {"assets": f"{root_of(request.scope)}{OFFLINE_DOCS}", "extensions": request.app.state.extensions}
+    response = answer_without_release(request, query, template, title, **context)
     response.headers["Content-Security-Policy"] = _POLICY
     return response
 
@@ -179,15 +193,6 @@ def _guide(request: Request, query: DocumentationQuery, name: str) -> Guide:
     root = root_of(request.scope)
     kept = f"?{urlencode({'lang': query.lang})}" if query.lang else ""
     return read_guide(name, _language(request, query), Site(root, kept, public_url(request) or f"{SERVICE}{root}"))
-
-
-@router.get("/redoc")
-async def show_reference(request: Request, query: Annotated[DocumentationQuery, Query()]) -> Response:
-    """Show every operation and schema as one page, which needs no JavaScript."""
-    language = _language(request, query)
-    reference = describe_reference(request.app.openapi(language), document_translator(language))
-    context = {**reference, "examples": read_examples(), "extensions": request.app.state.extensions}
-    return answer_without_release(request, query, "reference.html", "API reference", **context)
 
 
 def _language(request: Request, query: DocumentationQuery) -> Language:

@@ -17,4 +17,6 @@ def mcp(
         raise ConfigurationError(
             "This command needs the extra `mcp`: run `pip install '.[mcp]'` in a clone."
         ) from error
-    serve_tools(url)
+    from localidades_api.app import create_app  # noqa: PLC0415  # it takes a while to import
+
+    serve_tools(url, create_app().openapi())

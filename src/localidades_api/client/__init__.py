@@ -175,7 +175,7 @@ class Client:
         self, url: str = "http://127.0.0.1:8000", *, release: str | None = None, timeout: float = _RETRY_TIMEOUT
     ) -> None:
         with _settings_checked():
-            self._http = open_client(url, base_url=url, timeout=_READ_TIMEOUT)
+            self._http = open_client(base_url=httpx.URL(url), timeout=_READ_TIMEOUT)
         self._calls = _Calls(self._http, release, timeout)
 
     def __enter__(self) -> Self:
@@ -268,7 +268,7 @@ class AsyncClient:
         self, url: str = "http://127.0.0.1:8000", *, release: str | None = None, timeout: float = _RETRY_TIMEOUT
     ) -> None:
         with _settings_checked():
-            self._http = open_async_client(url, base_url=url, timeout=_READ_TIMEOUT)
+            self._http = open_async_client(base_url=httpx.URL(url), timeout=_READ_TIMEOUT)
         self._calls = _Calls(self._http, release, timeout)
 
     async def __aenter__(self) -> Self:

@@ -49,6 +49,6 @@ class Service:
         auth = (self.address.username, self.address.password) if self.address.username else None
         headers = {"Accept-Encoding": "identity"}  # compressed bodies can expand to any size
         try:
-            return open_client(self.address, auth=auth, headers=headers, timeout=timeout)
+            return open_client(auth=auth, headers=headers, timeout=timeout)
         except NetworkSettingsError as error:
             raise ServiceError(str(error)) from error

@@ -192,7 +192,7 @@ def _open_response(address: str, deadline: "_Deadline") -> "Iterator[httpx.Respo
     hooks = {"response": [_check_response]}
     extensions = {"trace": deadline.watch}
     try:
-        opened = open_client(address, follow_redirects=True, timeout=FETCH_TIMEOUT, event_hooks=hooks)
+        opened = open_client(follow_redirects=True, timeout=FETCH_TIMEOUT, event_hooks=hooks)
     except NetworkSettingsError as error:
         raise CatalogueError(str(error)) from error
     with opened as client, client.stream("GET", address, headers=_REQUEST_HEADERS, extensions=extensions) as response:

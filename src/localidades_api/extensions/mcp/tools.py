@@ -1,315 +1,146 @@
-"""Offers the catalogue to assistants as tools of the Model Context Protocol, over stdin and stdout."""
+"""Offers operations of the API to assistants as tools of the Model Context Protocol, over stdin and stdout."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
 
 import httpx
-from mcp.server.mcpserver import Context, MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
-from mcp_types import CallToolResult, InputRequiredResult, ToolAnnotations
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
-from pydantic_core import from_json
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp_types import (
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    TextContent,
+    Tool,
+    ToolAnnotations,
+)
+from pydantic_core import from_json, to_json
 
 from localidades_api import __version__
-from localidades_api.catalogue.keys import KIND_BY_DIGITS, KINDS, KeyOfPlace, NameOfRelease
-from localidades_api.catalogue.messages import describe_fault, describe_place
-from localidades_api.catalogue.pagination import MAX_PAGE_SIZE
-from localidades_api.catalogue.schemas import ChangeKind
-from localidades_api.http.paths import LOCALIDADES, MATCH, NEAREST, PREFIX
 from localidades_api.http.service import Service
 
 _TIMEOUT = 60.0  # seconds to wait for each byte
 _INSTRUCTIONS = (
-    "The official catalogue of Mexico's localities, municipios and estados (INEGI). A key (cvegeo) is text with leading"
-    " zeros: nine digits for a locality, five for a municipio, two for an estado. Never guess a key: look it up with"
-    " `match` or `find`. Many places share a name, so give the municipio or the estado whenever you know them, and ask"
-    " the user if the outcome is `ambiguous`. Wherever you show the data, credit INEGI."
+    "The official catalogue of Mexico's localities, municipios and estados (INEGI). A key (`cvegeo`) is text with"
+    " leading zeros: nine digits for a locality, five for a municipio, two for an estado; an `id` is the same key read"
+    " as a number. Never guess a key: look it up with `match_localities` or `suggest_localities`. Many places share a"
+    " name, so give the municipio or the estado whenever you know them. Rely on an outcome `exact` or `sure`; if it is"
+    " `ambiguous`, ask the user to choose among the `candidates`. Wherever you show the data, credit INEGI."
 )
-_MAX_FAULTS = 10  # in one message
 _READ_ONLY = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
-_MAX_BYTES = 2_000_000  # of a response: 100 rows with five candidates each take some 300 kB
-_MAX_ROWS = 100
-
-Key = Annotated[str, Field(description="Official key, with leading zeros.")]
-Text = Annotated[str, Field(min_length=1, max_length=100)]
-
-
-# -- Arguments and results; keys are text, with their leading zeros
-
-
-class WrittenPlace(BaseModel):
-    """A place as written by a person."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    nombre: Annotated[Text, Field(description="Name of the locality.")]
-    municipio: Annotated[Text | None, Field(description="Name or key of its municipio, if known.")] = None
-    estado: Annotated[Text | None, Field(description="Name, abbreviation or key of its estado, if known.")] = None
-    latitud: Annotated[float | None, Field(ge=-90, le=90, description="Degrees north.")] = None
-    longitud: Annotated[float | None, Field(ge=-180, le=180, description="Degrees east: negative in Mexico.")] = None
+# Operations that are tools, with their parameters; an operation with a body takes its members too.
+_OPERATIONS: Mapping[str, Sequence[str]] = {
+    "match_localities": ("kind", "fields", "release"),
+    "suggest_localities": ("q", "kind", "estado_id", "municipio_id", "limit", "release"),
+    "get_locality": ("id", "release"),
+    "get_municipality": ("id", "release"),
+    "get_state": ("id", "release"),
+    "list_nearest_localities": ("lat", "lon", "limit", "release"),
+    "get_municipality_at_point": ("lat", "lon", "release"),
+    "list_releases": ("page",),
+    "list_changes": ("name", "since", "change", "estado_id", "page"),
+}
 
 
-class Place(BaseModel):
-    """A place with its official key."""
+class OperationTool:
+    """An operation of the OpenAPI document as a tool."""
 
-    cvegeo: Key
-    label: Annotated[str, Field(description="Name, municipio and estado.")]
-    poblacion: int | None
-    latitud: float | None
-    longitud: float | None
-
-
-class PlaceCandidate(Place):
-    """A place that may be the right one for a row."""
-
-    score: Annotated[float, Field(description="100 times the estimated probability that it is the right one.")]
-
-
-class Matched(BaseModel):
-    """The result for a row."""
-
-    outcome: Annotated[
-        str,
-        Field(
-            description="`exact` or `sure`: rely on `cvegeo`. `ambiguous`: a person has to choose among `candidates`."
-            " `none`: no place is similar. `problem`: the row can't be read, and `problem` says why."
-        ),
-    ]
-    cvegeo: Annotated[str | None, Field(description="Official key, with leading zeros, if `exact` or `sure`.")]
-    label: str | None
-    poblacion: int | None
-    latitud: float | None
-    longitud: float | None
-    score: float | None
-    differences: Annotated[list[str], Field(description="What differs between the row and the place.")]
-    candidates: list[PlaceCandidate]
-    problem: str | None
-
-
-class Matches(BaseModel):
-    """The results, in the order of the rows."""
-
-    release: Annotated[str, Field(description="The release of the catalogue that answered.")]
-    answers: list[Matched]
-
-
-class FoundPlace(Place):
-    """A place that was searched for."""
-
-    kind: Annotated[str, Field(description="`localidad`, `municipio` or `estado`.")]
-    metres: Annotated[float | None, Field(description="Distance from the given point.")] = None
-
-
-class Places(BaseModel):
-    """Places, with the likeliest or nearest first."""
-
-    release: str
-    places: list[FoundPlace]
-
-
-class PlaceRecord(BaseModel):
-    """Everything that the catalogue says about a place."""
-
-    release: str
-    cvegeo: Key
-    columns: dict[str, JsonValue]
-
-
-class Change(BaseModel):
-    """A change of a locality between two releases."""
-
-    change: str
-    cvegeo: Key
-    before: Annotated[str | None, Field(description="Its name in the earlier release; null if it was added.")]
-    after: Annotated[str | None, Field(description="Its name in the later release; null if it was removed.")]
-
-
-class Changes(BaseModel):
-    """One page of the changes between two releases."""
-
-    since: str
-    release: str
-    total: Annotated[int, Field(description="Changes on all pages.")]
-    pages: int
-    changes: list[Change]
-
-
-# -- The tools
-
-
-class CatalogueTools:
-    """The tools; assistants read their docstrings."""
-
-    def __init__(self, service: Service, client: httpx.Client) -> None:
-        self._service = service
-        self._client = client
-
-    def match(self, rows: Annotated[list[WrittenPlace], Field(min_length=1, max_length=_MAX_ROWS)]) -> Matches:
-        """Find the official key of each place in a list of names, up to 100 at a time.
-
-        Understands abbreviations, misspellings, everyday and former names, and says how certain each answer is.
-        """
-        body = {"rows": [row.model_dump(exclude_none=True) for row in rows]}
-        release, content = self._request("POST", MATCH, json=body, fields="poblacion,latitud,longitud")
-        return Matches(release=release, answers=[_matched(answer) for answer in content["results"]])
-
-    def find(
-        self,
-        text: Annotated[Text, Field(description="A name or part of it, with or without its municipio or estado.")],
-        kind: Annotated[
-            Literal["localidad", "municipio", "estado", "any"], Field(description="What to look for.")
-        ] = "any",
-        limit: Annotated[int, Field(ge=1, le=20)] = 10,
-    ) -> Places:
-        """Find localities, municipios and estados by a name or the beginning of one, with the likeliest first."""
-        kinds = "localidad,municipio,estado" if kind == "any" else kind
-        query = {"q": text, "kind": kinds, "limit": str(limit)}
-        release, content = self._request("GET", f"{LOCALIDADES}suggest/", **query)
-        return Places(release=release, places=[FoundPlace.model_validate(place) for place in content["results"]])
-
-    def record(
-        self,
-        cvegeo: Annotated[
-            KeyOfPlace,
-            Field(description="Nine digits for a locality, five for a municipio, two for an estado."),
-        ],
-    ) -> PlaceRecord:
-        """Show everything that the catalogue says about the place with a key: name, area, point, population, dwellings.
-
-        For a key that INEGI has withdrawn, says which one has replaced it.
-        """
-        kind = KINDS[KIND_BY_DIGITS[len(cvegeo)]].plural
-        release, content = self._request("GET", f"{PREFIX}/{kind}/{int(cvegeo)}/")
-        return PlaceRecord(release=release, cvegeo=cvegeo, columns=_with_text_keys(content))
-
-    def nearest(
-        self,
-        latitud: Annotated[float, Field(ge=-90, le=90, description="Degrees north.")],
-        longitud: Annotated[float, Field(ge=-180, le=180, description="Degrees east: negative in Mexico.")],
-        limit: Annotated[int, Field(ge=1, le=20)] = 5,
-    ) -> Places:
-        """List the localities nearest to a point, with their distance in metres."""
-        query = {"lat": f"{latitud:.6f}", "lon": f"{longitud:.6f}", "limit": str(limit)}
-        release, content = self._request("GET", NEAREST, **query)
-        places = [
-            FoundPlace.model_validate(
-                {**place, "kind": "localidad", "cvegeo": f"{place['id']:09}", "metres": place["distancia"]}
-            )
-            for place in content["results"]
-        ]
-        return Places(release=release, places=places)
-
-    def changes(
-        self,
-        since: Annotated[
-            NameOfRelease | None,
-            Field(description="The earlier release; by default the one before the current one."),
-        ] = None,
-        kind: Annotated[ChangeKind | None, Field(description="Only changes of this kind.")] = None,
-        page: Annotated[int, Field(ge=1, le=10_000)] = 1,
-    ) -> Changes:
-        """List what changed in the catalogue since an earlier release: added, removed, renamed, relocated, updated."""
-        release, before = self._newest_two()
-        earlier = since or before
-        query = {"since": earlier, "page": str(page), "page_size": "100", **({"change": kind} if kind else {})}
-        _, content = self._request("GET", f"{PREFIX}/releases/{release}/changes/", **query)
-        changes = [
-            Change(
-                change=one["change"],
-                cvegeo=f"{one['id']:09}",
-                before=one["before"] and one["before"]["nombre"],
-                after=one["after"] and one["after"]["nombre"],
-            )
-            for one in content["results"]
-        ]
-        return Changes(
-            since=earlier, release=release, total=content["quantity"], pages=content["total_pages"], changes=changes
+    def __init__(self, method: str, path: str, operation: Mapping[str, Any]) -> None:
+        self._method = method.upper()
+        self._path = path
+        body = operation.get("requestBody", {"content": {}})["content"].get("application/json", {"schema": {}})
+        self._members: Mapping[str, Any] = body["schema"].get("properties", {})
+        self._required = [*body["schema"].get("required", ())]
+        parameters = {}
+        for one in operation.get("parameters", ()):
+            if one["name"] in _OPERATIONS[operation["operationId"]]:
+                parameters[one["name"]] = {**one["schema"], "description": one["description"]}
+                self._required += [one["name"]] * one["required"]
+        self.tool = Tool(
+            name=operation["operationId"],
+            title=operation["summary"],
+            description=operation["description"],
+            input_schema={
+                "type": "object",
+                "properties": {**self._members, **parameters},
+                "required": self._required,
+                "additionalProperties": False,
+            },
+            annotations=_READ_ONLY,
         )
 
-    def _newest_two(self) -> tuple[str, str]:
-        """Return the names of the current release and the one before it; if there is none, the current one twice."""
-        _, content = self._request("GET", f"{PREFIX}/releases/", page_size=str(MAX_PAGE_SIZE))
-        names = [one["release"] for one in content["results"]]
-        current = next(index for index, one in enumerate(content["results"]) if one["current"])
-        return names[current], names[max(current - 1, 0)]
-
-    def _request(self, method: str, path: str, json: object = None, **query: str) -> tuple[str, dict[str, Any]]:
-        """Return the release and the content of a response; raise ToolError for an error."""
-        address, headers = self._service.at(path, **query), {"Accept": "application/json"}
+    def call(self, service: Service, client: httpx.Client, arguments: Mapping[str, Any]) -> CallToolResult:
+        """Send the request; the result has the content of the response, or what is wrong with the request."""
+        if missing := [name for name in self._required if name not in arguments]:
+            return _refuse(f"Missing: {', '.join(missing)}.")
+        body = {name: arguments[name] for name in self._members if name in arguments} or None
+        query = {name: str(arguments[name]) for name in arguments if name not in self._members}
+        in_path = {name: quote(query.pop(name), safe="") for name in [*query] if f"{{{name}}}" in self._path}
         try:
-            with self._client.stream(method, address, json=json, headers=headers) as response:
-                body = bytearray()
-                for chunk in response.iter_raw():
-                    body += chunk
-                    if len(body) > _MAX_BYTES:
-                        raise ToolError("The service's response is longer than any response of this API.")
-            content = from_json(bytes(body))
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise ToolError(
-                f"The service at {self._service.root} can't be reached: start it with `localidades-api serve`, or set"
+            # A key with its leading zero is redirected to the key without.
+            response = client.request(
+                self._method,
+                service.at(self._path.format(**in_path), **query),
+                json=body,
+                headers={"Accept": "application/json"},
+                follow_redirects=True,
+            )
+            content = from_json(response.content)
+        except (httpx.HTTPError, httpx.InvalidURL):
+            return _refuse(
+                f"The service at {service.root} can't be reached: start it with `localidades-api serve`, or set"
                 " `--url` to another."
-            ) from error
-        except ValueError as error:
-            raise ToolError(f"{self._service.root} is not a localidades-api service: check `--url`.") from error
-        if not response.is_success:
-            raise ToolError(_explain(content))
-        return response.headers.get("catalogue-release", ""), content
+            )
+        except ValueError:
+            return _refuse(f"{service.root} is not a localidades-api service: check `--url`.")
+        if response.is_error:
+            return _refuse(response.text)
+        answer = {"release": response.headers.get("catalogue-release"), **content}
+        return CallToolResult(content=[_text(to_json(answer).decode())], structured_content=answer)
 
 
-def _matched(answer: Mapping[str, Any]) -> Matched:
-    differences = [f"{one['code']}: {one['given']} → {one['found']}" for one in answer["faults"]]
-    return Matched.model_validate({**answer, "differences": differences})
+def _refuse(sentence: str) -> CallToolResult:
+    return CallToolResult(content=[_text(sentence)], is_error=True)
 
 
-def _with_text_keys(record: Mapping[str, Any]) -> dict[str, JsonValue]:
-    """Replace the keys of the municipio and estado, which are numbers, by text."""
-    digits = {"estado_id": 2, "municipio_id": 5}
-    return {
-        name: f"{value:0{digits[name]}}"
-        if name in digits
-        else _with_text_keys(value)
-        if isinstance(value, dict)
-        else value
-        for name, value in record.items()
-        if name != "id"
-    }
+def _text(text: str) -> TextContent:
+    return TextContent(type="text", text=text)
 
 
-def _explain(problem: Mapping[str, Any]) -> str:
-    """Return the message for a problem; for a withdrawn key, it names the successor."""
-    if last_release := problem.get("last_release"):
-        successor = f" {problem['successor']:09} has replaced it." if problem["successor"] else ""
-        return f"INEGI has withdrawn this key; {last_release} is the last release that had it.{successor}"
-    detail = str(problem.get("detail", "The service refuses the request."))
-    return " ".join([detail, *(f"{fault['parameter']}: {fault['message']}" for fault in problem.get("errors", ()))])
-
-
-# -- The server
-
-
-class _Server(MCPServer):
-    """Describes invalid arguments in the words of this service instead of pydantic's."""
-
-    async def call_tool(
-        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
-    ) -> CallToolResult | InputRequiredResult:
-        """Call a tool; raise ToolError."""
-        try:
-            return await super().call_tool(name, arguments, context)
-        except ToolError as error:
-            if not isinstance(error.__cause__, ValidationError):
-                raise
-            faults = error.__cause__.errors()[:_MAX_FAULTS]
-            messages = [f"{describe_place(fault['loc'])}: {describe_fault(fault)}" for fault in faults]
-            raise ToolError(" ".join(messages)) from error.__cause__
-
-
-def serve_tools(url: str) -> None:
+def serve_tools(url: str, document: Mapping[str, Any]) -> None:
     """Serve an assistant on stdin and stdout with the service at `url`, until it closes stdin."""
     service = Service.parse(url, None)
-    server = _Server("localidades-api", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING")
+    operations = [
+        OperationTool(method, path, operation)
+        for path, item in document["paths"].items()
+        for method, operation in item.items()
+        if operation["operationId"] in _OPERATIONS
+    ]
+    by_name = {one.tool.name: one for one in operations}
+
+    async def list_tools(_: ServerRequestContext, params: PaginatedRequestParams | None) -> ListToolsResult:  # noqa: ARG001
+        return ListToolsResult(tools=[by_name[name].tool for name in _OPERATIONS if name in by_name])
+
+    async def call_tool(_: ServerRequestContext, params: CallToolRequestParams) -> CallToolResult:
+        if (operation := by_name.get(params.name)) is None:
+            return _refuse(f"There is no tool {params.name}.")
+        return await asyncio.to_thread(operation.call, service, client, params.arguments or {})
+
+    server = Server(
+        "localidades-api",
+        version=__version__,
+        instructions=_INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+    async def serve() -> None:
+        async with stdio_server() as (reading, writing):
+            await server.run(reading, writing, server.create_initialization_options())
+
     with service.connect(_TIMEOUT) as client:
-        catalogue = CatalogueTools(service, client)
-        for tool in (catalogue.match, catalogue.find, catalogue.record, catalogue.nearest, catalogue.changes):
-            server.add_tool(tool, annotations=_READ_ONLY, structured_output=True)
-        server.run("stdio")
+        asyncio.run(serve())

@@ -26,7 +26,6 @@ function translate() {
 const NAMES = {
   "tr[data-param-name] select": (select) => select.closest("tr").dataset.paramName,
   "textarea.body-param__text": () => say("Request body"),
-  ".examples-select-element": () => say("Examples"),
   ".copy-to-clipboard button": () => say("Copy"),
   "table[role=region]": (table) => `${say("Responses")}: ${table.closest(".opblock").querySelector(".opblock-summary").innerText}`,
 };

@@ -16,8 +16,9 @@ from localidades_api.database.sessions import session_settings
 from localidades_api.errors import RoleError
 
 _NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")
-_TABLES = [*metadata.tables, VERSION_TABLE]
-_READ = {*metadata.tables} - {pending_seed.name}
+_OF_EXTENSIONS = ("outline_edition", "outlines", "outline_rings")
+_TABLES = [*metadata.tables, *_OF_EXTENSIONS, VERSION_TABLE]
+_READ = {*metadata.tables, *_OF_EXTENSIONS} - {pending_seed.name}
 
 
 async def grant_roles(database: Database, *, reader: str, importer: str, deadline: float) -> str:

@@ -96,7 +96,7 @@ async def _await_left(before: Collection[asyncio.Task[Any]]) -> None:
 
 def _build_services(settings: Settings, database: Database, comparing: Database) -> Services:
     repository = CatalogueRepository(database)
-    editions = (one.outlines.edition for one in EXTENSIONS if one.outlines)
+    editions = (one.borders.edition for one in EXTENSIONS if one.borders)
     releases = ReleaseTracker(database, *editions)
     names = NameIndexes(database, releases, settings.database_timeout, settings.cache_dir)
     slots = asyncio.Semaphore(MAX_SLOW_FETCHES)

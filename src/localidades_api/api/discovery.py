@@ -4,7 +4,6 @@ Where a file has addresses, they are absolute. They are made from the Host heade
 address, so no shared cache may keep it for others.
 """
 
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from xml.sax.saxutils import escape
@@ -14,7 +13,7 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from localidades_api.api.dataset import DATA_PACKAGE
-from localidades_api.api.extension import DOCS, OPENAPI, Extension
+from localidades_api.api.extension import DOCS, OPENAPI, extensions_of
 from localidades_api.api.public_address import base_of
 from localidades_api.api.services import ReleasesDep, RepositoryDep
 from localidades_api.errors import NotFoundError
@@ -34,11 +33,6 @@ _SECURITY_VALIDITY = timedelta(days=180)  # the contact is the operator's settin
 router = APIRouter(include_in_schema=False)
 
 
-def _extensions(request: Request) -> Sequence[Extension]:
-    extensions: Sequence[Extension] = request.app.state.extensions
-    return extensions
-
-
 def _answer(request: Request, text: str | bytes, media_type: str) -> Response:
     content = text.encode() if isinstance(text, str) else text
     headers = {"Content-Type": media_type, "Cache-Control": "no-cache, private"}
@@ -49,7 +43,7 @@ def _answer(request: Request, text: str | bytes, media_type: str) -> Response:
 async def get_robots(request: Request) -> Response:
     """List the paths that crawlers should leave out, and the address of the sitemap."""
     root = root_of(request.scope)
-    paths = [*_NOT_FOR_CRAWLERS, *sorted(one.path for one in _extensions(request) if one.path)]
+    paths = [*_NOT_FOR_CRAWLERS, *sorted(one.path for one in extensions_of(request) if one.path)]
     lines = ["User-agent: *", *(f"Disallow: {root}{path}" for path in paths)]
     lines += ["", f"Sitemap: {base_of(request)}/sitemap.xml", ""]
     return _answer(request, "\n".join(lines), "text/plain; charset=utf-8")
@@ -85,7 +79,7 @@ async def get_api_catalog(request: Request) -> Response:
     base = base_of(request)
     documents = [
         (f"{PREFIX}/", OPENAPI, DOCS),
-        *((one.path, one.definition, one.documentation) for one in _extensions(request) if one.path),
+        *((one.path, one.definition, one.documentation) for one in extensions_of(request) if one.path),
     ]
     apis: list[dict[str, Any]] = []
     for path, definition, documentation in documents:
@@ -104,7 +98,7 @@ async def get_api_catalog(request: Request) -> Response:
 async def get_llms(request: Request, releases: ReleasesDep) -> Response:
     """Describe the service and its look-ups to assistants (llmstxt.org)."""
     release, base = await releases.current(), base_of(request)
-    beside = "\n".join(one.summary.format(base=base) for one in _extensions(request) if one.summary)
+    beside = "\n".join(one.summary.format(base=base) for one in extensions_of(request) if one.summary)
     text = f"""# Localidades de México
 
 > Every estado, municipio and locality of Mexico with its official key, from INEGI's catalogue: {release.localities:,}

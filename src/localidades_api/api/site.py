@@ -11,6 +11,7 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from localidades_api.api.examples import read_examples
+from localidades_api.api.extension import borders_of, extensions_of
 from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.html_context import draw_cities, draw_places
 from localidades_api.api.params import (
@@ -92,6 +93,8 @@ async def show_map_page(
     context: dict[str, Any] = {}
     if builder.wants_html:
         context = await _map_context(repository, release, query, overview)
+        context["borders"] = borders_of(request, releases)
+        context["municipios"] = next((one.municipios for one in extensions_of(request) if one.municipios), None)
     return builder.answer("map.html", "Map", content, **context)
 
 
@@ -158,7 +161,7 @@ class DocumentationQuery(RepresentationQuery):
 @router.get("/docs")
 async def show_swagger_ui(request: Request, query: Annotated[DocumentationQuery, Query()]) -> Response:
     """Show Swagger UI, where each operation can be tried."""
-    context = {"assets": f"{root_of(request.scope)}{SWAGGER_UI}", "extensions": request.app.state.extensions}
+    context: dict[str, Any] = {"assets": f"{root_of(request.scope)}{SWAGGER_UI}", "extensions": extensions_of(request)}
     response = answer_without_release(request, query, "docs.html", "API", **context)
     response.headers["Content-Security-Policy"] = _POLICY
     return response
@@ -191,7 +194,7 @@ async def show_reference(request: Request, query: Annotated[DocumentationQuery, 
     """Show every operation and schema as one page, which needs no JavaScript."""
     language = _language(request, query)
     reference = describe_reference(request.app.openapi(language), document_translator(language))
-    context = {**reference, "examples": read_examples(), "extensions": request.app.state.extensions}
+    context = {**reference, "examples": read_examples(), "extensions": extensions_of(request)}
     return answer_without_release(request, query, "reference.html", "API reference", **context)
 
 

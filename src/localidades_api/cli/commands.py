@@ -1,4 +1,4 @@
-"""The commands: serve, migrate, import, releases, outlines, roles, verify, match, export, openapi, mcp.
+"""The commands and their options.
 
 Commands import what they need when they run, which keeps help and completion fast.
 """

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Row, text
 
-from localidades_api.api.extension import Edition, Outlines
+from localidades_api.api.extension import Borders, Edition
 from localidades_api.bulk.answers import Point
 from localidades_api.catalogue.keys import KEYS_OF_A_STATE
 from localidades_api.catalogue.mercator import Box
@@ -110,4 +110,12 @@ async def find_touched(database: Database, box: Box) -> Mapping[int, bool]:
     return {row.id: row.is_touched for row in await database.fetch(_TOUCHED, sides)}
 
 
-OUTLINES = Outlines(EDITION, find_geometries, find_touched, get_edition, find_municipios)
+BORDERS = Borders(
+    EDITION,
+    address="municipios/{id}/outline/",
+    at="municipios/at/",
+    find_geometries=find_geometries,
+    find_touched=find_touched,
+    get_edition=get_edition,
+    find_municipios=find_municipios,
+)

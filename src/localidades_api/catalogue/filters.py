@@ -135,15 +135,13 @@ class LocalityFilters(ColumnFilters):
     """
 
     bbox: _BoundingBox = None
-    search: Annotated[
-        Omittable[SearchText],
-        Field(
-            description="Words of a name, its municipio and its estado, or their beginnings, in any order; a key; or a"
-            " label. Abbreviations, everyday and former names are understood, and misspelt words if nothing else is"
-            " found.",
-            examples=["jose san"],
-        ),
-    ] = None
+    search: Omittable[SearchText] = Field(
+        default=None,
+        description="Words of a name, its municipio and its estado, or their beginnings, in any order; a key; or a"
+        " label. Abbreviations, everyday and former names are understood, and misspelt words if nothing else is"
+        " found.",
+        examples=["jose san"],
+    )
 
     @cached_property
     def chosen(self) -> dict[str, str]:

@@ -18,7 +18,7 @@ from localidades_api.catalogue.folding import fold
 from localidades_api.database.models import partition_of
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.transform import CatalogueRecords, MunicipalityRow, StateRow
-from localidades_api.observability.progress import ImportProgress, ImportStep
+from localidades_api.observability.progress import ImportStep, StepProgress
 from localidades_api.releases.publish import set_current
 
 _CHUNK = 5000  # rows between two reports of progress
@@ -33,7 +33,7 @@ async def load_release(
     name: str,
     source: str,
     sha256: str,
-    progress: ImportProgress,
+    progress: StepProgress,
 ) -> int:
     """Load a catalogue beside the published ones; return the id of the release."""
     progress.begin(ImportStep.COPY)
@@ -56,7 +56,7 @@ async def load_release(
 
 
 async def publish(
-    connection: AsyncConnection, release_id: int, progress: ImportProgress, reason: str | None = None
+    connection: AsyncConnection, release_id: int, progress: StepProgress, reason: str | None = None
 ) -> None:
     """Move the pointer to a release; readers see it once this commits. `reason` is for the log."""
     progress.begin(ImportStep.PUBLISH)
@@ -129,7 +129,7 @@ async def _copy(
 
 
 async def _copy_localities(
-    connection: AsyncConnection, partition: str, release_id: int, catalogue: CatalogueRecords, progress: ImportProgress
+    connection: AsyncConnection, partition: str, release_id: int, catalogue: CatalogueRecords, progress: StepProgress
 ) -> None:
     prominences = _rank(catalogue.localities)
 

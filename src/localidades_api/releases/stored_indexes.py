@@ -79,11 +79,11 @@ class StoredIndex(NamedTuple):
 
 async def find_index(database: Database, release: Release, code: str) -> StoredIndex | None:
     """Return what a release's index for `code` consists of; None if it has none."""
-    rows = await database.fetch_from(release, _INDEX, {"release_id": release.id, "code": code})
+    rows = await database.fetch_from(release, _INDEX, {"code": code})
     return StoredIndex._make(rows[0]) if rows else None
 
 
 async def read_part(database: Database, release: Release, code: str, part: int) -> bytes:
     """Return a part of an index; nothing if it is gone, which the digest of the whole shows."""
-    parameters = {"release_id": release.id, "code": code, "part": part}
-    return b"".join(row.bytes for row in await database.fetch_from(release, _PART, parameters))
+    rows = await database.fetch_from(release, _PART, {"code": code, "part": part})
+    return b"".join(row.bytes for row in rows)

@@ -81,7 +81,7 @@ async def find_municipios(
 ) -> Sequence[Row[Any]]:
     """Return the municipio at each point, a latitude and a longitude in degrees; its id is None if there is none."""
     lats, lons = ([round(point[axis] * UNITS) * ASKED_UNITS / UNITS for point in points] for axis in (0, 1))
-    parameters = {"lats": lats, "lons": lons, "release_id": release.id, "tag": edition.tag}
+    parameters = {"lats": lats, "lons": lons, "tag": edition.tag}
     return _check_edition(await database.fetch_from(release, _MUNICIPIOS_AT, parameters), len(points))
 
 

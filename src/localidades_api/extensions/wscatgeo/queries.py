@@ -177,7 +177,7 @@ async def _list(
                      LIMIT {MAX_FOUND + 1}) AS rows
             """
         ),
-        {"release_id": release.id, "first_municipio": first, "last_municipio": last, **parameters},
+        {"first_municipio": first, "last_municipio": last, **parameters},
     )
     return Rows(rows[0].quantity, rows[0].members)
 

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import asyncpg
-from sqlalchemy import text
+from sqlalchemy import insert, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.catalogue.columns import LocalityRow
 from localidades_api.catalogue.folding import fold
-from localidades_api.database.models import partition_of
+from localidades_api.database.models import partition_of, releases
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.transform import CatalogueRecords, MunicipalityRow, StateRow
 from localidades_api.observability.progress import ImportStep, StepProgress
@@ -95,21 +95,9 @@ async def vacuum(connection: AsyncConnection, release_id: int) -> None:
 async def _insert_release(
     connection: AsyncConnection, catalogue: CatalogueRecords, name: str, source: str, sha256: str
 ) -> int:
-    inserted = await connection.execute(
-        text(
-            "INSERT INTO releases (name, source, sha256, states, municipalities, localities)"
-            " VALUES (:name, :source, :sha256, :states, :municipalities, :localities) RETURNING id"
-        ),
-        {
-            "name": name,
-            "source": source,
-            "sha256": sha256,
-            "states": len(catalogue.states),
-            "municipalities": len(catalogue.municipalities),
-            "localities": len(catalogue.localities),
-        },
-    )
-    release_id: int = inserted.scalar_one()
+    counted = {name: len(getattr(catalogue, name)) for name in ("states", "municipalities", "localities")}
+    added = insert(releases).values(name=name, source=source, sha256=sha256, **counted).returning(releases.c.id)
+    release_id: int = (await connection.execute(added)).scalar_one()
     return release_id
 
 

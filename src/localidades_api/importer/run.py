@@ -32,7 +32,7 @@ from localidades_api.importer.checks import (
     refuse_renames,
 )
 from localidades_api.importer.extract import open_catalogue, watch_reading
-from localidades_api.importer.kept_files import KeptFiles
+from localidades_api.importer.kept_files import keep_file
 from localidades_api.importer.load import load_release, publish, vacuum
 from localidades_api.importer.name_index import building, read_source
 from localidades_api.importer.source import Source, interruptible, open_source, suggest_release_name
@@ -75,7 +75,9 @@ class ImportOptions:
     allow_renames: bool = False
     allow_broken_letters: bool = False
     keep_demo: bool = False  # otherwise a real catalogue withdraws the demo
-    keep: KeptFiles | None = None  # gets a downloaded file once it is published, or if it was published before
+    keep: Path | None = (
+        None  # a folder that gets the downloaded file once it is published, or if it was published before
+    )
     reason: str | None = None  # for the log of publications
 
 
@@ -125,9 +127,9 @@ async def import_catalogue(
                 seconds = time.perf_counter() - began
         except AlreadyPublishedError as error:
             if keep is not None:
-                keep.keep(file, error.release)
+                keep_file(keep, file, error.release)
             raise
-        kept = None if keep is None else keep.keep(file, name)
+        kept = None if keep is None else keep_file(keep, file, name)
     return ImportReport(
         release=name,
         states=len(catalogue.states),

@@ -9,24 +9,22 @@ from fastapi import Path, Request
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypeAliasType
 
-from localidades_api.catalogue.area_filters import (
-    DEFAULT_AREA_SORT,
-    AreaSearchParam,
-    MunicipalityFieldsParam,
-    MunicipalitySortParam,
-    StateFieldsParam,
-    StateSortParam,
-)
 from localidades_api.catalogue.filters import (
+    DEFAULT_AREA_SORT,
     DEFAULT_SORT,
     MAX_TEXT_LENGTH,
     AmbitoParam,
+    AreaSearchParam,
     FieldsParam,
     LocalityFilters,
+    MunicipalityFieldsParam,
     MunicipalityParam,
+    MunicipalitySortParam,
     Omittable,
     SortParam,
+    StateFieldsParam,
     StateParam,
+    StateSortParam,
 )
 from localidades_api.catalogue.keys import NameOfRelease, PlaceKind
 from localidades_api.catalogue.messages import plain_decimal, plain_name, several_of, whole_number

@@ -22,9 +22,15 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import BYTEA, aggregate_order_by
 
-from localidades_api.catalogue.area_filters import DEFAULT_AREA_SORT, MunicipalitySort, StateSort
 from localidades_api.catalogue.columns import LISTED, RECORD
-from localidades_api.catalogue.filters import DEFAULT_SORT, LocalityFilters, Sort
+from localidades_api.catalogue.filters import (
+    DEFAULT_AREA_SORT,
+    DEFAULT_SORT,
+    LocalityFilters,
+    MunicipalitySort,
+    Sort,
+    StateSort,
+)
 from localidades_api.catalogue.pagination import PAGE_SIZE, positions
 from localidades_api.catalogue.schemas import DEMO_RELEASE, Release
 from localidades_api.database.models import localities, municipalities, releases, states

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ARRAY, ColumnElement, Double, Integer, Text, bindparam, case, func, or_
 
-from localidades_api.catalogue.area_filters import MunicipalitySort, StateSort
-from localidades_api.catalogue.filters import LocalityFilters, Sort
+from localidades_api.catalogue.filters import LocalityFilters, MunicipalitySort, Sort, StateSort
 from localidades_api.catalogue.folding import APOSTROPHES, fold
 from localidades_api.catalogue.keys import municipalities_of
 from localidades_api.catalogue.mercator import Box

@@ -29,8 +29,8 @@ Report = Callable[[tuple[str, ...], tuple[str, ...]], None]
 
 
 def _is_ours(name: str | None, kind: str, parents: object) -> bool:  # noqa: ARG001  # Alembic's signature
-    """Leave the partitions out: a release's table comes with its import, not with a migration."""
-    return not (kind == "table" and name is not None and name.startswith("localities_r"))
+    """Leave out the partitions, which come with an import, and the tables of extensions and of other programs."""
+    return kind != "table" or name in metadata.tables
 
 
 def _migrate(connection: Connection) -> tuple[tuple[str, ...], tuple[str, ...], bool]:

@@ -25,12 +25,12 @@ from localidades_api.api.middleware.response_cache import ResponseCache, Respons
 from localidades_api.api.middleware.telemetry import Telemetry
 from localidades_api.api.responses import UNAUTHORIZED
 from localidades_api.api.route_table import RouteTable
-from localidades_api.caches.arrays import MAX_BYTES, MAX_SLOW_FETCHES, SLOW_TIMEOUT, ArrayCache
 from localidades_api.caches.changes import ChangeCache
 from localidades_api.caches.name_indexes import NameIndexes
 from localidades_api.caches.pages import PageCache
 from localidades_api.caches.positions import PositionCache
 from localidades_api.caches.release_poller import ReleasePoller
+from localidades_api.caches.results import MAX_BYTES, MAX_SLOW_FETCHES, SLOW_TIMEOUT, ArrayCache
 from localidades_api.caches.tiles import TileCache
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.catalogue import CatalogueRepository
@@ -96,7 +96,7 @@ async def _await_left(before: Collection[asyncio.Task[Any]]) -> None:
 
 def _build_services(settings: Settings, database: Database, comparing: Database) -> Services:
     repository = CatalogueRepository(database)
-    editions = (one.outlines.edition for one in EXTENSIONS if one.outlines)
+    editions = (one.borders.edition for one in EXTENSIONS if one.borders)
     releases = ReleaseTracker(database, *editions)
     names = NameIndexes(database, releases, settings.database_timeout, settings.cache_dir)
     slots = asyncio.Semaphore(MAX_SLOW_FETCHES)

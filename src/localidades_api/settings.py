@@ -109,13 +109,11 @@ class Settings(BaseSettings):
         populate_by_name=True,
     )
 
-    database_url: Annotated[
-        SecretStr | None,
-        Field(
-            validation_alias=AliasChoices("DATABASE_URL", "database_url"),
-            description="Address of a Postgres (15 to 18); if unset, the service starts an embedded one.",
-        ),
-    ] = None
+    database_url: SecretStr | None = Field(
+        default=None,
+        validation_alias=AliasChoices("DATABASE_URL", "database_url"),
+        description="Address of a Postgres (15 to 18); if unset, the service starts an embedded one.",
+    )
     seed: Annotated[
         str | None,
         BeforeValidator(_expand),
@@ -142,77 +140,65 @@ class Settings(BaseSettings):
         BeforeValidator(_expand),
         Field(description="Folder with the `postgres` and `initdb` to embed, instead of those the service finds."),
     ] = None
-    pool_size: Annotated[int, Field(ge=1, le=200, description="Maximum number of database connections per worker.")] = (
-        10
+    pool_size: int = Field(default=10, ge=1, le=200, description="Maximum number of database connections per worker.")
+    database_timeout: float = Field(
+        default=1.9,
+        gt=0,
+        le=60,
+        description="Seconds to wait for the database, including connection, statement and retries.",
+    )  # so that a request that can't be answered is refused within two
+    release_poll: float = Field(
+        default=0.5, gt=0, le=60, description="Seconds between checks for a new current release."
     )
-    database_timeout: Annotated[
-        float,
-        Field(
-            gt=0, le=60, description="Seconds to wait for the database, including connection, statement and retries."
-        ),
-    ] = 1.9  # so that a request that can't be answered is refused within two
-    release_poll: Annotated[
-        float, Field(gt=0, le=60, description="Seconds between checks for a new current release.")
-    ] = 0.5
-    page_cache_bytes: Annotated[
-        int,
-        Field(
-            ge=0,
-            description="Bytes of memory per worker for cached pages; the default fits a whole release, 0 caches none.",
-        ),
-    ] = 64 * 1024**2
-    max_connections: Annotated[
-        int | None,
-        Field(ge=1, le=100_000, description="Maximum number of client connections per worker."),
-    ] = None  # as the limit of open files allows, up to 4,096
-    max_in_flight: Annotated[
-        int,
-        Field(
-            ge=1,
-            le=10_000,
-            description="Maximum number of requests that each worker handles at once; four times as many are queued,"
-            " as many may be sending their bodies, and the rest get 503.",
-        ),
-    ] = 16
-    max_transfers: Annotated[
-        int,
-        Field(
-            ge=1,
-            le=10_000,
-            description="Maximum number of files and answers to rows that each worker sends at once; the rest get 503.",
-        ),
-    ] = 8
-    transfer_timeout: Annotated[
-        float, Field(gt=0, le=86_400, description="Seconds after which a file or an answer to rows is cut off.")
-    ] = 3600.0  # a file of 100 MB takes a quarter of it at 1 Mbit/s
+    page_cache_bytes: int = Field(
+        default=64 * 1024**2,
+        ge=0,
+        description="Bytes of memory per worker for cached pages; the default fits a whole release, 0 caches none.",
+    )
+    max_connections: int | None = Field(
+        default=None, ge=1, le=100_000, description="Maximum number of client connections per worker."
+    )  # as the limit of open files allows, up to 4,096
+    max_in_flight: int = Field(
+        default=16,
+        ge=1,
+        le=10_000,
+        description="Maximum number of requests that each worker handles at once; four times as many are queued,"
+        " as many may be sending their bodies, and the rest get 503.",
+    )
+    max_transfers: int = Field(
+        default=8,
+        ge=1,
+        le=10_000,
+        description="Maximum number of files and answers to rows that each worker sends at once; the rest get 503.",
+    )
+    transfer_timeout: float = Field(
+        default=3600.0, gt=0, le=86_400, description="Seconds after which a file or an answer to rows is cut off."
+    )  # a file of 100 MB takes a quarter of it at 1 Mbit/s
     trusted_proxies: Annotated[
         tuple[_Network, ...] | None,
         NoDecode,
         BeforeValidator(_split),
         Field(description="Addresses and networks of proxies whose `X-Forwarded-Proto` is trusted."),
     ] = None
-    shutdown_timeout: Annotated[
-        int, Field(ge=1, le=3600, description="Seconds for requests and downloads to finish when a worker stops.")
-    ] = 30
-    client_timeout: Annotated[
-        float,
-        Field(
-            gt=0,
-            le=3600,
-            description="Seconds for a client to read some of a response; a request must begin, and its head end,"
-            " within ten of them.",
-        ),
-    ] = 30.0
-    keep_alive_timeout: Annotated[
-        float, Field(gt=0, le=3600, description="Seconds that an idle connection stays open for another request.")
-    ] = 75.0  # longer than in proxies: the side that closes first may lose a request in transit
-    management_port: Annotated[
-        int | None,
-        Field(ge=1, le=65535, description="Separate port for probes and metrics; if unset, they are on --port."),
-    ] = None
-    access_log: Annotated[
-        bool, Field(description="Log every request; requests that fail with 5xx are always logged.")
-    ] = False
+    shutdown_timeout: int = Field(
+        default=30, ge=1, le=3600, description="Seconds for requests and downloads to finish when a worker stops."
+    )
+    client_timeout: float = Field(
+        default=30.0,
+        gt=0,
+        le=3600,
+        description="Seconds for a client to read some of a response; a request must begin, and its head end,"
+        " within ten of them.",
+    )
+    keep_alive_timeout: float = Field(
+        default=75.0, gt=0, le=3600, description="Seconds that an idle connection stays open for another request."
+    )  # longer than in proxies: the side that closes first may lose a request in transit
+    management_port: int | None = Field(
+        default=None, ge=1, le=65535, description="Separate port for probes and metrics; if unset, they are on --port."
+    )
+    access_log: bool = Field(
+        default=False, description="Log every request; requests that fail with 5xx are always logged."
+    )
     security_contact: Annotated[
         str | None,
         AfterValidator(_check_contact),
@@ -228,9 +214,9 @@ class Settings(BaseSettings):
             " canonical links, the feed and files for crawlers; if unset, pages have no canonical link."
         ),
     ] = None
-    log_format: Annotated[
-        Literal["console", "json"], Field(description="Plain lines for a console, or one JSON object per line.")
-    ] = "console"
+    log_format: Literal["console", "json"] = Field(
+        default="console", description="Plain lines for a console, or one JSON object per line."
+    )
 
     @property
     def initial_catalogue(self) -> str | None:

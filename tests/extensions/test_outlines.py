@@ -406,7 +406,7 @@ PAGES = {
     INDEX: 'action="municipios/at/"',
     f"{INDEX}municipios/1001/": 'class="border"',
     f"{INDEX}localidades/10010001/": 'class="border"',
-    "/map": 'data-edition="2025"',
+    "/map": 'data-borders="',
 }
 
 

@@ -19,8 +19,8 @@ from sqlalchemy import select
 from sqlalchemy.dialects import postgresql
 
 from localidades_api.api import Services
-from localidades_api.caches.arrays import ArrayCache
 from localidades_api.caches.positions import PositionCache
+from localidades_api.caches.results import ArrayCache
 from localidades_api.catalogue.filters import ColumnFilters, LocalityFilters
 from localidades_api.catalogue.folding import fold
 from localidades_api.database.models import localities

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from localidades_api.observability.progress import ImportStep
+from localidades_api.observability.progress import Step
 from tests.support.waiting import PATIENCE
 from tests.support.wire import Process, environment, start_command
 
@@ -12,13 +12,13 @@ from tests.support.wire import Process, environment, start_command
 class Observer:
     """Calls a function when a step begins, and keeps the amounts that it is told of."""
 
-    def __init__(self, observe: Callable[[ImportStep], None] = lambda _: None) -> None:
+    def __init__(self, observe: Callable[[Step], None] = lambda _: None) -> None:
         self._observe = observe
-        self._step: ImportStep | None = None
-        self.expected: dict[ImportStep | None, int] = {}
-        self.amounts: dict[ImportStep | None, list[int]] = defaultdict(list)
+        self._step: Step | None = None
+        self.expected: dict[Step | None, int] = {}
+        self.amounts: dict[Step | None, list[int]] = defaultdict(list)
 
-    def begin(self, step: ImportStep) -> None:
+    def begin(self, step: Step) -> None:
         self._step = step
         self._observe(step)
 

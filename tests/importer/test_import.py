@@ -16,7 +16,7 @@ from localidades_api.importer.checks import refuse_broken_letters
 from localidades_api.importer.extract import Position
 from localidades_api.importer.run import ImportReport, import_catalogue
 from localidades_api.importer.transform import Rejected
-from localidades_api.observability.progress import ImportStep
+from localidades_api.observability.progress import ImportStep, Step
 from tests.importer.imports import Observer, started
 from tests.support.application import import_into, publish_again
 from tests.support.catalogue import HEADER, TRAPS, Place, many, read_catalogue, write_catalogue
@@ -104,7 +104,7 @@ async def test_import_of_a_next_release_reports_what_changed(seeded_database: st
 async def test_import_tells_its_observer_each_step_in_order_and_nobody_else(
     seeded_database: str, large_catalogue: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    began: dict[ImportStep, datetime] = {}
+    began: dict[Step, datetime] = {}
     observer = Observer(lambda step: began.update({step: datetime.now(UTC)}))
     report = await import_watched(seeded_database, large_catalogue, observer)
     assert list(began) == [*UNPUBLISHED, ImportStep.DONE]
@@ -280,12 +280,12 @@ async def test_import_without_tables_is_explained(empty_database: str, small_cat
 
 
 @contextmanager
-def stepwise(url: str, source: Path) -> Iterator[Iterator[ImportStep]]:
+def stepwise(url: str, source: Path) -> Iterator[Iterator[Step]]:
     """Import in a thread, and yield its steps: it stops at the beginning of each until the next is asked for."""
-    begun: SimpleQueue[ImportStep | None] = SimpleQueue()
+    begun: SimpleQueue[Step | None] = SimpleQueue()
     let_go = Semaphore(0)
 
-    def hold(step: ImportStep) -> None:
+    def hold(step: Step) -> None:
         begun.put(step)
         assert let_go.acquire(timeout=PATIENCE)
 
@@ -295,7 +295,7 @@ def stepwise(url: str, source: Path) -> Iterator[Iterator[ImportStep]]:
         finally:
             begun.put(None)
 
-    def steps() -> Iterator[ImportStep]:
+    def steps() -> Iterator[Step]:
         while step := begun.get(timeout=PATIENCE):
             yield step
             let_go.release()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from localidades_api.importer.kept_files import KEPT_RELEASES, KeptFiles
+from localidades_api.importer.kept_files import KEPT_RELEASES, keep_file
 from localidades_api.importer.source import Source
 from tests.support.catalogue import many, write_catalogue
 from tests.support.commands import invoke
@@ -53,7 +53,7 @@ def names_in(folder: Path) -> list[str]:
 def test_file_is_kept_under_the_name_of_its_release(
     folder: Path, source: Source, name: str, release: str, kept: str
 ) -> None:
-    path = KeptFiles(folder).keep(Source(name, source.file, source.sha256), release)
+    path = keep_file(folder, Source(name, source.file, source.sha256), release)
     assert (path, names_in(folder)) == (folder / kept, [kept])
     assert path.read_bytes() == CONTENT
 
@@ -71,11 +71,11 @@ def test_files_of_the_oldest_releases_are_removed_and_no_others(folder: Path, so
     assert len(kept) == KEPT_RELEASES == 12
     (folder / "catun_localidad_2000-01").mkdir()
     others.append("catun_localidad_2000-01")
-    KeptFiles(folder).keep(source, "2025-12")
+    keep_file(folder, source, "2025-12")
     assert names_in(folder) == sorted([*others, *kept, "catun_localidad_2025-01.csv"])
-    KeptFiles(folder).keep(source, "2012-06")  # the one just kept stays
+    keep_file(folder, source, "2012-06")  # the one just kept stays
     assert names_in(folder) == sorted([*others, *kept, "catun_localidad_2025-01.csv", "catun_localidad_2012-06.zip"])
-    KeptFiles(folder).keep(source, "2026-01")
+    keep_file(folder, source, "2026-01")
     assert names_in(folder) == sorted([*others, *kept[1:], "catun_localidad_2026-01.zip"])
 
 

@@ -19,7 +19,8 @@ from tests.support.postgres import alembic_config, execute, new_database, own_na
 from tests.support.waiting import eventually, in_thread
 from tests.support.wire import ROOT, environment, run
 
-TABLES = {*metadata.tables, "localidades_alembic_version"}
+OF_EXTENSIONS = {"outline_edition", "outlines", "outline_rings"}
+TABLES = {*metadata.tables, *OF_EXTENSIONS, "localidades_alembic_version"}
 SEEDED = [("2020-01", 132, 132, True)]
 REVISIONS = [script.revision for script in ScriptDirectory(str(ROOT / "migrations")).walk_revisions()]
 HEAD = REVISIONS[0]
@@ -159,7 +160,7 @@ def test_check_finds_no_drift_with_and_without_releases(migrated: str, seeded: s
 
 
 @pytest.mark.parametrize(
-    "change", ["CREATE TABLE surplus (id int)", "ALTER TABLE releases ALTER COLUMN published_at DROP DEFAULT"]
+    "change", ["ALTER TABLE releases ADD surplus int", "ALTER TABLE releases ALTER COLUMN published_at DROP DEFAULT"]
 )
 def test_check_finds_a_drift_where_there_is_one(seeded_database: str, change: str) -> None:
     execute(seeded_database, change)

@@ -5,7 +5,7 @@ from array import array
 
 import pytest
 
-from localidades_api.caches.arrays import ArrayCache
+from localidades_api.caches.results import ArrayCache
 
 
 class Fetch:

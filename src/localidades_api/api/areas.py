@@ -8,6 +8,7 @@ from sqlalchemy import Row
 from starlette.responses import Response
 
 from localidades_api.api import html_context
+from localidades_api.api.extension import find_border
 from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import AreasQuery, MunicipalitiesQuery, ReleaseQuery, StatesQuery
 from localidades_api.api.redirects import filled, see_search
@@ -151,6 +152,6 @@ async def get_municipality(
     record = {**columns, "estado": describe_state(row)}
     context: dict[str, Any] = {}
     if builder.wants_html:
-        outline = await builder.find_outline(repository.database, id)
-        context = await html_context.of_municipality(repository, builder.release, id, outline)
+        border = await find_border(request, releases, repository.database, id)
+        context = await html_context.of_municipality(repository, builder.release, id, border)
     return builder.answer("municipality.html", row.nombre, record, **context)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 from typing_extensions import TypeAliasType
 
-from localidades_api.api.extension import Outlines, outlines_of
+from localidades_api.api.extension import Borders, borders_of
 from localidades_api.api.params import Language, ReleaseParam, StrictQuery
 from localidades_api.api.responses import ERRORS, NEGOTIATED, OF_RELEASE, header, problem
 from localidades_api.api.services import DatabaseDep, ExchangeDep, NamesDep, ReleasesDep
@@ -304,8 +304,7 @@ async def match_localities(
     summary = Summary(release.name, release.credit(query.lang), query.sure) if has_summary else None
     roles, named = await _roles(query, names, releases, query.release)
     subject = Subject(roles, named, columns, summary)
-    outlines = outlines_of(exchange.request) if releases.outlines else None
-    answering = _matching(names, release, query.sure, fields, database, outlines)
+    answering = _matching(names, release, query.sure, fields, database, borders_of(exchange.request, releases))
     return respond(exchange, query, release, subject, answering)
 
 
@@ -412,13 +411,13 @@ async def _matching(
     sure: float,
     fields: Collection[str],
     database: Database,
-    outlines: Outlines | None,
+    borders: Borders | None,
 ) -> AsyncIterator[AnswerSome]:
     async with names.using(release) as index:
         match, match_area = partial(match_row, index=index, sure=sure, fields=fields), area_matcher(index)
         judge = None
-        if outlines and (edition := await outlines.get_edition(database)):
-            find = partial(outlines.find_municipios, database, edition, release)
+        if borders and (edition := await borders.get_edition(database)):
+            find = partial(borders.find_municipios, database, edition, release)
             known = index.areas.municipios.keys() & edition.ids
             judge = partial(judge_points, find, known, match_area, match)
 

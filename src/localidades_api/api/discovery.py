@@ -4,7 +4,6 @@ Where a file has addresses, they are absolute. They are made from the Host heade
 address, so no shared cache may keep it for others.
 """
 
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,7 +11,7 @@ from fastapi import APIRouter, Request
 from pydantic_core import to_json
 from starlette.responses import Response
 
-from localidades_api.api.extension import DOCS, OPENAPI, Extension
+from localidades_api.api.extension import DOCS, OPENAPI, extensions_of
 from localidades_api.api.public_address import base_of
 from localidades_api.api.services import ReleasesDep, RepositoryDep
 from localidades_api.errors import NotFoundError
@@ -33,11 +32,6 @@ _SECURITY_VALIDITY = timedelta(days=180)  # the contact is the operator's settin
 router = APIRouter(include_in_schema=False)
 
 
-def _extensions(request: Request) -> Sequence[Extension]:
-    extensions: Sequence[Extension] = request.app.state.extensions
-    return extensions
-
-
 def _answer(request: Request, text: str | bytes, media_type: str) -> Response:
     content = text.encode() if isinstance(text, str) else text
     headers = {"Content-Type": media_type, "Cache-Control": "no-cache, private"}
@@ -48,7 +42,7 @@ def _answer(request: Request, text: str | bytes, media_type: str) -> Response:
 async def get_robots(request: Request) -> Response:
     """List the paths that crawlers should leave out, and the address of the sitemap."""
     root = root_of(request.scope)
-    paths = [*_NOT_FOR_CRAWLERS, *sorted(one.path for one in _extensions(request) if one.path)]
+    paths = [*_NOT_FOR_CRAWLERS, *sorted(one.path for one in extensions_of(request) if one.path)]
     lines = ["User-agent: *", *(f"Disallow: {root}{path}" for path in paths)]
     lines += ["", f"Sitemap: {base_of(request)}/sitemap.xml", ""]
     return _answer(request, "\n".join(lines), "text/plain; charset=utf-8")
@@ -82,7 +76,7 @@ async def get_api_catalog(request: Request) -> Response:
     base = base_of(request)
     documents = [
         (f"{PREFIX}/", OPENAPI, DOCS),
-        *((one.path, one.definition, one.documentation) for one in _extensions(request) if one.path),
+        *((one.path, one.definition, one.documentation) for one in extensions_of(request) if one.path),
     ]
     apis: list[dict[str, Any]] = []
     for path, definition, documentation in documents:
@@ -108,7 +102,7 @@ async def get_llms(request: Request, releases: ReleasesDep) -> Response:
         base=base,
         api=f"{base}{PREFIX}",
         is_open=not request.app.router.dependencies,
-        summaries=[one.summary.format(base=base) for one in _extensions(request) if one.summary],
+        summaries=[one.summary.format(base=base) for one in extensions_of(request) if one.summary],
     )
     return _answer(request, text, "text/plain; charset=utf-8")
 

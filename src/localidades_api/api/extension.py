@@ -11,25 +11,28 @@ from localidades_api.bulk.answers import Point
 from localidades_api.catalogue.mercator import Box
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
+from localidades_api.releases.tracker import ReleaseTracker
 
 OPENAPI = ("{base}/openapi.json", "application/json")
 DOCS = "{base}/docs"
 
 
 class Edition(NamedTuple):
-    """An edition of the outlines: `tag` is the value of `Outlines.edition`, `ids` has keys with an outline."""
+    """An edition of borders: `tag` is the value of `Borders.edition`, `ids` has the keys whose borders there are."""
 
     name: str
     tag: str
     ids: Sequence[int]
 
 
-class Outlines(NamedTuple):
-    """The outlines of municipios and estados that an extension has, for those that show them."""
+class Borders(NamedTuple):
+    """The borders of municipios and estados that an extension has, for pages, layers and matches."""
 
     edition: TextClause  # SQL for the name of their edition, a dot, and what changes with them; null without any
+    address: str  # of a municipio's as GeoJSON, relative to /api/census/, with `{id}`
+    at: str  # of the municipio at a point, likewise
     find_geometries: Callable[[Database, Sequence[int]], Awaitable[Mapping[int, bytes]]]  # GeoJSON by key
-    find_touched: Callable[[Database, Box], Awaitable[Mapping[int, bool]]]  # whether each outline touches a box
+    find_touched: Callable[[Database, Box], Awaitable[Mapping[int, bool]]]  # whether each touches a box
     get_edition: Callable[[Database], Awaitable[Edition | None]]
     # The municipio at each point, a latitude and a longitude, as a row that begins with its key, None if it is in none.
     find_municipios: Callable[[Database, Edition, Release, Sequence[Point]], Awaitable[Sequence[Row[Any]]]]
@@ -49,10 +52,26 @@ class Extension(NamedTuple):
     summary: str = ""  # a line of /llms.txt
     problem_pages: Mapping[str, PageOf] = {}  # what describes the problems of a path, if pages of others do not fit
     tags: tuple[dict[str, str], ...] = ()  # of its operations in /openapi.json, with their descriptions
-    outlines: Outlines | None = None
+    front_page: str = ""  # the template of a section of the front page
+    municipios: str = ""  # the address of their layer as GeoJSON, for the map
+    borders: Borders | None = None
 
 
-def outlines_of(request: Request) -> Outlines | None:
-    """Return the outlines that the application's extensions have, if one has any."""
+def extensions_of(request: Request) -> Sequence[Extension]:
+    """Return the extensions of the application."""
     extensions: Sequence[Extension] = request.app.state.extensions
-    return next((one.outlines for one in extensions if one.outlines), None)
+    return extensions
+
+
+def borders_of(request: Request, releases: ReleaseTracker) -> Borders | None:
+    """Return the borders that an extension has, if any are imported."""
+    found = (one.borders for one in extensions_of(request) if one.borders)
+    return next(found, None) if releases.borders else None
+
+
+async def find_border(
+    request: Request, releases: ReleaseTracker, database: Database, municipio_id: int
+) -> bytes | None:
+    """Return the border of a municipio as GeoJSON; None if there is none."""
+    borders = borders_of(request, releases)
+    return (await borders.find_geometries(database, [municipio_id])).get(municipio_id) if borders else None

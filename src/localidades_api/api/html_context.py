@@ -131,11 +131,11 @@ async def of_states(
 
 
 async def of_locality(
-    repository: CatalogueRepository, release: Release, locality: Mapping[str, Any], outline: bytes | None
+    repository: CatalogueRepository, release: Release, locality: Mapping[str, Any], border: bytes | None
 ) -> dict[str, Any]:
     """Return a locality's neighbours, a map of them, its homonyms, and its records in the newest releases.
 
-    `outline` is that of its municipio, if it is known.
+    `border` is that of its municipio, if it is known.
     """
     context: dict[str, Any] = {
         "history": (await repository.list_history(release, locality["id"]))[-MAX_HTML_PAGE_SIZE:],
@@ -146,7 +146,7 @@ async def of_locality(
     found = await find_nearest(repository.database, release, locality["latitud"], locality["longitud"], _ON_MAP + 1)
     around = [describe_near(row) for row in found if row.id != locality["id"]]
     inset = draw_inset([(locality["longitud"], locality["latitud"])])
-    drawing = await asyncio.to_thread(draw_map, locality, around, outline)  # which may have 100,000 vertices
+    drawing = await asyncio.to_thread(draw_map, locality, around, border)  # which may have 100,000 vertices
     return {**context, "nearby": around[:_NEIGHBOURS], "drawing": drawing, "inset": inset}
 
 
@@ -159,11 +159,11 @@ async def of_state(repository: CatalogueRepository, release: Release, state: Map
 
 
 async def of_municipality(
-    repository: CatalogueRepository, release: Release, id_: int, outline: bytes | None = None
+    repository: CatalogueRepository, release: Release, id_: int, border: bytes | None = None
 ) -> dict[str, Any]:
-    """Return the summary of a municipio, and a map of it if its outline is known."""
+    """Return the summary of a municipio, and a map of it if its border is known."""
     summary = await get_area_summary(repository.database, release, id_, id_)
-    drawing = await asyncio.to_thread(draw_municipio, outline, summary.largest) if outline else None
+    drawing = await asyncio.to_thread(draw_municipio, border, summary.largest) if border else None
     return {"chosen": {"municipio_id": id_}, "drawing": drawing, **_sums(summary)}
 
 

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from localidades_api.api import html_context
+from localidades_api.api.extension import find_border
 from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import LocalitiesQuery, LocalityQuery, NearestQuery, SuggestQuery
 from localidades_api.api.redirects import filled, see_search
@@ -164,7 +165,7 @@ async def get_locality(
     record = describe_locality(row)
     context: dict[str, Any] = {}
     if builder.wants_html:
-        outline = await builder.find_outline(repository.database, record["municipio_id"])
-        context = await html_context.of_locality(repository, release, record, outline)
+        border = await find_border(request, releases, repository.database, record["municipio_id"])
+        context = await html_context.of_locality(repository, release, record, border)
     fields = split_fields(query.fields) or record
     return builder.answer("locality.html", row.nombre, {name: record[name] for name in fields}, **context)

@@ -9,24 +9,22 @@ from fastapi import Path, Request
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypeAliasType
 
-from localidades_api.catalogue.area_filters import (
-    DEFAULT_AREA_SORT,
-    AreaSearchParam,
-    MunicipalityFieldsParam,
-    MunicipalitySortParam,
-    StateFieldsParam,
-    StateSortParam,
-)
 from localidades_api.catalogue.filters import (
+    DEFAULT_AREA_SORT,
     DEFAULT_SORT,
     MAX_TEXT_LENGTH,
     AmbitoParam,
+    AreaSearchParam,
     FieldsParam,
     LocalityFilters,
+    MunicipalityFieldsParam,
     MunicipalityParam,
+    MunicipalitySortParam,
     Omittable,
     SortParam,
+    StateFieldsParam,
     StateParam,
+    StateSortParam,
 )
 from localidades_api.catalogue.keys import NameOfRelease, PlaceKind
 from localidades_api.catalogue.messages import plain_decimal, plain_name, several_of, whole_number
@@ -68,13 +66,11 @@ class LanguageQuery(StrictQuery):
 class RepresentationQuery(StrictQuery):
     """The parameters of every resource."""
 
-    format: Annotated[
-        Omittable[Format],
-        Field(
-            description="Representation, which overrides the Accept header. `api` is the browsable page.",
-            examples=["json"],
-        ),
-    ] = None
+    format: Omittable[Format] = Field(
+        default=None,
+        description="Representation, which overrides the Accept header. `api` is the browsable page.",
+        examples=["json"],
+    )
     lang: LanguageParam = None
 
 
@@ -143,14 +139,11 @@ _KIND = "|".join(get_args(PlaceKind))
 class SuggestQuery(ReleaseQuery):
     """The parameters of a suggestion."""
 
-    q: Annotated[
-        str,
-        Field(
-            max_length=MAX_TEXT_LENGTH,
-            description="What has been typed so far: a name, with or without its municipio or estado, or a key.",
-            examples=["guadal"],
-        ),
-    ]
+    q: str = Field(
+        max_length=MAX_TEXT_LENGTH,
+        description="What has been typed so far: a name, with or without its municipio or estado, or a key.",
+        examples=["guadal"],
+    )
     kind: Annotated[
         str,
         Field(
@@ -215,16 +208,14 @@ class MapQuery(ReleaseQuery):
 class DownloadQuery(LocalityFilters, StrictQuery):
     """The parameters of a download."""
 
-    format: Annotated[
-        Omittable[DownloadFormat],
-        Field(
-            description="Format of the file, which overrides the Accept header; CSV by default. `xlsx` is an Excel"
-            " workbook, `parquet` GeoParquet, `gpkg` GeoPackage. `excel` is CSV for spreadsheets: it has a byte order"
-            ' mark, keys written as formulas (`="0001"`) that keep their zeros, and an apostrophe before names that'
-            " look like formulas.",
-            examples=["csv"],
-        ),
-    ] = None
+    format: Omittable[DownloadFormat] = Field(
+        default=None,
+        description="Format of the file, which overrides the Accept header; CSV by default. `xlsx` is an Excel"
+        " workbook, `parquet` GeoParquet, `gpkg` GeoPackage. `excel` is CSV for spreadsheets: it has a byte order"
+        ' mark, keys written as formulas (`="0001"`) that keep their zeros, and an apostrophe before names that'
+        " look like formulas.",
+        examples=["csv"],
+    )
     release: ReleaseParam = None
 
 
@@ -242,21 +233,15 @@ class ChangesQuery(PagedQuery, StrictQuery):
     """The parameters of a list of changes."""
 
     lang: LanguageParam = None
-    since: Annotated[
-        NameOfRelease, Field(description="Name of the release from which the changes lead.", examples=["2012-06"])
-    ]
-    change: Annotated[Omittable[ChangeKind], Field(description="Only changes of this kind.", examples=["renamed"])] = (
-        None
-    )
+    since: NameOfRelease = Field(description="Name of the release from which the changes lead.", examples=["2012-06"])
+    change: Omittable[ChangeKind] = Field(default=None, description="Only changes of this kind.", examples=["renamed"])
     estado_id: StateParam = None
-    format: Annotated[
-        Omittable[Literal["json", "api", "ndjson", "csv", "xlsx"]],
-        Field(
-            description="Representation, which overrides the Accept header. `ndjson`, `csv` and `xlsx` (Excel) are"
-            " files of all changes, or of those on the page that the query names.",
-            examples=["json"],
-        ),
-    ] = None
+    format: Omittable[Literal["json", "api", "ndjson", "csv", "xlsx"]] = Field(
+        default=None,
+        description="Representation, which overrides the Accept header. `ndjson`, `csv` and `xlsx` (Excel) are"
+        " files of all changes, or of those on the page that the query names.",
+        examples=["json"],
+    )
 
 
 ReleaseName = Annotated[

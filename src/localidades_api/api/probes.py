@@ -2,7 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -26,11 +26,11 @@ router = APIRouter(tags=["Health"])
 class Served(BaseModel):
     """The served release."""
 
-    release: Annotated[str, Field(examples=["2018-09"])]
-    age_seconds: Annotated[float, Field(description="Seconds since the release was published.", examples=[86400.0])]
-    lag_seconds: Annotated[
-        float, Field(description="Seconds since the database last showed it as the current release.", examples=[0.0])
-    ]
+    release: str = Field(examples=["2018-09"])
+    age_seconds: float = Field(description="Seconds since the release was published.", examples=[86400.0])
+    lag_seconds: float = Field(
+        description="Seconds since the database last showed it as the current release.", examples=[0.0]
+    )
 
 
 class Ready(Served):
@@ -42,9 +42,9 @@ class Ready(Served):
 class NotReadyProblem(Problem):
     """The database does not answer; if `release` is not null, its cached pages are still served."""
 
-    release: Annotated[str | None, Field(examples=["2018-09"])] = None
-    age_seconds: Annotated[float | None, Field(examples=[86400.0])] = None
-    lag_seconds: Annotated[float | None, Field(examples=[12.5])] = None
+    release: str | None = Field(default=None, examples=["2018-09"])
+    age_seconds: float | None = Field(default=None, examples=[86400.0])
+    lag_seconds: float | None = Field(default=None, examples=[12.5])
 
 
 @router.get("/livez", summary="Check whether the process runs", status_code=204)

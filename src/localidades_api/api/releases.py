@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from localidades_api.api import html_context
 from localidades_api.api.dataset import describe_for_pages
+from localidades_api.api.extension import extensions_of
 from localidades_api.api.html_context import draw_cities
 from localidades_api.api.params import (
     ChangesQuery,
@@ -77,6 +78,7 @@ async def get_index(
         datasets=describe_for_pages(release, root_of(request.scope)),
         drawing=drawing,
         change=releases.changes.get(release.name),
+        extensions=extensions_of(request),
     )
     if not drawing.links:  # not stored by any cache
         answer.headers["Cache-Control"] = "no-store"

@@ -10,7 +10,6 @@ from fastapi import Request
 from pydantic_core import from_json, to_json
 from starlette.responses import Response
 
-from localidades_api.api.extension import outlines_of
 from localidades_api.api.params import (
     ChangesQuery,
     PagedQuery,
@@ -39,7 +38,6 @@ from localidades_api.catalogue.schemas import (
     Release,
     UnsupportedMediaTypeProblem,
 )
-from localidades_api.database.pool import Database
 from localidades_api.errors import (
     DatabaseUnavailableError,
     GoneError,
@@ -111,11 +109,6 @@ class ResponseBuilder:
     def wants_html(self) -> bool:
         """Whether the response is an HTML page."""
         return self.format == HTML.format
-
-    async def find_outline(self, database: Database, municipio_id: int) -> bytes | None:
-        """Return the outline of a municipio as GeoJSON; None if there is none."""
-        outlines = outlines_of(self.request) if self.releases.outlines else None
-        return (await outlines.find_geometries(database, [municipio_id])).get(municipio_id) if outlines else None
 
     def depend_on(self, names: NameIndex) -> None:
         """Say that results by name also depend on the names of earlier releases."""
@@ -219,7 +212,7 @@ class ResponseBuilder:
             current=self._current,
             language=self.language,
             query=query,
-            outlines=self.releases.outlines.rpartition(".")[0],
+            borders=self.releases.borders.rpartition(".")[0],
             context=context,
         )
         return HTML.render(view)

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from pydantic_core import to_json
 from starlette.responses import Response
 
+from localidades_api.api.extension import borders_of, extensions_of
 from localidades_api.api.html_context import draw_cities, draw_places
 from localidades_api.api.params import (
     LanguageQuery,
@@ -91,6 +92,8 @@ async def show_map_page(
     context: dict[str, Any] = {}
     if builder.wants_html:
         context = await _map_context(repository, release, query, overview)
+        context["borders"] = borders_of(request, releases)
+        context["municipios"] = next((one.municipios for one in extensions_of(request) if one.municipios), None)
     return builder.answer("map.html", "Map", content, **context)
 
 
@@ -167,7 +170,7 @@ async def show_redoc(request: Request, query: Annotated[DocumentationQuery, Quer
 
 
 def _documentation(request: Request, query: DocumentationQuery, template: str, title: str) -> Response:
-    context = {"assets": f"{root_of(request.scope)}{OFFLINE_DOCS}", "extensions": request.app.state.extensions}
+    context = {"assets": f"{root_of(request.scope)}{OFFLINE_DOCS}", "extensions": extensions_of(request)}
     response = answer_without_release(request, query, template, title, **context)
     response.headers["Content-Security-Policy"] = _POLICY
     return response

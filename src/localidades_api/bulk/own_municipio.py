@@ -28,8 +28,8 @@ def judge(row: Row, found: int | None, known: Collection[int], match: AreaMatche
     """Return whether the row's own municipio is `found`, and a note if it can't be decided.
 
     None if the row names no municipio. Names are read as the matcher reads them; if none is certain, any of several may
-    be meant. `known` are the municipios of both the outlines and the release: one may be older than the other, and the
-    outlines may be those of a few estados.
+    be meant. `known` are the municipios of both the borders and the release: one may be older than the other, and the
+    borders may be those of a few estados.
     """
     own, point = _own(row.cells, match), point_of(row)
     if own is None:

@@ -2,7 +2,7 @@
 
 from array import array
 
-from localidades_api.caches.arrays import ArrayCache
+from localidades_api.caches.results import ArrayCache
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.changes import find_changes, get_stored_changes

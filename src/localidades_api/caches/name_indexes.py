@@ -26,12 +26,12 @@ from localidades_api.caches.index_folders import (
 )
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database, already_waited
-from localidades_api.database.queries.name_indexes import StoredIndex, find_index, read_part
 from localidades_api.errors import SearchUnavailableError, UnavailableError
 from localidades_api.names.index import NameIndex
 from localidades_api.observability.faults import FAULTS, is_refused
 from localidades_api.observability.metrics import COUNTERS
 from localidades_api.releases.single_flight import SingleFlight
+from localidades_api.releases.stored_indexes import StoredIndex, find_index, read_part
 from localidades_api.releases.tracker import ReleaseTracker
 
 _log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from localidades_api.caches.arrays import ArrayCache
+from localidades_api.caches.results import ArrayCache
 from localidades_api.catalogue.filters import DEFAULT_SORT, LocalityFilters, Sort
 from localidades_api.catalogue.keys import STATE_KEYS, format_key
 from localidades_api.catalogue.schemas import Release

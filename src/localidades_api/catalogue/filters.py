@@ -1,4 +1,4 @@
-"""The query of a list of localities: filters, order and columns."""
+"""The queries of lists: filters, order and columns of localities, and those of estados and municipios."""
 
 import re
 from collections.abc import Sequence
@@ -14,6 +14,7 @@ from localidades_api.catalogue.degrees import DECIMAL
 from localidades_api.catalogue.keys import STATE_KEYS
 from localidades_api.catalogue.mercator import Box
 from localidades_api.catalogue.messages import matching, several_of, whole_number
+from localidades_api.catalogue.schemas import Municipality, State
 
 MAX_KEYS = 500
 MAX_TEXT_LENGTH = 100  # characters that a person types; INEGI's longest name has 86
@@ -135,15 +136,13 @@ class LocalityFilters(ColumnFilters):
     """
 
     bbox: _BoundingBox = None
-    search: Annotated[
-        Omittable[SearchText],
-        Field(
-            description="Words of a name, its municipio and its estado, or their beginnings, in any order; a key; or a"
-            " label. Abbreviations, everyday and former names are understood, and misspelt words if nothing else is"
-            " found.",
-            examples=["jose san"],
-        ),
-    ] = None
+    search: Omittable[SearchText] = Field(
+        default=None,
+        description="Words of a name, its municipio and its estado, or their beginnings, in any order; a key; or a"
+        " label. Abbreviations, everyday and former names are understood, and misspelt words if nothing else is"
+        " found.",
+        examples=["jose san"],
+    )
 
     @cached_property
     def chosen(self) -> dict[str, str]:
@@ -205,3 +204,44 @@ MatchedFields = Annotated[
 def split_fields(fields: str | None) -> list[str]:
     """Return the requested columns; an empty list if the query does not choose any."""
     return fields.split(",") if fields else []
+
+
+# -- Estados and municipios
+
+AreaSearchParam = Annotated[
+    Omittable[SearchText],
+    Field(
+        description="Words of a name, also with those of its estado, or their beginnings, in any order; a key of two or"
+        " five digits; or a label. Municipios are also found by their cabeceras and by everyday and former names, with"
+        " or without titles, and misspelt words are understood if nothing else is found.",
+        examples=["aguascalientes"],
+    ),
+]
+
+_ORDER = (
+    "Order of the list; a minus reverses it. Names are sorted as in Spanish: ñ comes after n, and accents and capitals"
+    " decide only between names that are otherwise the same. By `relevance`, the likeliest areas for the search come"
+    " first, in the order of suggestions. Among equals, the lower id comes first."
+)
+StateSort = Literal["id", "-id", "clave", "-clave", "nombre", "-nombre", "abreviatura", "-abreviatura", "relevance"]
+MunicipalitySort = Literal[
+    "id", "-id", "clave", "-clave", "nombre", "-nombre", "estado", "-estado", "localidades", "-localidades", "relevance"
+]
+DEFAULT_AREA_SORT: Literal["id"] = "id"
+StateSortParam = Annotated[StateSort, Field(description=_ORDER, examples=["nombre"])]
+MunicipalitySortParam = Annotated[
+    MunicipalitySort, Field(description=f"{_ORDER} `estado` is the name of the estado.", examples=["-localidades"])
+]
+
+STATE_COLUMNS = tuple(State.model_fields)
+MUNICIPALITY_COLUMNS = tuple(Municipality.model_fields)
+StateFieldsParam = Annotated[
+    Omittable[Annotated[str, Field(max_length=2 * len(",".join(STATE_COLUMNS))), several_of(STATE_COLUMNS)]],
+    column_names(STATE_COLUMNS, "State", "clave,nombre"),
+]
+MunicipalityFieldsParam = Annotated[
+    Omittable[
+        Annotated[str, Field(max_length=2 * len(",".join(MUNICIPALITY_COLUMNS))), several_of(MUNICIPALITY_COLUMNS)]
+    ],
+    column_names(MUNICIPALITY_COLUMNS, "Municipality", "id,nombre"),
+]

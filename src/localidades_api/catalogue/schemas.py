@@ -17,12 +17,9 @@ T = TypeVar("T")
 class Page(BaseModel, Generic[T]):
     """One page of a list, and the size of the whole list."""
 
-    quantity: Annotated[int, Field(description="Records in the whole list.", ge=0, examples=[304363])]
-    total_pages: Annotated[int, Field(description="Pages in the whole list.", ge=0, examples=[6088])]
-    results: Annotated[
-        list[T],
-        Field(description=f"The records on this page, at most `page_size` (by default {PAGE_SIZE})."),
-    ]
+    quantity: int = Field(description="Records in the whole list.", ge=0, examples=[304363])
+    total_pages: int = Field(description="Pages in the whole list.", ge=0, examples=[6088])
+    results: list[T] = Field(description=f"The records on this page, at most `page_size` (by default {PAGE_SIZE}).")
 
 
 def of_column(name: str, default: object = ...) -> Any:  # noqa: ANN401  # as pydantic's Field
@@ -60,10 +57,10 @@ class LocalityPage(Page[Locality]):
 class State(BaseModel):
     """An estado."""
 
-    id: Annotated[int, Field(description="The official key (CVE_ENT) read as a number.", examples=[1])]
-    clave: Annotated[str, Field(description="The key, two digits.", pattern="^[0-9]{2}$", examples=["01"])]
-    nombre: Annotated[str, Field(examples=["Aguascalientes"])]
-    abreviatura: Annotated[str | None, Field(description="INEGI's abbreviation.", examples=["Ags."])]
+    id: int = Field(description="The official key (CVE_ENT) read as a number.", examples=[1])
+    clave: str = Field(description="The key, two digits.", pattern="^[0-9]{2}$", examples=["01"])
+    nombre: str = Field(examples=["Aguascalientes"])
+    abreviatura: str | None = Field(description="INEGI's abbreviation.", examples=["Ags."])
 
 
 class StatePage(Page[State]):
@@ -73,13 +70,11 @@ class StatePage(Page[State]):
 class Municipality(BaseModel):
     """A municipio, as the list shows it."""
 
-    id: Annotated[int, Field(description="The official key (CVE_ENT, CVE_MUN) read as a number.", examples=[1001])]
-    estado_id: Annotated[int, Field(examples=[1])]
-    clave: Annotated[
-        str, Field(description="The key within the estado, three digits.", pattern="^[0-9]{3}$", examples=["001"])
-    ]
-    nombre: Annotated[str, Field(examples=["Aguascalientes"])]
-    localidades: Annotated[int, Field(description="Number of localities in the municipio.", ge=0, examples=[616])]
+    id: int = Field(description="The official key (CVE_ENT, CVE_MUN) read as a number.", examples=[1001])
+    estado_id: int = Field(examples=[1])
+    clave: str = Field(description="The key within the estado, three digits.", pattern="^[0-9]{3}$", examples=["001"])
+    nombre: str = Field(examples=["Aguascalientes"])
+    localidades: int = Field(description="Number of localities in the municipio.", ge=0, examples=[616])
 
 
 class MunicipalityPage(Page[Municipality]):
@@ -106,14 +101,11 @@ class LocalityDetail(LocalityRecord):
 class Place(Locality):
     """A locality with a label that distinguishes it from others with the same name."""
 
-    label: Annotated[
-        str,
-        Field(
-            description="Name, municipio and estado; includes the clave if the municipio has another locality"
-            " of this name.",
-            examples=["Aguascalientes, Aguascalientes, Aguascalientes"],
-        ),
-    ]
+    label: str = Field(
+        description="Name, municipio and estado; includes the clave if the municipio has another locality"
+        " of this name.",
+        examples=["Aguascalientes, Aguascalientes, Aguascalientes"],
+    )
     poblacion: Annotated[int | None, of_column("poblacion")]
     latitud: Annotated[float | None, of_column("latitud")]
     longitud: Annotated[float | None, of_column("longitud")]
@@ -122,42 +114,28 @@ class Place(Locality):
 class Suggestion(BaseModel):
     """A locality, municipio or estado that the typed text may mean."""
 
-    kind: Annotated[PlaceKind, Field(description="What it is.")]
-    id: Annotated[int, Field(description="The official key read as a number.", examples=[10010001])]
-    cvegeo: Annotated[
-        str,
-        Field(
-            description="The official key with leading zeros: nine digits, five for a municipio, two for an estado.",
-            pattern=KEY_PATTERN,
-            examples=["010010001"],
-        ),
-    ]
-    municipio_id: Annotated[
-        int | None, Field(description="The key of the municipio; null for an estado.", examples=[1001])
-    ]
-    clave: Annotated[str, Field(description="The last part of the key, with leading zeros.", examples=["0001"])]
-    nombre: Annotated[str, Field(description="The name, exactly as INEGI publishes it.", examples=["Aguascalientes"])]
-    label: Annotated[
-        str,
-        Field(
-            description="Name, municipio and estado, with the clave where another place has the same; a label leads"
-            " back to its place.",
-            examples=["Aguascalientes, Aguascalientes, Aguascalientes"],
-        ),
-    ]
-    match: Annotated[
-        MatchReason,
-        Field(
-            description="Why it is suggested: its `key` or `label` was typed; its `exact` name; the name of the"
-            " municipio that it is the `seat` of, or of the seat of the municipio; an `everyday` name; a `former` name"
-            " or key; a `prefix` of its name; `words` of its name and areas; or words `near` them.",
-            examples=["prefix"],
-        ),
-    ]
-    otro_nombre: Annotated[
-        str | None,
-        Field(description="The name that was recognized, if it is not `nombre`.", examples=[None]),
-    ]
+    kind: PlaceKind = Field(description="What it is.")
+    id: int = Field(description="The official key read as a number.", examples=[10010001])
+    cvegeo: str = Field(
+        description="The official key with leading zeros: nine digits, five for a municipio, two for an estado.",
+        pattern=KEY_PATTERN,
+        examples=["010010001"],
+    )
+    municipio_id: int | None = Field(description="The key of the municipio; null for an estado.", examples=[1001])
+    clave: str = Field(description="The last part of the key, with leading zeros.", examples=["0001"])
+    nombre: str = Field(description="The name, exactly as INEGI publishes it.", examples=["Aguascalientes"])
+    label: str = Field(
+        description="Name, municipio and estado, with the clave where another place has the same; a label leads"
+        " back to its place.",
+        examples=["Aguascalientes, Aguascalientes, Aguascalientes"],
+    )
+    match: MatchReason = Field(
+        description="Why it is suggested: its `key` or `label` was typed; its `exact` name; the name of the"
+        " municipio that it is the `seat` of, or of the seat of the municipio; an `everyday` name; a `former` name"
+        " or key; a `prefix` of its name; `words` of its name and areas; or words `near` them.",
+        examples=["prefix"],
+    )
+    otro_nombre: str | None = Field(description="The name that was recognized, if it is not `nombre`.", examples=[None])
     poblacion: Annotated[int | None, of_column("poblacion")]
     latitud: Annotated[float | None, of_column("latitud")]
     longitud: Annotated[float | None, of_column("longitud")]
@@ -172,7 +150,7 @@ class SuggestionResults(BaseModel):
 class NearbyPlace(Place):
     """A locality, and its distance from the point."""
 
-    distancia: Annotated[float, Field(description="Great-circle distance in metres.", ge=0, examples=[1204.7])]
+    distancia: float = Field(description="Great-circle distance in metres.", ge=0, examples=[1204.7])
 
 
 class NearbyPlaceResults(BaseModel):
@@ -229,9 +207,9 @@ class Release(BaseModel):
 class Totals(BaseModel):
     """The totals of a release."""
 
-    estados: Annotated[int, Field(examples=[32])]
-    municipios: Annotated[int, Field(examples=[2463])]
-    localidades: Annotated[int, Field(examples=[304363])]
+    estados: int = Field(examples=[32])
+    municipios: int = Field(examples=[2463])
+    localidades: int = Field(examples=[304363])
 
     @classmethod
     def of(cls, release: Release) -> Self:
@@ -243,7 +221,7 @@ class PublishedRelease(BaseModel):
     """A release, as the list of releases shows it."""
 
     release: _ReleaseName
-    current: Annotated[bool, Field(description="Whether requests that name no release read this one.", examples=[True])]
+    current: bool = Field(description="Whether requests that name no release read this one.", examples=[True])
     published_at: _PublishedAt
     source: _Source
     sha256: _Sha256
@@ -288,16 +266,10 @@ CHANGE_KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)  # a kind's number i
 class LocalityChange(BaseModel):
     """A change of a locality between two releases; one that was both renamed and relocated appears twice."""
 
-    change: Annotated[
-        ChangeKind, Field(description="`updated` means that columns other than the name and the point changed.")
-    ]
-    id: Annotated[int, Field(examples=[10010001])]
-    before: Annotated[
-        LocalityRecord | None, Field(description="The locality in the release `since`; null if it was added.")
-    ]
-    after: Annotated[
-        LocalityRecord | None, Field(description="The locality in the release `name`; null if it was removed.")
-    ]
+    change: ChangeKind = Field(description="`updated` means that columns other than the name and the point changed.")
+    id: int = Field(examples=[10010001])
+    before: LocalityRecord | None = Field(description="The locality in the release `since`; null if it was added.")
+    after: LocalityRecord | None = Field(description="The locality in the release `name`; null if it was removed.")
 
 
 class LocalityChangePage(Page[LocalityChange]):
@@ -307,25 +279,23 @@ class LocalityChangePage(Page[LocalityChange]):
 class Resources(BaseModel):
     """The addresses of the lists, relative to the index."""
 
-    estados: Annotated[str, Field(examples=["estados/"])]
-    municipios: Annotated[str, Field(examples=["municipios/"])]
-    localidades: Annotated[str, Field(examples=["localidades/"])]
-    releases: Annotated[str, Field(examples=["releases/"])]
+    estados: str = Field(examples=["estados/"])
+    municipios: str = Field(examples=["municipios/"])
+    localidades: str = Field(examples=["localidades/"])
+    releases: str = Field(examples=["releases/"])
 
 
 class CatalogueIndex(BaseModel):
     """A release, its totals, and the credit that INEGI's terms of use require."""
 
     release: _ReleaseName
-    demo: Annotated[
-        bool, Field(description="Whether this is the bundled demo, whose places are invented.", examples=[False])
-    ]
+    demo: bool = Field(description="Whether this is the bundled demo, whose places are invented.", examples=[False])
     published_at: _PublishedAt
     source: _Source
     sha256: _Sha256
     totals: Totals
     resources: Resources
-    attribution: Annotated[str, Field(description="The credit to show wherever you show the data.", examples=[_CREDIT])]
+    attribution: str = Field(description="The credit to show wherever you show the data.", examples=[_CREDIT])
 
     @classmethod
     def of(cls, release: Release) -> Self:
@@ -361,60 +331,48 @@ class MatchableRow(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    nombre: Annotated[str | None, Field(description="The name of the place.", examples=["Guadalajra"])] = None
-    municipio: Annotated[
-        str | None, Field(description="The name of its municipio, or its key.", examples=["Guadalajara"])
-    ] = None
-    estado: Annotated[
-        str | None,
-        Field(description="The name of its estado, an abbreviation, a code, or its key.", examples=["Jal."]),
-    ] = None
-    cve_mun: Annotated[
-        str | int | None,
-        Field(description="The key of its municipio, if `municipio` has the name.", examples=["039"]),
-    ] = None
+    nombre: str | None = Field(default=None, description="The name of the place.", examples=["Guadalajra"])
+    municipio: str | None = Field(
+        default=None, description="The name of its municipio, or its key.", examples=["Guadalajara"]
+    )
+    estado: str | None = Field(
+        default=None, description="The name of its estado, an abbreviation, a code, or its key.", examples=["Jal."]
+    )
+    cve_mun: str | int | None = Field(
+        default=None, description="The key of its municipio, if `municipio` has the name.", examples=["039"]
+    )
     latitud: _Latitude = None
     longitud: _Longitude = None
-    cvegeo: Annotated[
-        str | int | None,
-        Field(
-            description="The official key, with or without its zero; a withdrawn one leads to its successor. In a row"
-            " without a name, that of a municipio or an estado is answered too.",
-            examples=["140390001"],
-        ),
-    ] = None
-    clave: Annotated[
-        str | int | None,
-        Field(
-            description="The key within the municipio, used with `municipio` if there is no `nombre`.",
-            examples=["0001"],
-        ),
-    ] = None
+    cvegeo: str | int | None = Field(
+        default=None,
+        description="The official key, with or without its zero; a withdrawn one leads to its successor. In a row"
+        " without a name, that of a municipio or an estado is answered too.",
+        examples=["140390001"],
+    )
+    clave: str | int | None = Field(
+        default=None,
+        description="The key within the municipio, used with `municipio` if there is no `nombre`.",
+        examples=["0001"],
+    )
 
 
 class MatchFault(BaseModel):
     """A difference between a row and a place."""
 
-    code: Annotated[
-        str,
-        Field(
-            description="What differs: `wording`, `article`, `order`, `spacing`, `spelling`, `kind`, `number`,"
-            " `contrast`, words `added` or `missing`, `name`, `address`; what is known of the place: `bracket`,"
-            " `seat`, `everyday`, `former_name`, `former_key`, `withdrawn_key`, `unknown_key`, `key`; or where it is:"
-            " `municipio`, `estado`, `distance`, `point`, `ambito`.",
-            examples=["spelling"],
-        ),
-    ]
-    given: Annotated[str, Field(description="What the row says.", examples=["Guadalajra"])]
-    found: Annotated[str, Field(description="What the catalogue says.", examples=["Guadalajara"])]
-    penalty: Annotated[
-        float,
-        Field(
-            description="How much it differs, in points, which order the places before their scores are known.",
-            ge=0,
-            examples=[5.5],
-        ),
-    ]
+    code: str = Field(
+        description="What differs: `wording`, `article`, `order`, `spacing`, `spelling`, `kind`, `number`,"
+        " `contrast`, words `added` or `missing`, `name`, `address`; what is known of the place: `bracket`,"
+        " `seat`, `everyday`, `former_name`, `former_key`, `withdrawn_key`, `unknown_key`, `key`; or where it is:"
+        " `municipio`, `estado`, `distance`, `point`, `ambito`.",
+        examples=["spelling"],
+    )
+    given: str = Field(description="What the row says.", examples=["Guadalajra"])
+    found: str = Field(description="What the catalogue says.", examples=["Guadalajara"])
+    penalty: float = Field(
+        description="How much it differs, in points, which order the places before their scores are known.",
+        ge=0,
+        examples=[5.5],
+    )
 
 
 class _Fields(_with_columns(MATCHED, are_optional=True)):  # type: ignore[misc]  # as above
@@ -424,21 +382,15 @@ class _Fields(_with_columns(MATCHED, are_optional=True)):  # type: ignore[misc] 
 class MatchCandidate(_Fields):
     """A locality that a row may mean, or a municipio or estado."""
 
-    cvegeo: Annotated[str, Field(description="The official key.", pattern=KEY_PATTERN, examples=["140390001"])]
-    id: Annotated[int, Field(description="The official key read as a number.", examples=[140390001])]
-    label: Annotated[
-        str,
-        Field(
-            description="Name, municipio and estado, with the clave where another place has the same.",
-            examples=["Guadalajara, Guadalajara, Jalisco"],
-        ),
-    ]
-    score: Annotated[
-        float,
-        Field(
-            description="100 times the estimated probability that it is the right one.", ge=0, le=100, examples=[98.7]
-        ),
-    ]
+    cvegeo: str = Field(description="The official key.", pattern=KEY_PATTERN, examples=["140390001"])
+    id: int = Field(description="The official key read as a number.", examples=[140390001])
+    label: str = Field(
+        description="Name, municipio and estado, with the clave where another place has the same.",
+        examples=["Guadalajara, Guadalajara, Jalisco"],
+    )
+    score: float = Field(
+        description="100 times the estimated probability that it is the right one.", ge=0, le=100, examples=[98.7]
+    )
     faults: list[MatchFault]
 
 
@@ -457,70 +409,47 @@ class Match(_Fields):
     """The answer to a row; rows are answered in the order in which they were sent."""
 
     row: _RowNumber
-    sent: Annotated[
-        object,
-        Field(
-            description="What was sent: the object, or a line of CSV as an object of texts.",
-            examples=[{"nombre": "Guadalajra", "municipio": "Guadalajara", "estado": "Jal."}],
-        ),
-    ]
-    outcome: Annotated[
-        Literal["exact", "sure", "ambiguous", "none", "problem"],
-        Field(
-            description="`exact`: the name as the catalogue writes it, and no other place can be meant. `sure`: that"
-            " place with at least the probability asked for. `ambiguous`: one of `candidates`, which a person has to"
-            " choose. `none`: no place is like it. `problem`: this row can't be read, and `problem` says why."
-        ),
-    ]
-    cvegeo: Annotated[
-        str | None,
-        Field(
-            description="The official key, if the outcome is `exact` or `sure`, of nine digits, five for a municipio or"
-            " two for an estado. The first of `candidates` is the likeliest otherwise.",
-            pattern=KEY_PATTERN,
-            examples=["140390001"],
-        ),
-    ]
-    id: Annotated[int | None, Field(description="The same key read as a number.", examples=[140390001])]
-    label: Annotated[
-        str | None,
-        Field(description="Name, municipio and estado of that place.", examples=["Guadalajara, Guadalajara, Jalisco"]),
-    ]
-    score: Annotated[
-        float | None,
-        Field(
-            description="100 times the estimated probability that it is the right one; null for no place.",
-            ge=0,
-            le=100,
-            examples=[98.7],
-        ),
-    ]
-    margin: Annotated[
-        float | None,
-        Field(description="The lead over the next place, or `score` if there is none.", ge=0, le=100, examples=[96.2]),
-    ]
-    faults: Annotated[
-        list[MatchFault], Field(description="What differs between the row and the place that is most like it.")
-    ]
-    candidates: Annotated[
-        list[MatchCandidate],
-        Field(description="The places that are most like the row; empty if `exact` or `sure`.", max_length=5),
-    ]
-    withdrawn: Annotated[
-        str | None,
-        Field(
-            description="The key of a place of an earlier release that had this name or key and has no successor.",
-            pattern=_KEY,
-            examples=["010010002"],
-        ),
-    ]
-    problem: Annotated[
-        str | None,
-        Field(
-            description="Why this row can't be answered; beside another outcome, what of the row was left out.",
-            examples=["Give both `latitud` and `longitud`."],
-        ),
-    ]
+    sent: object = Field(
+        description="What was sent: the object, or a line of CSV as an object of texts.",
+        examples=[{"nombre": "Guadalajra", "municipio": "Guadalajara", "estado": "Jal."}],
+    )
+    outcome: Literal["exact", "sure", "ambiguous", "none", "problem"] = Field(
+        description="`exact`: the name as the catalogue writes it, and no other place can be meant. `sure`: that"
+        " place with at least the probability asked for. `ambiguous`: one of `candidates`, which a person has to"
+        " choose. `none`: no place is like it. `problem`: this row can't be read, and `problem` says why."
+    )
+    cvegeo: str | None = Field(
+        description="The official key, if the outcome is `exact` or `sure`, of nine digits, five for a municipio or"
+        " two for an estado. The first of `candidates` is the likeliest otherwise.",
+        pattern=KEY_PATTERN,
+        examples=["140390001"],
+    )
+    id: int | None = Field(description="The same key read as a number.", examples=[140390001])
+    label: str | None = Field(
+        description="Name, municipio and estado of that place.", examples=["Guadalajara, Guadalajara, Jalisco"]
+    )
+    score: float | None = Field(
+        description="100 times the estimated probability that it is the right one; null for no place.",
+        ge=0,
+        le=100,
+        examples=[98.7],
+    )
+    margin: float | None = Field(
+        description="The lead over the next place, or `score` if there is none.", ge=0, le=100, examples=[96.2]
+    )
+    faults: list[MatchFault] = Field(description="What differs between the row and the place that is most like it.")
+    candidates: list[MatchCandidate] = Field(
+        description="The places that are most like the row; empty if `exact` or `sure`.", max_length=5
+    )
+    withdrawn: str | None = Field(
+        description="The key of a place of an earlier release that had this name or key and has no successor.",
+        pattern=_KEY,
+        examples=["010010002"],
+    )
+    problem: str | None = Field(
+        description="Why this row can't be answered; beside another outcome, what of the row was left out.",
+        examples=["Give both `latitud` and `longitud`."],
+    )
 
 
 class MatchResults(BaseModel):
@@ -532,62 +461,41 @@ class MatchResults(BaseModel):
 class MatchPreview(BaseModel):
     """The reading of a table before its rows are matched."""
 
-    sheets: Annotated[
-        list[str],
-        Field(description="The visible sheets of a workbook; none for other formats.", examples=[["Visitas"]]),
-    ]
-    sheet: Annotated[str | None, Field(description="The sheet that is read.", examples=["Visitas"])]
-    titles: Annotated[
-        list[str],
-        Field(
-            description="The first five texts above the header of that sheet, cut after 200 characters.",
-            examples=[["Visitas de campo en Jalisco"]],
-        ),
-    ]
-    header_row: Annotated[
-        int | None, Field(description="The number of the row of that sheet with the header.", ge=1, examples=[6])
-    ]
-    has_header: Annotated[
-        bool,
-        Field(
-            description="Whether a row names the columns; without one, they have the names of their roles.",
-            examples=[True],
-        ),
-    ]
-    note: Annotated[
-        str | None,
-        Field(
-            description="That sorting the sheet would part the answers from their rows, and what to do; null if not.",
-            examples=[None],
-        ),
-    ]
-    quantity: Annotated[int, Field(description="How many rows there are.", ge=0, examples=[200])]
-    kind: Annotated[
-        PlaceKind | None,
-        Field(description="What each row is about; null if no row can be read.", examples=["localidad"]),
-    ]
-    columns: Annotated[
-        list[str],
-        Field(
-            description="The columns of the table. One without a header, or with that of another, has a name of its"
-            " own, such as `column 2`.",
-            examples=[["Folio", "Localidad", "Entidad"]],
-        ),
-    ]
-    roles: Annotated[
-        dict[str, str],
-        Field(
-            description="The column of each parameter that names one, such as `nombre`.",
-            examples=[{"nombre": "Localidad", "estado": "Entidad"}],
-        ),
-    ]
-    rows: Annotated[
-        list[list[str]],
-        Field(
-            description="The first five rows: the text of each column, cut after 200 characters.",
-            examples=[[["001", "El Zapote", "Jalisco"]]],
-        ),
-    ]
+    sheets: list[str] = Field(
+        description="The visible sheets of a workbook; none for other formats.", examples=[["Visitas"]]
+    )
+    sheet: str | None = Field(description="The sheet that is read.", examples=["Visitas"])
+    titles: list[str] = Field(
+        description="The first five texts above the header of that sheet, cut after 200 characters.",
+        examples=[["Visitas de campo en Jalisco"]],
+    )
+    header_row: int | None = Field(
+        description="The number of the row of that sheet with the header.", ge=1, examples=[6]
+    )
+    has_header: bool = Field(
+        description="Whether a row names the columns; without one, they have the names of their roles.", examples=[True]
+    )
+    note: str | None = Field(
+        description="That sorting the sheet would part the answers from their rows, and what to do; null if not.",
+        examples=[None],
+    )
+    quantity: int = Field(description="How many rows there are.", ge=0, examples=[200])
+    kind: PlaceKind | None = Field(
+        description="What each row is about; null if no row can be read.", examples=["localidad"]
+    )
+    columns: list[str] = Field(
+        description="The columns of the table. One without a header, or with that of another, has a name of its"
+        " own, such as `column 2`.",
+        examples=[["Folio", "Localidad", "Entidad"]],
+    )
+    roles: dict[str, str] = Field(
+        description="The column of each parameter that names one, such as `nombre`.",
+        examples=[{"nombre": "Localidad", "estado": "Entidad"}],
+    )
+    rows: list[list[str]] = Field(
+        description="The first five rows: the text of each column, cut after 200 characters.",
+        examples=[[["001", "El Zapote", "Jalisco"]]],
+    )
 
 
 class PointRow(BaseModel):
@@ -603,18 +511,14 @@ class NearestPlaces(BaseModel):
     """The answer to a point; points are answered in the order in which they were sent."""
 
     row: _RowNumber
-    sent: Annotated[
-        object,
-        Field(
-            description="What was sent: the object, or a line of CSV as an object of texts.",
-            examples=[{"latitud": 20.6767, "longitud": -103.3475}],
-        ),
-    ]
-    results: Annotated[list[NearbyPlace], Field(description="The nearest localities, the nearest first.")]
-    problem: Annotated[
-        str | None,
-        Field(description="Why this row can't be answered.", examples=["It has no `latitud` and `longitud`."]),
-    ]
+    sent: object = Field(
+        description="What was sent: the object, or a line of CSV as an object of texts.",
+        examples=[{"latitud": 20.6767, "longitud": -103.3475}],
+    )
+    results: list[NearbyPlace] = Field(description="The nearest localities, the nearest first.")
+    problem: str | None = Field(
+        description="Why this row can't be answered.", examples=["It has no `latitud` and `longitud`."]
+    )
 
 
 class NearestPlacesResults(BaseModel):
@@ -636,113 +540,98 @@ def rows_of(row: type[BaseModel]) -> dict[str, Any]:
 class Fault(BaseModel):
     """An invalid parameter."""
 
-    parameter: Annotated[str, Field(examples=["page"])]
-    message: Annotated[str, Field(examples=["Digits 0 to 9 only."])]
+    parameter: str = Field(examples=["page"])
+    message: str = Field(examples=["Digits 0 to 9 only."])
 
 
 class Problem(BaseModel):
     """An error (RFC 9457)."""
 
-    type: Annotated[
-        str,
-        Field(
-            description="The kind of problem, as the relative address of a page that explains it.",
-            examples=["/problems#not-found"],
-        ),
-    ]
-    title: Annotated[str, Field(description="The kind of problem in words.", examples=["Not Found"])]
-    status: Annotated[int, Field(description="The HTTP status.", examples=[404])]
-    detail: Annotated[
-        str,
-        Field(description="What was wrong with this request, and what to do.", examples=["There is no such release."]),
-    ]
+    type: str = Field(
+        description="The kind of problem, as the relative address of a page that explains it.",
+        examples=["/problems#not-found"],
+    )
+    title: str = Field(description="The kind of problem in words.", examples=["Not Found"])
+    status: int = Field(description="The HTTP status.", examples=[404])
+    detail: str = Field(
+        description="What was wrong with this request, and what to do.", examples=["There is no such release."]
+    )
 
 
 class InvalidPageProblem(Problem):
     """A page past the last one, or a release that does not exist."""
 
-    total_pages: Annotated[
-        int | None, Field(description="Pages in the list, if the page is past the last one.", examples=[6088])
-    ] = None
+    total_pages: int | None = Field(
+        default=None, description="Pages in the list, if the page is past the last one.", examples=[6088]
+    )
 
 
 class GoneProblem(Problem):
     """A key that an earlier release had and this one does not."""
 
-    last_release: Annotated[str, Field(description="The last release that had the key.", examples=["2012-06"])]
-    successor: Annotated[
-        int | None,
-        Field(
-            description="The key of the one locality that now has the same name at the same point, if there is one.",
-            examples=[10010002],
-        ),
-    ] = None
+    last_release: str = Field(description="The last release that had the key.", examples=["2012-06"])
+    successor: int | None = Field(
+        default=None,
+        description="The key of the one locality that now has the same name at the same point, if there is one.",
+        examples=[10010002],
+    )
 
 
 class InvalidParametersProblem(Problem):
     """Invalid parameters."""
 
-    errors: Annotated[Sequence[Fault], Field(description="Each invalid parameter, and what is wrong with it.")]
+    errors: Sequence[Fault] = Field(description="Each invalid parameter, and what is wrong with it.")
 
 
 class InvalidRowsProblem(Problem):
     """Invalid parameters, or rows that can't be read."""
 
-    errors: Annotated[
-        Sequence[Fault] | None, Field(description="Each invalid parameter, if the parameters are at fault.")
-    ] = None
+    errors: Sequence[Fault] | None = Field(
+        default=None, description="Each invalid parameter, if the parameters are at fault."
+    )
 
 
 class UnsupportedMediaTypeProblem(Problem):
     """A body of a media type that the resource does not read."""
 
-    supported: Annotated[
-        Sequence[str],
-        Field(description="The media types that the resource reads.", examples=[["application/json", "text/csv"]]),
-    ]
+    supported: Sequence[str] = Field(
+        description="The media types that the resource reads.", examples=[["application/json", "text/csv"]]
+    )
 
 
 class NotAcceptableProblem(Problem):
     """No representation that the Accept header allows."""
 
-    available: Annotated[
-        Sequence[str],
-        Field(description="The media types that the resource has.", examples=[["application/json", "text/html"]]),
-    ]
+    available: Sequence[str] = Field(
+        description="The media types that the resource has.", examples=[["application/json", "text/html"]]
+    )
 
 
 class VectorLayer(BaseModel):
     """A layer of the tiles."""
 
-    id: Annotated[str, Field(examples=["places"])]
-    description: Annotated[str, Field(examples=["Places, the most populous first."])]
-    fields: Annotated[
-        dict[str, str],
-        Field(description="What the properties of its features mean.", examples=[{"nombre": "String: name"}]),
-    ]
+    id: str = Field(examples=["places"])
+    description: str = Field(examples=["Places, the most populous first."])
+    fields: dict[str, str] = Field(
+        description="What the properties of its features mean.", examples=[{"nombre": "String: name"}]
+    )
 
 
 class TileJson(BaseModel):
     """The tiles of a release, described for maps."""
 
     tilejson: Literal["3.0.0"] = "3.0.0"
-    name: Annotated[str, Field(examples=["Localidades 2018-09"])]
-    attribution: Annotated[str, Field(description="The credit to show on the map.", examples=[_CREDIT])]
+    name: str = Field(examples=["Localidades 2018-09"])
+    attribution: str = Field(description="The credit to show on the map.", examples=[_CREDIT])
     scheme: Literal["xyz"] = "xyz"
-    tiles: Annotated[
-        list[str],
-        Field(
-            description="The address of a tile of this release.",
-            examples=[["http://127.0.0.1:8000/api/census/localidades/tiles/{z}/{x}/{y}.mvt?release=2018-09"]],
-        ),
-    ]
-    minzoom: Annotated[int, Field(examples=[0])]
-    maxzoom: Annotated[int, Field(description="Beyond it, maps enlarge these tiles.", examples=[12])]
-    bounds: Annotated[
-        list[float],
-        Field(
-            description="West, south, east, north: the smallest box with every place, in degrees.",
-            examples=[[-118.4, 14.5, -86.7, 32.8]],
-        ),
-    ]
+    tiles: list[str] = Field(
+        description="The address of a tile of this release.",
+        examples=[["http://127.0.0.1:8000/api/census/localidades/tiles/{z}/{x}/{y}.mvt?release=2018-09"]],
+    )
+    minzoom: int = Field(examples=[0])
+    maxzoom: int = Field(description="Beyond it, maps enlarge these tiles.", examples=[12])
+    bounds: list[float] = Field(
+        description="West, south, east, north: the smallest box with every place, in degrees.",
+        examples=[[-118.4, 14.5, -86.7, 32.8]],
+    )
     vector_layers: list[VectorLayer]

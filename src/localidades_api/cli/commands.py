@@ -1,4 +1,4 @@
-"""The commands: serve, migrate, import, releases, outlines, match, openapi, mcp.
+"""The commands and their options.
 
 Commands import what they need when they run, which keeps help and completion fast.
 """
@@ -185,7 +185,6 @@ def import_(  # noqa: PLR0913  # an argument for each option
     """Import a catalogue and publish it as the current release, while the service keeps running."""
     os.nice(19)  # leave the CPU to a service on the same machine
     from localidades_api.cli.import_catalogue import print_report, report_as_object, run_import  # noqa: PLC0415  # see above
-    from localidades_api.importer.kept_files import KeptFiles  # noqa: PLC0415  # see above
     from localidades_api.importer.run import ImportOptions  # noqa: PLC0415  # see above
     from localidades_api.importer.source import is_address  # noqa: PLC0415  # see above
 
@@ -200,7 +199,7 @@ def import_(  # noqa: PLR0913  # an argument for each option
         allow_renames=allow_renames,
         allow_broken_letters=allow_broken_letters,
         keep_demo=keep_demo,
-        keep=None if keep is None else KeptFiles(keep),
+        keep=keep,
         reason=reason or None,
     )
     report = run_import(source, options)

@@ -1,4 +1,4 @@
-"""The tables: releases of the catalogue, their estados, municipios and localities.
+"""The tables: releases of the catalogue, their estados, municipios and localities; an extension has its own.
 
 Every key is the official one read as a number: estado `01` is 1, municipio `01001` is 1001, locality
 `010010001` is 10010001 (docs/decisions/api.md). `localities` is partitioned by release: a release is one table that is
@@ -12,7 +12,6 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
-    Computed,
     DateTime,
     Double,
     ForeignKey,
@@ -30,8 +29,7 @@ from sqlalchemy import (
     text,
     true,
 )
-from sqlalchemy.dialects.postgresql.base import ischema_names
-from sqlalchemy.types import TypeEngine, UserDefinedType
+from sqlalchemy.types import TypeEngine
 
 from localidades_api.catalogue.columns import ATTRIBUTES, ColumnType
 from localidades_api.catalogue.schemas import CHANGE_KINDS
@@ -191,60 +189,6 @@ localities = Table(
     Index("localities_folded_idx", "release_id", "folded", "municipio_id", "prominence", "id"),
     Index("localities_point_idx", text("point(longitud, latitud)"), postgresql_using="gist"),
     postgresql_partition_by="LIST (release_id)",
-)
-
-
-class Polygon(UserDefinedType[Any]):
-    """Postgres's `polygon`, for which SQLAlchemy has no type."""
-
-    cache_ok = True
-    name = "polygon"
-
-    def get_col_spec(self, **_: object) -> str:
-        """Return the type's name."""
-        return self.name
-
-
-class BoxType(Polygon):
-    """Postgres's `box`."""
-
-    name = "box"
-
-
-ischema_names.update(polygon=Polygon, box=BoxType)  # so that Alembic can compare
-
-# Of the extension `outlines`, which alone reads them.
-outline_edition = Table(
-    "outline_edition",
-    metadata,
-    Column("singleton", Boolean, primary_key=True, server_default=true()),
-    Column("name", Text, nullable=False, comment="Such as 2025"),
-    Column("source", Text, nullable=False, comment="Name of the file, or address, of the import"),
-    Column("sha256", Text, nullable=False, comment="Digest of the outlines, in hexadecimal"),
-    Column("municipios", Integer, nullable=False),
-    Column("imported_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
-    CheckConstraint("singleton", name="one_row"),
-    comment="The edition of the outlines, if there are any",
-)
-outlines = Table(
-    "outlines",
-    metadata,
-    Column("id", Integer, primary_key=True, autoincrement=False, comment="Key of a municipio or an estado"),
-    Column("nombre", Text, nullable=False, comment="Empty for an estado"),
-    Column("geometry", LargeBinary, nullable=False, comment="GeoJSON, compressed with zlib"),
-)
-outline_rings = Table(
-    "outline_rings",
-    metadata,
-    Column("municipio_id", Integer, nullable=False),
-    Column("box", BoxType, Computed("box(ring)", persisted=True), nullable=False),
-    Column(
-        "ring",
-        Polygon,
-        nullable=False,
-        comment="Outer ring in degrees times 100,000: Postgres takes points within 0.000001 for equal",
-    ),
-    Index("outline_rings_box_idx", "box", postgresql_using="gist"),
 )
 
 

@@ -162,7 +162,7 @@ class Database:
         statement: Executable,
         parameters: Mapping[str, Any] | None = None,
     ) -> Sequence[Row[Any]]:
-        """Read one or several releases as `fetch` does, on a server that has all of them.
+        """Read one or several releases as `fetch` does, on a server that has all of them; `:release_id` is the first.
 
         A server that lags, or that was promoted without the last publication, would return no rows, which looks like a
         right answer. Raises DatabaseUnavailableError if no server has the releases.
@@ -171,6 +171,7 @@ class Database:
         of every request, so a SELECT that meets a dead connection is run again on a new one.
         """
         wanted = (release,) if isinstance(release, Release) else release
+        parameters = {"release_id": wanted[0].id if wanted else None, **(parameters or {})}
         try:
             async with asyncio.timeout(self.timeout - already_waited.get()):
                 for _ in range(_MAX_ATTEMPTS - 1):

@@ -46,7 +46,7 @@ class View:
     `target`, `allow` and `headers` are the request target, the methods and the response headers of the same content as
     JSON. `root` is the path prefix of the service, `public_url` the address that the operator has set, `query` the
     request's parameters except `format`, `pinned` the release that the request names, `current` the current release if
-    that is another one, `outlines` the edition of the outlines if there are any, and `context` what else the template
+    that is another one, `borders` the edition of the borders if there are any, and `context` what else the template
     needs.
     """
 
@@ -64,7 +64,7 @@ class View:
     current: str | None = None
     language: Language = "en"
     query: Mapping[str, str] = field(default_factory=dict)
-    outlines: str = ""
+    borders: str = ""
     context: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -10,15 +10,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import asyncpg
-from sqlalchemy import text
+from sqlalchemy import insert, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.catalogue.columns import LocalityRow
 from localidades_api.catalogue.folding import fold
-from localidades_api.database.models import partition_of
+from localidades_api.database.models import partition_of, releases
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.transform import CatalogueRecords, MunicipalityRow, StateRow
-from localidades_api.observability.progress import ImportProgress, ImportStep
+from localidades_api.observability.progress import ImportStep, StepProgress
 from localidades_api.releases.publish import set_current
 
 _CHUNK = 5000  # rows between two reports of progress
@@ -33,7 +33,7 @@ async def load_release(
     name: str,
     source: str,
     sha256: str,
-    progress: ImportProgress,
+    progress: StepProgress,
 ) -> int:
     """Load a catalogue beside the published ones; return the id of the release."""
     progress.begin(ImportStep.COPY)
@@ -56,7 +56,7 @@ async def load_release(
 
 
 async def publish(
-    connection: AsyncConnection, release_id: int, progress: ImportProgress, reason: str | None = None
+    connection: AsyncConnection, release_id: int, progress: StepProgress, reason: str | None = None
 ) -> None:
     """Move the pointer to a release; readers see it once this commits. `reason` is for the log."""
     progress.begin(ImportStep.PUBLISH)
@@ -95,21 +95,9 @@ async def vacuum(connection: AsyncConnection, release_id: int) -> None:
 async def _insert_release(
     connection: AsyncConnection, catalogue: CatalogueRecords, name: str, source: str, sha256: str
 ) -> int:
-    inserted = await connection.execute(
-        text(
-            "INSERT INTO releases (name, source, sha256, states, municipalities, localities)"
-            " VALUES (:name, :source, :sha256, :states, :municipalities, :localities) RETURNING id"
-        ),
-        {
-            "name": name,
-            "source": source,
-            "sha256": sha256,
-            "states": len(catalogue.states),
-            "municipalities": len(catalogue.municipalities),
-            "localities": len(catalogue.localities),
-        },
-    )
-    release_id: int = inserted.scalar_one()
+    counted = {name: len(getattr(catalogue, name)) for name in ("states", "municipalities", "localities")}
+    added = insert(releases).values(name=name, source=source, sha256=sha256, **counted).returning(releases.c.id)
+    release_id: int = (await connection.execute(added)).scalar_one()
     return release_id
 
 
@@ -129,7 +117,7 @@ async def _copy(
 
 
 async def _copy_localities(
-    connection: AsyncConnection, partition: str, release_id: int, catalogue: CatalogueRecords, progress: ImportProgress
+    connection: AsyncConnection, partition: str, release_id: int, catalogue: CatalogueRecords, progress: StepProgress
 ) -> None:
     prominences = _rank(catalogue.localities)
 

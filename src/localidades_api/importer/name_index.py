@@ -32,7 +32,7 @@ from localidades_api.errors import IndexingError
 from localidades_api.importer.transform import CatalogueRecords
 from localidades_api.names.files.history import Areas, History
 from localidades_api.names.files.writer import build_index
-from localidades_api.observability.progress import ImportProgress, ImportStep
+from localidades_api.observability.progress import ImportStep, StepProgress
 from localidades_api.releases.stored_indexes import list_incomplete, remove_old_indexes, store_index
 
 _log = logging.getLogger(__name__)
@@ -106,7 +106,7 @@ async def read_source(url: str, name: str, sha256: str, catalogue: CatalogueReco
     )
 
 
-async def complete_indexes(database: Database, progress: ImportProgress) -> None:
+async def complete_indexes(database: Database, progress: StepProgress) -> None:
     """Build and store what releases lack to be searched by this code; remove what only older code could read.
 
     Raises IndexingError or DatabaseUnavailableError; the next run continues.

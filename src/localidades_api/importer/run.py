@@ -32,12 +32,12 @@ from localidades_api.importer.checks import (
     refuse_renames,
 )
 from localidades_api.importer.extract import open_catalogue, watch_reading
-from localidades_api.importer.kept_files import KeptFiles
+from localidades_api.importer.kept_files import keep_file
 from localidades_api.importer.load import load_release, publish, vacuum
 from localidades_api.importer.name_index import building, read_source
 from localidades_api.importer.source import Source, interruptible, open_source, suggest_release_name
 from localidades_api.importer.transform import CatalogueRecords, Rejected, transform, without_garbage_collection
-from localidades_api.observability.progress import ImportProgress, ImportStep
+from localidades_api.observability.progress import ImportStep, StepProgress
 from localidades_api.releases.comparison import Comparison, compare_with_current, complete_comparisons
 from localidades_api.releases.retire import withdraw_demo
 from localidades_api.releases.stored_indexes import store_index
@@ -75,14 +75,16 @@ class ImportOptions:
     allow_renames: bool = False
     allow_broken_letters: bool = False
     keep_demo: bool = False  # otherwise a real catalogue withdraws the demo
-    keep: KeptFiles | None = None  # gets a downloaded file once it is published, or if it was published before
+    keep: Path | None = (
+        None  # a folder that gets the downloaded file once it is published, or if it was published before
+    )
     reason: str | None = None  # for the log of publications
 
 
 async def import_catalogue(
     database: Database,
     source: str,
-    progress: ImportProgress,
+    progress: StepProgress,
     options: ImportOptions = ImportOptions(),  # immutable
 ) -> ImportReport:
     """Import a catalogue and publish it as the current release.
@@ -125,9 +127,9 @@ async def import_catalogue(
                 seconds = time.perf_counter() - began
         except AlreadyPublishedError as error:
             if keep is not None:
-                keep.keep(file, error.release)
+                keep_file(keep, file, error.release)
             raise
-        kept = None if keep is None else keep.keep(file, name)
+        kept = None if keep is None else keep_file(keep, file, name)
     return ImportReport(
         release=name,
         states=len(catalogue.states),
@@ -144,7 +146,7 @@ async def import_catalogue(
     )
 
 
-async def _finish(connection: AsyncConnection, release_id: int, name: str, progress: ImportProgress) -> None:
+async def _finish(connection: AsyncConnection, release_id: int, name: str, progress: StepProgress) -> None:
     """Commit the publication, then vacuum; an error or a cancellation after the commit is only logged."""
     interrupted = await _commit(connection, name)
     progress.begin(ImportStep.DONE)
@@ -178,7 +180,7 @@ async def _commit(connection: AsyncConnection, name: str) -> bool:
 
 
 async def _read(
-    connection: AsyncConnection, file: Source, options: ImportOptions, progress: ImportProgress
+    connection: AsyncConnection, file: Source, options: ImportOptions, progress: StepProgress
 ) -> tuple[str, CatalogueRecords]:
     progress.begin(ImportStep.READ)
     with open_catalogue(file, options.sheet) as table:
@@ -209,7 +211,7 @@ def _check_name(name: str, file: Source) -> None:
 UNNAMED = "seed"  # the release of a file without a date in its name
 
 
-async def load_pending_seed(database: Database, source: str, progress: ImportProgress) -> ImportReport | None:
+async def load_pending_seed(database: Database, source: str, progress: StepProgress) -> ImportReport | None:
     """Load `source` if the seed migration requested a catalogue and none has been published since.
 
     The request stays until a catalogue is loaded, so after a failure the next upgrade tries again.

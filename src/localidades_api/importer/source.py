@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 from localidades_api.catalogue.schemas import DEMO_RELEASE
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.demo.generate import DEMO_SHA256
-from localidades_api.observability.progress import Counting, ImportProgress, ImportStep
+from localidades_api.observability.progress import Counting, ImportStep, StepProgress
 
 if TYPE_CHECKING:
     import httpx
@@ -53,7 +53,7 @@ def is_address(source: str) -> bool:
 
 
 @contextmanager
-def open_source(source: str, progress: ImportProgress) -> Iterator[Source]:
+def open_source(source: str, progress: StepProgress) -> Iterator[Source]:
     """Lend the file that `source` names: `demo`, a path, `-` for standard input, or an http(s) address.
 
     A download goes to an unnamed temporary file, so nothing is left however the process ends. Raises CatalogueError

@@ -47,10 +47,3 @@ class StepProgress(Counting, Protocol):
 
     def begin(self, step: Step) -> None:
         """Note that `step` begins, and that the one before it is done."""
-
-
-class ImportProgress(Counting, Protocol):
-    """An observer of one import."""
-
-    def begin(self, step: ImportStep) -> None:
-        """Note that `step` begins, and that the one before it is done."""

@@ -1,4 +1,6 @@
-"""Stores the index of names of each release, so that a release is complete and every machine fetches the same index.
+"""The index of names of each release, stored with it: a release is complete, and every machine fetches the same index.
+
+It is stored and read in parts, each by one statement, so that any pooler may be in between.
 
 A release has an index for each `code` that can read it. Those of this code and of the one before stay: during a rolling
 upgrade, and after a downgrade, both are served (docs/decisions/names.md).
@@ -6,11 +8,14 @@ upgrade, and after a downgrade, both are served (docs/decisions/names.md).
 
 import hashlib
 from pathlib import Path
+from typing import NamedTuple
 
-from sqlalchemy import insert, text
+from sqlalchemy import bindparam, func, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import name_index
+from localidades_api.database.pool import Database
 
 _PART_SIZE = 1024**2  # bytes
 _KEPT = 2  # codes
@@ -32,6 +37,13 @@ _REMOVE_OTHERS = text(
         SELECT code FROM name_index GROUP BY code ORDER BY code = :code DESC, max(stored_at) DESC LIMIT :kept)
     """
 )
+_OF_RELEASE = (name_index.c.release_id == bindparam("release_id"), name_index.c.code == bindparam("code"))
+_INDEX = (
+    select(name_index.c.name, name_index.c.sha256, func.count().label("parts"))
+    .where(*_OF_RELEASE)
+    .group_by(name_index.c.name, name_index.c.sha256)
+)
+_PART = select(name_index.c.bytes).where(*_OF_RELEASE, name_index.c.part == bindparam("part"))
 
 
 async def store_index(connection: AsyncConnection, release_id: int, code: str, packed: Path) -> None:
@@ -55,3 +67,23 @@ async def list_incomplete(connection: AsyncConnection, code: str) -> list[int]:
 async def remove_old_indexes(connection: AsyncConnection, code: str) -> None:
     """Remove the indexes of all codes but this one and the one before."""
     await connection.execute(_REMOVE_OTHERS, {"code": code, "kept": _KEPT})
+
+
+class StoredIndex(NamedTuple):
+    """The name of an index, the digest of its bytes, and the number of their parts."""
+
+    name: str
+    sha256: str
+    parts: int
+
+
+async def find_index(database: Database, release: Release, code: str) -> StoredIndex | None:
+    """Return what a release's index for `code` consists of; None if it has none."""
+    rows = await database.fetch_from(release, _INDEX, {"code": code})
+    return StoredIndex._make(rows[0]) if rows else None
+
+
+async def read_part(database: Database, release: Release, code: str, part: int) -> bytes:
+    """Return a part of an index; nothing if it is gone, which the digest of the whole shows."""
+    rows = await database.fetch_from(release, _PART, {"code": code, "part": part})
+    return b"".join(row.bytes for row in rows)

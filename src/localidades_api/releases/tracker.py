@@ -9,7 +9,7 @@ from sqlalchemy import TextClause
 
 from localidades_api.catalogue.schemas import Publication, Release
 from localidades_api.database.pool import Database
-from localidades_api.database.queries.releases import NO_OUTLINES, ChangeCounts, ReleaseSnapshot, get_release_snapshot
+from localidades_api.database.queries.releases import NO_BORDERS, ChangeCounts, ReleaseSnapshot, get_release_snapshot
 from localidades_api.errors import DatabaseUnavailableError, NoReleaseError, NotFoundError
 from localidades_api.observability.metrics import Series
 from localidades_api.releases.single_flight import SingleFlight
@@ -30,15 +30,15 @@ class ReleaseTracker:
     it the release of requests, once its pages are cached and its names can be searched (`caches.release_poller`).
     """
 
-    def __init__(self, database: Database, outlines: TextClause = NO_OUTLINES) -> None:
-        """Take the SQL expression of an extension for the edition of its outlines, which pages show."""
+    def __init__(self, database: Database, borders: TextClause = NO_BORDERS) -> None:
+        """Take the SQL expression of an extension for the edition of its borders, which pages show."""
         self._database = database
-        self._find_outlines = outlines
-        self.outlines = ""  # their edition, empty without any
+        self._find_borders = borders
+        self.borders = ""  # their edition, empty without any
         self._by_name: Mapping[str, Release] = {}
         self.changes: Mapping[str, ChangeCounts] = {}  # since the release before, by name, where counted
         self.publications: Sequence[Publication] = ()  # the latest, newest first
-        # Twelve hexadecimal digits that identify the list of releases and the outlines, for the ETag of pages and of
+        # Twelve hexadecimal digits that identify the list of releases and the borders, for the ETag of pages and of
         # other answers that show several releases.
         self._publication = 0
         self.fingerprint = self._digest()
@@ -71,7 +71,7 @@ class ReleaseTracker:
         shown = "/".join(
             f"{one.name} {one.sha256} {one.published_at} {self.changes.get(one.name)}" for one in self.every
         )
-        return hashlib.blake2b(f"{self._publication} {shown}{self.outlines}".encode(), digest_size=6).hexdigest()
+        return hashlib.blake2b(f"{self._publication} {shown}{self.borders}".encode(), digest_size=6).hexdigest()
 
     async def get(self, name: str | None) -> Release:
         """Return the release of that name, or the current one if it is None; raise as `named` and `current` do."""
@@ -109,7 +109,7 @@ class ReleaseTracker:
 
         A state older than the known one is ignored; otherwise the pointer would jump between servers.
         """
-        reading = await get_release_snapshot(self._database, self._find_outlines)
+        reading = await get_release_snapshot(self._database, self._find_borders)
         if self._is_older(reading):
             self._behind_since = self._behind_since or time.monotonic()
             return True
@@ -118,7 +118,7 @@ class ReleaseTracker:
         self._by_name = {release.name: release for release in reading.every}
         self.changes = reading.changes
         self.publications = reading.publications
-        self.outlines = reading.outlines
+        self.borders = reading.borders
         self.fingerprint = self._digest()
         if reading.current != self.newest:
             self.newest = reading.current

@@ -135,22 +135,19 @@ async def get_area_summary(database: Database, release: Release, first: int, las
     `largest` has the places of the most inhabitants, `past` the newest releases that have the area, newest first.
     `seat_id`, `seat`, `seat_latitud` and `seat_longitud` are of the cabecera of a single municipio, or None.
     """
-    parameters = {"release_id": release.id, "first": first, "last": last, "is_demo": release.is_demo}
-    rows = await database.fetch_from(release, _SUMMARY, parameters)
-    return rows[0]
+    parameters = {"first": first, "last": last, "is_demo": release.is_demo}
+    return (await database.fetch_from(release, _SUMMARY, parameters))[0]
 
 
 async def list_seats(database: Database, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:
     """Return the key of each of these municipios, and its cabecera's longitude and latitude in degrees, or None."""
     seats = [id_ * KEYS_OF_A_MUNICIPIO + int(CLAVE_OF_SEAT) for id_ in ids]
-    parameters = {"release_id": release.id, "ids": seats}
-    return await database.fetch_from(release, _SEATS, parameters)
+    return await database.fetch_from(release, _SEATS, {"ids": seats})
 
 
 async def list_largest_seats(database: Database, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:
     """Return the key of each of these estados, and its largest cabecera's longitude and latitude in degrees."""
-    parameters = {"release_id": release.id, "ids": list(ids)}
-    return await database.fetch_from(release, _LARGEST_SEATS, parameters)
+    return await database.fetch_from(release, _LARGEST_SEATS, {"ids": list(ids)})
 
 
 async def list_cities(database: Database, release: Release, limit: int) -> Sequence[Row[Any]]:
@@ -158,18 +155,17 @@ async def list_cities(database: Database, release: Release, limit: int) -> Seque
 
     Where a release lacks an estado's capital, its largest cabecera takes that place.
     """
-    parameters = {"release_id": release.id, "capitals": list(CAPITALS), "limit": limit}
-    return await database.fetch_from(release, _CITIES, parameters)
+    return await database.fetch_from(release, _CITIES, {"capitals": list(CAPITALS), "limit": limit})
 
 
 async def list_centres(database: Database, release: Release) -> Sequence[Row[Any]]:
     """Return the key of each estado and the middle of its cabeceras: longitude and latitude in degrees."""
-    return await database.fetch_from(release, _CENTRES, {"release_id": release.id})
+    return await database.fetch_from(release, _CENTRES)
 
 
 async def count_municipalities(database: Database, release: Release) -> dict[int, int]:
     """Return how many municipios each estado has, by its key."""
-    rows = await database.fetch_from(release, _MUNICIPALITIES, {"release_id": release.id})
+    rows = await database.fetch_from(release, _MUNICIPALITIES)
     return {row.estado_id: row.municipios for row in rows}
 
 
@@ -180,5 +176,4 @@ async def list_successor_municipalities(
 
     `last` is the last release with that municipio.
     """
-    parameters = {"release_id": release.id, "other_id": last.id, "id": id_}
-    return await database.fetch_from((release, last), _SUCCESSORS, parameters)
+    return await database.fetch_from((release, last), _SUCCESSORS, {"other_id": last.id, "id": id_})

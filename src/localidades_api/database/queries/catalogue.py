@@ -22,9 +22,15 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import BYTEA, aggregate_order_by
 
-from localidades_api.catalogue.area_filters import DEFAULT_AREA_SORT, MunicipalitySort, StateSort
 from localidades_api.catalogue.columns import LISTED, RECORD
-from localidades_api.catalogue.filters import DEFAULT_SORT, LocalityFilters, Sort
+from localidades_api.catalogue.filters import (
+    DEFAULT_AREA_SORT,
+    DEFAULT_SORT,
+    LocalityFilters,
+    MunicipalitySort,
+    Sort,
+    StateSort,
+)
 from localidades_api.catalogue.pagination import PAGE_SIZE, positions
 from localidades_api.catalogue.schemas import DEMO_RELEASE, Release
 from localidades_api.database.models import localities, municipalities, releases, states
@@ -145,12 +151,8 @@ class CatalogueRepository:
 
         A page is a range of positions, so the last page costs as much as the first (docs/decisions/pages.md).
         """
-        rows = await self.database.fetch_from(
-            release,
-            _PAGES,
-            {"release_id": release.id, "first": positions(first)[0], "last": positions(last)[1]},
-        )
-        return [row[0] for row in rows]
+        parameters = {"first": positions(first)[0], "last": positions(last)[1]}
+        return [row[0] for row in await self.database.fetch_from(release, _PAGES, parameters)]
 
     async def find_positions(
         self, release: Release, filters: LocalityFilters, sort: Sort = DEFAULT_SORT, among: Sequence[int] | None = None
@@ -165,7 +167,6 @@ class CatalogueRepository:
             statement, parameters = _sort_among(sort), {"among": list(among)}
         if sort == "relevance":
             parameters["searched"] = filters.search or ""
-        parameters["release_id"] = release.id
         rows = await self.database.fetch_from(release, statement, parameters)
         return unpack(rows[0][0])
 
@@ -174,10 +175,9 @@ class CatalogueRepository:
 
         `fields` are their columns, by default those of the list.
         """
-        chosen, parameters = at_positions(release, at)
+        chosen, parameters = at_positions(at)
         record = json_object(fields) if fields else _LOCALITY
-        statement = _list(record, chosen, in_order(at))
-        rows = await self.database.fetch_from(release, statement, parameters)
+        rows = await self.database.fetch_from(release, _list(record, chosen, in_order(at)), parameters)
         return str(rows[0][0])
 
     async def list_states(
@@ -216,13 +216,12 @@ class CatalogueRepository:
 
     async def get_locality(self, release: Release, id_: int) -> Row[Any] | None:
         """Return a locality with its municipio and its estado, or None."""
-        rows = await self.database.fetch_from(release, _DETAIL, {"release_id": release.id, "id": id_})
+        rows = await self.database.fetch_from(release, _DETAIL, {"id": id_})
         return rows[0] if rows else None
 
     async def list_largest_among(self, release: Release, ids: Collection[int], limit: int) -> Sequence[Row[Any]]:
         """Return the localities that have one of these keys, the largest first, with the columns of `get_locality`."""
-        parameters = {"release_id": release.id, "ids": list(ids), "limit": limit}
-        return await self.database.fetch_from(release, _DETAILS_AMONG, parameters)
+        return await self.database.fetch_from(release, _DETAILS_AMONG, {"ids": list(ids), "limit": limit})
 
     async def list_municipalities_by_key(self, release: Release, ids: Collection[int]) -> dict[int, Row[Any]]:
         """Return these municipios with their estados, by key."""
@@ -275,8 +274,7 @@ class CatalogueRepository:
 
     async def find_successor(self, release: Release, last_id: int, id_: int) -> int | None:
         """Return the key of the only locality that now has a withdrawn one's name and point, or None."""
-        parameters = {"other_id": last_id, "id": id_, "release_id": release.id}
-        rows = await self.database.fetch_from(release, _SUCCESSORS, parameters)
+        rows = await self.database.fetch_from(release, _SUCCESSORS, {"other_id": last_id, "id": id_})
         return int(rows[0].id) if len(rows) == 1 else None
 
 
@@ -294,5 +292,4 @@ _LOCALITIES = text(
 async def list_localities(database: Database, release: Release) -> AsyncIterator[Sequence[Row[Any]]]:
     """Yield the localities of a release in batches, for its index of names."""
     for first in range(0, release.localities, _BATCH):
-        asked = {"release_id": release.id, "first": first, "last": first + _BATCH}
-        yield await database.fetch_from(release, _LOCALITIES, asked)
+        yield await database.fetch_from(release, _LOCALITIES, {"first": first, "last": first + _BATCH})

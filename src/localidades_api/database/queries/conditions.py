@@ -9,12 +9,10 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ARRAY, ColumnElement, Double, Integer, Text, bindparam, case, func, or_
 
-from localidades_api.catalogue.area_filters import MunicipalitySort, StateSort
-from localidades_api.catalogue.filters import LocalityFilters, Sort
+from localidades_api.catalogue.filters import LocalityFilters, MunicipalitySort, Sort, StateSort
 from localidades_api.catalogue.folding import APOSTROPHES, fold
 from localidades_api.catalogue.keys import municipalities_of
 from localidades_api.catalogue.mercator import Box
-from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities, municipalities, states
 
 _columns = localities.c
@@ -161,12 +159,11 @@ def _order(
             yield (column.desc() if sort.startswith("-") else column).nulls_last()
 
 
-def at_positions(release: Release, positions: Sequence[int]) -> tuple[str, dict[str, object]]:
+def at_positions(positions: Sequence[int]) -> tuple[str, dict[str, object]]:
     """Return the condition on localities at these positions, and its parameters; a range becomes one index scan."""
     if isinstance(positions, range):
-        bounds = {"first": positions.start, "last": positions.stop - 1}
-        return "position BETWEEN :first AND :last", {"release_id": release.id, **bounds}
-    return "position = ANY(:positions)", {"release_id": release.id, "positions": list(positions)}
+        return "position BETWEEN :first AND :last", {"first": positions.start, "last": positions.stop - 1}
+    return "position = ANY(:positions)", {"positions": list(positions)}
 
 
 def in_order(positions: Sequence[int]) -> str:

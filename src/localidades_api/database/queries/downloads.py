@@ -124,7 +124,7 @@ async def list_lines(
 ) -> tuple[int, bytes]:
     """Return how many localities are at these positions, and their lines in UTF-8."""
     line, between = _LINES[format_]
-    chosen, parameters = at_positions(release, positions)
+    chosen, parameters = at_positions(positions)
     lines, parameters = f"{line}, :between ORDER BY l.position", {**parameters, "between": between}
     return await _join(database, release, lines, f"{_FROM} {chosen}", parameters)
 
@@ -133,7 +133,7 @@ async def list_sheet_rows(
     database: Database, release: Release, positions: Sequence[int], after: int
 ) -> tuple[int, bytes]:
     """Return how many localities are at these positions, and their rows of a sheet below row `after`, in UTF-8."""
-    chosen, parameters = at_positions(release, positions)
+    chosen, parameters = at_positions(positions)
     numbered = f"FROM (SELECT l.position, {_SHEET_ROW} AS line {_FROM} {chosen}) AS rows"
     return await _join(database, release, "line, '' ORDER BY position", numbered, {**parameters, "after": after})
 
@@ -150,11 +150,10 @@ async def _join(
 
 async def list_records(database: Database, release: Release, positions: Sequence[int]) -> Sequence[Row[Any]]:
     """Return the localities at these positions, with every column."""
-    chosen, parameters = at_positions(release, positions)
+    chosen, parameters = at_positions(positions)
     return await database.fetch_from(release, text(f"{_RECORDS} {chosen} ORDER BY l.position"), parameters)
 
 
 async def list_records_with_keys(database: Database, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:
     """Return the localities that have these keys, with every column, in any order."""
-    parameters = {"release_id": release.id, "ids": list(ids)}
-    return await database.fetch_from(release, text(f"{_RECORDS} l.id = ANY(:ids)"), parameters)
+    return await database.fetch_from(release, text(f"{_RECORDS} l.id = ANY(:ids)"), {"ids": list(ids)})

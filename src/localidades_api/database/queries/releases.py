@@ -33,7 +33,7 @@ _RELEASES = (
     .where(releases.c.retired_at.is_(None))
     .order_by(releases.c.id)  # ids grow with each import; a clock may be set back
 )
-NO_OUTLINES = text("NULL")
+NO_BORDERS = text("NULL")
 _LOG = TypeAdapter(list[Publication])
 _PUBLICATIONS = select(publications).order_by(publications.c.number.desc())
 
@@ -50,7 +50,7 @@ class ReleaseSnapshot(NamedTuple):
 
     `changes` has the counts of the importer, by the name of the later release. `publication` is the number of times
     that the pointer to the current release has been set, and `publications` the latest of them, newest first.
-    `outlines` is the edition of the outlines, if there are any.
+    `borders` is the edition of the borders of municipios, if there are any.
     """
 
     every: list[Release]
@@ -59,12 +59,12 @@ class ReleaseSnapshot(NamedTuple):
     publication: int
     publications: Sequence[Publication]
     is_behind: bool
-    outlines: str
+    borders: str
 
 
-async def get_release_snapshot(database: Database, outlines: TextClause = NO_OUTLINES) -> ReleaseSnapshot:
-    """Return the releases as the server that answers shows them, and the value of the expression `outlines`."""
-    rows = await database.fetch(_RELEASES.add_columns(outlines))
+async def get_release_snapshot(database: Database, borders: TextClause = NO_BORDERS) -> ReleaseSnapshot:
+    """Return the releases as the server that answers shows them, and the value of the expression `borders`."""
+    rows = await database.fetch(_RELEASES.add_columns(borders))
     every = [Release.model_validate(row) for row in rows]
     pointed_at = [
         (release, row.publication, _LOG.validate_python(row.publications or []))

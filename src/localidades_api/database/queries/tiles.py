@@ -152,7 +152,6 @@ async def get_tile(database: Database, release: Release, tile: Tile, most: int) 
     """Return the places of a tile, at most `most`."""
     box = tile.box
     parameters: dict[str, Any] = {
-        "release_id": release.id,
         "scale": float(2**tile.zoom * EXTENT),
         "column": tile.column,
         "row": tile.row,
@@ -168,18 +167,17 @@ async def get_tile(database: Database, release: Release, tile: Tile, most: int) 
 
 async def get_backdrop(database: Database, release: Release, frame: Frame) -> "array[int]":
     """Return the cells of a frame that hold any place, as `TileContent` has those of a tile."""
-    parameters = {"release_id": release.id, **frame._asdict()}
-    rows = await database.fetch_from(release, _BACKDROP, parameters)
+    rows = await database.fetch_from(release, _BACKDROP, frame._asdict())
     return unpack(rows[0][0])
 
 
 async def list_state_cells(database: Database, release: Release, frame: Frame) -> list[StateCell]:
     """Return what each estado has in each cell of a frame, and outside."""
-    rows = await database.fetch_from(release, _STATE_CELLS, {"release_id": release.id, **frame._asdict()})
+    rows = await database.fetch_from(release, _STATE_CELLS, frame._asdict())
     return [StateCell(row.id, row.cell, row.places, row.population) for row in rows]
 
 
 async def get_bounds(database: Database, release: Release) -> Box | None:
     """Return the smallest box with all places; None if none has coordinates."""
-    rows = await database.fetch_from(release, _BOUNDS, {"release_id": release.id})
+    rows = await database.fetch_from(release, _BOUNDS)
     return None if None in rows[0] else Box._make(rows[0])

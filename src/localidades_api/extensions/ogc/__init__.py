@@ -13,4 +13,5 @@ EXTENSION = Extension(
     definition=(f"{{base}}{OGC}/api", DEFINITION),
     link="layers for QGIS, GDAL and ArcGIS (OGC API)",
     summary=f"- [OGC API - Features]({{base}}{OGC}/): for QGIS and GDAL",
+    municipios=f"{OGC}/collections/municipios/items",
 )

@@ -20,7 +20,7 @@ from pydantic_core import PydanticCustomError, to_json
 from starlette.responses import Response
 
 from localidades_api import __version__
-from localidades_api.api.extension import Outlines, outlines_of
+from localidades_api.api.extension import Borders, borders_of
 from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import ReleaseParam, ReleaseQuery, StrictQuery, check_request, parameters_of
 from localidades_api.api.problems import translate
@@ -51,7 +51,7 @@ from localidades_api.releases.tracker import ReleaseTracker
 
 OGC = "/ogc"
 MAX_LIMIT = 10_000  # features of a page, 5 MB
-MAX_OUTLINES = 100  # features of a page, if they have outlines: 3 MB of municipios
+MAX_BORDERS = 100  # features of a page, if they have borders: 3 MB of municipios
 DEFAULT_LIMIT = 10  # the default of the standard
 _GEOJSON = "application/geo+json"
 DEFINITION = "application/vnd.oai.openapi+json;version=3.0"  # the media type of /ogc/api
@@ -234,15 +234,15 @@ class _FeatureAnswer:
     request: Request
     query: CollectionQuery | ReleaseQuery
     release: Release
-    edition: str = ""  # of the outlines, if the answer has any
+    edition: str = ""  # of the borders, if the answer has any
 
     @classmethod
     async def begin(
-        cls, request: Request, query: CollectionQuery, releases: ReleaseTracker, *, has_outlines: bool = False
+        cls, request: Request, query: CollectionQuery, releases: ReleaseTracker, *, has_borders: bool = False
     ) -> Self:
         """Choose the release; raise NotFoundError if there is none, or as `check_modified` does."""
         release = await releases.get(query.release)
-        answer = cls(request, query, release, releases.outlines if has_outlines else "")
+        answer = cls(request, query, release, releases.borders if has_borders else "")
         if "id" not in request.path_params:  # a feature may not exist
             check_modified(request.headers, answer.headers)
         return answer
@@ -511,21 +511,21 @@ async def list_area_features(
     releases: ReleasesDep,
     repository: RepositoryDep,
 ) -> Response:
-    """List estados, or municipios, as GeoJSON, sorted by id: with their outlines where there are any, else points."""
-    database, outlines = repository.database, outlines_of(request)
-    builder = await _FeatureAnswer.begin(request, query, releases, has_outlines=True)
+    """List estados, or municipios, as GeoJSON, sorted by id: with their borders where there are any, else points."""
+    builder = await _FeatureAnswer.begin(request, query, releases, has_borders=True)
+    database, borders = repository.database, borders_of(request, releases)
     areas = await _list_areas(repository, builder.release, collection, query.estado_id)
     if boxes := query.boxes:
         points = await _locate(repository, builder.release, collection, areas)
-        touched = [await outlines.find_touched(database, box) for box in boxes] if outlines and builder.edition else []
+        touched = [await borders.find_touched(database, box) for box in boxes] if borders else []
         areas = {
             id_: area
             for id_, area in areas.items()
             if any(one.get(id_, False) for one in touched)
             or (not any(id_ in one for one in touched) and _is_within(points.get(id_), boxes))
         }
-    page, last = query.page_of(sorted(areas), MAX_OUTLINES if builder.edition else MAX_LIMIT)
-    geometries = await _find_geometries(repository, builder, collection, page, outlines)
+    page, last = query.page_of(sorted(areas), MAX_BORDERS if builder.edition else MAX_LIMIT)
+    geometries = await _find_geometries(repository, builder.release, collection, page, borders)
     written = (_feature(id_, geometries.get(id_), areas[id_]) for id_ in page)
     features = await asyncio.to_thread(b",\n".join, written)
     return await builder.answer_page(collection, len(areas), len(page), features, last)
@@ -541,13 +541,14 @@ async def get_area_feature(
     repository: RepositoryDep,
 ) -> Response:
     """Show an estado or a municipio as GeoJSON."""
-    builder = await _FeatureAnswer.begin(request, query, releases, has_outlines=True)
+    builder = await _FeatureAnswer.begin(request, query, releases, has_borders=True)
+    borders = borders_of(request, releases)  # of the edition in the tag
     estado_id = id if collection == "estados" else state_of(id)
     area = (await _list_areas(repository, builder.release, collection, estado_id)).get(id)
     if area is None:
         table = states if collection == "estados" else municipalities
         return await refuse_unknown(repository, table, builder.release, id)
-    geometries = await _find_geometries(repository, builder, collection, [id], outlines_of(request))
+    geometries = await _find_geometries(repository, builder.release, collection, [id], borders)
     return await builder.answer_feature(collection, id, _feature(id, geometries.get(id), area))
 
 
@@ -597,17 +598,15 @@ def _is_within(point: tuple[float, float] | None, boxes: Iterable[Box]) -> bool:
 
 async def _find_geometries(
     repository: CatalogueRepository,
-    builder: _FeatureAnswer,
+    release: Release,
     collection: Area,
     ids: Sequence[int],
-    outlines: Outlines | None,
+    borders: Borders | None,
 ) -> dict[int, bytes]:
-    """Return the geometry of each area: its outline, or the point that it is at."""
-    points = await _locate(repository, builder.release, collection, ids)
+    """Return the geometry of each area: its border, or the point that it is at."""
+    points = await _locate(repository, release, collection, ids)
     found = {id_: to_json({"type": "Point", "coordinates": point}) for id_, point in points.items()}
-    return found | {
-        **(await outlines.find_geometries(repository.database, ids) if outlines and builder.edition else {})
-    }
+    return {**found, **(await borders.find_geometries(repository.database, ids) if borders else {})}
 
 
 def _feature(id_: int, geometry: bytes | None, properties: Mapping[str, Any]) -> bytes:

@@ -1,12 +1,13 @@
 """Outlines of municipios, and the municipio of a point (docs/guides/outlines.md)."""
 
 from localidades_api.api.extension import Extension
-from localidades_api.extensions.outlines.queries import OUTLINES
+from localidades_api.extensions.outlines.queries import BORDERS
 from localidades_api.extensions.outlines.router import AT, TAG, router
 
 EXTENSION = Extension(
     router,
     summary=f"- Municipio of a point, by outlines that the operator imports: `{{base}}{AT}?lat=21.88&lon=-102.3`",
     tags=({"name": TAG, "description": "The municipio of a point, and the outlines of municipios and estados."},),
-    outlines=OUTLINES,
+    front_page="outlines/front_page.html",
+    borders=BORDERS,
 )

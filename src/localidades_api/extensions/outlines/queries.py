@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Row, text
 
-from localidades_api.api.extension import Edition, Outlines
+from localidades_api.api.extension import Borders, Edition
 from localidades_api.bulk.answers import Point
 from localidades_api.catalogue.keys import KEYS_OF_A_STATE
 from localidades_api.catalogue.mercator import Box
@@ -81,7 +81,7 @@ async def find_municipios(
 ) -> Sequence[Row[Any]]:
     """Return the municipio at each point, a latitude and a longitude in degrees; its id is None if there is none."""
     lats, lons = ([round(point[axis] * UNITS) * ASKED_UNITS / UNITS for point in points] for axis in (0, 1))
-    parameters = {"lats": lats, "lons": lons, "release_id": release.id, "tag": edition.tag}
+    parameters = {"lats": lats, "lons": lons, "tag": edition.tag}
     return _check_edition(await database.fetch_from(release, _MUNICIPIOS_AT, parameters), len(points))
 
 
@@ -110,4 +110,12 @@ async def find_touched(database: Database, box: Box) -> Mapping[int, bool]:
     return {row.id: row.is_touched for row in await database.fetch(_TOUCHED, sides)}
 
 
-OUTLINES = Outlines(EDITION, find_geometries, find_touched, get_edition, find_municipios)
+BORDERS = Borders(
+    EDITION,
+    address="municipios/{id}/outline/",
+    at="municipios/at/",
+    find_geometries=find_geometries,
+    find_touched=find_touched,
+    get_edition=get_edition,
+    find_municipios=find_municipios,
+)

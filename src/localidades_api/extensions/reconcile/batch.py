@@ -51,16 +51,18 @@ class CandidateQuery(NamedTuple):
     values: Mapping[str, Sequence[str]]
     unused: Sequence[str]
 
-    def rows(self) -> Iterator[MatchRow]:
-        """Yield a row for each combination of values, up to a limit."""
-        readings = product(self.points or [(None, None)], product(*self.values.values()))
-        for (latitud, longitud), choice in islice(readings, _MAX_READINGS):
-            chosen = dict(zip(self.values, choice, strict=True))
-            yield MatchRow(self.text or None, latitud=latitud, longitud=longitud, **chosen)  # type: ignore[arg-type]  # names of its fields
-
-    def first(self, name: str) -> str | None:
-        """Return the first value of a property, or None."""
-        return next(iter(self.values.get(name, ())), None)
+    def rows(self, kind: PlaceKind) -> Iterator[MatchRow]:
+        """Yield a row for each reading, which is a combination of values, up to a limit."""
+        if kind == "localidad":
+            readings = product(self.points or [(None, None)], product(*self.values.values()))
+            for (latitud, longitud), choice in islice(readings, _MAX_READINGS):
+                chosen = dict(zip(self.values, choice, strict=True))
+                yield MatchRow(self.text or None, latitud=latitud, longitud=longitud, **chosen)  # type: ignore[arg-type]  # names of its fields
+        else:
+            key = next(iter(self.values.get("cvegeo", ())), None)
+            estados: Sequence[str | None] = self.values.get("estado", []) if kind == "municipio" else []
+            for estado in estados[:_MAX_READINGS] or [None]:
+                yield MatchRow(self.text or None, cvegeo=key, kind=kind, estado=estado)
 
 
 def read_query(content: object) -> CandidateQuery:
@@ -185,8 +187,9 @@ def _answer(names: NameIndex, content: object) -> Iterator[ReconciliationResult 
         return
     read: dict[PlaceKind, list[_Reading]] = {kind: [] for kind in query.kinds}
     for kind, readings in read.items():
-        for reading in _read(names, kind, query):
-            readings.append(reading)
+        for row in query.rows(kind):
+            result = names.match(row)
+            readings.append((result.candidates, result.id))  # a key is certain if the reading is right
             yield None
     candidates = [one for kind, readings in read.items() for one in _candidates(names, kind, query, readings)]
     candidates.sort(key=lambda one: -one.score)
@@ -208,24 +211,6 @@ def _candidates(
     leads = len(ranked) == 1 or (len(ranked) > 1 and ranked[0].score > ranked[1].score)
     match = ranked[0].id if leads and certain == {ranked[0].id} else None
     return [_describe(kind, one, query, is_match=one.id == match) for one in ranked]
-
-
-def _read(names: NameIndex, kind: PlaceKind, query: CandidateQuery) -> Iterator[_Reading]:
-    """Yield the candidates of each reading of a query, and the key that is certain if the reading is right."""
-    if kind == "localidad":
-        for row in query.rows() if query.values or query.points else [MatchRow(query.text)]:
-            result = names.match(row)
-            yield result.candidates, result.id
-        return
-    row = MatchRow(query.text or None, cvegeo=query.first("cvegeo"), kind=kind)
-    if kind == "estado":
-        result = names.match(row)
-        yield result.candidates, result.id
-        return
-    estados: Sequence[str | None] = query.values.get("estado") or [None]
-    for estado in estados[:_MAX_READINGS]:
-        result = names.match(row._replace(estado=estado))
-        yield result.candidates, result.id
 
 
 def _suggested(names: NameIndex, kind: PlaceKind, query: CandidateQuery) -> list[Candidate]:

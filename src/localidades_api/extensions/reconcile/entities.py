@@ -54,9 +54,7 @@ KindParam = Annotated[Omittable[PlaceKind], Field(description="Only entities of 
 class PrefixQuery(StrictQuery):
     """The parameters of a suggestion."""
 
-    prefix: Annotated[
-        str, Field(max_length=MAX_TEXT_LENGTH, description="What has been typed so far.", examples=["pobla"])
-    ]
+    prefix: str = Field(max_length=MAX_TEXT_LENGTH, description="What has been typed so far.", examples=["pobla"])
     cursor: Annotated[
         int,
         Field(ge=0, le=_MAX_CURSOR, description="How many suggestions to skip.", examples=[0]),
@@ -73,7 +71,7 @@ class PrefixQuery(StrictQuery):
 class ProposeQuery(StrictQuery):
     """The parameters of a proposal of properties."""
 
-    type: Annotated[PlaceKind, Field(description="The type of the entities.", examples=["localidad"])] = "localidad"
+    type: PlaceKind = Field(default="localidad", description="The type of the entities.", examples=["localidad"])
     limit: Annotated[
         int,
         Field(ge=1, le=100, description="Maximum number of properties.", examples=[100]),
@@ -149,13 +147,10 @@ _FRAMEABLE = HTML.headers["Content-Security-Policy"].replace("frame-ancestors 'n
 class EntityQuery(StrictQuery):
     """The parameters of an entity's page."""
 
-    id: Annotated[
-        KeyOfPlace,
-        Field(
-            description="Key with its leading zeros: nine digits, five for a municipio, two for an estado.",
-            examples=["010010001"],
-        ),
-    ]
+    id: KeyOfPlace = Field(
+        description="Key with its leading zeros: nine digits, five for a municipio, two for an estado.",
+        examples=["010010001"],
+    )
 
     @property
     def kind(self) -> PlaceKind:

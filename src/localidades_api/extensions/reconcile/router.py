@@ -74,20 +74,16 @@ router = APIRouter(prefix=RECONCILE.rstrip("/"), tags=[TAG], responses=ERRORS, d
 class ReconcileQuery(StrictQuery):
     """The parameters of the endpoint; without any, the answer is the manifest."""
 
-    queries: Annotated[
-        Omittable[str],
-        Field(
-            description=f"A batch: a JSON object of at most {MAX_BATCH} queries, each under a name of the client's.",
-            examples=[_QUERIES],
-        ),
-    ] = None
-    extend: Annotated[
-        Omittable[str],
-        Field(
-            description=f"Data extension: a JSON object of at most {MAX_BATCH} `ids` and the `properties` to fetch.",
-            examples=['{"ids": ["140390001"], "properties": [{"id": "poblacion"}]}'],
-        ),
-    ] = None
+    queries: Omittable[str] = Field(
+        default=None,
+        description=f"A batch: a JSON object of at most {MAX_BATCH} queries, each under a name of the client's.",
+        examples=[_QUERIES],
+    )
+    extend: Omittable[str] = Field(
+        default=None,
+        description=f"Data extension: a JSON object of at most {MAX_BATCH} `ids` and the `properties` to fetch.",
+        examples=['{"ids": ["140390001"], "properties": [{"id": "poblacion"}]}'],
+    )
 
 
 # One of the fields; /docs sends the other as blank.

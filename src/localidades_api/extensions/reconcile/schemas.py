@@ -16,14 +16,14 @@ MAX_LISTED = 100  # members of a query, properties, values of a property, types
 class Named(BaseModel):
     """A type, a property or an entity."""
 
-    id: Annotated[str, Field(examples=["localidad"])]
-    name: Annotated[str, Field(examples=["Localidad (locality)"])]
+    id: str = Field(examples=["localidad"])
+    name: str = Field(examples=["Localidad (locality)"])
 
 
 class Described(Named):
     """A type, a property or an entity, with a description."""
 
-    description: Annotated[str, Field(examples=["A settlement of any size, inhabited or not."])]
+    description: str = Field(examples=["A settlement of any size, inhabited or not."])
 
 
 # -- The manifest
@@ -32,27 +32,24 @@ class Described(Named):
 class ViewService(BaseModel):
     """The page about an entity."""
 
-    url: Annotated[
-        str,
-        Field(
-            description="An address with `{{id}}` for the key.",
-            examples=["http://127.0.0.1:8000/api/census/reconcile/view/?id={{id}}"],
-        ),
-    ]
+    url: str = Field(
+        description="An address with `{{id}}` for the key.",
+        examples=["http://127.0.0.1:8000/api/census/reconcile/view/?id={{id}}"],
+    )
 
 
 class PreviewService(ViewService):
     """A small page about an entity, for a frame."""
 
-    width: Annotated[int, Field(description="Pixels.", examples=[400])]
-    height: Annotated[int, Field(description="Pixels.", examples=[200])]
+    width: int = Field(description="Pixels.", examples=[400])
+    height: int = Field(description="Pixels.", examples=[200])
 
 
 class Endpoint(BaseModel):
     """An address, in two parts that a client joins."""
 
-    service_url: Annotated[str, Field(examples=["http://127.0.0.1:8000/api/census/reconcile"])]
-    service_path: Annotated[str, Field(examples=["/suggest/entity/"])]
+    service_url: str = Field(examples=["http://127.0.0.1:8000/api/census/reconcile"])
+    service_path: str = Field(examples=["/suggest/entity/"])
 
 
 class SuggestServices(BaseModel):
@@ -67,9 +64,7 @@ class ExtendService(BaseModel):
     """The endpoint that lists the columns to fetch for entities."""
 
     propose_properties: Endpoint
-    property_settings: Annotated[
-        Sequence[dict[str, Any]], Field(description="Empty: no property has settings.", examples=[[]])
-    ]
+    property_settings: Sequence[dict[str, Any]] = Field(description="Empty: no property has settings.", examples=[[]])
 
 
 class Manifest(BaseModel):
@@ -77,17 +72,17 @@ class Manifest(BaseModel):
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
-    versions: Annotated[Sequence[str], Field(examples=[["0.2"]])]
-    name: Annotated[str, Field(examples=["Localidades de México (INEGI)"])]
-    identifier_space: Annotated[str, Field(examples=["https://www.inegi.org.mx/app/ageeml/"])]
-    schema_space: Annotated[str, Field(examples=["https://www.inegi.org.mx/app/ageeml/"])]
-    service_version: Annotated[str, Field(description="The version of this software.", examples=["0.1.0"])]
-    default_types: Annotated[Sequence[Described], Field(description="The types that entities have.")]
+    versions: Sequence[str] = Field(examples=[["0.2"]])
+    name: str = Field(examples=["Localidades de México (INEGI)"])
+    identifier_space: str = Field(examples=["https://www.inegi.org.mx/app/ageeml/"])
+    schema_space: str = Field(examples=["https://www.inegi.org.mx/app/ageeml/"])
+    service_version: str = Field(description="The version of this software.", examples=["0.1.0"])
+    default_types: Sequence[Described] = Field(description="The types that entities have.")
     view: ViewService
     preview: PreviewService
     suggest: SuggestServices
     extend: ExtendService
-    batch_size: Annotated[int, Field(description="Queries that one request may have.", examples=[500])]
+    batch_size: int = Field(description="Queries that one request may have.", examples=[500])
 
 
 # -- Queries
@@ -128,8 +123,8 @@ class ReconciliationQuery(BaseModel):
         StrictStr | Annotated[list[StrictStr], Field(max_length=MAX_LISTED)] | None,
         with_message("Give the id of a type, or a list of them."),
     ] = None
-    limit: Annotated[float, Field(ge=1, le=100)] = MAX_CANDIDATES
-    properties: Annotated[list[PropertyValue], Field(max_length=MAX_LISTED)] = []
+    limit: float = Field(default=MAX_CANDIDATES, ge=1, le=100)
+    properties: list[PropertyValue] = Field(default=[], max_length=MAX_LISTED)
     type_strict: Literal["any", "should", "all"] = "should"
 
     @property
@@ -146,29 +141,23 @@ class ReconciliationQuery(BaseModel):
 class Feature(BaseModel):
     """A difference between the query and a candidate."""
 
-    id: Annotated[str, Field(description="What differs.", examples=["spelling"])]
-    value: Annotated[
-        bool | float,
-        Field(
-            description="How much differs, in points, which order the candidates; `false` for a property that was not"
-            " compared.",
-            examples=[6.5],
-        ),
-    ]
-    given: Annotated[str | None, Field(description="As the query has it.", examples=["Guadalajra"])] = None
-    found: Annotated[str | None, Field(description="As the catalogue has it.", examples=["Guadalajara"])] = None
+    id: str = Field(description="What differs.", examples=["spelling"])
+    value: bool | float = Field(
+        description="How much differs, in points, which order the candidates; `false` for a property that was not"
+        " compared.",
+        examples=[6.5],
+    )
+    given: str | None = Field(default=None, description="As the query has it.", examples=["Guadalajra"])
+    found: str | None = Field(default=None, description="As the catalogue has it.", examples=["Guadalajara"])
 
 
 class ReconciliationCandidate(Named):
     """An entity that may be the right one for a query."""
 
-    score: Annotated[
-        float,
-        Field(
-            description="100 times the estimated probability that it is the right one.", ge=0, le=100, examples=[98.7]
-        ),
-    ]
-    match: Annotated[bool, Field(description="Whether it is meant beyond reasonable doubt.", examples=[True])]
+    score: float = Field(
+        description="100 times the estimated probability that it is the right one.", ge=0, le=100, examples=[98.7]
+    )
+    match: bool = Field(description="Whether it is meant beyond reasonable doubt.", examples=[True])
     type: Sequence[Named]
     features: Sequence[Feature]
 
@@ -177,12 +166,11 @@ class ReconciliationResult(BaseModel):
     """The answer to one query: its candidates, the likeliest first, or an error."""
 
     result: Sequence[ReconciliationCandidate]
-    error: Annotated[
-        str | None,
-        Field(
-            description="What is wrong with this query; the others are answered.", examples=["Give a name or a key."]
-        ),
-    ] = None
+    error: str | None = Field(
+        default=None,
+        description="What is wrong with this query; the others are answered.",
+        examples=["Give a name or a key."],
+    )
 
 
 def _set_named_apart(schema: dict[str, Any]) -> None:
@@ -202,10 +190,9 @@ class ReconciliationBatch(BaseModel):
     model_config = ConfigDict(extra="allow", json_schema_extra=_set_named_apart)
     __pydantic_extra__: dict[str, ReconciliationResult]
 
-    q0: Annotated[
-        Omittable[ReconciliationResult],
-        Field(description="The result of the query that is named so, as OpenRefine names the first."),
-    ] = None
+    q0: Omittable[ReconciliationResult] = Field(
+        default=None, description="The result of the query that is named so, as OpenRefine names the first."
+    )
 
 
 class SuggestedEntity(Described):
@@ -217,8 +204,8 @@ class SuggestedEntity(Described):
 class ProposedProperties(BaseModel):
     """The properties that entities of a type have."""
 
-    type: Annotated[str, Field(examples=["localidad"])]
-    limit: Annotated[int, Field(examples=[100])]
+    type: str = Field(examples=["localidad"])
+    limit: int = Field(examples=[100])
     properties: Sequence[Described]
 
 
@@ -235,7 +222,7 @@ class ExtensionQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     ids: list[StrictStr]
-    properties: Annotated[list[ExtensionProperty], Field(max_length=MAX_LISTED)]
+    properties: list[ExtensionProperty] = Field(max_length=MAX_LISTED)
 
 
 class ExtensionColumn(Named):
@@ -248,7 +235,6 @@ class ReconciliationExtension(BaseModel):
     """The values of properties, by key and property: a list of one value, or an empty one."""
 
     meta: Sequence[ExtensionColumn]
-    rows: Annotated[
-        Mapping[str, Mapping[str, Sequence[Mapping[str, str | int | float]]]],
-        Field(examples=[{"010010001": {"poblacion": [{"int": 863893}]}}]),
-    ]
+    rows: Mapping[str, Mapping[str, Sequence[Mapping[str, str | int | float]]]] = Field(
+        examples=[{"010010001": {"poblacion": [{"int": 863893}]}}]
+    )

@@ -24,7 +24,6 @@ VERSIONS: tuple[Version, ...] = ("v1", "v2")
 
 MAX_FOUND = 10_000  # rows of an answer to `buscar`, some 3 MB
 _NO_SEAT = "----"  # in Ciudad de México, whose alcaldías have no cabecera
-_IN_USE = "1"  # the status of a locality that is not withdrawn, the only number
 # Letters that `lower` does not change in a database with the locale C.
 _UPPER, _LOWER = "ÁÉÍÓÚÜÑ", "áéíóúüñ"
 
@@ -89,20 +88,16 @@ _MEMBERS: Mapping[Level, _Members] = {
         ("pob", "pob_total", "coalesce(area.poblacion::text, '-')"),
         ("viv", "total_viviendas_habitadas", "coalesce(area.viviendas::text, '-')"),
         ("cve_carta", None, "area.carta"),
-        ("estatus", None, _IN_USE),
+        ("estatus", None, "1"),  # not withdrawn; the only number
     ],
 }
-_NAMES = frozenset({"area.nombre", "area.abreviatura", "area.carta"})  # values that may have quotes
 
 
-def _row(level: Level, *, v1: bool) -> str:
+def _row(level: Level, version: Version) -> str:
     """Write a JSON object with the members of a version; one without a value is left out."""
-    written = []
-    for in_v1, in_v2, sql in _MEMBERS[level]:
-        if name := in_v1 if v1 else in_v2:
-            value = sql if sql == _IN_USE else f"to_json({sql})::text" if sql in _NAMES else f"'\"' || {sql} || '\"'"
-            written.append(f"""coalesce(',"{name}":' || {value}, '')""")
-    return f"'{{' || substr({' || '.join(written)}, 2) || '}}'"
+    names = ((one[VERSIONS.index(version)], one[-1]) for one in _MEMBERS[level])
+    members = ", ".join(f"{sql} AS {name}" for name, sql in names if name)
+    return f"(SELECT json_strip_nulls(to_json(members)) FROM (SELECT {members}) AS members)::text"
 
 
 def _summed(group: str) -> str:
@@ -125,7 +120,6 @@ _FROM: Mapping[Level, str] = {
           WHERE area.release_id = :release_id AND area.municipio_id BETWEEN :first_municipio AND :last_municipio
     """,
 }
-_ROWS = {(version, level): _row(level, v1=version == "v1") for version in VERSIONS for level in _MEMBERS}
 _IN_RANGE = "area.id BETWEEN :first AND :last"
 _OF_AMBITO = " AND (CAST(:ambito AS text) IS NULL OR area.ambito = :ambito)"
 # The folded words are found quickly, and rule most names out.
@@ -178,12 +172,12 @@ async def _list(
         text(
             f"""
             SELECT count(*) AS quantity, coalesce(string_agg(row, ',' ORDER BY id), '') AS members
-              FROM (SELECT area.id, {_ROWS[version, level]} AS row
+              FROM (SELECT area.id, {_row(level, version)} AS row
                       FROM {_FROM[level]} AND {condition}
                      LIMIT {MAX_FOUND + 1}) AS rows
             """
         ),
-        {"release_id": release.id, "first_municipio": first, "last_municipio": last, **parameters},
+        {"first_municipio": first, "last_municipio": last, **parameters},
     )
     return Rows(rows[0].quantity, rows[0].members)
 

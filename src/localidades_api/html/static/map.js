@@ -4,7 +4,7 @@ import { element, isDark, list } from "./page.js";
 
 const page = /** @type {HTMLElement & { dataset: Record<string, string> }} */ (document.getElementById("map"));
 const at = (selector) => page.querySelector(selector);
-const { places: resource, release, detail, edition } = page.dataset; // an edition of outlines, where there are any
+const { places: resource, release, detail, borders, municipios } = page.dataset; // the last two where an extension has them
 const told = at("#told");
 const bounds = JSON.parse(page.dataset.bounds);
 const filters = JSON.parse(page.dataset.filters);
@@ -175,14 +175,14 @@ class MapPage {
     if (nearest) this.open(nearest.id);
     else {
       this.close();
-      if (edition) this.locate(lngLat);
+      if (borders) this.locate(lngLat);
     }
   }
 
   // Offers the municipio of a point that is at no place.
   async locate({ lat, lng }) {
     const query = new URLSearchParams({ lat: lat.toFixed(6), lon: lng.toFixed(6), format: "json", release });
-    const answer = await this.ask(`../municipios/at/?${query}`);
+    const answer = await this.ask(`../${page.dataset.at}?${query}`);
     if (!answer) return;
     const [found] = answer.results;
     told.textContent = found ? "" : told.dataset.nowhere;
@@ -196,7 +196,7 @@ class MapPage {
   // Draws the outline of a municipio, unless something else has been chosen meanwhile.
   async surround(id) {
     this.surrounded = id;
-    const outline = id && edition ? await this.outlineOf(id) : null;
+    const outline = id && borders ? await this.outlineOf(id) : null;
     if (this.surrounded !== id) return;
     this.around = outline;
     this.mark();
@@ -204,7 +204,7 @@ class MapPage {
 
   // Without its name: `outline` knows a better place for that.
   outlineOf(id) {
-    return this.known[id] ?? this.hold(id, fetch(`${resource}../municipios/${id}/outline/`).then(async (answer) => {
+    return this.known[id] ?? this.hold(id, fetch(`${resource}../${borders.replace("{id}", id)}`).then(async (answer) => {
       if (answer.status === 404) return null;
       if (!answer.ok) throw new Error(String(answer.status));
       return { ...await answer.json(), properties: {} };
@@ -227,7 +227,7 @@ class MapPage {
     const found = new Map();
     let page;
     do {
-      page = await fetch(`${resource}../../../ogc/collections/municipios/items?${asked}`)
+      page = await fetch(`${municipios}?${asked}`)
         .then((answer) => (answer.ok ? answer.json() : Promise.reject(new Error(String(answer.status)))));
       for (const { id, geometry } of page.features) {
         if (geometry?.type === "MultiPolygon") found.set(id, { type: "Feature", id, geometry, properties: {} });
@@ -304,7 +304,7 @@ class MapPage {
   async outline() {
     if (!this.map.loaded()) return;
     const isClose = this.map.getZoom() >= OUTLINED;
-    at(".outlines").hidden = !isClose && !edition; // a border, which is drawn at any zoom, needs its credit
+    at(".outlines").hidden = !isClose && !borders; // a border, which is drawn at any zoom, needs its credit
     const view = isClose && at("#outlines").checked ? String(this.map.getBounds()) : null;
     if (view === this.outlined) return;
     this.outlined = view;
@@ -321,10 +321,10 @@ class MapPage {
     const places = this.map.querySourceFeatures("around", { sourceLayer: "places" });
     let features = outline(places, this.library);
     const named = features.filter(({ properties }) => properties.municipio_id);
-    if (edition) {
+    if (borders) {
       const ids = named.map(({ properties }) => properties.municipio_id);
       const missing = new Set(ids.filter((id) => !(id in this.known)));
-      if (missing.size > FEW) {
+      if (municipios && missing.size > FEW) {
         const found = this.outlinesAround(places.filter(({ properties }) => missing.has(properties.municipio_id)));
         for (const id of missing) this.hold(id, found.then((outlines) => outlines.get(id) ?? null));
       }

@@ -159,7 +159,11 @@ def test_commands_work_in_a_fresh_interpreter(
     rows = tmp_path / "rows.csv"
     rows.write_text("nombre\nAguascalientes\n")
     env = environment(seeded_database, PYTHONIOENCODING="ascii")  # an ASCII locale must work too
-    for arguments in (["migrate"], ["verify", str(small_catalogue), "--url", live_server], ["match", str(rows)]):
+    for arguments in (
+        ["migrate"],
+        ["verify", str(small_catalogue), "--url", live_server],
+        ["match", str(rows), "--url", live_server],
+    ):
         ended = run(*arguments, env=env, command=COMMAND)
         assert ended.returncode == 0, ended.stderr
     nowhere = environment(NOWHERE)

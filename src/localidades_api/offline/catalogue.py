@@ -34,7 +34,7 @@ from localidades_api.names.weights import SURE
 from localidades_api.observability.progress import StepProgress
 from localidades_api.observability.progress_display import show_progress
 from localidades_api.offline.indexes import open_index
-from localidades_api.offline.records import Points, Records
+from localidades_api.offline.records import Records
 from localidades_api.settings import read_settings
 
 if TYPE_CHECKING:
@@ -49,7 +49,6 @@ class Catalogue:
         self._outlines = outlines
         self.names: NameIndex = index.names
         self._records = Records(index.folder, index.names)
-        self._points = Points(index.folder)
 
     @classmethod
     def open(
@@ -176,7 +175,7 @@ class Catalogue:
         _check_point(latitud, longitud)
         if limit < 1:
             raise ValueError("limit must be at least 1.")
-        found = self._points.nearest(latitud, longitud, limit)
+        found = self._records.nearest(latitud, longitud, limit)
         places = [(self.names.place(self.names.layout.row_of(id_)), distance) for distance, id_ in found]
         return [self._describe_near(place, distance) for place, distance in places]
 

@@ -10,10 +10,10 @@ from typing import Any, cast
 import pytest
 from pydantic_core import to_json
 
-from localidades_api.bulk.answers import match_row
 from localidades_api.bulk.formats import XLSX, MediaType
 from localidades_api.bulk.input_rows import Answer, Row
-from localidades_api.cli.match import AnswerRows, MatchJob, match_file
+from localidades_api.bulk.options import MatchOptions
+from localidades_api.cli.match import IndexMatcher, MatchJob, match_file
 from localidades_api.errors import OutputError
 from localidades_api.names.index import NameIndex
 from tests.support.bulk import CSV, rows_in
@@ -24,17 +24,19 @@ ROWS = 3
 BATCH_SIZE = 2
 
 
+OPTIONS = MatchOptions()
+
+
 @pytest.fixture(scope="module")
-def answer(index: NameIndex) -> AnswerRows:
-    """Return a function that answers rows from the index of names."""
-    return lambda rows: [match_row(row, index) for row in rows]
+def matcher(index: NameIndex) -> IndexMatcher:
+    return IndexMatcher(index, OPTIONS)
 
 
 def job(folder: Path) -> MatchJob:
     """Return a job for a file of three rows."""
     source = folder / "places.csv"
     source.write_text("nombre\n" + "".join(f"Lugar {n}\n" for n in range(ROWS)))
-    return MatchJob(str(source), str(folder / "answers.csv"), {})
+    return MatchJob(str(source), str(folder / "answers.csv"), OPTIONS)
 
 
 @contextmanager
@@ -62,9 +64,9 @@ def interrupted_at(number: int) -> Iterator[None]:
 
 # A file interrupted between its opening and its `with` is closed by the garbage collector.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_interruption_at_any_instruction_leaves_a_complete_file_or_none(answer: AnswerRows, tmp_path: Path) -> None:
+def test_interruption_at_any_instruction_leaves_a_complete_file_or_none(matcher: IndexMatcher, tmp_path: Path) -> None:
     output = tmp_path / "answers.csv"
-    assert match_file(job(tmp_path), answer, BATCH_SIZE, Silent()).outcomes.total() == ROWS
+    assert match_file(job(tmp_path), matcher, Silent(), BATCH_SIZE).outcomes.total() == ROWS
     whole = output.read_bytes()
     assert whole.count(b"\n") == 1 + ROWS
     was_written = []
@@ -72,7 +74,7 @@ def test_interruption_at_any_instruction_leaves_a_complete_file_or_none(answer: 
         output.unlink(missing_ok=True)
         try:
             with interrupted_at(number):
-                match_file(job(tmp_path), answer, BATCH_SIZE, Silent())
+                match_file(job(tmp_path), matcher, Silent(), BATCH_SIZE)
         except KeyboardInterrupt:
             pass
         else:
@@ -84,40 +86,42 @@ def test_interruption_at_any_instruction_leaves_a_complete_file_or_none(answer: 
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_interruption_dropped_by_python_ends_the_run_after_its_batch(answer: AnswerRows, tmp_path: Path) -> None:
+def test_interruption_dropped_by_python_ends_the_run_after_its_batch(index: NameIndex, tmp_path: Path) -> None:
     batches = []
 
-    def interrupted(rows: Sequence[Row]) -> Sequence[Answer]:
-        batches.append(rows)
-        interrupt_within_callback()
-        return answer(rows)
+    class Interrupted(IndexMatcher):
+        def answer(self, rows: Sequence[Row]) -> list[Answer]:
+            batches.append(rows)
+            interrupt_within_callback()
+            return super().answer(rows)
 
     with pytest.raises(KeyboardInterrupt):
-        match_file(job(tmp_path), interrupted, BATCH_SIZE, Silent())
+        match_file(job(tmp_path), Interrupted(index, OPTIONS), Silent(), BATCH_SIZE)
     assert len(batches) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["places.csv"]
 
 
-def test_output_created_meanwhile_is_not_overwritten(answer: AnswerRows, tmp_path: Path) -> None:
+def test_output_created_meanwhile_is_not_overwritten(index: NameIndex, tmp_path: Path) -> None:
     output = tmp_path / "answers.csv"
 
-    def meanwhile(rows: Sequence[Row]) -> Sequence[Answer]:
-        output.write_text("other")
-        return answer(rows)
+    class Meanwhile(IndexMatcher):
+        def answer(self, rows: Sequence[Row]) -> list[Answer]:
+            output.write_text("other")
+            return super().answer(rows)
 
     with pytest.raises(OutputError, match="was created by another program: choose another --output"):
-        match_file(job(tmp_path), meanwhile, BATCH_SIZE, Silent())
+        match_file(job(tmp_path), Meanwhile(index, OPTIONS), Silent(), BATCH_SIZE)
     assert output.read_text() == "other"
     assert {path.name for path in tmp_path.iterdir()} == {"places.csv", "answers.csv"}
 
 
 @pytest.mark.parametrize(("name", "media_type"), [("answers.csv", CSV), ("answers.xlsx", XLSX)])
 def test_objects_of_several_batches_are_answered_once_each(
-    answer: AnswerRows, tmp_path: Path, name: str, media_type: MediaType
+    matcher: IndexMatcher, tmp_path: Path, name: str, media_type: MediaType
 ) -> None:
     rows = [{"nombre": f"Lugar {n}", "nota": "x" * 200} for n in range(100)]  # a batch has more than is read at once
     source, output = tmp_path / "places.ndjson", tmp_path / name
     source.write_bytes(b"".join(to_json(row) + b"\n" for row in rows))
-    assert match_file(MatchJob(str(source), str(output), {}), answer, 60, Silent()).outcomes.total() == len(rows)
+    assert match_file(MatchJob(str(source), str(output), OPTIONS), matcher, Silent(), 60).outcomes.total() == len(rows)
     written = [cast("list[str]", row.sent)[0] for row in rows_in(output.read_bytes(), media_type)]
     assert written == [row["nombre"] for row in rows]

@@ -85,6 +85,18 @@ def test_index_of_other_content_is_another_one(own_cache: Path, tmp_path: Path) 
             assert len(catalogue.nearest(21.88, -102.29)) == 10
 
 
+def test_index_of_a_version_with_other_columns_is_another_one(
+    own_cache: Path, small_catalogue: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr("localidades_api.offline.records.STORED", ("id",))
+        earlier.setattr("localidades_api.offline.indexes.STORED", ("id",))
+        Catalogue.open(small_catalogue).close()
+    with Catalogue.open(small_catalogue) as catalogue:
+        assert len(catalogue.nearest(21.88, -102.29)) == 10
+    assert len(indexes_in(own_cache)) == 2
+
+
 def test_order_of_releases_decides_which_is_current(own_cache: Path, releases: list[Path]) -> None:
     current, earlier = releases
     with Catalogue.open(current, earlier) as catalogue, Catalogue.open(earlier, current) as reverse:

@@ -151,12 +151,12 @@ def test_package_can_be_run_as_a_module() -> None:
 
 
 @pytest.mark.tail
-def test_commands_work_in_a_fresh_interpreter(seeded_database: str, tmp_path: Path) -> None:
+def test_commands_work_in_a_fresh_interpreter(seeded_database: str, live_server: str, tmp_path: Path) -> None:
     """`releases`, `serve` and `mcp` have other tests."""
     rows = tmp_path / "rows.csv"
     rows.write_text("nombre\nAguascalientes\n")
     env = environment(seeded_database, PYTHONIOENCODING="ascii")  # an ASCII locale must work too
-    for arguments in (["migrate"], ["match", str(rows)]):
+    for arguments in (["migrate"], ["match", str(rows), "--url", live_server]):
         ended = run(*arguments, env=env, command=COMMAND)
         assert ended.returncode == 0, ended.stderr
     assert_error(run("import", "/nowhere/año.zip", env=env, command=COMMAND), r"/nowhere/a\xf1o.zip")

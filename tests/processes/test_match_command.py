@@ -17,7 +17,6 @@ import pytest
 from localidades_api.catalogue.columns import MATCHED
 from tests.support.commands import invoke
 from tests.support.http_server import Response, answering
-from tests.support.postgres import out_of_reach
 from tests.support.waiting import PATIENCE
 from tests.support.wire import COMMAND, environment, run, start_command
 
@@ -64,11 +63,17 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     return [*csv.DictReader(text.splitlines())]
 
 
-def match(url: str | None, *arguments: object, **settings: str) -> "subprocess.CompletedProcess[str]":
+def match(*arguments: object) -> "subprocess.CompletedProcess[str]":
     """Match a file, which must succeed."""
-    ended = invoke("match", *map(str, arguments), url=url, **settings)
+    ended = invoke("match", *map(str, arguments))
     assert ended.returncode == 0, ended.stderr
     return ended
+
+
+@pytest.fixture(scope="session")
+def here(small_catalogue: Path) -> tuple[str, str]:
+    """Return the option that answers without a service."""
+    return "--catalogue", str(small_catalogue)
 
 
 @pytest.fixture
@@ -85,8 +90,8 @@ def long_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_rows(tmp_path_factory.mktemp("long") / "long.csv", [("folio", "nombre", "municipio"), *rows])
 
 
-def test_csv_gets_answer_columns(seeded: str, places: Path) -> None:
-    ended = match(seeded, places)
+def test_csv_gets_answer_columns(here: tuple[str, str], places: Path) -> None:
+    ended = match(places, *here)
     found = read_rows(places.with_name("places.matched.csv"))
     assert [row["match_outcome"] for row in found] == OUTCOMES
     assert [tuple(row.values())[:4] for row in found] == list(ROWS[1:])
@@ -100,37 +105,37 @@ def test_csv_gets_answer_columns(seeded: str, places: Path) -> None:
     assert ended.stderr.endswith("places.matched.csv\n")
 
 
-def test_stdin_and_a_named_pipe_are_answered_on_stdout(seeded: str, places: Path) -> None:
+def test_stdin_and_a_named_pipe_are_answered_on_stdout(here: tuple[str, str], places: Path) -> None:
     with places.open() as stdin:
-        answered = run("match", "-", env=environment(seeded), stdin=stdin.fileno())
+        answered = run("match", "-", *here, env=environment(), stdin=stdin.fileno())
     assert answered.returncode == 0
     os.mkfifo(pipe := places.with_name("pipe"))
     writing = Thread(target=pipe.write_bytes, args=(places.read_bytes(),))
     writing.start()
-    assert match(seeded, pipe).stdout.splitlines() == answered.stdout.splitlines()
+    assert match(pipe, *here).stdout.splitlines() == answered.stdout.splitlines()
     writing.join()
     assert sorted(path.name for path in places.parent.iterdir()) == ["pipe", places.name]
-    match(seeded, places)
+    match(places, *here)
     assert answered.stdout.encode() == places.with_name("places.matched.csv").read_bytes()
 
 
-def test_json_is_answered_as_lines(seeded: str, tmp_path: Path) -> None:
+def test_json_is_answered_as_lines(here: tuple[str, str], tmp_path: Path) -> None:
     sent = [{"nombre": "Aguascalientes", "folio": 7}, 5]
     source = tmp_path / "places.json"
     source.write_text(json.dumps({"rows": sent}))
-    match(seeded, source)
+    match(source, *here)
     written = (tmp_path / "places.matched.ndjson").read_text()
     assert [json.loads(line)["sent"] for line in written.splitlines()] == sent
-    assert match(seeded, source, "--output", "-").stdout == written
+    assert match(source, *here, "--output", "-").stdout == written
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".xlsx", ".jsonl"])
-def test_extension_of_the_output_decides_its_format(seeded: str, tmp_path: Path, suffix: str) -> None:
+def test_extension_of_the_output_decides_its_format(here: tuple[str, str], tmp_path: Path, suffix: str) -> None:
     source = write_rows(tmp_path / f"places{suffix}")
     sheet = ("--sheet", "Lugares") if suffix == ".xlsx" else ()
     for wanted in (".csv", ".XLSX", ".json", ".jsonl"):
         output = tmp_path / f"found{wanted}"
-        ended = match(seeded, source, *sheet, "--output", output)
+        ended = match(source, *here, *sheet, "--output", output)
         prefix = "" if wanted.startswith(".json") else "match_"
         found = read_rows(output)
         assert [row[f"{prefix}outcome"] for row in found] == OUTCOMES
@@ -141,10 +146,10 @@ def test_extension_of_the_output_decides_its_format(seeded: str, tmp_path: Path,
         assert openpyxl.load_workbook(tmp_path / "found.XLSX")["Sheet"]["A1"].value == "Notas"
 
 
-def test_columns_can_be_named(seeded: str, tmp_path: Path) -> None:
+def test_columns_can_be_named(here: tuple[str, str], tmp_path: Path) -> None:
     source = write_rows(tmp_path / "a.tsv", [("nombre", "Lugar de origen"), ("Ana", "Aguascalientes")])
-    more = ("--output", tmp_path / "b.tsv", "--release", "2020-01", "--sure", "0.9")  # it has no estado
-    match(seeded, source, "--nombre", "Lugar de origen", *more)
+    more = ("--output", tmp_path / "b.tsv", "--sure", "0.9")  # it has no estado
+    match(source, *here, "--nombre", "Lugar de origen", *more)
     assert (tmp_path / "b.tsv").read_text().splitlines()[1].startswith("Ana\tAguascalientes\texact\t010010001\t")
 
 
@@ -159,18 +164,18 @@ def test_columns_can_be_named(seeded: str, tmp_path: Path) -> None:
         (".xlsx", f"--fields {','.join(MATCHED)} --sure 0.9", {f"match_{name}": None for name in MATCHED}),
     ],
 )
-def test_options_apply_locally_and_at_a_service(
-    seeded: str, live_server: str, tmp_path: Path, suffix: str, options: str, expected: dict[str, object]
+def test_options_apply_with_a_file_and_at_a_service(
+    here: tuple[str, str], live_server: str, tmp_path: Path, suffix: str, options: str, expected: dict[str, object]
 ) -> None:
     source = write_rows(tmp_path / f"places{suffix}", [*ROWS, ("012", "Rancho Gero", "Municipio 001", "Ags.")])
     outputs = []
-    for to, url, place in (("here", seeded, ()), ("there", None, ("--url", live_server))):
+    for to, place in (("here", here), ("there", ("--url", live_server))):
         outputs.append(tmp_path / f"{to}{suffix}")
-        match(url, source, "--output", outputs[-1], *options.split(), *place)
-    here, there = [[[*row.items()] for row in read_rows(output)] for output in outputs]
-    assert here == there
+        match(source, "--output", outputs[-1], *options.split(), *place)
+    rows, others = [[[*row.items()] for row in read_rows(output)] for output in outputs]
+    assert rows == others
     assert suffix == ".xlsx" or outputs[0].read_bytes() == outputs[1].read_bytes()
-    first, doubtful = dict(here[0]), dict(here[-1])
+    first, doubtful = dict(rows[0]), dict(rows[-1])
     assert {name: first[name] if value else None for name, value in expected.items()} == expected
     is_sure = "--sure" in options
     outcome = doubtful.get("match_outcome", doubtful.get("outcome", doubtful.get("Resultado")))
@@ -191,11 +196,11 @@ def test_options_apply_locally_and_at_a_service(
     ],
 )
 def test_unreadable_file_is_explained_without_output(
-    seeded: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes, sentence: str
+    here: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes, sentence: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path(name).write_bytes(content)
-    ended = invoke("match", name, url=seeded, COLUMNS="400")
+    ended = invoke("match", name, *here, COLUMNS="400")
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr.splitlines()[-1].startswith(f"error: {sentence}")
     assert (": it is text, so name it .csv" in ended.stderr) == (name == "a.xls")
@@ -213,57 +218,48 @@ def test_unreadable_file_is_explained_without_output(
         (["places.csv", "--output", "other.csv"], "other.csv exists: add --force to replace it"),
         (["places.csv", "--output", "/dev/null", "--force"], "/dev/null is not a regular file: use --output - and"),
         (["places.csv", "--output", ".csv"], "the name of .csv must end in one of .csv, .tsv, .txt, .ndjson, .jsonl,"),
-        (["places.csv", "--fields", "nombre,cvemun"], "--fields: Did you mean `cve_mun`? This parameter takes, separa"),
-        (["places.csv", "--fields", ""], "--fields: This parameter takes, separated by commas: nombre, municipio, "),
+        (["places.csv", "--fields", "nombre,cvemun"], "'--fields': Did you mean `cve_mun`? This parameter takes, se"),
+        (["places.csv", "--fields", ""], "'--fields': This parameter takes, separated by commas: nombre, municipio, "),
         (["places.csv", "--nombre", "Nombre"], "not have the header that was named for `nombre`"),
         (["places.csv", "--municipio", "Municipo"], "and no municipio has this name."),
-        (["places.csv", "--sure", "1"], "'--sure'"),
+        (["places.csv", "--sure", "1"], "'--sure': Input should be less than or equal to 0.999; see"),
+        (["places.csv", "--header-row", "-1"], "'--header-row': Input should be greater than or equal to 0; see"),
         (["places.csv", "--sure", "x"], "'--sure'"),
     ],
 )
 def test_nonsensical_arguments_change_nothing(
-    seeded: str, places: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], sentence: str
+    here: tuple[str, str], places: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], sentence: str
 ) -> None:
     other = places.with_name("other.csv")
     other.write_bytes(before := b"folio,nota\n1,x")
     monkeypatch.chdir(places.parent)
-    ended = invoke("match", *arguments, url=seeded)
+    ended = invoke("match", *arguments, *here)
     assert ended.returncode == 2
     assert sentence in ended.stderr.splitlines()[-1]
     assert other.read_bytes() == before
     assert sorted(path.name for path in places.parent.iterdir()) == ["other.csv", "places.csv"]
 
 
-def test_missing_release_or_database_is_explained(server: str, seeded_database: str, places: Path) -> None:
-    ended = invoke("match", str(places), "--release", "1999-01", url=seeded_database)
-    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (1, "error: There is no such release.")
-    with out_of_reach(server, seeded_database):
-        ended = invoke("match", str(places), url=seeded_database)
-    assert ended.returncode == 1
-    assert ended.stderr.splitlines()[-1].startswith("error: ")
-    assert [*places.parent.iterdir()] == [places]
-
-
-def test_output_is_replaced_with_force_only(seeded: str, places: Path, tmp_path: Path) -> None:
+def test_output_is_replaced_with_force_only(here: tuple[str, str], places: Path, tmp_path: Path) -> None:
     output = places.with_name("places.matched.csv")
     output.write_text("old")
-    assert invoke("match", str(places), url=seeded).returncode == 2
+    assert invoke("match", str(places), *here).returncode == 2
     assert output.read_text() == "old"
     output.chmod(0o600)
-    match(seeded, places, "--force")
+    match(places, *here, "--force")
     assert (len(read_rows(output)), output.stat().st_mode & 0o777) == (5, 0o600)
     assert {path.name for path in places.parent.iterdir()} == {output.name, places.name}
     target, link = tmp_path / "answers.csv", tmp_path / "link.csv"
     link.symlink_to(target)
-    match(seeded, places, "--output", link)
+    match(places, *here, "--output", link)
     assert (link.is_symlink(), len(read_rows(target))) == (True, 5)
 
 
-def test_broken_pipe_ends_the_command(seeded: str, long_file: Path) -> None:
+def test_broken_pipe_ends_the_command(here: tuple[str, str], long_file: Path) -> None:
     reading, writing = os.pipe()
     with os.fdopen(reading) as answers, tempfile.TemporaryFile() as stderr:
-        words, env = ("match", str(long_file), "--output", "-"), environment(seeded)
-        process = start_command(*words, env=env, stdout=writing, stderr=stderr.fileno())
+        words = ("match", str(long_file), *here, "--output", "-")
+        process = start_command(*words, env=environment(), stdout=writing, stderr=stderr.fileno())
         os.close(writing)
         assert answers.readline().startswith("folio,nombre,municipio,match_outcome")
         answers.close()
@@ -273,10 +269,10 @@ def test_broken_pipe_ends_the_command(seeded: str, long_file: Path) -> None:
 
 
 @pytest.mark.tail
-def test_full_disk_leaves_no_file(seeded: str, long_file: Path, tmp_path: Path) -> None:
+def test_full_disk_leaves_no_file(here: tuple[str, str], long_file: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.csv"
     limited = ("sh", "-c", 'ulimit -f 1000; exec "$@"', "sh", *COMMAND)  # blocks
-    ended = run("match", str(long_file), "--output", str(output), env=environment(seeded), command=limited)
+    ended = run("match", str(long_file), *here, "--output", str(output), env=environment(), command=limited)
     assert ended.returncode == 74, ended.stderr
     assert ended.stderr.splitlines()[-1] == f"error: {output} can't be written (File too large)."
     assert list(tmp_path.iterdir()) == []
@@ -288,7 +284,7 @@ def test_full_disk_leaves_no_file(seeded: str, long_file: Path, tmp_path: Path) 
 def test_service_is_sent_the_rows_of_the_sheet_and_the_header_that_are_named(live_server: str, tmp_path: Path) -> None:
     source = write_rows(tmp_path / "places.xlsx", [["nombre"], ["nombre"], ["Nadie"]])
     with answering(then=live_server) as (address, asked):
-        match(None, source, "--sheet", "Lugares", "--header-row", "2", "--url", address)
+        match(source, "--sheet", "Lugares", "--header-row", "2", "--url", address)
     assert [json.loads(line) for one in asked for line in one.body.splitlines()] == [{"nombre": "Nadie"}]
 
 
@@ -297,63 +293,60 @@ def test_service_is_sent_the_rows_of_the_sheet_and_the_header_that_are_named(liv
     [("Municipo", 2), ("Municpio 001", 2), ("Localida", 2), ("Mpio", 0), ("Municipio 001", 0)],
 )
 def test_municipio_of_all_rows_is_one_of_the_service(
-    seeded: str, live_server: str, tmp_path: Path, areas: str, code: int
+    here: tuple[str, str], live_server: str, tmp_path: Path, areas: str, code: int
 ) -> None:
     """The service says of an unknown one what the command says without it."""
     source = write_rows(tmp_path / "places.csv", [("Localidad", "Mpio.", "x"), ("Ninguno", "Municipio 001", "secret")])
-    here, there = [
-        invoke("match", str(source), "--municipio", areas, "--force", *more, url=url)
-        for url, more in ((seeded, ()), (None, ("--url", live_server)))
+    file, service = [
+        invoke("match", str(source), "--municipio", areas, "--force", *place)
+        for place in (here, ("--url", live_server))
     ]
-    assert (here.returncode, there.returncode) == (code, code)
-    assert code == 0 or here.stderr.splitlines()[-1] == there.stderr.splitlines()[-1]
+    assert (file.returncode, service.returncode) == (code, code)
+    assert code == 0 or file.stderr.splitlines()[-1] == service.stderr.splitlines()[-1]
 
 
 def test_service_is_asked_for_one_release_throughout(live_server: str, tmp_path: Path) -> None:
     """The service may publish another between two requests."""
     rows = write_rows(tmp_path / "rows.csv", [("nombre",), *[("Nada como esto",)] * 1001])
     with answering(then=live_server) as (address, asked):
-        match(None, rows, "--url", address)
-    assert [one.target.partition("?")[2] for one in asked] == ["", "release=2020-01"]
+        match(rows, "--url", address)
+    assert [one.target.partition("?")[2] for one in asked] == ["", "release=2020-01", "release=2020-01"]
 
 
 def test_busy_or_broken_service_is_retried(live_server: str, places: Path) -> None:
     cut = Response(b'{"row":1,', headers={"Content-Length": "500", "Connection": "close"})
     busy = Response(status=503, headers={"Retry-After": "0"})
-    with answering(cut, busy, busy, then=live_server) as (address, asked):
-        ended = match(None, places, "--url", address.replace("//", "//someone:s3cr3t@"))
+    with answering(busy, cut, busy, then=live_server) as (address, asked):
+        ended = run("match", str(places), "--url", address.replace("//", "//someone:s3cr3t@"))
     assert [row["match_outcome"] for row in read_rows(places.with_name("places.matched.csv"))] == OUTCOMES
     assert len(asked) == 4
-    assert ended.stderr.count(f"waiting up to 5 minutes for {address}: ") == 1
+    assert ended.stderr.count(f"{address} answers 503: trying again for up to 300 seconds") == 1
     assert b"folio" not in asked[-1].body
 
 
-OLDER = "The service does not return columns of the place: it runs an older version."
 ANOTHER = "The service's answers do not match the API's schema: check --url."
-# Without the columns of the place, and without those of a candidate.
-OLD_ANSWER = (
-    b'{"row":1,"sent":{},"outcome":"none","cvegeo":null,"id":null,"label":null,"score":0,"margin":null,"faults":[],'
+ANSWER = (
+    b'{"row":1,"sent":{},"outcome":"none","cvegeo":null,"id":null,"label":null,"score":"0","margin":null,"faults":[],'
     b'"candidates":[],"withdrawn":null,"problem":null}\n'
-)
-OLD_CANDIDATE = OLD_ANSWER.replace(b'{"row"', b'{"nombre":null,"municipio":null,"estado":null,"row"').replace(
-    b'[],"w', b'[{"cvegeo":"010010001","id":10010001,"label":"Uno","score":0,"faults":[]}],"w'
 )
 
 
 @pytest.mark.parametrize(
     ("service", "sentence"),
     [
-        ("http://127.0.0.1:1", "The service at http://127.0.0.1:1 does not answer: [Errno 111] Connection refused."),
-        ("ftp://example.org", "--url must be the root address of a service, such as http://127.0.0.1:8000."),
-        (Response(status=404), "The service answers 404, so it has no such release or matches no rows: check --url."),
+        (
+            "http://127.0.0.1:1",
+            "http://127.0.0.1:1 can't be reached: [Errno 111] Connection refused; check --url, or name INEGI's file"
+            " with --catalogue.",
+        ),
+        ("http://127.0.0.1:port", "--url must be the root address of a service, such as http://127.0.0.1:8000."),
+        (Response(status=404), "The service answers 404: check --url and the service's log."),
         (Response(status=500), "The service answers 500: check --url and the service's log."),
-        (Response(OLD_ANSWER * 5), OLDER),
-        (Response(OLD_CANDIDATE * 5), OLDER),
-        (Response(OLD_ANSWER.replace(b"0,", b'"0",') * 5), ANOTHER),
+        (Response(ANSWER * 5), ANOTHER),
+        (Response(ANSWER.replace(b'"0"', b"0") * 2), ANOTHER),
         (Response(b"hello\n" * 5), ANOTHER),
-        (Response(b"x" * 1_000_000), "The service's response is too long for this number of rows: check --url."),
     ],
-    ids=["away", "ftp", "missing", "broken", "older", "older candidate", "another type", "no JSON", "endless"],
+    ids=["away", "no address", "missing", "broken", "another type", "too few", "no JSON"],
 )
 def test_service_that_cannot_be_used_is_explained(places: Path, service: str | Response, sentence: str) -> None:
     with ExitStack() as stack:
@@ -361,3 +354,14 @@ def test_service_that_cannot_be_used_is_explained(places: Path, service: str | R
         ended = invoke("match", str(places), "--url", address)
     assert (ended.returncode, ended.stderr.splitlines()[-1]) == (1, f"error: {sentence}")
     assert not places.with_name("places.matched.csv").exists()
+
+
+def test_service_without_the_release_says_so(live_server: str, places: Path) -> None:
+    ended = invoke("match", str(places), "--url", live_server, "--release", "1999-01")
+    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (1, "error: There is no such release.")
+    assert [*places.parent.iterdir()] == [places]
+
+
+def test_service_on_this_machine_is_asked_by_default(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("localidades_api.cli.commands._SERVICE", "http://127.0.0.1:1")
+    assert "http://127.0.0.1:1 can't be reached" in invoke("match", str(places)).stderr

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from typing_extensions import TypeAliasType
 
 from localidades_api.api.extension import Borders, borders_of
-from localidades_api.api.params import Language, ReleaseParam, StrictQuery
+from localidades_api.api.params import ReleaseParam
 from localidades_api.api.responses import ERRORS, NEGOTIATED, OF_RELEASE, header, problem
 from localidades_api.api.services import DatabaseDep, ExchangeDep, NamesDep, ReleasesDep
 from localidades_api.bulk.answer_columns import (
@@ -24,18 +24,18 @@ from localidades_api.bulk.answer_columns import (
 )
 from localidades_api.bulk.answers import Point, answer_points, match_row
 from localidades_api.bulk.exchange import MAX_BODY, Answered, AnswerSome, BulkResponse, Exchange, PreviewResponse
-from localidades_api.bulk.formats import XLSX, MediaType, reader
-from localidades_api.bulk.input_rows import POINTS, ROLES, Named, Roles, Row
+from localidades_api.bulk.formats import XLSX, MediaType, match_roles, reader
+from localidades_api.bulk.input_rows import POINTS, Named, Roles, Row
+from localidades_api.bulk.options import MatchOptions, MatchReadingOptions, ReadingOptions, WordingOptions
 from localidades_api.bulk.own_municipio import area_matcher, judge_points
 from localidades_api.bulk.readers import RowReader, for_a_while
 from localidades_api.bulk.workbook_writers import Summary
 from localidades_api.bulk.writers import AnswerWriter, WithFile, writer
 from localidades_api.caches.name_indexes import NameIndexes
-from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT
-from localidades_api.catalogue.filters import MatchedFields, Omittable, split_fields
-from localidades_api.catalogue.keys import PlaceKind
+from localidades_api.catalogue.columns import MATCHED
+from localidades_api.catalogue.filters import Omittable, split_fields
 from localidades_api.catalogue.locality import describe_near
-from localidades_api.catalogue.messages import plain_decimal, refuse_value, several_of, whole_number, with_message
+from localidades_api.catalogue.messages import refuse_value, several_of, whole_number, with_message
 from localidades_api.catalogue.schemas import (
     InvalidRowsProblem,
     MatchableRow,
@@ -55,7 +55,6 @@ from localidades_api.errors import (
     UnsupportedMediaTypeError,
 )
 from localidades_api.http.negotiation import accept_header, choose_media_type
-from localidades_api.names.weights import MAX_SURE, MIN_SURE, SURE
 from localidades_api.releases.tracker import ReleaseTracker
 
 router = APIRouter(prefix="/localidades", tags=["Matching"], responses=NEGOTIATED)
@@ -81,65 +80,11 @@ _MEDIA_TYPES: dict[str, MediaType] = {
 _CHOOSABLE = (*MATCH_COLUMNS.cells, *MATCHED)
 _CHOICE = "|".join(_CHOOSABLE)
 
-Column = Annotated[
-    Omittable[str],
-    Field(
-        max_length=100,
-        description="Header of the column with this value; empty if no column has it.",
-        examples=["LOCALIDAD"],
-    ),
-]
-
-
-_AreaColumn = Annotated[
-    Omittable[str],
-    Field(
-        max_length=100,
-        description="Header of the column with this area; or the area of the rows that give none, by name or key.",
-        examples=["Guerrero"],
-    ),
-]
-
-
 FileFormat = TypeAliasType("FileFormat", Literal["csv", "xlsx"])
 RowsFormat = TypeAliasType("RowsFormat", Literal["json", "ndjson", "csv", "xlsx"])  # has a name in generated clients
 
 
-class ReadingQuery(StrictQuery):
-    """The parameters that say how a body of rows is read: a column is guessed from its header unless it is named."""
-
-    sheet: Annotated[
-        Omittable[str],
-        Field(
-            min_length=1,
-            max_length=31,
-            description="Name of the sheet of a workbook; by default the first visible one with a recognized column.",
-            examples=["Hoja1"],
-        ),
-    ] = None
-    header_row: Annotated[
-        Omittable[int],
-        Field(
-            ge=0,
-            le=1_048_576,
-            description="Number of the row with the header of a sheet; by default the one of the first twenty with the"
-            " most recognized columns. 0 says that the table has no header: columns are named by their numbers; 1"
-            " that CSV has one.",
-            examples=[6],
-        ),
-        whole_number("The number of a row is a whole number from 1 to 1048576, as Excel counts them; 0 is no header."),
-    ] = None
-    latitud: Column = None
-    longitud: Column = None
-
-    @property
-    def columns(self) -> dict[str, str]:
-        """The header of each column that the request names."""
-        given = self.model_dump(include={*ROLES.by_name})
-        return {role: header for role, header in given.items() if header is not None}
-
-
-class AnswersQuery(StrictQuery):
+class AnswersQuery(WordingOptions):
     """The parameters that say how rows are answered."""
 
     format: Annotated[
@@ -156,54 +101,16 @@ class AnswersQuery(StrictQuery):
             examples=["xlsx"],
         ),
     ] = None
-    lang: Annotated[
-        Language,
-        Field(
-            description="Language of what CSV and workbooks say: `en` has codes. JSON and NDJSON always have them.",
-            examples=["es"],
-        ),
-    ] = "en"
     release: ReleaseParam = None
 
 
-class BulkQuery(ReadingQuery, AnswersQuery):
+class BulkQuery(ReadingOptions, AnswersQuery):
     """The parameters of a request of many rows."""
 
 
-class MatchPreviewQuery(ReadingQuery):
-    """The parameters of a preview of rows to be matched."""
-
-    nombre: Column = None
-    municipio: _AreaColumn = None
-    cve_mun: Column = None
-    estado: _AreaColumn = None
-    cvegeo: Column = None
-    clave: Column = None
-    kind: Annotated[
-        Omittable[PlaceKind],
-        Field(
-            description="What each row is about; by default a `localidad`, or a `municipio` or `estado` in a table that"
-            " has no column for localities.",
-            examples=["municipio"],
-        ),
-    ] = None
-
-
-class MatchQuery(MatchPreviewQuery, BulkQuery):
+class MatchQuery(MatchOptions, BulkQuery):
     """The parameters of rows to be matched."""
 
-    sure: Annotated[
-        float,
-        Field(
-            ge=MIN_SURE,
-            le=MAX_SURE,
-            description="The probability from which a row is `exact` or `sure`: more for fewer mistakes, less for more"
-            " keys.",
-            examples=[SURE],
-        ),
-        plain_decimal("A probability is a number from 0.8 to 0.999, such as 0.97."),
-    ] = SURE
-    fields: MatchedFields = ",".join(MATCHED_BY_DEFAULT)
     answer_columns: Annotated[
         Omittable[str],
         Field(
@@ -317,7 +224,7 @@ async def match_localities(
 )
 async def preview_match(
     exchange: ExchangeDep,
-    query: Annotated[MatchPreviewQuery, Query()],
+    query: Annotated[MatchReadingOptions, Query()],
     releases: ReleasesDep,
     names: NamesDep,
 ) -> Response:
@@ -351,14 +258,13 @@ async def list_nearest_to_each(
 
 
 async def _roles(
-    query: MatchPreviewQuery, names: NameIndexes, releases: ReleaseTracker, release: str | None = None
+    query: MatchReadingOptions, names: NameIndexes, releases: ReleaseTracker, release: str | None = None
 ) -> tuple[Roles, Named]:
     """Return the roles of the columns and the headers named for some; a municipio is one of the release."""
-    roles = ROLES.of_kind(query.kind)
     if not query.municipio:
-        return roles.with_areas(query.columns, query.header_row)
+        return match_roles(query, None)
     async with names.using(await releases.get(release)) as index:
-        return roles.with_areas(query.columns, query.header_row, index.areas)
+        return match_roles(query, index.areas)
 
 
 def respond(
@@ -385,7 +291,7 @@ def respond(
     return BulkResponse(exchange, read, headers, write, answering)
 
 
-def _reading(request: Request, query: ReadingQuery, roles: Roles, named: Named) -> Callable[[IO[bytes]], RowReader]:
+def _reading(request: Request, query: ReadingOptions, roles: Roles, named: Named) -> Callable[[IO[bytes]], RowReader]:
     """Return what makes the reader of a body."""
     sent = _media_type(request)
     return partial(reader, sent, roles=roles, named=named, sheet=query.sheet, header_row=query.header_row)

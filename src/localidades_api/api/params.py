@@ -33,10 +33,9 @@ from localidades_api.catalogue.schemas import ChangeKind
 from localidades_api.downloads.formats import DownloadFormat
 from localidades_api.errors import InvalidParametersError, NotFoundError
 from localidades_api.html import renderer
-from localidades_api.html.languages import translators
+from localidades_api.html.languages.translators import Language
 
 # Named types: the OpenAPI document has each of them once, and generated clients give it that name.
-Language = TypeAliasType("Language", translators.Language)
 Format = TypeAliasType("Format", renderer.Format)
 
 LanguageParam = Annotated[

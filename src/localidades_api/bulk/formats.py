@@ -2,11 +2,13 @@
 
 from typing import IO, Final, Literal, TypeAlias
 
-from localidades_api.bulk.input_rows import Named, Roles
+from localidades_api.bulk.input_rows import ROLES, Named, Roles
+from localidades_api.bulk.options import MatchReadingOptions
 from localidades_api.bulk.readers import CsvReader, JsonReader, NdjsonReader, RowReader
 from localidades_api.bulk.workbook_reader import XlsxReader
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.files.kinds import ZIP
+from localidades_api.names.reading.areas import AreaBook
 
 XLSX: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 MediaType: TypeAlias = Literal[
@@ -15,6 +17,11 @@ MediaType: TypeAlias = Literal[
     "application/json",
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 ]
+
+
+def match_roles(options: MatchReadingOptions, areas: AreaBook | None) -> tuple[Roles, Named]:
+    """Return the roles of the columns and the headers named for some; without `areas`, any text may be a municipio."""
+    return ROLES.of_kind(options.kind).with_areas(options.columns, options.header_row, areas)
 
 
 def reader(

@@ -22,7 +22,7 @@ from localidades_api.bulk.input_rows import (
 from localidades_api.bulk.readers import TableReader, describe_refused
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.errors import CatalogueError, UnreadableBodyError
-from localidades_api.files.archive import COMPRESSIONS, DAMAGED_ZIP, MAX_RATIO, SMALL, limit_reads
+from localidades_api.files.archive import DAMAGED_ZIP, find_excess, limit_reads
 from localidades_api.files.kinds import describe_zip
 from localidades_api.files.workbook import (
     DAMAGE,
@@ -41,7 +41,6 @@ from localidades_api.files.workbook import (
 _MAX_WORKBOOK = 20 * 1024**2  # bytes
 _MAX_UNPACKED = 512 * 1024**2  # bytes; a million rows of ten columns
 MAX_SHEET_ROWS = 1_000_000
-_MAX_MEMBERS = 1000
 _MAX_MERGES = 100_000  # merged ranges of several rows
 _MAX_TABLE = 64 * 1024  # bytes of a table's part, which patterns are looked for in
 _MAX_NAMED = 100  # sheets in a problem
@@ -364,14 +363,11 @@ def _open_workbook(file: IO[bytes]) -> zipfile.ZipFile:
     file.flush()
     archive = zipfile.ZipFile(limit_reads(file))
     members = archive.infolist()
-    limit = min(_MAX_UNPACKED, max(SMALL, MAX_RATIO * size))
-    if len(members) > _MAX_MEMBERS or sum(member.file_size for member in members) > limit:
+    if find_excess(members, size, _MAX_UNPACKED):
         raise UnreadableBodyError(
             "The workbook unpacks to more than 512 MB, to 200 times its size, or to 1,000 files: save its sheet as CSV"
             " (UTF-8)."
         )
-    if any(member.compress_type not in COMPRESSIONS for member in members):
-        raise zipfile.BadZipFile("others take memory before they have given a byte")
     if not is_workbook(archive):
         raise UnreadableBodyError(f"The file is {describe_zip(archive)}.")
     for start, sentence in _REFUSED_MEMBERS.items():

@@ -10,19 +10,23 @@ import signal
 import sys
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Literal, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 import typer
+from pydantic import ValidationError
 
 from localidades_api import __version__
-from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT
+from localidades_api.bulk.options import MatchOptions
+from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
 from localidades_api.catalogue.keys import PlaceKind
+from localidades_api.catalogue.messages import describe_fault
+from localidades_api.catalogue.schemas import MatchableRow
 from localidades_api.cli.console import print_json, print_text
 from localidades_api.cli.exit_codes import Commands, examples
 from localidades_api.cli.mcp import mcp
 from localidades_api.cli.outlines import outlines
 from localidades_api.cli.releases import Json, Reason, releases
-from localidades_api.names.weights import MAX_SURE, MIN_SURE, SURE
+from localidades_api.names.weights import SURE
 
 _EXIT_CODES = """\b
 Exit codes:
@@ -45,6 +49,8 @@ app = typer.Typer(
     rich_markup_mode="rich" if sys.stdout is not None and sys.stdout.isatty() else None,
     pretty_exceptions_enable=False,  # `Commands` reports errors
 )
+
+_SERVICE = "http://127.0.0.1:8000"  # as `serve` listens
 
 _Source = Annotated[
     str,
@@ -213,23 +219,28 @@ app.add_typer(releases, name="releases")
 app.add_typer(outlines, name="outlines")
 
 
-def _column(content: str, area: str = "") -> object:
-    other = f" Or {area} that give none." if area else ""
-    return typer.Option(metavar="COLUMN", help=f"Header of the column with {content}, if it isn't recognized.{other}")
+def _option(name: str) -> Any:  # noqa: ANN401  # as typer's
+    """Return the option of a field of MatchOptions, which describes and checks it."""
+    return typer.Option(help=MatchOptions.model_fields[name].description)
+
+
+def _column(name: str, otherwise: str = "") -> Any:  # noqa: ANN401  # as above
+    """Return the option with the header of a column, which is described as the member of a row."""
+    meaning = MatchableRow.model_fields[name].description
+    return typer.Option(metavar="COLUMN", help=f"Header of the column, if it isn't recognized{otherwise}. {meaning}")
 
 
 @app.command(
     epilog=examples(
-        "localidades-api match places.csv",
+        "localidades-api match places.csv --url https://example.org",
+        "localidades-api match places.xlsx --catalogue catun_localidad.zip",
         "localidades-api match places.csv --nombre 'Lugar de origen'",
         "localidades-api match places.xlsx --output found.xlsx",
         "localidades-api match - < places.csv > found.csv",
         "localidades-api match places.csv --fields nombre,latitud,longitud",
-        "localidades-api match places.csv --url https://example.org",
-        "localidades-api match places.xlsx --catalogue catun_localidad.zip",
     )
 )
-def match(  # noqa: PLR0913  # an option per column
+def match(  # noqa: PLR0913  # an argument for each option
     file: Annotated[
         str,
         typer.Argument(
@@ -241,88 +252,54 @@ def match(  # noqa: PLR0913  # an option per column
         str | None,
         typer.Option(help="File for the rows and their answers; - for stdout. [default: FILE.matched.csv]"),
     ] = None,
-    release: Annotated[str | None, typer.Option(help="Name of the release; by default the current one.")] = None,
     url: Annotated[
-        str | None, typer.Option(help="Root address of a running service to use instead of the database.")
-    ] = None,
-    sure: Annotated[
-        float,
-        typer.Option(
-            min=MIN_SURE,
-            max=MAX_SURE,
-            help="Probability that makes a match certain; higher means fewer mistakes.",
-        ),
-    ] = SURE,
-    sheet: Annotated[
         str | None,
-        typer.Option(help="Sheet of an Excel workbook; by default the first visible one with a recognized column."),
+        typer.Option(help=f"Root address of the running service that answers. [default: {_SERVICE}]"),
     ] = None,
-    lang: Annotated[
-        Literal["en", "es"],
-        typer.Option(help="Language of CSV and workbooks: en writes codes, as NDJSON always does."),
-    ] = "en",
-    *,
-    fields: Annotated[
-        str,
-        typer.Option(help=f"Columns of the matched place to add, separated by commas: {', '.join(MATCHED)}."),
-    ] = ",".join(MATCHED_BY_DEFAULT),
-    kind: Annotated[
-        PlaceKind | None,
-        typer.Option(
-            help="What each row is about; by default localidad, unless the table has no column for localities."
-        ),
-    ] = None,
+    release: Annotated[str | None, typer.Option(help="Name of its release; by default the current one.")] = None,
     catalogue: Annotated[
         list[str] | None,
         typer.Option(
             metavar="FILE",
-            help="INEGI's zip, csv, txt or xlsx to use instead of the database, or `demo`; again for earlier releases,"
+            help="INEGI's zip, csv, txt or xlsx to use instead of a service, or `demo`; again for earlier releases,"
             " the newest first, whose names are then found too.",
         ),
     ] = None,
-    header_row: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="Row with the header of a sheet, by default the one with the most recognized columns; 0 for a table"
-            " without a header, whose columns are named by number.",
-        ),
-    ] = None,
-    nombre: Annotated[str | None, _column("the name of the place")] = None,
-    municipio: Annotated[str | None, _column("the name or key of its municipio", "the municipio of all rows")] = None,
-    cve_mun: Annotated[str | None, _column("the key of its municipio, beside the name")] = None,
-    estado: Annotated[str | None, _column("the name or key of its estado", "the estado of all rows")] = None,
-    latitud: Annotated[str | None, _column("degrees north")] = None,
-    longitud: Annotated[str | None, _column("degrees east")] = None,
-    cvegeo: Annotated[str | None, _column("the key of nine digits")] = None,
-    clave: Annotated[str | None, _column("the key within the municipio")] = None,
+    sure: Annotated[float, _option("sure")] = SURE,
+    *,
+    sheet: Annotated[str | None, _option("sheet")] = None,
+    header_row: Annotated[int | None, _option("header_row")] = None,
+    lang: Annotated[Literal["en", "es"], _option("lang")] = "en",
+    fields: Annotated[str, _option("fields")] = ",".join(MATCHED_BY_DEFAULT),
+    kind: Annotated[PlaceKind | None, _option("kind")] = None,
+    nombre: Annotated[str | None, _column("nombre")] = None,
+    municipio: Annotated[str | None, _column("municipio", ", or the municipio of all rows that give none")] = None,
+    cve_mun: Annotated[str | None, _column("cve_mun")] = None,
+    estado: Annotated[str | None, _column("estado", ", or the estado of all rows that give none")] = None,
+    latitud: Annotated[str | None, _column("latitud")] = None,
+    longitud: Annotated[str | None, _column("longitud")] = None,
+    cvegeo: Annotated[str | None, _column("cvegeo")] = None,
+    clave: Annotated[str | None, _column("clave")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")] = False,
 ) -> None:
     """Match each row of a file to a place, and write the place's key beside the row."""
     os.nice(19)  # leave the CPU to a service on the same machine
-    from localidades_api.cli.match import MatchJob, read_fields  # noqa: PLC0415  # see above
+    from localidades_api.cli.match import MatchJob, run_match  # noqa: PLC0415  # see above
 
-    headers = {
-        "nombre": nombre, "municipio": municipio, "cve_mun": cve_mun, "estado": estado, "latitud": latitud,
-        "longitud": longitud, "cvegeo": cvegeo, "clave": clave,
-    }  # fmt: skip
-    columns = {role: header for role, header in headers.items() if header is not None}
-    job = MatchJob(file, output, columns, read_fields(fields), force, sure, sheet, header_row, lang, kind)
-    job.check()
-    if catalogue:
-        if url is not None or release is not None:
-            raise typer.BadParameter("--catalogue reads files only: leave out --url and --release")
-        from localidades_api.cli.match_catalogue import run_offline_match  # noqa: PLC0415  # see above
-
-        run_offline_match(job, catalogue)
-    elif url is None:
-        from localidades_api.cli.match_database import run_match  # noqa: PLC0415  # see above
-
-        run_match(job, release)
-    else:
-        from localidades_api.cli.match_service import run_remote_match  # noqa: PLC0415  # see above
-
-        run_remote_match(job, url, release)
+    if catalogue and not url is release is None:
+        raise typer.BadParameter("--catalogue reads files only: leave out --url and --release")
+    try:
+        options = MatchOptions(
+            sure=sure, sheet=sheet, header_row=header_row, lang=lang, fields=fields, kind=kind, nombre=nombre,
+            municipio=municipio, cve_mun=cve_mun, estado=estado, latitud=latitud, longitud=longitud, cvegeo=cvegeo,
+            clave=clave,
+        )  # fmt: skip
+    except ValidationError as error:
+        [fault, *_] = error.errors()
+        raise typer.BadParameter(
+            describe_fault(fault), param_hint=f"'--{fault['loc'][0]}'".replace("_", "-")
+        ) from error
+    run_match(MatchJob(file, output, options, force), catalogue or [], url or _SERVICE, release)
 
 
 app.command(epilog=examples("localidades-api mcp", "localidades-api mcp --url https://example.org"))(mcp)

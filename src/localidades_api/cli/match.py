@@ -1,7 +1,4 @@
-"""Matches the rows of a file to places.
-
-`match_database`, `match_service` and `match_catalogue` are the ways to answer them.
-"""
+"""Matches the rows of a file to places, with INEGI's file or a running service (`match_service`)."""
 
 import os
 import sys
@@ -15,32 +12,27 @@ from pathlib import Path
 from secrets import token_hex
 from shutil import copyfileobj, copymode
 from tempfile import TemporaryFile
-from typing import IO, NamedTuple
+from typing import IO, NamedTuple, Protocol
 
 import typer
-from pydantic import TypeAdapter, ValidationError
 
 from localidades_api.bulk.answer_columns import in_language, match_columns
 from localidades_api.bulk.answers import match_row
-from localidades_api.bulk.formats import XLSX, MediaType, reader
-from localidades_api.bulk.input_rows import ROLES, Answer, Row, name_columns
+from localidades_api.bulk.formats import XLSX, MediaType, match_roles, reader
+from localidades_api.bulk.input_rows import Answer, Row, name_columns
+from localidades_api.bulk.options import MatchOptions
 from localidades_api.bulk.readers import TableReader
 from localidades_api.bulk.workbook_reader import XlsxReader
 from localidades_api.bulk.writers import writer
-from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
-from localidades_api.catalogue.filters import MatchedFields, split_fields
-from localidades_api.catalogue.keys import PlaceKind
-from localidades_api.catalogue.messages import describe_fault
+from localidades_api.catalogue.filters import split_fields
 from localidades_api.cli.console import writing
 from localidades_api.errors import OutputError
 from localidades_api.files.archive import describe_file
-from localidades_api.html.languages.translators import LANGUAGES, Language
 from localidades_api.importer.source import interruptible
 from localidades_api.names.index import NameIndex
 from localidades_api.names.reading.areas import AreaBook
-from localidades_api.names.weights import SURE
-from localidades_api.observability.progress import Counting, Step, StepProgress
-from localidades_api.observability.progress_display import console
+from localidades_api.observability.progress import Counting, Step
+from localidades_api.observability.progress_display import console, show_progress
 
 _STDIO = "-"
 _FORMATS: Mapping[str, MediaType] = {
@@ -52,35 +44,21 @@ _FORMATS: Mapping[str, MediaType] = {
     ".json": "application/json",
     ".xlsx": XLSX,
 }
-BATCH_SIZE = 500  # rows; progress is updated and interruptions are checked after each batch
+_BATCH = 500  # rows; progress is updated and interruptions are checked after each batch
 _OUTCOMES = ("exact", "sure", "ambiguous", "none", "problem")
 
-_FIELDS = TypeAdapter[str](MatchedFields)
 
-AnswerRows = Callable[[Sequence[Row]], Sequence[Answer]]
-CheckAreas = Callable[[Mapping[str, str], Collection[str]], None]
-
-
-# -- The options
+# -- The files
 
 
 @dataclass(frozen=True, slots=True)
 class MatchJob:
-    """The options of the command `match`: paths, or `-`, and the headers of `columns` by role.
-
-    `fields` are the columns of the matched place to return.
-    """
+    """A file to match, and where its answers go: paths, or `-`."""
 
     source: str
     chosen_output: str | None
-    columns: Mapping[str, str]
-    fields: Sequence[str] = MATCHED_BY_DEFAULT
+    options: MatchOptions
     force: bool = False
-    sure: float = SURE
-    sheet: str | None = None
-    header_row: int | None = None
-    lang: Language = LANGUAGES[0]
-    kind: PlaceKind | None = None
 
     def check(self) -> None:
         """Raise typer.BadParameter for paths that would fail, or replace a file, at the end."""
@@ -118,14 +96,6 @@ def _default_output(source: str) -> str:
     path = Path(source)
     suffix = ".ndjson" if path.suffix.lower() == ".json" else path.suffix
     return str(path.with_name(f"{path.stem}.matched{suffix}"))
-
-
-def read_fields(fields: str) -> list[str]:
-    """Return the columns that an option names; raise typer.BadParameter for an unknown one."""
-    try:
-        return split_fields(_FIELDS.validate_python(fields))
-    except ValidationError as error:
-        raise typer.BadParameter(f"--fields: {describe_fault(error.errors()[0])}") from error
 
 
 def _check_source(source: str) -> None:
@@ -207,6 +177,36 @@ def _reporting_errors(job: MatchJob) -> Iterator[None]:
 # -- The rows
 
 
+class Matcher(Protocol):
+    """What answers rows."""
+
+    @property
+    def areas(self) -> AreaBook | None:
+        """The areas of its release, if they are at hand."""
+
+    def check_areas(self, areas: Mapping[str, str], headers: Collection[str]) -> None:
+        """Raise UnreadableBodyError for a municipio of all rows that is neither in the release nor a header."""
+
+    def answer(self, rows: Sequence[Row]) -> Sequence[Answer]:
+        """Return the answers to rows."""
+
+
+class IndexMatcher:
+    """Answers rows from an index of names."""
+
+    def __init__(self, index: NameIndex, options: MatchOptions) -> None:
+        self._index = index
+        self._sure, self._fields = options.sure, split_fields(options.fields)
+        self.areas = index.areas
+
+    def check_areas(self, areas: Mapping[str, str], headers: Collection[str]) -> None:
+        """See `Matcher`: the roles of the columns have been read with the areas."""
+
+    def answer(self, rows: Sequence[Row]) -> list[Answer]:
+        """See `Matcher`."""
+        return [match_row(row, self._index, self._sure, self._fields) for row in rows]
+
+
 class MatchStep(Step):
     """The steps of matching a file."""
 
@@ -222,35 +222,28 @@ class MatchSummary(NamedTuple):
     note: str | None
 
 
-def match_file(
-    job: MatchJob,
-    answer: AnswerRows,
-    batch_size: int,
-    counting: Counting,
-    areas: AreaBook | None = None,
-    check_areas: CheckAreas | None = None,
-) -> MatchSummary:
-    """Match every row, in batches, and count the outcomes; `areas` are those that the release has, if known.
+def match_file(job: MatchJob, matcher: Matcher, counting: Counting, batch_size: int = _BATCH) -> MatchSummary:
+    """Match every row, in batches, and count the outcomes.
 
-    If they aren't, `check_areas` is called with those of all rows, and with the headers of the columns that are read.
-    Raises UnreadableBodyError, OutputError and the errors of `answer`, and then leaves no file.
+    Raises UnreadableBodyError, OutputError and the errors of the matcher, and then leaves no file.
     """
     outcomes: Counter[str] = Counter()
+    options = job.options
     with interruptible() as raise_if_interrupted, _open_source(job.source) as file:
-        roles, named = ROLES.of_kind(job.kind).with_areas(job.columns, job.header_row, areas)
-        rows = reader(job.media_type, file, roles, named, job.sheet, job.header_row)
+        roles, named = match_roles(options, matcher.areas)
+        rows = reader(job.media_type, file, roles, named, options.sheet, options.header_row)
         for _ in rows.check():
             raise_if_interrupted()
-        if check_areas is not None and isinstance(rows, TableReader):
-            check_areas(roles.areas, name_columns(rows.assignment, rows.layout.columns or []).values())
+        if isinstance(rows, TableReader):
+            matcher.check_areas(roles.areas, name_columns(rows.assignment, rows.layout.columns or []).values())
         counting.expect(rows.count)
-        target = writer(job.answer_type, rows, in_language(match_columns(job.fields), job.lang))
+        target = writer(job.answer_type, rows, in_language(match_columns(split_fields(options.fields)), options.lang))
         start = target.begin()
         coming = iter(rows)
         with _open_output(job) as write:
             while batch := list(islice(coming, batch_size)):
-                answers = answer(batch)
-                outcomes.update(one["outcome"] for one in answers)
+                answers = matcher.answer(batch)
+                outcomes.update(answer["outcome"] for answer in answers)
                 write(start + b"".join(map(target.write, batch, answers)))
                 start = b""
                 counting.advance(len(batch))
@@ -278,33 +271,40 @@ def _open_source(source: str) -> Iterator[IO[bytes]]:
         yield file
 
 
-def answer_from(index: NameIndex, job: MatchJob) -> AnswerRows:
-    """Return a function that answers rows from an index of names."""
-    return lambda rows: [match_row(row, index, job.sure, job.fields) for row in rows]
+# -- The command
 
 
-def match_and_report(
-    job: MatchJob,
-    answer: AnswerRows,
-    progress: StepProgress,
-    batch_size: int = BATCH_SIZE,
-    areas: AreaBook | None = None,
-    check_areas: CheckAreas | None = None,
-) -> None:
-    """Match the rows of a file, and print a summary."""
-    progress.begin(MatchStep.MATCH)
-    began = time.perf_counter()
-    outcomes, sheet, note = match_file(job, answer, batch_size, progress, areas, check_areas)
-    seconds = time.perf_counter() - began
-    rows = outcomes.total()
+def run_match(job: MatchJob, catalogue: Sequence[str], url: str, release: str | None) -> None:
+    """Match the rows of a file with a catalogue and earlier releases, or else by a service; print a summary."""
+    job.check()
+    with show_progress() as progress, ExitStack() as stack:
+        matcher: Matcher
+        if catalogue:
+            from localidades_api.offline import Catalogue  # noqa: PLC0415  # half of the time to start
+
+            progress.begin(MatchStep.OPEN)
+            opened = stack.enter_context(Catalogue.open(*catalogue, progress=progress))
+            matcher = IndexMatcher(opened.names, job.options)
+        else:
+            from localidades_api.cli.match_service import ServiceMatcher  # noqa: PLC0415  # it imports httpx
+
+            matcher = stack.enter_context(ServiceMatcher(url, release, job.options))
+        progress.begin(MatchStep.MATCH)
+        began = time.perf_counter()
+        summary = match_file(job, matcher, progress)
+    _print_summary(job, summary, time.perf_counter() - began)
+
+
+def _print_summary(job: MatchJob, summary: MatchSummary, seconds: float) -> None:
+    rows = summary.outcomes.total()
     lines = [
         f"matched {rows:,} rows in {seconds:.1f} s ({rows / max(seconds, 1e-6):,.0f}/s)",
-        "  " + ", ".join(f"{outcomes[outcome]:,} {outcome}" for outcome in _OUTCOMES),
+        "  " + ", ".join(f"{summary.outcomes[outcome]:,} {outcome}" for outcome in _OUTCOMES),
     ]
-    if sheet is not None:
-        lines.append(f"  read the sheet {sheet}")
-    if note is not None:
-        lines.append(f"  {note}")
+    if summary.sheet is not None:
+        lines.append(f"  read the sheet {summary.sheet}")
+    if summary.note is not None:
+        lines.append(f"  {summary.note}")
     if job.output != _STDIO:
         lines.append(f"  {job.output}")
     console.print("\n".join(lines), markup=False)

@@ -83,14 +83,16 @@ class _Calls:
         self._timeout = timeout
         self._has_responded = False
 
-    def request(self, path: str, parameters: Mapping[str, object], body: bytes | None = None) -> httpx.Request:
+    def request(
+        self, path: str, parameters: Mapping[str, object], body: bytes | None = None, media_type: str = "text/csv"
+    ) -> httpx.Request:
         given: dict[str, object] = {"release": self._release, **parameters}
         query = {
             name: ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
             for name, value in given.items()
             if value is not None
         }
-        headers = {"Accept": "application/json"} if body is None else {"Accept": "text/csv", "Content-Type": "text/csv"}
+        headers = {"Accept": "application/json"} if body is None else {"Accept": media_type, "Content-Type": media_type}
         method = "GET" if body is None else "POST"
         return self._http.build_request(method, path, params=query, headers=headers, content=body)
 

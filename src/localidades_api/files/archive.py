@@ -6,6 +6,7 @@ import os
 import tempfile
 import zipfile
 import zlib
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, NamedTuple, cast
@@ -16,15 +17,14 @@ from localidades_api.files.workbook import DAMAGE, WorkbookError, is_workbook, w
 
 MAX_TEXT_BYTES = 2 * 1024**3  # 3 million rows are 0.6 GB
 _GIGABYTES = MAX_TEXT_BYTES // 1024**3
-MAX_RATIO = 200  # of unpacked to packed size; INEGI's are below 20
-MAX_MEMBERS = 1000  # of a zip; INEGI's have six
+_MAX_RATIO = 200  # of unpacked to packed size; INEGI's are below 20
+_MAX_MEMBERS = 1000  # of a zip; INEGI's have six
 # Errors of zipfile for a damaged zip; that of Unicode is for a name that is not in UTF-8 and says so.
 DAMAGED_ZIP = (
     *(zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error),
     *(EOFError, RuntimeError, UnicodeDecodeError),
 )
-SMALL = 64 * 1024**2  # bytes that a member may have at any ratio
-COMPRESSIONS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
+_SMALL = 64 * 1024**2  # bytes that members may have at any ratio
 _MAX_READ = 1024**2  # bytes at once; zipfile reads the directory of a zip in one call
 
 
@@ -57,12 +57,16 @@ def open_text(source: Path | IO[bytes], stack: ExitStack, sheet: str | None = No
         _refuse_other_kinds(text)
         return Text(source.name if isinstance(source, Path) else "", text, size)
     archive = stack.enter_context(zipfile.ZipFile(file))
-    if len(archive.infolist()) > MAX_MEMBERS:
-        raise CatalogueError(f"The zip has more than {MAX_MEMBERS} files: this is not a catalogue.")
-    if is_workbook(archive):
-        return _read_workbook(archive, size, sheet, stack)
-    _refuse_sheet(sheet)
-    member = _choose_member(archive, size)
+    members = archive.infolist()
+    is_sheet = is_workbook(archive)
+    if not is_sheet and len(members) <= _MAX_MEMBERS:
+        _refuse_sheet(sheet)
+        members = [_choose_member(archive)]
+    if excess := find_excess(members, size):
+        raise CatalogueError(f"The zip {excess}: this is not a catalogue.")
+    if is_sheet:
+        return _read_workbook(archive, sheet, stack)
+    [member] = members
     table = stack.enter_context(archive.open(member))
     _refuse_other_kinds(table)
     return Text(member.filename, table, member.file_size)
@@ -113,10 +117,8 @@ def _refuse_sheet(sheet: str | None) -> None:
         raise CatalogueError("The file is no workbook, so it has no sheets: leave out --sheet.")
 
 
-def _read_workbook(archive: zipfile.ZipFile, size: int, sheet: str | None, stack: ExitStack) -> Text:
+def _read_workbook(archive: zipfile.ZipFile, sheet: str | None, stack: ExitStack) -> Text:
     """Write a sheet as text to a temporary file."""
-    for info in archive.infolist():
-        _check_member(info, size)
     text = stack.enter_context(tempfile.TemporaryFile(prefix="localidades-"))  # noqa: SIM115  # the stack is one
     try:
         sheet_rows = write_csv(archive, sheet, text)
@@ -159,7 +161,7 @@ def _begins_with(file: IO[bytes], magic: bytes) -> bool:
     return file.read(len(magic)) == magic
 
 
-def _choose_member(archive: zipfile.ZipFile, size: int) -> zipfile.ZipInfo:
+def _choose_member(archive: zipfile.ZipFile) -> zipfile.ZipInfo:
     """Choose the table of localities; the one in UTF-8 if both encodings are there.
 
     The member is read in place and never extracted, because its name may be any path.
@@ -173,21 +175,20 @@ def _choose_member(archive: zipfile.ZipFile, size: int) -> zipfile.ZipInfo:
         endings = {Path(name).suffix.lower() for name in files}
         has = f" (it has {', '.join(sorted(endings - {''}))})" if endings - {""} else ""
         raise CatalogueError(f"The zip has no csv or txt file{has}: use INEGI's own zip.")
-    _check_member(tables[0], size)
     return tables[0]
 
 
-def _check_member(info: zipfile.ZipInfo, size: int) -> None:
-    """Refuse a member of a zip of `size` bytes that is too large unpacked, or can't be unpacked."""
-    if info.file_size > MAX_TEXT_BYTES:
-        raise CatalogueError(f"The zip unpacks to more than {_GIGABYTES} GB: this is not a catalogue.")
-    check_packing(info, size, "this is not a catalogue")
+def find_excess(members: Sequence[zipfile.ZipInfo], size: int, limit: int = MAX_TEXT_BYTES) -> str | None:
+    """Return how members of a zip of `size` bytes are too much to unpack, as the text after "The zip", or None.
 
-
-def check_packing(info: zipfile.ZipInfo, size: int, remark: str) -> None:
-    """Refuse a member of a zip of `size` bytes that unpacks to many times its size, or is packed in a rare way."""
-    packed = min(info.compress_size, size)
-    if info.file_size > max(SMALL, MAX_RATIO * packed):
-        raise CatalogueError(f"The zip unpacks to more than {MAX_RATIO} times its size: {remark}.")
-    if info.compress_type not in COMPRESSIONS:
-        raise CatalogueError("The zip uses an uncommon compression method: compress it again with deflate.")
+    Raises BadZipFile for a rare compression, which takes memory before it has given a byte.
+    """
+    if any(info.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED} for info in members):
+        raise zipfile.BadZipFile("uncommon compression method: use deflate")
+    unpacked = sum(info.file_size for info in members)
+    packed = min(sum(info.compress_size for info in members), size)
+    if len(members) > _MAX_MEMBERS:
+        return f"has more than {_MAX_MEMBERS} files"
+    if unpacked > limit:
+        return f"unpacks to more than {limit // 1024**3} GB"
+    return f"unpacks to more than {_MAX_RATIO} times its size" if unpacked > max(_SMALL, _MAX_RATIO * packed) else None

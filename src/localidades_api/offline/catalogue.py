@@ -2,22 +2,28 @@
 
 import csv
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 from functools import cached_property
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
 
+from pydantic import ValidationError
+
 from localidades_api.bulk.answer_columns import in_language, match_columns
 from localidades_api.bulk.answers import match_row
-from localidades_api.bulk.input_rows import ROLES, begin_of_answers
+from localidades_api.bulk.formats import match_roles
+from localidades_api.bulk.input_rows import begin_of_answers
+from localidades_api.bulk.options import MatchOptions
 from localidades_api.bulk.readers import CsvReader
 from localidades_api.caches.index_folders import OpenIndex
-from localidades_api.catalogue.columns import MATCHED, MATCHED_BY_DEFAULT
+from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
 from localidades_api.catalogue.degrees import BOUNDS, Axis, in_mexico
+from localidades_api.catalogue.filters import split_fields
 from localidades_api.catalogue.keys import KIND_BY_DIGITS, PlaceKind
 from localidades_api.catalogue.locality import describe_place_near
+from localidades_api.catalogue.messages import describe_fault
 from localidades_api.client.frames import Answered, Frame, read_table
 from localidades_api.errors import NotFoundError
 from localidades_api.html.languages.translators import LANGUAGES, Language
@@ -28,7 +34,7 @@ from localidades_api.names.weights import SURE
 from localidades_api.observability.progress import StepProgress
 from localidades_api.observability.progress_display import show_progress
 from localidades_api.offline.indexes import open_index
-from localidades_api.offline.records import Points, Records
+from localidades_api.offline.records import Records
 from localidades_api.settings import read_settings
 
 if TYPE_CHECKING:
@@ -43,7 +49,6 @@ class Catalogue:
         self._outlines = outlines
         self.names: NameIndex = index.names
         self._records = Records(index.folder, index.names)
-        self._points = Points(index.folder)
 
     @classmethod
     def open(
@@ -114,11 +119,13 @@ class Catalogue:
         table = read_table(rows)
         if not table.header:  # no rows
             return table.with_columns(0, {})
-        roles, named = ROLES.of_kind(kind).with_areas(columns, header_row=1, areas=self.names.areas)
-        sent = CsvReader(_csv([table.header, *table.lines]), roles, named, header_row=1)
+        joined = fields if isinstance(fields, str) else ",".join(fields)
+        options = _read_options({"kind": kind, "fields": joined, "sure": sure, "lang": lang, **columns})
+        roles, named = match_roles(options, self.names.areas)
+        sent = CsvReader(_csv([table.header, *table.lines]), roles, named, options.header_row)
         for _ in sent.check():
             pass
-        chosen = _read_fields(fields)
+        chosen = split_fields(options.fields)
         answer_columns = in_language(match_columns(chosen), lang)
         own = table.header[: begin_of_answers(table.header)]
         added: dict[str, list[str]] = {name: [] for name in answer_columns.headers(own)}
@@ -168,7 +175,7 @@ class Catalogue:
         _check_point(latitud, longitud)
         if limit < 1:
             raise ValueError("limit must be at least 1.")
-        found = self._points.nearest(latitud, longitud, limit)
+        found = self._records.nearest(latitud, longitud, limit)
         places = [(self.names.place(self.names.layout.row_of(id_)), distance) for distance, id_ in found]
         return [self._describe_near(place, distance) for place, distance in places]
 
@@ -207,12 +214,13 @@ def _check_point(latitud: float, longitud: float) -> None:
             raise ValueError(f"{axis} must be decimal degrees from {-BOUNDS[axis]} to {BOUNDS[axis]}.")
 
 
-def _read_fields(fields: str | Sequence[str]) -> list[str]:
-    """Return the columns that are named, in their order; raise ValueError for an unknown one."""
-    names = [name.strip() for name in fields.split(",")] if isinstance(fields, str) else fields
-    if unknown := [name for name in names if name not in MATCHED]:
-        raise ValueError(f"fields has {unknown[0]!r}, which is none of {', '.join(MATCHED)}.")
-    return [name for name in MATCHED if name in names]
+def _read_options(given: Mapping[str, object]) -> MatchOptions:
+    """Return the options of rows that have a header; raise ValueError for one that can't be used."""
+    try:
+        return MatchOptions.model_validate({"header_row": 1, **given})
+    except ValidationError as error:
+        [fault, *_] = error.errors()
+        raise ValueError(f"{fault['loc'][0]}: {describe_fault(fault)}") from None
 
 
 def _csv(lines: Sequence[Sequence[str]]) -> BytesIO:

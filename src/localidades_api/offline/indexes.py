@@ -1,7 +1,7 @@
 """Opens the index of a catalogue's files in the user's cache folder, and builds it the first time.
 
-An index is named by a digest of the files' content and of what can read it (`CODE`), and built under another name, as
-the service does with the releases of its database (docs/decisions/names.md).
+An index is named by a digest of the files' content and of what can read it (`CODE`, `STORED`), and built under another
+name, as the service does with the releases of its database (docs/decisions/names.md).
 """
 
 import re
@@ -26,7 +26,7 @@ from localidades_api.importer.transform import CatalogueRecords, transform, with
 from localidades_api.names.files.history import Areas, History
 from localidades_api.names.files.writer import new_folder, write_index
 from localidades_api.observability.progress import Step, StepProgress
-from localidades_api.offline.records import write_records
+from localidades_api.offline.records import STORED, write_records
 
 
 class CatalogueStep(Step):
@@ -46,7 +46,7 @@ def open_index(sources: Sequence[str], cache_dir: Path | None, progress: StepPro
     with ExitStack() as stack:
         files = [stack.enter_context(open_source(_checked(source), progress)) for source in sources]
         stack.enter_context(explained_system_errors())
-        folder = index_root(cache_dir, "catalogues") / digest(CODE, *(file.sha256 for file in files))
+        folder = index_root(cache_dir, "catalogues") / digest(CODE, *STORED, *(file.sha256 for file in files))
         return try_open(folder) or _build(folder, files, progress)
 
 

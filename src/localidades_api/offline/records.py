@@ -1,19 +1,18 @@
 """The records of a release: its index of names, and what that lacks: columns by key, the areas, and the points."""
 
 import json
-from array import array
 from bisect import bisect_left
 from collections import Counter
-from heapq import heappush, heappushpop
-from math import inf, radians
+from math import cos, pi, radians
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import ipc
 
-from localidades_api.catalogue.columns import ATTRIBUTES, COLUMNS, MATCHED
+from localidades_api.catalogue.columns import ATTRIBUTES, COLUMNS, MATCHED, POINT
 from localidades_api.catalogue.degrees import EARTH_RADIUS, angle_between
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, PlaceKind
 from localidades_api.catalogue.locality import describe_listed
@@ -21,25 +20,20 @@ from localidades_api.importer.transform import CatalogueRecords
 from localidades_api.names.fields import read_fields
 from localidades_api.names.index import NameIndex
 
-_RECORDS, _AREAS, _POINTS = "records.arrow", "areas.json", "points"
-_LACKING = tuple(name for name in ATTRIBUTES if name not in MATCHED)  # in the index of names
+_RECORDS, _AREAS = "records.arrow", "areas.json"
+# The columns of the file: those that the index of names lacks, and the points, to compute with all of them.
+STORED = ("id", *POINT, *(name for name in ATTRIBUTES if name not in MATCHED))
 _TYPES = {"integer": pa.int32(), "number": pa.float64(), "text": pa.string()}
-_SLACK = 1e-12  # radians: more than the rounding errors of an angle
 _DECIMALS = 9  # of degrees, a tenth of a millimetre, as in the service
 
 
 def write_records(folder: Path, catalogue: CatalogueRecords) -> None:
     """Write the files into the folder of an index."""
     rows = sorted(catalogue.localities, key=itemgetter(0))
-    columns = {name: [getattr(row, name) for row in rows] for name in ("id", *_LACKING)}
+    columns = {name: [getattr(row, name) for row in rows] for name in STORED}
     table = pa.table({name: pa.array(values, _TYPES[COLUMNS[name].kind]) for name, values in columns.items()})
     with ipc.new_file(str(folder / _RECORDS), table.schema) as file:
         file.write_table(table)
-    points = sorted((row.latitud, row.longitud or 0.0, row.id) for row in rows if row.latitud is not None)
-    with (folder / _POINTS).open("wb") as target:
-        array("d", [latitude for latitude, _, _ in points]).tofile(target)
-        array("d", [longitude for _, longitude, _ in points]).tofile(target)
-        array("i", [id_ for _, _, id_ in points]).tofile(target)
     counts = Counter(row.municipio_id for row in rows)
     areas = {
         "estados": {state.id: state._asdict() for state in catalogue.states.values()},
@@ -79,42 +73,22 @@ class Records:
             "estado": self._areas["estados"][str(municipio["estado_id"])],
         }
 
+    def nearest(self, latitude: float, longitude: float, limit: int) -> list[tuple[float, int]]:
+        """Return the distance in metres and the key of the places nearest to a point in degrees, the nearest first."""
+        point = round(latitude, _DECIMALS), round(longitude, _DECIMALS)
+        north, east = (
+            pc.power(pc.sin(pc.multiply(pc.subtract(self._table[axis], degrees), pi / 360)), 2)
+            for axis, degrees in zip(POINT, point, strict=True)
+        )
+        narrowing = pc.multiply(pc.cos(pc.multiply(self._table["latitud"], pi / 180)), cos(radians(point[0])))
+        haversine = pc.add(north, pc.multiply(narrowing, east))
+        places = self._table.select(["id", *POINT]).append_column("haversine", haversine).drop_null()
+        first = pc.select_k_unstable(places, limit, [("haversine", "ascending"), ("id", "ascending")])
+        return sorted(
+            (EARTH_RADIUS * angle_between(*point, place["latitud"], place["longitud"]), place["id"])
+            for place in places.take(first).to_pylist()
+        )
+
     def _get_municipio(self, id_: int) -> dict[str, Any] | None:
         municipio = self._areas["municipios"].get(str(id_))
         return municipio and {**municipio, "estado": self._areas["estados"][str(id_ // KEYS_OF_A_STATE)]}
-
-
-class Points:
-    """The points of a release, sorted by latitude."""
-
-    def __init__(self, folder: Path) -> None:
-        content = memoryview((folder / _POINTS).read_bytes())
-        count = len(content) // (8 + 8 + 4)
-        self._latitudes = content[: 8 * count].cast("d")
-        self._longitudes = content[8 * count : 16 * count].cast("d")
-        self._ids = content[16 * count :].cast("i")
-
-    def nearest(self, latitude: float, longitude: float, limit: int) -> list[tuple[float, int]]:
-        """Return the distance in metres and the key of the points nearest to one in degrees, the nearest first.
-
-        The search goes north and south from its latitude, until even the difference in latitude is too far.
-        """
-        latitude, longitude = round(latitude, _DECIMALS), round(longitude, _DECIMALS)
-        latitudes, end = self._latitudes, len(self._latitudes)
-        above = bisect_left(latitudes, latitude)
-        below = above - 1
-        nearest: list[tuple[float, int]] = []  # negative angles and keys: the farthest is the first of the heap
-        while True:
-            south = latitude - latitudes[below] if below >= 0 else inf
-            north = latitudes[above] - latitude if above < end else inf
-            least = min(south, north)
-            if least == inf or (len(nearest) == limit and radians(least) > _SLACK - nearest[0][0]):
-                break
-            if south <= north:
-                at, below = below, below - 1
-            else:
-                at, above = above, above + 1
-            angle = angle_between(latitude, longitude, latitudes[at], self._longitudes[at])
-            push = heappush if len(nearest) < limit else heappushpop
-            push(nearest, (-angle, -self._ids[at]))
-        return [(-angle * EARTH_RADIUS, -id_) for angle, id_ in sorted(nearest, reverse=True)]

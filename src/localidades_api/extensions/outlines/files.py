@@ -19,7 +19,7 @@ from pydantic_core import from_json
 
 from localidades_api.catalogue.degrees import is_in_mexico
 from localidades_api.errors import CatalogueError
-from localidades_api.files.archive import DAMAGED_ZIP, check_packing, limit_reads
+from localidades_api.files.archive import DAMAGED_ZIP, find_excess, limit_reads
 from localidades_api.importer.checks import BROKEN_LETTER
 
 UNITS = 100_000_000  # of a degree: a millimetre, because rings rounded to 0.1 m may touch or cross themselves
@@ -143,7 +143,8 @@ def _list_files(
         is_note = re.search(r"(^|/)(__MACOSX/|\._)", info.filename)  # a Mac's, on another file
         if is_note or not path.lower().endswith(_READ):
             continue
-        check_packing(info, size, "these are not outlines")
+        if excess := find_excess([info], size):
+            raise CatalogueError(f"The zip {excess}: these are not outlines.")
         if path.lower().endswith(".zip") and not folder:
             amounts.add("MB of zips", info.file_size / _MEGABYTE)
             inner = stack.enter_context(TemporaryFile(prefix="localidades-"))  # noqa: SIM115  # the stack is one

@@ -18,7 +18,7 @@ from starlette.responses import Response
 
 from localidades_api import __version__
 from localidades_api.api.areas import MunicipalityId, StateId
-from localidades_api.api.bulk import BulkQuery, Column, Subject, described, respond
+from localidades_api.api.bulk import BulkQuery, Subject, described, respond
 from localidades_api.api.extension import Edition
 from localidades_api.api.params import PointQuery, StrictQuery, check_request
 from localidades_api.api.responses import CACHEABLE, ERRORS, NEGOTIATED, ResponseBuilder, Responses, problem
@@ -27,6 +27,7 @@ from localidades_api.bulk.answer_columns import AnswerColumns, plain, truth
 from localidades_api.bulk.answers import Point, answer_points
 from localidades_api.bulk.exchange import Answered, AnswerSome
 from localidades_api.bulk.input_rows import POINTS, ROLES, Answer, Row
+from localidades_api.bulk.options import Column
 from localidades_api.bulk.own_municipio import area_matcher, judge
 from localidades_api.bulk.readers import for_a_while
 from localidades_api.caches.name_indexes import NameIndexes

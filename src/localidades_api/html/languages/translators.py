@@ -8,11 +8,13 @@ from io import StringIO
 from typing import Literal, get_args
 
 from babel.messages.pofile import read_po
+from typing_extensions import TypeAliasType
 
 from localidades_api.catalogue.columns import EVERY_COLUMN, MATCHED, RECORD
 
-Language = Literal["en", "es"]
-LANGUAGES: tuple[Language, ...] = get_args(Language)
+# A named type: the OpenAPI document has it once, and generated clients give it that name.
+Language = TypeAliasType("Language", Literal["en", "es"])
+LANGUAGES: tuple[Language, ...] = get_args(Language.__value__)
 
 
 def translator(language: Language) -> Callable[[str], str]:

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from localidades_api.api.declarations import CACHEABLE, header, problem
 from localidades_api.api.params import DownloadQuery, FileQuery
-from localidades_api.api.responses import CACHEABLE, header, problem
 from localidades_api.api.services import DatabaseDep, DownloadsDep, NamesDep, PositionsDep, ReleasesDep
 from localidades_api.downloads.files import write_file
 from localidades_api.downloads.formats import FILE_TYPES, DownloadFormat, FileEnding

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from localidades_api.api import html_context
 from localidades_api.api.dataset import describe_for_pages
+from localidades_api.api.declarations import CACHEABLE, LISTED
 from localidades_api.api.html_context import draw_cities
 from localidades_api.api.params import (
     ChangesQuery,
@@ -22,7 +23,7 @@ from localidades_api.api.params import (
 )
 from localidades_api.api.public_address import feed_base_of, public_variant
 from localidades_api.api.redirects import leave_out_blanks
-from localidades_api.api.responses import CACHEABLE, LISTED, ResponseBuilder, envelope
+from localidades_api.api.responses import ResponseBuilder, envelope
 from localidades_api.api.services import ChangesDep, DownloadsDep, ReleasesDep, RepositoryDep
 from localidades_api.caches.changes import ChangeCache
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, municipalities_of

@@ -8,9 +8,9 @@ from fastapi import APIRouter, Path, Query, Request
 from pydantic_core import to_json
 from starlette.responses import Response
 
+from localidades_api.api.declarations import CACHEABLE, problem
 from localidades_api.api.params import ReleaseParam, StrictQuery
 from localidades_api.api.public_address import requested_base
-from localidades_api.api.responses import CACHEABLE, problem
 from localidades_api.api.services import ReleasesDep, TilesDep
 from localidades_api.catalogue.mercator import MAX_ZOOM, WORLD, Tile
 from localidades_api.catalogue.messages import whole_number

@@ -19,9 +19,10 @@ from starlette.responses import Response
 from localidades_api import __version__
 from localidades_api.api.areas import MunicipalityId, StateId
 from localidades_api.api.bulk import BulkQuery, Column, Subject, described, respond
+from localidades_api.api.declarations import CACHEABLE, ERRORS, NEGOTIATED, Responses, problem
 from localidades_api.api.extension import Edition
 from localidades_api.api.params import PointQuery, StrictQuery, check_request
-from localidades_api.api.responses import CACHEABLE, ERRORS, NEGOTIATED, ResponseBuilder, Responses, problem
+from localidades_api.api.responses import ResponseBuilder
 from localidades_api.api.services import DatabaseDep, ExchangeDep, NamesDep, ReleasesDep
 from localidades_api.bulk.answer_columns import AnswerColumns, plain, truth
 from localidades_api.bulk.answers import Point, answer_points

@@ -10,10 +10,10 @@ from pydantic_core import to_json
 from sqlalchemy import Row
 from starlette.responses import Response
 
+from localidades_api.api.declarations import NO_KEY, REVALIDATED, REVALIDATED_RELEASE, header, problem
 from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import LanguageParam, StrictQuery
 from localidades_api.api.problems import ProblemPage
-from localidades_api.api.responses import NO_KEY, REVALIDATED, REVALIDATED_RELEASE, header, problem
 from localidades_api.api.services import NamesDep, ReleasesDep, RepositoryDep, Services, services_of
 from localidades_api.catalogue.filters import MAX_TEXT_LENGTH, Omittable
 from localidades_api.catalogue.keys import KIND_BY_DIGITS, KINDS, KeyOfPlace, PlaceKind, format_key

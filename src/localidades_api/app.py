@@ -16,7 +16,6 @@ from localidades_api.api.declarations import UNAUTHORIZED
 from localidades_api.api.exception_handlers import add_exception_handlers
 from localidades_api.api.middleware.limits import ConcurrencyLimit, EarlyAnswers, RequestLimit
 from localidades_api.api.middleware.requests import (
-    ConditionalRequests,
     HeadMiddleware,
     ManagementPort,
     TrackingParametersMiddleware,
@@ -39,6 +38,7 @@ from localidades_api.errors import ConfigurationError
 from localidades_api.extensions import mcp, ogc, outlines, reconcile, wscatgeo
 from localidades_api.html.static_files import STATIC as STATIC_FOLDER
 from localidades_api.html.static_files import CompressedStaticFiles
+from localidades_api.http.conditional import ConditionalRequests
 from localidades_api.http.paths import PICTURES, STATIC
 from localidades_api.http.transfers import Transfers
 from localidades_api.observability.metrics import Sampler

@@ -20,7 +20,7 @@ from localidades_api.api.problems import PageOf, problem_page, problem_response,
 from localidades_api.api.redirects import redirect
 from localidades_api.api.route_table import allowed_methods
 from localidades_api.errors import LocalidadesError, MethodNotAllowedError, RequestError
-from localidades_api.http.caching import EarlyResponse
+from localidades_api.http.conditional import EarlyResponse
 from localidades_api.http.paths import REQUEST_ID, is_census, path_of
 
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})

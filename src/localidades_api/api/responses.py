@@ -39,11 +39,12 @@ from localidades_api.errors import (
 from localidades_api.html.languages.accept_language import preferred_language
 from localidades_api.html.languages.translators import Language
 from localidades_api.html.renderer import FORMATS, HTML, JSON, View, select_renderer
-from localidades_api.http.caching import CACHE_CONTROL, EarlyResponse, check_modified, freshness_headers
-from localidades_api.http.documents import respond_with_document
-from localidades_api.http.headers import VARY_BY_CODING, VARY_BY_LANGUAGE, VARY_BY_TYPE, link_header
-from localidades_api.http.negotiation import CODINGS, accept_header, choose_coding, choose_media_type, compress
+from localidades_api.http.caching import CACHE_CONTROL
+from localidades_api.http.conditional import EarlyResponse
+from localidades_api.http.headers import link_header
+from localidades_api.http.negotiation import CODINGS, accept_header, choose_media_type
 from localidades_api.http.paths import is_census, root_of
+from localidades_api.http.representation import Representation, respond_with_document
 from localidades_api.names.index import NameIndex
 from localidades_api.releases.tracker import ReleaseTracker
 
@@ -114,19 +115,7 @@ class ResponseBuilder:
     def check_modified(self, paging: Paging | None = None) -> None:
         """Raise EarlyResponse (304) if the client has this response: an optimization, before what takes time."""
         if "if-none-match" in self.request.headers:
-            check_modified(self.request.headers, self.headers(self.format, paging))
-
-    @property
-    def _is_long(self) -> bool:
-        """Whether the response is a list of more records than by default; as JSON it is then compressed."""
-        return isinstance(self.query, PagedQuery) and self.query.page_size > PAGE_SIZE
-
-    @property
-    def _coding(self) -> str | None:
-        """The content coding of the response; an HTML page has none, nor has the JSON whose headers it shows."""
-        if self.wants_html or not self._is_long:
-            return None
-        return choose_coding(self.request.headers.getlist("accept-encoding"), CODINGS)
+            self.represent(self.format, paging).check_modified()
 
     @property
     def _current(self) -> str | None:
@@ -134,28 +123,33 @@ class ResponseBuilder:
         served = self.releases.served
         return served.name if self.pinned and served and served.name != self.pinned else None
 
-    def headers(self, format_: str, paging: Paging | None = None) -> dict[str, str]:
-        """Return the headers that a 200 and its 304 share, in a format of the resource."""
-        representation, vary = f"{format_}{self.variant}", {}
-        if format_ == HTML.format:  # a page mentions other releases, whichever it is of
+    def represent(self, format_: str, paging: Paging | None = None) -> Representation:
+        """Return the representation in a format of the resource; JSON of more records than by default is compressed."""
+        name, is_page = f"{format_}{self.variant}", format_ == HTML.format
+        vary = [] if is_census(self.request.scope) else ["Accept"]  # whose router does so for each answer
+        if is_page:  # a page mentions other releases, whichever it is of
             current = f".{self._current}" if self._current else ""
-            representation += f".{self.releases.fingerprint}{current}.{self.language}{public_variant(self.request)}"
-            vary = VARY_BY_LANGUAGE
-        elif format_ == JSON.format and self._is_long:
-            representation += f".{self._coding}" if self._coding else ""
-            vary = VARY_BY_CODING
-        is_pinned = self.is_immutable and format_ != HTML.format
-        headers = {**freshness_headers(self.release, representation, pinned=is_pinned), **vary}
-        if not is_census(self.request.scope):  # whose router does so for each answer
-            headers["Vary"] = ", ".join(filter(None, [VARY_BY_TYPE["Vary"], headers.get("Vary")]))
-        if paging:
-            kept = {"format": format_, **paging.parameters}
-            if paging.page_size != PAGE_SIZE:
-                kept["page_size"] = str(paging.page_size)
-            if format_ == HTML.format and self.query.lang:
-                kept["lang"] = self.query.lang
-            headers["Link"] = link_header(self.request.scope["path"], kept, paging.page, paging.total_pages)
-        return headers
+            name += f".{self.releases.fingerprint}{current}.{self.language}{public_variant(self.request)}"
+            vary.append("Accept-Language")
+        is_long = isinstance(self.query, PagedQuery) and self.query.page_size > PAGE_SIZE
+        return Representation.of_release(
+            self.request.headers,
+            self.release,
+            name,
+            codings=CODINGS if is_long and not self.wants_html else (),  # the JSON whose headers a page shows has none
+            vary=vary,
+            is_pinned=self.is_immutable and not is_page,
+            more={"Link": self._link(format_, paging)} if paging else {},
+        )
+
+    def _link(self, format_: str, paging: Paging) -> str:
+        """Return the links to other pages of the release, in a format of the resource."""
+        kept = {"format": format_, **paging.parameters}
+        if paging.page_size != PAGE_SIZE:
+            kept["page_size"] = str(paging.page_size)
+        if format_ == HTML.format and self.query.lang:
+            kept["lang"] = self.query.lang
+        return link_header(self.request.scope["path"], kept, paging.page, paging.total_pages)
 
     def answer(
         self,
@@ -166,15 +160,10 @@ class ResponseBuilder:
         **context: object,
     ) -> Response:
         """Return the response with a resource; `content` is the resource or its JSON."""
-        headers = self.headers(self.format, paging)
+        chosen = self.represent(self.format, paging)
         if self.wants_html:
-            page = self._render(template, title, content, paging, context)
-            return Response(page, headers={**headers, **HTML.headers})
-        body = content if isinstance(content, bytes) else to_json(content)
-        if coding := self._coding:
-            body = compress(body, coding)
-            headers["Content-Encoding"] = coding
-        return Response(body, headers={**headers, **JSON.headers})
+            return chosen.respond(self._render(template, title, content, paging, context), HTML.headers)
+        return chosen.respond(content if isinstance(content, bytes) else to_json(content), JSON.headers)
 
     def _render(
         self,
@@ -198,7 +187,7 @@ class ResponseBuilder:
             public_url=public_url(request),
             target=f"{request.scope['path']}?{urlencode({**asked, 'format': 'json'})}",
             allow=allowed_methods(request.scope),
-            headers=self.headers(JSON.format, paging),
+            headers=self.represent(JSON.format, paging).headers,
             release=self.release,
             pinned=self.pinned,
             current=self._current,
@@ -260,5 +249,5 @@ def answer_without_release(
         context=context,
     )
     vary = ["Accept"] * has_json + ["Accept-Language"] * (renderer is HTML)
-    headers = {"Cache-Control": CACHE_CONTROL, "Vary": ", ".join(vary), **renderer.headers}
-    return respond_with_document(request.headers, renderer.render(view), headers)
+    headers = {"Cache-Control": CACHE_CONTROL, **renderer.headers}
+    return respond_with_document(request.headers, renderer.render(view), headers, vary)

@@ -42,9 +42,10 @@ from localidades_api.html.png import draw_card
 from localidades_api.html.reference import describe_reference
 from localidades_api.html.renderer import HTML, JSON
 from localidades_api.html.static_files import STATIC, CompressedStaticFiles
-from localidades_api.http.caching import CACHE_CONTROL, check_modified, freshness_headers
-from localidades_api.http.documents import respond_with_document
+from localidades_api.http.caching import CACHE_CONTROL, freshness_headers
+from localidades_api.http.conditional import check_modified
 from localidades_api.http.paths import HELP, LOCALIDADES, MAP_PAGE, MATCH, MATCH_PAGE, PREFIX, root_of
+from localidades_api.http.representation import respond_with_document
 
 SWAGGER_UI = "/static-swagger-ui"
 # Swagger UI has its icons as `data:` addresses.

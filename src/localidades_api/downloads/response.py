@@ -23,11 +23,12 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from starlette_compress import CompressMiddleware, add_compress_type
 
+from localidades_api.catalogue.schemas import Release
 from localidades_api.downloads.formats import FILE_TYPES, FileType
 from localidades_api.errors import RangeNotSatisfiableError, UnavailableError
-from localidades_api.http.headers import VARY_BY_CODING
 from localidades_api.http.negotiation import choose_coding
 from localidades_api.http.paths import WITH_BODY
+from localidades_api.http.representation import Representation
 from localidades_api.http.transfers import Transfer, Transfers
 
 CODINGS = ("zstd", "br", "gzip")  # for downloads, best first
@@ -37,12 +38,21 @@ Write = Callable[[int], Chunks]  # writes a file from this chunk to the end
 _RANGE = re.compile(r"(?i:bytes)[ \t]*=[ \t]*([0-9]{0,18})-([0-9]{0,18})[ \t]*")
 
 
-def file_headers(asked: Headers, freshness: Mapping[str, str], file_type: FileType) -> Mapping[str, str]:
-    """Return the headers of a file, with Accept-Ranges, or a weak ETag if ranges are not possible."""
+def represent_file(
+    asked: Headers, release: Release, name: str, file_type: FileType, *, is_pinned: bool
+) -> Representation:
+    """Choose the representation of a file; it has Accept-Ranges, or a weak ETag if ranges are not possible."""
     is_plain = file_type.is_compressed or choose_coding(asked.getlist("accept-encoding"), CODINGS) is None
-    if (file_type.is_reproducible or file_type.is_kept) and is_plain:
-        return {**freshness, "Accept-Ranges": "bytes"}
-    return {**freshness, "ETag": f"W/{freshness['ETag']}"}
+    has_ranges = (file_type.is_reproducible or file_type.is_kept) and is_plain
+    return Representation.of_release(
+        asked,
+        release,
+        name,
+        vary=["Accept-Encoding"],
+        is_pinned=is_pinned,
+        is_weak=not has_ranges,
+        more={"Accept-Ranges": "bytes"} if has_ranges else {},
+    )
 
 
 class ByteRange(NamedTuple):
@@ -226,11 +236,9 @@ class Download(Response):
         self._rest = rest
         self._transfer = transfer
         self.background = None
-        # The middleware adds it for the other files.
-        vary = VARY_BY_CODING if file_type.is_compressed or status == HTTPStatus.PARTIAL_CONTENT else {}
-        self.init_headers(
-            {**headers, **vary, "Content-Type": file_type.media_type, "X-Content-Type-Options": "nosniff"}
-        )
+        self.init_headers({**headers, "Content-Type": file_type.media_type, "X-Content-Type-Options": "nosniff"})
+        if not file_type.is_compressed and status == HTTPStatus.OK:  # the middleware adds it
+            del self.headers["Vary"]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the file; a HEAD reads only the first chunk, which has been fetched."""

@@ -1,8 +1,5 @@
 """Refuses requests on the wrong port, answers HEAD as GET and If-None-Match with 304, removes tracking parameters."""
 
-from http import HTTPStatus
-
-from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from localidades_api.api.middleware.limits import refusal
@@ -10,15 +7,9 @@ from localidades_api.api.middleware.response_cache import drop_tracking
 from localidades_api.api.probes import OPERATIONAL
 from localidades_api.api.problems import ResponsePreferences
 from localidades_api.errors import NotFoundError
-from localidades_api.http.caching import is_fresh
 from localidades_api.http.paths import WITH_BODY, path_of
 
 _NOT_FOUND = NotFoundError("There is nothing at this address.")
-# Headers that a 304 lacks, because they describe the content or concern only its display (RFC 9110 §15.4.5).
-_OF_CONTENT = frozenset({
-    b"content-type", b"content-length", b"content-encoding", b"content-range", b"content-disposition",
-    b"content-security-policy", b"referrer-policy", b"x-content-type-options",
-})  # fmt: skip
 
 
 class ManagementPort:
@@ -62,40 +53,6 @@ class HeadMiddleware:
             await self.app(inner, receive, send_without_body)
         finally:
             scope.update({**inner, "method": "HEAD"})  # the log needs the route that was found
-
-
-class ConditionalRequests:
-    """Replaces a response whose ETag the client has with a 304, whichever route it comes from.
-
-    The 304 ends when the response begins. The server then reports a disconnect to the route, which ends a stream.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on, and discard a response that the client has."""
-        asked = scope["headers"] if scope["type"] == "http" and scope["method"] in {"GET", "HEAD"} else ()
-        if_none_match = [line.decode("latin-1") for name, line in asked if name == b"if-none-match"]
-        if not if_none_match:
-            await self.app(scope, receive, send)
-            return
-        is_discarded = False
-
-        async def send_if_modified(message: Message) -> None:
-            nonlocal is_discarded
-            if message["type"] == "http.response.start":
-                is_success = HTTPStatus.OK <= message["status"] < HTTPStatus.MULTIPLE_CHOICES
-                etag = Headers(raw=message["headers"]).get("etag")
-                if is_success and etag and is_fresh(if_none_match, etag):
-                    is_discarded = True
-                    kept = [field for field in message["headers"] if field[0] not in _OF_CONTENT]
-                    await send({**message, "status": HTTPStatus.NOT_MODIFIED, "headers": kept})
-                    await send({"type": "http.response.body"})
-            if not is_discarded:
-                await send(message)
-
-        await self.app(scope, receive, send_if_modified)
 
 
 class TrackingParametersMiddleware:

@@ -13,15 +13,13 @@ from localidades_api import __version__
 from localidades_api.api import Services, census, discovery, openapi, probes, site
 from localidades_api.api.declarations import UNAUTHORIZED
 from localidades_api.api.exception_handlers import add_exception_handlers
+from localidades_api.api.middleware.head import HeadMiddleware
 from localidades_api.api.middleware.limits import ConcurrencyLimit, EarlyAnswers, RequestLimit
-from localidades_api.api.middleware.requests import (
-    HeadMiddleware,
-    ManagementPort,
-    TrackingParametersMiddleware,
-)
+from localidades_api.api.middleware.management_port import ManagementPort
 from localidades_api.api.middleware.response_cache import MAX_BYTES as MAX_RESPONSE_BYTES
 from localidades_api.api.middleware.response_cache import ResponseCache, ResponseCacheMiddleware
 from localidades_api.api.middleware.telemetry import Telemetry
+from localidades_api.api.middleware.tracking_parameters import TrackingParametersMiddleware
 from localidades_api.api.params import check_request
 from localidades_api.api.route_table import RouteTable
 from localidades_api.caches.arrays import MAX_BYTES, MAX_SLOW_FETCHES, SLOW_TIMEOUT, ArrayCache

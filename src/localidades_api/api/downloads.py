@@ -69,7 +69,8 @@ async def download_localities(
         file_type = FILE_TYPES[format_]
         name = f"{format_}.{index.digest}" if index else format_  # names of earlier releases are found too
         if format_ == "parquet" and not query.chosen:  # whose bytes depend on the library
-            file_type, name = file_type._replace(is_kept=True), f"{format_}.{version('pyarrow')}"
+            file_type = file_type._replace(is_reproducible=True, is_measured=True)
+            name = f"{format_}.{version('pyarrow')}"
         is_pinned = query.release is not None and index is None
         chosen = represent_file(request.headers, release, name, file_type, is_pinned=is_pinned)
         chosen.check_modified()

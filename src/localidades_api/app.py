@@ -7,23 +7,20 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from fastapi import FastAPI
-from fastapi.params import Depends
+from fastapi import Depends, FastAPI, params
 
 from localidades_api import __version__
 from localidades_api.api import Services, census, discovery, openapi, probes, site
+from localidades_api.api.declarations import UNAUTHORIZED
 from localidades_api.api.exception_handlers import add_exception_handlers
+from localidades_api.api.middleware.head import HeadMiddleware
 from localidades_api.api.middleware.limits import ConcurrencyLimit, EarlyAnswers, RequestLimit
-from localidades_api.api.middleware.requests import (
-    ConditionalRequests,
-    HeadMiddleware,
-    ManagementPort,
-    TrackingParametersMiddleware,
-)
+from localidades_api.api.middleware.management_port import ManagementPort
 from localidades_api.api.middleware.response_cache import MAX_BYTES as MAX_RESPONSE_BYTES
 from localidades_api.api.middleware.response_cache import ResponseCache, ResponseCacheMiddleware
 from localidades_api.api.middleware.telemetry import Telemetry
-from localidades_api.api.responses import UNAUTHORIZED
+from localidades_api.api.middleware.tracking_parameters import TrackingParametersMiddleware
+from localidades_api.api.params import check_request
 from localidades_api.api.route_table import RouteTable
 from localidades_api.caches.changes import ChangeCache
 from localidades_api.caches.name_indexes import NameIndexes
@@ -39,7 +36,8 @@ from localidades_api.errors import ConfigurationError
 from localidades_api.extensions import mcp, ogc, outlines, reconcile, wscatgeo
 from localidades_api.html.static_files import STATIC as STATIC_FOLDER
 from localidades_api.html.static_files import CompressedStaticFiles
-from localidades_api.http.paths import PICTURES, STATIC
+from localidades_api.http.conditional import ConditionalRequests
+from localidades_api.http.paths import PICTURES, PREFIX, STATIC
 from localidades_api.http.transfers import Transfers
 from localidades_api.observability.metrics import Sampler
 from localidades_api.observability.tracing import traced_statements
@@ -135,7 +133,7 @@ async def _running(*endless: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 def create_app(
     settings: Settings | None = None,
     *,
-    dependencies: Sequence[Depends] = (),
+    dependencies: Sequence[params.Depends] = (),
     is_public: bool | None = None,
     in_background: bool = True,
 ) -> FastAPI:
@@ -176,7 +174,7 @@ def create_app(
     app.state.is_public = is_public
     app.state.extensions = EXTENSIONS
     app.state.problem_pages = {path: page for one in EXTENSIONS for path, page in one.problem_pages.items()}
-    census.include_resources(app)
+    app.include_router(census.router, prefix=PREFIX, dependencies=[Depends(check_request)])
     extended = (one.router for one in EXTENSIONS)
     for router in (*extended, site.router, probes.router, discovery.router):
         app.include_router(router)

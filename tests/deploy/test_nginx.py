@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from localidades_api.api.middleware.response_cache import TRACKING
+from localidades_api.api.middleware.tracking_parameters import TRACKING
 from localidades_api.api.services import get_downloads, get_exchange
 from localidades_api.errors import NotAcceptableError
 from localidades_api.html.languages.accept_language import choose_language

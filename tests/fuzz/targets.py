@@ -20,7 +20,7 @@ from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.errors import LocalidadesError
 from localidades_api.html.languages.accept_language import choose_language
-from localidades_api.http.caching import is_fresh
+from localidades_api.http.conditional import is_fresh
 from localidades_api.http.negotiation import choose_coding, choose_media_type
 from localidades_api.importer.extract import open_table
 from localidades_api.importer.transform import transform

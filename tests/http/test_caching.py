@@ -19,7 +19,8 @@ from localidades_api.caches.tiles import PREWARMED_ZOOM
 from localidades_api.catalogue.mercator import MEXICO_BOX, Tile
 from localidades_api.catalogue.schemas import Release
 from localidades_api.http import caching
-from localidades_api.http.caching import entity_tag, is_fresh
+from localidades_api.http.caching import entity_tag
+from localidades_api.http.conditional import is_fresh
 from tests.extensions.outline_files import geojson, import_outlines_into, write
 from tests.support.application import await_release, client_of, import_into, recorded_statements, running_app
 from tests.support.catalogue import many, write_catalogue

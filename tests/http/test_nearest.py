@@ -148,7 +148,7 @@ async def test_distant_point_reads_a_small_part_of_the_catalogue(database: Datab
     """The test counts rows, since time says little on a busy machine."""
     explained = text(f"EXPLAIN (ANALYZE, FORMAT JSON) {NEAREST}")
     for lat, lon in ((59.3, 18), (35.7, 139.7), (-33.9, 151.2), (-33.9, 18.4), (-23, 78), (90, 0), (-90, 0)):
-        [[[plan]]] = await database.fetch(explained, {"release_id": 1, "lat": lat, "lon": lon, "limit": 1})
+        [[[plan]]] = await database.fetch(explained, {"release_id": 1, "lats": [lat], "lons": [lon], "limit": 1})
         assert 1 <= rows_read(plan["Plan"]) < len(COUNTRY) / 10, (lat, lon)
 
 

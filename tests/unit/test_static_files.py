@@ -9,9 +9,9 @@ import brotli  # type: ignore[import-untyped]
 import httpx
 import pytest
 
-from localidades_api.api.middleware.requests import ConditionalRequests
 from localidades_api.html.static_files import CompressedStaticFiles
 from localidades_api.http.caching import CACHE_CONTROL
+from localidades_api.http.conditional import ConditionalRequests
 from tests.browser.vendored import VENDORED, Vendored
 from tests.support.machine import needed
 

@@ -8,11 +8,12 @@ from sqlalchemy import Row
 from starlette.responses import Response
 
 from localidades_api.api import html_context
+from localidades_api.api.declarations import CACHEABLE, LISTED, NO_KEY
 from localidades_api.api.extension import find_border
 from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import AreasQuery, MunicipalitiesQuery, ReleaseQuery, StatesQuery
 from localidades_api.api.redirects import filled, see_search
-from localidades_api.api.responses import CACHEABLE, LISTED, NO_KEY, ResponseBuilder, envelope
+from localidades_api.api.responses import ResponseBuilder, envelope
 from localidades_api.api.services import NamesDep, ReleasesDep, RepositoryDep, TilesDep
 from localidades_api.caches.name_indexes import NameIndexes
 from localidades_api.catalogue.filters import split_fields

@@ -11,9 +11,9 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 from typing_extensions import TypeAliasType
 
+from localidades_api.api.declarations import ERRORS, NEGOTIATED, OF_RELEASE, header, problem
 from localidades_api.api.extension import Borders, borders_of
 from localidades_api.api.params import ReleaseParam
-from localidades_api.api.responses import ERRORS, NEGOTIATED, OF_RELEASE, header, problem
 from localidades_api.api.services import DatabaseDep, ExchangeDep, NamesDep, ReleasesDep
 from localidades_api.bulk.answer_columns import (
     MATCH_COLUMNS,

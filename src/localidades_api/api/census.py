@@ -1,21 +1,18 @@
-"""The resources below `/api/census`, and the headers of each answer there."""
+"""The router of `/api/census`, and the headers of each answer there."""
 
-from fastapi import Depends, FastAPI
+from fastapi import APIRouter
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from localidades_api.api import areas, bulk, dataset, downloads, localities, releases, tiles
-from localidades_api.api.params import check_request
 from localidades_api.api.probes import METRICS
 from localidades_api.api.route_table import RouteTable, allowed_methods, is_guarded
 from localidades_api.http.headers import complete, make_private
-from localidades_api.http.paths import PREFIX, is_census, path_of
+from localidades_api.http.paths import is_census, path_of
 
-
-def include_resources(app: FastAPI) -> None:
-    """Include the router of each resource in the application, since FastAPI would match one in a router twice."""
-    for part in (localities, areas, releases, tiles, bulk, downloads, dataset):
-        app.include_router(part.router, prefix=PREFIX, dependencies=[Depends(check_request)])
+# It has the routes of each resource, not their routers: FastAPI would match a router in a router twice.
+_RESOURCES = (localities, areas, releases, tiles, bulk, downloads, dataset)
+router = APIRouter(routes=[route for resource in _RESOURCES for route in resource.router.routes])
 
 
 class ResponseHeaders:

@@ -17,9 +17,9 @@ from localidades_api.catalogue.mercator import MEXICO_BOX
 from localidades_api.catalogue.schemas import Release
 from localidades_api.downloads.formats import FILE_TYPES
 from localidades_api.html.renderer import JSON, render_json
-from localidades_api.http.caching import freshness_headers
-from localidades_api.http.documents import respond_with_document
+from localidades_api.http.negotiation import CODINGS
 from localidades_api.http.paths import LOCALIDADES, PREFIX
+from localidades_api.http.representation import PRIVATE, Representation, digest_of
 
 DATA_PACKAGE = f"{LOCALIDADES}datapackage.json"
 _COMMON: Mapping[str, object] = {
@@ -52,9 +52,10 @@ async def get_data_package(
     """Describe the CSV file of a release as a Data Package, with types that keep the zeros of keys."""
     release = await releases.get(query.release)
     address = f"{requested_base(request)}{LOCALIDADES}download/?format=csv&release={release.name}"
-    # The address contains the Host header, so shared caches must not keep it, and the ETag is that of the content.
-    fresh = {**freshness_headers(release, JSON.format), "Cache-Control": "no-cache, private", **JSON.headers}
-    return respond_with_document(request.headers, to_json(describe_data_package(release, address)), fresh)
+    chosen = Representation.of_release(
+        request.headers, release, f"json.{digest_of(address.encode())}", cache_control=PRIVATE, codings=CODINGS
+    )
+    return chosen.respond(to_json(describe_data_package(release, address)), JSON.headers)
 
 
 def describe_data_package(release: Release, address: str) -> dict[str, Any]:

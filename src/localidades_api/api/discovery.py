@@ -18,8 +18,8 @@ from localidades_api.errors import NotFoundError
 from localidades_api.html.guides import GUIDES
 from localidades_api.html.renderer import render_text
 from localidades_api.http.caching import CACHE_CONTROL
-from localidades_api.http.documents import respond_with_document
 from localidades_api.http.paths import HELP, LOCALIDADES, MAP_PAGE, MATCH_PAGE, PREFIX, root_of
+from localidades_api.http.representation import respond_with_document
 
 # Records, lists and pages may be indexed; these answer questions, or are files without end for a crawler.
 _NOT_FOR_CRAWLERS = [

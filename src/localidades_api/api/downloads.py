@@ -8,15 +8,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from localidades_api.api.declarations import CACHEABLE, header, problem
 from localidades_api.api.params import DownloadQuery, FileQuery
-from localidades_api.api.responses import CACHEABLE, header, problem
 from localidades_api.api.services import DatabaseDep, DownloadsDep, NamesDep, PositionsDep, ReleasesDep
 from localidades_api.downloads.files import write_file
 from localidades_api.downloads.formats import FILE_TYPES, DownloadFormat, FileEnding
-from localidades_api.downloads.response import file_headers
+from localidades_api.downloads.response import represent_file
 from localidades_api.errors import RangeNotSatisfiableError
-from localidades_api.http.caching import check_modified, freshness_headers
-from localidades_api.http.headers import VARY_BY_CODING
 from localidades_api.http.negotiation import accept_header, choose_media_type
 
 router = APIRouter(prefix="/localidades", tags=["Downloads"], responses=CACHEABLE)
@@ -69,17 +67,17 @@ async def download_localities(
     release = await releases.get(query.release)
     async with names.using(release) if query.search is not None else nullcontext() as index:
         file_type = FILE_TYPES[format_]
-        representation = f"{format_}.{index.digest}" if index else format_  # names of earlier releases are found too
+        name = f"{format_}.{index.digest}" if index else format_  # names of earlier releases are found too
         if format_ == "parquet" and not query.chosen:  # whose bytes depend on the library
-            file_type, representation = file_type._replace(is_kept=True), f"{format_}.{version('pyarrow')}"
+            file_type = file_type._replace(is_reproducible=True, is_measured=True)
+            name = f"{format_}.{version('pyarrow')}"
         is_pinned = query.release is not None and index is None
-        freshness = freshness_headers(release, representation, pinned=is_pinned)
-        headers = file_headers(request.headers, freshness, file_type)
-        check_modified(request.headers, {**headers, **VARY_BY_CODING})
+        chosen = represent_file(request.headers, release, name, file_type, is_pinned=is_pinned)
+        chosen.check_modified()
         found = await positions.get(release, query, names=index)
-    name = f"localidades-{release.name}{'-filtered' if query.chosen else ''}"
+    filename = f"localidades-{release.name}{'-filtered' if query.chosen else ''}"
     write = partial(write_file, database, release, found, format_)
-    return await downloads.start(request.scope, write, headers, file_type, name, len(found))
+    return await downloads.start(request.scope, write, chosen.headers, file_type, filename, len(found))
 
 
 @router.get("/download/localidades.{ending}", include_in_schema=False)

@@ -20,14 +20,11 @@ from localidades_api.api.problems import PageOf, problem_page, problem_response,
 from localidades_api.api.redirects import redirect
 from localidades_api.api.route_table import allowed_methods
 from localidades_api.errors import LocalidadesError, MethodNotAllowedError, RequestError
-from localidades_api.http.caching import EarlyResponse
+from localidades_api.http.conditional import EarlyResponse
+from localidades_api.http.cors import answer_preflight
 from localidades_api.http.paths import REQUEST_ID, is_census, path_of
 
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
-_PREFLIGHT = {
-    "Access-Control-Allow-Headers": "*",
-    "Access-Control-Max-Age": "86400",
-}
 
 
 def add_exception_handlers(app: FastAPI) -> None:
@@ -97,23 +94,9 @@ async def answer_method_not_allowed(request: Request, _error: Exception) -> Resp
 def _answer_for_any_path(request: Request) -> Response | None:
     """Answer OPTIONS, and a path whose slash is missing or too many."""
     if request.method == "OPTIONS" and path_of(request.scope) != METRICS:
-        return _answer_preflight(request)
+        return answer_preflight(request.headers, allowed_methods(request.scope))
     location = _find_other_slash(request.scope)
     return redirect(request, location) if location else None
-
-
-def _answer_preflight(request: Request) -> Response:
-    """Let scripts of any origin use the methods of a resource, with any headers (Fetch §3.3.3).
-
-    Scripts of a public site may reach a service in a private network too, as Starlette's CORSMiddleware lets them with
-    `allow_private_network`: nothing here is secret (WICG Private Network Access).
-    """
-    allow = allowed_methods(request.scope)
-    methods = allow.removesuffix(", OPTIONS").replace("GET", "GET, HEAD")
-    headers = {"Access-Control-Allow-Methods": methods, **_PREFLIGHT, "Allow": allow}
-    if request.headers.get("Access-Control-Request-Private-Network") == "true":
-        headers["Access-Control-Allow-Private-Network"] = "true"
-    return Response(status_code=HTTPStatus.NO_CONTENT, headers=headers)
 
 
 def _find_other_slash(scope: Scope) -> str | None:

@@ -8,11 +8,12 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from localidades_api.api import html_context
+from localidades_api.api.declarations import CACHEABLE, LISTED, NO_KEY
 from localidades_api.api.extension import find_border
 from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import LocalitiesQuery, LocalityQuery, NearestQuery, SuggestQuery
 from localidades_api.api.redirects import filled, see_search
-from localidades_api.api.responses import CACHEABLE, LISTED, NO_KEY, ResponseBuilder
+from localidades_api.api.responses import ResponseBuilder
 from localidades_api.api.services import DatabaseDep, NamesDep, PagesDep, PositionsDep, ReleasesDep, RepositoryDep
 from localidades_api.catalogue.filters import split_fields
 from localidades_api.catalogue.locality import describe_locality, describe_near, encode_envelope, encode_localities

@@ -10,7 +10,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from localidades_api.api import Services
-from localidades_api.api.responses import header
+from localidades_api.api.declarations import header
 from localidades_api.api.route_table import RouteTable, write_methods
 from localidades_api.catalogue.keys import RELEASE_NAME
 from localidades_api.html.languages.translators import LANGUAGES, Language, document_translator

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, Field
 
-from localidades_api.api.responses import problem
+from localidades_api.api.declarations import problem
 from localidades_api.api.services import DatabaseDep, NamesDep, ReleasesDep
 from localidades_api.catalogue.schemas import Problem
 from localidades_api.database.failures import sqlstate_of

@@ -32,7 +32,6 @@ from localidades_api.errors import (
 from localidades_api.html.languages.accept_language import preferred_language
 from localidades_api.html.languages.translators import LANGUAGES, Language
 from localidades_api.html.renderer import Format, Renderer, View, select_renderer
-from localidades_api.http.headers import VARY_BY_LANGUAGE
 from localidades_api.http.paths import root_of
 from localidades_api.observability.faults import FAULTS, cause, is_refused
 from localidades_api.observability.metrics import COUNTERS
@@ -108,7 +107,7 @@ def problem_of(known: LocalidadesError, wanted: ResponsePreferences, page: Probl
     renderer, language = wanted.renderer, wanted.language
     headers = {"Cache-Control": "no-store", **known.headers}
     if renderer.format == "api":
-        headers |= VARY_BY_LANGUAGE
+        headers["Vary"] = "Accept-Language"
     # Links of the HTML page keep only parameters that are known to be valid.
     sound = {name: value for name, value in sorted(wanted.query.items()) if name != "format"}
     if not isinstance(known, InvalidPageError | GoneError):

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from localidades_api.api import html_context
 from localidades_api.api.dataset import describe_for_pages
+from localidades_api.api.declarations import CACHEABLE, LISTED
 from localidades_api.api.extension import extensions_of
 from localidades_api.api.html_context import draw_cities
 from localidades_api.api.params import (
@@ -23,7 +24,7 @@ from localidades_api.api.params import (
 )
 from localidades_api.api.public_address import feed_base_of, public_variant
 from localidades_api.api.redirects import leave_out_blanks
-from localidades_api.api.responses import CACHEABLE, LISTED, ResponseBuilder, envelope
+from localidades_api.api.responses import ResponseBuilder, envelope
 from localidades_api.api.services import ChangesDep, DownloadsDep, ReleasesDep, RepositoryDep
 from localidades_api.caches.changes import ChangeCache
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, municipalities_of
@@ -39,13 +40,12 @@ from localidades_api.catalogue.schemas import (
 from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.downloads.changes import ChangesFormat, describe_changes, write_changes
 from localidades_api.downloads.formats import FILE_TYPES
-from localidades_api.downloads.response import Downloads, file_headers
+from localidades_api.downloads.response import Downloads, represent_file
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.html.renderer import FORMATS, render_text
 from localidades_api.html.svg import draw_changes, draw_country
-from localidades_api.http.caching import check_modified, freshness_headers
-from localidades_api.http.headers import VARY_BY_CODING
 from localidades_api.http.paths import root_of
+from localidades_api.http.representation import Representation
 
 router = APIRouter(tags=["Releases"], responses=CACHEABLE)
 router.add_api_route("/releases/{name}/changes/filter/", leave_out_blanks, include_in_schema=False)
@@ -176,15 +176,17 @@ async def _as_file(
     """Answer with all changes, or those of the page that the query names."""
     format_ = cast("ChangesFormat", builder.format)
     new, request, file_type = builder.release, builder.request, FILE_TYPES[format_]
-    headers = file_headers(request.headers, builder.headers(format_), file_type)
+    chosen = represent_file(
+        request.headers, new, f"{format_}{builder.variant}", file_type, is_pinned=builder.is_immutable
+    )
     if query.page == 1:
-        check_modified(request.headers, {**headers, **VARY_BY_CODING})
+        chosen.check_modified()
     found, paging = await _find(changes, old, new, query)
     if query.model_fields_set & {"page", "page_size"}:
         found = _on_page(found, paging)
     write = partial(write_changes, repository.database, old, new, found, format_)
     name = f"changes-{old.name}-{new.name}"
-    return await downloads.start(request.scope, write, headers, file_type, name, len(found) // 2)
+    return await downloads.start(request.scope, write, chosen.headers, file_type, name, len(found) // 2)
 
 
 @router.get("/releases/feed.atom", include_in_schema=False)
@@ -202,8 +204,8 @@ async def show_feed(request: Request, query: Annotated[LanguageQuery, Query()], 
         suffix=f"&lang={query.lang}" if query.lang else "",
         entries=[(release, _urn(_identity(release)), releases.changes.get(release.name)) for release in shown],
     )
-    headers = {**freshness_headers(current, variant), "X-Content-Type-Options": "nosniff"}
-    return Response(body, headers=headers, media_type="application/atom+xml")
+    media = {"Content-Type": "application/atom+xml", "X-Content-Type-Options": "nosniff"}
+    return Representation.of_release(request.headers, current, variant).respond(body.encode(), media)
 
 
 def _identity(release: Release) -> str:

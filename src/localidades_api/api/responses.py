@@ -1,4 +1,4 @@
-"""Responses with resources of a release, as JSON or HTML, and what routes declare of them for the OpenAPI document."""
+"""Responses with resources of a release, as JSON or HTML."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,6 @@ from localidades_api.api.params import (
     RepresentationQuery,
     parameters_of,
 )
-from localidades_api.api.problems import problem_document
 from localidades_api.api.public_address import public_url, public_variant
 from localidades_api.api.redirects import with_query
 from localidades_api.api.route_table import allowed_methods
@@ -30,33 +29,20 @@ from localidades_api.catalogue.pagination import (
     page_of_first_record,
 )
 from localidades_api.catalogue.schemas import (
-    GoneProblem,
-    InvalidPageProblem,
-    InvalidParametersProblem,
-    NotAcceptableProblem,
-    Problem,
     Release,
-    UnsupportedMediaTypeProblem,
 )
 from localidades_api.errors import (
-    DatabaseUnavailableError,
-    GoneError,
-    InvalidPageError,
     InvalidParametersError,
-    LocalidadesError,
-    NotAcceptableError,
-    NotFoundError,
-    StatusError,
-    UnsupportedMediaTypeError,
 )
 from localidades_api.html.languages.accept_language import preferred_language
 from localidades_api.html.languages.translators import Language
 from localidades_api.html.renderer import FORMATS, HTML, JSON, View, select_renderer
-from localidades_api.http.caching import CACHE_CONTROL, EarlyResponse, check_modified, freshness_headers
-from localidades_api.http.documents import respond_with_document
-from localidades_api.http.headers import VARY_BY_CODING, VARY_BY_LANGUAGE, VARY_BY_TYPE, link_header
-from localidades_api.http.negotiation import CODINGS, accept_header, choose_coding, choose_media_type, compress
+from localidades_api.http.caching import CACHE_CONTROL
+from localidades_api.http.conditional import EarlyResponse
+from localidades_api.http.headers import link_header
+from localidades_api.http.negotiation import CODINGS, accept_header, choose_media_type
 from localidades_api.http.paths import is_census, root_of
+from localidades_api.http.representation import Representation, respond_with_document
 from localidades_api.names.index import NameIndex
 from localidades_api.releases.tracker import ReleaseTracker
 
@@ -122,19 +108,7 @@ class ResponseBuilder:
     def check_modified(self, paging: Paging | None = None) -> None:
         """Raise EarlyResponse (304) if the client has this response: an optimization, before what takes time."""
         if "if-none-match" in self.request.headers:
-            check_modified(self.request.headers, self.headers(self.format, paging))
-
-    @property
-    def _is_long(self) -> bool:
-        """Whether the response is a list of more records than by default; as JSON it is then compressed."""
-        return isinstance(self.query, PagedQuery) and self.query.page_size > PAGE_SIZE
-
-    @property
-    def _coding(self) -> str | None:
-        """The content coding of the response; an HTML page has none, nor has the JSON whose headers it shows."""
-        if self.wants_html or not self._is_long:
-            return None
-        return choose_coding(self.request.headers.getlist("accept-encoding"), CODINGS)
+            self.represent(self.format, paging).check_modified()
 
     @property
     def _current(self) -> str | None:
@@ -142,28 +116,33 @@ class ResponseBuilder:
         served = self.releases.served
         return served.name if self.pinned and served and served.name != self.pinned else None
 
-    def headers(self, format_: str, paging: Paging | None = None) -> dict[str, str]:
-        """Return the headers that a 200 and its 304 share, in a format of the resource."""
-        representation, vary = f"{format_}{self.variant}", {}
-        if format_ == HTML.format:  # a page mentions other releases, whichever it is of
+    def represent(self, format_: str, paging: Paging | None = None) -> Representation:
+        """Return the representation in a format of the resource; JSON of more records than by default is compressed."""
+        name, is_page = f"{format_}{self.variant}", format_ == HTML.format
+        vary = [] if is_census(self.request.scope) else ["Accept"]  # whose router does so for each answer
+        if is_page:  # a page mentions other releases, whichever it is of
             current = f".{self._current}" if self._current else ""
-            representation += f".{self.releases.fingerprint}{current}.{self.language}{public_variant(self.request)}"
-            vary = VARY_BY_LANGUAGE
-        elif format_ == JSON.format and self._is_long:
-            representation += f".{self._coding}" if self._coding else ""
-            vary = VARY_BY_CODING
-        is_pinned = self.is_immutable and format_ != HTML.format
-        headers = {**freshness_headers(self.release, representation, pinned=is_pinned), **vary}
-        if not is_census(self.request.scope):  # whose router does so for each answer
-            headers["Vary"] = ", ".join(filter(None, [VARY_BY_TYPE["Vary"], headers.get("Vary")]))
-        if paging:
-            kept = {"format": format_, **paging.parameters}
-            if paging.page_size != PAGE_SIZE:
-                kept["page_size"] = str(paging.page_size)
-            if format_ == HTML.format and self.query.lang:
-                kept["lang"] = self.query.lang
-            headers["Link"] = link_header(self.request.scope["path"], kept, paging.page, paging.total_pages)
-        return headers
+            name += f".{self.releases.fingerprint}{current}.{self.language}{public_variant(self.request)}"
+            vary.append("Accept-Language")
+        is_long = isinstance(self.query, PagedQuery) and self.query.page_size > PAGE_SIZE
+        return Representation.of_release(
+            self.request.headers,
+            self.release,
+            name,
+            codings=CODINGS if is_long and not self.wants_html else (),  # the JSON whose headers a page shows has none
+            vary=vary,
+            is_pinned=self.is_immutable and not is_page,
+            more={"Link": self._link(format_, paging)} if paging else {},
+        )
+
+    def _link(self, format_: str, paging: Paging) -> str:
+        """Return the links to other pages of the release, in a format of the resource."""
+        kept = {"format": format_, **paging.parameters}
+        if paging.page_size != PAGE_SIZE:
+            kept["page_size"] = str(paging.page_size)
+        if format_ == HTML.format and self.query.lang:
+            kept["lang"] = self.query.lang
+        return link_header(self.request.scope["path"], kept, paging.page, paging.total_pages)
 
     def answer(
         self,
@@ -174,15 +153,10 @@ class ResponseBuilder:
         **context: object,
     ) -> Response:
         """Return the response with a resource; `content` is the resource or its JSON."""
-        headers = self.headers(self.format, paging)
+        chosen = self.represent(self.format, paging)
         if self.wants_html:
-            page = self._render(template, title, content, paging, context)
-            return Response(page, headers={**headers, **HTML.headers})
-        body = content if isinstance(content, bytes) else to_json(content)
-        if coding := self._coding:
-            body = compress(body, coding)
-            headers["Content-Encoding"] = coding
-        return Response(body, headers={**headers, **JSON.headers})
+            return chosen.respond(self._render(template, title, content, paging, context), HTML.headers)
+        return chosen.respond(content if isinstance(content, bytes) else to_json(content), JSON.headers)
 
     def _render(
         self,
@@ -206,7 +180,7 @@ class ResponseBuilder:
             public_url=public_url(request),
             target=f"{request.scope['path']}?{urlencode({**asked, 'format': 'json'})}",
             allow=allowed_methods(request.scope),
-            headers=self.headers(JSON.format, paging),
+            headers=self.represent(JSON.format, paging).headers,
             release=self.release,
             pinned=self.pinned,
             current=self._current,
@@ -268,94 +242,5 @@ def answer_without_release(
         context=context,
     )
     vary = ["Accept"] * has_json + ["Accept-Language"] * (renderer is HTML)
-    headers = {"Cache-Control": CACHE_CONTROL, "Vary": ", ".join(vary), **renderer.headers}
-    return respond_with_document(request.headers, renderer.render(view), headers)
-
-
-# -- What routes declare
-
-Responses = dict[int | str, dict[str, Any]]
-
-
-def header(description: str, example: str) -> dict[str, Any]:
-    """Declare a header of a response."""
-    return {"description": description, "schema": {"type": "string"}, "example": example}
-
-
-_MODELS: Mapping[type[LocalidadesError], type[Problem]] = {  # of errors whose problems have further members
-    GoneError: GoneProblem,
-    InvalidPageError: InvalidPageProblem,
-    InvalidParametersError: InvalidParametersProblem,
-    NotAcceptableError: NotAcceptableProblem,
-    UnsupportedMediaTypeError: UnsupportedMediaTypeProblem,
-}
-
-
-def problem(error: LocalidadesError, description: str, model: type[Problem] | None = None) -> dict[str, Any]:
-    """Declare a response with a problem; that of `error` is the example, and its type chooses the model."""
-    content = {JSON.problem_type: {"example": problem_document(error)}}
-    return {"model": model or _MODELS.get(type(error), Problem), "description": description, "content": content}
-
-
-UNAUTHORIZED: Responses = {401: problem(StatusError(401, "Not authenticated", None), "The request has no valid key.")}
-
-_HOW_LONG = "How long caches may keep the response."
-OF_RELEASE = {"Catalogue-Release": header("The release that the response comes from.", "2018-09")}
-_FRESHNESS = {
-    **OF_RELEASE,
-    "ETag": header("Changes when the release changes or the service is upgraded.", '"2018-09.json.0123456789ab"'),
-    "Last-Modified": header("When the release was published.", "Fri, 28 Sep 2018 10:12:00 GMT"),
-    "Cache-Control": header(_HOW_LONG, CACHE_CONTROL),
-}
-_LINK = header(
-    "The pages `first`, `prev`, `next` and `last` of the same release (RFC 8288).",
-    '</api/census/localidades/?page=2&format=json&release=2018-09>; rel="next"',
-)
-
-ERRORS: Responses = {
-    422: problem(
-        InvalidParametersError([("page", "A page number is a whole number from 1, written with the digits 0 to 9.")]),
-        "A parameter is unknown, repeated or out of range.",
-    ),
-    503: {
-        **problem(
-            DatabaseUnavailableError(),
-            "No catalogue is published yet, the database does not answer, or the service is at capacity.",
-        ),
-        "headers": {"Retry-After": header("Seconds to wait before trying again.", "5")},
-    },
-}
-NEGOTIATED: Responses = {
-    **ERRORS,
-    404: problem(NotFoundError("There is no such release."), "There is no such release."),
-    406: problem(
-        NotAcceptableError(list(FORMATS)),
-        "The resource has no representation that the Accept header allows.",
-    ),
-}
-CACHEABLE: Responses = {
-    **NEGOTIATED,
-    200: {"headers": _FRESHNESS},
-    304: {"description": "The client already has this response (If-None-Match).", "headers": _FRESHNESS},
-}
-LISTED: Responses = {
-    **{status: {**CACHEABLE[status], "headers": {**_FRESHNESS, "Link": _LINK}} for status in (200, 304)},
-    307: {
-        "description": f"Redirects to a smaller page: an HTML page has at most {MAX_HTML_PAGE_SIZE} records.",
-        "headers": {"Location": header("The relative address of the smaller page.", "?page=1&page_size=100")},
-    },
-    404: problem(InvalidPageError(6088), "The page is past the last one, or the release does not exist."),
-}
-REVALIDATED: Responses = {200: {"headers": {"Cache-Control": header(_HOW_LONG, "no-cache")}}}
-REVALIDATED_RELEASE: Responses = {200: {"headers": {**OF_RELEASE, **REVALIDATED[200]["headers"]}}}
-NO_KEY: Responses = {
-    308: {
-        "description": "Redirects to the key without its leading zero.",
-        "headers": {"Location": header("The relative address with the key's canonical spelling.", "../10010001/")},
-    },
-    404: problem(
-        NotFoundError("Neither this release nor an earlier one has this key."),
-        "Neither this release nor an earlier one has the key, or the release does not exist.",
-    ),
-    410: problem(GoneError("2012-06", 10010002), "An earlier release had the key, and this one does not."),
-}
+    headers = {"Cache-Control": CACHE_CONTROL, **renderer.headers}
+    return respond_with_document(request.headers, renderer.render(view), headers, vary)

@@ -37,8 +37,8 @@ from localidades_api.html.languages.translators import LANGUAGES, Language
 from localidades_api.html.renderer import HTML, JSON
 from localidades_api.html.static_files import STATIC, CompressedStaticFiles
 from localidades_api.http.caching import CACHE_CONTROL
-from localidades_api.http.documents import respond_with_document
 from localidades_api.http.paths import HELP, LOCALIDADES, MAP_PAGE, MATCH, MATCH_PAGE, PREFIX, root_of
+from localidades_api.http.representation import respond_with_document
 
 OFFLINE_DOCS = "/static-swagger-ui"
 # Swagger UI and ReDoc have their icons as `data:` addresses. ReDoc inserts style elements: empty ones that its script

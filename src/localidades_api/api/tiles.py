@@ -8,21 +8,19 @@ from fastapi import APIRouter, Path, Query, Request
 from pydantic_core import to_json
 from starlette.responses import Response
 
+from localidades_api.api.declarations import CACHEABLE, problem
 from localidades_api.api.params import ReleaseParam, StrictQuery
 from localidades_api.api.public_address import requested_base
-from localidades_api.api.responses import CACHEABLE, problem
 from localidades_api.api.services import ReleasesDep, TilesDep
 from localidades_api.catalogue.mercator import MAX_ZOOM, WORLD, Tile
 from localidades_api.catalogue.messages import whole_number
 from localidades_api.catalogue.schemas import Release, TileJson, VectorLayer
 from localidades_api.errors import NotFoundError
 from localidades_api.html.renderer import JSON
-from localidades_api.http.caching import check_modified, freshness_headers
-from localidades_api.http.documents import respond_with_document
-from localidades_api.http.headers import VARY_BY_CODING
 from localidades_api.http.mvt import MEDIA_TYPE
-from localidades_api.http.negotiation import choose_coding
+from localidades_api.http.negotiation import CODINGS
 from localidades_api.http.paths import LOCALIDADES
+from localidades_api.http.representation import PRIVATE, Representation, digest_of
 
 router = APIRouter(prefix="/localidades", tags=["Map"], responses=CACHEABLE)
 
@@ -66,6 +64,9 @@ async def describe_tiles(
     """Describe the vector tiles of a release as TileJSON: MapLibre, QGIS and others need only this address."""
     release = await releases.get(query.release)
     address = f"{requested_base(request)}{LOCALIDADES}tiles/{{z}}/{{x}}/{{y}}.mvt?release={release.name}"
+    chosen = Representation.of_release(
+        request.headers, release, f"json.{digest_of(address.encode())}", cache_control=PRIVATE, codings=CODINGS
+    )
     description = TileJson(
         name=f"Localidades {release.name}",
         attribution=release.credit("en"),
@@ -75,9 +76,7 @@ async def describe_tiles(
         bounds=list(await tiles.bounds(release) or WORLD),
         vector_layers=_LAYERS,
     )
-    # The address is made from the Host header, so no shared cache may keep it for others.
-    headers = {**JSON.headers, **freshness_headers(release, "json"), "Cache-Control": "no-cache, private"}
-    return respond_with_document(request.headers, to_json(description), headers)
+    return chosen.respond(to_json(description), JSON.headers)
 
 
 @router.get(
@@ -131,19 +130,16 @@ async def _answer(
     request: Request,
     query: TilesQuery,
     release: Release,
-    representation: str,
+    name: str,
     media_type: str,
     draw: Callable[[], Awaitable[bytes]],
 ) -> Response:
-    """Answer with a drawing of a release, which is cached compressed with gzip.
-
-    The ETag is weak, because all codings share it.
-    """
-    fresh = freshness_headers(release, representation, pinned=query.release is not None)
-    headers = {**fresh, "ETag": f"W/{fresh['ETag']}", **VARY_BY_CODING}
-    check_modified(request.headers, headers)
+    """Answer with a drawing of a release, which is cached compressed with gzip."""
+    is_pinned = query.release is not None
+    chosen = Representation.of_release(
+        request.headers, release, name, codings=["gzip"], is_pinned=is_pinned, is_weak=True
+    )
+    chosen.check_modified()
     body = await draw()
-    headers |= {"Content-Type": media_type, "X-Content-Type-Options": "nosniff"}
-    if choose_coding(request.headers.getlist("accept-encoding"), ["gzip"]):
-        return Response(body, headers={**headers, "Content-Encoding": "gzip"})
-    return Response(gzip.decompress(body), headers=headers)
+    media = {"Content-Type": media_type, "X-Content-Type-Options": "nosniff"}
+    return chosen.respond_coded(body if chosen.coding else gzip.decompress(body), media)

@@ -68,9 +68,9 @@ def _record(row: Row[Any] | None) -> dict[str, Any] | None:
 
 
 def write_changes(
-    database: Database, old: Release, new: Release, changes: "array[int]", format_: ChangesFormat, first: int = 0
+    database: Database, old: Release, new: Release, changes: "array[int]", format_: ChangesFormat
 ) -> AsyncGenerator[bytes, None]:
-    """Write a file of changes; NDJSON and CSV can begin at chunk `first`.
+    """Write a file of changes.
 
     A table has a row for each change, with the whole record before and after, and the names of the columns that differ.
     Raises NotAcceptableError if a sheet has no room for so many, and DatabaseUnavailableError if records are missing.
@@ -83,14 +83,14 @@ def write_changes(
         )
 
     async def described() -> AsyncIterator[list[ChangedPlace]]:
-        for start in range(first * _CHUNK * 2, len(changes), _CHUNK * 2):
+        for start in range(0, len(changes), _CHUNK * 2):
             yield await describe_changes(database, old, new, changes[start : start + _CHUNK * 2])
 
     match format_:
         case "ndjson":
             return _write_ndjson(described())
         case "csv":
-            return _write_csv(described(), with_header=not first)
+            return _write_csv(described())
         case "xlsx":
             return _write_xlsx(described(), f"{old.name} → {new.name}")
 
@@ -100,8 +100,8 @@ async def _write_ndjson(chunks: AsyncIterator[list[ChangedPlace]]) -> AsyncGener
         yield b"".join(to_json(change.content) + b"\n" for change in chunk)
 
 
-async def _write_csv(chunks: AsyncIterator[list[ChangedPlace]], *, with_header: bool) -> AsyncGenerator[bytes, None]:
-    head = _lines([_HEADER]) if with_header else b""
+async def _write_csv(chunks: AsyncIterator[list[ChangedPlace]]) -> AsyncGenerator[bytes, None]:
+    head = _lines([_HEADER])
     async for chunk in chunks:
         yield head + _lines(map(_cells, chunk))
         head = b""

@@ -20,17 +20,15 @@ _FRAMES: Mapping[LineFormat, tuple[bytes, bytes, bytes]] = {
 
 
 async def write_lines(
-    database: Database, release: Release, positions: Sequence[int], format_: LineFormat, first: int = 0
+    database: Database, release: Release, positions: Sequence[int], format_: LineFormat
 ) -> AsyncGenerator[bytes, None]:
-    """Write a text format, from chunk `first` to the end; raise DatabaseUnavailableError if records are missing.
+    """Write a text format; raise DatabaseUnavailableError if records are missing.
 
     The header is part of the first chunk, so that nothing is sent before the database has answered.
     """
     head, between, tail = _FRAMES[format_]
     before = head % len(positions) if format_ == "geojson" else head
-    if first:
-        before = between
-    for start in range(first * CHUNK, len(positions), CHUNK):
+    for start in range(0, len(positions), CHUNK):
         wanted = positions[start : start + CHUNK]
         count, lines = await list_lines(database, release, wanted, format_)
         check_whole(count, wanted)
@@ -40,11 +38,11 @@ async def write_lines(
 
 
 def write_file(
-    database: Database, release: Release, positions: Sequence[int], format_: DownloadFormat, first: int = 0
+    database: Database, release: Release, positions: Sequence[int], format_: DownloadFormat
 ) -> AsyncGenerator[bytes, None]:
     """Write the localities at these positions in chunks, some of which can be empty.
 
-    A reproducible format can begin at chunk `first`. Raises NotAcceptableError if the format has no room for so many.
+    Raises NotAcceptableError if the format has no room for so many.
     """
     if len(positions) > FILE_TYPES[format_].max_records:
         others = {name: type_ for name, type_ in FILE_TYPES.items() if len(positions) <= type_.max_records}
@@ -68,4 +66,4 @@ def write_file(
 
             return write_geopackage(database, release, positions)
         case _:
-            return write_lines(database, release, positions, format_, first)
+            return write_lines(database, release, positions, format_)

@@ -12,15 +12,15 @@ _CSV = "text/csv; charset=utf-8; header=present"
 class FileType(NamedTuple):
     """The media type of a format, and the ending of its file names.
 
-    A format is reproducible if the same records give the same bytes on any machine. A kept file is written to the disk
-    once, because its readers ask for many ranges of it.
+    A format is reproducible if the same records give the same bytes on any machine. A file is measured for HEAD if its
+    readers ask for its size, then for ranges.
     """
 
     media_type: str
     ending: str
     is_compressed: bool = False
     is_reproducible: bool = False
-    is_kept: bool = False
+    is_measured: bool = False
     max_records: float = math.inf
 
 

@@ -9,11 +9,9 @@ import logging
 import os
 import re
 import weakref
-from bisect import bisect_right
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from http import HTTPStatus
-from itertools import accumulate
 from tempfile import TemporaryFile
 from typing import NamedTuple, Self
 
@@ -23,26 +21,36 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from starlette_compress import CompressMiddleware, add_compress_type
 
+from localidades_api.catalogue.schemas import Release
 from localidades_api.downloads.formats import FILE_TYPES, FileType
 from localidades_api.errors import RangeNotSatisfiableError, UnavailableError
-from localidades_api.http.headers import VARY_BY_CODING
 from localidades_api.http.negotiation import choose_coding
 from localidades_api.http.paths import WITH_BODY
+from localidades_api.http.representation import Representation
 from localidades_api.http.transfers import Transfer, Transfers
 
 CODINGS = ("zstd", "br", "gzip")  # for downloads, best first
 Chunks = AsyncGenerator[bytes, None]
-Write = Callable[[int], Chunks]  # writes a file from this chunk to the end
+Write = Callable[[], Chunks]
 
 _RANGE = re.compile(r"(?i:bytes)[ \t]*=[ \t]*([0-9]{0,18})-([0-9]{0,18})[ \t]*")
 
 
-def file_headers(asked: Headers, freshness: Mapping[str, str], file_type: FileType) -> Mapping[str, str]:
-    """Return the headers of a file, with Accept-Ranges, or a weak ETag if ranges are not possible."""
+def represent_file(
+    asked: Headers, release: Release, name: str, file_type: FileType, *, is_pinned: bool
+) -> Representation:
+    """Choose the representation of a file; it has Accept-Ranges, or a weak ETag if ranges are not possible."""
     is_plain = file_type.is_compressed or choose_coding(asked.getlist("accept-encoding"), CODINGS) is None
-    if (file_type.is_reproducible or file_type.is_kept) and is_plain:
-        return {**freshness, "Accept-Ranges": "bytes"}
-    return {**freshness, "ETag": f"W/{freshness['ETag']}"}
+    has_ranges = (file_type.is_reproducible) and is_plain
+    return Representation.of_release(
+        asked,
+        release,
+        name,
+        vary=["Accept-Encoding"],
+        is_pinned=is_pinned,
+        is_weak=not has_ranges,
+        more={"Accept-Ranges": "bytes"} if has_ranges else {},
+    )
 
 
 class ByteRange(NamedTuple):
@@ -77,33 +85,11 @@ class ByteRange(NamedTuple):
         return start, stop
 
 
-class ChunkLayout:
-    """The positions of the chunks of a file."""
-
-    def __init__(self, sizes: list[int]) -> None:
-        self._begins = list(accumulate(sizes, initial=0))
-        self.size = self._begins[-1]
-
-    @classmethod
-    async def of(cls, chunks: Chunks) -> Self:
-        """Measure the chunks of a file; their content is discarded."""
-        async with aclosing(chunks):
-            return cls([len(chunk) async for chunk in chunks])
-
-    async def write(self, write: Write, start: int, stop: int) -> Chunks:
-        """Write the bytes of a file from `start` to `stop`; the chunks before them are not written."""
-        number = bisect_right(self._begins, start) - 1
-        position = self._begins[number]
-        async with aclosing(write(number)) as chunks:
-            async for chunk in chunks:
-                yield chunk[max(start - position, 0) : stop - position]
-                position += len(chunk)
-                if position >= stop:
-                    return
-
-
 class KeptFile:
-    """A whole file on the disk, without a name: its space is free again when nothing reads it, or the process ends."""
+    """A whole file on the disk, without a name: its space is free again when nothing reads it, or the process ends.
+
+    Clients that resume a download, or read a file in parts, ask for many ranges of it.
+    """
 
     def __init__(self) -> None:
         self.size = 0
@@ -123,7 +109,7 @@ class KeptFile:
             raise UnavailableError("The service can't write the file: its disk is full, or fails.") from error
         return kept
 
-    async def write(self, _write: Write, start: int, stop: int) -> Chunks:
+    async def read(self, start: int, stop: int) -> Chunks:
         """Read the bytes of the file from `start` to `stop`."""
         while start < stop:
             block = await asyncio.to_thread(os.pread, self._file.fileno(), min(_BLOCK, stop - start), start)
@@ -133,8 +119,7 @@ class KeptFile:
 
 _log = logging.getLogger(__name__)
 
-_MAX_LAYOUTS = 64  # of a few kilobytes at most
-_MAX_KEPT = 2  # files: of the current release, and of the one before it or another that is read
+_MAX_KEPT = 2  # files, each of up to 180 MB
 _BLOCK = 256 * 1024  # bytes that are read at once
 
 for _type in FILE_TYPES.values():
@@ -144,11 +129,10 @@ for _type in FILE_TYPES.values():
 
 
 class Downloads:
-    """Starts downloads, and caches the positions of the chunks of files."""
+    """Starts downloads, and keeps the files that are read in parts."""
 
     def __init__(self, transfers: Transfers) -> None:
         self._transfers = transfers
-        self._layouts: LRUCache[str, ChunkLayout] = LRUCache(_MAX_LAYOUTS)
         self._kept: LRUCache[str, KeptFile] = LRUCache(_MAX_KEPT)
         self._keeping = asyncio.Lock()
 
@@ -168,40 +152,27 @@ class Downloads:
             accepts_ranges = "Accept-Ranges" in headers and with_body
             requested = ByteRange.of(Headers(scope=scope), headers["ETag"]) if accepts_ranges else None
             if requested is None:
-                if file_type.is_kept and not with_body:  # readers ask for the size, then for ranges
-                    headers = {**headers, "Content-Length": str((await self._keep(write, headers["ETag"])).size)}
-                status, chunks = HTTPStatus.OK, write(0)
+                if file_type.is_measured and not with_body:
+                    headers = {**headers, "Content-Length": str((await self._keep(scope, write, headers)).size)}
+                status, chunks = HTTPStatus.OK, write()
             else:
-                layout: ChunkLayout | KeptFile
-                if file_type.is_kept:
-                    layout = await self._keep(write, headers["ETag"])
-                else:
-                    layout = await self._lay_out(scope, write, headers["ETag"])
-                start, stop = requested.within(layout.size)
-                part = {
-                    "Content-Range": f"bytes {start}-{stop - 1}/{layout.size}",
-                    "Content-Length": str(stop - start),
-                }
+                file = await self._keep(scope, write, headers)
+                start, stop = requested.within(file.size)
+                part = {"Content-Range": f"bytes {start}-{stop - 1}/{file.size}", "Content-Length": str(stop - start)}
                 headers = {**headers, **part}
-                status, chunks = HTTPStatus.PARTIAL_CONTENT, layout.write(write, start, stop)
+                status, chunks = HTTPStatus.PARTIAL_CONTENT, file.read(start, stop)
             return Download(await anext(chunks, b""), chunks, headers, file_type, transfer, status)
         except BaseException:
             transfer.end()
             raise
 
-    async def _keep(self, write: Write, etag: str) -> KeptFile:
-        """Return a kept file, which the first request writes."""
+    async def _keep(self, scope: Scope, write: Write, headers: Mapping[str, str]) -> KeptFile:
+        """Return a file, which the first request for a part of it writes."""
+        key = f"{headers['ETag']} {scope['path']}?{scope['query_string'].decode('latin-1')}"
         async with self._keeping:
-            if (kept := self._kept.get(etag)) is None:
-                kept = self._kept[etag] = await KeptFile.of(write(0))
+            if (kept := self._kept.get(key)) is None:
+                kept = self._kept[key] = await KeptFile.of(write())
         return kept
-
-    async def _lay_out(self, scope: Scope, write: Write, etag: str) -> ChunkLayout:
-        """Return the layout of a file; the first time, the whole file is written to measure it."""
-        key = f"{etag} {scope['path']}?{scope['query_string'].decode('latin-1')}"
-        if (layout := self._layouts.get(key)) is None:
-            layout = self._layouts[key] = await ChunkLayout.of(write(0))
-        return layout
 
 
 class Download(Response):
@@ -226,11 +197,9 @@ class Download(Response):
         self._rest = rest
         self._transfer = transfer
         self.background = None
-        # The middleware adds it for the other files.
-        vary = VARY_BY_CODING if file_type.is_compressed or status == HTTPStatus.PARTIAL_CONTENT else {}
-        self.init_headers(
-            {**headers, **vary, "Content-Type": file_type.media_type, "X-Content-Type-Options": "nosniff"}
-        )
+        self.init_headers({**headers, "Content-Type": file_type.media_type, "X-Content-Type-Options": "nosniff"})
+        if not file_type.is_compressed and status == HTTPStatus.OK:  # the middleware adds it
+            del self.headers["Vary"]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the file; a HEAD reads only the first chunk, which has been fetched."""

@@ -14,7 +14,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from localidades_api.http.caching import CACHE_CONTROL
-from localidades_api.http.documents import digest_of, respond_in_coding
+from localidades_api.http.representation import Representation, digest_of
 
 STATIC = Path(__file__).parent / "static"
 _MEDIA_TYPES = {
@@ -30,10 +30,10 @@ _LARGE = 100_000  # bytes
 
 
 class _Text(NamedTuple):
-    """A text file as each content coding sends it, `identity` included."""
+    """A text file in each content coding."""
 
     digest: str
-    bodies: Mapping[str, bytes]
+    bodies: Mapping[str | None, bytes]  # None is the plain text
 
 
 class CompressedStaticFiles(StaticFiles):
@@ -59,8 +59,8 @@ class CompressedStaticFiles(StaticFiles):
             response.headers["Cache-Control"] = CACHE_CONTROL
             return response
         text = _read(str(full_path), stat_result.st_mtime_ns)
-        headers = {"Cache-Control": CACHE_CONTROL, "Content-Type": media_type}
-        return respond_in_coding(Headers(scope=scope), text.digest, text.bodies.__getitem__, headers, status_code)
+        chosen = Representation.of_content(Headers(scope=scope), text.digest)
+        return chosen.respond_coded(text.bodies[chosen.coding], {"Content-Type": media_type}, status_code)
 
 
 @lru_cache(maxsize=_MAX_FILES)
@@ -71,5 +71,5 @@ def _read(path: str, _modified: int) -> _Text:
     except FileNotFoundError:
         compressed = Path(path + _COMPRESSED).read_bytes()
         plain = brotli.decompress(compressed)
-    bodies = {"identity": plain, "br": compressed, "gzip": gzip.compress(plain, mtime=0)}
+    bodies = {None: plain, "br": compressed, "gzip": gzip.compress(plain, mtime=0)}
     return _Text(digest_of(plain), bodies)

@@ -1,26 +1,17 @@
-"""CORS headers, the values of Vary, the Link header of a page, and headers as bytes."""
+"""The headers that every answer has, the Link header of a page, and headers as bytes."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import urlencode
 
 from starlette.datastructures import MutableHeaders
 
+from localidades_api.http.cors import CORS
+
 RawHeaders = list[tuple[bytes, bytes]]
 
-_CORS = {
-    "Access-Control-Allow-Origin": "*",
-    "Access-Control-Expose-Headers": "Allow, Answer-Columns, Catalogue-Records, Catalogue-Release,"
-    " Content-Disposition, ETag, Header-Row, Last-Modified, Link, Retry-After, Sheet-Name,"
-    " X-Request-Id",
-}
-# The request headers that choose a response, so that caches hold one for each of their values.
-_ACCEPT = "Accept"
-VARY_BY_TYPE = {"Vary": _ACCEPT}
-VARY_BY_CODING = {"Vary": "Accept-Encoding"}
-VARY_BY_LANGUAGE = {"Vary": "Accept-Language"}
 # Of an answer to bytes that can't be parsed as a request, and so have no path.
 API_HEADERS: RawHeaders = [
-    (name.lower().encode(), value.encode()) for name, value in {"Allow": "GET", "Vary": _ACCEPT, **_CORS}.items()
+    (name.lower().encode(), value.encode()) for name, value in {"Allow": "GET", "Vary": "Accept", **CORS}.items()
 ]
 
 
@@ -31,11 +22,11 @@ def complete(headers: MutableHeaders, allow: str | None, *, cors: bool) -> None:
     """
     if allow:
         headers["Allow"] = allow
-        headers["Vary"] = ", ".join([_ACCEPT, *headers.getlist("Vary")])
+        headers["Vary"] = ", ".join(["Accept", *headers.getlist("Vary")])
     else:  # those under the prefix have it already, where they have a body
         headers.setdefault("X-Content-Type-Options", "nosniff")
     if cors:
-        headers.update(_CORS)
+        headers.update(CORS)
 
 
 def make_private(headers: MutableHeaders) -> None:

@@ -1,6 +1,5 @@
 """Holds the responses of routing by the exact spelling of their requests (docs/decisions/responses.md)."""
 
-import re
 from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 from typing import NamedTuple
@@ -9,6 +8,7 @@ from fastapi import FastAPI
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from localidades_api.api.middleware.tracking_parameters import drop_tracking
 from localidades_api.api.route_table import RouteTable
 from localidades_api.http.headers import make_private, on_wire
 from localidades_api.http.paths import OPERATION, STATIC, operation_of, path_of
@@ -23,13 +23,6 @@ _FRAMING = frozenset({b"content-length", b"transfer-encoding", b"upgrade", b"exp
 _SELECTING = _FRAMING | {
     b"host", b"accept", b"accept-encoding", b"accept-language", b"if-none-match", b"if-range", b"range"
 }  # fmt: skip
-
-# Tracking parameters that newsletters and social networks add to links (docs/decisions/api.md).
-TRACKING = re.compile(
-    rb"(?:utm_[a-z_]+|fbclid|gclid|gclsrc|gbraid|wbraid|gad_source|gad_campaignid|dclid|_gl|_ga|msclkid|mc_cid|mc_eid"
-    rb"|igsh|igshid|twclid|ttclid|li_fat_id|yclid|srsltid|mkt_tok|_hsenc|_hsmi|vero_id|oly_enc_id|oly_anon_id)(?:=.*)?",
-    re.DOTALL,
-)
 
 Field = tuple[bytes, bytes]
 Key = tuple[int | None, bytes, tuple[Field, ...]]  # port that was asked, target, fields
@@ -96,11 +89,6 @@ class ResponseCache:
         self._recent[key] = held
         if self._bytes > self.limit // 2:
             self._older, self._recent, self._bytes = self._recent, {}, 0
-
-
-def drop_tracking(query: bytes) -> bytes:
-    """Return a query without its tracking parameters."""
-    return b"&".join([part for part in query.split(b"&") if not TRACKING.fullmatch(part)])
 
 
 def _key_of(scope: Scope) -> Key:

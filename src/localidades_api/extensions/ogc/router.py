@@ -42,11 +42,10 @@ from localidades_api.database.queries.downloads import list_lines
 from localidades_api.downloads.chunks import check_whole
 from localidades_api.errors import InvalidParametersError, NotAcceptableError
 from localidades_api.html.renderer import HTML, JSON, select_renderer
-from localidades_api.http.caching import CACHE_CONTROL, check_modified, freshness_headers
-from localidades_api.http.documents import respond_with_document
-from localidades_api.http.headers import VARY_BY_CODING
-from localidades_api.http.negotiation import CODINGS, choose_coding, compress
+from localidades_api.http.caching import CACHE_CONTROL
+from localidades_api.http.negotiation import CODINGS
 from localidades_api.http.paths import PREFIX
+from localidades_api.http.representation import PRIVATE, Representation, respond_with_document
 from localidades_api.releases.tracker import ReleaseTracker
 
 OGC = "/ogc"
@@ -244,7 +243,7 @@ class _FeatureAnswer:
         release = await releases.get(query.release)
         answer = cls(request, query, release, releases.borders if has_borders else "")
         if "id" not in request.path_params:  # a feature may not exist
-            check_modified(request.headers, answer.headers)
+            answer.representation.check_modified()
         return answer
 
     def link(self, rel: str, path: str, type_: str = "application/json", **query: str) -> dict[str, str]:
@@ -255,27 +254,19 @@ class _FeatureAnswer:
         return {"rel": rel, "type": type_, "href": address + asked}
 
     @property
-    def _coding(self) -> str | None:
-        """The content coding: that of a page of many features."""
-        if not isinstance(self.query, FeaturesQuery) or self.query.limit <= PAGE_SIZE:
-            return None
-        return choose_coding(self.request.headers.getlist("accept-encoding"), CODINGS)
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """The headers that a 200 and its 304 share."""
-        representation = ".".join(filter(None, ["ogc", self.edition, self._coding or "json"]))
-        freshness = freshness_headers(self.release, representation)
-        return {**freshness, "Cache-Control": "no-cache, private", **VARY_BY_CODING}
+    def representation(self) -> Representation:
+        """The representation, in a content coding if it is a page of many features."""
+        is_long = isinstance(self.query, FeaturesQuery) and self.query.limit > PAGE_SIZE
+        name = ".".join(filter(None, ["ogc", self.edition, "json"]))
+        codings = CODINGS if is_long else ()
+        asked = self.request.headers
+        return Representation.of_release(asked, self.release, name, cache_control=PRIVATE, codings=codings)
 
     async def answer(self, content: Mapping[str, Any] | bytes, media_type: str = "application/json") -> Response:
         """Return the response; compressing a long one takes a while, for which the event loop does not wait."""
         body = content if isinstance(content, bytes) else to_json(content)
-        headers = {**JSON.headers, **self.headers, "Content-Type": media_type}
-        if coding := self._coding:
-            body = await asyncio.to_thread(compress, body, coding)
-            headers["Content-Encoding"] = coding
-        return Response(body, headers=headers)
+        chosen, media = self.representation, {**JSON.headers, "Content-Type": media_type}
+        return await asyncio.to_thread(chosen.respond, body, media) if chosen.coding else chosen.respond(body, media)
 
     async def answer_page(
         self, collection: str, matched: int, returned: int, features: bytes, last: int | None

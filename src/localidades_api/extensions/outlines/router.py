@@ -18,10 +18,11 @@ from starlette.responses import Response
 
 from localidades_api import __version__
 from localidades_api.api.areas import MunicipalityId, StateId
-from localidades_api.api.bulk import BulkQuery, Subject, described, respond
+from localidades_api.api.bulk import BulkQuery, Column, Subject, described, respond
+from localidades_api.api.declarations import CACHEABLE, ERRORS, NEGOTIATED, Responses, problem
 from localidades_api.api.extension import Edition
 from localidades_api.api.params import PointQuery, StrictQuery, check_request
-from localidades_api.api.responses import CACHEABLE, ERRORS, NEGOTIATED, ResponseBuilder, Responses, problem
+from localidades_api.api.responses import ResponseBuilder
 from localidades_api.api.services import DatabaseDep, ExchangeDep, NamesDep, ReleasesDep
 from localidades_api.bulk.answer_columns import AnswerColumns, plain, truth
 from localidades_api.bulk.answers import Point, answer_points
@@ -45,10 +46,9 @@ from localidades_api.extensions.outlines.schemas import (
     MunicipioAtPointResults,
     OutlineFeature,
 )
-from localidades_api.http.caching import CACHE_CONTROL, check_modified
-from localidades_api.http.documents import digest_of
-from localidades_api.http.negotiation import CODINGS, choose_coding, compress
+from localidades_api.http.negotiation import compress
 from localidades_api.http.paths import PREFIX
+from localidades_api.http.representation import Representation, digest_of
 
 AT = f"{PREFIX}/municipios/at/"
 TAG = "Outlines"
@@ -258,20 +258,16 @@ async def _answer_composed(
     request: Request, database: Database, edition: Edition, media_type: str, write: Callable[..., bytes], form: str = ""
 ) -> Response:
     """Return the response with what `write` makes of outlines; its tag is known before they are read."""
-    coding = choose_coding(request.headers.getlist("accept-encoding"), CODINGS)
     digest = digest_of(f"{edition.tag} {edition.ids[0]} {edition.ids[-1]} {media_type}{form} {__version__}".encode())
-    etag = f'"{digest}.{coding or "identity"}"'
-    headers = {"Cache-Control": CACHE_CONTROL, "ETag": etag, "Vary": "Accept-Encoding"}
-    check_modified(request.headers, headers)
+    chosen = Representation.of_content(request.headers, digest)
+    chosen.check_modified()
 
     async def compose() -> bytes:
         rows = await list_outlines(database, edition)
-        work = partial(compress, coding=coding) if coding else bytes
+        work = partial(compress, coding=chosen.coding) if chosen.coding else bytes
         return await asyncio.get_running_loop().run_in_executor(_composer, lambda: work(write(rows)))
 
-    body = await _held.get(etag, compose)
-    coded = {"Content-Encoding": coding} if coding else {}
-    return Response(body, headers={**headers, **coded, "Content-Type": media_type})
+    return chosen.respond_coded(await _held.get(chosen.headers["ETag"], compose), {"Content-Type": media_type})
 
 
 def _feature(row: Record[Any], properties: Mapping[str, Any], members: Mapping[str, Any], crs: bytes = b"") -> bytes:

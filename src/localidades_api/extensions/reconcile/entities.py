@@ -10,10 +10,10 @@ from pydantic_core import to_json
 from sqlalchemy import Row
 from starlette.responses import Response
 
+from localidades_api.api.declarations import NO_KEY, REVALIDATED, REVALIDATED_RELEASE, header, problem
 from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import LanguageParam, StrictQuery
 from localidades_api.api.problems import ProblemPage
-from localidades_api.api.responses import NO_KEY, REVALIDATED, REVALIDATED_RELEASE, header, problem
 from localidades_api.api.services import NamesDep, ReleasesDep, RepositoryDep, Services, services_of
 from localidades_api.catalogue.filters import MAX_TEXT_LENGTH, Omittable
 from localidades_api.catalogue.keys import KIND_BY_DIGITS, KINDS, KeyOfPlace, PlaceKind, format_key
@@ -33,7 +33,6 @@ from localidades_api.extensions.reconcile.vocabulary import (
 )
 from localidades_api.html.languages.accept_language import preferred_language
 from localidades_api.html.renderer import HTML, JSON, View
-from localidades_api.http.headers import VARY_BY_LANGUAGE
 from localidades_api.http.paths import PREFIX, root_of
 from localidades_api.names.places import Suggested
 
@@ -207,7 +206,7 @@ async def preview_entity(
         language=query.lang or preferred_language(request.headers),
         context={"key": query.id, "kind": kind, "target": f"../../{KINDS[kind].plural}/{id_}/"},
     )
-    own = {"Content-Security-Policy": _FRAMEABLE, **VARY_BY_LANGUAGE, "Cache-Control": "no-cache"}
+    own = {"Content-Security-Policy": _FRAMEABLE, "Vary": "Accept-Language", "Cache-Control": "no-cache"}
     headers = {**HTML.headers, **own, "Catalogue-Release": release.name}
     return Response(HTML.render(view), headers=headers)
 

@@ -12,9 +12,9 @@ from pydantic_core import from_json, to_json
 from starlette.responses import Response
 
 from localidades_api import __version__
+from localidades_api.api.declarations import ERRORS, OF_RELEASE, REVALIDATED, Responses, problem
 from localidades_api.api.params import StrictQuery, check_request
 from localidades_api.api.public_address import requested_base
-from localidades_api.api.responses import ERRORS, OF_RELEASE, REVALIDATED, Responses, problem
 from localidades_api.api.services import NamesDep, ReleasesDep, RepositoryDep
 from localidades_api.caches.name_indexes import NameIndexes
 from localidades_api.catalogue.filters import Omittable

@@ -34,7 +34,7 @@ from tests.extensions.outline_files import (
     write,
     zipped,
 )
-from tests.support.application import client_of, import_file, recorded_statements, running_app
+from tests.support.application import await_answer, client_of, import_file, recorded_statements, running_app
 from tests.support.browser import WEBGL, launched, visit
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.http_server import Response, at_paths, http_server
@@ -423,9 +423,6 @@ async def test_new_edition_is_served_without_a_restart(seeded_database: str, tmp
         async def show_outlines() -> bool:  # although the response cache held them without
             return all(sign in text for sign, (text, _) in zip(PAGES.values(), await pages(), strict=True))
 
-        async def layer_is_new() -> bool:
-            return (await ask(ITEMS.format("municipios"), layer.headers["etag"])).status_code == 200
-
         async def are_as_before() -> bool:
             return await pages() == before
 
@@ -438,10 +435,11 @@ async def test_new_edition_is_served_without_a_restart(seeded_database: str, tmp
         again = await ask(point, etag)
         assert (again.status_code, again.headers["cache-control"]) == (304, "no-cache, private")
         await eventually_async(show_outlines)
-        layer = await ask(ITEMS.format("municipios"))
+        layer = ITEMS.format("municipios")
+        tag = (await ask(layer)).headers["etag"]
         moved = geojson({"01002": ("Peñón", [square(-103, 21, 1)])})
         await import_outlines_into(seeded_database, write(tmp_path, moved, "b.json"), "2026")
-        await eventually_async(layer_is_new)
+        await await_answer(client, layer, lambda answer: answer.headers["etag"] != tag)
         [after] = (await ask(point, etag)).json()["results"]
         assert (after["cvegeo"], after["edition"]) == ("01002", "2026")
         await remove_outlines_from(seeded_database)

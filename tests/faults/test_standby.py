@@ -14,11 +14,11 @@ from tests.faults.load import lookups, pages
 from tests.faults.proxy import proxied
 from tests.faults.service import CURRENT, KILL_ALL, NEXT, OLDER, publish, service, slow_down
 from tests.faults.trial import POOL_SIZE, trial
-from tests.support.application import await_release
+from tests.support.application import await_release, await_status
 from tests.support.pooler import pooling
 from tests.support.records import Truth
 from tests.support.servers import IMMEDIATE, KILL, Server
-from tests.support.waiting import PATIENCE, eventually, eventually_async
+from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import LOCALIDADES
 
 
@@ -181,11 +181,7 @@ async def test_named_release_on_a_lagging_standby_is_503_not_404(
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
         await standby.resume_replay()
         await standby.catch_up(primary)
-
-        async def is_served() -> bool:  # once the list of releases may be read again
-            return (await client.get(f"{LOCALIDADES}?page=2&release={NEXT}")).status_code == 200
-
-        await eventually_async(is_served)
+        await await_status(client, f"{LOCALIDADES}?page=2&release={NEXT}")  # the list of releases may be read again
         assert (await client.get(f"{LOCALIDADES}?page=2&release=nothing")).status_code == 404
 
 

@@ -280,11 +280,8 @@ async def test_popular_pages_are_preloaded_with_a_release(seeded_database: str) 
     async with running_app(seeded_database, page_cache_bytes=10**6) as app, client_of(app) as client:
         services: Services = app.state.services
         last = Tile.at(PREWARMED_ZOOM, MEXICO_BOX.east, MEXICO_BOX.south)
-
-        async def is_prepared() -> bool:
-            return services.tiles.held(await services.releases.current(), last) is not None
-
-        await eventually_async(is_prepared)
+        release = await services.releases.current()
+        await eventually_async(lambda: services.tiles.held(release, last) is not None)
         for target, count in PREPARED.items():
             with recorded_statements(app) as statements:
                 assert (await client.get(target)).status_code == 200
@@ -297,11 +294,7 @@ async def test_preloading_ends_with_the_application(seeded_database: str) -> Non
     async with locked_in_thread(seeded_database, "localities"), connected(seeded_database) as other:
         async with running_app(seeded_database, page_cache_bytes=10**6, database_timeout=60, wants_names=False):
             await eventually_async(lambda: other.fetchval(WHO_WAIT))
-
-        async def is_over() -> bool:
-            return asyncio.all_tasks() <= before
-
-        await eventually_async(is_over, within=20)
+        await eventually_async(lambda: asyncio.all_tasks() <= before, within=20)
 
 
 async def test_etag_changes_with_a_publication(seeded_database: str, tmp_path: Path) -> None:

@@ -28,7 +28,15 @@ from localidades_api.database.queries.changes import find_changes, get_stored_ch
 from localidades_api.downloads import changes as changes_module
 from localidades_api.downloads.changes import write_changes
 from localidades_api.errors import NotAcceptableError
-from tests.support.application import client_of, database_with, import_into, recorded_statements, running_app, walk
+from tests.support.application import (
+    await_status,
+    client_of,
+    database_with,
+    import_into,
+    recorded_statements,
+    running_app,
+    walk,
+)
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import WHO_WAIT, connected
 from tests.support.pages import Page
@@ -112,10 +120,6 @@ async def get(client: httpx.AsyncClient, target: str, status: int = 200) -> Any:
     answer = await client.get(RELEASES + target)
     assert answer.status_code == status, answer.text
     return answer.json()
-
-
-async def is_answered(client: httpx.AsyncClient, target: str) -> bool:
-    return (await client.get(target)).status_code == 200
 
 
 async def every_record(client: httpx.AsyncClient, target: str) -> list[Record]:
@@ -394,7 +398,7 @@ async def test_slow_comparison_and_sort_continue_after_their_requests_and_are_ca
             assert waited == [waited[0]] * 2, "they go on"
             assert (await client.get("/api/census/estados/")).status_code == 200
         for target in slow:
-            await eventually_async(partial(is_answered, client, target))
+            await await_status(client, target)
         assert await every_record(client, f"{PAIRS[0]}&page_size=1000") == CHANGES
 
 

@@ -147,11 +147,7 @@ async def test_responses_to_failures_equal_the_golden_file(database: str, seeded
     execute(seeded_database, *BREAK_LOCALITIES)
     async with running_app(seeded_database) as app, client_of(app) as client:
         sections.append(await ask(client, by_name))
-
-        async def is_served() -> bool:
-            return app.state.services.releases.served is not None
-
-        await eventually_async(is_served)
+        await eventually_async(lambda: app.state.services.releases.served is not None)
         sections.append(await ask(client, held))
     assert_contract("failures", sections)
 

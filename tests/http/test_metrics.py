@@ -220,13 +220,10 @@ async def test_event_loop_lag_covers_the_last_minute(monkeypatch: pytest.MonkeyP
             raise RuntimeError  # a gauge that can't be read does not stop sampling
         return {}
 
-    async def is_past() -> bool:
-        return max(shown, default=0) > 0.4 and shown[-1] < 0.4
-
     sampling = asyncio.create_task(Sampler(note_what_is_shown).run())
     await asyncio.sleep(0)
     time.sleep(0.5)  # noqa: ASYNC251  # as a bug of the service would
-    await eventually_async(is_past)
+    await eventually_async(lambda: max(shown, default=0) > 0.4 and shown[-1] < 0.4)
     sampling.cancel()
     assert sum(lag > 0.4 for lag in shown) >= 58
 

@@ -19,6 +19,7 @@ from localidades_api.names.files.layout import META
 from tests.support.application import (
     await_release,
     await_searched,
+    await_status,
     client_of,
     complete,
     import_into,
@@ -77,12 +78,8 @@ def unfetched(folder: Path) -> Iterator[None]:
 
 async def await_newest(app: FastAPI, name: str) -> None:
     """Wait until the application has noticed a publication."""
-
-    async def is_noticed() -> bool:
-        newest = app.state.services.releases.newest
-        return newest is not None and newest.name == name
-
-    await eventually_async(is_noticed)
+    releases = app.state.services.releases
+    await eventually_async(lambda: releases.newest is not None and releases.newest.name == name)
 
 
 async def suggested(client: httpx.AsyncClient, q: str) -> list[dict[str, Any]]:
@@ -289,11 +286,7 @@ async def test_retirement_changes_no_other_index_and_closes_its_own(two_releases
         before = await client.get(target)
         async with indexes.using(old) as index:
             await retire(two_releases, "2020-01")
-
-            async def is_closing() -> bool:
-                return indexes.held(old) is None
-
-            await eventually_async(is_closing)
+            await eventually_async(lambda: indexes.held(old) is None)
             assert index.suggest("asientos")[0].nombre == "Asientos"
         again = await client.get(target, headers={"If-None-Match": before.headers["etag"]})
         assert (before.status_code, again.status_code) == (200, 304)
@@ -308,11 +301,7 @@ def unusable(folder: Path) -> None:
 @pytest.mark.usefixtures("unusable")
 async def test_without_an_index_only_searches_are_503(seeded_database: str, caplog: pytest.LogCaptureFixture) -> None:
     async with running_app(seeded_database, wants_names=False) as app, client_of(app) as client:
-
-        async def has_started() -> bool:
-            return (await client.get("/startupz")).status_code == 200
-
-        await eventually_async(has_started)
+        await await_status(client, "/startupz")
         for target in (f"{SUGGEST}?q=a", f"{LOCALIDADES}?search=a") * 2:
             await assert_refused(client, target)
         assert (await client.get(LOCALIDADES)).status_code == 200

@@ -30,11 +30,7 @@ def pages_of(app: FastAPI) -> list[bytes]:
 
 async def await_warm(app: FastAPI) -> None:
     """Wait until every page is cached."""
-
-    async def is_warm() -> bool:
-        return len(pages_of(app)) == 3
-
-    await eventually_async(is_warm)
+    await eventually_async(lambda: len(pages_of(app)) == 3)
 
 
 async def test_page_is_served_to_the_others_if_the_first_client_disconnects(seeded_database: str) -> None:
@@ -50,11 +46,7 @@ async def test_page_is_served_to_the_others_if_the_first_client_disconnects(seed
 
 async def test_small_cache_holds_what_fits_and_serves_the_rest(seeded_database: str) -> None:
     async with running_app(seeded_database, page_cache_bytes=9_000) as app, client_of(app) as client:
-
-        async def filled() -> list[bytes]:
-            return pages_of(app)
-
-        held = await eventually_async(filled)
+        held = await eventually_async(lambda: pages_of(app))
         bodies = [(await client.get(f"{LOCALIDADES}?page={number}")).json()["results"] for number in (1, 2, 3)]
         assert [len(body) for body in bodies] == [50, 50, 32]
         assert len(pages_of(app)) == len(held) < 3
@@ -159,8 +151,6 @@ async def test_fetch_ends_with_the_application(seeded_database: str, target: str
             fetching.cancel()
             await asyncio.gather(fetching, return_exceptions=True)
 
-        async def is_over() -> bool:
-            return asyncio.all_tasks() <= before  # another test may have left an ended one
-
-        # While the tables are still locked. SQLAlchemy closes the connection of a cancelled task in another task.
-        await eventually_async(is_over, within=20)
+        # While the tables are still locked. SQLAlchemy closes the connection of a cancelled task in another task, and
+        # another test may have left an ended one.
+        await eventually_async(lambda: asyncio.all_tasks() <= before, within=20)

@@ -10,23 +10,11 @@ from contextlib import closing
 import httpx
 import pytest
 
-from tests.support.application import client_of, recorded_statements, running_app
+from tests.support.application import await_answer, await_status, client_of, recorded_statements, running_app
 from tests.support.metrics import await_metrics, read_metrics, value
 from tests.support.postgres import execute, locked_in_thread, out_of_reach
 from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES, ask, send, serving
-
-
-async def await_readiness(client: httpx.AsyncClient, status: int) -> httpx.Response:
-    """Return the first answer with that status; an outcome lasts for a second."""
-
-    async def has_status() -> httpx.Response | None:
-        answer = await client.get("/readyz")
-        return answer if answer.status_code == status else None
-
-    answer = await eventually_async(has_status)
-    assert answer
-    return answer
 
 
 async def test_readiness_reports_the_release_its_age_and_lag(seeded_database: str) -> None:
@@ -47,20 +35,16 @@ async def test_readiness_without_a_database_says_what_is_still_served(server: st
         async def figure(*name: str) -> float:
             return value(read_metrics((await client.get("/metrics")).text), *name)
 
-        async def is_warm() -> bool:
-            return await figure("page_cache_pages") == 3
+        def is_refused_and_behind(answer: httpx.Response) -> bool:
+            """Wait until connections that were cut have been replaced by refused ones."""
+            ready = answer.json()
+            is_refused = ready.get("detail") == "The database does not accept connections (55000)."
+            return is_refused and bool(ready["lag_seconds"] > 0.2)
 
-        async def refused() -> httpx.Response | None:
-            """Return an answer that is behind, once connections that were cut have been replaced by refused ones."""
-            answer = await client.get("/readyz")
-            is_refused = answer.json().get("detail") == "The database does not accept connections (55000)."
-            return answer if is_refused and answer.json()["lag_seconds"] > 0.2 else None
-
-        await eventually_async(is_warm)
+        await await_answer(client, "/metrics", lambda answer: "\nlocalidades_page_cache_pages 3.0\n" in answer.text)
         errors = await figure("database_errors_total", "55")
         with out_of_reach(server, seeded_database):
-            answer = await eventually_async(refused)
-            assert answer
+            answer = await await_answer(client, "/readyz", is_refused_and_behind)
             problem = answer.json()
             assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
             assert answer.headers["content-type"] == "application/problem+json"
@@ -74,7 +58,7 @@ async def test_readiness_without_a_database_says_what_is_still_served(server: st
             assert await figure("release_info", "2020-01") == 1
             assert time.time() - await figure("release_checked_timestamp_seconds") > 0.2
 
-        await await_readiness(client, 200)
+        await await_status(client, "/readyz", 200)
 
 
 async def test_readiness_answers_in_time_even_if_the_database_hangs(seeded_database: str) -> None:
@@ -82,8 +66,8 @@ async def test_readiness_answers_in_time_even_if_the_database_hangs(seeded_datab
     async with running_app(seeded_database, **options) as app, client_of(app) as client:
         assert (await client.get("/readyz")).status_code == 200
         async with locked_in_thread(seeded_database, "releases"):
-            assert (await await_readiness(client, 503)).json()["release"] == "2020-01"
-        await await_readiness(client, 200)
+            assert (await await_status(client, "/readyz", 503)).json()["release"] == "2020-01"
+        await await_status(client, "/readyz", 200)
 
 
 @pytest.mark.parametrize("change", ["SELECT", "DELETE FROM current_release", "ALTER TABLE releases RENAME TO away"])
@@ -127,7 +111,7 @@ async def test_readiness_names_the_database_error(
         assert (await client.get("/readyz")).status_code == 200
         change = [statement.format(reader=reader) for statement in statements]
         await asyncio.to_thread(execute, seeded_database, *change)  # lets running reads finish
-        answer = await await_readiness(client, 503)
+        answer = await await_status(client, "/readyz", 503)
         assert answer.json()["release"] == "2020-01"
         assert answer.headers["content-type"] == "application/problem+json"
         assert re.search(detail, answer.json()["detail"]), answer.text

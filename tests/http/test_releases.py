@@ -20,7 +20,16 @@ from localidades_api.database.import_lock import begin_import, lock_pointer
 from localidades_api.database.pool import Database
 from localidades_api.errors import ImportRunningError
 from localidades_api.releases import tracker
-from tests.support.application import await_release, client_of, import_into, publish_again, running_app, walk
+from tests.support.application import (
+    await_answer,
+    await_release,
+    await_status,
+    client_of,
+    import_into,
+    publish_again,
+    running_app,
+    walk,
+)
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.commands import assert_error, invoke
 from tests.support.database import connected, photograph
@@ -84,11 +93,7 @@ async def test_tables_and_first_publication_are_picked_up_by_a_running_service(
         answer = await client.get(LOCALIDADES)
         assert (answer.status_code, int(answer.headers["retry-after"]) > 0) == (503, True)
         await recreate(server, empty_database, migrated)
-
-        async def is_migrated() -> bool:
-            return str((await client.get(LOCALIDADES)).json()["type"]) == "/problems#no-release"
-
-        await eventually_async(is_migrated)
+        await await_answer(client, LOCALIDADES, lambda answer: answer.json()["type"] == "/problems#no-release")
         for target in (LOCALIDADES, INDEX):
             page = await client.get(target, headers={"Accept": "text/html"})
             assert (page.status_code, page.headers["retry-after"]) == (503, "30")
@@ -111,13 +116,10 @@ async def test_new_release_is_served_by_name_before_the_service_polls(
     seeded_database: str, next_catalogue: Path
 ) -> None:
     async with running_app(seeded_database, in_background=False) as app, client_of(app) as client:
-
-        async def is_served() -> bool:
-            return (await client.get(f"{LOCALIDADES}?release=2021-01")).status_code == 200
-
-        assert not await is_served()
+        by_name = f"{LOCALIDADES}?release=2021-01"
+        assert (await client.get(by_name)).status_code == 404
         await import_into(seeded_database, next_catalogue)
-        await eventually_async(is_served)  # a recheck a moment ago counts for a quarter of a second
+        await await_status(client, by_name)  # a recheck a moment ago counts for a quarter of a second
         assert (await client.get(LOCALIDADES)).headers["catalogue-release"] == "2020-01"
 
 
@@ -380,10 +382,8 @@ async def test_release_missing_on_every_server_is_given_up_after_a_while(
                 " DELETE FROM releases WHERE id = 2"
             )
 
-        async def has_lag() -> bool:  # several polls have found another current release
-            return bool(app.state.services.releases.lag > 0.5)
-
-        await eventually_async(has_lag)
+        # Until several polls have found another current release.
+        await eventually_async(lambda: app.state.services.releases.lag > 0.5)
         assert_unavailable(await client.get(f"{LOCALIDADES}?page_size=7"))
         assert (await client.get(LOCALIDADES)).status_code == 503
         monkeypatch.setattr(tracker, "BEHIND_TIMEOUT", 0.3)

@@ -19,6 +19,7 @@ from localidades_api.releases.publish import set_current
 from tests.importer.imports import started
 from tests.support.application import (
     await_release,
+    await_status,
     client_of,
     database_with,
     import_into,
@@ -440,11 +441,7 @@ async def test_history_and_successors_pass_over_a_retired_release(releases: str,
     for target in pages:
         assert "2020-01" in (await client.get(target)).text
     execute(releases, "UPDATE releases SET retired_at = now() WHERE name = '2020-01'")
-
-    async def is_noticed() -> bool:
-        return (await client.get(f"{LIST}{key}/?release=2020-01")).status_code == 404
-
-    await eventually_async(is_noticed)
+    await await_status(client, f"{LIST}{key}/?release=2020-01", 404)
     gone = await client.get(f"{LIST}{key}/")
     assert (gone.status_code, gone.json()["last_release"]) == (410, "2019-01")
     for target in pages:

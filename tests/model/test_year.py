@@ -140,18 +140,11 @@ async def _read(client: httpx.AsyncClient) -> None:
 async def _replace_workers(live: Live) -> None:
     before = len(workers_of(live))
     live.process.send_signal(signal.SIGHUP)
-
-    async def are_replaced() -> bool:
-        return len(workers_of(live)) >= before + WORKERS
-
-    await eventually_async(are_replaced)
+    await eventually_async(lambda: len(workers_of(live)) >= before + WORKERS)
 
 
 async def _measure(server: Server, live: Live, cache: Path) -> Usage:
-    async def are_former_workers_gone() -> bool:
-        return len(_processes(workers_of(live))) == WORKERS
-
-    await eventually_async(are_former_workers_gone)
+    await eventually_async(lambda: len(_processes(workers_of(live))) == WORKERS)  # the former ones have gone
     tables = "SELECT count(*) FROM pg_class WHERE relkind = 'r' AND relname ~ '^localities_r[0-9]+$'"
     entries = await asyncio.to_thread(lambda: list(cache.rglob("*")))
     workers = _processes(workers_of(live))

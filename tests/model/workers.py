@@ -48,7 +48,7 @@ class HistoriesOfWorkers(Histories):
         before = workers_of(self.live)
         os.kill(self.live.process.pid, signal.SIGHUP)
 
-        async def are_replaced() -> bool:
+        def are_replaced() -> bool:
             started = workers_of(self.live)
             return len(started) >= len(before) + _WORKERS and not any(map(_is_alive, before))
 
@@ -69,11 +69,9 @@ class HistoriesOfWorkers(Histories):
         """Kill a worker, as the system does without memory."""
         before = workers_of(self.live)
 
-        async def is_replaced() -> bool:
-            return len(workers_of(self.live)) > len(before) and not _is_alive(before[-1])
-
         async def settle() -> None:
-            await eventually_async(is_replaced)  # until then it may have the connections of the client
+            # Until it is replaced, it may have the connections of the client.
+            await eventually_async(lambda: len(workers_of(self.live)) > len(before) and not _is_alive(before[-1]))
             await self.settle(self.model.state)
 
         with self.model.changing(self.model.state, may_refuse=True):

@@ -39,7 +39,7 @@ async def pages(server: str, migrated: str) -> AsyncIterator[httpx.AsyncClient]:
 
 
 def tiles(page: Page) -> list[str]:
-    return [item.text.strip() for item in page.inside("li", of=page.of_class("ul", "totals"))]
+    return [item.inner_text for item in page.inside("li", of=page.of_class("ul", "totals"))]
 
 
 def key_of(page: Page) -> str:

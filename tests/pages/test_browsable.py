@@ -374,7 +374,7 @@ async def test_page_of_another_release_leads_to_the_current_one(seeded_database:
         older = await client.get(f"{target}&release=2020-01")
         page = Page.of(older)
         band = page.of_class("p", "not-current")
-        assert band.text == "Está viendo la versión 2020-01. Ir a la vigente (2021-01)"
+        assert band.inner_text == "Está viendo la versión 2020-01. Ir a la vigente (2021-01)"
         assert page.inside("a", of=band)[0].attributes["href"] == "?lang=es&page=2"
         plain = Page.of(await client.get(f"{LOCALIDADES}?release=2020-01"))
         (current,) = plain.inside("a", of=plain.of_class("p", "not-current"))

@@ -113,7 +113,7 @@ async def test_choice_applies_to_every_equal_row_of_the_file(page: Page) -> None
     )
     await expect(page.get_by_role("region", name="Not found or unreadable").get_by_role("row")).to_have_text(
         [
-            "RowWhat it saysReason",
+            "Row What it says Reason",
             '6Xyzzy, "qwert"No place is like it.Search for another place',
             "7Municipio 001, Ags.Its nombre is empty, and it has no key to go by.Search for another place",
         ]

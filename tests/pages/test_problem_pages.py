@@ -64,14 +64,14 @@ async def get(client: httpx.AsyncClient, target: str, status: int) -> Page:
 
 def texts(page: Page, tag: str, name: str) -> list[str]:
     """Return the texts of the items of a list of this class."""
-    return [item.text for item in page.inside("li", of=page.of_class(tag, name))]
+    return [item.inner_text for item in page.inside("li", of=page.of_class(tag, name))]
 
 
 async def test_withdrawn_place_shows_its_last_state_and_release(moved: httpx.AsyncClient) -> None:
     page = await get(moved, f"{LOCALIDADES}140010005/", 410)
-    assert (page.one("h1").text, page.of_class("p", "lead").text) == ("Ojo Zarco", "Acatic, Jalisco")
+    assert (page.one("h1").text, page.of_class("p", "lead").inner_text) == ("Ojo Zarco", "Acatic, Jalisco")
     told = "The last release that has it: 2019-01. The first without it: 2020-01."
-    assert page.one("p", role="alert").text.endswith(told)
+    assert page.one("p", role="alert").inner_text.endswith(told)
     assert page.rows() == [["2019-01", "Ojo Zarco", "7"]]
     assert texts(page, "ol", "nearby")[0] == "El Refugio, Acatic, Jalisco 1.1 km"
     unlocated = await get(moved, f"{LOCALIDADES}140010007/", 410)
@@ -92,7 +92,7 @@ async def test_withdrawn_municipio_shows_where_its_places_are(moved: httpx.Async
     page = await get(moved, f"{INDEX}municipios/14003/", 410)
     assert (page.one("h1").text, page.of_class("p", "lead").text) == ("Retirado", "Municipio of Jalisco")
     told = "The last release that has it: 2019-01. The first without it: 2020-01."
-    assert page.one("p", role="alert").text.endswith(told)
+    assert page.one("p", role="alert").inner_text.endswith(told)
     assert page.rows() == [["2019-01", "Retirado", "2", ""]]
     assert texts(page, "ul", "successors") == ["Nuevo, Jalisco 14002 · 1 locality"]
     assert "Villa Retirada" in page.one("dl").text

@@ -136,21 +136,33 @@ Below = Callable[..., httpx.AsyncClient]
 below_a_prefix = pytest.mark.parametrize("below", [behind_proxy, mounted])
 
 
-async def await_release(client: httpx.AsyncClient, name: str) -> None:
+async def await_answer(
+    client: httpx.AsyncClient, target: str, is_expected: Callable[[httpx.Response], object], **headers: str
+) -> httpx.Response:
+    """Ask until the response is the expected one, and return it."""
 
-    async def is_served() -> bool:
-        return str((await client.head(LOCALIDADES)).headers.get("catalogue-release")) == name
+    async def ask() -> httpx.Response | None:
+        answer = await client.get(target, headers=headers)
+        return answer if is_expected(answer) else None
 
-    await eventually_async(is_served)
+    answer = await eventually_async(ask)
+    assert answer
+    return answer
+
+
+async def await_status(client: httpx.AsyncClient, target: str, status: int = HTTPStatus.OK) -> httpx.Response:
+    return await await_answer(client, target, lambda answer: answer.status_code == status)
+
+
+async def await_release(client: httpx.AsyncClient, name: str, target: str = LOCALIDADES) -> None:
+    """Wait until a resource is answered from a release."""
+    await await_answer(
+        client, target, lambda answer: answer.is_success and answer.headers.get("catalogue-release") == name
+    )
 
 
 async def await_searched(client: httpx.AsyncClient, name: str) -> None:
-
-    async def is_searched() -> bool:
-        answer = await client.get(f"{LOCALIDADES}suggest/?q=a")
-        return str(answer.headers.get("catalogue-release")) == name and answer.status_code == HTTPStatus.OK
-
-    await eventually_async(is_searched)
+    await await_release(client, name, f"{LOCALIDADES}suggest/?q=a")
 
 
 @contextmanager

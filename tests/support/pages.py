@@ -28,6 +28,11 @@ class Element:
     within: tuple["Element", ...] = ()
 
     @property
+    def inner_text(self) -> str:
+        """The text as a browser shows it, with single spaces."""
+        return " ".join(self.text.split())
+
+    @property
     def path(self) -> tuple[str, ...]:
         return tuple(element.tag for element in self.within)
 

@@ -5,7 +5,8 @@ import os
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from inspect import isawaitable
+from typing import Any, TypeVar, overload
 
 T = TypeVar("T")
 _INTERVAL = 0.02  # seconds
@@ -32,9 +33,15 @@ def eventually(
     return found
 
 
-async def eventually_async(condition: Callable[[], Awaitable[T]], *, within: float = PATIENCE) -> T:
-    """Wait until a condition is true and return its value, without blocking the event loop."""
+@overload
+async def eventually_async(condition: Callable[[], Awaitable[T]], *, within: float = ...) -> T: ...
+@overload
+async def eventually_async(condition: Callable[[], T], *, within: float = ...) -> T: ...
+async def eventually_async(condition: Callable[[], Any], *, within: float = PATIENCE) -> Any:
+    """Wait until a condition, awaited if need be, is true and return its value, without blocking the event loop."""
     async with asyncio.timeout(within):
-        while not (found := await condition()):  # noqa: ASYNC110  # the condition has no event
+        while True:
+            found = condition()
+            if value := await found if isawaitable(found) else found:
+                return value
             await asyncio.sleep(_INTERVAL)
-        return found

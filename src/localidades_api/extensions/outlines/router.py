@@ -18,7 +18,7 @@ from starlette.responses import Response
 
 from localidades_api import __version__
 from localidades_api.api.areas import MunicipalityId, StateId
-from localidades_api.api.bulk import BulkQuery, Column, Subject, described, respond
+from localidades_api.api.bulk import BulkQuery, Subject, described, respond
 from localidades_api.api.declarations import CACHEABLE, ERRORS, NEGOTIATED, Responses, problem
 from localidades_api.api.extension import Edition
 from localidades_api.api.params import PointQuery, StrictQuery, check_request

@@ -170,7 +170,10 @@ async def show_redoc(request: Request, query: Annotated[DocumentationQuery, Quer
 
 
 def _documentation(request: Request, query: DocumentationQuery, template: str, title: str) -> Response:
-    context = {"assets": f"{root_of(request.scope)}{OFFLINE_DOCS}", "extensions": extensions_of(request)}
+    context: dict[str, Any] = {
+        "assets": f"{root_of(request.scope)}{OFFLINE_DOCS}",
+        "extensions": extensions_of(request),
+    }
     response = answer_without_release(request, query, template, title, **context)
     response.headers["Content-Security-Policy"] = _POLICY
     return response

@@ -23,8 +23,6 @@ from tests.support.postgres import (
 from tests.support.waiting import in_thread
 from tests.support.wire import ask, await_names, environment, run, serving
 
-pytestmark = pytest.mark.tail
-
 # Attempts of a reader; each fails even after it has disabled the read-only mode.
 WRITES = (
     "INSERT INTO releases (name, source, sha256, states, municipalities, localities) VALUES ('x', 'x', 'x', 0, 0, 0)",
@@ -109,6 +107,7 @@ async def test_reader_can_write_nothing(roles: Roles) -> None:
                     await connection.execute(statement)
 
 
+@pytest.mark.tail
 def test_service_works_as_the_reader(roles: Roles, live_server: str) -> None:
     with serving(roles.url(roles.reader)) as live:
         await_names(live.base)
@@ -139,6 +138,7 @@ async def test_every_table_of_the_service_is_the_importers_and_no_other(roles: R
 # -- The importer
 
 
+@pytest.mark.tail
 @pytest.mark.parametrize("superuser", [True, False], ids=["superuser", "owner of the database"])
 def test_importer_can_migrate_import_and_retire(server: str, tmp_path: Path, *, superuser: bool) -> None:
     """In an empty database, created by a superuser or by a database owner with CREATEROLE."""
@@ -185,6 +185,7 @@ def with_owner(roles: Roles) -> Roles:
 _MORE = "role {reader} is a superuser, or has other rights or memberships"
 
 
+@pytest.mark.tail
 @pytest.mark.parametrize(
     ("rights", "refusal"),
     [

@@ -31,16 +31,11 @@ _LIMITS = {
 }
 
 
-async def lock_imports(connection: AsyncConnection) -> None:
-    """Take the import lock for this transaction; raise ImportRunningError if it is held."""
-    if not await connection.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": IMPORT_LOCK}):
-        raise ImportRunningError
-
-
 async def begin_import(connection: AsyncConnection) -> None:
     """Take the import lock for this transaction; raise ImportRunningError if another import holds it."""
     await connection.execute(set_locally(_LIMITS))
-    await lock_imports(connection)
+    if not await connection.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": IMPORT_LOCK}):
+        raise ImportRunningError
     await _require_tables(connection)
 
 

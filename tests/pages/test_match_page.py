@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
+from unittest.mock import ANY
 
 import openpyxl
 import pytest
@@ -478,6 +479,66 @@ async def test_saved_file_is_saved_without_the_service_and_recognized_when_it_co
         await page.goto("about:blank")
         await forget(page, base)  # the file itself says what was decided
         await page.goto(f"{PAGE}&lang=es")
+
+
+BUTTONS = {
+    "en": ("Choose a file", "Add keys", "Download Excel"),
+    "es": ("Elegir archivo", "Asignar claves", "Descargar Excel"),
+}
+
+
+@pytest.mark.parametrize(("saved_in", "opened_in"), [("en", "es"), ("es", "en")])
+async def test_decisions_come_back_from_a_file_in_the_other_language(
+    page: Page, base: str, saved_in: str, opened_in: str
+) -> None:
+    places = [("Ninguno", "Municipio 001", "Ags."), ("Aguascalientes", "Municipio 001", "Ags.")]
+    await page.goto(f"{PAGE}&lang={saved_in}")
+    label, add, download = BUTTONS[saved_in]
+    await choose(page, file_of("a.xlsx", workbook_of(("Localidad", "Municipio", "Estado"), *places)), label)
+    await press(page, add)
+    await question(page, "Ninguno, Municipio 001").get_by_role("radio").first.check()
+    content = (await downloaded(page, download))[1]
+    await page.goto("about:blank")
+    await forget(page, base)
+    await page.goto(f"{PAGE}&lang={opened_in}")
+    label, add, _ = BUTTONS[opened_in]
+    await choose(page, file_of("a.xlsx", content), label)
+    await press(page, add)
+    await expect(page.locator("#kept")).to_contain_text("1")
+    await expect(question(page, "Ninguno, Municipio 001").get_by_role("radio").first).to_be_checked()
+
+
+@pytest.mark.parametrize("language", ["en", "es"])
+async def test_keys_typed_into_the_saved_file_are_chosen_and_listed(page: Page, base: str, language: str) -> None:
+    """Somebody else has answered the doubts: with a key, one without its zero, a copied option, and a word."""
+    label, add, download = BUTTONS[language]
+    rows = [*[("Ninguno", "Ags.", folio) for folio in range(5)], ("Xyzzy", "Ags.", 5)]
+    await page.goto(f"{PAGE}&lang={language}")
+    await choose(page, file_of("a.xlsx", workbook_of(("Localidad", "Estado", "Folio"), *rows)), label)
+    await press(page, add)
+    book = openpyxl.load_workbook(io.BytesIO((await downloaded(page, download))[1]))
+    option = "010010003 Ninguno (0003), Municipio 001 (50)"
+    for row, key in enumerate(("010010003", 10010002, option, "no sé", None, "010010001"), 2):
+        book.worksheets[0].cell(row, 5, key)
+    book.save(file := io.BytesIO())
+    await page.goto("about:blank")
+    await forget(page, base)
+    await page.goto(f"{PAGE}&lang={language}")
+    await choose(page, file_of("a.xlsx", file.getvalue()), label)
+    await press(page, add)
+    typed = page.locator("#typed")
+    await expect(typed).to_contain_text(": 4.")
+    await expect(typed).to_contain_text("no sé")
+    await typed.get_by_role("button").click()
+    keys = page.locator("#every tbody tr td:nth-child(4)")
+    await expect(keys).to_have_text(["010010003", "010010002", "010010003", "010010001"])
+    await expect(page.locator("#decided")).to_contain_text("3 de 4" if language == "es" else "3 of 4")
+    again = rows_in((await downloaded(page, download))[1])
+    assert [list(row.values())[3:5] for row in again] == [
+        ["chosen" if language == "en" else "elegida", "010010003"], [ANY, "010010002"], [ANY, "010010003"],
+        ["ambiguous" if language == "en" else "por decidir", ""], [ANY, ""], [ANY, "010010001"],
+    ]  # fmt: skip
+    assert str(list(again[5].values())[5]).startswith("Aguascalientes, ")
 
 
 async def kept(page: Page) -> None:

@@ -40,11 +40,16 @@ from localidades_api.files.workbook import (
 
 _MAX_WORKBOOK = 20 * 1024**2  # bytes
 _MAX_UNPACKED = 512 * 1024**2  # bytes; a million rows of ten columns
+_ROOM = 2  # times as many of both has a workbook that comes back with the columns of an earlier answer
 MAX_SHEET_ROWS = 1_000_000
 _MAX_MERGES = 100_000  # merged ranges of several rows
 _MAX_TABLE = 64 * 1024  # bytes of a table's part, which patterns are looked for in
 _MAX_NAMED = 100  # sheets in a problem
 _MAX_TITLES = 20  # rows, the header among them
+_TOO_LARGE = "The workbook is larger than 20 MB: save its sheet as CSV (UTF-8)."
+_UNPACKS_TOO_LARGE = (
+    "The workbook unpacks to more than 512 MB, to 200 times its size, or to 1,000 files: save its sheet as CSV (UTF-8)."
+)
 # Workbook parts that are rejected, with the error message for each.
 _REFUSED_MEMBERS = {
     "xl/vbaProject": "The workbook has macros: save it as .xlsx, which has none.",
@@ -91,7 +96,8 @@ class XlsxReader(TableReader):
         self._merges: list[Range] = []
         self._merged: dict[int, int] = {}  # the last column of merged ranges, by their first
         with self.refusing_damage():
-            self.workbook = Workbook(_open_workbook(file))
+            archive, self._excess = _open_workbook(file)
+            self.workbook = Workbook(archive)
             self.sheet = find_sheet(self.workbook, sheet)
         self._is_sheet_named = sheet is not None
 
@@ -142,6 +148,8 @@ class XlsxReader(TableReader):
                 error = UnreadableBodyError(header, members=self._describe_refused(sheet, rows))
         if headless is not None and (self._named_row == 0 or not found):
             found = [headless]
+        if self._excess and not any(begin_of_answers(one.columns) is not None for one in found):
+            raise UnreadableBodyError(self._excess)
         if not found:
             raise cast("UnreadableBodyError", error)
         chosen = min(found, key=lambda one: kinds.index(cast("PlaceKind", one.assignment.kind)))
@@ -355,22 +363,24 @@ class _MergedCells:
         }
 
 
-def _open_workbook(file: IO[bytes]) -> zipfile.ZipFile:
-    """Open a workbook; raise UnreadableBodyError if it is too large, or has what is not read."""
-    if (size := file.seek(0, io.SEEK_END)) > _MAX_WORKBOOK:
-        raise UnreadableBodyError("The workbook is larger than 20 MB: save its sheet as CSV (UTF-8).")
+def _open_workbook(file: IO[bytes]) -> tuple[zipfile.ZipFile, str | None]:
+    """Open a workbook; return also why it is too large, unless it has the columns of an earlier answer.
+
+    Raise UnreadableBodyError if it is larger than that, or has what is not read.
+    """
+    if (size := file.seek(0, io.SEEK_END)) > _ROOM * _MAX_WORKBOOK:
+        raise UnreadableBodyError(_TOO_LARGE)
     file.fileno()  # moves a file that is still in memory to the disk
     file.flush()
     archive = zipfile.ZipFile(limit_reads(file))
     members = archive.infolist()
-    if find_excess(members, size, _MAX_UNPACKED):
-        raise UnreadableBodyError(
-            "The workbook unpacks to more than 512 MB, to 200 times its size, or to 1,000 files: save its sheet as CSV"
-            " (UTF-8)."
-        )
+    if find_excess(members, size, _ROOM * _MAX_UNPACKED):
+        raise UnreadableBodyError(_UNPACKS_TOO_LARGE)
     if not is_workbook(archive):
         raise UnreadableBodyError(f"The file is {describe_zip(archive)}.")
     for start, sentence in _REFUSED_MEMBERS.items():
         if any(canonical_name(member.filename).startswith(canonical_name(start)) for member in members):
             raise UnreadableBodyError(sentence)
-    return archive
+    if size > _MAX_WORKBOOK:
+        return archive, _TOO_LARGE
+    return archive, _UNPACKS_TOO_LARGE if find_excess(members, size, _MAX_UNPACKED) else None

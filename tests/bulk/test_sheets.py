@@ -634,10 +634,11 @@ def test_cover_or_title_is_not_a_list_of_places() -> None:
         opened(workbook_of(("Informe de visitas",), ("sitio", "nota"), ("Tequila", "x")))
 
 
-def with_summary(data: bytes) -> openpyxl.Workbook:
-    """Answer rows with a workbook of two columns, and a summary."""
+def with_summary(data: bytes, summary: Summary = SUMMARY, *, cached: bool = False) -> openpyxl.Workbook:
+    """Answer rows with a workbook of two columns, and a summary; `cached` has the values of its formulas."""
     columns = in_language(match_columns([], ["outcome", "cvegeo"]), "es")
-    return openpyxl.load_workbook(io.BytesIO(answer_all(open_rows(data), ANSWER, XLSX, columns, SUMMARY)))
+    written = io.BytesIO(answer_all(open_rows(data), ANSWER, XLSX, columns, summary))
+    return openpyxl.load_workbook(written, data_only=cached)
 
 
 @pytest.mark.parametrize("sheet", ["Localidades", "D'Or & más"])
@@ -656,6 +657,36 @@ def test_summary_counts_the_outcomes_of_the_list_by_formulas(sheet: str) -> None
     assert [*first_sheet(book).iter_rows(values_only=True)] == [
         ("Localidad", "Resultado", "Clave INEGI (CVEGEO)"), ("Zapopan", "idéntica", "141200001"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("is_sheet", [True, False])
+def test_summary_has_values_that_programs_read_without_computing(*, is_sheet: bool) -> None:
+    """Telephones, the preview of a mail, and pandas show formulas by the value that is stored beside them."""
+    data = (
+        workbook_of(("Localidad",), ("Zapopan",), ("Tesistán",))
+        if is_sheet
+        else "Localidad\nZapopan\nTesistán\n".encode()
+    )
+    summary = SUMMARY._replace(areas={"municipio": "Zapopan", "estado": "Jalisco"})
+    rows = [*with_summary(data, summary, cached=True)["Resumen"].iter_rows(values_only=True)]
+    assert rows[4:] == [
+        ("Estado de todas las filas", "Jalisco"), ("Municipio de todas las filas", "Zapopan"), (None, None),
+        ("idéntica", 2), ("con diferencias menores", 0), ("por decidir", 0), ("no encontrada", 0), ("ilegible", 0),
+        ("elegida", 0), ("aceptada sin revisar", 0), ("ninguna de las opciones", 0),
+        ("totales y notas, sin cambios", 0), ("Filas", 2),
+    ]  # fmt: skip
+    formulas = dict(
+        cast("Iterator[tuple[str, str]]", with_summary(data, summary)["Resumen"].iter_rows(values_only=True))
+    )
+    assert formulas["totales y notas, sin cambios"] == "=B17-SUM(B8:B15)"
+
+
+def test_summary_that_comes_back_is_replaced() -> None:
+    columns = in_language(match_columns([], ["outcome", "cvegeo"]), "es")
+    first = answer_all(opened(workbook_of(HEADER, PLACE)), ANSWER, XLSX, columns, SUMMARY)
+    book = with_summary(first, SUMMARY._replace(release="2026-01"), cached=True)
+    assert book.sheetnames == ["Sheet", "Resumen"]
+    assert book["Resumen"]["B1"].value == "2026-01"
 
 
 def test_summary_has_a_name_of_its_own_and_spares_strict_workbooks() -> None:

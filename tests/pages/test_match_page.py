@@ -440,6 +440,9 @@ async def test_workbook_is_matched_and_saved_with_choices_and_formats(page: Page
     assert sheet["A1"].font.bold
     assert workbook["Portada"]["A1"].value == "Visitas"
     assert workbook["Summary"]["A1"].value == "Release"
+    computed = openpyxl.load_workbook(io.BytesIO(content), data_only=True)["Summary"]
+    counted = [row for row in computed.iter_rows(min_row=6, values_only=True) if row[1]]
+    assert counted == [("exact", 1), ("none", 2), ("chosen", 2), ("Rows", 5)]
     [numbers] = re.findall(r"NUMBERS = new Set\((.*)\)", (STATIC / "workbook.js").read_text(encoding="utf-8"))
     assert {*json.loads(numbers)} == _NUMBERS - {"margin", "distancia"}  # which a choice doesn't have
 

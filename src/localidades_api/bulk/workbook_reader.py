@@ -91,7 +91,6 @@ class XlsxReader(TableReader):
         self._named_row = header_row
         self._longest: dict[int, int] = {}  # digits of the longest number of each column of keys
         self.grown: tuple[str, Range] | None = None  # the range that grows by the answers, and the member with it
-        self.note: str | None = None  # what a person should know of where the answers are
         self._filter: Range | None = None
         self._merges: list[Range] = []
         self._merged: dict[int, int] = {}  # the last column of merged ranges, by their first

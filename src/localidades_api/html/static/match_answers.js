@@ -412,6 +412,16 @@ export class Answers {
     return !place && outcome !== "apart";
   }
 
+  // How many rows have each outcome, by the word that the file has for it; none for a row without a place.
+  countInFile() {
+    const counts = new Map();
+    for (const answer of this.answers) {
+      const word = inFile[this.stateOf(answer).outcome] ?? "";
+      counts.set(word, (counts.get(word) ?? 0) + 1);
+    }
+    return counts;
+  }
+
   // What the file says of a row; of one that was accepted unseen, also how probable it is.
   outcomeInFile(answer) {
     const { outcome, score } = this.stateOf(answer);

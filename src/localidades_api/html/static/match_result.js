@@ -161,7 +161,7 @@ async function written(format, signal) {
 export async function downloadWorkbook(signal) {
   const { change } = await import("./workbook.js"); // which a CSV file doesn't need
   const { content, headerRow, columns: places } = await written("xlsx", signal);
-  save(await change(content, headerRow, places, (index) => answers.changesOf(index)), ".xlsx", sent.name);
+  save(await change(content, headerRow, places, (index) => answers.changesOf(index), answers.countInFile()), ".xlsx", sent.name);
 }
 
 // Saves the rows as CSV, or only those that have no key.

@@ -280,7 +280,9 @@ class SheetWriter:
     def __init__(self, reader: RowReader, columns: AnswerColumns, summary: Summary | None = None) -> None:
         self._reader = cast("XlsxReader", reader)
         self._at = self._reader.width
-        if self._at + len(columns.cells) > MAX_COLUMNS:
+        placing = self._reader.placing
+        self._said = [say_sentences(placing, columns.language)] if placing else []  # in the sheet, behind the answers
+        if self._at + len(columns.cells) + len(self._said) > MAX_COLUMNS:
             raise UnreadableBodyError(
                 f"The sheet has a value in column {column_name(self._at - 1)}, which leaves no room for the answers:"
                 " remove it."
@@ -346,7 +348,7 @@ class SheetWriter:
             return head
         self._copy(row)
         style = f' s="{styles[-1].decode()}"' if styles else ""
-        names = enumerate(self._names, self._at)
+        names = enumerate([*self._names, *self._said], self._at)
         return head + _as_xml("".join(self._cells.text(name, row.number, at, self._tag, style) for at, name in names))
 
     def _copy(self, row: SheetRow) -> bytes:

@@ -37,7 +37,8 @@ def describe_locality(row: "Row[Any]") -> dict[str, Any]:
         "nombre": row.municipio_nombre,
         "localidades": row.municipio_localidades,
     }
-    return describe_record(row._asdict(), municipio, describe_state(row))
+    columns = {name: getattr(row, name) for name in RECORD}  # `_asdict` takes longer
+    return describe_record(columns, municipio, describe_state(row))
 
 
 def describe_record(

@@ -14,6 +14,7 @@ estado, with a filler for a name, and with another place's key. A last table has
 import argparse
 import csv
 import json
+import random
 import re
 import tempfile
 from collections import defaultdict
@@ -25,8 +26,8 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from benchmarks.kinds import KINDS, Changer
-from benchmarks.names import places_of, read_catalogue, rows_of, withdrawn_of
-from localidades_api.catalogue.keys import CLAVE_OF_SEAT, KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE
+from benchmarks.names import mistype, places_of, read_catalogue, rows_of, withdrawn_of
+from localidades_api.catalogue.keys import CLAVE_OF_SEAT, KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, state_of
 from localidades_api.importer.transform import CatalogueRecords
 from localidades_api.names.files.writer import build_index
 from localidades_api.names.index import NameIndex
@@ -43,6 +44,8 @@ _OFFICIAL = "sedesol_catalogo"  # another office's list, not typed by people
 _FILLERS = ("Ninguna", "Sin localidad", "Sin nombre", "Varias", "Colonia", "Zona urbana", "Todo el municipio", "Otra")
 _EVERY_TYPED, _EVERY_OF_CATALOGUE = 4, 40  # of which one place is withheld
 _EVERY_MUNICIPIO = 25  # of which one gets fillers
+_EVERY_MUNICIPIO_WITHHELD = 5
+_SEED = 13
 _OF_EACH_KIND = 200  # changed names
 _TOWNS = 400
 
@@ -147,6 +150,57 @@ def changed(catalogue: CatalogueRecords) -> Iterator[KnownRow]:
         for row, key, keys in islice(changer.change(kind), _OF_EACH_KIND):
             if is_same or not keys:
                 yield KnownRow("same name" if is_same else "another name", "catalogue", row, key if is_same else -key)
+
+
+# How people write the name of a municipio, and how often; 43 of 44 names in registers are the catalogue's.
+FORMS = {
+    "written": 50.0, "letter": 0.3, "damaged": 0.2, "beginning": 0.3, "end": 0.2, "two letters": 0.1, "title": 0.08,
+    "abbreviated": 0.06, "joined": 0.05, "seat": 0.3, "estado misspelt": 0.5, "estado unknown": 0.5,
+    "estado other": 0.1,
+}  # fmt: skip
+
+
+def _forms(name: str, chance: random.Random) -> Iterator[tuple[str, str]]:
+    """Yield the name of a municipio as people write it; a part has at least half of its letters."""
+    words = name.split(" ")
+    short = [f"{word[:4]}." if len(word) > 6 else word for word in words[:-1]]  # noqa: PLR2004
+    yield "written", name
+    for form, text in (
+        ("letter", mistype(name, chance)),
+        ("two letters", mistype(mistype(name, chance), chance)),
+        ("damaged", re.sub("[áéíóúñüÁÉÍÓÚÑ]", "??", name)),
+        *(("beginning", part) for part in {re.split(r" del? ", name)[0], " ".join(words[:-1])}),
+        ("end", " ".join(words[1:])),
+        ("joined", name.replace(" ", "")),
+        ("title", f"{chance.choice(('Ciudad', 'Villa de', 'Municipio de'))} {name}"),
+        ("abbreviated", " ".join([*short, words[-1]])),
+    ):
+        if text != name and len(text) >= len(name) / 2:
+            yield form, text
+
+
+def areas(index: NameIndex, *, lacking: bool) -> Iterator[KnownRow]:
+    """Yield the names of municipios, with and without an estado, also a wrong one; `lacking`: those to be withheld."""
+    book, chance = index.areas, random.Random(_SEED)  # noqa: S311  # a measurement that can be repeated
+    kind = "withheld municipio" if lacking else "municipio"
+    for id_, name in book.municipios.items():
+        if lacking and not _is_withheld(id_):
+            continue
+        estado_id = state_of(id_)
+        estado = book.estados[estado_id]
+        called = (("seat", one) for one in index.seats.get(id_, ()) if one != name)
+        for form, text in (*_forms(name, chance), *called):
+            for given in (estado, None):
+                yield KnownRow(f"{kind}: {form}", "catalogue", MatchRow(text, None, given, kind="municipio"), id_)
+        unknown = book.municipios[chance.choice(list(book.municipios))]
+        other = book.estados[chance.choice([one for one in book.estados if one != estado_id])]
+        for form, given in (("misspelt", mistype(estado, chance)), ("unknown", unknown), ("other", other)):
+            row = MatchRow(name, None, given, kind="municipio")
+            yield KnownRow(f"{kind}: estado {form}", "catalogue", row, id_)
+
+
+def _is_withheld(municipio_id: int) -> bool:
+    return municipio_id % _EVERY_MUNICIPIO_WITHHELD == 0
 
 
 def with_keys(typed: Iterable[KnownRow], keys: Container[int]) -> Iterator[KnownRow]:
@@ -272,6 +326,12 @@ def main() -> None:
                     file,
                 )
                 write_evidence(without, lacking, file)
+                write_evidence(whole, areas(whole, lacking=False), file)
+                partial = folder / "partial"
+                kept = (one for one in places_of(catalogue, earlier) if not _is_withheld(one.municipio_id))
+                build_index(partial, kept)
+                with closing(NameIndex(partial)) as index:
+                    write_evidence(index, areas(whole, lacking=True), file)
             return
         # The known key of a place that is new since the earlier release may be invented.
         for title, table in judge(whole, typed, today & {row.id for row in earlier.localities}).items():

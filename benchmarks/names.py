@@ -160,11 +160,12 @@ def mistyped(cases: Iterable[Case], chance: random.Random) -> Iterator[Case]:
         words = case.text.split(" ")
         long = [place for place, word in enumerate(words) if sum(map(str.isalpha, word)) >= _MISTYPED_LETTERS] or [0]
         place = chance.choice(long)
-        words[place] = _mistype(words[place], chance)
+        words[place] = mistype(words[place], chance)
         yield case._replace(text=" ".join(words))
 
 
-def _mistype(word: str, chance: random.Random) -> str:
+def mistype(word: str, chance: random.Random) -> str:
+    """Return a text with one letter wrong, missing, too many or swapped."""
     at = chance.randrange(max(len(word) - 1, 1))
     letter = chance.choice(string.ascii_lowercase)
     return chance.choice(

@@ -140,6 +140,22 @@ async def test_parameter_that_the_server_refuses_is_named(
     assert unavailable.value.detail == "The database does not answer."
 
 
+@pytest.mark.parametrize(("name", "value"), [("PGPORT", "x"), ("PGUSER", None)])
+async def test_what_asyncpg_cannot_read_is_an_error_of_the_configuration(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str | None
+) -> None:
+    def fail() -> str:  # as for a user that the system doesn't know
+        raise KeyError("uid not found")
+
+    monkeypatch.setattr("getpass.getuser", fail)
+    if value:
+        monkeypatch.setenv(name, value)
+    else:
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ConfigurationError, match=rf"{name}.* can't be read: write it like postgresql://"):
+        await Servers(Dsn.parse(f"postgresql://{'u@' if value else ''}h.invalid/d")).connect(timeout=5)
+
+
 # -- Deadlines
 
 

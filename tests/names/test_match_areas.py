@@ -133,7 +133,7 @@ def test_estado_has_no_word_missing_or_added(index: NameIndex, nombre: str, id_:
 @pytest.mark.parametrize(
     ("row", "candidates", "outcome"),
     [
-        (MatchRow("San Agustín Tla", estado="Oaxaca"), [20084, 20086], "ambiguous"),  # cut at 15 letters
+        (MatchRow("San Agustín Tla", estado="Oaxaca"), [20086, 20084], "ambiguous"),  # cut at 15 letters
         (MatchRow("San Agustín Etla", estado="Oaxaca"), [20084], "exact"),
         (MatchRow("Tijuana", estado="California"), [2004], "ambiguous"),
         (MatchRow("Tijuana", estado="Vaja California"), [2004], "sure"),

@@ -117,5 +117,9 @@ async def test_redoc_shows_every_operation_and_asks_only_this_service(browser: B
         for id_ in ids:
             await expect(page.locator(f"#redoc [id$='operation/{id_}']").first).to_be_attached()
         await expect(page.get_by_role("heading", name="Listar localidades")).to_be_visible()
+        await page.set_viewport_size({"width": 1366, "height": 900})
+        descriptions = page.locator("#redoc td:nth-child(2)")
+        rights = "cells => cells.map(cell => cell.getBoundingClientRect().right)"
+        assert max(await descriptions.evaluate_all(rights)) < 950  # none goes on below the column with the samples
     assert len(ids) > 20
     assert [text for text in wrong if "cdn.redoc.ly/redoc/logo-mini.svg" not in text] == []

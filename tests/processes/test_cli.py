@@ -15,7 +15,6 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import parse_qs, quote, urlsplit
 
-import asyncpg
 import httpx
 import pytest
 import typer
@@ -23,6 +22,7 @@ import typer
 from localidades_api import __version__
 from localidades_api.cli.exit_codes import errors_as_sentences
 from localidades_api.database.dsn import Dsn
+from localidades_api.database.hosts import Servers
 from tests.support.application import import_file
 from tests.support.catalogue import TRAPS, many, write_catalogue
 from tests.support.commands import assert_error, invoke
@@ -239,7 +239,7 @@ async def test_database_url_in_unusual_spellings_connects(seeded: str, spelling:
     name, query = parts.path.lstrip("/"), parse_qs(parts.query)
     port, folder = query.get("port", ["5432"])[0], quote(query["host"][0], safe="")
     url = spelling.format(user=parts.username, name=name, folder=folder, port=port)
-    connection = await asyncpg.connect(Dsn.parse(url).address, timeout=10)
+    connection = await Servers(Dsn.parse(url)).connect(timeout=10)
     try:
         assert await connection.fetchval("SELECT current_database()") == name
         expected = "mine" if "application_name" in url else "localidades-api"

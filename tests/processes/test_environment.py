@@ -48,7 +48,7 @@ def test_user_without_a_name_needs_no_data_folder(installed: Path) -> None:
     ("variable", "value", "sentence"),
     [
         ("DATABASE_URL", "postgresql://u@h.invalid/d", "The database does not answer: check that it is running"),
-        ("DATABASE_URL", "postgresql://h.invalid/d", "DATABASE_URL names no user: write it like postgresql://user:"),
+        ("DATABASE_URL", "postgresql://h.invalid/d", "DATABASE_URL, or a variable such as PGPORT or PGUSER"),
         ("DATABASE_URL", "postgresql://u@h.invalid/d?sslmode=verify-full",
          "DATABASE_URL, or a variable such as PGSSLMODE: root certificate"),
         ("LOCALIDADES_DATA_DIR", "{folder}", "Postgres can't make a database for a user without a name (uid 54321)"),

@@ -16,9 +16,13 @@ from localidades_api.catalogue.locality import describe_locality, describe_near
 from localidades_api.catalogue.pagination import MAX_HTML_PAGE_SIZE
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities
-from localidades_api.database.queries.areas import list_successor_municipalities
 from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.database.queries.nearest import find_nearest
+from localidades_api.database.queries.withdrawn import (
+    find_last_release,
+    find_successor,
+    list_successor_municipalities,
+)
 from localidades_api.errors import GoneError, InvalidPageError, LocalidadesError, NotFoundError
 from localidades_api.html.svg import draw_inset, draw_map
 
@@ -30,13 +34,13 @@ _WORDS = re.compile(r"[^\W\d_][\w .'-]{2,59}")  # of a path that a person typed;
 
 async def refuse_unknown(repository: CatalogueRepository, table: Table, release: Release, id_: int) -> NoReturn:
     """Raise GoneError for a key that an earlier release had, else NotFoundError."""
-    last = await repository.find_last_release(table, release, id_)
+    last = await find_last_release(repository.database, table, release, id_)
     if last is None:
         raise NotFoundError("Neither this release nor an earlier one has this key.")
-    successor = None
-    if table is localities:
-        successor = await repository.find_successor(release, last.id, id_)
-    raise GoneError(last.name, successor)
+    is_locality = table is localities
+    raise GoneError(
+        last.name, await find_successor(repository.database, release, last.id, id_) if is_locality else None
+    )
 
 
 async def describe_problem(request: Request, error: LocalidadesError) -> ProblemPage | None:

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from fastapi import Request
 from pydantic_core import from_json, to_json
+from starlette.datastructures import Headers
 from starlette.responses import Response
 
 from localidades_api.api.params import (
@@ -125,11 +126,12 @@ class ResponseBuilder:
             name += f".{self.releases.fingerprint}{current}.{self.language}{public_variant(self.request)}"
             vary.append("Accept-Language")
         is_long = isinstance(self.query, PagedQuery) and self.query.page_size > PAGE_SIZE
+        asked = Headers() if self.wants_html and not is_page else self.request.headers  # a page shows uncoded JSON
         return Representation.of_release(
-            self.request.headers,
+            asked,
             self.release,
             name,
-            codings=CODINGS if is_long and not self.wants_html else (),  # the JSON whose headers a page shows has none
+            codings=CODINGS if is_long and format_ == JSON.format else (),
             vary=vary,
             is_pinned=self.is_immutable and not is_page,
             more={"Link": self._link(format_, paging)} if paging else {},

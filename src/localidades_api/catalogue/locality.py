@@ -1,6 +1,6 @@
 """A locality as JSON, where Postgres does not write it (`database.queries`)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
@@ -37,8 +37,15 @@ def describe_locality(row: "Row[Any]") -> dict[str, Any]:
         "nombre": row.municipio_nombre,
         "localidades": row.municipio_localidades,
     }
-    record = {name: getattr(row, name) for name in RECORD}
-    return {**record, "municipio": municipio, "estado": describe_state(row)}
+    columns = {name: getattr(row, name) for name in RECORD}  # `_asdict` takes longer
+    return describe_record(columns, municipio, describe_state(row))
+
+
+def describe_record(
+    columns: Mapping[str, Any], municipio: Mapping[str, Any], estado: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return a locality from its columns and what it is in."""
+    return {**{name: columns[name] for name in RECORD}, "municipio": municipio, "estado": estado}
 
 
 def describe_state(row: "Row[Any]") -> dict[str, Any]:

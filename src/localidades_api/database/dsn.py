@@ -1,6 +1,5 @@
-"""Parses DATABASE_URL."""
+"""Reads of DATABASE_URL what asyncpg doesn't: other spellings, several hosts with a deadline each, certificates."""
 
-import getpass
 import math
 import os
 import re
@@ -8,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
-from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from localidades_api.errors import ConfigurationError
 
@@ -29,13 +28,12 @@ _FOREIGN_OPTIONS = frozenset(
         "schema",
     }
 )
-_ADDRESS = re.compile(  # RFC 3986, appendix B
-    r"(?P<scheme>postgres(ql)?(\+[^:/?#]*)?)://(?P<netloc>[^/?#]*)(?P<path>[^?#]*)(\?(?P<query>[^#]*))?(#(?P<fragment>.*))?",
+_ADDRESS = re.compile(
+    r"postgres(ql)?(\+[^:/?#]*)?://(?P<account>[^/?#]*@)?(?P<hosts>[^/?#]*)(?P<path>[^?#]*)(\?(?P<query>[^#]*))?(#.*)?",
     re.IGNORECASE,
 )
-_MAX_PORT = 65535
-_EXAMPLE = "postgresql://user:password@host:5432/database"
-NO_ADDRESS = f"DATABASE_URL is not a Postgres address: write it like {_EXAMPLE}"
+EXAMPLE = "postgresql://user:password@host:5432/database"
+NO_ADDRESS = f"DATABASE_URL is not a Postgres address: write it like {EXAMPLE}"
 _TIMEOUT_OPTIONS = frozenset({"connect_timeout", "timeout"})
 _CHOICES = {
     "pgbouncer": ("false", "true"),
@@ -44,15 +42,13 @@ _CHOICES = {
 }
 SYSTEM = "system"  # instead of a file, the certificates that the system trusts
 _FILES = ("sslrootcert", "sslcrl", "sslcert", "sslkey")
-# libpq fills these in from variables such as PGSSLMODE. asyncpg does too, but without naming them in errors.
-_FROM_VARIABLES = ("sslmode", "target_session_attrs", *_FILES)
+_FROM_VARIABLES = ("sslmode", "target_session_attrs", *_FILES)  # as in libpq and asyncpg
 
 
 @dataclass(frozen=True, slots=True)
 class Dsn:
-    """A database address as asyncpg reads it; `addresses` has one for each host."""
+    """A database address; `addresses` has one for each host, as asyncpg reads it."""
 
-    address: str
     addresses: tuple[str, ...]
     connect_timeout: float | None
     prefers_standby: bool
@@ -65,34 +61,30 @@ class Dsn:
 
         Takes the schemes `postgres`, `postgresql` and `postgresql+driver`; `ssl` for `sslmode`; several hosts in
         libpq's spelling or SQLAlchemy's (`?host=a:5432&host=b:5432`); options of other drivers are dropped.
-        Raises ConfigurationError for a value, a port or a certificate file that no server could accept. The message
-        names the parameter or the variable, and not the address, which may hold a password.
+        Raises ConfigurationError for what asyncpg would report as a fault of the server, or not at all; it checks the
+        rest when it connects. The message does not have the address, which may hold a password.
         """
-        parts = _split(url)
+        parts = _ADDRESS.fullmatch(url.strip())
+        if parts is None:
+            raise ConfigurationError(NO_ADDRESS)
         options: dict[str, str] = {"application_name": "localidades-api"}
         hosts: list[str] = []
         connect_timeout = None
-        for name, value in parse_qsl(parts.query, keep_blank_values=True):
+        for name, value in parse_qsl(parts["query"] or "", keep_blank_values=True):
             if name == "host":
                 hosts.append(value)
             elif name in _TIMEOUT_OPTIONS:
                 connect_timeout = _seconds(name, value)
             elif name not in _FOREIGN_OPTIONS:
                 options["sslmode" if name == "ssl" else name] = value
-        if hosts:
-            options["host"] = ",".join(hosts)
-        _check_values(options)
+        _add_variables(options)
+        _check_certificates(options)
         is_pooled = options.pop("pgbouncer", "") == "true"
-        _check_ports(parts.netloc, options)
-        _check_user(parts.netloc, options)
-
-        def written(netloc: str, options: dict[str, str]) -> str:
-            query = urlencode(options, quote_via=quote)
-            return urlunsplit(("postgresql", netloc, parts.path, query, ""))
-
+        if options.get("target_session_attrs") == "read-write":
+            # asyncpg would ask whether the session is read-only, as those of `serve` are on every server.
+            options["target_session_attrs"] = "primary"
         return cls(
-            written(parts.netloc, options),
-            tuple(written(*one) for one in _split_hosts(parts.netloc, options)),
+            _split_hosts(parts, ",".join(hosts), options),
             connect_timeout,
             options.get("target_session_attrs") == "prefer-standby",
             options.get("sslrootcert") == SYSTEM and options["sslmode"] != "disable",
@@ -100,36 +92,30 @@ class Dsn:
         )
 
 
-def _split(url: str) -> SplitResult:
-    """Split an address; `urlsplit` rejects brackets after the first of several hosts (CVE-2024-11168)."""
-    found = _ADDRESS.fullmatch(url.strip())
-    if found is None:
-        raise ConfigurationError(NO_ADDRESS)
-    parts = SplitResult(*(found[name] or "" for name in SplitResult._fields))
-    try:
-        for host in parts.netloc.rpartition("@")[2].split(","):
-            urlsplit(f"//{host}")
-    except ValueError:  # an unclosed bracket, or one without an IPv6 address
-        raise ConfigurationError(NO_ADDRESS) from None
-    return parts
-
-
-def _split_hosts(netloc: str, options: dict[str, str]) -> list[tuple[str, dict[str, str]]]:
-    """Return the network location and the options of each host; `port` may list the ports of several hosts."""
-    account, at, in_netloc = netloc.rpartition("@")
-    hosts = (in_netloc or options.get("host", "")).split(",")
-    if len(hosts) > 1 and "" in hosts:
-        raise ConfigurationError(NO_ADDRESS)
+def _split_hosts(parts: re.Match[str], hosts: str, options: Mapping[str, str]) -> tuple[str, ...]:
+    """Return an address for each host; `hosts` are those in the query."""
+    in_query = not parts["hosts"]
+    every = (parts["hosts"] or hosts).split(",")
     ports = options.get("port", "").split(",")
-    each = []
-    for number, host in enumerate(hosts):
-        own = dict(options)
-        if not in_netloc and host:
-            own["host"] = host
-        if len(ports) == len(hosts) > 1:
-            own["port"] = ports[number]
-        each.append((f"{account}{at}{host}" if in_netloc else netloc, own))
-    return each
+    if len(ports) == 1:
+        ports *= len(every)
+    if len(ports) != len(every) or (len(every) > 1 and "" in every):
+        raise ConfigurationError(NO_ADDRESS)
+    addresses = []
+    for host, port in zip(every, ports, strict=True):
+        own = {**options, "host": host if in_query else "", "port": port}
+        query = urlencode({name: value for name, value in own.items() if value}, quote_via=quote)
+        in_address = "" if in_query else _checked(host)
+        addresses.append(f"postgresql://{parts['account'] or ''}{in_address}{parts['path']}?{query}")
+    return tuple(addresses)
+
+
+def _checked(host: str) -> str:
+    try:
+        urlsplit(f"//{host}").port  # noqa: B018  # raises an error for wrong brackets and ports
+    except ValueError:
+        raise ConfigurationError(NO_ADDRESS) from None
+    return host
 
 
 def _seconds(name: str, value: str) -> float | None:
@@ -141,62 +127,35 @@ def _seconds(name: str, value: str) -> float | None:
     return seconds if 0 < seconds < math.inf else None
 
 
-def _check_values(options: dict[str, str]) -> None:
-    """Add the options that variables set, and check those whose errors asyncpg would report as the server's.
-
-    asyncpg checks the rest when it connects.
-    """
-    sources = {name: f"DATABASE_URL: {name}" for name in options}
+def _add_variables(options: dict[str, str]) -> None:
+    """Add the options that variables set, and check those that are read here too."""
     for name in _FROM_VARIABLES:
-        variable = f"PG{name.replace('_', '').upper()}"
-        if name not in options and (value := os.environ.get(variable)):
-            options[name] = value
-            sources[name] = variable
+        if value := os.environ.get(_variable(name)):
+            options.setdefault(name, value)
     for name, choices in _CHOICES.items():
         if options.get(name, choices[0]) not in choices:
-            raise ConfigurationError(f"{sources[name]} must be one of {', '.join(choices)}")
-    _adapt(options, sources)
+            raise ConfigurationError(f"DATABASE_URL, or {_variable(name)}: {name} must be one of {', '.join(choices)}")
+
+
+def _check_certificates(options: dict[str, str]) -> None:
+    """Check what asyncpg would ignore, or report as a fault of the server."""
+    if options.get("sslrootcert") == SYSTEM:
+        # Anybody can get a certificate that the system trusts, for another host.
+        if options.setdefault("sslmode", "verify-full") not in {"verify-full", "disable"}:
+            raise ConfigurationError(f"DATABASE_URL, or PGSSLROOTCERT: sslrootcert={SYSTEM} needs sslmode=verify-full")
+        if taken := options.keys() & {"sslcert", "sslcrl"}:  # asyncpg would ignore them
+            raise ConfigurationError(
+                f"DATABASE_URL, or PGSSLROOTCERT: sslrootcert={SYSTEM} can't be used with {min(taken)}"
+            )
     for name in _FILES:
         try:
             if (path := options.get(name, "")) not in {"", SYSTEM} and options.get("sslmode") != "disable":
                 Path(path).read_bytes()
         except OSError as error:
-            raise ConfigurationError(f"{sources[name]} names a file that can't be used ({error.strerror})") from error
+            raise ConfigurationError(
+                f"DATABASE_URL, or {_variable(name)}: {name} names a file that can't be used ({error.strerror})"
+            ) from error
 
 
-def _adapt(options: dict[str, str], sources: Mapping[str, str]) -> None:
-    """Replace the values that asyncpg reads in another way than libpq."""
-    if options.get("target_session_attrs") == "read-write":
-        # asyncpg would ask whether the session is read-only, as those of `serve` are on every server.
-        options["target_session_attrs"] = "primary"
-    if options.get("sslrootcert") == SYSTEM:
-        # Anybody can get a certificate that the system trusts, for another host.
-        if options.setdefault("sslmode", "verify-full") not in {"verify-full", "disable"}:
-            raise ConfigurationError(f"{sources['sslrootcert']}={SYSTEM} needs sslmode=verify-full")
-        if taken := options.keys() & {"sslcert", "sslcrl"}:  # asyncpg would ignore them
-            raise ConfigurationError(f"{sources['sslrootcert']}={SYSTEM} can't be used with {min(taken)}")
-
-
-def _check_ports(netloc: str, options: Mapping[str, str]) -> None:
-    hosts = f"{netloc.rpartition('@')[2]},{options.get('host', '')}".split(",")
-    variable = os.environ.get("PGPORT", "")
-    if variable and not _is_port(variable):
-        raise ConfigurationError(f"PGPORT must be a number from 1 to {_MAX_PORT}")
-    in_hosts = [host.rpartition("]")[2].partition(":")[2] for host in hosts if not host.startswith("/")]
-    for port in filter(None, (*in_hosts, *options.get("port", "").split(","))):
-        if not _is_port(port):
-            raise ConfigurationError(f"DATABASE_URL: a port must be a number from 1 to {_MAX_PORT}, as in {_EXAMPLE}")
-
-
-def _is_port(given: str) -> bool:
-    return given.isascii() and given.isdecimal() and 0 < int(given[:6]) <= _MAX_PORT
-
-
-def _check_user(netloc: str, options: Mapping[str, str]) -> None:
-    """Require a user: without one in the address it is the system's, who may have no name."""
-    if netloc.rpartition("@")[0] or options.get("user") or os.environ.get("PGUSER"):
-        return
-    try:
-        getpass.getuser()
-    except (KeyError, OSError):
-        raise ConfigurationError(f"DATABASE_URL names no user: write it like {_EXAMPLE}") from None
+def _variable(name: str) -> str:
+    return f"PG{name.replace('_', '').upper()}"

@@ -6,7 +6,7 @@ from typing import Any
 
 import asyncpg
 
-from localidades_api.database.dsn import NO_ADDRESS, Dsn
+from localidades_api.database.dsn import EXAMPLE, Dsn
 from localidades_api.database.failures import translate_parameter
 from localidades_api.errors import ConfigurationError
 
@@ -44,7 +44,7 @@ class Servers:
         addresses.sort(key=self._is_avoided)
         share = min(self._dsn.connect_timeout or timeout, timeout) / len(addresses)
         spare: ServerConnection | None = None
-        fault: Exception = ConfigurationError(NO_ADDRESS)
+        fault = Exception()
         try:
             for address in addresses:
                 if spare and self._is_avoided(address):
@@ -88,7 +88,9 @@ async def _open(address: str, **options: Any) -> ServerConnection:  # noqa: ANN4
     except (asyncpg.InterfaceError, OSError):  # an untrusted certificate is a ValueError too, and a server's fault
         raise
     except (ValueError, LookupError, OverflowError):  # asyncpg can't read the address; its message may quote a password
-        raise ConfigurationError(NO_ADDRESS) from None
+        raise ConfigurationError(
+            f"DATABASE_URL, or a variable such as PGPORT or PGUSER, can't be read: write it like {EXAMPLE}"
+        ) from None
     connection.server = address
     return connection
 

@@ -80,4 +80,4 @@ class NameIndex(IndexReader):
 
     def candidates(self, row: MatchRow) -> tuple[list[int], list[dict[str, float]]]:
         """Return the keys of the candidates for a row with a name, and the evidence for each."""
-        return self._matcher.candidates(row.clipped())
+        return (self._matcher if row.kind == "localidad" else self._area_matcher).candidates(row.clipped())

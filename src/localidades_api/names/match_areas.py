@@ -1,32 +1,35 @@
-"""Matches a row about a municipio or an estado to its key and lists the differences."""
+"""Matches a row about a municipio or an estado to its key, through the same stages as a row about a locality."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, format_key, kind_of_key, state_of
 from localidades_api.names import weights
+from localidades_api.names.candidates.alignment import Comparison, GivenName, align, align_letters, read_name
 from localidades_api.names.candidates.row_differences import compare_estado
-from localidades_api.names.certainty.probability import outcome, shares
+from localidades_api.names.certainty import probability
+from localidades_api.names.certainty.evidence import Question, gather_area, leads
 from localidades_api.names.files.layout import EVERYWHERE, KEY, SEAT
 from localidades_api.names.files.reader import IndexReader
-from localidades_api.names.reading.areas import Area, AreaBook, untitled
+from localidades_api.names.places import Former, IndexedLocality, NameKind, PlaceName
+from localidades_api.names.reading.areas import untitled
 from localidades_api.names.reading.lines import without_fillers
-from localidades_api.names.reading.text import canonical, is_filler, repair
+from localidades_api.names.reading.text import canonical, is_filler, variants
 from localidades_api.names.reading.vocabulary import COUNTRY
 from localidades_api.names.reasons import Difference, Reason, differ
-from localidades_api.names.rows import Candidate, MatchResult, MatchRow, read_key
+from localidades_api.names.rows import MAX_CANDIDATES, Candidate, MatchResult, MatchRow, read_key
 
 _HOMONYMS = 24  # places of one name among which seats are sought
+_CACHED_AREAS = 4096
 
 
-class AreaCandidate(NamedTuple):
-    """An area that a row may name, what differs, and the evidence for it by name."""
+class ComparedArea(NamedTuple):
+    """An area that a row may name, and what differs."""
 
     id: int
-    label: str
-    faults: tuple[Difference, ...]
-    evidence: Mapping[str, float]
+    comparison: Comparison
 
 
 class AreaMatcher:
@@ -34,46 +37,97 @@ class AreaMatcher:
 
     def __init__(self, index: IndexReader) -> None:
         self._index = index
+        self._place = lru_cache(_CACHED_AREAS)(self._as_place)
 
     def match(self, row: MatchRow, sure: float = weights.SURE) -> MatchResult:
         """Return the area of a row, certain from a probability of `sure`; the name may be a whole line."""
         row = without_fillers(row._replace(nombre=None if is_filler(row.nombre) else row.nombre))
-        return self._match_state(row, sure) if row.kind == "estado" else self._match_municipality(row, sure)
+        if row.kind == "estado":
+            found, key = self._states(row.nombre), read_key(row.cvegeo)
+        else:
+            row, found, key = self._municipios(row)
+        return self._decide(found, sure) if key is None else self._decide_with_key(found, key, row, sure)
 
-    def _match_state(self, row: MatchRow, sure: float) -> MatchResult:
-        areas, text = self._index.areas, row.nombre
-        found = state_candidates(areas, text) if text else []
-        key = read_key(row.cvegeo)
-        return decide(found, sure) if key is None else decide_with_key(areas, found, key, row, sure)
+    # -- Read and propose
 
-    def _match_municipality(self, row: MatchRow, sure: float) -> MatchResult:
-        areas, text, estado = self._index.areas, row.nombre, row.estado
-        if text and not estado:
-            text, estado = areas.split_state(text)
-        estado_id = areas.find_state(estado) if estado else None
-        found = self._find_municipality(text, estado, estado_id) if text else []
-        if text and text != row.nombre and fold(estado or "") in COUNTRY:  # the estado of México, or the country
-            known = {one.id for one in found}
-            found += [one for one in self._find_municipality(text, None, None) if one.id not in known]
-        key = (
-            read_key(row.cvegeo)
-            or areas.find_by_key(row.cve_mun, estado_id)
-            or (areas.find_by_key(row.cve_mun, None) if estado_id else None)
-        )
-        asked = row._replace(nombre=text, estado=estado)
-        return decide_with_key(areas, found, key, asked, sure) if key else decide(found, sure)
+    def _states(self, text: str | None) -> list[Candidate]:
+        """Return the estado with a name, abbreviation, code or key, if there is one."""
+        book = self._index.areas
+        found = book.find_state(text) if text else None
+        if text is None or found is None:
+            return []
+        nombre = book.estados[found]
+        if not book.is_misspelt_state(text):
+            return [Candidate(found, nombre, probability.score(weights.LITERAL), ())]
+        return [
+            Candidate(
+                found, nombre, probability.score(weights.MISSPELT_ESTADO), (differ(Reason.SPELLING, text, nombre),)
+            )
+        ]
 
-    def _find_municipality(self, text: str, estado: str | None, estado_id: int | None) -> list[AreaCandidate]:
-        """Return the municipios that a text may name, among them those whose seat it names."""
-        areas = self._index.areas
-        found = municipality_candidates(areas, text, estado)
-        exact = [one for one in found if "same_name" in one.evidence]
-        if exact:
-            population = self._population_of_seat(exact[0].id) * weights.PROMINENT_RATIO
-            return [one for one in found if one in exact or self._population_of_seat(one.id) > population]
-        seats = self._municipios_of_seats(text, estado_id)
-        others = [one for one in found if one.id not in seats]
-        return [*(seat_candidate(areas, text, id_, has_estado=estado_id is not None) for id_ in seats), *others]
+    def _municipios(self, row: MatchRow) -> tuple[MatchRow, list[Candidate], int | None]:
+        """Return a row with its estado apart, the municipios that it may name, and the key that it gives."""
+        book, row = self._index.areas, self._read(row)
+        readings = [row]
+        if row.nombre and fold(row.estado or "") in COUNTRY:  # the estado of México, or the country
+            readings.append(row._replace(estado=None))
+        estado_id = book.find_state(row.estado) if row.estado else None
+        key = read_key(row.cvegeo) or book.find_by_key(row.cve_mun, estado_id)
+        if key is None and estado_id:
+            key = book.find_by_key(row.cve_mun, None)
+        return row, self._named(readings), key
+
+    def _read(self, row: MatchRow) -> MatchRow:
+        if not row.nombre or row.estado:
+            return row
+        nombre, estado = self._index.areas.split_state(row.nombre)
+        return row._replace(nombre=nombre, estado=estado)
+
+    def _named(self, readings: Sequence[MatchRow]) -> list[Candidate]:
+        """Return the municipios that the name of a row may be, in one reading or another, with their probabilities."""
+        found: dict[int, tuple[Comparison, dict[str, float]]] = {}
+        for reading in readings:
+            question, compared = self._propose(reading)
+            for (id_, comparison), evidence in zip(compared, self._evidence(question, compared), strict=True):
+                found.setdefault(id_, (comparison, evidence))
+        likely = probability.probabilities([evidence for _, evidence in found.values()])
+        return [
+            Candidate(
+                id_,
+                self._index.areas.label(id_),
+                probability.score(share * weights.LITERAL),
+                comparison.differences,
+            )
+            for share, (id_, (comparison, _)) in zip(likely, found.items(), strict=True)
+        ]
+
+    def candidates(self, row: MatchRow) -> tuple[list[int], list[dict[str, float]]]:
+        """Return the keys of the municipios that a row may name, and the evidence for each, to fit certainty."""
+        question, found = self._propose(self._read(row))
+        return [one.id for one in found], self._evidence(question, found)
+
+    def _propose(self, row: MatchRow) -> tuple[Question, list[ComparedArea]]:
+        """Return what is asked and the municipios with names like that of a row, among them those of such a seat."""
+        book, text = self._index.areas, row.nombre or ""
+        estado_id = book.find_state(row.estado) if row.estado else None
+        of_estado, given = compare_estado(book, row.estado), read_name(text)
+        question = Question.of(self._index, row._replace(estado=row.estado if estado_id else None), given)
+        if not text:
+            return question, []
+        if text.isdecimal():
+            areas = book.find_municipios(text, estado_id)
+            return question, [ComparedArea(one.id, Comparison.of([])) for one in areas]
+        ids = [area.id for area in book.find_municipios(text, estado_id)]
+        words = canonical(given.text)
+        if len(ids) == 1:
+            ids += book.longer(untitled(words), ids[0] // KEYS_OF_A_STATE)
+        ids += self._municipios_of_seats(text, estado_id)
+        known = [id_ for id_ in dict.fromkeys(ids) if id_ in book.municipios]
+        found = [ComparedArea(id_, self._compare(given, id_).with_more(of_estado)) for id_ in known]
+        if called := [one for one in found if book.words[one.id] == words]:
+            population = self._population_of_seat(called[0].id) * weights.PROMINENT_RATIO
+            found = [one for one in found if one in called or self._population_of_seat(one.id) > population]
+        return question, found
 
     def _municipios_of_seats(self, text: str, estado_id: int | None) -> list[int]:
         """Return the municipios whose seat has the name in a text, today or in everyday language."""
@@ -86,125 +140,105 @@ class AreaMatcher:
         rows = self._index.layout.find(KEY, f"{municipio_id * KEYS_OF_A_MUNICIPIO + 1}", 1)
         return max((self._index.layout.record(row)[1] for row in rows), default=0)
 
+    # -- Align and weigh
 
-def state_candidates(book: AreaBook, text: str) -> list[AreaCandidate]:
-    """Return the estado with a name, abbreviation, code or key, if there is one."""
-    found = book.find_state(text)
-    if found is None:
-        return []
-    nombre = book.estados[found]
-    if not book.is_misspelt_state(text):
-        return [AreaCandidate(found, nombre, (), {"same_name": 1.0})]
-    fault = Difference(Reason.SPELLING, text, nombre, weights.MISSPELT_ESTADO_PENALTY)
-    return [AreaCandidate(found, nombre, (fault,), {"other_name_of_estado": 1.0})]
+    def _as_place(self, id_: int) -> IndexedLocality:
+        """Return a municipio as a place: its name, without its titles too, those of its seat, and a former one."""
+        book, nombre = self._index.areas, self._index.areas.municipios[id_]
+        seat, *everyday = self._index.seats.get(id_) or [""]
+        former = self._index.former.get(id_)
+        written = [(NameKind.OWN, nombre), (NameKind.SEAT, seat), *((NameKind.EVERYDAY, one) for one in everyday)]
+        names: dict[tuple[str, ...], PlaceName] = {}
+        for kind, text in [*written, (NameKind.FORMER, former or "")]:
+            for words in [*variants(text), untitled(canonical(text))] if text else ():
+                names.setdefault(words, PlaceName(kind, words, "" if kind is NameKind.OWN else text))
+        return IndexedLocality(
+            row=-1,
+            id=id_,
+            nombre=nombre,
+            poblacion=None,
+            latitud=None,
+            longitud=None,
+            flags=SEAT,
+            population_points=0.0,
+            names=tuple(names.values()),
+            former=(Former(former, former, id_),) if former else (),
+            municipio_words=(),
+            state_words=book.state_words[id_ // KEYS_OF_A_STATE],
+        )
 
+    def _compare(self, given: GivenName, id_: int) -> Comparison:
+        place = self._place(id_)
+        compared = align(given, place)
+        if compared.cost > weights.MAX_COST_OF_WORDS:
+            by_letters = align_letters(given, place)
+            if by_letters and by_letters.cost < compared.cost:
+                compared = by_letters
+        if compared.cost > weights.MAX_COST:
+            return Comparison.of([differ(Reason.NAME, given.text, place.nombre)])
+        return compared
 
-def municipality_candidates(book: AreaBook, text: str, estado: str | None = None) -> list[AreaCandidate]:
-    """Return the municipios that a text may name, the most similar first."""
-    estado_id = book.find_state(estado) if estado else None
-    of_estado = compare_estado(book, estado)
-    words = untitled(canonical(repair(text)))
-    areas = [area for area in book.find_municipios(text, estado_id) if area.id in book.municipios]
-    if len(areas) == 1 and areas[0].likeness == weights.SAME_NAME and not text.isdecimal():
-        longer = book.longer(words, areas[0].id // KEYS_OF_A_STATE)
-        areas += [Area(id_, weights.MAX_SHARED_WORDS_LIKENESS) for id_ in longer]
-    found = []
-    for area in areas:
-        fault = _name_fault(area, text, book.municipios[area.id])
-        evidence = _evidence(book, area, words, fault, has_estado=estado_id is not None)
-        if of_estado:
-            evidence["estado_unknown" if estado_id is None else "estado_misspelt"] = 1.0
-        faults = tuple(one for one in (of_estado, fault) if one)
-        found.append(AreaCandidate(area.id, book.label(area.id), faults, evidence))
-    return found
+    def _evidence(self, question: Question, found: Sequence[ComparedArea]) -> list[dict[str, float]]:
+        return [
+            gather_area(question, self._place(id_), comparison.differences, lead)
+            for lead, (id_, comparison) in zip(leads([one.comparison for one in found]), found, strict=True)
+        ]
 
+    # -- Decide
 
-def seat_candidate(book: AreaBook, text: str, id_: int, *, has_estado: bool) -> AreaCandidate:
-    """Return a municipio whose cabecera has the name in a text."""
-    fault = differ(Reason.SEAT, text, book.municipios[id_])
-    evidence = {"name_of_seat" if has_estado else "name_of_seat_without_estado": 1.0, "penalty": fault.penalty}
-    return AreaCandidate(id_, book.label(id_), (fault,), evidence)
+    def _decide(self, found: Sequence[Candidate], sure: float, *, is_doubtful: bool = False) -> MatchResult:
+        """Return the result; the candidates of a doubtful row stay in their order."""
+        if not found:
+            return MatchResult("none")
+        ranked = found if is_doubtful else sorted(found, key=lambda one: (-one.score, one.id))
+        first = ranked[0]
+        has_rival = len(ranked) > 1 and _has_same_words(first)
+        outcome = probability.outcome(
+            first.score / 100,
+            is_doubtful=is_doubtful or has_rival or any(one.reason.is_doubt for one in first.faults),
+            is_literal=not first.faults,
+            sure=sure,
+        )
+        return MatchResult(outcome, tuple(ranked[:MAX_CANDIDATES]))
 
+    def _decide_with_key(self, found: Sequence[Candidate], key: int, row: MatchRow, sure: float) -> MatchResult:
+        """Return the result for a row with the key of an area, and candidates for its name.
 
-def decide_with_key(
-    book: AreaBook, found: Sequence[AreaCandidate], key: int, row: MatchRow, sure: float
-) -> MatchResult:
-    """Return the result for a row with the key of an area, and candidates for its name.
+        The key decides where the name, the estado and `cve_mun` may be those of its area. Otherwise the area with the
+        key comes first, and nothing is certain.
+        """
+        book, kind = self._index.areas, kind_of_key(key)
+        named = book.estados if kind == "estado" else book.municipios
+        if key not in named:
+            unknown = differ(Reason.UNKNOWN_KEY, format_key(kind, key))
+            return self._decide([one._replace(faults=(*one.faults, unknown)) for one in found], sure)
+        faults = tuple(self._contradictions(row, key)) if kind == "municipio" else ()
+        own = Candidate(key, book.label(key), probability.score(weights.BY_KEY), faults)
+        agreeing = next((one for one in found if one.id == key), None)
+        if agreeing or not row.nombre:
+            of_name = agreeing.faults if agreeing else ()
+            more = [fault for fault in of_name if not faults or fault.reason is not Reason.ESTADO]
+            return self._decide([own._replace(faults=(*faults, *more))], sure, is_doubtful=bool(faults))
+        if not (faults and any(one.id == key for one in self._named([row._replace(estado=None)]))):
+            own = own._replace(faults=(*faults, differ(Reason.NAME, row.nombre, named[key])))
+        of_key = differ(Reason.KEY, format_key(kind, key))
+        others = [
+            one._replace(score=round(one.score / 2, 2), faults=(*one.faults, of_key))
+            for one in sorted(found, key=lambda one: -one.score)
+        ]
+        own = own._replace(score=round(own.score / 2, 2) if others else own.score)
+        return self._decide([own, *others], sure, is_doubtful=True)
 
-    The key decides where the name, the estado and `cve_mun` may be those of its area. Otherwise the area with the key
-    comes first, and nothing is certain.
-    """
-    kind = kind_of_key(key)
-    written = format_key(kind, key)
-    if key not in (book.estados if kind == "estado" else book.municipios):
-        unknown = differ(Reason.UNKNOWN_KEY, written)
-        return decide([one._replace(faults=(*one.faults, unknown)) for one in found], sure)
-    text, faults = row.nombre, tuple(_contradictions(book, row, key)) if kind == "municipio" else ()
-    own = AreaCandidate(key, book.label(key), faults, {"same_name": 1.0})
-    if agreeing := [one for one in found if one.id == key]:
-        others = (fault for fault in agreeing[0].faults if not faults or fault.reason is not Reason.ESTADO)
-        return decide([own._replace(faults=(*faults, *others))], sure, is_doubtful=bool(faults))
-    if not text:
-        return decide([own], sure, is_doubtful=bool(faults))
-    nombre = book.estados[key] if kind == "estado" else book.municipios[key]
-    is_called = bool(faults) and any(one.id == key for one in municipality_candidates(book, text))
-    if not is_called:
-        own = own._replace(faults=(*faults, differ(Reason.NAME, text, nombre)))
-    fault = differ(Reason.KEY, written)
-    named = [one._replace(faults=(*one.faults, fault)) for one in found]
-    return decide([own, *named], sure, is_doubtful=True)
-
-
-def _contradictions(book: AreaBook, row: MatchRow, key: int) -> Iterator[Difference]:
-    """Yield the faults of the estado and the `cve_mun` of a row that are not those of the municipio with its key."""
-    estado_id = state_of(key)
-    if row.estado and book.find_state(row.estado) != estado_id:
-        yield differ(Reason.ESTADO, row.estado, book.estados[estado_id])
-    other = book.find_by_key(row.cve_mun, estado_id) or book.find_by_key(row.cve_mun, None)
-    if row.cve_mun and other not in {None, key}:
-        yield differ(Reason.KEY, row.cve_mun, book.municipios[key])
-
-
-def _name_fault(area: Area, text: str, nombre: str) -> Difference | None:
-    if area.former:
-        unlike = round(max(0.0, weights.NEARLY_SAME_NAME - area.likeness), 2)
-        return Difference(Reason.FORMER_NAME, text, nombre, weights.FORMER_AREA_PENALTY + unlike)
-    if area.likeness < weights.SAME_NAME:
-        reason = Reason.TITLE if area.likeness == weights.SAME_UNTITLED_NAME else Reason.SPELLING
-        return Difference(reason, text, nombre, round(weights.SAME_NAME - area.likeness, 2))
-    return None
-
-
-def _evidence(
-    book: AreaBook, area: Area, words: tuple[str, ...], fault: Difference | None, *, has_estado: bool
-) -> dict[str, float]:
-    """Return the evidence that an area is the one with a name of these words."""
-    if fault is None:
-        return {"same_name": 1.0}
-    name = "other_name"
-    if fault.reason is Reason.TITLE:
-        name = "untitled_name"
-    elif fault.reason is Reason.SPELLING:
-        found = untitled(book.words[area.id])
-        if " ".join(found).startswith(" ".join(words)):
-            name = "beginning_of_name"
-        elif set(words) < set(found) or set(found) < set(words):
-            name = "part_of_name"
-    return {name if has_estado else f"{name}_without_estado": 1.0, "penalty": fault.penalty}
+    def _contradictions(self, row: MatchRow, key: int) -> Iterator[Difference]:
+        """Yield the faults of the estado and the `cve_mun` of a row that are not those of the municipio with a key."""
+        book, estado_id = self._index.areas, state_of(key)
+        if row.estado and book.find_state(row.estado) != estado_id:
+            yield differ(Reason.ESTADO, row.estado, book.estados[estado_id])
+        other = book.find_by_key(row.cve_mun, estado_id) or book.find_by_key(row.cve_mun, None)
+        if row.cve_mun and other not in {None, key}:
+            yield differ(Reason.KEY, row.cve_mun, book.municipios[key])
 
 
-def decide(found: Sequence[AreaCandidate], sure: float, *, is_doubtful: bool = False) -> MatchResult:
-    """Return the result, with probabilities as scores; only a single candidate is certain.
-
-    Of equally likely candidates, the first of a doubtful row stays the first.
-    """
-    if not found:
-        return MatchResult("none")
-    likely = shares(
-        [sum(weights.AREA_COEFFICIENTS[name] * value for name, value in one.evidence.items()) for one in found]
-    )
-    ranked = sorted(zip(likely, found, strict=True), key=lambda item: (-item[0], is_doubtful or item[1].id))
-    candidates = tuple(Candidate(one.id, one.label, round(100 * share, 2), one.faults) for share, one in ranked)
-    is_doubtful = is_doubtful or len(found) > 1 or "estado_unknown" in found[0].evidence
-    result = outcome(ranked[0][0], is_doubtful=is_doubtful, is_literal=not candidates[0].faults, sure=sure)
-    return MatchResult(result, candidates)
+def _has_same_words(candidate: Candidate) -> bool:
+    """Return whether a municipio has the name of a row once abbreviations and numbers are read."""
+    return all("read" in one.reason.marks or not one.reason.is_of_name for one in candidate.faults)

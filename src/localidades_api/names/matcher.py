@@ -5,9 +5,7 @@ A row goes through five stages: it is read (`lines`), places are proposed and al
 probability reaches the bound and no reason leaves a doubt (docs/decisions/certainty.md).
 """
 
-import math
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from itertools import islice, pairwise
 
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE
@@ -15,7 +13,7 @@ from localidades_api.names import weights
 from localidades_api.names.candidates.alignment import Comparison, GivenName, read_name
 from localidades_api.names.candidates.proposals import ComparedPlace, Proposer
 from localidades_api.names.certainty import probability
-from localidades_api.names.certainty.evidence import Question, gather
+from localidades_api.names.certainty.evidence import Question, gather, leads
 from localidades_api.names.files.layout import (
     HOMONYM,
     PART_OF_MUNICIPIO,
@@ -36,8 +34,6 @@ from localidades_api.names.reasons import Difference, Reason, differ
 from localidades_api.names.rows import MAX_CANDIDATES, Candidate, MatchResult, MatchRow, Outcome, read_key
 
 _HOMONYMS = 24  # places of one name that are compared
-_CACHED_WORDS = 50_000
-_CACHED_RARITIES = 5_000
 # Codes of names that are not the place's own: another place that has the name is no homonym of it.
 _OTHER_NAMES = frozenset({"former_name", "bracket", "seat", "everyday"})
 
@@ -48,8 +44,6 @@ class Matcher:
     def __init__(self, index: IndexReader) -> None:
         self._index = index
         self._proposer = Proposer(index)
-        self._count = lru_cache(_CACHED_WORDS)(index.words.count)
-        self._rarity = lru_cache(_CACHED_RARITIES)(self._measure_rarity)
 
     def match(self, row: MatchRow, sure: float = weights.SURE) -> MatchResult:
         """Return the place of a row, certain from a probability of `sure`.
@@ -158,7 +152,7 @@ class Matcher:
         given = read_name(name_without_areas(book, row, estado_id)) if row.nombre else None
         key, areas = self._read_key(row, given, estado_id, areas)
         keyed = self._proposer.by_key(row, given, key, estado_id, areas) if key is not None else []
-        question = self._question(row, given, areas, key)
+        question = Question.of(self._index, row, given, areas, key)
         gone = None
         if key is not None and not keyed:
             gone = key if self._index.layout.find(WITHDRAWN, str(key), 1) else None
@@ -166,7 +160,7 @@ class Matcher:
             return question, keyed, gone
         if keyed and not row.municipio and not areas:
             municipio = Area(keyed[0].place.id // KEYS_OF_A_MUNICIPIO, weights.SAME_NAME)  # that of the key
-            areas, question = (municipio,), self._question(row, given, (municipio,), key)
+            areas, question = (municipio,), Question.of(self._index, row, given, (municipio,), key)
         named = self._proposer.by_name(row, given, estado_id, areas)
         other: Difference | None
         if key is not None:
@@ -182,23 +176,11 @@ class Matcher:
         gone = gone if gone is not None else next((one for one in withdrawn if one is not None), None)
         return question, [*keyed, *others], gone
 
-    def _question(self, row: MatchRow, given: GivenName | None, areas: Sequence[Area], key: int | None) -> Question:
-        area_words = [self._index.areas.words.get(area.id, ()) for area in areas]
-        given = given or read_name("")
-        words = frozenset(word for reading in given.readings for word in reading.words)
-        return Question(row, given, area_words, self._rarity, self._is_word, words, key)
-
     def _find_withdrawn(self, folded: str, municipio_id: int) -> int | None:
         """Return the key of a withdrawn place of a municipio with exactly this name, if any."""
         layout = self._index.layout
         rows = layout.find(WITHDRAWN, f"{municipio_id}/{folded}", 1)
         return layout.record(rows[0])[0] if rows else None
-
-    def _measure_rarity(self, word: str) -> float:
-        return math.log10(weights.PLACES / (self._count(word) + 1))
-
-    def _is_word(self, word: str) -> bool:
-        return self._count(word) >= weights.MIN_PLACES_OF_WORD
 
     # -- Decide
 
@@ -341,11 +323,9 @@ class Matcher:
 
 
 def _evidence(question: Question, found: Sequence[ComparedPlace]) -> list[dict[str, float]]:
-    costs = [one.comparison.cost for one in found]
-    rivals = [min(costs[:at] + costs[at + 1 :], default=weights.LEAD_WITHOUT_RIVAL) for at in range(len(costs))]
     return [
-        gather(question, place, compared.differences, rival - compared.cost)
-        for rival, (place, compared) in zip(rivals, found, strict=True)
+        gather(question, place, compared.differences, lead)
+        for lead, (place, compared) in zip(leads([one.comparison for one in found]), found, strict=True)
     ]
 
 

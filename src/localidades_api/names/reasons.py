@@ -64,7 +64,6 @@ class Reason(StrEnum):
     LETTERS = "letters",                "spelling",     1.0, "letters"                          # the whole name
     ABBREVIATION = "abbreviation",      "wording",      4.0, "abbreviation",            "extra"  # as a period or its vowels show
     BEGINNING = "beginning",            "wording",     10.0, "abbreviation",            "extra"  # only the letters tell
-    TITLE = "title",                    "kind",         1.5                                      # Heroica Ciudad de, before a municipio
 
     # Kinds of places
     KIND_ADDED = "kind_added",          "kind",         2.5, "kind_added_other",        "extra"

@@ -61,6 +61,7 @@ SURE = 0.95  # from which a row is certain, unless the caller sets another bound
 MIN_SURE, MAX_SURE = 0.8, 0.999  # the bounds that a caller may set
 UNLIKELY = 0.1  # of the first candidate: below it, no place is like the row
 LITERAL = 0.998  # of the only place of a municipio with the name as the catalogue writes it; measured
+MISSPELT_ESTADO = 0.99  # of an estado whose name has letters wrong
 BY_KEY = 0.999  # of the place with the key of the row, if its name agrees
 # Assumed: the judged tables have too few of these rows for a fit.
 IN_TOWN = 0.8  # that a street, or a colonia that is no place, is in the largest town of its municipio
@@ -130,26 +131,3 @@ WORD_BEGINNING_LIKENESS = 85.0  # the text begins a word of the name
 WORDS_LIKENESS = 82.0  # the words of the text begin words of the names, in another order or with others between
 MISSPELT_LIKENESS = 80.0  # the text has letters wrong, minus one for each; or its spaces
 MISSPELT_WORD_LIKENESS = 70.0  # the words of the text, with letters wrong, are words of the names
-
-# -- Certainty of areas
-
-MISSPELT_ESTADO_PENALTY = 15.0
-FORMER_AREA_PENALTY = 2.0  # more if the former name is spelt differently
-# Added to the log-odds of a municipio or estado by each kind of evidence (docs/decisions/certainty.md).
-AREA_COEFFICIENTS: Mapping[str, float] = {
-    "same_name": 5.7,  # measured on registers
-    "untitled_name": 5.8,
-    "untitled_name_without_estado": 3.4,
-    "name_of_seat": 5.8,  # assumed: as for a name without its title
-    "name_of_seat_without_estado": 4.7,  # assumed: a single seat of the country has the name
-    "other_name": 5.2,
-    "other_name_without_estado": 4.6,
-    "beginning_of_name": 5.2,  # measured on names that begin a single municipio's
-    "beginning_of_name_without_estado": 3.7,
-    "part_of_name": 3.5,
-    "part_of_name_without_estado": 0.9,
-    "penalty": -0.33,  # times the penalty of the name, in points
-    "estado_unknown": -1.6,  # assumed: as for localities
-    "estado_misspelt": -0.3,  # assumed
-    "other_name_of_estado": 4.6,
-}

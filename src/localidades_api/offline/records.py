@@ -14,8 +14,8 @@ from pyarrow import ipc
 
 from localidades_api.catalogue.columns import ATTRIBUTES, COLUMNS, MATCHED, POINT
 from localidades_api.catalogue.degrees import EARTH_RADIUS, angle_between
-from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, PlaceKind
-from localidades_api.catalogue.locality import describe_listed
+from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, PlaceKind, format_key
+from localidades_api.catalogue.locality import describe_listed, describe_record
 from localidades_api.importer.transform import CatalogueRecords
 from localidades_api.names.fields import read_fields
 from localidades_api.names.index import NameIndex
@@ -64,14 +64,9 @@ class Records:
             return None
         [lacking] = self._table.slice(at, 1).to_pylist()
         row = lacking | read_fields(self._names, id_, MATCHED)
+        columns = {**row, **describe_listed(id_, row["nombre"]), "cvegeo": format_key("localidad", id_)}
         municipio = self._areas["municipios"][str(id_ // KEYS_OF_A_MUNICIPIO)]
-        return {
-            **describe_listed(id_, row["nombre"]),
-            "cvegeo": f"{id_:09d}",
-            **{name: row[name] for name in ATTRIBUTES},
-            "municipio": municipio,
-            "estado": self._areas["estados"][str(municipio["estado_id"])],
-        }
+        return describe_record(columns, municipio, self._areas["estados"][str(municipio["estado_id"])])
 
     def nearest(self, latitude: float, longitude: float, limit: int) -> list[tuple[float, int]]:
         """Return the distance in metres and the key of the places nearest to a point in degrees, the nearest first."""

@@ -1,4 +1,4 @@
-"""Summaries of estados and municipios, their cabeceras, and the successors of withdrawn municipios."""
+"""Summaries of estados and municipios, and their cabeceras."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from localidades_api.catalogue.capitals import CAPITALS, CIUDAD_DE_MEXICO
 from localidades_api.catalogue.keys import CLAVE_OF_SEAT, KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE
 from localidades_api.catalogue.schemas import DEMO_RELEASE, Release
 from localidades_api.database.pool import Database
-from localidades_api.database.queries.places import KEY_IS_NEW, SAME_PLACE, has_localities
+from localidades_api.database.queries.places import has_localities
 
 LARGEST = 10  # places
 SHOWN_RELEASES = 12  # the newest
@@ -112,19 +112,6 @@ _MUNICIPALITIES = text(
      GROUP BY estado_id
     """
 )
-_SUCCESSORS = text(
-    f"""
-    SELECT m.id, m.nombre, s.nombre AS estado, count(DISTINCT old.id) AS places
-      FROM localities AS old
-      JOIN localities AS new ON {SAME_PLACE}
-      JOIN municipalities AS m ON m.release_id = new.release_id AND m.id = new.municipio_id
-      JOIN states AS s ON s.release_id = m.release_id AND s.id = m.estado_id
-     WHERE old.release_id = :other_id AND old.municipio_id = :id AND new.release_id = :release_id
-       AND {KEY_IS_NEW}
-     GROUP BY m.id, m.nombre, s.nombre
-     ORDER BY places DESC, m.id
-    """
-)
 
 
 async def get_area_summary(database: Database, release: Release, first: int, last: int) -> Row[Any]:
@@ -167,13 +154,3 @@ async def count_municipalities(database: Database, release: Release) -> dict[int
     """Return how many municipios each estado has, by its key."""
     rows = await database.fetch_from(release, _MUNICIPALITIES)
     return {row.estado_id: row.municipios for row in rows}
-
-
-async def list_successor_municipalities(
-    database: Database, release: Release, last: Release, id_: int
-) -> Sequence[Row[Any]]:
-    """Return the municipios where places of a withdrawn one have new keys, with the number of `places`, most first.
-
-    `last` is the last release with that municipio.
-    """
-    return await database.fetch_from((release, last), _SUCCESSORS, {"other_id": last.id, "id": id_})

@@ -7,11 +7,9 @@ from typing import Any
 
 from sqlalchemy import (
     ARRAY,
-    ColumnElement,
     Integer,
     Row,
     Select,
-    Table,
     TextClause,
     and_,
     bindparam,
@@ -32,7 +30,7 @@ from localidades_api.catalogue.filters import (
     StateSort,
 )
 from localidades_api.catalogue.pagination import PAGE_SIZE, positions
-from localidades_api.catalogue.schemas import DEMO_RELEASE, Release
+from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities, municipalities, releases, states
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.conditions import (
@@ -48,7 +46,8 @@ from localidades_api.database.queries.conditions import (
 )
 from localidades_api.database.queries.downloads import json_object, select_list
 from localidades_api.database.queries.packed import unpack
-from localidades_api.database.queries.places import KEY_IS_NEW, PARENTS, SAME_PLACE
+from localidades_api.database.queries.places import PARENTS
+from localidades_api.database.queries.withdrawn import comparable_with
 
 _LOCALITY = json_object(LISTED)
 _PAGES = text(
@@ -93,17 +92,6 @@ _DETAILS = f"""
 # Without these columns, SQLAlchemy would derive them from each result.
 _DETAIL = text(f"{_DETAILS} l.id = :id").columns(*map(column, (*RECORD, *_AREA_COLUMNS)))
 _DETAILS_AMONG = text(f"{_DETAILS} l.id = ANY(:ids) ORDER BY l.prominence LIMIT :limit")
-_SUCCESSORS = text(
-    f"""
-    SELECT new.id
-      FROM localities AS old
-      JOIN localities AS new ON {SAME_PLACE}
-     WHERE old.release_id = :other_id AND old.id = :id AND new.release_id = :release_id
-       AND {KEY_IS_NEW}
-     ORDER BY new.id
-     LIMIT 2
-    """
-)
 
 
 @lru_cache
@@ -133,11 +121,6 @@ def _list(record: str, chosen: str, order: str) -> TextClause:
          WHERE release_id = :release_id AND {chosen}
         """
     )
-
-
-def _comparable(release: Release) -> ColumnElement[bool]:
-    """Return the condition that a release can be compared with this one: the demo only with itself."""
-    return (releases.c.name == DEMO_RELEASE) == release.is_demo
 
 
 class CatalogueRepository:
@@ -236,7 +219,7 @@ class CatalogueRepository:
             release,
             select(releases.c.name.label("release"), localities.c.nombre, localities.c.poblacion)
             .join_from(releases, localities, localities.c.release_id == releases.c.id)
-            .where(localities.c.id == id_, releases.c.retired_at.is_(None), _comparable(release))
+            .where(localities.c.id == id_, releases.c.retired_at.is_(None), comparable_with(release))
             .order_by(releases.c.id),
         )
 
@@ -259,23 +242,6 @@ class CatalogueRepository:
             .order_by(localities.c.id)
             .limit(limit),
         )
-
-    async def find_last_release(self, table: Table, release: Release, id_: int) -> Row[Any] | None:
-        """Return the last release before this one that has a key, or None."""
-        rows = await self.database.fetch_from(
-            release,
-            select(releases)
-            .join(table, table.c.release_id == releases.c.id)
-            .where(table.c.id == id_, releases.c.id < release.id, releases.c.retired_at.is_(None), _comparable(release))
-            .order_by(releases.c.id.desc())
-            .limit(1),
-        )
-        return rows[0] if rows else None
-
-    async def find_successor(self, release: Release, last_id: int, id_: int) -> int | None:
-        """Return the key of the only locality that now has a withdrawn one's name and point, or None."""
-        rows = await self.database.fetch_from(release, _SUCCESSORS, {"other_id": last_id, "id": id_})
-        return int(rows[0].id) if len(rows) == 1 else None
 
 
 _BATCH = 20_000  # localities per statement, 2 MB

@@ -1,8 +1,8 @@
 """Finds the localities nearest to a point on a sphere, exactly and without PostGIS.
 
 GiST orders places by their distance in degrees. The first of them are within some angle of the point, which bounds the
-nearest; around the circle of that angle are boxes, which GiST answers. From far away the circle holds half of the
-country, so the places that are first in each box give a closer bound, and boxes around the answer.
+nearest; around the circle of that angle are boxes, which GiST answers. From far away the circle may hold half of the
+country: then the places that are first in each box give a closer bound.
 """
 
 import itertools
@@ -20,6 +20,7 @@ from localidades_api.database.queries.places import PARENTS, PLACE
 _EDGES = [-90, *(14 + number / 2 for number in range(39)), 90]
 _BANDS = ", ".join(f"({low}, {high})" for low, high in itertools.pairwise(_EDGES))
 _SLACK = 1e-7  # radians, half a metre: more than rounding moves the edge of a circle or of a box
+_FAR = 0.05  # radians, 320 km
 _DECIMALS = 9  # of a degree, a tenth of a millimetre: Postgres raises an underflow for the square of much less
 
 # The haversine; the distance of two points in a plane is the root of a sum of squares, whatever their size.
@@ -34,8 +35,8 @@ _WIDTH = """degrees(2 * asin(sqrt(least(1, greatest(0,
 )))))"""
 
 
-def _boxes(reach: str) -> str:
-    """Write a table of boxes around the circle whose `angle` is in the row `reach`, each with its `centre`.
+def _boxes(angle: str) -> str:
+    """Write a table of boxes around the circle of an angle, each with its `centre`.
 
     A turn moves the centre by 360 degrees, to see places from this side of the 180th meridian. A place on the edge of
     two boxes is in both.
@@ -47,7 +48,7 @@ def _boxes(reach: str) -> str:
           FROM (SELECT low, high, {_WIDTH} + degrees({_SLACK}) AS width
                   FROM (SELECT angle, greatest(low, lat - degrees(angle)) AS low,
                                least(high, lat + degrees(angle)) AS high
-                          FROM (SELECT {reach}.angle + {_SLACK} AS angle OFFSET 0) AS circle
+                          FROM (SELECT {angle} + {_SLACK} AS angle OFFSET 0) AS circle
                          CROSS JOIN (VALUES {_BANDS}) AS bands (low, high) OFFSET 0) AS bands
                  WHERE low <= high OFFSET 0) AS bands
           JOIN (VALUES (-360), (0), (360)) AS turns (turn) ON abs(lon + turn) - width <= 180
@@ -57,7 +58,7 @@ def _boxes(reach: str) -> str:
 
 NEAREST = text(
     f"""
-    SELECT number, {PLACE}, found.distance
+    SELECT number, place.*, found.distance
       FROM unnest(CAST(:lats AS float8[]), CAST(:lons AS float8[])) WITH ORDINALITY AS points (lat, lon, number)
      CROSS JOIN LATERAL (
            SELECT max(angle) AS angle
@@ -68,20 +69,24 @@ NEAREST = text(
      CROSS JOIN LATERAL (
            SELECT max(angle) AS angle
              FROM (SELECT DISTINCT id, {_ANGLE} AS angle
-                     FROM {_boxes("reach")} AS boxes
+                     FROM {_boxes("reach.angle")} AS boxes
                     CROSS JOIN LATERAL (
                           SELECT id, latitud, longitud FROM localities
                            WHERE release_id = :release_id AND point(longitud, latitud) <@ box
                            ORDER BY point(longitud, latitud) <-> centre LIMIT :limit) AS nearby
+                    WHERE reach.angle > {_FAR}
                     ORDER BY angle LIMIT :limit) AS nearest) AS closer
      CROSS JOIN LATERAL (
            SELECT DISTINCT id, {EARTH_RADIUS} * {_ANGLE} AS distance
-             FROM {_boxes("closer")} AS boxes JOIN localities ON point(longitud, latitud) <@ box
+             FROM {_boxes("least(reach.angle, closer.angle)")} AS boxes
+             JOIN localities ON point(longitud, latitud) <@ box
             WHERE release_id = :release_id
             ORDER BY distance, id LIMIT :limit) AS found
-      JOIN localities AS l ON l.release_id = :release_id AND l.id = found.id
-      {PARENTS}
-     ORDER BY number, found.distance, l.id
+     CROSS JOIN LATERAL (
+           SELECT {PLACE} FROM localities AS l {PARENTS}
+            WHERE l.release_id = :release_id AND l.id = found.id
+           OFFSET 0) AS place  -- otherwise every municipio is read
+     ORDER BY number, found.distance, found.id
     """
 )
 

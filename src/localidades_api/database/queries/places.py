@@ -1,4 +1,4 @@
-"""SQL for a place in a list of places, with its municipio and estado, and for its successors."""
+"""SQL for a place in a list of places, with its municipio and estado."""
 
 from localidades_api.catalogue.keys import KEYS_OF_A_STATE
 
@@ -16,13 +16,6 @@ PARENTS = """
     JOIN municipalities AS m ON m.release_id = l.release_id AND m.id = l.municipio_id
     JOIN states AS s ON s.release_id = m.release_id AND s.id = m.estado_id
 """
-
-# `new` succeeds the withdrawn `old` if it has the same name and point, and a key that the other release lacks.
-SAME_PLACE = """
-           new.folded = old.folded AND new.nombre = old.nombre
-           AND new.latitud = old.latitud AND new.longitud = old.longitud
-"""
-KEY_IS_NEW = "NOT EXISTS (SELECT FROM localities AS same WHERE same.release_id = :other_id AND same.id = new.id)"
 
 
 def has_localities(release_id: str) -> str:

@@ -20,8 +20,8 @@ from localidades_api.catalogue.keys import KIND_BY_DIGITS, KINDS, KeyOfPlace, Pl
 from localidades_api.catalogue.messages import whole_number
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities, municipalities, states
-from localidades_api.database.queries.areas import list_successor_municipalities
 from localidades_api.database.queries.catalogue import CatalogueRepository
+from localidades_api.database.queries.withdrawn import list_successor_municipalities
 from localidades_api.errors import GoneError, LocalidadesError
 from localidades_api.extensions.reconcile.schemas import Described, ProposedProperties, SuggestedEntity
 from localidades_api.extensions.reconcile.vocabulary import (

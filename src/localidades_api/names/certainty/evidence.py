@@ -4,18 +4,20 @@ What a difference says is in the table of reasons. Here are the figures that hav
 """
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple, Self
 
 from rapidfuzz.distance import OSA
 
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.names import weights
-from localidades_api.names.candidates.alignment import GivenName
+from localidades_api.names.candidates.alignment import Comparison, GivenName, read_name
 from localidades_api.names.candidates.proposals import is_seat_named
 from localidades_api.names.files.layout import HOMONYM, SEAT, URBAN
+from localidades_api.names.files.reader import IndexReader
 from localidades_api.names.places import IndexedLocality
+from localidades_api.names.reading.areas import Area
 from localidades_api.names.reading.vocabulary import ESTABLISHMENTS, GENERICS, STOP_WORDS
 from localidades_api.names.reasons import Difference, Reason
 from localidades_api.names.rows import MatchRow
@@ -28,19 +30,29 @@ _CALLED_SO = frozenset({Reason.WORDING, Reason.EVERYDAY})
 
 
 class Question(NamedTuple):
-    """What all candidates of a row share: its name, the areas that it may name, and the rarity of words.
+    """What all candidates of a row share: its name, the areas that it may name, and its key."""
 
-    `rarity` is the decimal logarithm of the number of places for each place with a word: 0 for a word of all names,
-    5.5 for one of a single name in the country. `is_word` returns whether the catalogue has a word.
-    """
-
+    reader: IndexReader
     row: MatchRow
     given: GivenName
     area_words: Sequence[Sequence[str]]  # of the names of the municipios that the row may name
-    rarity: Callable[[str], float]
-    is_word: Callable[[str], bool]
     all_words: frozenset[str]  # the canonical words of the name in all readings
     key: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        reader: IndexReader,
+        row: MatchRow,
+        given: GivenName | None,
+        areas: Sequence[Area] = (),
+        key: int | None = None,
+    ) -> Self:
+        """Return the question that a row asks."""
+        given = given or read_name("")
+        area_words = [reader.areas.words.get(area.id, ()) for area in areas]
+        words = frozenset(word for reading in given.readings for word in reading.words)
+        return cls(reader, row, given, area_words, words, key)
 
     def has_key(self, place: IndexedLocality) -> bool:
         """Return whether a place has, or had, the key of the row."""
@@ -51,11 +63,22 @@ class Question(NamedTuple):
         """The canonical words of the name outside its brackets."""
         return self.given.readings[0].words
 
+    @property
+    def has_area(self) -> bool:
+        """Whether the row names the area in which the place is sought."""
+        return bool(self.row.municipio if self.row.kind == "localidad" else self.row.estado)
+
+
+def leads(compared: Sequence[Comparison]) -> Iterator[float]:
+    """Yield the lead of each candidate, in penalties, over the best of the others."""
+    costs = [one.cost for one in compared]
+    for at, cost in enumerate(costs):
+        yield min(costs[:at] + costs[at + 1 :], default=weights.LEAD_WITHOUT_RIVAL) - cost
+
 
 def gather(question: Question, place: IndexedLocality, found: Sequence[Difference], lead: float) -> dict[str, float]:
     """Return the evidence for a place, without zeros; `lead` is in penalties, over the best of the others."""
-    evidence: dict[str, float] = {"any": 1.0}
-    for part in (
+    return _sum(
         _of_reasons(question, place, found, lead),
         _of_words(question, place, found),
         _of_areas(question, found),
@@ -63,7 +86,28 @@ def gather(question: Question, place: IndexedLocality, found: Sequence[Differenc
         _of_place(question, place, found),
         _of_key(question, place),
         _of_cost(found, lead),
-    ):
+    )
+
+
+def gather_area(
+    question: Question, area: IndexedLocality, found: Sequence[Difference], lead: float
+) -> dict[str, float]:
+    """Return the evidence for a municipio, as `gather` does; its coefficients are others."""
+    evidence = _sum(
+        _of_reasons(question, area, found, lead),
+        _of_words(question, area, found),
+        [
+            ("estado_not_given", float(not question.row.estado)),
+            ("estado_unlike", float(any(one.reason is Reason.ESTADO_UNLIKE for one in found))),
+        ],
+        _of_cost(found, lead),
+    )
+    return {f"area_{name}": value for name, value in evidence.items()}
+
+
+def _sum(*parts: Iterable[tuple[str, float]]) -> dict[str, float]:
+    evidence: dict[str, float] = {"any": 1.0}
+    for part in parts:
         for name, value in part:
             if value:
                 evidence[name] = evidence.get(name, 0.0) + value
@@ -89,7 +133,7 @@ def _of_reasons(
         return
     yield "differences", float(len(of_name))
     yield "light", float(all("light" in one.reason.marks for one in of_name))
-    if lead >= weights.LEAD_ONCE_READ and question.row.municipio and not GENERICS.issuperset(question.words):
+    if lead >= weights.LEAD_ONCE_READ and question.has_area and not GENERICS.issuperset(question.words):
         yield from _of_profile(question, place, of_name, is_alone=lead > weights.LEAD)
     for one in of_name:
         yield from _of_degree(question, place, one)
@@ -109,7 +153,7 @@ def _of_profile(
         elif OSA.distance(unread[0].given, unread[0].found) == 1:
             wrong = set(unread[0].given.split()).difference(unread[0].found.split())
             is_short = min(map(len, wrong), default=0) < weights.MIN_LETTERS_OF_SLIP
-            name = "only_letter_of_word" if any(map(question.is_word, wrong)) else "only_letter"
+            name = "only_letter_of_word" if any(map(question.reader.is_word, wrong)) else "only_letter"
             yield ("only_letter_of_short_word" if is_short else name), 1.0
 
 
@@ -125,19 +169,20 @@ def _of_degree(question: Question, place: IndexedLocality, one: Difference) -> I
     """Yield how rare, how common or how unlike the words of a difference are."""
     match one.reason:
         case Reason.ADDED | Reason.INITIAL_ADDED:
-            yield "added_rarity", question.rarity(one.given)
-            yield "added_unknown", float(not question.is_word(one.given))
+            yield "added_rarity", question.reader.rarity(one.given)
+            yield "added_unknown", float(not question.reader.is_word(one.given))
         case Reason.MISSING | Reason.INITIAL_MISSING:
-            yield "missing_rarity", question.rarity(one.found)
+            yield "missing_rarity", question.reader.rarity(one.found)
         case Reason.LETTERS:
             yield "letters_cost", one.penalty / 10
         case Reason.ABBREVIATION | Reason.BEGINNING:
-            yield "abbreviation_of_a_word", float(question.is_word(one.given))
+            yield "abbreviation_of_a_word", float(question.reader.is_word(one.given))
         case Reason.SPELLING:
             yield "spelling_cost", one.penalty / 10
-            if question.is_word(one.given):  # if both are words of the catalogue, one is hardly a slip for the other
+            # If both are words of the catalogue, one is hardly a slip for the other.
+            if question.reader.is_word(one.given):
                 yield "spelling_of_a_word", 1.0
-                yield "spelling_of_a_common_word", weights.MAX_RARITY - question.rarity(one.given)
+                yield "spelling_of_a_common_word", weights.MAX_RARITY - question.reader.rarity(one.given)
             yield "spelling_first_letter", float(one.given[:1] != one.found[:1])
         case reason if reason in _KINDS_ADDED and reason is not Reason.SETTLEMENT_ADDED:
             # The ejido or the farm that has the name of a town is another place.
@@ -153,14 +198,14 @@ def _of_words(question: Question, place: IndexedLocality, found: Sequence[Differ
     if not reasons.isdisjoint({Reason.LETTERS, Reason.BRACKET_ADDED_ALONE, Reason.NAME}):
         differ.update(set(question.words).difference(*(name.words for name in place.names)))
     shared = [word for word in words if word not in differ and word not in GENERICS]
-    yield "shared_rarity", min(weights.MAX_SHARED_RARITY, sum(map(question.rarity, shared)))
+    yield "shared_rarity", min(weights.MAX_SHARED_RARITY, sum(map(question.reader.rarity, shared)))
     yield "shared_words", float(min(weights.MAX_SHARED_WORDS, len(shared)))
-    given = sum(question.rarity(word) for word in words if word not in place.municipio_words)
-    agreed = sum(question.rarity(word) for word in shared if word not in place.municipio_words)
+    given = sum(question.reader.rarity(word) for word in words if word not in place.municipio_words)
+    agreed = sum(question.reader.rarity(word) for word in shared if word not in place.municipio_words)
     yield "share_of_given", agreed / given if given else 1.0
     main = place.names[0].words
-    if whole := sum(map(question.rarity, main)):
-        yield "share_of_place", sum(question.rarity(word) for word in main if word in all_words) / whole
+    if whole := sum(map(question.reader.rarity, main)):
+        yield "share_of_place", sum(question.reader.rarity(word) for word in main if word in all_words) / whole
 
 
 def _of_areas(question: Question, found: Sequence[Difference]) -> Iterator[tuple[str, float]]:

@@ -10,15 +10,17 @@ from typing import TypeVar
 from rapidfuzz import fuzz, process
 
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, label
+from localidades_api.names import weights
 from localidades_api.names.files.layout import FIELD, HOMONYM, ITEM, MUNICIPIO_HOMONYM, PART, SEAT, URBAN, IndexFiles
 from localidades_api.names.files.query import WordIndex
 from localidades_api.names.places import Former, IndexedLocality, NameKind, PlaceName, ranked_population
 from localidades_api.names.reading.areas import AreaBook
-from localidades_api.names.weights import POPULATION_POINTS
 
 T = TypeVar("T")
 
 _NAME_KINDS = {kind.value: kind for kind in NameKind}  # a call of the enum takes three times as long
+_CACHED_WORDS = 50_000
+_CACHED_RARITIES = 5_000
 _CACHED_PLACES = 4096
 _CACHED_BLOCKS = 512
 _HOMONYMS = 6  # places proposed of one name: one more than a result shows
@@ -38,6 +40,8 @@ class IndexReader:
         self.former: dict[int, str] = _by_key(meta["former"])  # names of municipios in earlier releases
         self.seats: dict[int, list[str]] = _by_key(meta["seats"])  # names of the seat of each municipio
         self.areas = AreaBook(_by_key(meta["estados"]), _by_key(meta["municipios"]), self.former, self.words.count)
+        self._count = lru_cache(_CACHED_WORDS)(self.words.count)
+        self.rarity = lru_cache(_CACHED_RARITIES)(self._rarity)
         self.place = lru_cache(_CACHED_PLACES)(self._read_place)
         self.block = lru_cache(_CACHED_BLOCKS)(self._read_block)
 
@@ -62,6 +66,14 @@ class IndexReader:
             municipio_has_homonym=bool(flags & MUNICIPIO_HOMONYM),
         )
 
+    def _rarity(self, word: str) -> float:
+        """Return the decimal logarithm of the number of places for each place with a word: 5.5 for one of a single."""
+        return math.log10(weights.PLACES / (self._count(word) + 1))
+
+    def is_word(self, word: str) -> bool:
+        """Return whether the names of several places have a word."""
+        return self._count(word) >= weights.MIN_PLACES_OF_WORD
+
     def _read_place(self, row: int) -> IndexedLocality:
         id_, population, latitude, longitude, _, _, offset, flags = self.layout.record(row)
         poblacion = None if population < 0 else population
@@ -76,7 +88,7 @@ class IndexReader:
             None if math.isnan(latitude) else latitude,
             None if math.isnan(longitude) else longitude,
             flags,
-            POPULATION_POINTS * math.log10(1 + ranking),
+            weights.POPULATION_POINTS * math.log10(1 + ranking),
             tuple([_read_name(item) for item in named.split(ITEM)]),
             tuple([_read_former(item) for item in former.split(ITEM)]) if former else (),
             self.areas.words[municipio_id],

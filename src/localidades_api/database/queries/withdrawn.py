@@ -1,0 +1,70 @@
+"""Keys that a release lacks and an earlier one had: the last release with a key, and the places that succeed it.
+
+The index of names has the same rule for places without a database (`names.files.history`).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, Table, select, text
+
+from localidades_api.catalogue.schemas import DEMO_RELEASE, Release
+from localidades_api.database.models import releases
+from localidades_api.database.pool import Database
+from localidades_api.database.queries.places import PARENTS
+
+# A place of the release succeeds a withdrawn one of `:last_id` that it shares its name and its point with, if its own
+# key is new.
+_SUCCESSORS = f"""
+      FROM localities AS old
+      JOIN localities AS l ON l.release_id = :release_id AND l.folded = old.folded AND l.nombre = old.nombre
+           AND l.latitud = old.latitud AND l.longitud = old.longitud
+      {PARENTS}
+     WHERE old.release_id = :last_id
+       AND NOT EXISTS (SELECT FROM localities AS same WHERE same.release_id = :last_id AND same.id = l.id)
+"""
+_OF_LOCALITY = text(f"SELECT l.id {_SUCCESSORS} AND old.id = :id LIMIT 2")
+_OF_MUNICIPALITY = text(
+    f"""
+    SELECT m.id, m.nombre, s.nombre AS estado, count(DISTINCT old.id) AS places
+    {_SUCCESSORS} AND old.municipio_id = :id
+     GROUP BY m.id, m.nombre, s.nombre
+     ORDER BY places DESC, m.id
+    """
+)
+
+
+def comparable_with(release: Release) -> ColumnElement[bool]:
+    """Return the condition that a release can be compared with this one: the demo only with itself."""
+    return (releases.c.name == DEMO_RELEASE) == release.is_demo
+
+
+async def find_last_release(database: Database, table: Table, release: Release, id_: int) -> Row[Any] | None:
+    """Return the last release before this one that has a key, or None."""
+    rows = await database.fetch_from(
+        release,
+        select(releases)
+        .join(table, table.c.release_id == releases.c.id)
+        .where(table.c.id == id_, releases.c.id < release.id, releases.c.retired_at.is_(None), comparable_with(release))
+        .order_by(releases.c.id.desc())
+        .limit(1),
+    )
+    return rows[0] if rows else None
+
+
+async def find_successor(database: Database, release: Release, last_id: int, id_: int) -> int | None:
+    """Return the key of the only locality that succeeds one of the release `last_id`, or None."""
+    parameters = {"release_id": release.id, "last_id": last_id, "id": id_}
+    rows = await database.fetch_from(release, _OF_LOCALITY, parameters)
+    return int(rows[0].id) if len(rows) == 1 else None
+
+
+async def list_successor_municipalities(
+    database: Database, release: Release, last: Release, id_: int
+) -> Sequence[Row[Any]]:
+    """Return the municipios whose localities succeed those of a municipio, with the number of `places`, most first.
+
+    `last` is the last release with that municipio.
+    """
+    parameters = {"release_id": release.id, "last_id": last.id, "id": id_}
+    return await database.fetch_from((release, last), _OF_MUNICIPALITY, parameters)

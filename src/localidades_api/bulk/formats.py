@@ -1,6 +1,7 @@
 """The formats of rows, and the reader of each."""
 
 import weakref
+from codecs import BOM_UTF8
 from tempfile import TemporaryFile
 from typing import IO, Final, Literal, TypeAlias
 
@@ -9,7 +10,7 @@ from localidades_api.bulk.options import MatchReadingOptions
 from localidades_api.bulk.readers import CsvReader, JsonReader, NdjsonReader, RowReader
 from localidades_api.bulk.workbook_reader import XlsxReader
 from localidades_api.errors import UnreadableBodyError
-from localidades_api.files.kinds import START, ZIP, is_web_page
+from localidades_api.files.kinds import START, ZIP, describe_kind
 from localidades_api.files.web_page import WebPageError, write_workbook
 from localidades_api.names.reading.areas import AreaBook
 
@@ -45,7 +46,8 @@ def reader(
         head = file.read(START)
         media_type = XLSX if head.startswith(ZIP) else "text/csv"
         file.seek(start)
-        if is_web_page(head) and (workbook := _workbook_of(file)):
+        is_web_page = (describe_kind(head.removeprefix(BOM_UTF8)) or "").startswith("a web page")
+        if is_web_page and (workbook := _workbook_of(file)):
             rows = XlsxReader(workbook, roles, named or {}, sheet, header_row)
             rows.layout.has_bom = True  # it was a table for Excel
             weakref.finalize(rows, workbook.close)

@@ -13,6 +13,7 @@ _KINDS = {
     rb"PK\x03\x04": "a workbook or a zip: save its sheet as CSV (UTF-8)",
     rb"\xd0\xcf\x11\xe0": "an Excel workbook of before 2007 (.xls), or has a password: save it as .xlsx, without one",
     rb"%PDF": f"a PDF: {_SAVE}",
+    # Reports that are named .xls often begin so.
     rb"(?i:\s*<(!doctype html|html|head|meta|style|body|table)\b|MIME-Version:)": (
         "a web page: download the file itself, or open it in Excel and save it as .xlsx"
     ),
@@ -32,15 +33,6 @@ _KINDS = {
     rb".*\0": "not text, or is UTF-16: save it as CSV (UTF-8)",
 }
 KINDS = [(re.compile(start, re.DOTALL), what) for start, what in _KINDS.items()]
-
-
-# Reports that are named .xls often begin so.
-_WEB_PAGE = re.compile(rb"(?i:(?:\xef\xbb\xbf)?\s*<(?:!doctype html|html|head|meta|style|body|table)\b)")
-
-
-def is_web_page(start: bytes) -> bool:
-    """Return whether a file begins as a web page, which may have a table."""
-    return _WEB_PAGE.match(start) is not None
 
 
 def describe_kind(start: bytes) -> str | None:

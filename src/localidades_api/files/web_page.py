@@ -1,6 +1,5 @@
 """Reads the tables of a web page, which portals and reports call `.xls`, into the sheets of a workbook."""
 
-import codecs
 import re
 from html.parser import HTMLParser
 from typing import IO
@@ -11,7 +10,7 @@ from xlsxwriter.worksheet import Worksheet
 from localidades_api.files.workbook import MAX_COLUMNS
 
 _MAX_PAGE = 5 * 1024**2  # bytes, two seconds of a thread
-_PIECE = 32 * 1024  # bytes
+_PIECE = 32 * 1024  # characters
 _MAX_TAG = 128 * 1024  # characters that are not read yet: the parser begins again with each piece
 _MAX_TABLES = 50
 _MAX_CELLS = 300_000  # a cell may be that of many rows
@@ -28,24 +27,19 @@ def write_workbook(page: IO[bytes], out: IO[bytes]) -> None:
     data = page.read(_MAX_PAGE + 1)
     if len(data) > _MAX_PAGE:
         raise WebPageError
-    decoder = codecs.getincrementaldecoder("utf-8-sig" if _is_utf8(data) else "windows-1252")("replace")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("windows-1252", "replace")
     with xlsxwriter.Workbook(out, {"constant_memory": True}) as workbook:
         tables = _Tables(workbook)
-        for at in range(0, len(data), _PIECE):
-            tables.feed(decoder.decode(data[at : at + _PIECE]))
+        for at in range(0, len(text), _PIECE):
+            tables.feed(text[at : at + _PIECE])
             if len(tables.rawdata) > _MAX_TAG:
                 raise WebPageError
         tables.close()
         if not tables.cells:
             raise WebPageError
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 class _Table:

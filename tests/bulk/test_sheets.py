@@ -729,7 +729,8 @@ def test_summary_has_values_that_programs_read_without_computing(*, is_sheet: bo
     summary = SUMMARY._replace(areas={"municipio": "Zapopan", "estado": "Jalisco"})
     rows = [*with_summary(data, summary, cached=True)["Resumen"].iter_rows(values_only=True)]
     assert rows[4:] == [
-        ("Estado de todas las filas", "Jalisco"), ("Municipio de todas las filas", "Zapopan"), (None, None),
+        ("Estado de todas las filas", "Jalisco"), ("Municipio de todas las filas", "Zapopan"),
+        (None, None), (None, None),
         ("idéntica", 2), ("con diferencias menores", 0), ("por decidir", 0), ("no encontrada", 0), ("ilegible", 0),
         ("elegida", 0), ("aceptada sin revisar", 0), ("ninguna de las opciones", 0),
         ("totales y notas, sin cambios", 0), ("Filas", 2),
@@ -737,12 +738,17 @@ def test_summary_has_values_that_programs_read_without_computing(*, is_sheet: bo
     formulas = dict(
         cast("Iterator[tuple[str, str]]", with_summary(data, summary)["Resumen"].iter_rows(values_only=True))
     )
-    assert formulas["totales y notas, sin cambios"] == "=B17-SUM(B8:B15)"
+    assert formulas["totales y notas, sin cambios"] == "=B18-SUM(B9:B16)"
 
 
-def test_summary_that_comes_back_is_replaced() -> None:
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_summary_that_comes_back_is_replaced(*, is_saved: bool) -> None:
+    """A spreadsheet that has saved it gives its part another name."""
     columns = in_language(match_columns([], ["outcome", "cvegeo"]), "es")
     first = answer_all(opened(workbook_of(HEADER, PLACE)), ANSWER, XLSX, columns, SUMMARY)
+    if is_saved:
+        openpyxl.load_workbook(io.BytesIO(first)).save(file := io.BytesIO())
+        first = file.getvalue()
     book = with_summary(first, SUMMARY._replace(release="2026-01"), cached=True)
     assert book.sheetnames == ["Sheet", "Resumen"]
     assert book["Resumen"]["B1"].value == "2026-01"

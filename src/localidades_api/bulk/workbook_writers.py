@@ -26,6 +26,7 @@ from localidades_api.files.workbook import (
     DAMAGE,
     MAX_COLUMNS,
     Range,
+    Sheet,
     SheetRow,
     Workbook,
     column_name,
@@ -139,43 +140,37 @@ class _SummarySheet:
     def draw(self) -> bytes:
         """Return the sheet, when all rows have been counted."""
         summary, language = self._summary, self._columns.language
-        facts = [("Release", summary.release), ("Date", datetime.now(_CENTRAL_TIME).date().isoformat())]
-        facts += [("Source", summary.credit), ("Minimum certainty", f"{100 * summary.sure:g} %")]
-        facts += [(name, summary.areas[role]) for role, name in _OF_ALL.items() if role in summary.areas]
-        if self._note:
-            facts.append(("Note", say_sentences(self._note, language)))
-        texts = ((self._say(name), fact) for name, fact in facts)
-        lines = [
-            "".join(_Cells.text(text, at, column) for column, text in enumerate(pair))
-            for at, pair in enumerate(texts, 1)
-        ]
-        first = len(lines) + 2
-        last, total = first + len(OUTCOMES) - 1, first + len(OUTCOMES) + 1
-        counts = []
-        for code in OUTCOMES:
+        note = say_sentences(self._note, language) if self._note else ""
+        facts = [
+            ("Release", summary.release), ("Date", datetime.now(_CENTRAL_TIME).date().isoformat()),
+            ("Source", summary.credit), ("Minimum certainty", f"{100 * summary.sure:g} %"),
+            *((name, summary.areas.get(role, "")) for role, name in _OF_ALL.items()), ("Note", note),
+        ]  # fmt: skip
+        # Formulas stay in their rows: a spreadsheet that has saved the workbook lists them elsewhere, too.
+        lines = {at: (self._say(name), _Cells.text(fact, at, 1)) for at, (name, fact) in enumerate(facts, 1) if fact}
+        first = len(facts) + 2
+        rest, total = first + len(OUTCOMES), first + len(OUTCOMES) + 1
+        for at, code in enumerate(OUTCOMES, first):
             word = name_outcome(code, language)
             given = f"{word}*" if code == "accepted" else word  # a percentage follows
-            counts.append((word, f'COUNTIF({self._range},"{given}")', self._outcomes[code]))
-        rest = f"B{total}-SUM(B{first}:B{last})"
-        counts.append((self._say("no place, unchanged"), rest, 0))  # which only a person knows
-        for number, (word, formula, value) in enumerate(counts, first):
-            counted = f'<c r="B{number}"><f>{escape(formula, quote=False)}</f><v>{value}</v></c>'
-            lines.append(_Cells.text(word, number, 0) + counted)
-        rows = f'<c r="B{total}"><v>{self._outcomes.total()}</v></c>'
-        lines.append(_Cells.text(self._say("Rows"), total, 0) + rows)
-        numbers = [number for number in range(1, len(lines) + 2) if number != len(facts) + 1]
-        data = "".join(f'<row r="{number}">{cells}</row>' for number, cells in zip(numbers, lines, strict=True))
+            formula = escape(f'COUNTIF({self._range},"{given}")', quote=False)
+            lines[at] = word, f'<c r="B{at}"><f>{formula}</f><v>{self._outcomes[code]}</v></c>'
+        others = f"B{total}-SUM(B{first}:B{rest - 1})"  # which only a person knows
+        lines[rest] = self._say("no place, unchanged"), f'<c r="B{rest}"><f>{others}</f><v>0</v></c>'
+        lines[total] = self._say("Rows"), f'<c r="B{total}"><v>{self._outcomes.total()}</v></c>'
+        data = "".join(f'<row r="{at}">{_Cells.text(name, at, 0)}{cell}</row>' for at, (name, cell) in lines.items())
         widths = '<cols><col min="1" max="1" width="32" customWidth="1"/></cols>'
         return _as_xml(f'<worksheet xmlns="{_MAIN}">{widths}<sheetData>{data}</sheetData></worksheet>')
 
-    def add(self, workbook: Workbook, changed: Mapping[str, bytes]) -> Mapping[str, bytes]:
-        """Return the members of a workbook that change when it gets the sheet."""
+    def add(self, workbook: Workbook, sheet: str, changed: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        """Return the members of a workbook that change when it gets the summary of a sheet."""
         book = workbook.member
         listed = changed.get(book) or workbook.read(book)
         if b"purl.oclc.org" in listed:
             return {}
-        if earlier := workbook.find(_SUMMARY):
-            self.member = earlier
+        earlier = (one.member for one in workbook.sheets if _is_summary(workbook, one))
+        if former := next(earlier, workbook.find(_SUMMARY)):
+            self.member = former if former != sheet else ""
             return {}
         taken = {one.name.casefold() for one in workbook.sheets}
         name = next(one for one in numbered(self._say("Summary")) if one.casefold() not in taken)
@@ -197,6 +192,15 @@ class _SummarySheet:
             self.member = _SUMMARY
             return members
         return {}
+
+
+def _is_summary(workbook: Workbook, sheet: Sheet) -> bool:
+    """Return whether a sheet is the summary of an earlier answer, which spreadsheets move to another part."""
+    names, starts = ({_say(language)(word) for language in LANGUAGES} for word in ("Summary", "Release"))
+    if sheet.name.partition(" (")[0] not in names:
+        return False
+    first = next(filter(None, workbook.rows(sheet)), [""])
+    return first[0] in starts
 
 
 # The areas of rows that give none, and what the summary calls them.
@@ -233,7 +237,7 @@ class _Archive:
         """Copy everything else, with the members that are changed, and begin the sheet; `name` names the copies."""
         source, later = workbook.archive, {sheet}
         if self._summary:
-            changed = {**changed, **self._summary.add(workbook, changed)}
+            changed = {**changed, **self._summary.add(workbook, sheet, changed)}
             later |= {self._summary.member} - {""}
         for member in source.infolist():
             if member.filename in changed:
@@ -259,7 +263,9 @@ class _Archive:
         """Return the rest."""
         self._sheet.close()
         if self._summary and self._summary.member:
-            self._zip.writestr(_entry(self._summary.member), self._summary.draw())
+            entry = _entry(self._summary.member)
+            entry.comment = b"summary"  # for `static/workbook.js`
+            self._zip.writestr(entry, self._summary.draw())
         self._zip.close()
         return self._sink.drain()
 

@@ -6,7 +6,6 @@ import { XLSX } from "./match_source.js";
 
 // The members of an answer that are numbers in a workbook; a key is text, or it would lose its zeros.
 const NUMBERS = new Set(["score", "latitud", "longitud", "altitud", "poblacion", "viviendas", "localidades"]);
-const SUMMARY = "summary_of_answers.xml";
 const DEFLATE = "deflate-raw";
 const [END, HEADER] = [22, 46]; // bytes of records of the zip's directory
 
@@ -20,9 +19,8 @@ export async function change(workbook, headerRow, columns, changesOf, counts) {
   const [directory, tail] = [workbook.slice(start, end), workbook.slice(end)];
   const records = [];
   for (let at = start; records.length < count; at += HEADER + [28, 30, 32].reduce((sum, one) => sum + view.getUint16(at + one, true), 0)) records.push(at);
-  const last = Number(records.at(-1));
-  const name = new TextDecoder().decode(new Uint8Array(workbook, last + HEADER, view.getUint16(last + 28, true)));
-  const changed = records.slice(name.toLowerCase().endsWith(SUMMARY) ? -2 : -1);
+  const hasSummary = view.getUint16(Number(records.at(-1)) + 32, true) > 0; // which alone has a comment
+  const changed = records.slice(hasSummary ? -2 : -1);
   let written = view.getUint32(changed[0] + 42, true);
   /** @type {BlobPart[]} */
   const parts = [new Uint8Array(workbook, 0, written)];

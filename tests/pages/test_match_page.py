@@ -532,6 +532,11 @@ async def test_keys_typed_into_the_saved_file_are_chosen_and_listed(page: Page, 
     typed = page.locator("#typed")
     await expect(typed).to_contain_text(": 4.")
     await expect(typed).to_contain_text("no sé")
+    assert await axe_faults(page) == {}
+    for width in (390, 1366):
+        await page.set_viewport_size({"width": width, "height": 900})
+        await typed.scroll_into_view_if_needed()
+        await page.screenshot(path=SCREENSHOTS / f"match-typed-{language}-{width}.png")
     await typed.get_by_role("button").click()
     keys = page.locator("#every tbody tr td:nth-child(4)")
     await expect(keys).to_have_text(["010010003", "010010002", "010010003", "010010001"])
@@ -542,6 +547,22 @@ async def test_keys_typed_into_the_saved_file_are_chosen_and_listed(page: Page, 
         ["ambiguous" if language == "en" else "por decidir", ""], [ANY, ""], [ANY, "010010001"],
     ]  # fmt: skip
     assert str(list(again[5].values())[5]).startswith("Aguascalientes, ")
+
+
+async def test_web_page_that_a_portal_names_xls_is_matched_and_saved(page: Page) -> None:
+    rows = "<tr><td colspan=2>Padrón<tr><th>Localidad<th>Estado<tr><td>Aguascalientes<td>Ags.<tr><td>Ninguno<td>Ags."
+    await choose(page, file_of("padron.xls", f"<html><body><table>{rows}</table>".encode()))
+    await expect(page.locator("#summary")).to_have_text(
+        "Sheet “Sheet1”, header in row 2, 2 rows. Name: Localidad · Estado: Estado"
+    )
+    await press(page)
+    await question(page, "Ninguno").get_by_role("radio").first.check()
+    name, content = await downloaded(page)
+    assert name == "padron-match.csv"
+    assert content.startswith(b"\xef\xbb\xbfLocalidad,Estado,match_outcome")
+    assert [row["match_outcome"] for row in rows_in(content)] == ["exact", "chosen"]
+    book = openpyxl.load_workbook(io.BytesIO((await downloaded(page, "Download Excel"))[1]))
+    assert [cell.value for cell in book.worksheets[0][4]][:3] == ["Ninguno", "Ags.", "chosen"]
 
 
 async def kept(page: Page) -> None:

@@ -7,12 +7,13 @@ import json
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import cast
 from unittest.mock import ANY
 
 import openpyxl
 import pytest
 from openpyxl.styles import Font
-from playwright.async_api import Browser, FilePayload, Locator, Page, expect
+from playwright.async_api import Browser, FilePayload, FloatRect, Locator, Page, expect
 
 from localidades_api.bulk.workbook_writers import _NUMBERS
 from localidades_api.html.static_files import STATIC
@@ -586,7 +587,11 @@ async def test_work_lasts_until_it_is_discarded(page: Page) -> None:
     await expect(resume).to_contain_text("“visitas.csv”: Quedan 2 dudas")
     await resume.get_by_role("button", name="Continuar").click()
     await expect(page.locator("#kept")).to_have_text("Se conservó lo que usted decidió de 2 filas.")
-    await expect(question(page, "Fila 4").get_by_role("radio", name="Ninguno (0003)")).to_be_checked()
+    folded = question(page, "Fila 4")
+    await expect(folded.get_by_role("radio", name="Ninguno (0003)")).to_be_checked()
+    boxes = [await one.bounding_box() for one in (folded, folded.get_by_role("radio", name="Ninguno (0003)"))]
+    frame, radio = (cast("FloatRect", box) for box in boxes)
+    assert frame["x"] < radio["x"] < frame["x"] + 50  # below the legend, not beside it
     await expect(resume).to_be_hidden()
     await page.goto(PAGE)
     await expect(resume).to_contain_text("2 doubts are left")

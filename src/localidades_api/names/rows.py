@@ -39,7 +39,7 @@ class MatchRow(NamedTuple):
         texts = self.nombre, self.municipio, self.estado, self.cvegeo, self.clave, self.ambito, self.cve_mun
         if max(map(len, filter(None, texts)), default=0) <= MAX_TEXT:
             return self
-        return MatchRow._make(one[:MAX_TEXT] if isinstance(one, str) else one for one in self)
+        return MatchRow._make(value[:MAX_TEXT] if isinstance(value, str) else value for value in self)
 
     def kilometres_to(self, latitud: float | None, longitud: float | None) -> float | None:
         """Return the distance of a place from the row's point; None if either has no point."""

@@ -79,7 +79,7 @@ class AreaSuggester:
         self._named: dict[str, set[int]] = defaultdict(set)
         self._estados: dict[str, set[int]] = defaultdict(set)
         for id_, estado in book.estados.items():
-            texts = [one for name in state_names(id_, estado) for one in (name, f"estado {name}")]
+            texts = [text for name in state_names(id_, estado) for text in (name, f"estado {name}")]
             self._add(id_, ((NameKind.OWN, text, canonical_words(text)) for text in texts))
             for _, words, _ in self._names[id_]:
                 self._states[words].append(id_)
@@ -223,7 +223,7 @@ class AreaSuggester:
             found = self._found(found.words, found.named, frozenset(self._estados.get(word, ())))
         if opened in {(word,), ()}:
             return found
-        parts = [self._all_of(self._words_with(one)) for one in opened]
+        parts = [self._all_of(self._words_with(full)) for full in opened]
         return self._found(
             found.words.union(*(part.words for part in parts)),
             found.named.union(frozenset.intersection(*(part.named for part in parts))),

@@ -94,7 +94,7 @@ async def _await_left(before: Collection[asyncio.Task[Any]]) -> None:
 
 def _build_services(settings: Settings, database: Database, comparing: Database) -> Services:
     repository = CatalogueRepository(database)
-    editions = (one.borders.edition for one in EXTENSIONS if one.borders)
+    editions = (extension.borders.edition for extension in EXTENSIONS if extension.borders)
     releases = ReleaseTracker(database, *editions)
     names = NameIndexes(database, releases, settings.database_timeout, settings.cache_dir)
     slots = asyncio.Semaphore(MAX_SLOW_FETCHES)
@@ -121,7 +121,7 @@ async def _running(*endless: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
     """Run background tasks untraced: their statements belong to no request."""
     with traced_statements() as untraced:
         with untraced():
-            tasks = [asyncio.create_task(one) for one in endless]
+            tasks = [asyncio.create_task(task) for task in endless]
         try:
             yield
         finally:
@@ -154,7 +154,7 @@ def create_app(
         summary="INEGI's catalogue of the localities of Mexico.",
         description=openapi.DESCRIPTION,
         responses=UNAUTHORIZED if dependencies else None,
-        openapi_tags=[*openapi.TAGS, *(tag for one in EXTENSIONS for tag in one.tags)],
+        openapi_tags=[*openapi.TAGS, *(tag for extension in EXTENSIONS for tag in extension.tags)],
         license_info={"name": "MIT", "identifier": "MIT"},
         contact={"name": "The localidades-api authors"},
         servers=[{"url": settings.public_url or "http://127.0.0.1:8000"}],  # the served document names its own
@@ -173,9 +173,9 @@ def create_app(
     app.state.public_url = settings.public_url
     app.state.is_public = is_public
     app.state.extensions = EXTENSIONS
-    app.state.problem_pages = {path: page for one in EXTENSIONS for path, page in one.problem_pages.items()}
+    app.state.problem_pages = {path: page for extension in EXTENSIONS for path, page in extension.problem_pages.items()}
     app.include_router(census.router, prefix=PREFIX, dependencies=[Depends(check_request)])
-    extended = (one.router for one in EXTENSIONS)
+    extended = (extension.router for extension in EXTENSIONS)
     for router in (*extended, site.router, probes.router, discovery.router):
         app.include_router(router)
     app.mount(site.OFFLINE_DOCS, site.offline_docs)

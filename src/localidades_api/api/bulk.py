@@ -306,7 +306,7 @@ def _media_type(request: Request) -> MediaType:
 
 def _accepted(request: Request, sent: MediaType) -> MediaType:
     """Return the media type that the Accept header prefers; among equals the one that was sent."""
-    offered = [sent, *(one for one in _NAMES.values() if one != sent)]
+    offered = [sent, *(name for name in _NAMES.values() if name != sent)]
     return _MEDIA_TYPES[choose_media_type(accept_header(request.headers), offered)]
 
 

@@ -125,7 +125,7 @@ async def suggest_localities(
         municipio_id=query.municipio_id,
         limit=query.limit,
     )
-    return _answer_places(builder, "Suggestions", [one.describe() for one in found])
+    return _answer_places(builder, "Suggestions", [place.describe() for place in found])
 
 
 @router.get("/nearest/", summary="List nearest localities", response_model=NearbyPlaceResults)

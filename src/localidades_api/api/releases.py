@@ -96,7 +96,7 @@ async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query(
     results = [PublishedRelease.of(every[index], builder.release).model_dump() for index in paging.indexes]
     context: dict[str, Any] = {}
     if builder.wants_html:
-        changes = {one["release"]: releases.changes.get(one["release"]) for one in results}
+        changes = {result["release"]: releases.changes.get(result["release"]) for result in results}
         context = {"changes": changes, "drawn": draw_changes(changes), "publications": releases.publications}
     return builder.answer("releases.html", "Releases", envelope(paging, results), paging, **context)
 

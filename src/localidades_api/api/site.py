@@ -114,8 +114,8 @@ async def _map_context(
         "drawing": draw_places(overview.largest, estado_id) if chosen else await draw_cities(repository, release),
         "states": states,
         "centres": [
-            (one.id, centred[one.id], round(one.longitud, 2), round(one.latitud, 2))
-            for one in await list_centres(repository.database, release)
+            (centre.id, centred[centre.id], round(centre.longitud, 2), round(centre.latitud, 2))
+            for centre in await list_centres(repository.database, release)
         ],
         "names": names,
         "chosen": chosen,

@@ -145,7 +145,7 @@ def _suggested(names: NameIndex, filters: LocalityFilters, text: str, found: Seq
     suggested = names.suggest(
         filters.search or "", estado_id=filters.estado_id, municipio_id=filters.municipio_id, limit=_SUGGESTED
     )
-    keys = [one.id for one in suggested]
+    keys = [place.id for place in suggested]
     if not keys:
         return []
     among = names.find(text, LocalityFilters(cvegeo=",".join(format_key("localidad", id_) for id_ in keys)))

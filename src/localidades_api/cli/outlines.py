@@ -75,7 +75,7 @@ def _describe(report: "OutlineReport", *, dry_run: bool) -> Iterator[str]:
         ("Files that were not read", report.unread),
     ):
         if found:
-            shown = [one if isinstance(one, str) else format_key("municipio", one) for one in found[:_SHOWN]]
+            shown = [area if isinstance(area, str) else format_key("municipio", area) for area in found[:_SHOWN]]
             yield f"{what} ({len(found):,}): {', '.join([*shown, *['…'] * (len(found) > _SHOWN)])}"
 
 

@@ -71,13 +71,13 @@ def list_(
     if log:
         publications = on_database(list_publications, writes=False)
         if as_json:
-            print_json({"publications": [one.model_dump(mode="json") for one in publications]})
+            print_json({"publications": [publication.model_dump(mode="json") for publication in publications]})
         else:
             print_table(_tabulate_log(publications))
         return
     every, current = on_database(list_releases, writes=False)
     if as_json:
-        print_json({"releases": [PublishedRelease.of(one, current).model_dump(mode="json") for one in every]})
+        print_json({"releases": [PublishedRelease.of(release, current).model_dump(mode="json") for release in every]})
     else:
         print_table(_tabulate(every, current))
 
@@ -100,14 +100,14 @@ def _tabulate(every: "list[Release]", current: "Release | None") -> Table:
 def _tabulate_log(publications: "list[Publication]") -> Table:
     """Return the log of publications as a table."""
     table = Table("published", "release", "before", "by", "role", "reason", box=None, pad_edge=False)
-    for one in publications:
+    for publication in publications:
         table.add_row(
-            f"{one.published_at:%Y-%m-%d %H:%M:%S} UTC",
-            one.release,
-            one.previous or "",
-            one.account,
-            one.role,
-            one.reason or ("import" if one.action == "import" else ""),
+            f"{publication.published_at:%Y-%m-%d %H:%M:%S} UTC",
+            publication.release,
+            publication.previous or "",
+            publication.account,
+            publication.role,
+            publication.reason or ("import" if publication.action == "import" else ""),
         )
     return table
 

@@ -49,7 +49,7 @@ class ProblemError(ClientError):
     def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
         said = [str(problem.get("detail") or problem.get("title") or f"The service answers {status}.")]
         super().__init__(
-            " ".join([*said, *(f"{one['parameter']}: {one['message']}" for one in problem.get("errors", ()))])
+            " ".join([*said, *(f"{error['parameter']}: {error['message']}" for error in problem.get("errors", ()))])
         )
         self.status = status
         self.problem = problem

@@ -84,7 +84,7 @@ def split_rows(rows: object, size: int) -> Iterator[list[Any]]:
 
 def _library(rows: object) -> str | None:
     """Return the library that the class of rows, or one that it extends, is from: pandas or polars."""
-    homes = (one.__module__.partition(".")[0] for one in type(rows).__mro__)  # a GeoDataFrame is one of pandas, too
+    homes = (base.__module__.partition(".")[0] for base in type(rows).__mro__)  # a GeoDataFrame is one of pandas, too
     return next((home for home in homes if home in {"pandas", "polars"}), None)
 
 

@@ -203,7 +203,7 @@ class Catalogue:
         if self._outlines is None:
             raise ValueError("Open the catalogue with `outlines`, a file of INEGI's Marco Geoestadístico.")
         outlines = list(read_outlines(Path(self._outlines)))
-        return Locator(outlines), {one.id: one.nombre for one in outlines}
+        return Locator(outlines), {outline.id: outline.nombre for outline in outlines}
 
 
 def _check_point(latitud: float, longitud: float) -> None:

@@ -56,10 +56,10 @@ class OperationTool:
         self._members: Mapping[str, Any] = body["schema"].get("properties", {})
         self._required = [*body["schema"].get("required", ())]
         parameters = {}
-        for one in operation.get("parameters", ()):
-            if one["name"] in _OPERATIONS[operation["operationId"]]:
-                parameters[one["name"]] = {**one["schema"], "description": one["description"]}
-                self._required += [one["name"]] * one["required"]
+        for parameter in operation.get("parameters", ()):
+            if parameter["name"] in _OPERATIONS[operation["operationId"]]:
+                parameters[parameter["name"]] = {**parameter["schema"], "description": parameter["description"]}
+                self._required += [parameter["name"]] * parameter["required"]
         self.tool = Tool(
             name=operation["operationId"],
             title=operation["summary"],
@@ -120,7 +120,7 @@ def serve_tools(url: str, document: Mapping[str, Any]) -> None:
         for method, operation in item.items()
         if operation["operationId"] in _OPERATIONS
     ]
-    by_name = {one.tool.name: one for one in operations}
+    by_name = {operation.tool.name: operation for operation in operations}
 
     async def list_tools(_: ServerRequestContext, params: PaginatedRequestParams | None) -> ListToolsResult:  # noqa: ARG001
         return ListToolsResult(tools=[by_name[name].tool for name in _OPERATIONS if name in by_name])

@@ -82,13 +82,13 @@ def read_outlines(file: Path | IO[bytes], unread: list[str] | None = None) -> It
                 unread += [name for name in _ending(files, ".shp", ".zip", *_GEOJSON) if name not in found]
             for name in found:
                 with named(name) if len(found) > 1 else nullcontext():
-                    for one in (_read_shapefile if name.endswith(".shp") else _read_geojson)(name, files):
-                        if one.id in keys:
-                            raise CatalogueError(f"The file has two outlines of {one.id:05}.")
-                        keys.add(one.id)
-                        amounts.add("rings", len(one.rings))
-                        amounts.add("vertices", sum(map(len, one.rings)))
-                        yield one
+                    for outline in (_read_shapefile if name.endswith(".shp") else _read_geojson)(name, files):
+                        if outline.id in keys:
+                            raise CatalogueError(f"The file has two outlines of {outline.id:05}.")
+                        keys.add(outline.id)
+                        amounts.add("rings", len(outline.rings))
+                        amounts.add("vertices", sum(map(len, outline.rings)))
+                        yield outline
         except DAMAGED_ZIP as error:
             raise CatalogueError("The zip is damaged: download it again.") from error
         except OSError as error:
@@ -114,8 +114,8 @@ def _open(file: Path | IO[bytes], stack: ExitStack, amounts: _Amounts) -> _Files
     """Return what reads each file, by its path in lower case; those beside a shapefile belong to it."""
     parts = [file]
     if isinstance(file, Path) and file.suffix.lower() == ".shp":
-        beside = (one for one in file.parent.iterdir() if one != file and one.stem.lower() == file.stem.lower())
-        parts += [one for one in beside if one.suffix.lower() in _PARTS]
+        beside = (path for path in file.parent.iterdir() if path != file and path.stem.lower() == file.stem.lower())
+        parts += [path for path in beside if path.suffix.lower() in _PARTS]
     files: dict[str, Callable[[], bytes]] = {}
     for path, size, open_ in itertools.chain.from_iterable(_list_files(part, stack, amounts) for part in parts):
         name = path.replace("\\", "/").lower()
@@ -248,7 +248,7 @@ def _detect_encoding(names: bytes) -> str:
     try:
         names.decode()
     except UnicodeDecodeError:
-        return max(("latin-1", "cp850"), key=lambda one: sum(map(names.decode(one).count, _LETTERS)))
+        return max(("latin-1", "cp850"), key=lambda encoding: sum(map(names.decode(encoding).count, _LETTERS)))
     return "utf-8"
 
 

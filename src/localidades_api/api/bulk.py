@@ -215,7 +215,7 @@ async def match_localities(
     return respond(exchange, query, release, subject, answering)
 
 
-@router.post("/match/preview", include_in_schema=False)  # as above
+@router.post("/match/preview", include_in_schema=False)  # a redirect may lose the body
 @router.post(
     "/match/preview/",
     summary="Preview what is matched",
@@ -237,7 +237,7 @@ async def preview_match(
     return PreviewResponse(exchange, read, headers)
 
 
-@router.post("/nearest", include_in_schema=False)  # as above
+@router.post("/nearest", include_in_schema=False)  # a redirect may lose the body
 @router.post(
     "/nearest/",
     summary="List the places nearest to many points",

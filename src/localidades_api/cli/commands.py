@@ -106,8 +106,8 @@ def serve(
 ) -> None:
     """Serve the catalogue over HTTP."""
     signal.signal(signal.SIGTERM, _exit_on_sigterm)
-    from localidades_api.cli.serve import run_service  # noqa: PLC0415  # see above
-    from localidades_api.server.run import ServerOptions  # noqa: PLC0415  # see above
+    from localidades_api.cli.serve import run_service
+    from localidades_api.server.run import ServerOptions
 
     run_service(host, port, ServerOptions(application, workers, root_path.rstrip("/"), reload=reload))
 
@@ -136,7 +136,7 @@ def migrate(
     ] = None,
 ) -> None:
     """Migrate the database to this version, and load a catalogue if it has none and one is named."""
-    from localidades_api.cli.database import run_migrations  # noqa: PLC0415  # see above
+    from localidades_api.cli.database import run_migrations
 
     run_migrations(seed=seed)
 
@@ -190,9 +190,9 @@ def import_(  # noqa: PLR0913  # an argument for each option
 ) -> None:
     """Import a catalogue and publish it as the current release, while the service keeps running."""
     os.nice(19)  # leave the CPU to a service on the same machine
-    from localidades_api.cli.import_catalogue import print_report, report_as_object, run_import  # noqa: PLC0415  # see above
-    from localidades_api.importer.run import ImportOptions  # noqa: PLC0415  # see above
-    from localidades_api.importer.source import is_address  # noqa: PLC0415  # see above
+    from localidades_api.cli.import_catalogue import print_report, report_as_object, run_import
+    from localidades_api.importer.run import ImportOptions
+    from localidades_api.importer.source import is_address
 
     if keep is not None and not is_address(source):
         raise typer.BadParameter("--keep is for a file that is downloaded: give its address")
@@ -224,7 +224,7 @@ def _option(name: str) -> Any:  # noqa: ANN401  # as typer's
     return typer.Option(help=MatchOptions.model_fields[name].description)
 
 
-def _column(name: str, otherwise: str = "") -> Any:  # noqa: ANN401  # as above
+def _column(name: str, otherwise: str = "") -> Any:  # noqa: ANN401  # as typer's
     """Return the option with the header of a column, which is described as the member of a row."""
     meaning = MatchableRow.model_fields[name].description
     return typer.Option(metavar="COLUMN", help=f"Header of the column, if it isn't recognized{otherwise}. {meaning}")
@@ -284,7 +284,7 @@ def match(  # noqa: PLR0913  # an argument for each option
 ) -> None:
     """Match each row of a file to a place, and write the place's key beside the row."""
     os.nice(19)  # leave the CPU to a service on the same machine
-    from localidades_api.cli.match import MatchJob, run_match  # noqa: PLC0415  # see above
+    from localidades_api.cli.match import MatchJob, run_match
 
     if catalogue and not url is release is None:
         raise typer.BadParameter("--catalogue reads files only: leave out --url and --release")
@@ -308,6 +308,6 @@ app.command(epilog=examples("localidades-api mcp", "localidades-api mcp --url ht
 @app.command(epilog=examples("localidades-api openapi > openapi.json", "localidades-api openapi | jq '.paths | keys'"))
 def openapi() -> None:
     """Print the OpenAPI document as JSON."""
-    from localidades_api.app import create_app  # noqa: PLC0415  # see above
+    from localidades_api.app import create_app
 
     print_json(create_app().openapi(), indent=2)

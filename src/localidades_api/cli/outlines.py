@@ -45,9 +45,9 @@ def import_(
 ) -> None:
     """Import the outlines of municipios, which replace those of the edition before, while the service keeps running."""
     os.nice(19)  # leave the CPU to a service on the same machine
-    from localidades_api.cli.database import on_database  # noqa: PLC0415  # see `cli`
-    from localidades_api.extensions.outlines.importing import import_outlines  # noqa: PLC0415  # see `cli`
-    from localidades_api.observability.progress_display import show_progress  # noqa: PLC0415  # see `cli`
+    from localidades_api.cli.database import on_database
+    from localidades_api.extensions.outlines.importing import import_outlines
+    from localidades_api.observability.progress_display import show_progress
 
     async def run(database: "Database") -> "OutlineReport":
         with show_progress() as progress:
@@ -82,8 +82,8 @@ def _describe(report: "OutlineReport", *, dry_run: bool) -> Iterator[str]:
 @outlines.command("list", epilog=examples("localidades-api outlines list", "localidades-api outlines list --json"))
 def list_(*, as_json: Json = False) -> None:
     """Show the edition of the outlines, if there are any."""
-    from localidades_api.cli.database import on_database  # noqa: PLC0415  # see `cli`
-    from localidades_api.extensions.outlines.importing import list_editions  # noqa: PLC0415  # see `cli`
+    from localidades_api.cli.database import on_database
+    from localidades_api.extensions.outlines.importing import list_editions
 
     editions = on_database(list_editions, writes=False)
     if as_json:
@@ -98,8 +98,8 @@ def list_(*, as_json: Json = False) -> None:
 @outlines.command(epilog=examples("localidades-api outlines remove"))
 def remove() -> None:
     """Remove the outlines. What needs them answers 404, all else as before."""
-    from localidades_api.cli.database import on_database  # noqa: PLC0415  # see `cli`
-    from localidades_api.extensions.outlines.importing import remove_outlines  # noqa: PLC0415  # see `cli`
+    from localidades_api.cli.database import on_database
+    from localidades_api.extensions.outlines.importing import remove_outlines
 
     name = on_database(remove_outlines, writes=True)
     print_text(f"Edition {name} is removed." if name else "There are no outlines.")

@@ -37,8 +37,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print a single JSON document
 
 def _complete_name(incomplete: str) -> list[str]:
     """Complete the names of releases except the current one; nothing if the database does not answer."""
-    from localidades_api.cli.database import list_releases, on_database  # noqa: PLC0415  # see `cli`
-    from localidades_api.settings import read_settings  # noqa: PLC0415  # as above
+    from localidades_api.cli.database import list_releases, on_database
+    from localidades_api.settings import read_settings
 
     try:
         if read_settings().database_url is None:
@@ -64,9 +64,9 @@ def list_(
     """List the releases, oldest first; the current one has a star."""
     if context.invoked_subcommand is not None:
         return
-    from localidades_api.catalogue.schemas import PublishedRelease  # noqa: PLC0415  # see `cli`
-    from localidades_api.cli.database import list_releases, on_database  # noqa: PLC0415  # see `cli`
-    from localidades_api.database.queries.releases import list_publications  # noqa: PLC0415  # as above
+    from localidades_api.catalogue.schemas import PublishedRelease
+    from localidades_api.cli.database import list_releases, on_database
+    from localidades_api.database.queries.releases import list_publications
 
     if log:
         publications = on_database(list_publications, writes=False)
@@ -130,8 +130,8 @@ def publish(
     as_json: Json = False,
 ) -> None:
     """Make a release the current one, for example to go back after a bad import. Nothing is removed."""
-    from localidades_api.cli.database import on_database  # noqa: PLC0415  # see `cli`
-    from localidades_api.releases.publish import publish_release  # noqa: PLC0415  # see `cli`
+    from localidades_api.cli.database import on_database
+    from localidades_api.releases.publish import publish_release
 
     previous = on_database(partial(publish_release, name=name, reason=reason or None), writes=True)
     if as_json:
@@ -159,8 +159,8 @@ def retire(
     ] = None,
 ) -> None:
     """Remove old releases for good while the service reads the others, and finish any interrupted retirement."""
-    from localidades_api.cli.database import run_retirement  # noqa: PLC0415  # see `cli`
-    from localidades_api.releases.retire import retire_oldest, retire_release  # noqa: PLC0415  # see `cli`
+    from localidades_api.cli.database import run_retirement
+    from localidades_api.releases.retire import retire_oldest, retire_release
 
     if name is not None and keep is None:
         retired = run_retirement(partial(retire_release, name=name))

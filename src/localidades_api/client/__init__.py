@@ -315,11 +315,11 @@ class AsyncClient:
 
     async def download(
         self,
-        format: str = "parquet",  # noqa: A002  # as above
+        format: str = "parquet",  # noqa: A002  # as the service calls it
         *,
         to: Literal["pandas", "polars"] | None = "pandas",
         **filters: object,
-    ) -> Any:  # noqa: ANN401  # as above
+    ) -> Any:  # noqa: ANN401  # a DataFrame of either, or bytes
         """See `Client.download`."""
         return await self._run(self._calls.download(format, to, filters))
 

@@ -99,8 +99,8 @@ def _read_pandas(rows: Any, pandas: Any) -> Table:  # noqa: ANN401  # a DataFram
     return Table(header, _as_text(rows.itertuples(index=False, name=None)), with_columns)
 
 
-def _read_polars(rows: Any, polars: Any) -> Table:  # noqa: ANN401  # as above
-    def with_columns(kept: int, added: Columns) -> Any:  # noqa: ANN401  # as above
+def _read_polars(rows: Any, polars: Any) -> Table:  # noqa: ANN401  # a DataFrame, and its library
+    def with_columns(kept: int, added: Columns) -> Any:  # noqa: ANN401  # a DataFrame, too
         return rows.select(rows.columns[:kept]).with_columns(
             polars.Series(name, _values(name, cells), getattr(polars, _POLARS_TYPES[_type(name)]))
             for name, cells in added.items()

@@ -197,7 +197,7 @@ class Catalogue:
     def _locator(self) -> "tuple[Locator, dict[int, str]]":
         try:
             from localidades_api.extensions.outlines.files import read_outlines  # noqa: PLC0415  # may have been removed
-            from localidades_api.extensions.outlines.geometry import Locator  # noqa: PLC0415  # as above
+            from localidades_api.extensions.outlines.geometry import Locator  # noqa: PLC0415  # may have been removed
         except ImportError:
             raise ValueError("This installation lacks the extension `outlines`: install the whole package.") from None
         if self._outlines is None:

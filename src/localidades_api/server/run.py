@@ -208,7 +208,7 @@ def _load(application: str) -> "FastAPI":
 
 
 def _import(application: str) -> "FastAPI":
-    from fastapi import FastAPI  # noqa: PLC0415  # see above
+    from fastapi import FastAPI  # noqa: PLC0415  # slow to import
 
     sys.path.insert(0, "")  # as uvicorn's command does
     try:
@@ -235,7 +235,7 @@ def find_prefix(application: str) -> str:
     """Return the path at which an application of the operator's has mounted the service, else the empty string."""
     if application.startswith(f"{__package__.partition('.')[0]}."):
         return ""  # without importing it here
-    from starlette.routing import Mount  # noqa: PLC0415  # see above
+    from starlette.routing import Mount  # noqa: PLC0415  # slow to import
 
     mounts = (route for route in _import(application).routes if isinstance(route, Mount))
     return next((mount.path for mount in mounts if hasattr(getattr(mount.app, "state", None), "extensions")), "")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localidades_api.catalogue.degrees import read_degrees
+from localidades_api.catalogue.coordinates import read_degrees
 from localidades_api.names.candidates.alignment import read_name
 from localidades_api.names.reading.areas import AreaBook
 from localidades_api.names.reading.lines import split_last

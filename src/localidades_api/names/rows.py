@@ -2,7 +2,7 @@
 
 from typing import Literal, NamedTuple
 
-from localidades_api.catalogue.degrees import EARTH_RADIUS, angle_between
+from localidades_api.catalogue.coordinates import EARTH_RADIUS, angle_between
 from localidades_api.catalogue.keys import PlaceKind, format_key, kind_of_key
 from localidades_api.names.places import MAX_TEXT
 from localidades_api.names.reasons import Difference

@@ -19,7 +19,7 @@ from localidades_api.bulk.options import MatchOptions
 from localidades_api.bulk.readers import CsvReader
 from localidades_api.caches.index_folders import OpenIndex
 from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
-from localidades_api.catalogue.degrees import BOUNDS, Axis, in_mexico
+from localidades_api.catalogue.coordinates import BOUNDS, Axis, in_mexico
 from localidades_api.catalogue.filters import split_fields
 from localidades_api.catalogue.keys import KIND_BY_DIGITS, PlaceKind
 from localidades_api.catalogue.locality import describe_place_near

@@ -17,7 +17,7 @@ from typing import IO, Any, NamedTuple, TypeAlias
 
 from pydantic_core import from_json
 
-from localidades_api.catalogue.degrees import is_in_mexico
+from localidades_api.catalogue.coordinates import is_in_mexico
 from localidades_api.errors import CatalogueError
 from localidades_api.files.archive import DAMAGED_ZIP, find_excess, limit_reads
 from localidades_api.importer.checks import BROKEN_LETTER

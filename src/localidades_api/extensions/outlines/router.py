@@ -33,7 +33,7 @@ from localidades_api.bulk.own_municipio import area_matcher, judge
 from localidades_api.bulk.readers import for_a_while
 from localidades_api.caches.name_indexes import NameIndexes
 from localidades_api.caches.results import ResultCache
-from localidades_api.catalogue.degrees import in_mexico, is_in_mexico
+from localidades_api.catalogue.coordinates import in_mexico, is_in_mexico
 from localidades_api.catalogue.keys import KEYS_OF_A_STATE, PlaceKind, format_key, kind_of_key, municipalities_of
 from localidades_api.catalogue.locality import describe_state
 from localidades_api.catalogue.schemas import Release

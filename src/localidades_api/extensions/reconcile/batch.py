@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from localidades_api.caches.name_indexes import NameIndexes
-from localidades_api.catalogue.degrees import is_in_mexico, read_point
+from localidades_api.catalogue.coordinates import is_in_mexico, read_point
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import PlaceKind, format_key, locality_of_ageb, read_written_key
 from localidades_api.catalogue.messages import describe_fault, describe_place, plain_name

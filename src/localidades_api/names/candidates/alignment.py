@@ -14,6 +14,7 @@ from rapidfuzz.distance import OSA
 from localidades_api.names import weights
 from localidades_api.names.files.layout import SEAT, URBAN
 from localidades_api.names.places import IndexedLocality, NameKind, PlaceName
+from localidades_api.names.reading.dates import undo_date
 from localidades_api.names.reading.text import (
     MAX_WORDS,
     canonical,
@@ -22,7 +23,6 @@ from localidades_api.names.reading.text import (
     open_word,
     repair,
     take_apart,
-    undo_date,
     variants,
     with_article,
 )

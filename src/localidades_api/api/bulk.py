@@ -165,10 +165,7 @@ def described(
     """
     content = {"application/json": {"schema": rows_of(row)}}
     responses = {
-        200: {
-            "description": answer,
-            "headers": headers,
-        },
+        200: {"description": answer, "headers": headers},
         408: problem(RequestTimeoutError(), "The body came too slowly."),
         413: problem(ContentTooLargeError(MAX_BODY), "The body is larger than 1 GB."),
         415: problem(
@@ -223,10 +220,7 @@ async def match_localities(
     **described(MatchableRow, "What was understood of the rows.", {}),
 )
 async def preview_match(
-    exchange: ExchangeDep,
-    query: Annotated[MatchReadingOptions, Query()],
-    releases: ReleasesDep,
-    names: NamesDep,
+    exchange: ExchangeDep, query: Annotated[MatchReadingOptions, Query()], releases: ReleasesDep, names: NamesDep
 ) -> Response:
     """Say what is understood of rows before they are matched: their table, its columns, and the first five rows.
 
@@ -245,10 +239,7 @@ async def preview_match(
     **described(PointRow),
 )
 async def list_nearest_to_each(
-    exchange: ExchangeDep,
-    query: Annotated[NearestToEachQuery, Query()],
-    releases: ReleasesDep,
-    database: DatabaseDep,
+    exchange: ExchangeDep, query: Annotated[NearestToEachQuery, Query()], releases: ReleasesDep, database: DatabaseDep
 ) -> Response:
     """List the localities nearest to each of many points, sent like rows to be matched."""
     release = await releases.get(query.release)

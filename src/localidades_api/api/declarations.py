@@ -82,8 +82,7 @@ NEGOTIATED: Responses = {
     **ERRORS,
     404: problem(NotFoundError("There is no such release."), "There is no such release."),
     406: problem(
-        NotAcceptableError(list(FORMATS)),
-        "The resource has no representation that the Accept header allows.",
+        NotAcceptableError(list(FORMATS)), "The resource has no representation that the Accept header allows."
     ),
 }
 CACHEABLE: Responses = {

@@ -18,11 +18,7 @@ from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities
 from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.database.queries.nearest import find_nearest
-from localidades_api.database.queries.withdrawn import (
-    find_last_release,
-    find_successor,
-    list_successor_municipalities,
-)
+from localidades_api.database.queries.withdrawn import find_last_release, find_successor, list_successor_municipalities
 from localidades_api.errors import GoneError, InvalidPageError, LocalidadesError, NotFoundError
 from localidades_api.html.svg import draw_inset, draw_map
 

@@ -91,10 +91,7 @@ async def of_localities(
 
 
 async def of_municipalities(
-    repository: CatalogueRepository,
-    release: Release,
-    estado_id: int | None,
-    shown: Sequence[Mapping[str, Any]],
+    repository: CatalogueRepository, release: Release, estado_id: int | None, shown: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Return where the municipios on a page are, and the estados: their names, and the choices of the filter form."""
     states = await repository.list_states(release)

@@ -119,11 +119,7 @@ async def suggest_localities(
     builder.depend_on(index)
     builder.check_modified()
     found = index.suggest(
-        query.q,
-        kinds=query.kinds,
-        estado_id=query.estado_id,
-        municipio_id=query.municipio_id,
-        limit=query.limit,
+        query.q, kinds=query.kinds, estado_id=query.estado_id, municipio_id=query.municipio_id, limit=query.limit
     )
     return _answer_places(builder, "Suggestions", [place.describe() for place in found])
 

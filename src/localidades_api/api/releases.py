@@ -15,13 +15,7 @@ from localidades_api.api.dataset import describe_for_pages
 from localidades_api.api.declarations import CACHEABLE, LISTED
 from localidades_api.api.extension import extensions_of
 from localidades_api.api.html_context import draw_cities
-from localidades_api.api.params import (
-    ChangesQuery,
-    LanguageQuery,
-    ReleaseName,
-    ReleaseQuery,
-    ReleasesQuery,
-)
+from localidades_api.api.params import ChangesQuery, LanguageQuery, ReleaseName, ReleaseQuery, ReleasesQuery
 from localidades_api.api.public_address import feed_base_of, public_variant
 from localidades_api.api.redirects import leave_out_blanks
 from localidades_api.api.responses import ResponseBuilder, envelope

@@ -10,13 +10,7 @@ from localidades_api.caches.tile_budget import compress, encode_tile
 from localidades_api.catalogue.mercator import MEXICO, MEXICO_BOX, Box, Tile
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
-from localidades_api.database.queries.tiles import (
-    StateCell,
-    get_backdrop,
-    get_bounds,
-    get_tile,
-    list_state_cells,
-)
+from localidades_api.database.queries.tiles import StateCell, get_backdrop, get_bounds, get_tile, list_state_cells
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.html.svg import STATES, draw_backdrop
 

@@ -154,8 +154,7 @@ def migrate(
 def import_(  # noqa: PLR0913  # an argument for each option
     source: _Source,
     release: Annotated[
-        str | None,
-        typer.Option(help="Name of the release, such as 2018-09; by default taken from the file's name."),
+        str | None, typer.Option(help="Name of the release, such as 2018-09; by default taken from the file's name.")
     ] = None,
     sheet: _Sheet = None,
     *,
@@ -168,8 +167,7 @@ def import_(  # noqa: PLR0913  # an argument for each option
         bool, typer.Option("--allow-renames", help="Accept a catalogue that renames over 10% of the localities.")
     ] = False,
     allow_broken_letters: Annotated[
-        bool,
-        typer.Option("--allow-broken-letters", help="Accept names that look as if read in the wrong encoding."),
+        bool, typer.Option("--allow-broken-letters", help="Accept names that look as if read in the wrong encoding.")
     ] = False,
     keep: Annotated[
         Path | None,
@@ -249,12 +247,10 @@ def match(  # noqa: PLR0913  # an argument for each option
         ),
     ],
     output: Annotated[
-        str | None,
-        typer.Option(help="File for the rows and their answers; - for stdout. [default: FILE.matched.csv]"),
+        str | None, typer.Option(help="File for the rows and their answers; - for stdout. [default: FILE.matched.csv]")
     ] = None,
     url: Annotated[
-        str | None,
-        typer.Option(help=f"Root address of the running service that answers. [default: {_SERVICE}]"),
+        str | None, typer.Option(help=f"Root address of the running service that answers. [default: {_SERVICE}]")
     ] = None,
     release: Annotated[str | None, typer.Option(help="Name of its release; by default the current one.")] = None,
     catalogue: Annotated[

@@ -38,8 +38,7 @@ def import_(
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, report, and change nothing.")] = False,
     allow_shrink: Annotated[
-        bool,
-        typer.Option("--allow-shrink", help="Accept outlines that lack over 10% of the municipios or an estado."),
+        bool, typer.Option("--allow-shrink", help="Accept outlines that lack over 10% of the municipios or an estado.")
     ] = False,
     as_json: Json = False,
 ) -> None:

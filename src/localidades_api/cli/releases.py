@@ -114,8 +114,7 @@ def _tabulate_log(publications: "list[Publication]") -> Table:
 
 @releases.command(
     epilog=examples(
-        "localidades-api releases publish 2018-09",
-        "localidades-api releases publish 2018-09 --json | jq -r .previous",
+        "localidades-api releases publish 2018-09", "localidades-api releases publish 2018-09 --json | jq -r .previous"
     )
 )
 def publish(

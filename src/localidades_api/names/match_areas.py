@@ -93,10 +93,7 @@ class AreaMatcher:
         likely = probability.probabilities([evidence for _, evidence in found.values()])
         return [
             Candidate(
-                id_,
-                self._index.areas.label(id_),
-                probability.score(share * weights.LITERAL),
-                comparison.differences,
+                id_, self._index.areas.label(id_), probability.score(share * weights.LITERAL), comparison.differences
             )
             for share, (id_, (comparison, _)) in zip(likely, found.items(), strict=True)
         ]

@@ -14,7 +14,7 @@ from localidades_api.api import Services, census, discovery, openapi, probes, si
 from localidades_api.api.declarations import UNAUTHORIZED
 from localidades_api.api.exception_handlers import add_exception_handlers
 from localidades_api.api.middleware.head import HeadMiddleware
-from localidades_api.api.middleware.limits import ConcurrencyLimit, EarlyAnswers, RequestLimit
+from localidades_api.api.middleware.limits import ConcurrencyLimit, DirectResponses, RequestLimit
 from localidades_api.api.middleware.management_port import ManagementPort
 from localidades_api.api.middleware.response_cache import MAX_BYTES as MAX_RESPONSE_BYTES
 from localidades_api.api.middleware.response_cache import ResponseCache, ResponseCacheMiddleware
@@ -79,7 +79,7 @@ async def _lifespan(
         if in_background:
             endless = poller.run(settings.release_poll), sampler.run(), services.names.keep_in_memory()
             await stack.enter_async_context(_running(*endless))
-        yield {"early_answers": _early_answers(app, settings, limit)}
+        yield {"direct_responses": _direct_responses(app, settings, limit)}
 
 
 async def _await_left(before: Collection[asyncio.Task[Any]]) -> None:
@@ -196,7 +196,7 @@ def create_app(
     return app
 
 
-def _early_answers(app: FastAPI, settings: Settings, limit: RequestLimit) -> EarlyAnswers | None:
+def _direct_responses(app: FastAPI, settings: Settings, limit: RequestLimit) -> DirectResponses | None:
     """Return the answers that `serve` may give by itself; None if middleware or a log has to see every request."""
     classes: list[object] = [middleware.cls for middleware in app.user_middleware]
     before_cache = classes[: classes.index(ResponseCacheMiddleware)]
@@ -205,4 +205,4 @@ def _early_answers(app: FastAPI, settings: Settings, limit: RequestLimit) -> Ear
     is_mounted = not getattr(app.state, "is_served", False)  # or another server runs it: `server.run` says so
     if settings.access_log or app.dependency_overrides or has_added or is_instrumented or is_mounted:
         return None
-    return EarlyAnswers(app, app.state.response_cache, limit)
+    return DirectResponses(app, app.state.response_cache, limit)

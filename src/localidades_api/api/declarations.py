@@ -90,7 +90,7 @@ CACHEABLE: Responses = {
     200: {"headers": _FRESHNESS},
     304: {"description": "The client already has this response (If-None-Match).", "headers": _FRESHNESS},
 }
-LISTED: Responses = {
+PAGINATED: Responses = {
     **{status: {**CACHEABLE[status], "headers": {**_FRESHNESS, "Link": _LINK}} for status in (200, 304)},
     307: {
         "description": f"Redirects to a smaller page: an HTML page has at most {MAX_HTML_PAGE_SIZE} records.",

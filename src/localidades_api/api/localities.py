@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from localidades_api.api import html_context
-from localidades_api.api.declarations import CACHEABLE, LISTED, NO_KEY
+from localidades_api.api.declarations import CACHEABLE, NO_KEY, PAGINATED
 from localidades_api.api.extension import find_border
 from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import LocalitiesQuery, LocalityQuery, NearestQuery, SuggestQuery
@@ -50,7 +50,7 @@ _LOCALITY_ID = Annotated[
 ]
 
 
-@router.get("/", summary="List localities", response_model=LocalityPage, responses=LISTED)
+@router.get("/", summary="List localities", response_model=LocalityPage, responses=PAGINATED)
 async def list_localities(
     request: Request,
     query: Annotated[LocalitiesQuery, Query()],

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from localidades_api.api import html_context
 from localidades_api.api.dataset import describe_for_pages
-from localidades_api.api.declarations import CACHEABLE, LISTED
+from localidades_api.api.declarations import CACHEABLE, PAGINATED
 from localidades_api.api.extension import extensions_of
 from localidades_api.api.html_context import draw_cities
 from localidades_api.api.params import ChangesQuery, LanguageQuery, ReleaseName, ReleaseQuery, ReleasesQuery
@@ -80,7 +80,7 @@ async def get_index(
     return answer
 
 
-@router.get("/releases/", summary="List releases", response_model=PublishedReleasePage, responses=LISTED)
+@router.get("/releases/", summary="List releases", response_model=PublishedReleasePage, responses=PAGINATED)
 async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query()], releases: ReleasesDep) -> Response:
     """List the releases, oldest first."""
     builder = await ResponseBuilder.begin(request, query, releases)
@@ -100,7 +100,7 @@ async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query(
     summary="List changes",
     response_model=LocalityChangePage,
     response_description="One page of the changes.",
-    responses=LISTED,
+    responses=PAGINATED,
 )
 async def list_changes(
     request: Request,

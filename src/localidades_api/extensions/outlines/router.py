@@ -17,7 +17,7 @@ from sqlalchemy import Row as Record
 from starlette.responses import Response
 
 from localidades_api import __version__
-from localidades_api.api.areas import MunicipalityId, StateId
+from localidades_api.api.areas import MunicipalityInPath, StateInPath
 from localidades_api.api.bulk import BulkQuery, Subject, described, respond
 from localidades_api.api.declarations import CACHEABLE, ERRORS, NEGOTIATED, Responses, problem
 from localidades_api.api.extension import Edition
@@ -218,7 +218,7 @@ _OF_OUTLINE: Responses = {
 )
 async def get_municipality_outline(
     request: Request,
-    id: MunicipalityId,  # noqa: A002  # the parameter's name on the wire
+    id: MunicipalityInPath,  # noqa: A002  # the parameter's name on the wire
     query: Annotated[StrictQuery, Query()],  # noqa: ARG001  # refuses parameters
     database: DatabaseDep,
 ) -> Response:
@@ -234,7 +234,7 @@ async def get_municipality_outline(
 )
 async def get_state_outline(
     request: Request,
-    id: StateId,  # noqa: A002  # the parameter's name on the wire
+    id: StateInPath,  # noqa: A002  # the parameter's name on the wire
     query: Annotated[StrictQuery, Query()],  # noqa: ARG001  # refuses parameters
     database: DatabaseDep,
 ) -> Response:

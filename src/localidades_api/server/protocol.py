@@ -190,8 +190,8 @@ class HttpProtocol(HttpToolsProtocol):
         """Write a held response, or call the application."""
         began = perf_counter()
         self._has_progressed = True
-        early = self._direct if self._can_respond_early() else None
-        if early and (held := early.cache.get(spelling(self._port, self._target, self._fields))):
+        direct = self._direct if self._can_respond_early() else None
+        if direct and (held := direct.cache.get(spelling(self._port, self._target, self._fields))):
             self._write_held(held, began)
             return
         method, version = self.parser.get_method(), self.parser.get_http_version()
@@ -201,7 +201,7 @@ class HttpProtocol(HttpToolsProtocol):
             raise OverloadedError
         body_follows = has_body(self._fields)
         self._is_last_request = body_follows or self.parser.should_upgrade()
-        if early and not self._is_last_request and (refusal := early.refuse(self._target, self._fields)):
+        if direct and not self._is_last_request and (refusal := direct.refuse(self._target, self._fields)):
             self._write_held(refusal, began)
             return
         self._make_scope(version)

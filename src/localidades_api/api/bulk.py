@@ -165,10 +165,7 @@ def described(
     """
     content = {"application/json": {"schema": rows_of(row)}}
     responses = {
-        200: {
-            "description": answer,
-            "headers": headers,
-        },
+        200: {"description": answer, "headers": headers},
         408: problem(RequestTimeoutError(), "The body came too slowly."),
         413: problem(ContentTooLargeError(MAX_BODY), "The body is larger than 1 GB."),
         415: problem(
@@ -215,7 +212,7 @@ async def match_localities(
     return respond(exchange, query, release, subject, answering)
 
 
-@router.post("/match/preview", include_in_schema=False)  # as above
+@router.post("/match/preview", include_in_schema=False)  # a redirect may lose the body
 @router.post(
     "/match/preview/",
     summary="Preview what is matched",
@@ -223,10 +220,7 @@ async def match_localities(
     **described(MatchableRow, "What was understood of the rows.", {}),
 )
 async def preview_match(
-    exchange: ExchangeDep,
-    query: Annotated[MatchReadingOptions, Query()],
-    releases: ReleasesDep,
-    names: NamesDep,
+    exchange: ExchangeDep, query: Annotated[MatchReadingOptions, Query()], releases: ReleasesDep, names: NamesDep
 ) -> Response:
     """Say what is understood of rows before they are matched: their table, its columns, and the first five rows.
 
@@ -237,7 +231,7 @@ async def preview_match(
     return PreviewResponse(exchange, read, headers)
 
 
-@router.post("/nearest", include_in_schema=False)  # as above
+@router.post("/nearest", include_in_schema=False)  # a redirect may lose the body
 @router.post(
     "/nearest/",
     summary="List the places nearest to many points",
@@ -245,10 +239,7 @@ async def preview_match(
     **described(PointRow),
 )
 async def list_nearest_to_each(
-    exchange: ExchangeDep,
-    query: Annotated[NearestToEachQuery, Query()],
-    releases: ReleasesDep,
-    database: DatabaseDep,
+    exchange: ExchangeDep, query: Annotated[NearestToEachQuery, Query()], releases: ReleasesDep, database: DatabaseDep
 ) -> Response:
     """List the localities nearest to each of many points, sent like rows to be matched."""
     release = await releases.get(query.release)
@@ -306,7 +297,7 @@ def _media_type(request: Request) -> MediaType:
 
 def _accepted(request: Request, sent: MediaType) -> MediaType:
     """Return the media type that the Accept header prefers; among equals the one that was sent."""
-    offered = [sent, *(one for one in _NAMES.values() if one != sent)]
+    offered = [sent, *(name for name in _NAMES.values() if name != sent)]
     return _MEDIA_TYPES[choose_media_type(accept_header(request.headers), offered)]
 
 

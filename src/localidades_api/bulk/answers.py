@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 from localidades_api.bulk.input_rows import Answer, Cells, Row, RowError
 from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
-from localidades_api.catalogue.degrees import is_in_mexico
+from localidades_api.catalogue.coordinates import is_in_mexico
 from localidades_api.catalogue.keys import (
     KINDS,
     PlaceKind,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
-from localidades_api.catalogue.degrees import (
+from localidades_api.catalogue.coordinates import (
     BOUNDS,
     Axis,
     DegreesOutOfRangeError,

@@ -87,7 +87,7 @@ class MunicipalityDetail(Municipality):
     estado: State
 
 
-class LocalityRecord(_with_columns(RECORD)):  # type: ignore[misc]  # as above
+class LocalityRecord(_with_columns(RECORD)):  # type: ignore[misc]  # a dynamic base
     """A locality with every column of the catalogue; null where INEGI has no data."""
 
 
@@ -375,7 +375,7 @@ class MatchFault(BaseModel):
     )
 
 
-class _Fields(_with_columns(MATCHED, are_optional=True)):  # type: ignore[misc]  # as above
+class _Fields(_with_columns(MATCHED, are_optional=True)):  # type: ignore[misc]  # a dynamic base
     """The members that `fields` can choose."""
 
 

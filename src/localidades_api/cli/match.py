@@ -280,13 +280,13 @@ def run_match(job: MatchJob, catalogue: Sequence[str], url: str, release: str | 
     with show_progress() as progress, ExitStack() as stack:
         matcher: Matcher
         if catalogue:
-            from localidades_api.offline import Catalogue  # noqa: PLC0415  # half of the time to start
+            from localidades_api.offline import Catalogue
 
             progress.begin(MatchStep.OPEN)
             opened = stack.enter_context(Catalogue.open(*catalogue, progress=progress))
             matcher = IndexMatcher(opened.names, job.options)
         else:
-            from localidades_api.cli.match_service import ServiceMatcher  # noqa: PLC0415  # it imports httpx
+            from localidades_api.cli.match_service import ServiceMatcher
 
             matcher = stack.enter_context(ServiceMatcher(url, release, job.options))
         progress.begin(MatchStep.MATCH)

@@ -19,7 +19,7 @@ from localidades_api.bulk.options import MatchOptions
 from localidades_api.bulk.readers import CsvReader
 from localidades_api.caches.index_folders import OpenIndex
 from localidades_api.catalogue.columns import MATCHED_BY_DEFAULT
-from localidades_api.catalogue.degrees import BOUNDS, Axis, in_mexico
+from localidades_api.catalogue.coordinates import BOUNDS, Axis, in_mexico
 from localidades_api.catalogue.filters import split_fields
 from localidades_api.catalogue.keys import KIND_BY_DIGITS, PlaceKind
 from localidades_api.catalogue.locality import describe_place_near
@@ -197,13 +197,13 @@ class Catalogue:
     def _locator(self) -> "tuple[Locator, dict[int, str]]":
         try:
             from localidades_api.extensions.outlines.files import read_outlines  # noqa: PLC0415  # may have been removed
-            from localidades_api.extensions.outlines.geometry import Locator  # noqa: PLC0415  # as above
+            from localidades_api.extensions.outlines.geometry import Locator  # noqa: PLC0415  # may have been removed
         except ImportError:
             raise ValueError("This installation lacks the extension `outlines`: install the whole package.") from None
         if self._outlines is None:
             raise ValueError("Open the catalogue with `outlines`, a file of INEGI's Marco Geoestadístico.")
         outlines = list(read_outlines(Path(self._outlines)))
-        return Locator(outlines), {one.id: one.nombre for one in outlines}
+        return Locator(outlines), {outline.id: outline.nombre for outline in outlines}
 
 
 def _check_point(latitud: float, longitud: float) -> None:

@@ -17,7 +17,7 @@ from sqlalchemy import Row as Record
 from starlette.responses import Response
 
 from localidades_api import __version__
-from localidades_api.api.areas import MunicipalityId, StateId
+from localidades_api.api.areas import MunicipalityInPath, StateInPath
 from localidades_api.api.bulk import BulkQuery, Subject, described, respond
 from localidades_api.api.declarations import CACHEABLE, ERRORS, NEGOTIATED, Responses, problem
 from localidades_api.api.extension import Edition
@@ -33,7 +33,7 @@ from localidades_api.bulk.own_municipio import area_matcher, judge
 from localidades_api.bulk.readers import for_a_while
 from localidades_api.caches.name_indexes import NameIndexes
 from localidades_api.caches.results import ResultCache
-from localidades_api.catalogue.degrees import in_mexico, is_in_mexico
+from localidades_api.catalogue.coordinates import in_mexico, is_in_mexico
 from localidades_api.catalogue.keys import KEYS_OF_A_STATE, PlaceKind, format_key, kind_of_key, municipalities_of
 from localidades_api.catalogue.locality import describe_state
 from localidades_api.catalogue.schemas import Release
@@ -218,7 +218,7 @@ _OF_OUTLINE: Responses = {
 )
 async def get_municipality_outline(
     request: Request,
-    id: MunicipalityId,  # noqa: A002  # the parameter's name on the wire
+    id: MunicipalityInPath,  # noqa: A002  # the parameter's name on the wire
     query: Annotated[StrictQuery, Query()],  # noqa: ARG001  # refuses parameters
     database: DatabaseDep,
 ) -> Response:
@@ -234,7 +234,7 @@ async def get_municipality_outline(
 )
 async def get_state_outline(
     request: Request,
-    id: StateId,  # noqa: A002  # the parameter's name on the wire
+    id: StateInPath,  # noqa: A002  # the parameter's name on the wire
     query: Annotated[StrictQuery, Query()],  # noqa: ARG001  # refuses parameters
     database: DatabaseDep,
 ) -> Response:

@@ -46,18 +46,6 @@ _IN_WORD = re.compile(rf"(?<=\w)[{_OF_MS_DOS}]|[{_OF_MS_DOS}](?=\w)")
 # A space of that sort is more likely one before a capital, in a text without capitals, and beside a whole word.
 _A_WITH_ACCENT = re.compile("(?<![^\\W_])([^\\W_]+)\N{NO-BREAK SPACE}([a-zñ]\\w*)")
 _DAMAGE = frozenset(f"?¿¬\N{REPLACEMENT CHARACTER}ÃÂ&\N{NO-BREAK SPACE}{_OF_MS_DOS}")  # most texts have none
-_DATE = re.compile(
-    r"([0-9]{1,2})[-/ ]([a-z]{3,4})\.?(?:[-/ ][0-9]{2,4})?|[0-9]{4}-([0-9]{2})-([0-9]{2})(?:[ T]00:00(?::00)?)?",
-    re.IGNORECASE,
-)  # 18-mar, 2026-03-18
-_MONTHS = (
-    "enero", "febrero", "marzo", "abril", "mayo", "junio", "julio", "agosto", "septiembre", "octubre", "noviembre",
-    "diciembre",
-)  # fmt: skip
-_SHORT_MONTHS = {
-    **{month[:3]: month for month in _MONTHS}, "jan": "enero", "apr": "abril", "aug": "agosto", "dec": "diciembre",
-    "sept": "septiembre",
-}  # fmt: skip
 _DIGIT = re.compile("[0-9] ")
 _CACHED_WORDS = 30_000
 _CACHED_TEXTS = 4096
@@ -94,15 +82,6 @@ def _with_accent(found: re.Match[str]) -> str:
     parts = [fold(part) for part in found.groups()]
     is_space = any(part in STOP_WORDS or part in GENERICS or part in {"san", "santa", "santo"} for part in parts)
     return found[0] if is_space else found[0].translate(_MS_DOS)
-
-
-def undo_date(text: str) -> str:
-    """Return the name that a spreadsheet took for a date: `18-mar` and `2026-03-18` are 18 de Marzo."""
-    found = _DATE.fullmatch(text) if text[:1].isdigit() else None
-    if found is None:
-        return text
-    month = _SHORT_MONTHS.get(found[2].lower()) if found[2] else dict(enumerate(_MONTHS, 1)).get(int(found[3]))
-    return f"{int(found[1] or found[4])} de {month.capitalize()}" if month else text
 
 
 def take_apart(text: str) -> ParsedName:

@@ -154,5 +154,5 @@ _WORDS = {form: word for word, forms in _read_table("words.tsv") for form in for
 NUMBERS: Mapping[str, str] = {form: word for form, word in _WORDS.items() if word.isdigit()}
 ABBREVIATIONS: Mapping[str, tuple[str, ...]] = {
     **{form: tuple(word.split()) for form, word in _WORDS.items() if not word.isdigit()},
-    **{one.abbreviation: (one.names[0],) for one in ESTADOS.values() if one.abbreviation},
+    **{estado.abbreviation: (estado.names[0],) for estado in ESTADOS.values() if estado.abbreviation},
 }

@@ -1,4 +1,4 @@
-"""Reads degrees: decimal, or in degrees, minutes and seconds as in INEGI's files."""
+"""Coordinates: reads degrees, decimal or in degrees, minutes and seconds as in INEGI's files, and measures angles."""
 
 import math
 import re

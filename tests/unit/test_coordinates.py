@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localidades_api.catalogue.degrees import (
+from localidades_api.catalogue.coordinates import (
     BOUNDS,
     Axis,
     DegreesOutOfRangeError,
@@ -30,7 +30,7 @@ LATITUDE, LONGITUDE = 21 + 52 / 60 + 47.362 / 3600, -(102 + 17 / 60 + 45.768 / 3
         )),
     ],
 )  # fmt: skip
-def test_degrees_are_read_in_every_notation(axis: Axis, text: str) -> None:
+def test_coordinates_are_read_in_every_notation(axis: Axis, text: str) -> None:
     assert read_degrees(text, axis) == pytest.approx(LATITUDE if axis == "latitud" else LONGITUDE, abs=1e-6)
 
 
